@@ -1,0 +1,35 @@
+/** Label and annotation keys that Spillway writes. Nothing else in the API group is ever put on a user's object. */
+export const GROUP = 'spillway.dev';
+
+/** Member objects: the host cluster's id (see {@link hostIdOf}). Ownership of anything in a member is this label. */
+export const HOST_LABEL = `${GROUP}/host`;
+/** Member objects and virtual nodes: the virtual node's name. */
+export const NODE_LABEL = `${GROUP}/node`;
+/** Member pods: the UID of the host pod they run for. */
+export const UID_LABEL = `${GROUP}/uid`;
+/** Virtual nodes: the MemberCluster they stand for. */
+export const MEMBER_LABEL = `${GROUP}/member`;
+
+/** Member objects: where the host object lives. */
+export const HOST_NAMESPACE_ANNOTATION = `${GROUP}/host-namespace`;
+export const HOST_NAME_ANNOTATION = `${GROUP}/host-name`;
+export const HOST_UID_ANNOTATION = `${GROUP}/host-uid`;
+
+/**
+ * Member namespaces: put there by the member's owner to lend an existing namespace. Value: a host id, or `any`.
+ * Without it a namespace that Spillway did not create is never used.
+ */
+export const ALLOW_HOST_LABEL = `${GROUP}/allow-host`;
+
+/** Virtual nodes carry this taint unless their MemberCluster says otherwise. */
+export const VIRTUAL_NODE_TAINT = `${GROUP}/virtual-node`;
+/** Put on a virtual node while its member cannot be reached. */
+export const UNREACHABLE_TAINT = `${GROUP}/member-unreachable`;
+
+/** Host pod condition: the member pod exists or existed; its message says where. Never removed. */
+export const MIRRORED_CONDITION = `${GROUP}/Mirrored`;
+
+/** The host's id in marks: its kube-system namespace UID without dashes, first 16 characters. */
+export function hostIdOf(kubeSystemUid: string): string {
+  return kubeSystemUid.replaceAll('-', '').slice(0, 16);
+}
