@@ -33,3 +33,6 @@ export const MIRRORED_CONDITION = `${GROUP}/Mirrored`;
 export function hostIdOf(kubeSystemUid: string): string {
   return kubeSystemUid.replaceAll('-', '').slice(0, 16);
 }
+
+/** MemberClusters: the administrator accepts this cluster identity (a kube-system namespace UID) instead of the pinned one. */
+export const CONFIRM_IDENTITY_ANNOTATION = `${GROUP}/confirm-identity`;

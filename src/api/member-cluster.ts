@@ -1,0 +1,339 @@
+import { z } from 'zod';
+import type { KubeObject } from '../kube/object.ts';
+import type { Resource } from '../kube/resource.ts';
+import { ALLOW_HOST_LABEL, GROUP, VIRTUAL_NODE_TAINT } from './marks.ts';
+import { systemNamespaceCel } from './namespace-mapping.ts';
+import { cel, dnsLabel, dnsSubdomain, labelKey, labelMap, labelValue, listMap, quantityMap } from './schema-parts.ts';
+
+export const MEMBER_CLUSTERS: Resource = {
+  group: GROUP,
+  version: 'v1alpha1',
+  kind: 'MemberCluster',
+  plural: 'memberclusters',
+  namespaced: false,
+};
+
+/** With `-` and the longest pool name, a node name still fits the 63 characters of a label. */
+export const MAX_MEMBER_NAME = 40;
+const MAX_POOL_NAME = 20;
+
+const secretRef = z
+  .object({
+    namespace: dnsLabel().describe('Namespace of the Secret in the host cluster.'),
+    name: dnsSubdomain().describe('Name of the Secret.'),
+    key: z
+      .string()
+      .min(1)
+      .max(253)
+      .regex(/^[-._a-zA-Z0-9]+$/)
+      .default('kubeconfig')
+      .describe('Key of the Secret whose value is the kubeconfig.'),
+  })
+  .describe('The Secret that holds the kubeconfig of the member. It is followed: new credentials are used at once.');
+
+const credentials = z
+  .object({ secretRef })
+  .describe(
+    'How to reach the member: a kubeconfig with its server, its CA and a client certificate or a token, all inline. ' +
+      'Exec plugins, auth providers, file paths and insecure-skip-tls-verify are refused.',
+  );
+
+const taint = z.object({
+  key: labelKey().describe('Taint key.'),
+  value: labelValue().exactOptional().describe('Taint value.'),
+  effect: z
+    .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
+    .describe('What happens to pods that do not tolerate the taint.'),
+});
+const taints = z
+  .array(taint)
+  .max(32)
+  .default([])
+  .meta({
+    description: `More taints for the virtual nodes, besides ${VIRTUAL_NODE_TAINT} (see taintMode).`,
+    ...listMap('key', 'effect'),
+    ...cel({
+      rule: `self.all(t, !t.key.startsWith('${GROUP}/'))`,
+      message: `taint keys of ${GROUP} are set by Spillway itself`,
+    }),
+  });
+
+/** Node labels that follow from other fields or from the member's nodes. */
+const OWN_NODE_LABELS = ['kubernetes.io/hostname', 'kubernetes.io/os', 'kubernetes.io/arch', 'type'];
+const labels = labelMap()
+  .default({})
+  .meta({
+    description: 'More labels for the virtual nodes.',
+    maxProperties: 64,
+    ...cel({
+      rule: `self.all(k, k.size() <= 317 && !k.startsWith('${GROUP}/') && !(k in ${JSON.stringify(OWN_NODE_LABELS).replaceAll('"', "'")}))`,
+      message: `labels of ${GROUP} and ${OWN_NODE_LABELS.join(', ')} are set by Spillway itself`,
+    }),
+  });
+
+const virtualNodes = z
+  .array(
+    z.object({
+      name: dnsLabel(MAX_POOL_NAME).describe(`Name of the pool. Its virtual node is called <MemberCluster>-<name>.`),
+      nodeSelector: labelMap()
+        .default({})
+        .describe('Labels that a node of the member must carry to belong to this pool. Empty: every node.'),
+    }),
+  )
+  .max(16)
+  .default([])
+  .meta({
+    description:
+      'Node pools of the member, each shown as a virtual node of its own. ' +
+      'Empty: one virtual node for all nodes, named as the MemberCluster.',
+    ...listMap('name'),
+  });
+
+const capacity = z
+  .object({
+    excludeNodes: z
+      .object({ matchLabels: labelMap().describe('Nodes with all of these labels are left out.') })
+      .exactOptional()
+      .describe('Nodes of the member that do not count as capacity.'),
+    headroom: quantityMap().default({}).describe('Kept free for the member itself, by resource name.'),
+    caps: quantityMap().default({}).describe('The most that a virtual node offers, by resource name.'),
+  })
+  .prefault({})
+  .describe('What part of the member the virtual nodes offer.');
+
+const required = (field: string, mapping: string) => [
+  {
+    rule: `self.mapping != '${mapping}' || has(self.${field})`,
+    message: `${field} is required when mapping is ${mapping}`,
+    reason: 'FieldValueRequired' as const,
+    fieldPath: `.${field}`,
+  },
+  {
+    rule: `self.mapping == '${mapping}' || !has(self.${field})`,
+    message: `${field} is only allowed when mapping is ${mapping}`,
+    reason: 'FieldValueForbidden' as const,
+    fieldPath: `.${field}`,
+  },
+];
+
+const namespaces = z
+  .object({
+    mapping: z
+      .enum(['Same', 'Prefixed', 'Explicit'])
+      .default('Same')
+      .describe(
+        'Same: a namespace has the same name in the member. Prefixed: its name gets the prefix, ' +
+          'and is cut and hashed where it would have 63 characters or more. Explicit: only the listed pairs are used.',
+      ),
+    prefix: z
+      .string()
+      .min(1)
+      .max(30)
+      .regex(/^[a-z0-9][-a-z0-9]*$/)
+      .exactOptional()
+      .describe('Put before every namespace name. Required with mapping Prefixed, forbidden otherwise.'),
+    explicit: z
+      .array(
+        z.object({
+          host: dnsLabel().describe('Namespace in the host.'),
+          member: dnsLabel().describe('Namespace in the member.'),
+        }),
+      )
+      .min(1)
+      .max(128)
+      .exactOptional()
+      .meta({
+        description: 'Pairs of namespaces, both sides unique. Required with mapping Explicit, forbidden otherwise.',
+        ...listMap('host'),
+      }),
+    create: z
+      .boolean()
+      .default(true)
+      .describe('Create a missing namespace in the member. If false, pods wait until its owner has made it.'),
+    adoptExisting: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Use a namespace that Spillway did not create, if the owner of the member labelled it ' +
+          `${ALLOW_HOST_LABEL}=<host id> or =any.`,
+      ),
+  })
+  .prefault({})
+  .meta({
+    description: 'Which namespace of the member stands for a namespace of the host. System namespaces are never used.',
+    ...cel(
+      ...required('prefix', 'Prefixed'),
+      ...required('explicit', 'Explicit'),
+      {
+        rule: `!has(self.prefix) || !(${systemNamespaceCel('self.prefix')})`,
+        message: 'must not lead into system namespaces',
+        fieldPath: '.prefix',
+      },
+      {
+        rule: `!has(self.explicit) || self.explicit.all(e, !(${systemNamespaceCel('e.host')}) && !(${systemNamespaceCel('e.member')}))`,
+        message: 'system namespaces cannot be mapped',
+        fieldPath: '.explicit',
+      },
+      {
+        rule: '!has(self.explicit) || self.explicit.all(e, self.explicit.exists_one(o, o.member == e.member))',
+        message: 'two host namespaces must not share a member namespace',
+        reason: 'FieldValueDuplicate',
+        fieldPath: '.explicit',
+      },
+    ),
+  });
+
+const seconds = (min: number, max: number, value: number, description: string) =>
+  z.int().min(min).max(max).default(value).meta({ description, unit: 'seconds' });
+const times = (value: number, description: string) =>
+  z.int().min(1).max(100).default(value).meta({ description, unit: 'probes' });
+
+const probe = z
+  .object({
+    periodSeconds: seconds(1, 3600, 10, 'Time between two probes of the API server of the member.'),
+    timeoutSeconds: seconds(1, 300, 5, 'A probe without an answer in this time has failed.'),
+    failureThreshold: times(3, 'Failed probes in a row that make the member unreachable.'),
+    successThreshold: times(1, 'Good probes in a row that make it reachable again.'),
+    podsUnreadyAfterSeconds: seconds(
+      0,
+      86_400,
+      60,
+      'Pods of a member that stays unreachable for longer are shown as not ready. They are never deleted for it.',
+    ),
+  })
+  .prefault({})
+  .describe('When the member counts as unreachable.');
+
+const memberClusterSpec = z
+  .object({
+    credentials,
+    region: labelValue()
+      .min(1)
+      .exactOptional()
+      .describe('Region of the member. The virtual nodes carry it as label topology.kubernetes.io/region.'),
+    zones: z.array(labelValue().min(1)).max(16).default([]).meta({
+      description: 'Zones of the member. If there is one, the virtual nodes carry it as topology.kubernetes.io/zone.',
+      'x-kubernetes-list-type': 'set',
+    }),
+    provider: labelValue()
+      .min(1)
+      .exactOptional()
+      .describe('Who runs the member, such as a cloud. For policies and people.'),
+    labels,
+    taintMode: z
+      .enum(['NoSchedule', 'PreferNoSchedule', 'None'])
+      .default('NoSchedule')
+      .describe(
+        `Effect of the taint ${VIRTUAL_NODE_TAINT} on the virtual nodes, which keeps away pods that do not ask for them. ` +
+          'None: no such taint, so every pod of the host may run in the member.',
+      ),
+    taints,
+    virtualNodes,
+    capacity,
+    namespaces,
+    unschedulable: z
+      .boolean()
+      .default(false)
+      .describe('Take no new pods: the virtual nodes are cordoned. Running pods stay.'),
+    probe,
+    network: z
+      .enum(['Flat', 'Isolated'])
+      .default('Flat')
+      .describe(
+        'Flat: pod addresses of the member are reachable from the host and are shown. ' +
+          'Isolated: they are not; pods show no address, so Services of the host send them nothing.',
+      ),
+    serviceAccount: z
+      .object({
+        mode: z.enum(['None']).default('None').describe('None: pods get no service account token in the member.'),
+      })
+      .prefault({})
+      .describe('What the service account of a pod becomes in the member.'),
+  })
+  .describe('What the administrator wants of this member.');
+
+const condition = z.object({
+  type: z.string().max(316).describe('What the condition speaks about.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
+  observedGeneration: z.int().min(0).exactOptional().describe('metadata.generation of the spec it was found for.'),
+  lastTransitionTime: z.iso.datetime().meta({ description: 'When status last changed.', format: 'date-time' }),
+  reason: z.string().max(1024).describe('One word for programs.'),
+  message: z.string().max(32_768).describe('For people: what happened and what happens next.'),
+});
+
+const podCount = (description: string) => z.int().min(0).describe(description);
+const memberClusterStatus = z
+  .object({
+    observedGeneration: z
+      .int()
+      .min(0)
+      .exactOptional()
+      .describe('metadata.generation of the spec this status speaks of.'),
+    conditions: z
+      .array(condition)
+      .exactOptional()
+      .meta({
+        description:
+          'Ready: pods can be sent here. Reachable: probes succeed. CredentialsValid: the kubeconfig is usable and accepted. ' +
+          'CapacityFresh: allocatable is up to date. IdentityPinned: it is still the cluster it was at first contact.',
+        ...listMap('type'),
+      }),
+    version: z.string().exactOptional().describe('Kubernetes version of the member.'),
+    identity: z
+      .string()
+      .exactOptional()
+      .describe('UID of the kube-system namespace of the member, pinned at first contact.'),
+    allocatable: quantityMap().exactOptional().describe('What all virtual nodes of the member offer together.'),
+    pods: z
+      .object({
+        running: podCount('Pods in phase Running.'),
+        pending: podCount('Pods in phase Pending.'),
+        total: podCount('All pods, finished ones included.'),
+      })
+      .exactOptional()
+      .describe('Pods of the host that run in the member.'),
+  })
+  .describe('What Spillway found. Written by Spillway only.');
+
+/** The whole kind, in the shape the CRD generator reads; `metadata` is Kubernetes' own. */
+export const memberClusterSchema = z
+  .object({ spec: memberClusterSpec, status: memberClusterStatus.exactOptional() })
+  .meta({
+    description: 'MemberCluster is a Kubernetes cluster that lends its capacity to this one, as virtual nodes.',
+    ...cel(
+      {
+        rule: `self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= ${String(MAX_MEMBER_NAME)}`,
+        message: `metadata.name must be a DNS label (no dots) of at most ${String(MAX_MEMBER_NAME)} characters: nodes are named after it`,
+      },
+      {
+        rule: "self.metadata.name != 'local'",
+        message: "metadata.name must not be local, which stands for the host's own nodes",
+      },
+    ),
+  });
+
+export type MemberClusterSpec = z.output<typeof memberClusterSpec>;
+export type MemberClusterStatus = z.output<typeof memberClusterStatus>;
+export interface MemberCluster extends KubeObject {
+  spec: MemberClusterSpec;
+  status?: MemberClusterStatus;
+}
+
+/**
+ * A MemberCluster as the API server sent it, with every default filled in. The API server checks the same schema, but
+ * an object may be older than its CRD. `problems` name the field and what is wrong with it.
+ */
+export function parseMemberCluster(raw: KubeObject): { member: MemberCluster } | { problems: string[] } {
+  const parsed = memberClusterSchema.safeParse(raw);
+  if (!parsed.success) {
+    return { problems: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'object'}: ${issue.message}`) };
+  }
+  return { member: { ...raw, ...parsed.data } };
+}
+
+/** Names of the virtual nodes a member wants, with the labels that choose the member's nodes for each. */
+export function virtualNodesOf(member: MemberCluster): { name: string; nodeSelector: Record<string, string> }[] {
+  const { name } = member.metadata;
+  if (member.spec.virtualNodes.length === 0) return [{ name, nodeSelector: {} }];
+  return member.spec.virtualNodes.map((pool) => ({ name: `${name}-${pool.name}`, nodeSelector: pool.nodeSelector }));
+}
