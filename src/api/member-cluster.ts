@@ -60,16 +60,12 @@ const taints = z
 
 /** Node labels that follow from other fields or from the member's nodes. */
 const OWN_NODE_LABELS = ['kubernetes.io/hostname', 'kubernetes.io/os', 'kubernetes.io/arch', 'type'];
-const labels = labelMap()
+const labels = labelMap({
+  rule: `self.all(k, !k.startsWith('${GROUP}/') && !(k in ${JSON.stringify(OWN_NODE_LABELS).replaceAll('"', "'")}))`,
+  message: `labels of ${GROUP} and ${OWN_NODE_LABELS.join(', ')} are set by Spillway itself`,
+})
   .default({})
-  .meta({
-    description: 'More labels for the virtual nodes.',
-    maxProperties: 64,
-    ...cel({
-      rule: `self.all(k, k.size() <= 317 && !k.startsWith('${GROUP}/') && !(k in ${JSON.stringify(OWN_NODE_LABELS).replaceAll('"', "'")}))`,
-      message: `labels of ${GROUP} and ${OWN_NODE_LABELS.join(', ')} are set by Spillway itself`,
-    }),
-  });
+  .describe('More labels for the virtual nodes.');
 
 const virtualNodes = z
   .array(
@@ -177,7 +173,6 @@ const namespaces = z
       {
         rule: '!has(self.explicit) || self.explicit.all(e, self.explicit.exists_one(o, o.member == e.member))',
         message: 'two host namespaces must not share a member namespace',
-        reason: 'FieldValueDuplicate',
         fieldPath: '.explicit',
       },
     ),
@@ -303,11 +298,13 @@ export const memberClusterSchema = z
     ...cel(
       {
         rule: `self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= ${String(MAX_MEMBER_NAME)}`,
-        message: `metadata.name must be a DNS label (no dots) of at most ${String(MAX_MEMBER_NAME)} characters: nodes are named after it`,
+        message: `must be a DNS label (no dots) of at most ${String(MAX_MEMBER_NAME)} characters, as nodes are named after it`,
+        fieldPath: '.metadata.name',
       },
       {
         rule: "self.metadata.name != 'local'",
-        message: "metadata.name must not be local, which stands for the host's own nodes",
+        message: "must not be local, which stands for the host's own nodes",
+        fieldPath: '.metadata.name',
       },
     ),
   });

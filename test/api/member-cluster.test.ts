@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { parseMemberCluster, virtualNodesOf } from '../../src/api/member-cluster.ts';
+import type { MemberCluster } from '../../src/api/member-cluster.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+
+const raw = (spec: object, more: object = {}): KubeObject =>
+  ({
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'MemberCluster',
+    metadata: { name: 'east', uid: 'u', resourceVersion: '7', generation: 3 },
+    spec: { credentials: { secretRef: { namespace: 'fleet', name: 'east' } }, ...spec },
+    ...more,
+  }) as KubeObject;
+
+function parsed(object: KubeObject): MemberCluster {
+  const result = parseMemberCluster(object);
+  if ('problems' in result) throw new Error(result.problems.join('; '));
+  return result.member;
+}
+const problems = (object: KubeObject): string => {
+  const result = parseMemberCluster(object);
+  return 'problems' in result ? result.problems.join('; ') : 'no problem';
+};
+
+describe('parseMemberCluster', () => {
+  it('fills in every default', () => {
+    expect(parsed(raw({})).spec).toEqual({
+      credentials: { secretRef: { namespace: 'fleet', name: 'east', key: 'kubeconfig' } },
+      zones: [],
+      labels: {},
+      taintMode: 'NoSchedule',
+      taints: [],
+      virtualNodes: [],
+      capacity: { headroom: {}, caps: {} },
+      namespaces: { mapping: 'Same', create: true, adoptExisting: true },
+      unschedulable: false,
+      probe: {
+        periodSeconds: 10,
+        timeoutSeconds: 5,
+        failureThreshold: 3,
+        successThreshold: 1,
+        podsUnreadyAfterSeconds: 60,
+      },
+      network: 'Flat',
+      serviceAccount: { mode: 'None' },
+    });
+  });
+
+  it('keeps metadata as it came', () => {
+    expect(parsed(raw({})).metadata).toEqual({ name: 'east', uid: 'u', resourceVersion: '7', generation: 3 });
+  });
+
+  it.each([
+    [{ credentials: {} }, 'spec.credentials.secretRef'],
+    [{ taintMode: 'Sometimes' }, 'spec.taintMode'],
+    [{ virtualNodes: [{ name: 'Upper' }] }, 'spec.virtualNodes.0.name'],
+    [{ virtualNodes: [{ name: 'x'.repeat(21) }] }, 'spec.virtualNodes.0.name'],
+    [{ capacity: { headroom: { cpu: '-1' } } }, 'spec.capacity.headroom.cpu'],
+    [{ capacity: { caps: { cpu: 'lots' } } }, 'spec.capacity.caps.cpu'],
+    [{ probe: { periodSeconds: 0 } }, 'spec.probe.periodSeconds'],
+    [{ serviceAccount: { mode: 'Host' } }, 'spec.serviceAccount.mode'],
+    [{ taints: [{ key: 'a b', effect: 'NoSchedule' }] }, 'spec.taints.0.key'],
+  ])('names the field of %j', (spec, field) => {
+    expect(problems(raw(spec))).toContain(field);
+  });
+
+  it('says so when there is no spec at all', () => {
+    expect(problems({ metadata: { name: 'east' } })).toContain('spec:');
+  });
+
+  it('does not care what is in status fields it does not know', () => {
+    expect(parsed(raw({}, { status: { identity: 'uid-1', later: { added: true } } })).status?.identity).toBe('uid-1');
+  });
+});
+
+describe('virtualNodesOf', () => {
+  it('is one node of the same name without pools', () => {
+    expect(virtualNodesOf(parsed(raw({})))).toEqual([{ name: 'east', nodeSelector: {} }]);
+  });
+
+  it('is one node for each pool, at most 61 characters long', () => {
+    const member = parsed(raw({ virtualNodes: [{ name: 'gpu', nodeSelector: { gpu: 'yes' } }, { name: 'cpu' }] }));
+    expect(virtualNodesOf(member)).toEqual([
+      { name: 'east-gpu', nodeSelector: { gpu: 'yes' } },
+      { name: 'east-cpu', nodeSelector: {} },
+    ]);
+  });
+});
