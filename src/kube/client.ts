@@ -1,0 +1,280 @@
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { ClusterEndpoint, Credentials } from './access.ts';
+import { decodeText, decompress, parseAnswer, refusal, type Where } from './answer.ts';
+import type { ClientMetrics } from './client-metrics.ts';
+import { dialServer } from './dial.ts';
+import { CredentialsError, isUnauthorized, ApiError, type TransportError } from './errors.ts';
+import { exchange, type Answer, type Outgoing } from './exchange.ts';
+import { stringifyJson } from './json.ts';
+import { withQuery, type KubeRequest, type StreamResponse } from './request.ts';
+import { retryDelayMs } from './retry-policy.ts';
+import { transportError } from './transport-failure.ts';
+import { Transport } from './transport.ts';
+
+export type { KubeRequest, Query, StreamResponse } from './request.ts';
+
+const DEFAULT_DEADLINE_MS = 30_000;
+const DEFAULT_CONNECTIONS = 16;
+
+export interface KubeClientOptions {
+  /** The cluster's name in errors, logs and metrics. */
+  cluster: string;
+  endpoint: ClusterEndpoint;
+  credentials: Credentials;
+  /** Default `spillway`. */
+  userAgent?: string;
+  /** Connections for short requests; default 16. Streams have their own. */
+  connections?: number;
+  logger?: Logger;
+  metrics?: ClientMetrics;
+}
+
+/** A connection ready for an HTTP/1.1 upgrade. */
+export interface DialedServer {
+  socket: Socket;
+  /** Value for the Host header. */
+  host: string;
+  /** To be put before every path; '' for most servers. */
+  pathPrefix: string;
+  /** Credentials for the request. */
+  headers: Record<string, string>;
+}
+
+/**
+ * Speaks to one API server with one identity. Rejects with ApiError (the server refused), TransportError (no usable
+ * answer) or CredentialsError (we cannot prove who we are). After a 401 the credentials are looked at once more.
+ */
+export class KubeClient {
+  readonly cluster: string;
+  readonly server: string;
+  readonly #credentials: Credentials;
+  readonly #transport: Transport;
+  readonly #userAgent: string;
+  readonly #logger: Logger | undefined;
+  readonly #metrics: ClientMetrics | undefined;
+  #plainHeaders: { from: Record<string, string>; list: string[] } | undefined;
+
+  constructor(o: KubeClientOptions) {
+    this.cluster = o.cluster;
+    this.server = o.endpoint.server;
+    this.#credentials = o.credentials;
+    this.#transport = new Transport(o.endpoint, o.credentials, o.connections ?? DEFAULT_CONNECTIONS);
+    this.#userAgent = o.userAgent ?? 'spillway';
+    this.#logger = o.logger;
+    this.#metrics = o.metrics;
+  }
+
+  /** The answer's JSON. `T` is the caller's claim; verbs.ts checks what matters of it. */
+  async request<T = unknown>(r: KubeRequest): Promise<T> {
+    return (await this.#retried(r, parseAnswer)) as T;
+  }
+
+  /** The answer's text. */
+  text(r: KubeRequest): Promise<string> {
+    return this.#retried({ accept: '*/*', ...r }, (_where, body) => decodeText(body));
+  }
+
+  /**
+   * An answer whose body is read as it comes, without an end to its time. It has a connection of its own. Not retried,
+   * except after 401.
+   */
+  async stream(r: KubeRequest): Promise<StreamResponse> {
+    const where = this.#where(r);
+    const answer = await this.#authorized(r, where, async (headers, timeoutMs) => {
+      const outgoing = this.#outgoing(r, headers);
+      const started = performance.now();
+      const deadline = AbortSignal.timeout(timeoutMs);
+      const starting = new AbortController();
+      const stop = (): void => starting.abort(deadline.reason);
+      deadline.addEventListener('abort', stop, { once: true });
+      const signal = r.signal === undefined ? starting.signal : AbortSignal.any([r.signal, starting.signal]);
+      try {
+        const response = await this.#transport.pools().streams.request({ ...outgoing, signal });
+        this.#observe(where, String(response.statusCode), started);
+        if (response.statusCode >= 300) {
+          const body = Buffer.from(await response.body.arrayBuffer());
+          throw refusal(where, response.statusCode, response.headers, body);
+        }
+        return response;
+      } catch (e) {
+        throw this.#failure(where, deadline.aborted ? deadline.reason : e, started);
+      } finally {
+        deadline.removeEventListener('abort', stop);
+      }
+    });
+    return { status: answer.statusCode, headers: answer.headers, body: answer.body };
+  }
+
+  /**
+   * Hands the body to `onData` piece by piece as it arrives and resolves when the server ends it: what a watch needs,
+   * without a stream in between. The pieces are only valid during the call. Not retried, except after 401.
+   */
+  async receive(r: KubeRequest, onData: (chunk: Buffer) => void, onStart?: () => void): Promise<void> {
+    const where = this.#where(r);
+    await this.#authorized(r, where, async (headers, timeoutMs) => {
+      const started = performance.now();
+      const streams = this.#transport.pools().streams;
+      const answer = await this.#exchanged(where, started, () =>
+        exchange(streams, this.#outgoing(r, headers), {
+          timeoutMs,
+          signal: r.signal,
+          onData,
+          onStart: () => {
+            this.#observe(where, '200', started);
+            onStart?.();
+          },
+        }),
+      );
+      if (answer.status !== 200) {
+        this.#observe(where, String(answer.status), started);
+        throw refusal(where, answer.status, answer.headers, answer.body);
+      }
+    });
+  }
+
+  /** A raw connection to the server plus credentials, for requests that upgrade it. The caller owns the socket. */
+  async dial(signal?: AbortSignal): Promise<DialedServer> {
+    const headers = await this.#credentials.headers();
+    const { host } = new URL(this.#transport.origin);
+    const where = { cluster: this.cluster, method: 'CONNECT', path: '/' };
+    try {
+      const socket = await dialServer(this.#transport.origin, this.#transport.pools().tls, signal);
+      return { socket, host, pathPrefix: this.#transport.pathPrefix, headers };
+    } catch (e) {
+      throw transportError(where, e);
+    }
+  }
+
+  /** Breaks what is under way. Requests made later fail. */
+  async close(): Promise<void> {
+    await this.#transport.close();
+  }
+
+  async #retried<T>(r: KubeRequest, read: (where: Where, body: Buffer) => T): Promise<T> {
+    const where = this.#where(r);
+    const safe = r.retry ?? where.method === 'GET';
+    const deadline = performance.now() + (r.deadlineMs ?? DEFAULT_DEADLINE_MS);
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return read(where, await this.#once(r, where, deadline));
+      } catch (error) {
+        const remainingMs = deadline - performance.now();
+        const delay =
+          r.retry === false ? undefined : retryDelayMs({ error, attempt, safe, remainingMs, random: Math.random() });
+        if (delay === undefined) {
+          throw error;
+        }
+        this.#logger?.debug({ ...where, attempt, delay, err: error }, 'trying again');
+        await this.#pause(where, delay, r.signal);
+      }
+    }
+  }
+
+  async #once(r: KubeRequest, where: Where, deadline: number): Promise<Buffer> {
+    const answer = await this.#authorized(
+      r,
+      where,
+      async (headers, timeoutMs) => {
+        const started = performance.now();
+        const calls = this.#transport.pools().calls;
+        const outgoing = this.#outgoing(r, headers);
+        const got = await this.#exchanged(where, started, () =>
+          exchange(calls, outgoing, { timeoutMs, signal: r.signal }),
+        );
+        this.#observe(where, String(got.status), started);
+        if (got.status < 200 || got.status >= 300) {
+          throw refusal(where, got.status, got.headers, await decompress(where, got.headers, got.body));
+        }
+        return got;
+      },
+      deadline,
+    );
+    return answer.headers['content-encoding'] === undefined
+      ? answer.body
+      : decompress(where, answer.headers, answer.body);
+  }
+
+  /** Runs `send` with credentials; after 401 asks for fresh ones and runs it once more if they differ. */
+  async #authorized<T>(
+    r: KubeRequest,
+    where: Where,
+    send: (headers: Record<string, string>, timeoutMs: number) => Promise<T>,
+    deadline = performance.now() + (r.deadlineMs ?? DEFAULT_DEADLINE_MS),
+  ): Promise<T> {
+    const headers = await this.#credentials.headers();
+    const fingerprint = this.#credentials.fingerprint();
+    try {
+      return await send(headers, Math.max(1, deadline - performance.now()));
+    } catch (e) {
+      if (!isUnauthorized(e)) {
+        throw e;
+      }
+      const fresh = await this.#credentials.headers(true);
+      const changed = this.#credentials.fingerprint() !== fingerprint || !sameHeaders(headers, fresh);
+      if (!changed) {
+        throw e;
+      }
+      this.#logger?.info({ cluster: this.cluster, path: where.path }, 'credentials were renewed after a 401');
+      return send(fresh, Math.max(1, deadline - performance.now()));
+    }
+  }
+
+  #outgoing(r: KubeRequest, credentials: Record<string, string>): Outgoing {
+    let headers = this.#plainHeaders;
+    if (headers?.from !== credentials) {
+      headers = { from: credentials, list: ['user-agent', this.#userAgent, ...Object.entries(credentials).flat()] };
+      this.#plainHeaders = headers;
+    }
+    const list = [...headers.list, 'accept', r.accept ?? 'application/json'];
+    if (r.gzip === true) {
+      list.push('accept-encoding', 'gzip');
+    }
+    let body: string | Buffer | null = null;
+    if (r.body !== undefined) {
+      body = typeof r.body === 'string' || Buffer.isBuffer(r.body) ? r.body : stringifyJson(r.body);
+      list.push('content-type', r.contentType ?? 'application/json');
+    }
+    const path = this.#transport.pathPrefix + withQuery(r.path, r.query);
+    return { method: r.method ?? 'GET', path, headers: list, body };
+  }
+
+  async #exchanged(where: Where, started: number, run: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await run();
+    } catch (e) {
+      throw this.#failure(where, e, started);
+    }
+  }
+
+  #failure(where: Where, error: unknown, started: number): ApiError | TransportError | CredentialsError {
+    if (error instanceof ApiError || error instanceof CredentialsError) {
+      return error;
+    }
+    const failure = transportError(where, error);
+    this.#observe(where, failure.kind, started);
+    return failure;
+  }
+
+  #observe(where: Where, code: string, started: number): void {
+    this.#metrics?.observe({ ...where, code, seconds: (performance.now() - started) / 1000 });
+  }
+
+  async #pause(where: Where, ms: number, signal: AbortSignal | undefined): Promise<void> {
+    try {
+      await sleep(ms, undefined, signal === undefined ? {} : { signal });
+    } catch (e) {
+      throw transportError(where, e);
+    }
+  }
+
+  #where(r: KubeRequest): Where {
+    return { cluster: this.cluster, method: r.method ?? 'GET', path: r.path };
+  }
+}
+
+function sameHeaders(a: Record<string, string>, b: Record<string, string>): boolean {
+  const names = Object.keys(a);
+  return a === b || (names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]));
+}

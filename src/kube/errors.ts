@@ -1,0 +1,147 @@
+/** What the API server says when it refuses (meta/v1 Status). */
+export interface Status {
+  kind: 'Status';
+  apiVersion?: string;
+  status?: string;
+  message?: string;
+  reason?: string;
+  code?: number;
+  details?: {
+    name?: string;
+    group?: string;
+    kind?: string;
+    uid?: string;
+    causes?: { reason?: string; message?: string; field?: string }[];
+    retryAfterSeconds?: number;
+  };
+}
+
+/** The API server answered and refused. `path` has no query: exec commands and the like do not belong in logs. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly cluster: string;
+  readonly method: string;
+  readonly path: string;
+  readonly code: number;
+  /** The Status reason in CamelCase (`NotFound`), or '' where the answer had none. */
+  readonly reason: string;
+  readonly status: Status;
+  /** How long the server asked us to wait, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(o: {
+    cluster: string;
+    method: string;
+    path: string;
+    code: number;
+    status: Status;
+    retryAfterMs?: number | undefined;
+  }) {
+    super(`${o.method} ${o.path} in cluster ${o.cluster}: ${o.code} ${o.status.message ?? o.status.reason ?? ''}`);
+    this.cluster = o.cluster;
+    this.method = o.method;
+    this.path = o.path;
+    this.code = o.code;
+    this.reason = o.status.reason ?? '';
+    this.status = o.status;
+    this.retryAfterMs = o.retryAfterMs;
+  }
+}
+
+/**
+ * No usable answer came. `malformed`: an answer that cannot be what was asked for (HTML, `{}`, truncated JSON, a
+ * redirect). `aborted`: the caller's own signal, never a fact about the cluster.
+ */
+export type TransportErrorKind = 'timeout' | 'refused' | 'reset' | 'dns' | 'tls' | 'aborted' | 'malformed';
+
+export class TransportError extends Error {
+  override readonly name = 'TransportError';
+  readonly cluster: string;
+  readonly kind: TransportErrorKind;
+  readonly method: string;
+  readonly path: string;
+  /** What went wrong, without the method and path that `message` repeats. */
+  readonly detail: string;
+
+  constructor(o: {
+    cluster: string;
+    kind: TransportErrorKind;
+    method: string;
+    path: string;
+    detail: string;
+    cause?: unknown;
+  }) {
+    super(`${o.method} ${o.path} in cluster ${o.cluster}: ${o.detail}`, { cause: o.cause });
+    this.cluster = o.cluster;
+    this.kind = o.kind;
+    this.method = o.method;
+    this.path = o.path;
+    this.detail = o.detail;
+  }
+}
+
+/** Credentials that cannot be used, or that we refuse to use. `reason` is CamelCase, fit for a condition. */
+export class CredentialsError extends Error {
+  override readonly name = 'CredentialsError';
+  readonly reason: string;
+
+  constructor(reason: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+export function isNotFound(e: unknown): e is ApiError {
+  return e instanceof ApiError && e.code === 404;
+}
+
+export function isAlreadyExists(e: unknown): e is ApiError {
+  return e instanceof ApiError && e.code === 409 && e.reason === 'AlreadyExists';
+}
+
+/** An optimistic lock or precondition (resourceVersion, uid) did not hold. */
+export function isConflict(e: unknown): e is ApiError {
+  return e instanceof ApiError && e.code === 409 && e.reason !== 'AlreadyExists';
+}
+
+/** The resourceVersion or continue token asked for is too old (410 Gone, reason Expired). */
+export function isGone(e: unknown): e is ApiError {
+  return e instanceof ApiError && (e.code === 410 || e.reason === 'Expired' || e.reason === 'Gone');
+}
+
+export function isForbidden(e: unknown): e is ApiError {
+  return e instanceof ApiError && e.code === 403;
+}
+
+export function isUnauthorized(e: unknown): e is ApiError {
+  return e instanceof ApiError && e.code === 401;
+}
+
+/**
+ * The same request may succeed later without anybody changing anything: no usable answer, 429, or a server error
+ * (a failing admission webhook is a 500).
+ */
+export function isTransient(e: unknown): boolean {
+  if (e instanceof TransportError) {
+    return e.kind !== 'aborted';
+  }
+  return e instanceof ApiError && (e.code === 429 || e.code >= 500);
+}
+
+const LONGEST_DESCRIPTION = 1000;
+
+/** One line for people: which cluster, what it said, and whether it may pass by itself. Never holds credentials. */
+export function describeError(e: unknown): string {
+  let text: string;
+  if (e instanceof ApiError) {
+    const words = e.status.message ?? `it answered ${e.code}`;
+    const label = e.reason === '' ? `${e.code}` : `${e.code} ${e.reason}`;
+    text = `cluster ${e.cluster}: ${words} (${label}${isTransient(e) ? ', transient' : ''})`;
+  } else if (e instanceof TransportError) {
+    text = `cluster ${e.cluster}: ${e.detail}${isTransient(e) ? ' (transient)' : ''}`;
+  } else {
+    text = e instanceof Error ? e.message : String(e);
+  }
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length > LONGEST_DESCRIPTION ? `${line.slice(0, LONGEST_DESCRIPTION)}…` : line;
+}

@@ -1,0 +1,143 @@
+import { parse, YAMLParseError } from 'yaml';
+import { z } from 'zod';
+import { CredentialsError } from './errors.ts';
+
+const listOf = <T extends z.ZodType>(item: T) => z.array(item).nullish();
+
+const clusterSchema = z.looseObject({
+  server: z.string().nullish(),
+  'certificate-authority': z.string().nullish(),
+  'certificate-authority-data': z.string().nullish(),
+  'tls-server-name': z.string().nullish(),
+  'insecure-skip-tls-verify': z.boolean().nullish(),
+  'proxy-url': z.string().nullish(),
+});
+
+const execSchema = z.looseObject({
+  apiVersion: z.string().nullish(),
+  provideClusterInfo: z.boolean().nullish(),
+});
+
+const userSchema = z.looseObject({
+  'client-certificate': z.string().nullish(),
+  'client-certificate-data': z.string().nullish(),
+  'client-key': z.string().nullish(),
+  'client-key-data': z.string().nullish(),
+  token: z.string().nullish(),
+  tokenFile: z.string().nullish(),
+  username: z.string().nullish(),
+  password: z.string().nullish(),
+  as: z.string().nullish(),
+  'as-uid': z.string().nullish(),
+  'as-groups': z.array(z.string()).nullish(),
+  'as-user-extra': z.record(z.string(), z.array(z.string())).nullish(),
+  exec: execSchema.nullish(),
+  'auth-provider': z.looseObject({}).nullish(),
+});
+
+const kubeconfigSchema = z.looseObject({
+  clusters: listOf(z.looseObject({ name: z.string(), cluster: clusterSchema })),
+  users: listOf(z.looseObject({ name: z.string(), user: userSchema.nullish() })),
+  contexts: listOf(
+    z.looseObject({
+      name: z.string(),
+      context: z.looseObject({ cluster: z.string(), user: z.string().nullish() }),
+    }),
+  ),
+  'current-context': z.string().nullish(),
+});
+
+export type KubeconfigCluster = z.infer<typeof clusterSchema>;
+export type KubeconfigUser = z.infer<typeof userSchema>;
+
+/** One context of a kubeconfig with its cluster and user looked up. */
+export interface KubeconfigContext {
+  context: string;
+  userName: string;
+  cluster: KubeconfigCluster;
+  user: KubeconfigUser;
+}
+
+/**
+ * Reads a kubeconfig and picks `context`, else `current-context`, else the only one there is. Throws
+ * {@link CredentialsError} without quoting the text, which holds secrets.
+ */
+export function readKubeconfig(text: string, context?: string): KubeconfigContext {
+  const result = kubeconfigSchema.safeParse(parseYaml(text));
+  if (!result.success) {
+    const issue = result.error.issues[0];
+    const where = issue === undefined || issue.path.length === 0 ? 'the document' : issue.path.join('.');
+    throw invalid(`${where}: ${issue?.message ?? 'not a kubeconfig'}`);
+  }
+  const config = result.data;
+  const contexts = config.contexts ?? [];
+  const only = contexts.length === 1 ? contexts[0]?.name : undefined;
+  const wanted = nonEmpty(context) ?? nonEmpty(config['current-context']) ?? only;
+  if (wanted === undefined) {
+    throw invalid('it has no current-context');
+  }
+  const found = contexts.find((entry) => entry.name === wanted)?.context;
+  if (found === undefined) {
+    throw invalid(`it has no context ${quoted(wanted)}`);
+  }
+  const cluster = config.clusters?.find((entry) => entry.name === found.cluster)?.cluster;
+  if (cluster === undefined) {
+    throw invalid(`context ${quoted(wanted)} names cluster ${quoted(found.cluster)}, which is not there`);
+  }
+  const userName = found.user ?? '';
+  const userEntry = config.users?.find((entry) => entry.name === userName);
+  if (userEntry === undefined && userName !== '') {
+    throw invalid(`context ${quoted(wanted)} names user ${quoted(userName)}, which is not there`);
+  }
+  return { context: wanted, userName, cluster, user: userEntry?.user ?? {} };
+}
+
+/** The server's URL, checked: https (or http where `allowHttp`), a host, and nothing that carries secrets. */
+export function checkServer(server: string | null | undefined, allowHttp: boolean): string {
+  const url = server === null || server === undefined || !URL.canParse(server) ? undefined : new URL(server);
+  if (url === undefined || url.hostname === '') {
+    throw new CredentialsError('InvalidServer', 'the kubeconfig has no valid cluster.server URL');
+  }
+  if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:')) {
+    throw new CredentialsError('InvalidServer', `cluster.server must be an https URL, not ${url.protocol}`);
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new CredentialsError('InvalidServer', 'cluster.server must not hold a user, a query or a fragment');
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+/** Decodes a `*-data` field. */
+export function decodeData(field: string, data: string | null | undefined): string | undefined {
+  const base64 = nonEmpty(data)?.replaceAll(/\s/g, '');
+  if (base64 === undefined) {
+    return undefined;
+  }
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(base64)) {
+    throw invalid(`${field} is not base64`);
+  }
+  return Buffer.from(base64, 'base64').toString('utf8');
+}
+
+/** Kubeconfigs spell "not set" as null, an empty string or by leaving the key out. */
+export function nonEmpty(value: string | null | undefined): string | undefined {
+  return value === null || value === '' ? undefined : value;
+}
+
+function parseYaml(text: string): unknown {
+  try {
+    return parse(text, { logLevel: 'silent' });
+  } catch (e) {
+    // The library's message quotes the line, which may be a token or a key.
+    const at = e instanceof YAMLParseError && e.linePos !== undefined ? ` at line ${e.linePos[0].line}` : '';
+    throw invalid(`it is not valid YAML${at}`);
+  }
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name);
+}
+
+function invalid(message: string): CredentialsError {
+  return new CredentialsError('InvalidKubeconfig', `the kubeconfig cannot be used: ${message}`);
+}

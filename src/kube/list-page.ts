@@ -1,0 +1,70 @@
+import { malformed, type Where } from './answer.ts';
+import type { KubeObject } from './object.ts';
+import { apiVersionOf, type Resource } from './resource.ts';
+
+export interface ListPage<T extends KubeObject> {
+  items: T[];
+  resourceVersion: string;
+  /** Token of the next page; '' at the end. */
+  next: string;
+}
+
+/**
+ * A list answer that can be trusted to be one, else TransportError `malformed`: the right kind, a resourceVersion,
+ * items that are objects with a name. `{}`, another kind's list or a Status with code 200 never pass for an empty list.
+ * Items get the apiVersion and kind that lists leave out, so that they look like the objects a watch delivers.
+ */
+export function readListPage<T extends KubeObject>(where: Where, resource: Resource, raw: unknown): ListPage<T> {
+  const list = asRecord(raw);
+  const metadata = asRecord(list?.['metadata']);
+  if (list === undefined || metadata === undefined) {
+    throw malformed(where, 'it is not a list');
+  }
+  if (list['kind'] !== `${resource.kind}List`) {
+    throw malformed(where, `it is not a ${resource.kind}List`);
+  }
+  const resourceVersion = metadata['resourceVersion'];
+  if (typeof resourceVersion !== 'string' || resourceVersion === '' || resourceVersion === '0') {
+    throw malformed(where, 'the list has no resourceVersion');
+  }
+  // Go writes a nil slice as null, which some aggregated servers do for an empty list.
+  const items = list['items'] === null ? [] : list['items'];
+  if (!Array.isArray(items)) {
+    throw malformed(where, 'the list has no items');
+  }
+  const apiVersion = apiVersionOf(resource);
+  for (const item of items) {
+    const object = checkObject(where, resource, item);
+    object.apiVersion ??= apiVersion;
+    object.kind ??= resource.kind;
+  }
+  const next = metadata['continue'];
+  return { items: items as T[], resourceVersion, next: typeof next === 'string' ? next : '' };
+}
+
+/**
+ * An object of the kind with a name, else TransportError `malformed`. Everything that etcd keeps has a UID too;
+ * computed kinds such as metrics have none.
+ */
+export function checkObject(where: Where, resource: Resource, raw: unknown): KubeObject {
+  const object = asRecord(raw);
+  const metadata = asRecord(object?.['metadata']);
+  if (object === undefined || metadata === undefined) {
+    throw malformed(where, `it is not a ${resource.kind}`);
+  }
+  const kind = object['kind'];
+  if (kind !== undefined && kind !== resource.kind) {
+    throw malformed(where, `it is not a ${resource.kind}`);
+  }
+  const { name } = metadata;
+  if (typeof name !== 'string' || name === '') {
+    throw malformed(where, `a ${resource.kind} has no name`);
+  }
+  return raw as KubeObject;
+}
+
+function asRecord(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+}

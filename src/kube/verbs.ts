@@ -1,0 +1,240 @@
+import { asStatus, malformed } from './answer.ts';
+import type { KubeClient } from './client.ts';
+import { isGone } from './errors.ts';
+import { checkObject, readListPage } from './list-page.ts';
+import type { KubeObject } from './object.ts';
+import type { Query } from './request.ts';
+import { resourcePath, type Resource } from './resource.ts';
+
+export interface ObjectRef {
+  namespace?: string | undefined;
+  name: string;
+}
+
+export interface VerbOptions {
+  signal?: AbortSignal | undefined;
+  /** Milliseconds; default 30,000. */
+  deadlineMs?: number;
+  /** See KubeRequest.retry. */
+  retry?: boolean | undefined;
+  query?: Query;
+}
+
+export interface ListOptions extends VerbOptions {
+  namespace?: string | undefined;
+  labelSelector?: string | undefined;
+  fieldSelector?: string | undefined;
+  /** Page size; default 500. */
+  limit?: number;
+  /** Leave out for the newest state (a quorum read); `0` for whatever the server's cache holds. */
+  resourceVersion?: string;
+}
+
+/** A list consistent at `resourceVersion`. */
+export interface ObjectList<T> {
+  items: T[];
+  resourceVersion: string;
+}
+
+const PAGE_SIZE = 500;
+
+const PATCH_TYPES = {
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  json: 'application/json-patch+json',
+  apply: 'application/apply-patch+yaml',
+} as const;
+
+export async function get<T extends KubeObject>(
+  client: KubeClient,
+  resource: Resource,
+  ref: ObjectRef,
+  options: VerbOptions & { subresource?: string } = {},
+): Promise<T> {
+  const path = resourcePath(resource, ref.namespace, ref.name, options.subresource);
+  const raw = await client.request({ ...common(options), path });
+  const object = options.subresource === undefined ? checked(client, 'GET', path, resource, raw) : (raw as KubeObject);
+  if (object.metadata?.name !== ref.name) {
+    throw malformed({ cluster: client.cluster, method: 'GET', path }, `it is another object than ${ref.name}`);
+  }
+  return object as T;
+}
+
+/**
+ * Every object of a collection, page by page, all pages at one resourceVersion. When the server forgets that version
+ * between two pages (410), the list starts again once.
+ */
+export async function list<T extends KubeObject>(
+  client: KubeClient,
+  resource: Resource,
+  options: ListOptions = {},
+): Promise<ObjectList<T>> {
+  try {
+    return await listPages(client, resource, options);
+  } catch (e) {
+    if (!isGone(e)) {
+      throw e;
+    }
+    return listPages(client, resource, options);
+  }
+}
+
+async function listPages<T extends KubeObject>(
+  client: KubeClient,
+  resource: Resource,
+  options: ListOptions,
+): Promise<ObjectList<T>> {
+  const path = resourcePath(resource, options.namespace);
+  const where = { cluster: client.cluster, method: 'GET', path };
+  const items: T[] = [];
+  let next = '';
+  for (;;) {
+    const raw = await client.request({
+      ...common(options),
+      path,
+      gzip: true,
+      query: {
+        ...options.query,
+        labelSelector: options.labelSelector,
+        fieldSelector: options.fieldSelector,
+        limit: options.limit ?? PAGE_SIZE,
+        resourceVersion: next === '' ? options.resourceVersion : undefined,
+        continue: next === '' ? undefined : next,
+      },
+    });
+    const page = readListPage<T>(where, resource, raw);
+    for (const item of page.items) {
+      items.push(item);
+    }
+    if (page.next === '') {
+      return { items, resourceVersion: page.resourceVersion };
+    }
+    next = page.next;
+  }
+}
+
+/** Creates `object` in its own metadata.namespace. */
+export async function create<T extends KubeObject>(
+  client: KubeClient,
+  resource: Resource,
+  object: T,
+  options: VerbOptions & { fieldManager?: string } = {},
+): Promise<T> {
+  const path = resourcePath(resource, object.metadata.namespace);
+  const raw = await client.request({
+    ...common(options),
+    method: 'POST',
+    path,
+    body: object,
+    query: { ...options.query, fieldManager: options.fieldManager },
+  });
+  return checkedKind(client, 'POST', path, resource, raw) as T;
+}
+
+/** PUT: the object's metadata.resourceVersion is the optimistic lock. */
+export async function replace<T extends KubeObject>(
+  client: KubeClient,
+  resource: Resource,
+  object: T,
+  options: VerbOptions & { subresource?: string; fieldManager?: string } = {},
+): Promise<T> {
+  const { namespace, name } = object.metadata;
+  const path = resourcePath(resource, namespace, name, options.subresource);
+  const raw = await client.request({
+    ...common(options),
+    method: 'PUT',
+    path,
+    body: object,
+    query: { ...options.query, fieldManager: options.fieldManager },
+  });
+  return checkedKind(client, 'PUT', path, resource, raw) as T;
+}
+
+/**
+ * Deletes one object. `uid` and `resourceVersion` are preconditions: ApiError 409 when the object is another by now.
+ * Resolves when the API server has accepted; finalizers and grace may keep the object for longer.
+ */
+export async function remove(
+  client: KubeClient,
+  resource: Resource,
+  ref: ObjectRef,
+  preconditions: {
+    uid?: string | undefined;
+    resourceVersion?: string | undefined;
+    /** Seconds; 0 means now. */
+    gracePeriodSeconds?: number | undefined;
+    propagationPolicy?: 'Background' | 'Foreground' | 'Orphan' | undefined;
+  } = {},
+  options: VerbOptions = {},
+): Promise<void> {
+  const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = preconditions;
+  const path = resourcePath(resource, ref.namespace, ref.name);
+  const raw = await client.request({
+    ...common(options),
+    method: 'DELETE',
+    path,
+    query: options.query ?? {},
+    body: {
+      apiVersion: 'v1',
+      kind: 'DeleteOptions',
+      gracePeriodSeconds,
+      propagationPolicy,
+      preconditions: uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion },
+    },
+  });
+  if (asStatus(raw) === undefined) {
+    checked(client, 'DELETE', path, resource, raw);
+  }
+}
+
+/**
+ * Patches an object or a subresource. `apply` needs a fieldManager; `force` takes fields over from other managers.
+ * Strategic merge is for built-in kinds only.
+ */
+export async function patch<T extends KubeObject>(
+  client: KubeClient,
+  resource: Resource,
+  ref: ObjectRef,
+  body: unknown,
+  how: { type: keyof typeof PATCH_TYPES; subresource?: string; fieldManager?: string; force?: boolean },
+  options: VerbOptions = {},
+): Promise<T> {
+  const path = resourcePath(resource, ref.namespace, ref.name, how.subresource);
+  const raw = await client.request({
+    ...common(options),
+    method: 'PATCH',
+    path,
+    body,
+    contentType: PATCH_TYPES[how.type],
+    query: { ...options.query, fieldManager: how.fieldManager, force: how.force },
+  });
+  return checkedKind(client, 'PATCH', path, resource, raw) as T;
+}
+
+function common(options: VerbOptions): {
+  signal?: AbortSignal | undefined;
+  deadlineMs?: number;
+  retry?: boolean | undefined;
+  query?: Query;
+} {
+  const { signal, deadlineMs, retry, query } = options;
+  return {
+    signal,
+    retry,
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+    ...(query === undefined ? {} : { query }),
+  };
+}
+
+function checked(client: KubeClient, method: string, path: string, resource: Resource, raw: unknown): KubeObject {
+  return checkObject({ cluster: client.cluster, method, path }, resource, raw);
+}
+
+/** Reviews come back without a name, subresources as another kind: only the outline is checked. */
+function checkedKind(client: KubeClient, method: string, path: string, resource: Resource, raw: unknown): KubeObject {
+  const isObject = typeof raw === 'object' && raw !== null && 'metadata' in raw && 'kind' in raw;
+  if (!isObject || raw.kind === 'Status') {
+    throw malformed({ cluster: client.cluster, method, path }, `it is not a ${resource.kind}`);
+  }
+  return raw as unknown as KubeObject;
+}
