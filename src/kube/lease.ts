@@ -1,0 +1,30 @@
+import type { KubeObject } from './object.ts';
+
+/** coordination.k8s.io/v1 Lease: who holds something, and when that was last confirmed. */
+export interface Lease extends KubeObject {
+  spec?: {
+    holderIdentity?: string;
+    leaseDurationSeconds?: number;
+    acquireTime?: string;
+    renewTime?: string;
+    leaseTransitions?: number;
+  };
+}
+
+/** Kubernetes' MicroTime: RFC 3339 in UTC with six digits after the second. */
+export function microTime(milliseconds: number): string {
+  const whole = Math.floor(milliseconds);
+  const micros = Math.floor((milliseconds - whole) * 1_000);
+  return new Date(whole).toISOString().replace('Z', `${String(micros).padStart(3, '0')}Z`);
+}
+
+/**
+ * Whether a lease whose record has not changed for `unchangedMs` belongs to somebody else. A record without a duration
+ * gets `fallbackMs`.
+ */
+export function leaseIsHeldByOther(lease: Lease, identity: string, unchangedMs: number, fallbackMs: number): boolean {
+  const holder = lease.spec?.holderIdentity ?? '';
+  if (holder === '' || holder === identity) return false;
+  const seconds = lease.spec?.leaseDurationSeconds;
+  return unchangedMs <= (seconds === undefined ? fallbackMs : seconds * 1_000);
+}
