@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { childrenOf, identify, isAlive, signalProcess, usageOf, type ProcessId, type Usage } from './process-table.ts';
 import { until } from './until.ts';
+import type { HowToEnd } from './workspace-record.ts';
 
 export interface ProcessSpec {
   /** For people: progress and error messages. */
@@ -12,7 +13,7 @@ export interface ProcessSpec {
   cwd?: string;
   env?: NodeJS.ProcessEnv;
   /** What ends it when its workspace closes. Default SIGKILL: most of what we start is thrown away whole. */
-  end?: 'SIGTERM' | 'SIGKILL';
+  end?: HowToEnd;
   /** `file` is a wrapper (nsenter) whose only child is the program meant. */
   wrapped?: boolean;
 }

@@ -11,23 +11,49 @@ function processesOf(dir: string): ProcessTrace[] {
   return readTraces(dir).filter((trace): trace is ProcessTrace => trace.kind === 'process');
 }
 
+/** Milliseconds that a killed process, or a wrapper whose program is gone, may take to disappear. */
+const VANISH_MS = 5_000;
+
 /** Ends every recorded process: the polite ones get `graceMs` to go by themselves, then all are killed. */
 export async function endProcesses(dir: string, graceMs: number): Promise<void> {
-  const processes = processesOf(dir).toReversed();
-  for (const one of processes) signalProcess(one, one.end);
-  const deadline = Date.now() + graceMs;
-  while (processes.some(isAlive) && Date.now() < deadline) await sleep(10);
-  for (const one of processes) signalProcess(one, 'SIGKILL');
-  const last = Date.now() + 5_000;
-  while (processes.some(isAlive) && Date.now() < last) await sleep(5);
+  const rounds = endingRounds(processesOf(dir), graceMs);
+  for (const round of rounds) {
+    round.signal();
+    const deadline = Date.now() + round.waitMs;
+    while (round.processes.some(isAlive) && Date.now() < deadline) await sleep(5);
+  }
 }
 
-/** The same without waiting for anyone, for a program that is ending. */
+/** The same without waiting for anyone's good will, for a program that is ending. */
 export function endProcessesNow(dir: string): void {
-  const processes = processesOf(dir).toReversed();
-  for (const one of processes) signalProcess(one, 'SIGKILL');
-  const deadline = Date.now() + 5_000;
-  while (processes.some(isAlive) && Date.now() < deadline) waitSync(5);
+  for (const round of endingRounds(processesOf(dir), 0)) {
+    round.signal();
+    const deadline = Date.now() + round.waitMs;
+    while (round.processes.some(isAlive) && Date.now() < deadline) waitSync(5);
+  }
+}
+
+interface Round {
+  processes: ProcessTrace[];
+  signal: () => void;
+  waitMs: number;
+}
+
+function endingRounds(all: ProcessTrace[], graceMs: number): Round[] {
+  const newestFirst = all.toReversed();
+  const first = newestFirst.filter((one) => one.end !== 'last');
+  const killAll = (processes: ProcessTrace[]) => (): void => {
+    for (const one of processes) signalProcess(one, 'SIGKILL');
+  };
+  const ask = (): void => {
+    for (const one of first) signalProcess(one, one.end === 'SIGTERM' ? 'SIGTERM' : 'SIGKILL');
+  };
+  return [
+    { processes: first, signal: ask, waitMs: graceMs },
+    { processes: first, signal: killAll(first), waitMs: VANISH_MS },
+    { processes: newestFirst, signal: () => undefined, waitMs: VANISH_MS },
+    { processes: newestFirst, signal: killAll(newestFirst), waitMs: VANISH_MS },
+  ];
 }
 
 /**
@@ -39,22 +65,7 @@ export function removeTraces(dir: string): string[] {
   const left: string[] = traces
     .filter((trace): trace is ProcessTrace => trace.kind === 'process' && isAlive(trace))
     .map((trace) => `process ${trace.pid} (${trace.what})`);
-  for (const trace of traces.toReversed()) {
-    switch (trace.kind) {
-      case 'process':
-        break;
-      case 'link':
-        if (existsSync(`/sys/class/net/${trace.name}`)) run('ip', ['link', 'delete', trace.name]);
-        if (existsSync(`/sys/class/net/${trace.name}`)) left.push(`network link ${trace.name}`);
-        break;
-      case 'route':
-        run('ip', ['route', 'delete', trace.destination]);
-        break;
-      case 'cgroup':
-        left.push(...removeCgroup(trace.name));
-        break;
-    }
-  }
+  for (const trace of traces.toReversed()) left.push(...removeTrace(trace));
   for (const target of mountsUnder(dir)) {
     if (!run('umount', [target])) run('umount', ['-l', target]);
   }
@@ -64,6 +75,25 @@ export function removeTraces(dir: string): string[] {
   // A workspace that left something keeps its record, so that the next sweep can try again.
   if (left.length === 0) rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
   return left;
+}
+
+/** Takes one link, route or control group away; says what is left of it. Harmless when it is gone already. */
+export function removeTrace(trace: Trace): string[] {
+  switch (trace.kind) {
+    case 'process':
+      return [];
+    case 'link': {
+      const path = `/sys/class/net/${trace.name}`;
+      if (existsSync(path)) run('ip', ['link', 'delete', trace.name]);
+      return existsSync(path) ? [`network link ${trace.name}`] : [];
+    }
+    case 'route':
+      // Goes by itself with its link; this is for a link that could not be removed.
+      run('ip', ['route', 'delete', trace.destination]);
+      return [];
+    case 'cgroup':
+      return removeCgroup(trace.name);
+  }
 }
 
 function run(command: string, args: string[]): boolean {

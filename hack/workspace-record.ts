@@ -2,9 +2,15 @@ import { appendFileSync, existsSync, readFileSync, readdirSync, renameSync, writ
 import { join } from 'node:path';
 import { identify, isAlive, type ProcessId } from './process-table.ts';
 
+/**
+ * SIGTERM: asked to go, killed when it does not. SIGKILL: thrown away. last: a wrapper that goes by itself when what it
+ * wraps has gone (and must be there until then, to reap it).
+ */
+export type HowToEnd = 'SIGTERM' | 'SIGKILL' | 'last';
+
 /** Something that a workspace made outside its own folder and must take away again. */
 export type Trace =
-  | ({ kind: 'process'; what: string; end: 'SIGTERM' | 'SIGKILL' } & ProcessId)
+  | ({ kind: 'process'; what: string; end: HowToEnd } & ProcessId)
   | { kind: 'link'; name: string }
   | { kind: 'route'; destination: string }
   | { kind: 'cgroup'; name: string };
