@@ -1,0 +1,127 @@
+import type { Pod } from '../api/wire.ts';
+import { entryOf, type JsonRecord, listOf, recordOf, textOf } from './translate-json.ts';
+import { poolConflicts } from './translate-scheduling.ts';
+
+export interface Refusal {
+  reason: string;
+  message: string;
+}
+
+export interface RefusalContext {
+  nodeName: string;
+  member: string;
+  memberNamespace: string;
+  poolSelector?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Annotation of the pod that a kubelet makes for a static pod of its own. */
+const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
+
+/** Why the pod cannot run in any member as things are, or undefined. All of these are final until pod or place change. */
+export function refusalOfPod(
+  hostPod: Pod,
+  injected: ReadonlySet<string>,
+  context: RefusalContext,
+): Refusal | undefined {
+  const spec = recordOf(hostPod.spec);
+  if (spec === undefined || !Array.isArray(spec['containers'])) {
+    return refuse('InvalidPod', 'The pod has no list of containers', 'Create it anew.', context);
+  }
+  return (
+    unmarkable(hostPod, context) ??
+    staticPod(hostPod, context) ??
+    claims(spec, injected, context) ??
+    pool(spec, context)
+  );
+}
+
+function refuse(reason: string, what: string, advice: string, context: RefusalContext): Refusal {
+  const message = `${what}, so it cannot run in cluster "${context.member}". This does not pass by itself. ${advice}`;
+  return { reason, message };
+}
+
+/** Ownership is labels; a pod that cannot carry them could never be told from a stranger's. */
+function unmarkable(hostPod: Pod, context: RefusalContext): Refusal | undefined {
+  const { name, namespace, uid } = hostPod.metadata;
+  const named = [name, namespace, context.memberNamespace].every((part) => typeof part === 'string' && part !== '');
+  const labels = [uid, context.nodeName].every(
+    (value) => typeof value === 'string' && value !== '' && LABEL_VALUE.test(value),
+  );
+  if (named && labels) return undefined;
+  const what = `The pod's namespace, name, UID (${String(uid)}) and node (${context.nodeName}) do not make valid labels`;
+  return refuse(
+    'InvalidPod',
+    what,
+    'Use names of at most 63 characters for the MemberCluster and its node pools.',
+    context,
+  );
+}
+
+function staticPod(hostPod: Pod, context: RefusalContext): Refusal | undefined {
+  if (entryOf(recordOf(hostPod.metadata.annotations), MIRROR_ANNOTATION) === undefined) return undefined;
+  return refuse(
+    'StaticPodNotSupported',
+    'The pod is the mirror of a static pod',
+    'Static pods belong on real nodes.',
+    context,
+  );
+}
+
+function claims(spec: JsonRecord, injected: ReadonlySet<string>, context: RefusalContext): Refusal | undefined {
+  if (listOf(spec['resourceClaims']).length > 0) {
+    const what = 'The pod uses resource claims (dynamic resource allocation), which hold devices of the host';
+    return refuse(
+      'ResourceClaimsNotSupported',
+      what,
+      'Ask for the device as an extended resource, or keep the pod on real nodes.',
+      context,
+    );
+  }
+  for (const item of listOf(spec['volumes'])) {
+    const volume = recordOf(item);
+    const name = textOf(volume?.['name']) ?? '';
+    if (volume === undefined || injected.has(name)) continue;
+    const refusal = claimVolume(volume, name, context) ?? identityVolume(volume, name, context);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+function claimVolume(volume: JsonRecord, name: string, context: RefusalContext): Refusal | undefined {
+  const claim = recordOf(volume['persistentVolumeClaim']);
+  if (claim === undefined && recordOf(volume['ephemeral']) === undefined) return undefined;
+  const what =
+    claim === undefined
+      ? `Volume "${name}" of the pod is a generic ephemeral volume, whose claim is made in the host`
+      : `Volume "${name}" of the pod is the claim "${textOf(claim['claimName']) ?? ''}", whose data is in the host`;
+  return refuse('ClaimsNotSupported', what, 'Use an emptyDir, or keep the pod on real nodes.', context);
+}
+
+/** The pod would start and silently lack, or falsely have, an identity. */
+function identityVolume(volume: JsonRecord, name: string, context: RefusalContext): Refusal | undefined {
+  for (const item of listOf(recordOf(volume['projected'])?.['sources'])) {
+    const source = recordOf(item);
+    if (recordOf(source?.['serviceAccountToken']) !== undefined) {
+      const what = `Volume "${name}" of the pod asks for a service account token, and pods get none in this member`;
+      return refuse(
+        'ServiceAccountTokenNotAvailable',
+        what,
+        'Remove the source, or keep the pod on real nodes.',
+        context,
+      );
+    }
+    if (recordOf(source?.['podCertificate']) !== undefined) {
+      const what = `Volume "${name}" of the pod asks for a certificate of the host's signers`;
+      return refuse('PodCertificateNotAvailable', what, 'Remove the source, or keep the pod on real nodes.', context);
+    }
+  }
+  return undefined;
+}
+
+function pool(spec: JsonRecord, context: RefusalContext): Refusal | undefined {
+  const keys = poolConflicts(spec, context.poolSelector);
+  if (keys.length === 0) return undefined;
+  const what = `The pod's node selector asks for another ${keys.join(', ')} than the nodes behind "${context.nodeName}" have`;
+  return refuse('NodePoolMismatch', what, 'Delete the pod, so that it is scheduled anew.', context);
+}

@@ -1,0 +1,79 @@
+import { GROUP } from '../api/marks.ts';
+import { entryOf, type JsonRecord, recordOf, rewriteField, rewriteItems, without } from './translate-json.ts';
+import { isHostOnlyKey, memberNodeAffinity, type NodeChoice } from './translate-node-affinity.ts';
+import { memberPodAffinity, memberSpread, type NamespaceMap } from './translate-pod-affinity.ts';
+
+export interface SchedulingContext extends NodeChoice {
+  /** Labels of the member's nodes that belong to this virtual node. */
+  poolSelector?: Readonly<Record<string, string>> | undefined;
+  memberNamespaceOf: NamespaceMap;
+}
+
+/** What the member's scheduler gets to see of where the pod may run; see docs/pod-translation.md. */
+export function rewriteScheduling(spec: JsonRecord, context: SchedulingContext): JsonRecord {
+  const affinity = memberAffinity(spec['affinity'], context);
+  const nodeSelector = memberNodeSelector(spec['nodeSelector'], context);
+  const spread = rewriteField(spec, 'topologySpreadConstraints', memberSpread);
+  const tolerations = rewriteField(spread, 'tolerations', memberTolerations);
+  return replace(replace(tolerations, 'affinity', affinity), 'nodeSelector', nodeSelector);
+}
+
+function replace(record: JsonRecord, key: string, value: unknown): JsonRecord {
+  if (record[key] === value) return record;
+  return value === undefined ? without(record, [key]) : { ...record, [key]: value };
+}
+
+/** The keys of the user's selector that contradict the pool's, which can only be when labels changed after scheduling. */
+export function poolConflicts(spec: JsonRecord, poolSelector: Readonly<Record<string, string>> | undefined): string[] {
+  const selector = recordOf(spec['nodeSelector']);
+  return Object.entries(poolSelector ?? {}).flatMap(([key, value]) => {
+    const asked = entryOf(selector, key);
+    return asked === undefined || asked === value ? [] : [key];
+  });
+}
+
+function memberNodeSelector(value: unknown, context: SchedulingContext): unknown {
+  const pool = context.poolSelector ?? {};
+  const selector = recordOf(value);
+  if (selector === undefined) return Object.keys(pool).length === 0 ? value : pool;
+  const hostOnly = Object.keys(selector).filter((key) => isHostOnlyKey(key, context));
+  const rest = without(selector, hostOnly);
+  const after = Object.entries(pool).every(([key, wanted]) => entryOf(rest, key) === wanted)
+    ? rest
+    : { ...rest, ...pool };
+  return after !== selector && Object.keys(after).length === 0 ? undefined : after;
+}
+
+function memberAffinity(value: unknown, context: SchedulingContext): unknown {
+  const affinity = recordOf(value);
+  if (affinity === undefined && value !== undefined && value !== null) return value;
+  const before = affinity ?? {};
+  const node = replace(before, 'nodeAffinity', memberNodeAffinity(before['nodeAffinity'], context));
+  const namespaceOf = context.memberNamespaceOf;
+  const near = rewriteField(node, 'podAffinity', (part) => memberPodAffinity(part, namespaceOf));
+  const after = rewriteField(near, 'podAntiAffinity', (part) => memberPodAffinity(part, namespaceOf));
+  if (after === before) return value;
+  return Object.keys(after).length === 0 ? undefined : after;
+}
+
+/** Seconds that the DefaultTolerationSeconds admission of the host gives every pod. */
+const DEFAULT_SECONDS = 300;
+const DEFAULT_KEYS = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']);
+
+/**
+ * Tolerations of the member pod: without those of our own taints, which only virtual nodes carry, and without the two
+ * that every host adds, so that the member can add its own. The rest goes down, however many there are.
+ */
+export function memberTolerations(tolerations: unknown): unknown {
+  const after = rewriteItems(tolerations, (item) => (isHostToleration(item) ? undefined : item));
+  return Array.isArray(after) && after.length === 0 && after !== tolerations ? undefined : after;
+}
+
+function isHostToleration(item: JsonRecord): boolean {
+  const { key, operator, effect, tolerationSeconds } = item;
+  if (typeof key !== 'string') return false;
+  if (key.startsWith(`${GROUP}/`)) return true;
+  return (
+    DEFAULT_KEYS.has(key) && operator === 'Exists' && effect === 'NoExecute' && tolerationSeconds === DEFAULT_SECONDS
+  );
+}

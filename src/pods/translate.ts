@@ -1,0 +1,117 @@
+import type { Pod } from '../api/wire.ts';
+import { APPLIED_ANNOTATION, appliedAtCreation } from './applied.ts';
+import { hostFacts } from './downward-api.ts';
+import type { ServiceVariable } from './service-env.ts';
+import { type ContainerContext, rewriteContainers } from './translate-containers.ts';
+import { type JsonRecord, recordOf, rewriteField, without } from './translate-json.ts';
+import { memberMetadata } from './translate-metadata.ts';
+import { refusalOfPod } from './translate-refusals.ts';
+import { rewriteScheduling, type SchedulingContext } from './translate-scheduling.ts';
+import { injectedTokenVolumes, rewriteVolumes } from './translate-volumes.ts';
+
+/** What translation needs to know besides the pod. */
+export interface TranslateContext {
+  /** The host's id in marks. */
+  hostId: string;
+  /** The virtual node the pod is bound to. */
+  nodeName: string;
+  /** Name of the MemberCluster, for messages. */
+  member: string;
+  memberNamespace: string;
+  /** See serviceEnvFor. */
+  serviceEnv: readonly ServiceVariable[];
+  /** Keys of a ConfigMap or Secret of the pod's namespace on the host: service variables give way to `envFrom`. */
+  environmentKeys?: (kind: 'ConfigMap' | 'Secret', name: string) => Iterable<string>;
+  /** The member's namespace for another namespace of the host, if it has one; for pod affinity across namespaces. */
+  memberNamespaceOf?: (hostNamespace: string) => string | undefined;
+  /** Labels of the virtual node; they tell which of several ORed affinity terms chose it. */
+  nodeLabels?: Readonly<Record<string, string>>;
+  /** Keys of node labels that only the virtual node has: those of MemberCluster.spec.labels. */
+  hostOnlyLabels?: ReadonlySet<string>;
+  /** Labels that choose the member's nodes behind this virtual node. */
+  poolSelector?: Readonly<Record<string, string>>;
+  /** Nodes of the member with all of these labels must not be used. */
+  excludedNodes?: Readonly<Record<string, string>>;
+}
+
+export type Translation = { kind: 'pod'; pod: Pod } | { kind: 'refused'; reason: string; message: string };
+
+/** Fields of the spec that were the host's to act on, or whose values mean nothing in a member. */
+const HOST_SPEC = [
+  // Names and ranks of the host's objects; the member's admission sets its own.
+  'nodeName',
+  'schedulerName',
+  'priority',
+  'priorityClassName',
+  'preemptionPolicy',
+  'overhead',
+  'serviceAccountName',
+  'serviceAccount',
+  // Done with when the pod was bound.
+  'schedulingGates',
+  'schedulingGroup',
+  'workloadRef',
+  // Other controllers set these conditions on the host pod, so the host pod's readiness is computed from them there.
+  'readinessGates',
+  // Refused on creation; they follow through their own subresource.
+  'ephemeralContainers',
+] as const;
+
+/**
+ * The pod to create in the member for a pod of the host, or why there can be none. Everything is copied except the
+ * rewrites listed in docs/pod-translation.md, so fields this program has never heard of arrive unchanged. The host pod
+ * is not changed; the answer shares the parts of it that stayed.
+ */
+export function translatePod(hostPod: Pod, context: TranslateContext): Translation {
+  const injected = injectedTokenVolumes(recordOf(hostPod.spec) ?? {});
+  const refusal = refusalOfPod(hostPod, injected, context);
+  if (refusal !== undefined) return { kind: 'refused', ...refusal };
+  const spec = memberSpec(hostPod, injected, context);
+  const metadata = memberMetadata(hostPod, context, { [APPLIED_ANNOTATION]: appliedAtCreation(hostPod) });
+  const pod = {
+    ...without(hostPod as unknown as JsonRecord, ['status']),
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata,
+    spec,
+  };
+  return { kind: 'pod', pod: pod as unknown as Pod };
+}
+
+function memberSpec(hostPod: Pod, injected: ReadonlySet<string>, context: TranslateContext): JsonRecord {
+  const own = without(hostPod.spec as unknown as JsonRecord, HOST_SPEC);
+  const containers = containerContext(hostPod, injected, context);
+  let spec: JsonRecord = { ...own, automountServiceAccountToken: false, enableServiceLinks: false };
+  spec = rewriteField(spec, 'containers', (list) => rewriteContainers(list, containers));
+  spec = rewriteField(spec, 'initContainers', (list) => rewriteContainers(list, containers));
+  spec = rewriteField(spec, 'volumes', (list) => rewriteVolumes(list, injected));
+  return rewriteScheduling(spec, schedulingContext(hostPod, context));
+}
+
+/** How containers of this pod are rewritten; the same for those that join later. */
+export function containerContext(
+  hostPod: Pod,
+  injected: ReadonlySet<string>,
+  context: TranslateContext,
+): ContainerContext {
+  return {
+    facts: hostFacts(hostPod, context.nodeName),
+    removedVolumes: injected,
+    serviceEnv: context.serviceEnv,
+    environmentKeys: context.environmentKeys,
+  };
+}
+
+function schedulingContext(hostPod: Pod, context: TranslateContext): SchedulingContext {
+  const { namespace } = hostPod.metadata;
+  const { nodeName, nodeLabels, hostOnlyLabels, poolSelector, excludedNodes, memberNamespace, memberNamespaceOf } =
+    context;
+  return {
+    nodeName,
+    nodeLabels,
+    hostOnlyLabels,
+    poolSelector,
+    excludedNodes,
+    memberNamespaceOf: (name) => (name === namespace ? memberNamespace : memberNamespaceOf?.(name)),
+  };
+}
