@@ -49,6 +49,8 @@ export interface DialedServer {
 export class KubeClient {
   readonly cluster: string;
   readonly server: string;
+  /** What the server has shown not to know; shared by everyone who uses this client. */
+  readonly capabilities = { watchList: true };
   readonly #credentials: Credentials;
   readonly #transport: Transport;
   readonly #userAgent: string;

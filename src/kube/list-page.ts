@@ -2,8 +2,8 @@ import { malformed, type Where } from './answer.ts';
 import type { KubeObject } from './object.ts';
 import { apiVersionOf, type Resource } from './resource.ts';
 
-export interface ListPage<T extends KubeObject> {
-  items: T[];
+export interface ListPage {
+  items: KubeObject[];
   resourceVersion: string;
   /** Token of the next page; '' at the end. */
   next: string;
@@ -14,7 +14,7 @@ export interface ListPage<T extends KubeObject> {
  * items that are objects with a name. `{}`, another kind's list or a Status with code 200 never pass for an empty list.
  * Items get the apiVersion and kind that lists leave out, so that they look like the objects a watch delivers.
  */
-export function readListPage<T extends KubeObject>(where: Where, resource: Resource, raw: unknown): ListPage<T> {
+export function readListPage(where: Where, resource: Resource, raw: unknown): ListPage {
   const list = asRecord(raw);
   const metadata = asRecord(list?.['metadata']);
   if (list === undefined || metadata === undefined) {
@@ -39,7 +39,7 @@ export function readListPage<T extends KubeObject>(where: Where, resource: Resou
     object.kind ??= resource.kind;
   }
   const next = metadata['continue'];
-  return { items: items as T[], resourceVersion, next: typeof next === 'string' ? next : '' };
+  return { items: items as KubeObject[], resourceVersion, next: typeof next === 'string' ? next : '' };
 }
 
 /**

@@ -1,7 +1,8 @@
 import { asStatus, malformed } from './answer.ts';
 import type { KubeClient } from './client.ts';
 import { isGone } from './errors.ts';
-import { checkObject, readListPage } from './list-page.ts';
+import { checkObject } from './list-page.ts';
+import { readPages, type Selection } from './list-pages.ts';
 import type { KubeObject } from './object.ts';
 import type { Query } from './request.ts';
 import { resourcePath, type Resource } from './resource.ts';
@@ -20,10 +21,7 @@ export interface VerbOptions {
   query?: Query;
 }
 
-export interface ListOptions extends VerbOptions {
-  namespace?: string | undefined;
-  labelSelector?: string | undefined;
-  fieldSelector?: string | undefined;
+export interface ListOptions extends VerbOptions, Selection {
   /** Page size; default 500. */
   limit?: number;
   /** Leave out for the newest state (a quorum read); `0` for whatever the server's cache holds. */
@@ -35,8 +33,6 @@ export interface ObjectList<T> {
   items: T[];
   resourceVersion: string;
 }
-
-const PAGE_SIZE = 500;
 
 const PATCH_TYPES = {
   merge: 'application/merge-patch+json',
@@ -70,47 +66,27 @@ export async function list<T extends KubeObject>(
   options: ListOptions = {},
 ): Promise<ObjectList<T>> {
   try {
-    return await listPages(client, resource, options);
+    return await listOnce(client, resource, options);
   } catch (e) {
     if (!isGone(e)) {
       throw e;
     }
-    return listPages(client, resource, options);
+    return listOnce(client, resource, options);
   }
 }
 
-async function listPages<T extends KubeObject>(
+async function listOnce<T extends KubeObject>(
   client: KubeClient,
   resource: Resource,
   options: ListOptions,
 ): Promise<ObjectList<T>> {
-  const path = resourcePath(resource, options.namespace);
-  const where = { cluster: client.cluster, method: 'GET', path };
   const items: T[] = [];
-  let next = '';
-  for (;;) {
-    const raw = await client.request({
-      ...common(options),
-      path,
-      gzip: true,
-      query: {
-        ...options.query,
-        labelSelector: options.labelSelector,
-        fieldSelector: options.fieldSelector,
-        limit: options.limit ?? PAGE_SIZE,
-        resourceVersion: next === '' ? options.resourceVersion : undefined,
-        continue: next === '' ? undefined : next,
-      },
-    });
-    const page = readListPage<T>(where, resource, raw);
-    for (const item of page.items) {
-      items.push(item);
+  const resourceVersion = await readPages(client, resource, { ...options, request: common(options) }, (page) => {
+    for (const item of page) {
+      items.push(item as T);
     }
-    if (page.next === '') {
-      return { items, resourceVersion: page.resourceVersion };
-    }
-    next = page.next;
-  }
+  });
+  return { items, resourceVersion };
 }
 
 /** Creates `object` in its own metadata.namespace. */

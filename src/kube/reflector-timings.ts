@@ -1,0 +1,35 @@
+/** Times that a reflector lives by, in milliseconds unless named otherwise. Tests shorten them. */
+export interface ReflectorTimings {
+  /** A watch that brings nothing at all for this long is given up and tested. */
+  silenceMs: number;
+  /** timeoutSeconds of a watch that brought events: a random value between these, so that reconnects spread out. */
+  busySeconds: readonly [number, number];
+  /** The same for a watch that brought none. The API server sends a bookmark two seconds before the end. */
+  quietSeconds: readonly [number, number];
+  /** The same for a watch that must prove at once that it delivers. */
+  proofSeconds: number;
+  /** Until the answer to a watch request must have begun. */
+  startMs: number;
+  /** Wait before the first and before any further try after failures. */
+  backoffBaseMs: number;
+  backoffMaxMs: number;
+  /** Wait between an empty list and its confirmation. */
+  confirmMs: number;
+}
+
+export const DEFAULT_TIMINGS: ReflectorTimings = {
+  silenceMs: 40_000,
+  busySeconds: [300, 600],
+  quietSeconds: [30, 36],
+  proofSeconds: 5,
+  startMs: 15_000,
+  backoffBaseMs: 500,
+  backoffMaxMs: 30_000,
+  confirmMs: 1_000,
+};
+
+/** Doubles from the base to the maximum, each between half and one and a half of that. `failures` counts from 1. */
+export function backoffMs(timings: ReflectorTimings, failures: number, random: number): number {
+  const doubled = timings.backoffBaseMs * 2 ** Math.min(failures - 1, 20);
+  return Math.min(timings.backoffMaxMs, doubled) * (0.5 + random);
+}

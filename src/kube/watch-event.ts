@@ -1,0 +1,45 @@
+import { asStatus, malformed, type Where } from './answer.ts';
+import { ApiError, type TransportError } from './errors.ts';
+import { checkObject } from './list-page.ts';
+import type { KubeObject } from './object.ts';
+import type { Resource } from './resource.ts';
+
+/** The object of an event or a list item: one of the kind, with a name and a UID, else TransportError `malformed`. */
+export function checkIdentified(where: Where, resource: Resource, raw: unknown): KubeObject {
+  const object = checkObject(where, resource, raw);
+  const { name, uid } = object.metadata;
+  if (typeof uid !== 'string' || uid === '') {
+    throw malformed(where, `${resource.kind} ${name} has no uid`);
+  }
+  return object;
+}
+
+/** The error that an ERROR event carries; 410 comes this way too. */
+export function watchError(where: Where, object: unknown): ApiError | TransportError {
+  const status = asStatus(object);
+  return status === undefined
+    ? malformed(where, 'a watch error that is no Status')
+    : new ApiError({ ...where, code: status.code ?? 500, status });
+}
+
+function metadataOf(object: unknown): Record<string, unknown> {
+  const metadata = typeof object === 'object' && object !== null && 'metadata' in object ? object.metadata : undefined;
+  return typeof metadata === 'object' && metadata !== null ? (metadata as Record<string, unknown>) : {};
+}
+
+/** An object's or bookmark's resourceVersion, '' when there is none. */
+export function resourceVersionOf(object: unknown): string {
+  const version = metadataOf(object)['resourceVersion'];
+  return typeof version === 'string' ? version : '';
+}
+
+/** KEP-3157: the bookmark that ends the initial events carries this annotation. */
+export function hasInitialEventsEnd(object: unknown): boolean {
+  const annotations = metadataOf(object)['annotations'];
+  return (
+    typeof annotations === 'object' &&
+    annotations !== null &&
+    'k8s.io/initial-events-end' in annotations &&
+    annotations['k8s.io/initial-events-end'] === 'true'
+  );
+}
