@@ -78,8 +78,9 @@ export class Cluster {
   readonly serviceCidr: string;
   /** Simple requests as the administrator. */
   readonly api: Api;
+  /** The kubectl that belongs to this cluster's version. */
+  readonly kubectlPath: string;
   readonly #files: plane.ControlPlaneFiles;
-  readonly #kubectl: string;
   readonly #components = new Map<ComponentName, ManagedProcess>();
   readonly #auditLog: string | undefined;
 
@@ -100,7 +101,7 @@ export class Cluster {
     this.api = new Api(files.server, files.authority.cert, files.admin);
     this.adminAccess = this.api.access;
     this.#files = files;
-    this.#kubectl = settings.kubectl;
+    this.kubectlPath = settings.kubectl;
     this.#auditLog = settings.auditLog;
   }
 
@@ -128,7 +129,7 @@ export class Cluster {
 
   /** Runs kubectl as the administrator, or with `options.kubeconfig`. Never throws for an exit code. */
   kubectl(args: readonly string[], options: KubectlOptions = {}): Promise<KubectlResult> {
-    return runKubectl(this.#kubectl, args, { kubeconfig: this.kubeconfig, cacheDir: this.dir, ...options });
+    return runKubectl(this.kubectlPath, args, { kubeconfig: this.kubeconfig, cacheDir: this.dir, ...options });
   }
 
   /** Creates or updates objects by `kubectl apply`; `documents` is YAML text or objects. */

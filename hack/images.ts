@@ -43,7 +43,7 @@ int main(void) {
 }
 `;
 
-/** The path of an archive with all {@link IMAGES}, for \`ctr images import\`; made once and kept in the cache. */
+/** The path of an archive with all {@link IMAGES}, for `ctr images import`; made once and kept in the cache. */
 export async function imageArchive(say: Say): Promise<string> {
   const { agnhost } = await ensureBinaries(['agnhost'], { say });
   const inputs = { busybox: readFileSync(await busyboxPath(say)), agnhost: readFileSync(agnhost) };
@@ -90,7 +90,7 @@ export function makeLayer(entries: readonly TarEntry[]): Layer {
   return { tar, digest: sha256(tar) };
 }
 
-/** The format of \`docker save\`: configurations, layers (each once) and manifest.json. */
+/** The format of `docker save`: configurations, layers (each once) and manifest.json. */
 export function dockerArchive(
   images: readonly Image[],
   architecture = process.arch === 'x64' ? 'amd64' : process.arch,

@@ -71,6 +71,7 @@ export class Workspace {
   /** Starts a process whose output goes to a log file, and ends it with the workspace. */
   start(spec: ProcessSpec): ManagedProcess {
     return new ManagedProcess(spec, (command) => {
+      if (this.#closed !== undefined) throw new Error(`${command.name}: its workspace is closed`);
       const log = openSync(command.logFile, 'a');
       try {
         // A session of its own: Ctrl-C in a terminal reaches this program only, which then ends things in order.

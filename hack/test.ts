@@ -1,0 +1,76 @@
+/**
+ * `node dist/hack/test.js unit cluster`: runs vitest projects one after another, with everything they need in place
+ * first, and ends with a line that counts all tests. Further arguments after `--` go to vitest.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ensureBinaries } from './binaries.ts';
+import { imageArchive } from './images.ts';
+import { sayOnStderr as say } from './progress.ts';
+import { repositoryRoot } from './repository.ts';
+import { canRunKubelets, installKubeletPackages } from './system-packages.ts';
+import { CONTROL_PLANE_TOOLS } from './tools.ts';
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+/** Gets slow things before the tests' clocks start: binaries, packages, images. */
+async function prepareClusters(): Promise<void> {
+  say('getting what cluster tests need: real control planes, kwok nodes, real kubelets');
+  await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok'], { say });
+  const can = await canRunKubelets();
+  if (!can.ok) {
+    say(`real kubelets cannot run here: ${can.reason}. Their tests are skipped.`);
+    return;
+  }
+  await installKubeletPackages(say);
+  await ensureBinaries(['kubelet', 'agnhost'], { say });
+  await imageArchive(say);
+}
+
+async function runProject(project: string, more: readonly string[]): Promise<Counts> {
+  const folder = mkdtempSync(join(tmpdir(), 'test-report-'));
+  const report = join(folder, 'report.json');
+  const root = repositoryRoot();
+  try {
+    say(`running the ${project} tests`);
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+    const args = [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--project', project, ...reporters, ...more];
+    const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+    const code = await new Promise<number>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code) => resolve(code ?? 1));
+    });
+    const result = existsSync(report)
+      ? (JSON.parse(readFileSync(report, 'utf8')) as Record<string, number | undefined>)
+      : {};
+    const failed = result['numFailedTests'] ?? 0;
+    return {
+      passed: result['numPassedTests'] ?? 0,
+      // A file that does not load fails without any test in it.
+      failed: code === 0 ? failed : Math.max(failed, 1),
+      skipped: (result['numPendingTests'] ?? 0) + (result['numTodoTests'] ?? 0),
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const split = process.argv.indexOf('--');
+const projects = process.argv.slice(2, split < 0 ? undefined : split);
+const more = split < 0 ? [] : process.argv.slice(split + 1);
+const total: Counts = { passed: 0, failed: 0, skipped: 0 };
+for (const project of projects) {
+  if (project === 'cluster') await prepareClusters();
+  const counts = await runProject(project, more);
+  total.passed += counts.passed;
+  total.failed += counts.failed;
+  total.skipped += counts.skipped;
+}
+console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+process.exitCode = total.failed === 0 && total.passed > 0 ? 0 : 1;

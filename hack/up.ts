@@ -1,0 +1,63 @@
+import { startCluster, type Cluster } from './cluster.ts';
+import { startKubelet } from './kubelet.ts';
+import { startKwok } from './kwok.ts';
+import { machineNetwork } from './machine-network.ts';
+import { canRunKubelets } from './system-packages.ts';
+import type { Workspace } from './workspace.ts';
+
+export interface MemberPlan {
+  name: string;
+  kind: 'kubelet' | 'kwok';
+  /** How many real or played nodes. */
+  nodes: number;
+}
+
+/** `east=kubelet:2` or `west=kwok`. */
+export function parseMember(text: string): MemberPlan {
+  const match = /^([a-z0-9-]+)=(kubelet|kwok)(?::(\d+))?$/.exec(text);
+  if (match === null) throw new Error(`not a member: ${text} (NAME=kubelet:NODES or NAME=kwok:NODES)`);
+  const [, name = '', kind, nodes = '1'] = match;
+  return { name, kind: kind === 'kubelet' ? 'kubelet' : 'kwok', nodes: Number(nodes) };
+}
+
+export interface Topology {
+  host: Cluster;
+  /** In the order of the plans; `plan` tells what each became. */
+  members: { cluster: Cluster; plan: MemberPlan }[];
+}
+
+/**
+ * A host and its members. Where real kubelets cannot run, their members become kwok clusters, and it says so.
+ * Host and members differ in service ranges, as real clusters often do.
+ */
+export async function startTopology(workspace: Workspace, plans: readonly MemberPlan[]): Promise<Topology> {
+  const { say } = workspace;
+  const can = await canRunKubelets();
+  const real = can.ok
+    ? [...plans]
+    : plans.map((plan) => {
+        if (plan.kind === 'kubelet') say(`member ${plan.name} is simulated by kwok: ${can.reason}`);
+        return { ...plan, kind: 'kwok' as const };
+      });
+  const startMember = async (plan: MemberPlan, index: number): Promise<{ cluster: Cluster; plan: MemberPlan }> => {
+    const serviceCidr = `10.${97 + index}.0.0/16`;
+    if (plan.kind === 'kwok') {
+      const cluster = await startCluster(workspace, { name: plan.name, serviceCidr });
+      await startKwok(cluster, { nodes: plan.nodes, prefix: `${plan.name}-n`, simulate: true });
+      return { cluster, plan };
+    }
+    const bindAddress = (await machineNetwork(workspace)).gateway;
+    const cluster = await startCluster(workspace, { name: plan.name, serviceCidr, bindAddress });
+    const names = Array.from({ length: plan.nodes }, (_, node) => `${plan.name}-n${node}`);
+    await Promise.all(names.map((node) => startKubelet(cluster, { node })));
+    return { cluster, plan };
+  };
+  const [host, ...members] = await Promise.all([
+    startCluster(workspace, { name: 'host' }).then((cluster) => ({ cluster, plan: undefined })),
+    ...real.map(startMember),
+  ]);
+  return {
+    host: host.cluster,
+    members: members.flatMap(({ cluster, plan }) => (plan === undefined ? [] : [{ cluster, plan }])),
+  };
+}
