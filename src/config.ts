@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { parse } from 'yaml';
+import { z } from 'zod';
+
+const servingCertificate = z
+  .discriminatedUnion('mode', [
+    z.strictObject({
+      mode: z.literal('SelfSigned').describe('Made at start. Works where the API server does not verify kubelets.'),
+    }),
+    z.strictObject({
+      mode: z
+        .literal('Csr')
+        .describe('Asked from the cluster with signer kubernetes.io/kubelet-serving; somebody has to approve it.'),
+    }),
+    z.strictObject({
+      mode: z.literal('Files').describe('Supplied as files, read again when they change.'),
+      certFile: z.string().min(1),
+      keyFile: z.string().min(1),
+    }),
+  ])
+  .default({ mode: 'SelfSigned' });
+
+/** The configuration file (YAML). Every field has a default; flags of the same name win. */
+export const managerConfigSchema = z.strictObject({
+  kubeconfig: z
+    .string()
+    .optional()
+    .describe('Path of the kubeconfig for the host. Default: $KUBECONFIG, then in-cluster.'),
+  context: z.string().optional().describe('Context within the kubeconfig. Default: its current-context.'),
+  namespace: z.string().default('spillway-system').describe('Namespace of Leases that replicas share members through.'),
+  identity: z.string().optional().describe('Name of this replica in Leases. Default: host name and process id.'),
+  nodeAddress: z
+    .string()
+    .optional()
+    .describe(
+      'Address under which the host API server reaches this process. Default: $POD_IP, then the first non-loopback IPv4 address.',
+    ),
+  kubelet: z
+    .strictObject({
+      bindAddress: z.string().default('0.0.0.0').describe('Address that virtual nodes listen on.'),
+      firstPort: z
+        .int()
+        .min(0)
+        .max(65000)
+        .default(0)
+        .describe('Port of the first virtual node; the next free ones follow. 0: any free port.'),
+      servingCertificate,
+      clientCaFile: z
+        .string()
+        .optional()
+        .describe(
+          "CA bundle for client certificates. Default: the host's ConfigMap kube-system/extension-apiserver-authentication.",
+        ),
+    })
+    .prefault({}),
+  http: z
+    .strictObject({
+      bindAddress: z.string().default('0.0.0.0').describe('Address of /metrics, /healthz and /readyz.'),
+      port: z.int().min(0).max(65535).default(8080).describe('Port of the same. 0: any free port.'),
+    })
+    .prefault({}),
+  shutdownGraceSeconds: z
+    .int()
+    .min(0)
+    .max(300)
+    .default(8)
+    .describe('How long streams may go on after SIGTERM, in seconds.'),
+  logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info'),
+});
+
+export type ManagerConfig = z.infer<typeof managerConfigSchema>;
+
+/**
+ * Reads the configuration file, if any, and lays the flags over it.
+ * @throws Error naming the file and the field that is wrong.
+ */
+export function loadConfig(file: string | undefined, flags: Record<string, unknown>): ManagerConfig {
+  const text = file === undefined ? '' : readFileSync(file, 'utf8');
+  const document: unknown = parse(text) ?? {};
+  if (typeof document !== 'object' || Array.isArray(document) || document === null) {
+    throw new Error(`${file}: the configuration must be a mapping`);
+  }
+  const merged = merge(document as Record<string, unknown>, flags);
+  const result = managerConfigSchema.safeParse(merged);
+  if (!result.success) throw new Error(`${file ?? 'flags'}: ${z.prettifyError(result.error)}`);
+  return result.data;
+}
+
+function merge(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
+  const merged: Record<string, unknown> = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    if (value === undefined) continue;
+    const before = merged[key];
+    merged[key] = isRecord(value) && isRecord(before) ? merge(before, value) : value;
+  }
+  return merged;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The address virtual nodes announce. Loopback ones would make the API server refuse `nodes/NAME/proxy`. */
+export function nodeAddressOf(config: ManagerConfig): string {
+  const given = config.nodeAddress ?? process.env['POD_IP'];
+  if (given !== undefined && given !== '') return given;
+  for (const addresses of Object.values(networkInterfaces())) {
+    for (const { address, family, internal } of addresses ?? []) if (family === 'IPv4' && !internal) return address;
+  }
+  throw new Error('no non-loopback IPv4 address was found; set nodeAddress');
+}

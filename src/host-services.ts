@@ -1,0 +1,35 @@
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { Service } from './api/wire.ts';
+import type { ManagerConfig } from './config.ts';
+import type { ClientMetrics } from './kube/client-metrics.ts';
+import type { KubeClient } from './kube/client.ts';
+import type { EventRecorder } from './kube/event-recorder.ts';
+import type { InformerMetrics } from './kube/informer-metrics.ts';
+import type { Informer } from './kube/informer.ts';
+import type { WorkQueueMetrics } from './kube/workqueue-metrics.ts';
+import type { PodMetrics } from './pods/pod-metrics.ts';
+
+/** What one process has once and every member and virtual node of it shares. Made by manager.ts. */
+export interface HostServices {
+  readonly config: ManagerConfig;
+  readonly host: KubeClient;
+  /** The host's id in marks. */
+  readonly hostId: string;
+  /** Address that virtual nodes announce. */
+  readonly nodeAddress: string;
+  readonly events: EventRecorder;
+  /** All Services of the host, for the environment variables of pods; indexed by namespace. */
+  readonly services: Informer<Service>;
+  /** PEM bundle for client certificates on kubelet ports. */
+  readonly clientCa: () => string | undefined;
+  readonly registry: Registry;
+  readonly clientMetrics: ClientMetrics;
+  readonly informerMetrics: InformerMetrics;
+  readonly queueMetrics: WorkQueueMetrics;
+  readonly podMetrics: PodMetrics;
+  readonly logger: Logger;
+}
+
+/** Index of {@link HostServices.services}. */
+export const NAMESPACE_INDEX = 'namespace';

@@ -1,0 +1,86 @@
+import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { PODS } from '../kube/resource.ts';
+import { list } from '../kube/verbs.ts';
+import type { DeletionBreaker } from './deletion-breaker.ts';
+import { isFinished } from './finished.ts';
+import type { PodMemory } from './pod-memory.ts';
+
+/** How long a host pod has to be missing, in ms, before its member pod goes when nobody saw it being deleted (I1). */
+export const MISSING_GRACE_MS = 60_000;
+
+export type CollectVerdict =
+  /** Positive evidence: delete the member pod, with this grace or its own. */
+  | { delete: true; gracePeriodSeconds: number | undefined }
+  /** The host pod lives; our cache is behind. */
+  | { delete: false; why: string; againMs: number }
+  /** Left alone for good until an operator looks. */
+  | { delete: false; quarantined: string };
+
+export interface CollectOptions {
+  host: KubeClient;
+  nodeName: string;
+  memory: PodMemory;
+  deletionSeen: boolean;
+  /** Highest resourceVersion of pods that the host has shown to this process. */
+  hostVersion: () => string | undefined;
+  breaker: DeletionBreaker;
+  ownPods: () => number;
+  missingGraceMs: number;
+  clock: () => number;
+}
+
+/**
+ * Whether a member pod without a fitting host pod may go (invariants I1 and I2). Reads the host live, never the cache:
+ * deletion goes ahead when the host pod is being deleted, has finished, or has another UID; when it is not found, only
+ * if its deletion was watched, or it is still not found after a grace period by a host that has not gone back in time.
+ */
+export async function judgeOrphan(
+  memberPod: Pod,
+  options: CollectOptions,
+  signal: AbortSignal,
+): Promise<CollectVerdict> {
+  const { memory, clock } = options;
+  const annotations = memberPod.metadata.annotations ?? {};
+  const namespace = annotations[HOST_NAMESPACE_ANNOTATION] ?? '';
+  const name = annotations[HOST_NAME_ANNOTATION] ?? '';
+  // A list instead of a get: it also tells how far the host's history has come. The node's own pods are all that the
+  // Node authorizer lets a node list.
+  const fieldSelector = `metadata.name=${name},spec.nodeName=${options.nodeName}`;
+  const answer = await list<Pod>(options.host, PODS, { namespace, fieldSelector, signal });
+  const hostPod = answer.items[0];
+  if (hostPod !== undefined) {
+    delete memory.hostMissingSince;
+    return judgeLiving(hostPod, memberPod);
+  }
+  const seen = options.hostVersion();
+  if (seen !== undefined && Number(answer.resourceVersion) < Number(seen)) {
+    return { delete: false, quarantined: 'the host cluster has gone back in time (restored from a backup?)' };
+  }
+  if (options.deletionSeen) return { delete: true, gracePeriodSeconds: undefined };
+  const now = clock();
+  memory.hostMissingSince ??= now;
+  const missingFor = now - memory.hostMissingSince;
+  if (missingFor < options.missingGraceMs) {
+    return {
+      delete: false,
+      why: 'its host pod is not found, but nobody saw it being deleted',
+      againMs: options.missingGraceMs - missingFor,
+    };
+  }
+  if (!options.breaker.allow(options.ownPods())) {
+    return { delete: false, quarantined: 'too many host pods vanished at once; the deletion breaker is open' };
+  }
+  return { delete: true, gracePeriodSeconds: undefined };
+}
+
+function judgeLiving(hostPod: Pod, memberPod: Pod): CollectVerdict {
+  if (hostPod.metadata.uid !== memberPod.metadata.labels?.[UID_LABEL]) {
+    return { delete: true, gracePeriodSeconds: undefined };
+  }
+  if (hostPod.metadata.deletionTimestamp !== undefined || isFinished(hostPod)) {
+    return { delete: true, gracePeriodSeconds: hostPod.metadata.deletionGracePeriodSeconds };
+  }
+  return { delete: false, why: 'its host pod lives; the cache is behind', againMs: 1000 };
+}

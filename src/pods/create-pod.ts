@@ -1,0 +1,76 @@
+import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import { isAlreadyExists } from '../kube/errors.ts';
+import { keyOf } from '../kube/object.ts';
+import { PODS } from '../kube/resource.ts';
+import { create, get } from '../kube/verbs.ts';
+import { type Hold, nameTaken } from './decide.ts';
+import type { DependentsPort, MemberPort, NamespacesPort } from './pod-ports.ts';
+import { refusalOf } from './refusal.ts';
+import { type TranslateContext, translatePod } from './translate.ts';
+
+export interface CreateOptions {
+  member: MemberPort;
+  namespaces: NamespacesPort;
+  dependents: DependentsPort;
+  hostId: string;
+  nodeName: string;
+  translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
+}
+
+/** `created`: the member pod exists and is ours for this host pod, be it made now or by an earlier, unanswered call. */
+export type CreateOutcome = { created: Pod } | { wait: string } | { hold: Hold; transient: boolean };
+
+/**
+ * Makes the member pod of a host pod that never had one: namespace, then dependents, then the pod. One API call when
+ * all is in place. Refusals come back as a hold; only an abort is thrown.
+ */
+export async function createMemberPod(
+  hostPod: Pod,
+  options: CreateOptions,
+  signal: AbortSignal,
+): Promise<CreateOutcome> {
+  const { member, namespaces, dependents } = options;
+  const place = await namespaces.ensure(hostPod.metadata.namespace ?? '', signal);
+  if ('hold' in place) return { hold: place.hold, transient: false };
+  const translation = translatePod(hostPod, options.translateContext(hostPod, place.namespace));
+  if (translation.kind === 'refused') {
+    return { hold: { reason: translation.reason, message: translation.message }, transient: false };
+  }
+  const required = dependents.require(hostPod);
+  if (!required.ready) return { hold: { reason: required.reason, message: required.message }, transient: false };
+  try {
+    return { created: await create<Pod>(member.client, PODS, translation.pod, { signal }) };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isAlreadyExists(error)) return { hold: refusalOf(error, member.name), transient: true };
+  }
+  return await occupied(hostPod, translation.pod, options, signal);
+}
+
+/** The name is taken: by our own earlier attempt, by a former pod of ours that is leaving, or by a stranger. */
+async function occupied(
+  hostPod: Pod,
+  wanted: Pod,
+  options: CreateOptions,
+  signal: AbortSignal,
+): Promise<CreateOutcome> {
+  const { member } = options;
+  let found: Pod;
+  try {
+    found = await get<Pod>(member.client, PODS, refOf(wanted), { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    return { hold: refusalOf(error, member.name), transient: true };
+  }
+  const labels = found.metadata.labels ?? {};
+  if (labels[HOST_LABEL] !== options.hostId)
+    return { hold: nameTaken(hostPod, found, { member: member.name }), transient: false };
+  if (labels[UID_LABEL] === hostPod.metadata.uid) return { created: found };
+  return { wait: `a former pod ${keyOf(found)} has not left the member yet` };
+}
+
+function refOf(pod: Pod): { namespace?: string; name: string } {
+  const { namespace, name } = pod.metadata;
+  return namespace === undefined ? { name } : { namespace, name };
+}

@@ -1,0 +1,185 @@
+import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
+import type { Pod, PodStatus } from '../api/wire.ts';
+import { isFinished } from './finished.ts';
+import { mirroredUid } from './host-status.ts';
+import { lostStatus } from './lost-status.ts';
+import { statusPatch } from './status-patch.ts';
+
+/** Why nothing more can be done for a pod at the moment, in a reason for machines and a message for people. */
+export interface Hold {
+  reason: string;
+  message: string;
+}
+
+/** What is known besides the two pods. Lazy where finding out costs something. */
+export interface PodFacts {
+  /** Name of the MemberCluster and the host's id in marks. */
+  member: string;
+  hostId: string;
+  /** Set while nothing at all may be done: caches not synced, lease not held, member identity changed. */
+  frozen?: string;
+  /** The member answers its probe. */
+  reachable: boolean;
+  /** This process created a member pod that the watch has not shown yet; `overdue`: it should have by now. */
+  created?: { overdue: boolean };
+  /** The last state of a member pod of this key that the watch reported as deleted, in this process's life. */
+  departed?: Pod;
+  /** The watch of the host reported the deletion of the pod with this UID. */
+  hostDeletionSeen: (uid: string) => boolean;
+  /** The member pod lacks changes that were made to the host pod. */
+  outdated: (hostPod: Pod, memberPod: Pod) => boolean;
+  /** The status the host pod should have. */
+  hostStatus: (hostPod: Pod, memberPod: Pod) => PodStatus;
+  /** RFC 3339. */
+  now: string;
+}
+
+export type Action =
+  | { do: 'nothing' }
+  /** Not now; something else will wake this key up. Users need not be told. */
+  | { do: 'wait'; why: string }
+  /** Not now, and users are told why on the host pod. */
+  | { do: 'hold'; hold: Hold }
+  | { do: 'create'; hostPod: Pod }
+  | { do: 'update'; hostPod: Pod; memberPod: Pod }
+  | { do: 'delete-member'; memberPod: Pod; gracePeriodSeconds: number | undefined }
+  /** The member pod has no host pod, or one that should not run any more: read the host, then delete it or leave it. */
+  | { do: 'collect'; memberPod: Pod; deletionSeen: boolean }
+  | { do: 'patch-status'; hostPod: Pod; patch: Record<string, unknown> }
+  /** The member pod is missing: read the member, then report the pod as lost. */
+  | { do: 'report-lost'; hostPod: Pod; status: PodStatus; confirmed: boolean }
+  /** The host pod's deletion can end: final status, then removal. `confirmed`: the member pod was seen to go. */
+  | { do: 'finish-deletion'; hostPod: Pod; status: PodStatus | undefined; confirmed: boolean };
+
+const JUST_CREATED: Action = { do: 'wait', why: 'the member pod was just created and is not in the cache yet' };
+
+/**
+ * The one place where the safety rules of a pod's life are decided: what should be done next, given the host pod, the
+ * pod that sits at its place in the member, and the facts. Pure. At most one action is answered; its effect comes back
+ * through the caches and is decided upon anew.
+ */
+export function decide(hostPod: Pod | undefined, memberPod: Pod | undefined, facts: PodFacts): Action {
+  if (facts.frozen !== undefined) return { do: 'wait', why: facts.frozen };
+  const ours = memberPod !== undefined && memberPod.metadata.labels?.[HOST_LABEL] === facts.hostId;
+  if (hostPod === undefined) return ours ? withoutHost(memberPod, facts) : { do: 'nothing' };
+  if (ours && memberPod.metadata.labels?.[UID_LABEL] !== hostPod.metadata.uid) {
+    // A former pod of that name: it has to be gone before the new one may start (invariant I6).
+    return withoutHost(memberPod, facts);
+  }
+  const own = ours ? memberPod : undefined;
+  if (hostPod.metadata.deletionTimestamp !== undefined) return deleting(hostPod, own, facts);
+  if (isFinished(hostPod)) return finished(own, facts);
+  if (own !== undefined) return running(hostPod, own, facts);
+  return missing(hostPod, memberPod, facts);
+}
+
+function withoutHost(memberPod: Pod, facts: PodFacts): Action {
+  const uid = memberPod.metadata.labels?.[UID_LABEL] ?? '';
+  if (memberPod.metadata.deletionTimestamp !== undefined) return { do: 'wait', why: 'the member pod is being deleted' };
+  return { do: 'collect', memberPod, deletionSeen: facts.hostDeletionSeen(uid) };
+}
+
+function deleting(hostPod: Pod, memberPod: Pod | undefined, facts: PodFacts): Action {
+  if (memberPod === undefined) return finishDeletion(hostPod, facts);
+  const asked = memberPod.metadata.deletionTimestamp;
+  const grace = hostPod.metadata.deletionGracePeriodSeconds;
+  const shortened = (memberPod.metadata.deletionGracePeriodSeconds ?? 0) > (grace ?? Number.POSITIVE_INFINITY);
+  if (asked === undefined || shortened) return { do: 'delete-member', memberPod, gracePeriodSeconds: grace };
+  return mirror(hostPod, memberPod, facts);
+}
+
+function finishDeletion(hostPod: Pod, facts: PodFacts): Action {
+  const seenGo = departedOf(hostPod, facts);
+  if (seenGo === undefined && facts.created?.overdue === false) return JUST_CREATED;
+  return {
+    do: 'finish-deletion',
+    hostPod,
+    status: lastStatus(hostPod, seenGo, facts),
+    confirmed: seenGo !== undefined,
+  };
+}
+
+/**
+ * What the member pod said last, if it said more than the host knows. A member pod that went without an end of its own
+ * (a fake kubelet, a forced deletion) needs a made-up final phase only where somebody waits to read it: finalizers,
+ * as the Job controller sets them, keep the host pod around for exactly that.
+ */
+function lastStatus(hostPod: Pod, departed: Pod | undefined, facts: PodFacts): PodStatus | undefined {
+  if (isFinished(hostPod)) return undefined;
+  if (departed !== undefined && isFinished(departed)) {
+    const status = facts.hostStatus(hostPod, departed);
+    return statusPatch(hostPod, status) === undefined ? undefined : status;
+  }
+  if ((hostPod.metadata.finalizers ?? []).length === 0) return undefined;
+  if (mirroredUid(hostPod) === undefined && departed === undefined) return undefined;
+  return lostStatus(
+    hostPod,
+    'MemberStatusLost',
+    `The pod was deleted; cluster "${facts.member}" did not say how it ended.`,
+    facts.now,
+  );
+}
+
+function finished(memberPod: Pod | undefined, facts: PodFacts): Action {
+  // Final is final (I4). A copy that still runs would be work done twice once a controller replaces the host pod.
+  if (memberPod === undefined || isFinished(memberPod)) return { do: 'nothing' };
+  return withoutHost(memberPod, facts);
+}
+
+function running(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
+  const settled = memberPod.metadata.deletionTimestamp !== undefined || isFinished(memberPod);
+  if (!settled && facts.outdated(hostPod, memberPod)) return { do: 'update', hostPod, memberPod };
+  return mirror(hostPod, memberPod, facts);
+}
+
+function mirror(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
+  if (isFinished(hostPod)) return { do: 'nothing' };
+  const patch = statusPatch(hostPod, facts.hostStatus(hostPod, memberPod));
+  return patch === undefined ? { do: 'nothing' } : { do: 'patch-status', hostPod, patch };
+}
+
+function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Action {
+  const seenGo = departedOf(hostPod, facts);
+  const remembered = mirroredUid(hostPod);
+  if (seenGo !== undefined) {
+    const status = isFinished(seenGo) ? facts.hostStatus(hostPod, seenGo) : vanished(hostPod, facts);
+    return { do: 'report-lost', hostPod, status, confirmed: true };
+  }
+  if (facts.created?.overdue === false) return JUST_CREATED;
+  if (remembered !== undefined || facts.created !== undefined) {
+    return { do: 'report-lost', hostPod, status: vanished(hostPod, facts), confirmed: false };
+  }
+  if (stranger !== undefined) return { do: 'hold', hold: nameTaken(hostPod, stranger, facts) };
+  if (!facts.reachable) {
+    return {
+      do: 'hold',
+      hold: {
+        reason: 'MemberUnreachable',
+        message: `Cluster "${facts.member}" does not answer. The pod starts there as soon as it does; nothing needs to be done.`,
+      },
+    };
+  }
+  return { do: 'create', hostPod };
+}
+
+/** The departed member pod, if it ran for exactly this host pod. */
+function departedOf(hostPod: Pod, facts: PodFacts): Pod | undefined {
+  return facts.departed?.metadata.labels?.[UID_LABEL] === hostPod.metadata.uid ? facts.departed : undefined;
+}
+
+function vanished(hostPod: Pod, facts: PodFacts): PodStatus {
+  return lostStatus(
+    hostPod,
+    'MemberPodLost',
+    `The pod no longer exists in cluster "${facts.member}" and did not say how it ended. It is not started again; its controller, if it has one, replaces it.`,
+    facts.now,
+  );
+}
+
+export function nameTaken(hostPod: Pod, stranger: Pod, facts: { member: string }): Hold {
+  const { namespace = '', name } = stranger.metadata;
+  return {
+    reason: 'NameTaken',
+    message: `Cluster "${facts.member}" already has a pod ${namespace}/${name} that does not belong to this host. It is left alone; pod ${hostPod.metadata.name} starts when that one is gone, or under another name.`,
+  };
+}

@@ -1,0 +1,25 @@
+import { MIRRORED_CONDITION } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import type { Hold } from './decide.ts';
+import { conditionOf, mirroredUid } from './host-status.ts';
+
+/**
+ * The `pods/status` patch that shows a hold: `Mirrored` False with reason and message, and the pod's own reason and
+ * message, which kubectl prints. Undefined when that is what the pod shows already, or when it was created before:
+ * then its status is the member's, and the memory of it in `Mirrored` must not be lost.
+ */
+export function holdPatch(hostPod: Pod, hold: Hold, now: string): Record<string, unknown> | undefined {
+  if (mirroredUid(hostPod) !== undefined) return undefined;
+  const { reason, message } = hold;
+  const before = conditionOf(hostPod, MIRRORED_CONDITION);
+  if (before?.reason === reason && before.message === message) return undefined;
+  const lastTransitionTime = before?.lastTransitionTime ?? now.replace(/\.\d+Z$/, 'Z');
+  return {
+    metadata: { uid: hostPod.metadata.uid },
+    status: {
+      reason,
+      message,
+      conditions: [{ type: MIRRORED_CONDITION, status: 'False', reason, message, lastTransitionTime }],
+    },
+  };
+}

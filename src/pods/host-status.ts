@@ -1,0 +1,201 @@
+import { GROUP, MIRRORED_CONDITION } from '../api/marks.ts';
+import type { Condition, ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
+import { isFinished, wasCutShort } from './finished.ts';
+
+/** Present, and False, while the member's scheduler finds no node. The host's own PodScheduled stays True: it is bound. */
+export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
+/** Host pod annotation on members with `network: Isolated`: the address the pod has inside its member. */
+export const MEMBER_POD_IP_ANNOTATION = `${GROUP}/member-pod-ip`;
+
+export interface StatusContext {
+  /** Name of the MemberCluster, for messages. */
+  member: string;
+  network: 'Flat' | 'Isolated';
+  /** The member pod runs the host pod's newest spec, so the generations of the two correspond. */
+  inSync: boolean;
+  /** Set once the member has been out of reach for longer than `probe.podsUnreadyAfterSeconds`. */
+  memberLost?: { since: string };
+}
+
+/** Conditions that the member's kubelet or scheduler owns; gone in the member means gone in the host. */
+export const MEMBER_OWNED_CONDITIONS: ReadonlySet<string> = new Set([
+  'Initialized',
+  'ContainersReady',
+  'Ready',
+  'PodReadyToStartContainers',
+  'PodResizePending',
+  'PodResizeInProgress',
+  'AllContainersRestarting',
+  MEMBER_SCHEDULED_CONDITION,
+]);
+
+/** Fields of PodStatus that belong to the host's side and are never copied up. */
+const HOST_OWNED_FIELDS: ReadonlySet<string> = new Set([
+  'qosClass',
+  'nominatedNodeName',
+  'resourceClaimStatuses',
+  'conditions',
+]);
+
+/** Where the member pod is, in the words of the Mirrored condition. Parsed back by {@link mirroredUid}. */
+export function mirroredMessage(member: string, memberPod: Pod): string {
+  const { namespace = '', name, uid = '' } = memberPod.metadata;
+  return `member=${member} namespace=${namespace} name=${name} uid=${uid}`;
+}
+
+export function conditionOf(pod: { status?: PodStatus }, type: string): Condition | undefined {
+  return pod.status?.conditions?.find((condition) => condition.type === type);
+}
+
+/** The UID of the member pod that the host pod remembers, or undefined when none was ever created. */
+export function mirroredUid(hostPod: Pod): string | undefined {
+  const condition = conditionOf(hostPod, MIRRORED_CONDITION);
+  if (condition?.status !== 'True') return undefined;
+  return /(?:^| )uid=(\S*)/.exec(condition.message ?? '')?.[1] ?? '';
+}
+
+/**
+ * The status the host pod should have, given its member pod: every field of the member's status as it is (unknown ones
+ * included), conditions merged by type. qosClass and what host controllers write is left alone.
+ */
+export function hostStatus(hostPod: Pod, memberPod: Pod, context: StatusContext, now: string): PodStatus {
+  const status: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(memberPod.status ?? {})) {
+    if (!HOST_OWNED_FIELDS.has(field)) status[field] = value;
+  }
+  const desired = status as PodStatus;
+  keepMonotonic(hostPod, desired);
+  desired.phase ??= 'Pending';
+  const generation = observedGeneration(hostPod, memberPod, memberPod.status?.observedGeneration, context);
+  delete desired.observedGeneration;
+  if (generation !== undefined) desired.observedGeneration = generation;
+  if (context.network === 'Isolated') {
+    delete desired.podIP;
+    delete desired.podIPs;
+  }
+  desired.conditions = conditions(hostPod, memberPod, context, now);
+  const unscheduled = desired.conditions.find((condition) => condition.type === MEMBER_SCHEDULED_CONDITION);
+  if (unscheduled !== undefined && desired.reason === undefined) {
+    desired.reason = `Member${unscheduled.reason ?? 'Unschedulable'}`;
+    if (unscheduled.message !== undefined) desired.message = unscheduled.message;
+  }
+  if (deletedInMember(hostPod, memberPod)) {
+    desired.phase = 'Failed';
+    desired.reason = memberPod.status?.reason ?? 'MemberPodDeleted';
+    desired.message =
+      memberPod.status?.message ??
+      `The pod was deleted in cluster "${context.member}" by someone other than its host. It will not be started again under this name.`;
+  }
+  return desired;
+}
+
+/** A member pod that ended because somebody deleted it there, while its host pod is meant to live. */
+function deletedInMember(hostPod: Pod, memberPod: Pod): boolean {
+  return hostPod.metadata.deletionTimestamp === undefined && isFinished(memberPod) && wasCutShort(memberPod);
+}
+
+function conditions(hostPod: Pod, memberPod: Pod, context: StatusContext, now: string): Condition[] {
+  const result: Condition[] = [];
+  for (const condition of memberPod.status?.conditions ?? []) {
+    if (condition.type === 'PodScheduled') {
+      if (condition.status === 'False') result.push(memberUnscheduled(condition, context));
+      continue;
+    }
+    const { observedGeneration: observed, ...rest } = condition;
+    const generation = observedGeneration(hostPod, memberPod, observed, context);
+    result.push(generation === undefined ? rest : { ...rest, observedGeneration: generation });
+  }
+  applyReadiness(hostPod, result, context, now);
+  if (deletedInMember(hostPod, memberPod) && !result.some((condition) => condition.type === 'DisruptionTarget')) {
+    result.push({
+      type: 'DisruptionTarget',
+      status: 'True',
+      reason: 'DeletedInMember',
+      message: `Deleted in cluster "${context.member}".`,
+      lastTransitionTime: now,
+    });
+  }
+  const mirrored = conditionOf(hostPod, MIRRORED_CONDITION);
+  const message = mirroredMessage(context.member, memberPod);
+  result.push(
+    mirrored?.status === 'True' && mirrored.message === message
+      ? mirrored
+      : { type: MIRRORED_CONDITION, status: 'True', reason: 'Created', message, lastTransitionTime: now },
+  );
+  return result;
+}
+
+function memberUnscheduled(condition: Condition, context: StatusContext): Condition {
+  const { observedGeneration: _, ...rest } = condition;
+  return {
+    ...rest,
+    type: MEMBER_SCHEDULED_CONDITION,
+    message: `cluster "${context.member}": ${condition.message ?? 'no node was found yet'}`,
+  };
+}
+
+/**
+ * Ready as the host must see it: the member's, and every readiness gate of the host pod (gates are taken off the member
+ * pod because the controllers that set them live in the host), and the member not lost.
+ */
+function applyReadiness(hostPod: Pod, result: Condition[], context: StatusContext, now: string): void {
+  const at = result.findIndex((condition) => condition.type === 'Ready');
+  const ready = result[at];
+  if (ready === undefined) return;
+  if (ready.status !== 'True') return;
+  const previous = conditionOf(hostPod, 'Ready');
+  const unready = (reason: string, message: string): Condition => ({
+    ...ready,
+    status: 'False',
+    reason,
+    message,
+    lastTransitionTime: previous?.status === 'False' ? (previous.lastTransitionTime ?? now) : now,
+  });
+  if (context.memberLost !== undefined) {
+    result[at] = unready(
+      'MemberUnreachable',
+      `Cluster "${context.member}" has not answered since ${context.memberLost.since}; the pod may still be running there.`,
+    );
+    return;
+  }
+  const waiting = (hostPod.spec.readinessGates ?? [])
+    .map((gate) => gate.conditionType)
+    .filter((type) => conditionOf(hostPod, type)?.status !== 'True');
+  if (waiting.length > 0) {
+    result[at] = unready(
+      'ReadinessGatesNotReady',
+      `corresponding condition of pod readiness gate is not True: ${waiting.join(', ')}`,
+    );
+  } else if (hostPod.spec.readinessGates !== undefined && previous !== undefined && previous.status === 'False') {
+    result[at] = { ...ready, lastTransitionTime: now };
+  }
+}
+
+/** Generations count separately in each cluster: only "has seen the newest" can be carried over. */
+function observedGeneration(
+  hostPod: Pod,
+  memberPod: Pod,
+  observed: number | undefined,
+  context: StatusContext,
+): number | undefined {
+  if (observed === undefined) return undefined;
+  const current = context.inSync && observed === memberPod.metadata.generation;
+  return current ? hostPod.metadata.generation : hostPod.status?.observedGeneration;
+}
+
+/** Invariant I19: for one host pod, startTime never changes and restart counts never go down. */
+function keepMonotonic(hostPod: Pod, desired: PodStatus): void {
+  const startTime = hostPod.status?.startTime;
+  if (startTime !== undefined) desired.startTime = startTime;
+  for (const field of ['containerStatuses', 'initContainerStatuses'] as const) {
+    const before = hostPod.status?.[field];
+    const after = desired[field];
+    if (before === undefined || after === undefined) continue;
+    desired[field] = after.map((status) => withRestarts(status, before));
+  }
+}
+
+function withRestarts(status: ContainerStatus, before: readonly ContainerStatus[]): ContainerStatus {
+  const seen = before.find((other) => other.name === status.name)?.restartCount ?? 0;
+  return status.restartCount >= seen ? status : { ...status, restartCount: seen };
+}

@@ -1,0 +1,350 @@
+import type { Logger } from 'pino';
+import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { isConflict, isNotFound } from '../kube/errors.ts';
+import type { Informer } from '../kube/informer.ts';
+import { keyOf } from '../kube/object.ts';
+import { PODS } from '../kube/resource.ts';
+import { get, patch, remove } from '../kube/verbs.ts';
+import { judgeOrphan, MISSING_GRACE_MS } from './collect-pod.ts';
+import { createMemberPod } from './create-pod.ts';
+import type { Action, Hold } from './decide.ts';
+import type { DeletionBreaker } from './deletion-breaker.ts';
+import { holdPatch } from './hold-patch.ts';
+import { conditionOf, mirroredUid } from './host-status.ts';
+import { memberUpdates } from './member-updates.ts';
+import type { PodMemory } from './pod-memory.ts';
+import type { PodMetrics } from './pod-metrics.ts';
+import type { DependentsPort, EventPort, MemberPort, NamespacesPort } from './pod-ports.ts';
+import { refusalOf } from './refusal.ts';
+import { statusPatch } from './status-patch.ts';
+import type { TranslateContext } from './translate.ts';
+
+/** When to look at the key again by itself; undefined: when something changes. */
+export type Next = { requeueAfterMs: number } | undefined;
+
+export interface PodActorOptions {
+  host: KubeClient;
+  hostPods: Informer<Pod>;
+  member: MemberPort;
+  hostId: string;
+  nodeName: string;
+  namespaces: NamespacesPort;
+  dependents: DependentsPort;
+  translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
+  events: EventPort;
+  metrics: PodMetrics;
+  logger: Logger;
+  clock: () => number;
+  breaker: DeletionBreaker;
+  missingGraceMs: number | undefined;
+}
+
+/** How long the first report of a pod, and a later step before Running, may be kept back to go with the next one, in ms. */
+const FIRST_STATUS_DELAY_MS = 500;
+const STEP_STATUS_DELAY_MS = 2000;
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 60_000;
+/** How long a sent DELETE counts as under way, in ms. */
+const DELETE_UNDER_WAY_MS = 30_000;
+
+/** Performs exactly one action on one of the two clusters. Errors are thrown: the queue's backoff is the retry. */
+export class PodActor {
+  readonly #o: PodActorOptions;
+
+  constructor(options: PodActorOptions) {
+    this.#o = options;
+  }
+
+  async perform(action: Action, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+    if (action.do === 'nothing') {
+      memory.attempts = 0;
+      return undefined;
+    }
+    if (action.do === 'wait') return undefined;
+    if (action.do !== 'patch-status') this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: action.do });
+    switch (action.do) {
+      case 'hold':
+        return await this.#hold(key, action.hold, memory, signal);
+      case 'create':
+        return await this.#create(action.hostPod, key, memory, signal);
+      case 'update':
+        return await this.#update(action.hostPod, action.memberPod, key, memory, signal);
+      case 'delete-member':
+        return await this.#deleteMember(action.memberPod, action.gracePeriodSeconds, memory, signal);
+      case 'collect':
+        return await this.#collect(action.memberPod, action.deletionSeen, memory, signal);
+      case 'patch-status':
+        return await this.#patchStatus(action.hostPod, action.patch, memory, signal);
+      case 'report-lost':
+        return await this.#reportLost(action, memory, signal);
+      case 'finish-deletion':
+        return await this.#finishDeletion(action, key, memory, signal);
+    }
+  }
+
+  async #create(hostPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+    const outcome = await createMemberPod(hostPod, this.#o, signal);
+    if ('hold' in outcome) {
+      if (outcome.transient) this.#o.logger.warn({ pod: key, reason: outcome.hold.reason }, outcome.hold.message);
+      return await this.#hold(key, outcome.hold, memory, signal);
+    }
+    if ('wait' in outcome) return { requeueAfterMs: 1000 };
+    memory.attempts = 0;
+    memory.member = outcome.created;
+    memory.created = { uid: outcome.created.metadata.uid ?? '', at: this.#o.clock() };
+    return undefined;
+  }
+
+  /** Says on the host pod why it does not run yet, once per reason and message, and comes back later by itself. */
+  async #hold(key: string, hold: Hold, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+    const hostPod = memory.host ?? this.#o.hostPods.get(key);
+    this.#o.metrics.holds.inc({ node: this.#o.nodeName, reason: hold.reason });
+    if (hostPod !== undefined) {
+      const before = conditionOf(hostPod, MIRRORED_CONDITION);
+      const body = holdPatch(hostPod, hold, new Date(this.#o.clock()).toISOString());
+      if (body !== undefined) {
+        memory.host = await this.#patchHostStatus(hostPod, body, signal);
+        if (before?.reason !== hold.reason || before.message !== hold.message) this.#event(hostPod, hold);
+      }
+    }
+    return this.#retryLater(memory);
+  }
+
+  async #update(hostPod: Pod, memberPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+    const { member, translateContext } = this.#o;
+    const context = translateContext(hostPod, memberPod.metadata.namespace ?? '');
+    try {
+      for (const update of memberUpdates(hostPod, memberPod, context)) {
+        memory.member = await patch<Pod>(
+          member.client,
+          PODS,
+          refOf(memberPod),
+          update.patch,
+          { type: update.type, ...(update.subresource === undefined ? {} : { subresource: update.subresource }) },
+          { signal },
+        );
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isNotFound(error) || isConflict(error)) return { requeueAfterMs: 1000 };
+      const refusal = refusalOf(error, member.name);
+      const reason = refusal.reason === 'MemberUnavailable' ? 'MemberUpdateDelayed' : 'MemberUpdateRefused';
+      const message = `The change to the pod did not reach its copy: ${refusal.message}`;
+      this.#o.logger.warn({ pod: key, reason }, message);
+      this.#event(hostPod, { reason, message });
+      return this.#retryLater(memory);
+    }
+    memory.attempts = 0;
+    return undefined;
+  }
+
+  async #deleteMember(
+    memberPod: Pod,
+    gracePeriodSeconds: number | undefined,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const uid = memberPod.metadata.uid ?? '';
+    const sent = memory.deleteSent;
+    const now = this.#o.clock();
+    if (sent?.uid === uid && sent.gracePeriodSeconds === gracePeriodSeconds && now - sent.at < DELETE_UNDER_WAY_MS) {
+      return { requeueAfterMs: DELETE_UNDER_WAY_MS - (now - sent.at) };
+    }
+    // Ownership is looked at once more, right before the one call that destroys: label and UID precondition.
+    if (memberPod.metadata.labels?.[HOST_LABEL] !== this.#o.hostId)
+      throw new Error('refusing to delete a pod that is not ours');
+    memory.deleteSent = { uid, gracePeriodSeconds, at: now };
+    try {
+      await remove(
+        this.#o.member.client,
+        PODS,
+        refOf(memberPod),
+        { uid, ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }) },
+        { signal },
+      );
+    } catch (error) {
+      delete memory.deleteSent;
+      // Gone already, or another pod has the name by now: either way the watch will tell.
+      if (isNotFound(error) || isConflict(error)) return { requeueAfterMs: 1000 };
+      throw error;
+    }
+    return undefined;
+  }
+
+  async #collect(memberPod: Pod, deletionSeen: boolean, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+    const { host, nodeName, hostPods, member, breaker, clock, logger, hostId } = this.#o;
+    const verdict = await judgeOrphan(
+      memberPod,
+      {
+        host,
+        nodeName,
+        memory,
+        deletionSeen,
+        hostVersion: () => hostPods.newestVersion,
+        breaker,
+        ownPods: () => ownPods(member, hostId),
+        missingGraceMs: this.#o.missingGraceMs ?? MISSING_GRACE_MS,
+        clock,
+      },
+      signal,
+    );
+    if (verdict.delete) {
+      return await this.#deleteMember(memberPod, verdict.gracePeriodSeconds, memory, signal);
+    }
+    if ('quarantined' in verdict) {
+      this.#o.metrics.quarantined.inc({ node: nodeName });
+      logger.error(
+        { memberPod: keyOf(memberPod), uid: memberPod.metadata.labels?.[UID_LABEL] },
+        `member pod kept: ${verdict.quarantined}`,
+      );
+      return this.#retryLater(memory);
+    }
+    return { requeueAfterMs: verdict.againMs };
+  }
+
+  async #patchStatus(
+    hostPod: Pod,
+    body: Record<string, unknown>,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const delay = this.#delayOf(hostPod, body, memory);
+    if (delay > 0) return { requeueAfterMs: delay };
+    delete memory.statusDueSince;
+    this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: 'patch-status' });
+    memory.host = await this.#patchHostStatus(hostPod, body, signal);
+    memory.attempts = 0;
+    return undefined;
+  }
+
+  /**
+   * Steps on the way to Running come in quick succession and nobody waits for each of them: they are kept back for a
+   * moment, so that the first status patch says more than "created" and most pods need only one or two.
+   */
+  #delayOf(hostPod: Pod, body: Record<string, unknown>, memory: PodMemory): number {
+    const status = body['status'] as Record<string, unknown>;
+    const underWay = hostPod.status?.phase === 'Pending' && (status['phase'] ?? 'Pending') === 'Pending';
+    if (!underWay || hostPod.metadata.deletionTimestamp !== undefined || status['reason'] !== undefined) return 0;
+    const now = this.#o.clock();
+    memory.statusDueSince ??= now;
+    const delay = mirroredUid(hostPod) === undefined ? FIRST_STATUS_DELAY_MS : STEP_STATUS_DELAY_MS;
+    return memory.statusDueSince + delay - now;
+  }
+
+  async #reportLost(
+    action: Extract<Action, { do: 'report-lost' }>,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const { hostPod } = action;
+    if (!action.confirmed) {
+      const absence = await this.#confirmAbsence(hostPod, memory, signal);
+      if (absence !== undefined) return absence;
+    }
+    const body = statusPatch(hostPod, action.status);
+    if (body !== undefined) memory.host = await this.#patchHostStatus(hostPod, body, signal);
+    const { reason = 'MemberPodLost', message = '' } = action.status;
+    if (action.status.phase === 'Failed') this.#event(hostPod, { reason, message });
+    delete memory.created;
+    return undefined;
+  }
+
+  async #finishDeletion(
+    action: Extract<Action, { do: 'finish-deletion' }>,
+    key: string,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const { hostPod, status } = action;
+    const { uid = '' } = hostPod.metadata;
+    const sent = memory.finishSent;
+    const now = this.#o.clock();
+    if (sent?.uid === uid && now - sent.at < DELETE_UNDER_WAY_MS) {
+      return { requeueAfterMs: DELETE_UNDER_WAY_MS - (now - sent.at) };
+    }
+    if (!action.confirmed) {
+      const absence = await this.#confirmAbsence(hostPod, memory, signal);
+      if (absence !== undefined) return absence;
+    }
+    try {
+      if (status !== undefined) {
+        const body = statusPatch(hostPod, status);
+        if (body !== undefined) memory.host = await this.#patchHostStatus(hostPod, body, signal);
+      }
+      // With grace 0 already set only finalizers keep the pod; another DELETE would change nothing.
+      if (hostPod.metadata.deletionGracePeriodSeconds === 0 && (hostPod.metadata.finalizers ?? []).length > 0)
+        return undefined;
+      memory.finishSent = { uid, at: now };
+      await remove(this.#o.host, PODS, refOf(hostPod), { uid, gracePeriodSeconds: 0 }, { signal });
+    } catch (error) {
+      delete memory.finishSent;
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+    this.#o.dependents.release(key);
+    return undefined;
+  }
+
+  /**
+   * Reads the member past the cache. Undefined when the pod of this host pod is certainly not there; otherwise when to
+   * look again. A member that is not the pinned one says nothing about our pods (invariant I3).
+   */
+  async #confirmAbsence(hostPod: Pod, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+    const { member, namespaces, hostId } = this.#o;
+    const namespace = namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? '');
+    if (namespace === undefined) return undefined;
+    if (!(await member.confirmIdentity(signal))) return { requeueAfterMs: 10_000 };
+    try {
+      const found = await get<Pod>(member.client, PODS, { namespace, name: hostPod.metadata.name }, { signal });
+      const { labels } = found.metadata;
+      if (labels?.[HOST_LABEL] !== hostId || labels[UID_LABEL] !== hostPod.metadata.uid) return undefined;
+      memory.member = found;
+      return { requeueAfterMs: 1000 };
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Writes blind: identities that are limited to their node may not read the status subresource. */
+  async #patchHostStatus(hostPod: Pod, body: Record<string, unknown>, signal: AbortSignal): Promise<Pod> {
+    return await patch<Pod>(
+      this.#o.host,
+      PODS,
+      refOf(hostPod),
+      body,
+      { type: 'strategic', subresource: 'status' },
+      { signal },
+    );
+  }
+
+  #event(hostPod: Pod, hold: Hold): void {
+    const { namespace, name, uid } = hostPod.metadata;
+    const object = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+    };
+    this.#o.events.record(object, 'Warning', hold.reason, hold.message);
+  }
+
+  #retryLater(memory: PodMemory): Next {
+    const delay = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(memory.attempts, 10));
+    memory.attempts += 1;
+    return { requeueAfterMs: Math.round(delay * (0.8 + 0.4 * Math.random())) };
+  }
+}
+
+function ownPods(member: MemberPort, hostId: string): number {
+  let count = 0;
+  for (const pod of member.pods.values()) if (pod.metadata.labels?.[HOST_LABEL] === hostId) count += 1;
+  return count;
+}
+
+function refOf(pod: Pod): { namespace?: string; name: string } {
+  const { namespace, name } = pod.metadata;
+  return namespace === undefined ? { name } : { namespace, name };
+}

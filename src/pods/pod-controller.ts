@@ -1,0 +1,240 @@
+import type { Logger } from 'pino';
+import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Informer } from '../kube/informer.ts';
+import { keyFor, keyOf, splitKey } from '../kube/object.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import { isApplied } from './applied.ts';
+import { decide, type PodFacts } from './decide.ts';
+import { DeletionBreaker } from './deletion-breaker.ts';
+import { isFinished } from './finished.ts';
+import { hostStatus } from './host-status.ts';
+import { PodActor, type Next } from './pod-actor.ts';
+import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
+import type { PodMetrics } from './pod-metrics.ts';
+import {
+  type DependentsPort,
+  type EventPort,
+  HOST_POD_INDEX,
+  type MemberPort,
+  type NamespacesPort,
+} from './pod-ports.ts';
+import type { TranslateContext } from './translate.ts';
+
+/** A member pod that we made is taken for lost when the watch has not shown it for this long, in ms. */
+const CREATED_OVERDUE_MS = 15_000;
+
+export interface PodControllerOptions {
+  host: KubeClient;
+  /** The host's pods bound to this virtual node. */
+  hostPods: Informer<Pod>;
+  member: MemberPort;
+  hostId: string;
+  nodeName: string;
+  network: () => 'Flat' | 'Isolated';
+  /** How long a member may be silent before its pods are shown as not ready, in ms. */
+  podsUnreadyAfterMs: () => number;
+  /** Why nothing may be written at the moment (lease, identity), or undefined. */
+  frozen: () => string | undefined;
+  namespaces: NamespacesPort;
+  dependents: DependentsPort;
+  translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
+  events: EventPort;
+  metrics: PodMetrics;
+  queueMetrics?: WorkQueueMetrics;
+  logger: Logger;
+  clock?: () => number;
+  concurrency?: number;
+  missingGraceMs?: number;
+}
+
+/**
+ * The life of the pods of one virtual node, level-triggered: watches on both sides put the host pod's key into one
+ * queue, the handler reads both caches, {@link decide} answers one action, {@link PodActor} performs it.
+ */
+export class PodController {
+  readonly #options: PodControllerOptions;
+  readonly #clock: () => number;
+  readonly #memories = new PodMemories();
+  readonly #queue: WorkQueue;
+  readonly #actor: PodActor;
+  readonly breaker: DeletionBreaker;
+  /** Keys of host pods that wait for a name taken by a stranger, by the stranger's key in the member. */
+  readonly #nameWaiters = new Map<string, string>();
+
+  constructor(options: PodControllerOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? Date.now;
+    this.breaker = new DeletionBreaker({ clock: this.#clock });
+    this.#queue = new WorkQueue({
+      name: `pods-${options.nodeName}`,
+      concurrency: options.concurrency ?? 32,
+      handler: async (key, signal) => await this.#handle(key, signal),
+      backoff: { baseMs: 250, maxMs: 60_000 },
+      logger: options.logger,
+      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+    });
+    this.#actor = new PodActor({
+      ...options,
+      clock: this.#clock,
+      breaker: this.breaker,
+      missingGraceMs: options.missingGraceMs,
+    });
+  }
+
+  /** Works until the signal aborts; then lets the actions under way end. The caches are run by their owners. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { hostPods, member } = this.#options;
+    const unsubscribe = [
+      hostPods.on({
+        added: (pod) => this.#hostPodSeen(pod),
+        updated: (pod) => this.#hostPodSeen(pod),
+        deleted: (pod, evidence) => this.#hostPodGone(pod, evidence),
+      }),
+      member.pods.on({
+        added: (pod) => this.#memberPodSeen(pod),
+        updated: (pod) => this.#memberPodSeen(pod),
+        deleted: (pod, evidence) => this.#memberPodGone(pod, evidence),
+      }),
+    ];
+    try {
+      const working = this.#queue.run(signal);
+      await Promise.all([hostPods.whenSynced(signal), member.pods.whenSynced(signal)]).catch(() => undefined);
+      this.requeueAll();
+      await working;
+    } finally {
+      for (const off of unsubscribe) off();
+    }
+  }
+
+  /** Looks at one pod again. */
+  requeue(key: string): void {
+    this.#queue.add(key, 'high');
+  }
+
+  /** Looks at every pod again: after the caches synced, or when the member came back or was lost. */
+  requeueAll(): void {
+    for (const pod of this.#options.hostPods.values()) this.#queue.add(keyOf(pod));
+    for (const pod of this.#options.member.pods.values()) this.#memberPodSeen(pod);
+  }
+
+  #hostPodSeen(pod: Pod): void {
+    // Deletions free room and keep users waiting; they go first.
+    this.#queue.add(keyOf(pod), pod.metadata.deletionTimestamp === undefined ? 'normal' : 'high');
+  }
+
+  #hostPodGone(pod: Pod, evidence: 'watched' | 'relisted'): void {
+    const key = keyOf(pod);
+    const memory = this.#memories.of(key);
+    delete memory.host;
+    if (evidence === 'watched' || pod.metadata.deletionTimestamp !== undefined) {
+      (memory.hostDeletions ??= new Set()).add(pod.metadata.uid ?? '');
+    }
+    this.#queue.add(key, 'high');
+  }
+
+  #memberPodSeen(pod: Pod): void {
+    const key = this.#hostKeyOf(pod);
+    if (key !== undefined) this.#queue.add(key);
+  }
+
+  #memberPodGone(pod: Pod, evidence: 'watched' | 'relisted'): void {
+    const waiter = this.#nameWaiters.get(keyOf(pod));
+    if (waiter !== undefined) {
+      this.#nameWaiters.delete(keyOf(pod));
+      this.#queue.add(waiter);
+    }
+    const key = this.#hostKeyOf(pod);
+    if (key === undefined) return;
+    const memory = this.#memories.of(key);
+    if (evidence === 'watched') memory.departed = pod;
+    if (memory.member?.metadata.uid === pod.metadata.uid) delete memory.member;
+    this.#queue.add(key, 'high');
+  }
+
+  /** The key of the host pod that a member pod of ours, on this virtual node, runs for. */
+  #hostKeyOf(memberPod: Pod): string | undefined {
+    const { labels, annotations } = memberPod.metadata;
+    if (labels?.[HOST_LABEL] !== this.#options.hostId || labels[NODE_LABEL] !== this.#options.nodeName)
+      return undefined;
+    const name = annotations?.[HOST_NAME_ANNOTATION];
+    return name === undefined ? undefined : keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name);
+  }
+
+  async #handle(key: string, signal: AbortSignal): Promise<Next> {
+    const memory = this.#memories.of(key);
+    const hostPod = newest(this.#options.hostPods.get(key), memory.host);
+    const memberPod = newest(this.#memberPodOf(key, hostPod), memory.member);
+    if (hostPod === undefined && memberPod === undefined) {
+      this.#options.dependents.release(key);
+      this.#memories.forget(key);
+      return undefined;
+    }
+    this.#tidy(memory, hostPod, memberPod);
+    const action = decide(hostPod, memberPod, this.#factsOf(memory));
+    if (action.do === 'hold' && action.hold.reason === 'NameTaken' && memberPod !== undefined) {
+      this.#nameWaiters.set(keyOf(memberPod), key);
+    }
+    return await this.#actor.perform(action, key, memory, signal);
+  }
+
+  /** Forgets what the caches have caught up with. */
+  #tidy(memory: PodMemory, hostPod: Pod | undefined, memberPod: Pod | undefined): void {
+    if (memory.host !== undefined && memory.host !== hostPod) delete memory.host;
+    if (memory.member !== undefined && memory.member !== memberPod) delete memory.member;
+    if (memory.departed !== undefined && memory.departed.metadata.labels?.[UID_LABEL] !== hostPod?.metadata.uid) {
+      delete memory.departed;
+    }
+    if (memory.created !== undefined && memory.member === undefined && memberPod?.metadata.uid === memory.created.uid) {
+      delete memory.created;
+    }
+  }
+
+  /** Our member pod of that key, a former one first; else whatever sits at its place in the member. */
+  #memberPodOf(key: string, hostPod: Pod | undefined): Pod | undefined {
+    const { member, nodeName, namespaces } = this.#options;
+    const own = member.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${key}`);
+    if (own.length > 0) {
+      return own.find((pod) => pod.metadata.labels?.[UID_LABEL] !== hostPod?.metadata.uid) ?? own[0];
+    }
+    const { namespace = '', name } = splitKey(key);
+    const memberNamespace = namespaces.memberNamespaceOf(namespace);
+    return memberNamespace === undefined ? undefined : member.pods.get(keyFor(memberNamespace, name));
+  }
+
+  #factsOf(memory: PodMemory): PodFacts {
+    const { options, now } = { options: this.#options, now: this.#clock() };
+    const { member } = options;
+    const nowText = new Date(Math.floor(now / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+    const since = member.unreachableSince();
+    const lost = since !== undefined && now - since >= options.podsUnreadyAfterMs();
+    const frozen =
+      options.frozen() ??
+      (options.hostPods.hasSynced && member.pods.hasSynced ? undefined : 'the caches are not complete yet');
+    return {
+      member: member.name,
+      hostId: options.hostId,
+      ...(frozen === undefined ? {} : { frozen }),
+      reachable: member.reachable(),
+      ...(memory.created === undefined ? {} : { created: { overdue: now - memory.created.at > CREATED_OVERDUE_MS } }),
+      ...(memory.departed === undefined ? {} : { departed: memory.departed }),
+      hostDeletionSeen: (uid) => memory.hostDeletions?.has(uid) ?? false,
+      outdated: (hostPod, memberPod) => !isApplied(hostPod, memberPod),
+      hostStatus: (hostPod, memberPod) =>
+        hostStatus(
+          hostPod,
+          memberPod,
+          {
+            member: member.name,
+            network: options.network(),
+            inSync: isApplied(hostPod, memberPod),
+            ...(lost && !isFinished(memberPod) ? { memberLost: { since: new Date(since).toISOString() } } : {}),
+          },
+          nowText,
+        ),
+      now: nowText,
+    };
+  }
+}

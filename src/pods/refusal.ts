@@ -1,0 +1,58 @@
+import { ApiError, describeError, isTransient } from '../kube/errors.ts';
+import type { Hold } from './decide.ts';
+
+/** Longest part of a member's own words that is repeated to users, in characters. */
+const MAX_WORDS = 700;
+
+/**
+ * Why a member did not take a pod, from the error of the create call. The reason says which kind of refusal it is, the
+ * message repeats the member's own words, names the cluster, and says what happens next. None of them ever makes the
+ * pod Failed (invariant I10): a quota can be raised, a policy changed, an API server comes back.
+ */
+export function refusalOf(error: unknown, member: string): Hold {
+  if (!(error instanceof ApiError) || isTransient(error)) {
+    return {
+      reason: 'MemberUnavailable',
+      message: `Cluster "${member}" could not take the pod just now: ${describeError(error)}. This is transient; it is tried again by itself.`,
+    };
+  }
+  const words = clean(error.status.message ?? error.message);
+  const said = `Cluster "${member}" refused the pod: ${words}.`;
+  if (error.code === 403 && /exceeded quota/.test(words)) {
+    return {
+      reason: 'MemberQuotaExceeded',
+      message: `${said} It is tried again by itself; raise the quota there or free some of it.`,
+    };
+  }
+  if (error.code === 403 && /violates PodSecurity/.test(words)) {
+    return {
+      reason: 'MemberPodSecurity',
+      message: `${said} It is tried again by itself; change the pod or the namespace's pod-security level there.`,
+    };
+  }
+  if (error.code === 403 && /is forbidden: User/.test(words)) {
+    return {
+      reason: 'MemberForbidden',
+      message: `${said} The credentials of this member lack the right; its administrator has to grant it. It is tried again by itself.`,
+    };
+  }
+  if (error.code === 403 && /being terminated/.test(words)) {
+    return { reason: 'NamespaceTerminating', message: `${said} It is tried again once the namespace is gone.` };
+  }
+  if (error.code === 422 || error.code === 400) {
+    return {
+      reason: 'MemberInvalid',
+      message: `${said} The pod does not fit that cluster's API; change the pod, or place it elsewhere. It is tried again by itself.`,
+    };
+  }
+  return { reason: 'MemberRefused', message: `${said} It is tried again by itself.` };
+}
+
+/** Member text is shown to users of the host: no control characters (terminal escapes), no essays. */
+function clean(text: string): string {
+  const line = text
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .trim()
+    .replace(/\.$/, '');
+  return line.length > MAX_WORDS ? `${line.slice(0, MAX_WORDS)}…` : line;
+}

@@ -1,0 +1,68 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Condition, Pod, PodStatus } from '../api/wire.ts';
+import { MEMBER_OWNED_CONDITIONS } from './host-status.ts';
+
+/** Fields we may take away when the member no longer reports them. All others are only ever set. */
+const REMOVABLE_FIELDS = [
+  'reason',
+  'message',
+  'podIP',
+  'podIPs',
+  'resize',
+  'containerStatuses',
+  'initContainerStatuses',
+  'ephemeralContainerStatuses',
+  'allocatedResources',
+  'resources',
+] as const;
+
+/** Lists that strategic merge would merge by `ip`; they are meant as a whole. */
+const WHOLE_LISTS: ReadonlySet<string> = new Set(['podIPs', 'hostIPs']);
+
+/**
+ * The strategic merge patch for `pods/status` that turns the host pod's status into `desired`, or undefined when
+ * nothing differs. Carries the host pod's UID, which the API server takes as a precondition (409 for another pod).
+ */
+export function statusPatch(hostPod: Pod, desired: PodStatus): Record<string, unknown> | undefined {
+  const current: Record<string, unknown> = { ...hostPod.status };
+  const status: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(desired)) {
+    if (field === 'conditions' || value === undefined || same(current[field], value)) continue;
+    const replace = WHOLE_LISTS.has(field) && Array.isArray(value) && current[field] !== undefined;
+    status[field] = replace ? [...(value as unknown[]), { $patch: 'replace' }] : value;
+  }
+  for (const field of REMOVABLE_FIELDS) {
+    if (current[field] !== undefined && desired[field] === undefined) status[field] = null;
+  }
+  const conditions = conditionChanges(hostPod.status?.conditions ?? [], desired.conditions ?? []);
+  if (conditions.length > 0) status.conditions = conditions;
+  if (Object.keys(status).length === 0) return undefined;
+  return { metadata: { uid: hostPod.metadata.uid }, status };
+}
+
+function conditionChanges(current: readonly Condition[], desired: readonly Condition[]): unknown[] {
+  const changes: unknown[] = [];
+  for (const condition of desired) {
+    const before = current.find((other) => other.type === condition.type);
+    if (before === undefined || !same(before, condition)) changes.push(withRemovals(before, condition));
+  }
+  for (const { type } of current) {
+    if (MEMBER_OWNED_CONDITIONS.has(type) && !desired.some((other) => other.type === type)) {
+      changes.push({ type, $patch: 'delete' });
+    }
+  }
+  return changes;
+}
+
+/** Strategic merge keeps what is not named: a reason or message that went away has to be nulled. */
+function withRemovals(before: Condition | undefined, after: Condition): Record<string, unknown> {
+  const patch: Record<string, unknown> = { ...after };
+  for (const field of Object.keys(before ?? {})) if (!(field in after)) patch[field] = null;
+  return patch;
+}
+
+function same(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object') return false;
+  return isDeepStrictEqual(a, b);
+}

@@ -1,0 +1,275 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.ts';
+import type { Pod, PodStatus } from '../../src/api/wire.ts';
+import { decide, type PodFacts } from '../../src/pods/decide.ts';
+import { hostStatus, mirroredMessage } from '../../src/pods/host-status.ts';
+import { LOST_EXIT_CODE } from '../../src/pods/lost-status.ts';
+import { HOST_ID, hostPod, memberPod, running, terminated } from '../fixtures/pods.ts';
+
+const NOW = '2026-01-01T00:02:00Z';
+
+function facts(overrides: Partial<PodFacts> = {}): PodFacts {
+  return {
+    member: 'east',
+    hostId: HOST_ID,
+    reachable: true,
+    hostDeletionSeen: () => false,
+    outdated: () => false,
+    hostStatus: (host, member) => hostStatus(host, member, { member: 'east', network: 'Flat', inSync: true }, NOW),
+    now: NOW,
+    ...overrides,
+  };
+}
+
+const mirrored = (pod: Pod = memberPod()): Pod => {
+  const status = {
+    ...pod.status,
+    qosClass: 'BestEffort',
+    conditions: [{ type: MIRRORED_CONDITION, status: 'True' as const, message: mirroredMessage('east', memberPod()) }],
+  };
+  return hostPod({ status });
+};
+const deletedHost = (status = mirrored().status): Pod =>
+  hostPod({
+    metadata: { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30 },
+    ...(status === undefined ? {} : { status }),
+  });
+const stranger = (): Pod => memberPod({ metadata: { labels: {} } });
+const former = (): Pod =>
+  memberPod({ metadata: { labels: { ...memberPod().metadata.labels, [UID_LABEL]: 'former-uid' } } });
+
+describe('what decide answers', () => {
+  it('does nothing at all while frozen', () => {
+    for (const host of [undefined, hostPod(), deletedHost()]) {
+      for (const member of [undefined, memberPod(), former(), stranger()]) {
+        expect(decide(host, member, facts({ frozen: 'the caches are not complete yet' })).do).toBe('wait');
+      }
+    }
+  });
+
+  it('creates a new pod that never had a copy', () => {
+    expect(decide(hostPod(), undefined, facts())).toMatchObject({ do: 'create' });
+  });
+
+  it('holds a new pod while the member is out of reach', () => {
+    expect(decide(hostPod(), undefined, facts({ reachable: false }))).toMatchObject({
+      do: 'hold',
+      hold: { reason: 'MemberUnreachable' },
+    });
+  });
+
+  it('never creates a pod again that once existed: it is reported as lost, after a live read', () => {
+    const action = decide(mirrored(), undefined, facts());
+    expect(action).toMatchObject({
+      do: 'report-lost',
+      confirmed: false,
+      status: { phase: 'Failed', reason: 'MemberPodLost' },
+    });
+  });
+
+  it('never invents exit code 0 for a lost container', () => {
+    const action = decide(mirrored(), undefined, facts());
+    if (action.do !== 'report-lost') throw new Error('expected report-lost');
+    expect(action.status.containerStatuses?.[0]?.state?.terminated).toMatchObject({
+      exitCode: LOST_EXIT_CODE,
+      reason: 'MemberStatusLost',
+    });
+  });
+
+  it('does not create again what it just created, whatever the cache says', () => {
+    expect(decide(hostPod(), undefined, facts({ created: { overdue: false } })).do).toBe('wait');
+    expect(decide(hostPod(), undefined, facts({ created: { overdue: true } }))).toMatchObject({
+      do: 'report-lost',
+      confirmed: false,
+    });
+  });
+
+  it('takes the end that the departed member pod told', () => {
+    const departed = memberPod({ status: { phase: 'Succeeded', containerStatuses: [terminated('app', 0)] } });
+    const action = decide(mirrored(), undefined, facts({ departed }));
+    expect(action).toMatchObject({ do: 'report-lost', confirmed: true, status: { phase: 'Succeeded' } });
+  });
+
+  it('ignores the departure of a former pod of the same name', () => {
+    expect(decide(hostPod(), undefined, facts({ departed: former() }))).toMatchObject({ do: 'create' });
+  });
+
+  it('leaves a finished pod alone', () => {
+    const done = hostPod({ status: { phase: 'Succeeded' } });
+    expect(decide(done, undefined, facts()).do).toBe('nothing');
+    expect(decide(done, memberPod({ status: { phase: 'Succeeded' } }), facts()).do).toBe('nothing');
+  });
+
+  it('stops a copy that runs on although its host pod has finished', () => {
+    expect(decide(hostPod({ status: { phase: 'Failed' } }), memberPod(), facts()).do).toBe('collect');
+  });
+
+  it('mirrors the status when it differs and is silent when it does not', () => {
+    const action = decide(hostPod(), memberPod(), facts());
+    expect(action).toMatchObject({
+      do: 'patch-status',
+      patch: { metadata: { uid: 'host-uid' }, status: { phase: 'Running' } },
+    });
+    expect(decide(mirrored(), memberPod(), facts()).do).toBe('nothing');
+  });
+
+  it('sends changes of the host pod down first', () => {
+    expect(decide(hostPod(), memberPod(), facts({ outdated: () => true })).do).toBe('update');
+    const ending = memberPod({ metadata: { deletionTimestamp: NOW } });
+    expect(decide(hostPod(), ending, facts({ outdated: () => true })).do).toBe('patch-status');
+  });
+
+  it('removes the copy of a former pod before anything else happens', () => {
+    expect(decide(hostPod(), former(), facts())).toMatchObject({ do: 'collect' });
+    const leaving = former();
+    leaving.metadata.deletionTimestamp = NOW;
+    expect(decide(hostPod(), leaving, facts()).do).toBe('wait');
+  });
+
+  it('never touches a stranger', () => {
+    expect(decide(hostPod(), stranger(), facts())).toMatchObject({ do: 'hold', hold: { reason: 'NameTaken' } });
+    expect(decide(undefined, stranger(), facts()).do).toBe('nothing');
+    expect(decide(deletedHost({ phase: 'Pending' }), stranger(), facts())).toMatchObject({
+      do: 'finish-deletion',
+      confirmed: false,
+    });
+  });
+
+  it('deletes the member pod with the grace the host pod was given, and again when it was shortened', () => {
+    expect(decide(deletedHost(), memberPod(), facts())).toMatchObject({ do: 'delete-member', gracePeriodSeconds: 30 });
+    const leaving = memberPod({ metadata: { deletionTimestamp: NOW, deletionGracePeriodSeconds: 60 } });
+    expect(decide(deletedHost(), leaving, facts())).toMatchObject({ do: 'delete-member', gracePeriodSeconds: 30 });
+    leaving.metadata.deletionGracePeriodSeconds = 30;
+    expect(decide(deletedHost(), leaving, facts()).do).toBe('nothing');
+  });
+
+  it('ends the deletion once the member pod was seen to go, with its final status', () => {
+    const departed = memberPod({ status: { phase: 'Failed', containerStatuses: [terminated('app', 143)] } });
+    expect(decide(deletedHost(), undefined, facts({ departed }))).toMatchObject({
+      do: 'finish-deletion',
+      confirmed: true,
+      status: { phase: 'Failed' },
+    });
+    expect(decide(deletedHost(), undefined, facts())).toMatchObject({ do: 'finish-deletion', confirmed: false });
+  });
+
+  it('makes up a final status only where a finalizer waits for one, and never a success', () => {
+    expect(decide(deletedHost(), undefined, facts())).toMatchObject({ status: undefined });
+    const tracked = deletedHost();
+    tracked.metadata.finalizers = ['batch.kubernetes.io/job-tracking'];
+    expect(decide(tracked, undefined, facts())).toMatchObject({
+      status: { phase: 'Failed', reason: 'MemberStatusLost' },
+    });
+  });
+
+  it('asks for evidence before an orphan goes', () => {
+    expect(decide(undefined, memberPod(), facts())).toMatchObject({ do: 'collect', deletionSeen: false });
+    expect(decide(undefined, memberPod(), facts({ hostDeletionSeen: (uid) => uid === 'host-uid' }))).toMatchObject({
+      do: 'collect',
+      deletionSeen: true,
+    });
+  });
+
+  it('reports a pod that somebody deleted in the member as Failed even if its processes exited 0', () => {
+    const cut = memberPod({
+      metadata: { deletionTimestamp: '2026-01-01T00:01:30Z', deletionGracePeriodSeconds: 30 },
+      status: { phase: 'Succeeded', containerStatuses: [terminated('app', 0, '2026-01-01T00:01:01Z')] },
+    });
+    expect(decide(mirrored(), cut, facts())).toMatchObject({
+      do: 'patch-status',
+      patch: { status: { phase: 'Failed', reason: 'MemberPodDeleted' } },
+    });
+    const done = {
+      ...cut,
+      status: { phase: 'Succeeded' as const, containerStatuses: [terminated('app', 0, '2026-01-01T00:00:10Z')] },
+    };
+    expect(decide(mirrored(), done, facts())).toMatchObject({
+      do: 'patch-status',
+      patch: { status: { phase: 'Succeeded' } },
+    });
+  });
+});
+
+describe('whatever is seen', () => {
+  const maybeDeleted = fc.constantFrom({}, { deletionTimestamp: NOW, deletionGracePeriodSeconds: 5 });
+  const status = fc.constantFrom<PodStatus[]>(
+    { phase: 'Pending' as const },
+    { phase: 'Running', containerStatuses: [running('app', 2)] },
+    { phase: 'Succeeded' as const, containerStatuses: [terminated('app', 0)] },
+    { phase: 'Failed' as const, containerStatuses: [terminated('app', 3)] },
+  );
+  const host = fc.option(
+    fc.record({ deleted: maybeDeleted, status, mirrored: fc.boolean() }).map(({ deleted, status, mirrored: was }) =>
+      hostPod({
+        metadata: deleted,
+        status: was
+          ? { ...status, conditions: [{ type: MIRRORED_CONDITION, status: 'True', message: 'uid=member-uid' }] }
+          : status,
+      }),
+    ),
+    { nil: undefined },
+  );
+  const member = fc.option(
+    fc
+      .record({ deleted: maybeDeleted, status, labels: fc.constantFrom('ours', 'former', 'stranger', 'other-host') })
+      .map(({ deleted, status, labels }) => {
+        const own = memberPod().metadata.labels ?? {};
+        const byKind = {
+          ours: own,
+          former: { ...own, [UID_LABEL]: 'former-uid' },
+          stranger: {},
+          'other-host': { ...own, [HOST_LABEL]: 'other' },
+        };
+        return memberPod({ metadata: { ...deleted, labels: byKind[labels] }, status });
+      }),
+    { nil: undefined },
+  );
+  const world = fc.record({
+    host,
+    member,
+    facts: fc
+      .record({
+        reachable: fc.boolean(),
+        outdated: fc.boolean(),
+        seen: fc.boolean(),
+        created: fc.constantFrom(undefined, { overdue: false }, { overdue: true }),
+      })
+      .map((f) =>
+        facts({
+          reachable: f.reachable,
+          outdated: () => f.outdated,
+          hostDeletionSeen: () => f.seen,
+          ...(f.created === undefined ? {} : { created: f.created }),
+        }),
+      ),
+  });
+
+  it('keeps the safety rules', () => {
+    fc.assert(
+      fc.property(world, ({ host, member, facts }) => {
+        const action = decide(host, member, facts);
+        const ours = member?.metadata.labels?.[HOST_LABEL] === HOST_ID;
+        const finished = host?.status?.phase === 'Succeeded' || host?.status?.phase === 'Failed';
+        if (action.do === 'delete-member' || action.do === 'collect') expect(ours).toBe(true);
+        if (action.do === 'delete-member') expect(host?.metadata.deletionTimestamp).toBeDefined();
+        if (action.do === 'create') {
+          expect(member).toBeUndefined();
+          expect(finished || host?.metadata.deletionTimestamp !== undefined).toBe(false);
+          expect(
+            host?.status?.conditions?.some((c) => c.type === MIRRORED_CONDITION && c.status === 'True') ?? false,
+          ).toBe(false);
+          expect(facts.created).toBeUndefined();
+        }
+        if (action.do === 'patch-status' || action.do === 'report-lost') expect(finished).toBe(false);
+        if (action.do === 'finish-deletion') {
+          expect(host?.metadata.deletionTimestamp).toBeDefined();
+          expect(ours && member?.metadata.labels?.[UID_LABEL] === 'host-uid').toBe(false);
+          if (finished) expect(action.status).toBeUndefined();
+        }
+        if (action.do === 'report-lost') expect(action.status.phase).toBe('Failed');
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

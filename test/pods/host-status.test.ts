@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
+import type { Condition, Pod } from '../../src/api/wire.ts';
+import {
+  conditionOf,
+  hostStatus,
+  MEMBER_SCHEDULED_CONDITION,
+  mirroredUid,
+  type StatusContext,
+} from '../../src/pods/host-status.ts';
+import { statusPatch } from '../../src/pods/status-patch.ts';
+import { hostPod, memberPod, running } from '../fixtures/pods.ts';
+
+const NOW = '2026-01-01T00:02:00Z';
+const context: StatusContext = { member: 'east', network: 'Flat', inSync: true };
+const ready = (status: 'True' | 'False' = 'True', extra: Partial<Condition> = {}): Condition => ({
+  type: 'Ready',
+  status,
+  lastTransitionTime: '2026-01-01T00:00:05Z',
+  ...extra,
+});
+
+describe('the status a host pod gets', () => {
+  it("is the member's, unknown fields included, without what belongs to the host", () => {
+    const status = {
+      phase: 'Running' as const,
+      podIP: '10.0.0.1',
+      podIPs: [{ ip: '10.0.0.1' }],
+      hostIP: '172.16.0.2',
+      qosClass: 'Guaranteed',
+      futureField: { a: 1 },
+    };
+    const result = hostStatus(hostPod(), memberPod({ status }), context, NOW);
+    expect(result).toMatchObject({ phase: 'Running', podIP: '10.0.0.1', hostIP: '172.16.0.2', futureField: { a: 1 } });
+    expect(result).not.toHaveProperty('qosClass');
+  });
+
+  it('remembers where the member pod is', () => {
+    const result = hostStatus(hostPod(), memberPod(), context, NOW);
+    expect(mirroredUid({ ...hostPod(), status: result })).toBe('member-uid');
+    expect(mirroredUid(hostPod())).toBeUndefined();
+  });
+
+  it("shows that the member finds no node, in the member's words, and leaves PodScheduled to the host", () => {
+    const conditions: Condition[] = [
+      { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' },
+    ];
+    const result = hostStatus(hostPod(), memberPod({ status: { phase: 'Pending', conditions } }), context, NOW);
+    expect(result.reason).toBe('MemberUnschedulable');
+    expect(result.message).toBe('cluster "east": 0/3 nodes are available');
+    expect(result.conditions?.map((condition) => condition.type)).toEqual([
+      MEMBER_SCHEDULED_CONDITION,
+      MIRRORED_CONDITION,
+    ]);
+  });
+
+  it('takes that back when a node was found', () => {
+    const host = hostPod({
+      status: {
+        phase: 'Pending',
+        reason: 'MemberUnschedulable',
+        message: 'm',
+        conditions: [{ type: MEMBER_SCHEDULED_CONDITION, status: 'False' }],
+      },
+    });
+    const patch = statusPatch(
+      host,
+      hostStatus(
+        host,
+        memberPod({ status: { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'True' }] } }),
+        context,
+        NOW,
+      ),
+    );
+    expect(patch?.['status']).toMatchObject({ reason: null, message: null });
+    expect(patch).toHaveProperty('status.conditions');
+    const status = patch?.['status'] as { conditions: unknown[] } | undefined;
+    expect(status?.conditions).toContainEqual({
+      type: MEMBER_SCHEDULED_CONDITION,
+      $patch: 'delete',
+    });
+  });
+
+  it("is not ready before the host's readiness gates are", () => {
+    const gated = hostPod({ spec: { readinessGates: [{ conditionType: 'lb' }] } });
+    const member = memberPod({ status: { phase: 'Running', conditions: [ready()] } });
+    expect(conditionOf({ status: hostStatus(gated, member, context, NOW) }, 'Ready')).toMatchObject({
+      status: 'False',
+      reason: 'ReadinessGatesNotReady',
+    });
+    const open: Pod = { ...gated, status: { conditions: [{ type: 'lb', status: 'True' }, ready('False')] } };
+    expect(conditionOf({ status: hostStatus(open, member, context, NOW) }, 'Ready')).toMatchObject({
+      status: 'True',
+      lastTransitionTime: NOW,
+    });
+  });
+
+  it('is not ready while the member is lost, and everything else stays', () => {
+    const member = memberPod({
+      status: { phase: 'Running', containerStatuses: [running('app')], conditions: [ready()] },
+    });
+    const result = hostStatus(hostPod(), member, { ...context, memberLost: { since: NOW } }, NOW);
+    expect(conditionOf({ status: result }, 'Ready')).toMatchObject({ status: 'False', reason: 'MemberUnreachable' });
+    expect(result).toMatchObject({ phase: 'Running', containerStatuses: [running('app')] });
+  });
+
+  it('hides addresses that cannot be reached on isolated members', () => {
+    const member = memberPod({ status: { phase: 'Running', podIP: '10.0.0.1', podIPs: [{ ip: '10.0.0.1' }] } });
+    const result = hostStatus(hostPod(), member, { ...context, network: 'Isolated' }, NOW);
+    expect(result.podIP).toBeUndefined();
+    expect(result.podIPs).toBeUndefined();
+  });
+
+  it('never goes backwards in restarts and start time', () => {
+    const host = hostPod({ status: { startTime: '2026-01-01T00:00:00Z', containerStatuses: [running('app', 5)] } });
+    const member = memberPod({ status: { startTime: '2026-01-01T09:00:00Z', containerStatuses: [running('app', 2)] } });
+    const result = hostStatus(host, member, context, NOW);
+    expect(result.startTime).toBe('2026-01-01T00:00:00Z');
+    expect(result.containerStatuses?.[0]?.restartCount).toBe(5);
+  });
+
+  it("reports the host's generation as observed once the member has seen the newest", () => {
+    const host = hostPod({ metadata: { generation: 7 }, status: { observedGeneration: 6 } });
+    const member = memberPod({
+      metadata: { generation: 3 },
+      status: { phase: 'Running', observedGeneration: 3, conditions: [ready('True', { observedGeneration: 3 })] },
+    });
+    const synced = hostStatus(host, member, context, NOW);
+    expect(synced.observedGeneration).toBe(7);
+    expect(conditionOf({ status: synced }, 'Ready')?.observedGeneration).toBe(7);
+    expect(hostStatus(host, member, { ...context, inSync: false }, NOW).observedGeneration).toBe(6);
+  });
+});
+
+describe('the patch that brings it about', () => {
+  it('is nothing when nothing differs', () => {
+    const host = hostPod();
+    const status = hostStatus(host, memberPod(), context, NOW);
+    expect(
+      statusPatch(
+        { ...host, status: { ...host.status, ...status } },
+        hostStatus({ ...host, status }, memberPod(), context, NOW),
+      ),
+    ).toBeUndefined();
+  });
+
+  it('names only what differs and replaces address lists as a whole', () => {
+    const host = hostPod({
+      status: {
+        phase: 'Running',
+        podIPs: [{ ip: '10.0.0.1' }],
+        startTime: 's',
+        conditions: [{ type: 'PodScheduled', status: 'True' }],
+      },
+    });
+    const patch = statusPatch(host, { phase: 'Running', startTime: 's', podIPs: [{ ip: '10.0.0.2' }], conditions: [] });
+    expect(patch).toEqual({
+      metadata: { uid: 'host-uid' },
+      status: { podIPs: [{ ip: '10.0.0.2' }, { $patch: 'replace' }] },
+    });
+  });
+
+  it('never deletes conditions that others own', () => {
+    const host = hostPod({
+      status: { conditions: [{ type: 'PodScheduled', status: 'True' }, { type: 'lb', status: 'True' }, ready()] },
+    });
+    const patch = statusPatch(host, { conditions: [] });
+    expect(patch?.['status']).toEqual({ conditions: [{ type: 'Ready', $patch: 'delete' }] });
+  });
+
+  it('clears a reason that a condition no longer has', () => {
+    const host = hostPod({ status: { conditions: [ready('False', { reason: 'ContainersNotReady', message: 'm' })] } });
+    const patch = statusPatch(host, { conditions: [ready('True')] });
+    expect(patch?.['status']).toEqual({ conditions: [{ ...ready('True'), reason: null, message: null }] });
+  });
+});

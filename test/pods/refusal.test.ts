@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError, TransportError } from '../../src/kube/errors.ts';
+import { refusalOf } from '../../src/pods/refusal.ts';
+
+const refused = (code: number, message: string, reason = 'Forbidden'): ApiError =>
+  new ApiError({
+    cluster: 'east',
+    method: 'POST',
+    path: '/api/v1/namespaces/shop/pods',
+    code,
+    status: { kind: 'Status', message, reason, code },
+  });
+
+describe('what a refusal by the member is called', () => {
+  it.each([
+    [refused(403, 'pods "a" is forbidden: exceeded quota: small, requested: pods=1'), 'MemberQuotaExceeded'],
+    [refused(403, 'pods "a" is forbidden: violates PodSecurity "restricted:latest": …'), 'MemberPodSecurity'],
+    [refused(403, 'pods is forbidden: User "spillway" cannot create resource "pods"'), 'MemberForbidden'],
+    [
+      refused(
+        403,
+        'pods "a" is forbidden: unable to create new content in namespace shop because it is being terminated',
+      ),
+      'NamespaceTerminating',
+    ],
+    [refused(422, 'Pod "a" is invalid: spec.containers[0].image: Required value', 'Invalid'), 'MemberInvalid'],
+    [refused(400, 'admission webhook "policy" denied the request: no', 'BadRequest'), 'MemberInvalid'],
+    [refused(403, 'admission webhook "policy.example" denied the request: no'), 'MemberRefused'],
+    [
+      refused(
+        500,
+        'Internal error occurred: failed calling webhook "slow": context deadline exceeded',
+        'InternalError',
+      ),
+      'MemberUnavailable',
+    ],
+    [refused(429, 'too many requests', 'TooManyRequests'), 'MemberUnavailable'],
+    [
+      new TransportError({
+        cluster: 'east',
+        kind: 'refused',
+        method: 'POST',
+        path: '/x',
+        detail: 'connection refused',
+      }),
+      'MemberUnavailable',
+    ],
+  ])('%s', (error, reason) => {
+    const hold = refusalOf(error, 'east');
+    expect(hold.reason).toBe(reason);
+    expect(hold.message).toContain('Cluster "east"');
+    expect(hold.message).toContain('again');
+  });
+
+  it("repeats the member's own words, without control characters and not endlessly", () => {
+    const hold = refusalOf(refused(403, `webhook says \u001b[31mno\u0007 ${'x'.repeat(5000)}`), 'east');
+    expect(hold.message).toContain('webhook says  [31mno ');
+    expect(hold.message.length).toBeLessThan(1000);
+    expect(hold.message).not.toMatch(/\p{Cc}/u);
+  });
+});
