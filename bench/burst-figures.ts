@@ -1,0 +1,165 @@
+import type { RequestCounts } from './audit-tally.ts';
+import type { Turn } from './burst.ts';
+import { measured, median, type Measurement, type SuiteReport } from './measurement.ts';
+
+const MB = 2 ** 20;
+/** The size that the goals for CPU and memory speak of. */
+const GOAL_PODS = 3000;
+
+/** What all turns of a run come to: medians of each program at each size, and the two programs against each other. */
+export function compareBursts(
+  turns: readonly Turn[],
+  setting: { nodes: number; inFlight: number; rounds: number },
+): SuiteReport {
+  const measurements: Measurement[] = [];
+  for (const pods of new Set(turns.map((turn) => turn.pods))) {
+    const of = (program: string): Turn[] => turns.filter((turn) => turn.program === program && turn.pods === pods);
+    measurements.push(...compareAt(pods, of('floor'), of('spillway')));
+  }
+  const notes = [
+    `Medians of ${setting.rounds} turns of each program, taken in alternation on the same host and member; every turn ` +
+      `is a fresh process and a fresh namespace. The member has ${setting.nodes} kwok nodes behind a real kube-scheduler. ` +
+      `A load driver in a process of its own keeps ${setting.inFlight} creates in flight, bound to the node directly.`,
+    'The floor driver makes only the necessary API calls (create, one status patch, two deletes per pod) over plain undici.',
+    ...requestTable(turns),
+  ];
+  return { suite: 'burst', measurements, notes };
+}
+
+function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn[]): Measurement[] {
+  const at = `burst ${pods}`;
+  const typical = (turns: readonly Turn[], read: (turn: Turn) => number): number => median(turns.map(read));
+  const rate = (turn: Turn): number => pods / turn.create.running;
+  const lines: Measurement[] = [];
+  if (spillway.length > 0 && floor.length > 0) {
+    const ratio = typical(spillway, rate) / typical(floor, rate);
+    lines.push(measured(`${at}: throughput against the floor driver`, ratio, 'ratio', 'higher', 0.7));
+    const overhead = typical(spillway, hostAfterMember50) - typical(floor, hostAfterMember50);
+    lines.push(measured(`${at}: host pod gone after member pod, p50 above the floor's`, overhead, 's', 'lower', 1));
+  }
+  for (const [program, all] of [
+    ['spillway', spillway],
+    ['floor', floor],
+  ] as const) {
+    if (all.length === 0) continue;
+    const goal = (value: number): number | null => (program === 'spillway' && pods === GOAL_PODS ? value : null);
+    const name = (text: string): string => `${at}: ${text}, ${program}`;
+    const spread = (what: string, read: (turn: Turn) => { p50: number; p99: number }): Measurement[] => [
+      measured(
+        name(`${what} p50`),
+        typical(all, (turn) => read(turn).p50),
+        's',
+        'lower',
+      ),
+      measured(
+        name(`${what} p99`),
+        typical(all, (turn) => read(turn).p99),
+        's',
+        'lower',
+      ),
+    ];
+    lines.push(
+      measured(
+        name('creation rate'),
+        typical(all, (turn) => pods / turn.create.created),
+        'pods/s',
+        'higher',
+      ),
+      measured(
+        name('first create to all Running'),
+        typical(all, (turn) => turn.create.running),
+        's',
+        'lower',
+      ),
+      measured(name('throughput'), typical(all, rate), 'pods/s', 'higher'),
+      ...spread('create to Running', (turn) => turn.create.toRunning),
+      ...spread('create to copy in member', (turn) => turn.create.toMember),
+      measured(
+        name('first delete to all gone'),
+        typical(all, (turn) => turn.delete.gone),
+        's',
+        'lower',
+      ),
+      ...spread('delete to gone', (turn) => turn.delete.toGone),
+      ...spread('host pod gone after member pod', (turn) => turn.delete.hostAfterMember),
+      measured(
+        name('CPU, creation to all Running'),
+        typical(all, (turn) => turn.cpuSeconds),
+        'CPU-s',
+        'lower',
+        goal(12),
+      ),
+      measured(name('peak memory'), typical(all, (turn) => turn.peakRssBytes) / MB, 'MB', 'lower', goal(220)),
+    );
+    lines.push(...callsPerPod(pods, program, all));
+  }
+  return lines;
+}
+
+function hostAfterMember50(turn: Turn): number {
+  return turn.delete.hostAfterMember.p50;
+}
+
+/** The requests that the traffic rule speaks of, the goal for each, and all that is left. */
+const CALLS: readonly { cluster: 'host' | 'member'; key: string; goal: number }[] = [
+  { cluster: 'member', key: 'create pods', goal: 1 },
+  { cluster: 'member', key: 'delete pods', goal: 1 },
+  { cluster: 'host', key: 'patch pods/status', goal: 2 },
+  { cluster: 'host', key: 'delete pods', goal: 1 },
+  { cluster: 'host', key: 'create events', goal: 0 },
+];
+
+function callsPerPod(pods: number, program: string, turns: readonly Turn[]): Measurement[] {
+  const countsOf = (turn: Turn, cluster: 'host' | 'member'): RequestCounts =>
+    cluster === 'host' ? turn.hostRequests : turn.memberRequests;
+  const goalOf = (goal: number): number | null => (program === 'spillway' ? goal : null);
+  const lines = CALLS.map(({ cluster, key, goal }) => {
+    const perPod = median(turns.map((turn) => (countsOf(turn, cluster).get(key) ?? 0) / pods));
+    return measured(
+      `burst ${pods}: ${key} per pod at the ${cluster}, ${program}`,
+      perPod,
+      'calls',
+      'lower',
+      goalOf(goal),
+    );
+  });
+  for (const cluster of ['host', 'member'] as const) {
+    const known = new Set(CALLS.filter((call) => call.cluster === cluster).map(({ key }) => key));
+    const others = turns.map((turn) => {
+      let sum = 0;
+      for (const [key, count] of countsOf(turn, cluster)) if (!known.has(key)) sum += count;
+      return sum / pods;
+    });
+    // Heartbeats, watches and leases go on whatever the pods do.
+    lines.push(
+      measured(
+        `burst ${pods}: other calls per pod at the ${cluster}, ${program}`,
+        median(others),
+        'calls',
+        'lower',
+        goalOf(0.1),
+      ),
+    );
+  }
+  return lines;
+}
+
+/** Every request of the last turn of each program at the largest size, for those who want to see where calls go. */
+function requestTable(turns: readonly Turn[]): string[] {
+  const largest = Math.max(...turns.map(({ pods }) => pods));
+  const lines: string[] = [];
+  for (const program of ['floor', 'spillway']) {
+    const turn = turns.findLast((one) => one.program === program && one.pods === largest);
+    if (turn === undefined) continue;
+    const list = (counts: RequestCounts): string =>
+      [...counts]
+        .sort(([, a], [, b]) => b - a)
+        .map(([key, count]) => `${key} ${count}`)
+        .join(', ');
+    lines.push(
+      `All requests of ${program} in its last turn of ${largest} pods, creation to deletion. ` +
+        `Host: ${list(turn.hostRequests)}. Member: ${list(turn.memberRequests)}.`,
+    );
+  }
+  return lines;
+}

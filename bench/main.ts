@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { sayOnStderr } from '../hack/progress.ts';
+import { repositoryRoot } from '../hack/repository.ts';
+import { burst } from './burst.ts';
+import { kube } from './kube.ts';
+import { describeMachine } from './machine.ts';
+import type { SuiteReport } from './measurement.ts';
+import { renderResults, writeResults } from './results.ts';
+import { streams } from './streams.ts';
+
+interface Flags {
+  only?: string[];
+  pods: number[];
+  rounds: number;
+  trips: number;
+  floorOnly: boolean;
+  output: string;
+}
+
+const SUITES = ['burst', 'streams', 'kube'];
+
+const flags = new Command('bench')
+  .description('Measures Spillway against floors and direct access, and writes results/latest.json and RESULTS.md.')
+  .option('--only <suites>', `comma-separated: ${SUITES.join(', ')} (default: all)`, suites)
+  .option('--pods <sizes>', 'comma-separated sizes of bursts', sizes, [1000, 3000])
+  .option('--rounds <count>', 'turns of each program', count, 3)
+  .option('--trips <count>', 'exec round trips on each path', count, 60)
+  .option('--floor-only', 'bursts without Spillway: what this machine allows', false)
+  .option('--output <dir>', 'where the results go', join(repositoryRoot(), 'bench'))
+  .parse()
+  .opts<Flags>();
+
+function suites(text: string): string[] {
+  const names = text.split(',');
+  const unknown = names.filter((name) => !SUITES.includes(name));
+  if (unknown.length > 0) throw new InvalidArgumentError(`no such suite: ${unknown.join(', ')}`);
+  return names;
+}
+
+function sizes(text: string): number[] {
+  return text.split(',').map((one) => count(one));
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('must be a whole number above 0');
+  return value;
+}
+
+const machine = describeMachine();
+const say = sayOnStderr;
+const wanted = (suite: string): boolean => flags.only?.includes(suite) ?? true;
+const reports: SuiteReport[] = [];
+if (wanted('burst')) {
+  reports.push(await burst({ sizes: flags.pods, rounds: flags.rounds, floorOnly: flags.floorOnly, say }));
+}
+if (wanted('streams')) reports.push(await streams({ trips: flags.trips, say }));
+if (wanted('kube')) reports.push(await kube(say));
+const when = new Date();
+writeResults(flags.output, reports, machine, when);
+process.stdout.write(renderResults(reports, machine, when));

@@ -1,0 +1,40 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Machine } from './machine.ts';
+import type { Measurement, SuiteReport } from './measurement.ts';
+
+/** Writes results/latest.json and RESULTS.md below `dir`. */
+export function writeResults(dir: string, reports: readonly SuiteReport[], machine: Machine, when: Date): void {
+  mkdirSync(join(dir, 'results'), { recursive: true });
+  const all = reports.flatMap(({ measurements }) => measurements);
+  writeFileSync(join(dir, 'results', 'latest.json'), `${JSON.stringify(all, null, 2)}\n`);
+  writeFileSync(join(dir, 'RESULTS.md'), renderResults(reports, machine, when));
+}
+
+export function renderResults(reports: readonly SuiteReport[], machine: Machine, when: Date): string {
+  const judged = reports.flatMap(({ measurements }) => measurements).filter(({ goal }) => goal !== null);
+  const met = judged.filter(({ ok }) => ok).length;
+  const lines = [
+    '# Bench results',
+    '',
+    `Written by \`make bench\` on ${when.toISOString().slice(0, 16).replace('T', ' ')} UTC; ${met} of ${judged.length} goals met.`,
+    '',
+    `Machine: ${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB memory, ${machine.kernel}, Node ${machine.node}. ` +
+      `Load average before the run: ${machine.loadBefore.toFixed(2)}. ` +
+      'Clusters, load and the program under test share these cores, so figures of one run are to be compared with each other, not with other machines.',
+  ];
+  for (const { suite, measurements, notes } of reports) {
+    lines.push('', `## ${suite}`, '');
+    if (measurements.length > 0) lines.push(...table(measurements), '');
+    lines.push(...notes.map((note) => `- ${note}`));
+  }
+  return `${lines.join('\n').trimEnd()}\n`;
+}
+
+function table(measurements: readonly Measurement[]): string[] {
+  const rows = measurements.map(({ name, value, unit, goal, better, ok }) => {
+    const wanted = goal === null ? '' : `${better === 'lower' ? '<=' : '>='} ${goal}`;
+    return `| ${name} | ${value} ${unit} | ${wanted} | ${goal === null ? '' : ok ? 'met' : '**missed**'} |`;
+  });
+  return ['| figure | value | goal | |', '|---|---:|---:|---|', ...rows];
+}

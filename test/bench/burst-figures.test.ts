@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { compareBursts } from '../../bench/burst-figures.ts';
+import type { Turn } from '../../bench/burst.ts';
+
+const spread = { p50: 1, p99: 2 };
+
+function turn(program: string, running: number, overrides: Partial<Turn> = {}): Turn {
+  return {
+    program,
+    pods: 100,
+    create: { created: 1, running, toRunning: spread, toMember: spread },
+    delete: { gone: 3, toGone: spread, hostAfterMember: spread },
+    cpuSeconds: 1,
+    peakRssBytes: 100 * 2 ** 20,
+    hostRequests: new Map([
+      ['patch pods/status', 100],
+      ['delete pods', 100],
+    ]),
+    memberRequests: new Map([
+      ['create pods', 100],
+      ['delete pods', 100],
+    ]),
+    ...overrides,
+  };
+}
+
+const setting = { nodes: 5, inFlight: 16, rounds: 3 };
+const find = (turns: Turn[], name: string) =>
+  compareBursts(turns, setting).measurements.find((one) => one.name === name);
+
+describe('compareBursts', () => {
+  it('compares the medians of the turns', () => {
+    const turns = [5, 4, 100].map((running) => turn('floor', running));
+    turns.push(...[8, 1, 10].map((running) => turn('spillway', running)));
+    const ratio = find(turns, 'burst 100: throughput against the floor driver');
+    expect(ratio).toMatchObject({ value: 5 / 8, ok: false, goal: 0.7 });
+    expect(find(turns, 'burst 100: throughput, floor')?.value).toBe(20);
+  });
+
+  it('holds requests per pod against the traffic rule', () => {
+    const wasteful = turn('spillway', 5, {
+      hostRequests: new Map([
+        ['patch pods/status', 250],
+        ['delete pods', 100],
+        ['create events', 1],
+        ['get pods', 40],
+      ]),
+    });
+    const turns = [turn('floor', 5), wasteful];
+    expect(find(turns, 'burst 100: patch pods/status per pod at the host, spillway')).toMatchObject({
+      value: 2.5,
+      ok: false,
+    });
+    expect(find(turns, 'burst 100: create events per pod at the host, spillway')).toMatchObject({
+      value: 0.01,
+      ok: false,
+    });
+    expect(find(turns, 'burst 100: other calls per pod at the host, spillway')).toMatchObject({
+      value: 0.4,
+      ok: false,
+    });
+    expect(find(turns, 'burst 100: create pods per pod at the member, spillway')).toMatchObject({ value: 1, ok: true });
+  });
+
+  it('speaks of the floor alone where Spillway took no turn', () => {
+    const { measurements } = compareBursts([turn('floor', 5)], setting);
+    expect(measurements.some(({ name }) => name.includes('against'))).toBe(false);
+    expect(measurements.every(({ goal }) => goal === null)).toBe(true);
+  });
+});

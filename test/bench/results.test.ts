@@ -1,0 +1,35 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { describeMachine } from '../../bench/machine.ts';
+import { measured } from '../../bench/measurement.ts';
+import { writeResults } from '../../bench/results.ts';
+
+it('writes all figures for programs and a table for people', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'results-'));
+  try {
+    const reports = [
+      { suite: 'one', measurements: [measured('fast enough', 0.9, 'ratio', 'higher', 0.7)], notes: ['a note'] },
+      {
+        suite: 'two',
+        measurements: [measured('too big', 300, 'MB', 'lower', 220), measured('size', 3, 'x', 'lower')],
+        notes: [],
+      },
+      { suite: 'three', measurements: [], notes: ['Not measured: no root'] },
+    ];
+    writeResults(dir, reports, describeMachine(), new Date('2026-01-02T03:04:05Z'));
+    expect(JSON.parse(readFileSync(join(dir, 'results', 'latest.json'), 'utf8'))).toEqual([
+      { name: 'fast enough', value: 0.9, unit: 'ratio', goal: 0.7, better: 'higher', ok: true },
+      { name: 'too big', value: 300, unit: 'MB', goal: 220, better: 'lower', ok: false },
+      { name: 'size', value: 3, unit: 'x', goal: null, better: 'lower', ok: true },
+    ]);
+    const page = readFileSync(join(dir, 'RESULTS.md'), 'utf8');
+    expect(page).toContain('2026-01-02 03:04 UTC; 1 of 2 goals met');
+    expect(page).toContain(`Node ${process.version}`);
+    expect(page).toContain('| too big | 300 MB | <= 220 | **missed** |');
+    expect(page).toContain('- Not measured: no root');
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+});
