@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'vitest';
+import { checkImports } from '../../hack/lint/import-rules.ts';
+import { importsOf } from '../../hack/lint/module-imports.ts';
+
+/** A small house in which everything is in order. */
+const GOOD: Record<string, string> = {
+  'src/version.ts': 'export const version = 1;',
+  'src/kube/object.ts': 'export interface O {}',
+  'src/kube/client.ts':
+    "import { Pool } from 'undici';\nimport type { O } from './object.ts';\nexport class KubeClient {}",
+  'src/api/wire.ts': "import type { O } from '../kube/object.ts';",
+  'src/pods/translate.ts':
+    "import { part } from './translate-part.ts';\nimport type { KubeClient } from '../kube/client.ts';",
+  'src/pods/translate-part.ts': "import { createHash } from 'node:crypto';\nexport const part = 1;",
+  'src/pods/act.ts': "import { KubeClient } from '../kube/client.ts';\nimport { t } from './translate.ts';",
+  'src/capacity/fit.ts': "import type { O } from '../api/wire.ts';",
+  'src/nodes/keeper.ts': "import { fit } from '../capacity/fit.ts';\nimport { version } from '../version.ts';",
+  'src/config.ts': "import { z } from 'zod';",
+  'src/manager.ts': "import './nodes/keeper.ts';\nimport './pods/act.ts';\nimport { c } from './config.ts';",
+  'src/main.ts': "import './manager.ts';",
+};
+
+const check = (changes: Record<string, string>): string[] =>
+  checkImports(new Map(Object.entries({ ...GOOD, ...changes })));
+
+test('a house in order has no breaches', () => {
+  expect(check({})).toEqual([]);
+});
+
+describe('breaches', () => {
+  test.each<[string, string, string, RegExp]>([
+    ['kube importing api', 'src/kube/bad.ts', "import { x } from '../api/wire.ts';", /kube knows nothing of Spillway/],
+    ['kube importing even a type', 'src/kube/bad.ts', "import type { x } from '../pods/act.ts';", /kube knows nothing/],
+    ['kube importing the version', 'src/kube/bad.ts', "import { v } from '../version.ts';", /kube knows nothing/],
+    ['api importing a room', 'src/api/bad.ts', "import { x } from '../capacity/fit.ts';", /api may import only kube/],
+    ['one effect room importing another', 'src/nodes/bad.ts', "import { x } from '../pods/act.ts';", /as interfaces/],
+    ['the same by a type', 'src/nodes/bad.ts', "import type { x } from '../pods/act.ts';", /as interfaces/],
+    ['the same by a re-export', 'src/nodes/bad.ts', "export * from '../pods/act.ts';", /as interfaces/],
+    ['the same on demand', 'src/nodes/bad.ts', "const x = await import('../pods/act.ts');", /as interfaces/],
+    [
+      'the same over several lines',
+      'src/nodes/bad.ts',
+      "import {\n  a,\n  b,\n} from '../pods/act.ts';",
+      /bad\.ts:4: /,
+    ],
+    ['a room importing the manager', 'src/pods/bad.ts', "import { m } from '../manager.ts';", /composition root/],
+    ['a room importing the configuration', 'src/pods/bad.ts', "import { c } from '../config.ts';", /composition root/],
+    ['the configuration importing a room', 'src/config.ts', "import { a } from './pods/act.ts';", /only manager\.ts/],
+    [
+      'a pure file that reads files',
+      'src/pods/translate-bad.ts',
+      "import { x } from 'node:fs/promises';",
+      /loads I\/O/,
+    ],
+    [
+      'a pure file with a client',
+      'src/capacity/bad.ts',
+      "import { KubeClient } from '../kube/client.ts';",
+      /client\.ts -> undici/,
+    ],
+    [
+      'a pure file that loads its room’s effects',
+      'src/pods/decide.ts',
+      "import { a } from './act.ts';",
+      /is pure, but/,
+    ],
+    ['the program importing test code', 'src/pods/bad.ts', "import { a } from '../../test/a.ts';", /outside src/],
+    ['a room nobody has heard of', 'src/pods/bad.ts', "import { a } from '../strange/a.ts';", /strange is a room/],
+  ])('%s', (_what, path, text, message) => {
+    const breaches = check({ [path]: text });
+    expect(breaches.length).toBeGreaterThan(0);
+    expect(breaches.join('\n')).toMatch(message);
+  });
+
+  test('a circle is told once', () => {
+    const breaches = check({
+      'src/nodes/a.ts': "import './b.ts';",
+      'src/nodes/b.ts': "import './c.ts';",
+      'src/nodes/c.ts': "import './a.ts';",
+    });
+    expect(breaches).toEqual([
+      'src/nodes/a.ts: import cycle: src/nodes/a.ts -> src/nodes/b.ts -> src/nodes/c.ts -> src/nodes/a.ts',
+    ]);
+  });
+
+  test('a circle of types alone is none', () => {
+    const types = {
+      'src/nodes/a.ts': "import type { B } from './b.ts';",
+      'src/nodes/b.ts': "import { A } from './a.ts';",
+    };
+    expect(check(types)).toEqual([]);
+  });
+});
+
+describe('the scanner', () => {
+  test('sees every form of import', () => {
+    const source = [
+      "import a from 'one';",
+      "import type { B } from 'two';",
+      "import { type C, type D } from 'three';",
+      "import { type E, f } from 'four';",
+      "import 'five';",
+      "export { g } from 'six';",
+      "export * as h from 'seven';",
+      "const i = await import('eight');",
+      'import j, { k } from "nine";',
+    ].join('\n');
+    expect(importsOf(source)).toEqual([
+      { specifier: 'one', typeOnly: false, line: 1 },
+      { specifier: 'two', typeOnly: true, line: 2 },
+      { specifier: 'three', typeOnly: true, line: 3 },
+      { specifier: 'four', typeOnly: false, line: 4 },
+      { specifier: 'five', typeOnly: false, line: 5 },
+      { specifier: 'six', typeOnly: false, line: 6 },
+      { specifier: 'seven', typeOnly: false, line: 7 },
+      { specifier: 'eight', typeOnly: false, line: 8 },
+      { specifier: 'nine', typeOnly: false, line: 9 },
+    ]);
+  });
+
+  test('is not fooled by comments, strings and templates', () => {
+    const source = [
+      "// import a from 'one';",
+      "/* import b from 'two'; */",
+      'const c = "import d from \'three\'";',
+      "const e = `import f from 'four'`;",
+      "const url = 'http://x'; import g from 'five';",
+    ].join('\n');
+    expect(importsOf(source).map((one) => one.specifier)).toEqual(['five']);
+  });
+});
