@@ -31,7 +31,7 @@ export function measured(
 }
 
 /** Rounded to so many significant digits: enough to compare runs, without a show of precision. */
-export function roundTo(value: number, digits: number): number {
+function roundTo(value: number, digits: number): number {
   return Number.isFinite(value) ? Number(value.toPrecision(digits)) : value;
 }
 
