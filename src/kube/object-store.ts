@@ -83,14 +83,14 @@ export class ObjectStore<T extends KubeObject> {
     const key = keyOf(object);
     const version = object.metadata.resourceVersion;
     const old = this.#objects.get(key);
-    if (old === undefined) {
-      return isOlder(version, this.#tombstones.get(key)) ? 'stale' : 'duplicate';
-    }
-    if (isOlder(version, old.metadata.resourceVersion)) {
+    if (isOlder(version, old?.metadata.resourceVersion ?? this.#tombstones.get(key))) {
       return 'stale';
     }
-    this.#drop(key, old);
     this.#bury(key, version);
+    if (old === undefined) {
+      return 'duplicate';
+    }
+    this.#drop(key, old);
     this.#listener.deleted(old, 'watched');
     return 'applied';
   }

@@ -156,10 +156,10 @@ describe('retries', () => {
 
   it('repeats a POST only after 429 with Retry-After', async () => {
     const codes = [429, 200, 500, 429];
-    const headers = [{ 'retry-after': '0' }, {}, {}, {}];
+    const headers: Record<string, string>[] = [{ 'retry-after': '0' }];
     const { server, client } = await serve((_req, res) => {
       const at = server.seen.length - 1;
-      sendJson(res, codes[at] ?? 200, {}, headers[at] as Record<string, string>);
+      sendJson(res, codes[at] ?? 200, {}, headers[at] ?? {});
     });
     await client.request({ method: 'POST', path: '/x', body: {} });
     expect(server.seen).toHaveLength(2);
