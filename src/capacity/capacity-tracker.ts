@@ -1,0 +1,283 @@
+import type { Node, Pod } from '../api/wire.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import { keyOf } from '../kube/object.ts';
+import { offered, virtualNodeOf } from './allocatable.ts';
+import type { Offer } from './allocatable.ts';
+import { addTo, NOTHING, parseAmounts, remainder } from './amounts.ts';
+import type { Amounts } from './amounts.ts';
+import { whyNotEligible, whyNotInPool } from './eligible-nodes.ts';
+import { holdsResources, podRequests } from './pod-requests.ts';
+import { poolFacts } from './pool-facts.ts';
+import type { PoolFacts } from './pool-facts.ts';
+import type { Pool } from './pool.ts';
+
+interface Held {
+  readonly node: string;
+  readonly requests: Amounts;
+  readonly virtualNode: string | undefined;
+}
+
+interface NodeState {
+  node: Node | undefined;
+  allocatable: Amounts;
+  capacity: Amounts;
+  used: Map<string, bigint>;
+  pods: number;
+}
+
+/** What a node adds to the sums of a pool; `free` is undefined while it is not eligible. */
+interface Share {
+  capacity: Amounts;
+  free: Amounts | undefined;
+}
+
+interface PoolState {
+  readonly pool: Pool;
+  readonly shares: Map<string, Share>;
+  readonly capacity: Map<string, bigint>;
+  readonly free: Map<string, bigint>;
+  eligible: number;
+  facts: PoolFacts | undefined;
+}
+
+/** Pods of one shape share their amounts; more shapes than this start the table anew. */
+const MAX_SHAPES = 4_096;
+
+/**
+ * Follows a member's nodes and pods and knows at any time what each virtual node can offer. An event costs a few additions
+ * on one node, a question only the nodes that changed since the last one; it never goes through all pods. Amounts are
+ * exact integers, so nothing drifts, in whatever order events come.
+ */
+export class CapacityTracker {
+  readonly #hostId: string;
+  readonly #onChange: (() => void) | undefined;
+  readonly #nodes = new Map<string, NodeState>();
+  readonly #pods = new Map<string, Held>();
+  readonly #ours = new Map<string, Map<string, bigint>>();
+  readonly #touched = new Set<string>();
+  readonly #shapes = new Map<string, Amounts>();
+  #pools = new Map<string, PoolState>();
+  #told = false;
+
+  /** Handlers for the informers of the member's nodes and pods. */
+  readonly nodeHandler = {
+    added: (node: Node): void => this.setNode(node),
+    updated: (node: Node): void => this.setNode(node),
+    deleted: (node: Node): void => this.deleteNode(node.metadata.name),
+  };
+  readonly podHandler = {
+    added: (pod: Pod): void => this.setPod(pod),
+    updated: (pod: Pod): void => this.setPod(pod),
+    deleted: (pod: Pod): void => this.deletePod(pod),
+  };
+
+  /** `onChange` is called at the first change after an answer was given, not for every event. */
+  constructor(o: { hostId: string; pools?: readonly Pool[]; onChange?: () => void }) {
+    this.#hostId = o.hostId;
+    this.#onChange = o.onChange;
+    this.setPools(o.pools ?? []);
+  }
+
+  /** The virtual nodes that answers are wanted for. Takes time in proportion to the nodes. */
+  setPools(pools: readonly Pool[]): void {
+    this.#pools = new Map(
+      pools.map((pool) => [
+        pool.virtualNode,
+        { pool, shares: new Map(), capacity: new Map(), free: new Map(), eligible: 0, facts: undefined },
+      ]),
+    );
+    for (const name of this.#nodes.keys()) this.#touched.add(name);
+    this.#changed();
+  }
+
+  setNode(node: Node): void {
+    const state = this.#stateOf(node.metadata.name);
+    if (state.node !== undefined && sameForUs(state.node, node)) {
+      state.node = node;
+      return;
+    }
+    if (!sameFacts(state.node, node)) this.#forgetFacts();
+    state.node = node;
+    state.allocatable = parseAmounts(node.status?.allocatable);
+    state.capacity = parseAmounts(node.status?.capacity);
+    this.#touch(node.metadata.name);
+  }
+
+  deleteNode(name: string): void {
+    const state = this.#nodes.get(name);
+    if (state?.node === undefined) return;
+    state.node = undefined;
+    this.#forgetFacts();
+    this.#touch(name);
+    this.#dropIfEmpty(name, state);
+  }
+
+  setPod(pod: Pod): void {
+    const { nodeName } = pod.spec;
+    if (nodeName === undefined || nodeName === '' || !holdsResources(pod)) {
+      this.deletePod(pod);
+      return;
+    }
+    const id = idOf(pod);
+    const requests = this.#share(podRequests(pod));
+    const virtualNode = virtualNodeOf(pod, this.#hostId);
+    const before = this.#pods.get(id);
+    if (before?.node === nodeName && before.requests === requests && before.virtualNode === virtualNode) return;
+    if (before !== undefined) this.#release(before);
+    const held: Held = { node: nodeName, requests, virtualNode };
+    this.#pods.set(id, held);
+    this.#account(held, 1n);
+  }
+
+  deletePod(pod: Pod): void {
+    const id = idOf(pod);
+    const held = this.#pods.get(id);
+    if (held === undefined) return;
+    this.#pods.delete(id);
+    this.#release(held);
+  }
+
+  /** What a virtual node can offer now; undefined for one that is not in the pools. */
+  offer(virtualNode: string): Offer | undefined {
+    this.#told = false;
+    this.#settle();
+    const state = this.#pools.get(virtualNode);
+    if (state === undefined) return undefined;
+    const { pool, capacity, free, shares, eligible } = state;
+    const ours = this.#ours.get(virtualNode) ?? NOTHING;
+    return { ...offered({ capacity, free, ours }, pool), nodes: { total: shares.size, eligible } };
+  }
+
+  /** What the nodes behind a virtual node have in common; undefined for one that is not in the pools. */
+  facts(virtualNode: string): PoolFacts | undefined {
+    this.#settle();
+    const state = this.#pools.get(virtualNode);
+    if (state === undefined) return undefined;
+    if (state.facts === undefined) {
+      const nodes = [...state.shares.keys()].map((name) => this.#nodes.get(name)?.node);
+      state.facts = poolFacts(nodes.filter((node) => node !== undefined));
+    }
+    return state.facts;
+  }
+
+  #account(held: Held, times: 1n | -1n): void {
+    const state = this.#stateOf(held.node);
+    addTo(state.used, held.requests, times);
+    state.pods += Number(times);
+    if (held.virtualNode !== undefined) {
+      const ours = this.#ours.get(held.virtualNode) ?? new Map<string, bigint>();
+      this.#ours.set(held.virtualNode, ours);
+      addTo(ours, held.requests, times);
+    }
+    this.#touch(held.node);
+  }
+
+  #release(held: Held): void {
+    this.#account(held, -1n);
+    const state = this.#nodes.get(held.node);
+    if (state !== undefined) this.#dropIfEmpty(held.node, state);
+    if (held.virtualNode !== undefined && this.#ours.get(held.virtualNode)?.size === 0) {
+      this.#ours.delete(held.virtualNode);
+    }
+  }
+
+  #stateOf(name: string): NodeState {
+    let state = this.#nodes.get(name);
+    if (state === undefined) {
+      state = { node: undefined, allocatable: NOTHING, capacity: NOTHING, used: new Map(), pods: 0 };
+      this.#nodes.set(name, state);
+    }
+    return state;
+  }
+
+  #dropIfEmpty(name: string, state: NodeState): void {
+    if (state.node === undefined && state.pods === 0) this.#nodes.delete(name);
+  }
+
+  #touch(name: string): void {
+    this.#touched.add(name);
+    this.#changed();
+  }
+
+  #changed(): void {
+    if (this.#told) return;
+    this.#told = true;
+    this.#onChange?.();
+  }
+
+  #forgetFacts(): void {
+    for (const state of this.#pools.values()) state.facts = undefined;
+  }
+
+  /** Brings the sums of all pools up to date with the nodes that changed. */
+  #settle(): void {
+    for (const name of this.#touched) {
+      const state = this.#nodes.get(name);
+      for (const pool of this.#pools.values()) replaceShare(pool, name, shareOf(state, pool.pool));
+    }
+    this.#touched.clear();
+  }
+
+  #share(requests: Amounts): Amounts {
+    const key = [...requests].map(([name, nanos]) => `${name}=${nanos}`).join();
+    const known = this.#shapes.get(key);
+    if (known !== undefined) return known;
+    if (this.#shapes.size >= MAX_SHAPES) this.#shapes.clear();
+    this.#shapes.set(key, requests);
+    return requests;
+  }
+}
+
+function shareOf(state: NodeState | undefined, pool: Pool): Share | undefined {
+  if (state?.node === undefined || whyNotInPool(state.node, pool) !== undefined) return undefined;
+  const eligible = whyNotEligible(state.node, pool) === undefined;
+  return { capacity: state.capacity, free: eligible ? remainder(state.allocatable, state.used) : undefined };
+}
+
+function replaceShare(pool: PoolState, name: string, share: Share | undefined): void {
+  const before = pool.shares.get(name);
+  if (before !== undefined) {
+    addTo(pool.capacity, before.capacity, -1n);
+    if (before.free !== undefined) addTo(pool.free, before.free, -1n);
+    if (before.free !== undefined) pool.eligible -= 1;
+    pool.shares.delete(name);
+  }
+  if (share !== undefined) {
+    addTo(pool.capacity, share.capacity);
+    if (share.free !== undefined) addTo(pool.free, share.free);
+    if (share.free !== undefined) pool.eligible += 1;
+    pool.shares.set(name, share);
+  }
+  // A node that enters or leaves the pool changes what its nodes have in common.
+  if ((before === undefined) !== (share === undefined)) pool.facts = undefined;
+}
+
+/** The UID tells a pod from its successor of the same name. */
+function idOf(pod: Pod): string {
+  return pod.metadata.uid ?? keyOf(pod);
+}
+
+/** Heartbeats change a node all the time; few changes matter here. */
+function sameForUs(a: Node, b: Node): boolean {
+  return (
+    sameFacts(a, b) &&
+    a.metadata.deletionTimestamp === b.metadata.deletionTimestamp &&
+    (a.spec?.unschedulable ?? false) === (b.spec?.unschedulable ?? false) &&
+    readyStatus(a) === readyStatus(b) &&
+    jsonEqual(a.spec?.taints, b.spec?.taints) &&
+    jsonEqual(a.status?.allocatable, b.status?.allocatable) &&
+    jsonEqual(a.status?.capacity, b.status?.capacity)
+  );
+}
+
+function sameFacts(a: Node | undefined, b: Node): boolean {
+  return (
+    a !== undefined &&
+    jsonEqual(a.metadata.labels, b.metadata.labels) &&
+    jsonEqual(a.status?.nodeInfo, b.status?.nodeInfo)
+  );
+}
+
+function readyStatus(node: Node): string | undefined {
+  return node.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+}

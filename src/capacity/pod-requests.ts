@@ -1,0 +1,88 @@
+import type { Container, ContainerStatus, Pod, ResourceList } from '../api/wire.ts';
+import { addTo, parseAmounts, raiseTo, UNIT } from './amounts.ts';
+import type { Amounts } from './amounts.ts';
+
+/** Finished pods hold nothing; all others hold their requests until they are gone, being deleted or not. */
+export function holdsResources(pod: Pod): boolean {
+  const phase = pod.status?.phase;
+  return phase !== 'Succeeded' && phase !== 'Failed';
+}
+
+/**
+ * What a pod takes of its node, as kube-scheduler counts it (component-helpers' PodRequests plus `pods: 1`): the sum of
+ * the containers and sidecars, or the largest step of the init sequence if that is more (KEP-753); pod-level requests in
+ * place of that where given (KEP-2837); plus overhead. Of a resize under way the larger of wanted, allocated and actual
+ * counts (KEP-1287). A missing request is zero.
+ */
+export function podRequests(pod: Pod): Amounts {
+  const { containers, initContainers = [], overhead } = pod.spec;
+  const infeasible = resizeIsInfeasible(pod);
+  const statuses = statusesByName(pod);
+  const demandOf = (container: Container): Amounts =>
+    demand(container.resources?.requests, statuses?.get(container.name), infeasible);
+
+  const sum = new Map<string, bigint>();
+  for (const container of containers) addTo(sum, demandOf(container));
+  const sidecars = new Map<string, bigint>();
+  const largestStep = new Map<string, bigint>();
+  for (const container of initContainers) {
+    if (container.restartPolicy === 'Always') {
+      const amounts = demandOf(container);
+      addTo(sum, amounts);
+      addTo(sidecars, amounts);
+      raiseTo(largestStep, sidecars);
+    } else {
+      const step = parseAmounts(container.resources?.requests);
+      addTo(step, sidecars);
+      raiseTo(largestStep, step);
+    }
+  }
+  raiseTo(sum, largestStep);
+  applyPodLevel(pod, sum, infeasible);
+  if (overhead !== undefined) addTo(sum, parseAmounts(overhead));
+  sum.set('pods', UNIT);
+  return sum;
+}
+
+/** Pod-level requests exist for these resources only, and replace what the containers come to. */
+function applyPodLevel(pod: Pod, sum: Map<string, bigint>, infeasible: boolean): void {
+  const requests = pod.spec.resources?.requests;
+  if (requests === undefined) return;
+  const { resources, allocatedResources } = pod.status ?? {};
+  const status = resources === undefined ? undefined : { resources, allocatedResources };
+  const wanted = demand(requests, status, infeasible);
+  for (const name of Object.keys(requests)) {
+    if (name === 'cpu' || name === 'memory' || name.startsWith('hugepages-')) sum.set(name, wanted.get(name) ?? 0n);
+  }
+}
+
+interface Granted {
+  resources?: { requests?: ResourceList } | undefined;
+  allocatedResources?: ResourceList | undefined;
+}
+
+function demand(requests: ResourceList | undefined, granted: Granted | undefined, infeasible: boolean): Amounts {
+  const wanted = parseAmounts(requests);
+  if (granted?.resources === undefined) return wanted;
+  const result = infeasible ? new Map<string, bigint>() : wanted;
+  raiseTo(result, parseAmounts(granted.resources.requests));
+  raiseTo(result, parseAmounts(granted.allocatedResources));
+  return result;
+}
+
+function resizeIsInfeasible(pod: Pod): boolean {
+  const condition = pod.status?.conditions?.find(({ type }) => type === 'PodResizePending');
+  return condition?.reason === 'Infeasible';
+}
+
+/** Only statuses that say something about resources; most pods have none that differ, so most get no map. */
+function statusesByName(pod: Pod): Map<string, ContainerStatus> | undefined {
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
+  let found: Map<string, ContainerStatus> | undefined;
+  for (const status of [...containerStatuses, ...initContainerStatuses]) {
+    if (status.resources === undefined) continue;
+    found ??= new Map();
+    found.set(status.name, status);
+  }
+  return found;
+}
