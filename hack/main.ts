@@ -1,0 +1,113 @@
+/** `node dist/hack/main.js`: real Kubernetes clusters on this machine, for development and for the demo. */
+import { Command } from 'commander';
+import { ensureBinaries } from './binaries.ts';
+import { startDemo } from './demo.ts';
+import { imageArchive } from './images.ts';
+import { sayOnStderr as say } from './progress.ts';
+import { findRunning, forgetRunning, saveRunning } from './running.ts';
+import { canRunKubelets, installKubeletPackages } from './system-packages.ts';
+import { CONTROL_PLANE_TOOLS, isToolName } from './tools.ts';
+import { parseMember, startTopology, type MemberPlan } from './up.ts';
+import { Workspace } from './workspace.ts';
+
+const program = new Command('hack').description('Real Kubernetes clusters from plain processes.');
+
+program
+  .command('tools')
+  .description('get binaries (given folder, cache, download, go build) and print their paths')
+  .argument('[names...]', 'default: what control planes, kwok members and, where they can run, real kubelets need')
+  .action(async (names: string[]) => {
+    const known = names.filter(isToolName);
+    const unknown = names.filter((name) => !isToolName(name));
+    if (unknown.length > 0) throw new Error(`unknown tools: ${unknown.join(', ')}`);
+    const paths = await ensureBinaries(known.length > 0 ? known : await defaultTools(), { say });
+    for (const [name, path] of Object.entries(paths)) console.log(`${name}\t${path}`);
+  });
+
+program
+  .command('up')
+  .description('start a host and members that outlive this command')
+  .option('--name <name>', 'to tell several apart', 'lab')
+  .option('--member <NAME=KIND:NODES...>', 'KIND is kubelet or kwok', collect, [])
+  .action(async ({ name, member }: { name: string; member: string[] }) => {
+    const plans: MemberPlan[] = member.map(parseMember);
+    await startDetached(name, async (workspace) => {
+      const { host, members } = await startTopology(workspace, plans);
+      return [host, ...members.map(({ cluster }) => cluster)]
+        .map((cluster) => `${cluster.name}\t${cluster.server}\tKUBECONFIG=${cluster.kubeconfig}`)
+        .join('\n');
+    });
+  });
+
+program
+  .command('down')
+  .description('end what up started and remove all of it')
+  .option('--name <name>', 'as given to up', 'lab')
+  .action(({ name }: { name: string }) => end(name));
+
+program
+  .command('demo')
+  .description('host, two members, Spillway, and a Deployment whose pods run in the members')
+  .action(() => startDetached('demo', startDemo));
+
+program
+  .command('demo-down')
+  .description('end the demo and remove all of it')
+  .action(() => end('demo'));
+
+async function defaultTools(): Promise<(typeof CONTROL_PLANE_TOOLS)[number][]> {
+  const kubelets = (await canRunKubelets()).ok ? (['kubelet', 'agnhost'] as const) : [];
+  return [...CONTROL_PLANE_TOOLS, 'kwok', ...kubelets];
+}
+
+function collect(value: string, before: string[]): string[] {
+  return [...before, value];
+}
+
+/** Runs `work` in a workspace that stays when it succeeds, and leaves nothing when it fails. */
+async function startDetached(name: string, work: (workspace: Workspace) => Promise<string>): Promise<void> {
+  const running = findRunning(name);
+  if (running !== undefined) {
+    console.log(running.summary);
+    say(`${name} was started before and still runs`);
+    return;
+  }
+  const began = Date.now();
+  const can = await canRunKubelets();
+  await ensureBinaries(await defaultTools(), { say });
+  if (can.ok) {
+    await installKubeletPackages(say);
+    await imageArchive(say);
+  }
+  const prepared = Date.now();
+  const workspace = Workspace.create({ say });
+  try {
+    const summary = await work(workspace);
+    workspace.detach();
+    saveRunning(name, { workspace: workspace.dir, summary });
+    console.log(summary);
+  } catch (error) {
+    await workspace.close();
+    throw error;
+  }
+  const seconds = (ms: number): string => (ms / 1000).toFixed(1);
+  say(`${name} is up: ${seconds(prepared - began)} s to prepare, ${seconds(Date.now() - prepared)} s to start`);
+}
+
+async function end(name: string): Promise<void> {
+  const running = findRunning(name);
+  if (running === undefined) {
+    say(`${name} does not run`);
+    return;
+  }
+  await Workspace.open(running.workspace, say).close();
+  forgetRunning(name);
+  say(`${name} has ended and is removed`);
+}
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(`hack: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}
