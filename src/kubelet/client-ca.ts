@@ -4,8 +4,7 @@ import type { Logger } from 'pino';
 import { describeError } from '../kube/errors.ts';
 import { CONFIG_MAPS, resourcePath } from '../kube/resource.ts';
 
-const PERIOD_MS = 30_000;
-const RETRY_MS = 2_000;
+const PERIODS = { periodMs: 30_000, retryMs: 2_000 };
 const DEADLINE_MS = 10_000;
 const CONFIG_MAP_PATH = resourcePath(CONFIG_MAPS, 'kube-system', 'extension-apiserver-authentication');
 
@@ -22,23 +21,30 @@ export class ClientCa {
   readonly #read: (signal: AbortSignal) => Promise<string>;
   readonly #source: string;
   readonly #logger: Logger;
+  readonly #periods: typeof PERIODS;
   #bundle: string | undefined;
 
-  private constructor(source: string, read: (signal: AbortSignal) => Promise<string>, logger: Logger) {
+  private constructor(
+    source: string,
+    read: (signal: AbortSignal) => Promise<string>,
+    logger: Logger,
+    periods: typeof PERIODS,
+  ) {
     this.#source = source;
     this.#read = read;
     this.#logger = logger;
+    this.#periods = periods;
   }
 
-  static fromFile(file: string, logger: Logger): ClientCa {
-    return new ClientCa(`file ${file}`, (signal) => readFile(file, { encoding: 'utf8', signal }), logger);
+  static fromFile(file: string, logger: Logger, periods = PERIODS): ClientCa {
+    return new ClientCa(`file ${file}`, (signal) => readFile(file, { encoding: 'utf8', signal }), logger, periods);
   }
 
   /**
    * The bundle that the host's API server itself publishes. Needs the right that the Role
    * `kube-system/extension-apiserver-authentication-reader` grants.
    */
-  static fromHost(host: ReadApi, logger: Logger): ClientCa {
+  static fromHost(host: ReadApi, logger: Logger, periods = PERIODS): ClientCa {
     const read = async (signal: AbortSignal): Promise<string> => {
       const map = await host.request<{ data?: Record<string, string> }>({
         path: CONFIG_MAP_PATH,
@@ -51,7 +57,8 @@ export class ClientCa {
       }
       return bundle;
     };
-    return new ClientCa('ConfigMap kube-system/extension-apiserver-authentication of the host', read, logger);
+    const source = 'ConfigMap kube-system/extension-apiserver-authentication of the host';
+    return new ClientCa(source, read, logger, periods);
   }
 
   /** PEM bundle; undefined until it was read once: then no client certificate is trusted. */
@@ -85,7 +92,8 @@ export class ClientCa {
         }
         failing = true;
       }
-      await delay(failing ? RETRY_MS : PERIOD_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      const { periodMs, retryMs } = this.#periods;
+      await delay(failing ? retryMs : periodMs, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
 }
