@@ -318,14 +318,26 @@ export interface MemberCluster extends KubeObject {
 
 /**
  * A MemberCluster as the API server sent it, with every default filled in. The API server checks the same schema, but
- * an object may be older than its CRD. `problems` name the field and what is wrong with it.
+ * an object may be older than its CRD. `problems` name the field and what is wrong with it; a status that cannot be read
+ * is no problem of the spec and counts as none.
  */
 export function parseMemberCluster(raw: KubeObject): { member: MemberCluster } | { problems: string[] } {
-  const parsed = memberClusterSchema.safeParse(raw);
+  const { spec, status } = raw as { spec?: unknown; status?: unknown };
+  const parsed = memberClusterSpec.safeParse(spec);
   if (!parsed.success) {
-    return { problems: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'object'}: ${issue.message}`) };
+    return { problems: parsed.error.issues.map(({ path, message }) => `${['spec', ...path].join('.')}: ${message}`) };
   }
-  return { member: { ...raw, ...parsed.data } };
+  const known = memberClusterStatus.safeParse(status);
+  const { apiVersion, kind, metadata } = raw;
+  return {
+    member: {
+      ...(apiVersion === undefined ? {} : { apiVersion }),
+      ...(kind === undefined ? {} : { kind }),
+      metadata,
+      spec: parsed.data,
+      ...(known.success ? { status: known.data } : {}),
+    },
+  };
 }
 
 /** Names of the virtual nodes a member wants, with the labels that choose the member's nodes for each. */

@@ -1,0 +1,275 @@
+import type { Logger } from 'pino';
+import type { MemberClusterSpec } from '../api/member-cluster.ts';
+import type { Namespace, Node, Pod } from '../api/wire.ts';
+import type { ClientMetrics } from '../kube/client-metrics.ts';
+import { KubeClient } from '../kube/client.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { NAMESPACES, NODES, PODS } from '../kube/resource.ts';
+import { pause, systemTimers } from '../kube/timers.ts';
+import type { Timers } from '../kube/timers.ts';
+import { get } from '../kube/verbs.ts';
+import type { MemberMetrics } from './member-metrics.ts';
+import { nodeProjection, podProjection, withoutManagedFields } from './pod-projection.ts';
+import { probeFailure } from './probe-failure.ts';
+import { afterProbe, NOT_PROBED, unreachableSince } from './reachability.ts';
+import type { ProbeFailure, Reachability } from './reachability.ts';
+import type { RotatingAccess } from './rotating-access.ts';
+
+/** A cache whose watch has shown no life for longer is as good as a failed probe, in ms. */
+const STALE_MS = 120_000;
+/** The version is asked for again after this time, in ms. */
+const VERSION_AGE_MS = 300_000;
+/** Whose UID is the identity of a cluster. */
+const IDENTITY_NAMESPACE = 'kube-system';
+
+export interface MemberConnectionOptions {
+  name: string;
+  hostId: string;
+  access: RotatingAccess;
+  /** Asked before each probe. */
+  probe: () => MemberClusterSpec['probe'];
+  /** The identity this member must have, once it is known. */
+  pinned: () => string | undefined;
+  podIndexes?: Record<string, (pod: Pod) => readonly string[]>;
+  logger: Logger;
+  clientMetrics?: ClientMetrics;
+  informerMetrics?: InformerMetrics;
+  metrics?: MemberMetrics;
+  /** Wall clock in ms. */
+  clock?: () => number;
+  timers?: Timers;
+}
+
+/**
+ * A member as a live connection: its caches, and a probe that tells whether it answers and whether it is still the
+ * cluster it was. One read of the kube-system namespace asks all of that at once: the network, TLS, the credentials, the
+ * rights, the storage behind the API server, and the identity.
+ */
+export class MemberConnection {
+  readonly name: string;
+  readonly client: KubeClient;
+  /** Every pod of the member: ours whole, others as far as they take room (see podProjection). */
+  readonly pods: Informer<Pod>;
+  readonly nodes: Informer<Node>;
+  readonly namespaces: Informer<Namespace>;
+  readonly #o: MemberConnectionOptions;
+  /** The probe has a connection of its own: it must not wait behind a burst of other requests. */
+  readonly #probeClient: KubeClient;
+  readonly #clock: () => number;
+  readonly #timers: Timers;
+  readonly #listeners = new Set<() => void>();
+  #wake = new AbortController();
+  #reachability: Reachability = NOT_PROBED;
+  #observed: string | undefined;
+  #version: { text: string; at: number } | undefined;
+
+  constructor(options: MemberConnectionOptions) {
+    const { name, access, logger, clientMetrics, informerMetrics } = options;
+    this.name = name;
+    this.#o = options;
+    this.#clock = options.clock ?? Date.now;
+    this.#timers = options.timers ?? systemTimers;
+    const clientOptions = {
+      cluster: name,
+      endpoint: access.endpoint,
+      credentials: access,
+      logger,
+      ...(clientMetrics === undefined ? {} : { metrics: clientMetrics }),
+    };
+    this.client = new KubeClient(clientOptions);
+    this.#probeClient = new KubeClient({ ...clientOptions, connections: 1 });
+    const cache = {
+      client: this.client,
+      logger,
+      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+    };
+    this.pods = new Informer<Pod>({
+      ...cache,
+      resource: PODS,
+      transform: podProjection(options.hostId),
+      ...(options.podIndexes === undefined ? {} : { indexes: options.podIndexes }),
+    });
+    this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection });
+    this.namespaces = new Informer<Namespace>({ ...cache, resource: NAMESPACES, transform: withoutManagedFields });
+  }
+
+  /** Whether the member counts as reachable; false before the first probe. */
+  reachable(): boolean {
+    return this.#reachability.reachable === true;
+  }
+
+  /** Time in ms since which it does not answer; undefined while reachable, and before the first probe. */
+  unreachableSince(): number | undefined {
+    return unreachableSince(this.#reachability);
+  }
+
+  /** UID of the member's kube-system namespace as last seen; before that the pinned one, or ''. */
+  identity(): string {
+    return this.#observed ?? this.#o.pinned() ?? '';
+  }
+
+  /** Whether the member was seen to be the pinned cluster. False before the first contact: nothing may be written yet. */
+  identityOk(): boolean {
+    return this.#observed !== undefined && this.#observed === this.#o.pinned();
+  }
+
+  /** Whether all caches hold a complete state. */
+  synced(): boolean {
+    return this.pods.hasSynced && this.nodes.hasSynced && this.namespaces.hasSynced;
+  }
+
+  /** Identity as seen in this connection's life; undefined before the first contact. */
+  get observedIdentity(): string | undefined {
+    return this.#observed;
+  }
+
+  get reachability(): Reachability {
+    return this.#reachability;
+  }
+
+  /** Like `v1.36.3`. */
+  get version(): string | undefined {
+    return this.#version?.text;
+  }
+
+  /** Why caches are not complete or not current, in words; undefined while they are. */
+  get cacheProblem(): string | undefined {
+    const caches = [this.pods, this.nodes, this.namespaces];
+    return caches.map((cache) => cache.problem).find((problem) => problem !== undefined);
+  }
+
+  /** Called after reachability, identity, or version changed. Returns how to stop that. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Probes now instead of at the next turn, because something changed. */
+  poke(): void {
+    this.#wake.abort();
+  }
+
+  /** Reads the identity past all caches; false when it is not the pinned one. Throws when it cannot be read. */
+  async confirmIdentity(signal: AbortSignal): Promise<boolean> {
+    this.#observe(await this.#readIdentity(this.client, { signal }));
+    return this.identityOk();
+  }
+
+  /** Works until the signal aborts, then closes every connection to the member. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const watchIdentity = (namespace: Namespace): void => {
+      if (namespace.metadata.name === IDENTITY_NAMESPACE) this.#observe(namespace.metadata.uid);
+    };
+    const off = this.namespaces.on({ added: watchIdentity, updated: watchIdentity });
+    const caches = [this.pods, this.nodes, this.namespaces].map((cache) => cache.run(signal));
+    await Promise.all([this.#probeLoop(signal), ...caches]);
+    off();
+    await Promise.all([this.client.close(), this.#probeClient.close()]);
+  }
+
+  async #probeLoop(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const wake = new AbortController();
+      this.#wake = wake;
+      const stop = (): void => {
+        wake.abort();
+      };
+      signal.addEventListener('abort', stop, { once: true });
+      const started = this.#clock();
+      await this.#probe(signal);
+      const rest = this.#o.probe().periodSeconds * 1000 - (this.#clock() - started);
+      if (!signal.aborted) await pause(Math.max(0, rest), wake.signal, this.#timers);
+      signal.removeEventListener('abort', stop);
+    }
+  }
+
+  async #probe(signal: AbortSignal): Promise<void> {
+    const { timeoutSeconds } = this.#o.probe();
+    const began = performance.now();
+    let failure: ProbeFailure | undefined;
+    let seen: string | undefined;
+    try {
+      const options = { signal, deadlineMs: timeoutSeconds * 1000, retry: false };
+      seen = await this.#readIdentity(this.#probeClient, options);
+      failure = this.#staleCache();
+      await this.#readVersion(options);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (seen === undefined) failure = probeFailure(error);
+    }
+    const { metrics, name } = this.#o;
+    metrics?.probeSeconds.observe({ member: name }, (performance.now() - began) / 1000);
+    metrics?.probes.inc({ member: name, result: failure?.reason ?? 'ok' });
+    this.#record(failure, seen);
+  }
+
+  #record(failure: ProbeFailure | undefined, seen: string | undefined): void {
+    const before = this.#reachability;
+    this.#reachability = afterProbe(before, failure, this.#o.probe(), this.#clock());
+    const { reachable } = this.#reachability;
+    this.#o.metrics?.reachable.set({ member: this.name }, reachable === true ? 1 : 0);
+    if (before.reachable !== reachable) {
+      if (reachable === true) this.#o.logger.info('the member is reachable');
+      else this.#o.logger.warn({ reason: failure?.reason }, `the member is unreachable: ${failure?.message ?? ''}`);
+    }
+    const told = seen !== undefined && this.#observe(seen);
+    if (!told && (before.reachable !== reachable || before.failure !== this.#reachability.failure)) this.#changed();
+  }
+
+  /** Returns whether listeners were told of a new identity. */
+  #observe(uid: string | undefined): boolean {
+    if (uid === undefined || uid === this.#observed) return false;
+    const before = this.#observed ?? this.#o.pinned();
+    this.#observed = uid;
+    if (before !== undefined && before !== uid) {
+      this.#o.logger.error({ expected: before, found: uid }, 'another cluster answers in the place of the member');
+    }
+    this.#changed();
+    return true;
+  }
+
+  async #readIdentity(
+    client: KubeClient,
+    options: { signal: AbortSignal; deadlineMs?: number; retry?: boolean },
+  ): Promise<string> {
+    const namespace = await get<Namespace>(client, NAMESPACES, { name: IDENTITY_NAMESPACE }, options);
+    return namespace.metadata.uid ?? '';
+  }
+
+  /** The version is for show only: without it the probe is still good. */
+  async #readVersion(options: { signal: AbortSignal; deadlineMs: number; retry: boolean }): Promise<void> {
+    const now = this.#clock();
+    if (this.#version !== undefined && now - this.#version.at < VERSION_AGE_MS) return;
+    const answer = await this.#probeClient.request({ path: '/version', ...options });
+    if (typeof answer !== 'object' || answer === null || !('gitVersion' in answer)) return;
+    const text = String(answer.gitVersion).slice(0, 64);
+    const changed = text !== this.#version?.text;
+    this.#version = { text, at: now };
+    if (changed) this.#changed();
+  }
+
+  #staleCache(): ProbeFailure | undefined {
+    for (const [what, cache] of [
+      ['pods', this.pods],
+      ['nodes', this.nodes],
+      ['namespaces', this.namespaces],
+    ] as const) {
+      const seconds = Math.round(cache.staleMs() / 1000);
+      if (cache.hasSynced && seconds * 1000 > STALE_MS) {
+        const why = cache.problem === undefined ? '' : `: ${cache.problem}`;
+        return {
+          reason: 'WatchStale',
+          message: `The member answers, but nothing has been heard of its ${what} for ${String(seconds)} s${why}. It is tried again by itself.`,
+        };
+      }
+    }
+    return undefined;
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,81 @@
+import type { Logger } from 'pino';
+import type { Secret } from '../api/wire.ts';
+import type { Access } from '../kube/access.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { CredentialsError } from '../kube/errors.ts';
+import { Informer } from '../kube/informer.ts';
+import { memberAccess } from '../kube/member-access.ts';
+import { SECRETS } from '../kube/resource.ts';
+
+export interface SecretReference {
+  namespace: string;
+  name: string;
+  key: string;
+}
+
+/** What the Secret gives: access, or why not. `gone`: the Secret or its key is not there (any more). */
+export type CredentialsState = { access: Access } | { refusal: CredentialsError; gone: boolean };
+
+/** The Secret's content as access, never quoting it. `secret` undefined: it does not exist. */
+export function readCredentials(reference: SecretReference, secret: Secret | undefined): CredentialsState {
+  const where = `Secret ${reference.namespace}/${reference.name}`;
+  if (secret === undefined) {
+    return { refusal: new CredentialsError('SecretNotFound', `${where} does not exist in the host`), gone: true };
+  }
+  const value = secret.data?.[reference.key];
+  if (value === undefined || value === '') {
+    return { refusal: new CredentialsError('SecretKeyMissing', `${where} has no key ${reference.key}`), gone: true };
+  }
+  try {
+    return { access: memberAccess(Buffer.from(value, 'base64').toString('utf8')) };
+  } catch (error) {
+    const reason = error instanceof CredentialsError ? error.reason : 'InvalidKubeconfig';
+    const words = error instanceof CredentialsError ? error.message : 'the kubeconfig cannot be read';
+    return { refusal: new CredentialsError(reason, `${where}, key ${reference.key}: ${words}`), gone: false };
+  }
+}
+
+/** Follows one Secret by name and tells its content at first and whenever it changes. */
+export class CredentialsWatch {
+  readonly #reference: SecretReference;
+  readonly #informer: Informer<Secret>;
+  readonly #told: (state: CredentialsState) => void;
+
+  constructor(o: {
+    host: KubeClient;
+    reference: SecretReference;
+    told: (state: CredentialsState) => void;
+    logger?: Logger;
+  }) {
+    this.#reference = o.reference;
+    this.#told = o.told;
+    this.#informer = new Informer<Secret>({
+      client: o.host,
+      resource: SECRETS,
+      namespace: o.reference.namespace,
+      fieldSelector: `metadata.name=${o.reference.name}`,
+      ...(o.logger === undefined ? {} : { logger: o.logger }),
+    });
+  }
+
+  /** Why the Secret cannot be read, in words; undefined while it can. */
+  get problem(): string | undefined {
+    return this.#informer.problem;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const tell = (): void => {
+      if (this.#informer.hasSynced && !signal.aborted) this.#tell();
+    };
+    const off = this.#informer.on({ added: tell, updated: tell, deleted: tell });
+    const running = this.#informer.run(signal);
+    await this.#informer.whenSynced(signal).then(tell, () => undefined);
+    await running;
+    off();
+  }
+
+  #tell(): void {
+    const { namespace, name } = this.#reference;
+    this.#told(readCredentials(this.#reference, this.#informer.get(`${namespace}/${name}`)));
+  }
+}

@@ -1,0 +1,202 @@
+import type { Logger } from 'pino';
+import { MEMBER_CLUSTERS, parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
+import type { MemberCluster } from '../api/member-cluster.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isNotFound } from '../kube/errors.ts';
+import { Informer } from '../kube/informer.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { pause } from '../kube/timers.ts';
+import { get } from '../kube/verbs.ts';
+import { childSignal } from './child-signal.ts';
+import type { ChildSignal } from './child-signal.ts';
+import type { MemberConnectionOptions } from './connection.ts';
+import { MemberRunner } from './member-runner.ts';
+import type { MemberLease, StartScope } from './member-scope.ts';
+import type { Refusal } from './member-status.ts';
+
+/** Between two looks at whether a MemberCluster is really gone, and after a failure of its runner, in ms. */
+const AGAIN_MS = 5_000;
+
+export interface MemberClusterControllerOptions extends Pick<
+  MemberConnectionOptions,
+  'hostId' | 'podIndexes' | 'clientMetrics' | 'informerMetrics' | 'metrics'
+> {
+  host: KubeClient;
+  /** The lease that guards the member of that name. Called once for each life of a MemberCluster. */
+  leaseFor: (member: string) => MemberLease;
+  startScope: StartScope;
+  logger: Logger;
+}
+
+interface Life {
+  uid: string | undefined;
+  runner: MemberRunner;
+  child: ChildSignal;
+  ended: Promise<void>;
+}
+
+/** The node names that a MemberCluster wants. */
+interface Claim {
+  uid: string | undefined;
+  generation: number | undefined;
+  created: string;
+  nodes: readonly string[];
+}
+
+/**
+ * Runs every MemberCluster of the host, each by itself: added, edited and removed while the program runs. Removing one
+ * ends what runs for it; its Node and pods stay as they are (invariant I17).
+ */
+export class MemberClusterController {
+  readonly #o: MemberClusterControllerOptions;
+  readonly #informer: Informer<KubeObject>;
+  readonly #lives = new Map<string, Life>();
+  readonly #claims = new Map<string, Claim>();
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(options: MemberClusterControllerOptions) {
+    this.#o = options;
+    this.#informer = new Informer({
+      client: options.host,
+      resource: MEMBER_CLUSTERS,
+      logger: options.logger,
+      ...(options.informerMetrics === undefined ? {} : { metrics: options.informerMetrics }),
+    });
+  }
+
+  /** Whether all MemberClusters are known. */
+  get synced(): boolean {
+    return this.#informer.hasSynced;
+  }
+
+  /** Why they cannot be read, in words; undefined while they can. */
+  get problem(): string | undefined {
+    return this.#informer.problem;
+  }
+
+  /** Works until the signal aborts, then lets every member end. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const off = this.#informer.on({
+      added: (raw) => {
+        this.#start(raw, signal);
+      },
+      updated: (raw) => {
+        this.#claim(raw);
+        this.#lives.get(raw.metadata.name)?.runner.update(raw);
+      },
+      deleted: (raw, evidence) => {
+        this.#track(this.#gone(raw, evidence === 'watched'));
+      },
+    });
+    await this.#informer.run(signal);
+    off();
+    await Promise.all([...this.#lives.values()].map(({ ended }) => ended));
+    await Promise.all(this.#ending);
+  }
+
+  #start(raw: KubeObject, signal: AbortSignal): void {
+    const { name, uid } = raw.metadata;
+    this.#claim(raw);
+    const former = this.#lives.get(name);
+    if (former !== undefined && former.uid === uid) {
+      former.runner.update(raw);
+      return;
+    }
+    former?.child.abort();
+    const { leaseFor, metrics } = this.#o;
+    const logger = this.#o.logger.child({ member: name });
+    const runner = new MemberRunner(raw, {
+      ...this.#o,
+      lease: leaseFor(name),
+      conflictOf: (member) => this.#conflictOf(member),
+      logger,
+    });
+    const child = childSignal(signal);
+    const run = async (): Promise<void> => {
+      await former?.ended;
+      logger.info('following the member');
+      while (!child.signal.aborted) {
+        try {
+          await runner.run(child.signal);
+        } catch (error) {
+          logger.error({ err: error }, 'following the member failed');
+        }
+        await pause(AGAIN_MS, child.signal);
+      }
+      child.release();
+      if (this.#lives.get(name)?.runner === runner) {
+        this.#lives.delete(name);
+        this.#release(name);
+        metrics?.forget(name);
+        this.#o.clientMetrics?.forget(name);
+      }
+      logger.info('the member is not followed any more; its nodes and pods stay as they are');
+    };
+    this.#lives.set(name, { uid, runner, child, ended: run() });
+  }
+
+  /** A list that lacks the object may be wrong (I7); only a read that says so too ends the member. */
+  async #gone(raw: KubeObject, certain: boolean): Promise<void> {
+    const { name, uid } = raw.metadata;
+    const life = this.#lives.get(name);
+    if (life === undefined || life.uid !== uid) return;
+    if (certain || (await this.#confirmGone(name, uid, life.child.signal))) {
+      life.child.abort();
+      await life.ended;
+    }
+  }
+
+  async #confirmGone(name: string, uid: string | undefined, signal: AbortSignal): Promise<boolean> {
+    while (!signal.aborted) {
+      try {
+        const found = await get(this.#o.host, MEMBER_CLUSTERS, { name }, { signal });
+        return found.metadata.uid !== uid;
+      } catch (error) {
+        if (isNotFound(error)) return true;
+        this.#o.logger.warn(
+          { member: name },
+          `whether the MemberCluster is gone cannot be told: ${describeError(error)}`,
+        );
+        await pause(AGAIN_MS, signal);
+      }
+    }
+    return false;
+  }
+
+  /** Notes which node names a MemberCluster wants; when that changes, others may be free to start, or not any more. */
+  #claim(raw: KubeObject): void {
+    const { name, uid, generation, creationTimestamp: created = '' } = raw.metadata;
+    const before = this.#claims.get(name);
+    if (before?.uid === uid && before?.generation === generation) return;
+    const parsed = parseMemberCluster(raw);
+    const nodes = 'member' in parsed ? virtualNodesOf(parsed.member).map((node) => node.name) : [];
+    this.#claims.set(name, { uid, generation, created, nodes });
+    for (const { runner } of this.#lives.values()) runner.reconsider();
+  }
+
+  /** Two MemberClusters may want the same node name (`a` with pool `b`, and `a-b`); the older one has it. */
+  #conflictOf(member: MemberCluster): Refusal | undefined {
+    const own = this.#claims.get(member.metadata.name);
+    if (own === undefined) return undefined;
+    for (const [name, claim] of this.#claims) {
+      const elder = claim.created === own.created ? name < member.metadata.name : claim.created < own.created;
+      if (claim === own || !elder) continue;
+      const taken = claim.nodes.find((node) => own.nodes.includes(node));
+      if (taken !== undefined) {
+        const message = `MemberCluster ${name} already has the virtual node ${taken}. Rename this one or its pool.`;
+        return { reason: 'NodeNameTaken', message };
+      }
+    }
+    return undefined;
+  }
+
+  #release(name: string): void {
+    this.#claims.delete(name);
+    for (const { runner } of this.#lives.values()) runner.reconsider();
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work.finally(() => this.#ending.delete(tracked));
+    this.#ending.add(tracked);
+  }
+}

@@ -1,0 +1,26 @@
+import type { MemberCluster, MemberClusterStatus } from '../api/member-cluster.ts';
+import type { MemberConnection } from './connection.ts';
+
+/** Everything that runs for one member besides its connection: virtual nodes, pods, dependents, kubelet listeners. */
+export interface MemberScope {
+  /** The spec was edited. */
+  changed(member: MemberCluster): void;
+  /** Settles when all of it has ended after the signal; settling earlier is a failure, and the scope is started anew. */
+  readonly done: Promise<void>;
+  /** Pods of the host in this member; undefined while unknown. Asked every two seconds: must be cheap. */
+  podCounts(): MemberClusterStatus['pods'] | undefined;
+  /** What all its virtual nodes offer together; undefined while unknown. */
+  allocatable(): MemberClusterStatus['allocatable'] | undefined;
+}
+
+/**
+ * Starts the scope of a member. It may be called while the member does not answer, for a member that is known from
+ * before: its virtual nodes have to stay alive. Caches may then not be synced.
+ */
+export type StartScope = (member: MemberCluster, connection: MemberConnection, signal: AbortSignal) => MemberScope;
+
+/** The right to act for one member, held by one replica at a time. */
+export interface MemberLease {
+  readonly held: boolean;
+  run(o: { signal: AbortSignal; onAcquired: (signal: AbortSignal) => Promise<void> }): Promise<void>;
+}

@@ -1,0 +1,151 @@
+import { CONFIRM_IDENTITY_ANNOTATION } from '../api/marks.ts';
+import type { MemberClusterStatus } from '../api/member-cluster.ts';
+import type { Reachability } from './reachability.ts';
+
+type Condition = NonNullable<MemberClusterStatus['conditions']>[number];
+type Finding = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+export interface Refusal {
+  reason: string;
+  message: string;
+}
+
+/** All that is known about a member when its status is written. */
+export interface MemberFacts {
+  /** Name of the MemberCluster. */
+  name: string;
+  generation: number | undefined;
+  /** What is wrong with the spec, by field. */
+  problems: readonly string[];
+  /** Why the MemberCluster as a whole cannot be served, such as node names that another one has. */
+  conflict: Refusal | undefined;
+  /** `accepted`: the kubeconfig is usable. `refused`: it is not; `stillUsed`: an earlier one is in use meanwhile. */
+  credentials:
+    | { state: 'waiting'; message: string }
+    | { state: 'accepted'; secret: string }
+    | ({ state: 'refused'; stillUsed: boolean } & Refusal);
+  reachability: Reachability;
+  /** Identity at first contact, and as last seen. */
+  pinned: string | undefined;
+  observed: string | undefined;
+  /** Set when the member is the host itself. */
+  isHost: boolean;
+  synced: boolean;
+  cacheProblem: string | undefined;
+  version: string | undefined;
+  allocatable: MemberClusterStatus['allocatable'] | undefined;
+  pods: MemberClusterStatus['pods'] | undefined;
+}
+
+/**
+ * The status to be written. What is not known at present (version, figures) stays as it was; conditions of others stay;
+ * `lastTransitionTime` moves only with `status`. Pure; `now` is RFC 3339.
+ */
+export function memberStatus(
+  previous: MemberClusterStatus | undefined,
+  facts: MemberFacts,
+  now: string,
+): MemberClusterStatus {
+  const parts = [credentialsValid(facts), reachable(facts), identityPinned(facts), capacityFresh(facts)];
+  const findings = [ready(facts, parts), ...parts];
+  const own = new Set(findings.map(({ type }) => type));
+  const before = previous?.conditions ?? [];
+  const conditions = findings.map((finding): Condition => {
+    const old = before.find(({ type }) => type === finding.type);
+    return {
+      ...finding,
+      message: finding.message.slice(0, 2048),
+      ...(facts.generation === undefined ? {} : { observedGeneration: facts.generation }),
+      lastTransitionTime: old?.status === finding.status ? old.lastTransitionTime : now,
+    };
+  });
+  return {
+    ...previous,
+    ...(facts.generation === undefined ? {} : { observedGeneration: facts.generation }),
+    conditions: [...conditions, ...before.filter(({ type }) => !own.has(type))],
+    ...(facts.version === undefined ? {} : { version: facts.version }),
+    ...(facts.pinned === undefined ? {} : { identity: facts.pinned }),
+    ...(facts.allocatable === undefined ? {} : { allocatable: facts.allocatable }),
+    ...(facts.pods === undefined ? {} : { pods: facts.pods }),
+  };
+}
+
+const yes = (type: string, reason: string, message: string): Finding => ({ type, status: 'True', reason, message });
+const no = (type: string, reason: string, message: string): Finding => ({ type, status: 'False', reason, message });
+const unknown = (type: string, reason: string, message: string): Finding => ({
+  type,
+  status: 'Unknown',
+  reason,
+  message,
+});
+
+function credentialsValid({ credentials, reachability }: MemberFacts): Finding {
+  const type = 'CredentialsValid';
+  if (credentials.state === 'waiting') return unknown(type, 'SecretNotRead', credentials.message);
+  if (credentials.state === 'refused') {
+    const next = credentials.stillUsed
+      ? ' The credentials read before stay in use.'
+      : ' The member is not contacted until this is mended.';
+    return no(type, credentials.reason, `${credentials.message}.${next}`);
+  }
+  const { failure } = reachability;
+  if (failure?.reason === 'Unauthorized' && reachability.reachable !== true)
+    return no(type, failure.reason, failure.message);
+  if (reachability.reachable !== true)
+    return unknown(
+      type,
+      'NotContacted',
+      `The kubeconfig in ${credentials.secret} is usable; the member has not answered yet.`,
+    );
+  return yes(type, 'Accepted', `The member accepts the kubeconfig in ${credentials.secret}.`);
+}
+
+function reachable({ reachability }: MemberFacts): Finding {
+  const type = 'Reachable';
+  const { reachable: state, failure, failingSince } = reachability;
+  if (state === true) return yes(type, 'ProbeSucceeded', 'The API server answers.');
+  if (state === undefined || failure === undefined)
+    return unknown(type, 'NotProbed', 'The API server has not been asked yet.');
+  const since = failingSince === undefined ? '' : ` Since ${new Date(failingSince).toISOString().slice(0, 19)}Z.`;
+  return no(type, failure.reason, `${failure.message}${since}`);
+}
+
+function identityPinned({ name, pinned, observed, isHost }: MemberFacts): Finding {
+  const type = 'IdentityPinned';
+  if (isHost)
+    return no(
+      type,
+      'MemberIsHost',
+      'The kubeconfig leads back to this cluster itself, which cannot be its own member.',
+    );
+  if (pinned === undefined) return unknown(type, 'NotContacted', 'The member has not answered yet.');
+  if (observed === undefined || observed === pinned) return yes(type, 'Pinned', `The member is the cluster ${pinned}.`);
+  return no(
+    type,
+    'IdentityChanged',
+    `Cluster ${observed} answers in the place of ${pinned}. Nothing is written to it. If this is meant to be, run: ` +
+      `kubectl annotate --overwrite membercluster ${name} ${CONFIRM_IDENTITY_ANNOTATION}=${observed}`,
+  );
+}
+
+function capacityFresh({ reachability, synced, cacheProblem }: MemberFacts): Finding {
+  const type = 'CapacityFresh';
+  if (reachability.reachable !== true)
+    return no(type, 'MemberUnreachable', 'The figures are those of the last contact.');
+  if (!synced && cacheProblem !== undefined) {
+    return no(type, 'CacheProblem', `${cacheProblem}. It is tried again by itself.`);
+  }
+  if (!synced) return unknown(type, 'Listing', 'Nodes and pods of the member are being listed.');
+  return yes(type, 'Watching', 'Nodes and pods of the member are watched.');
+}
+
+function ready(facts: MemberFacts, parts: readonly Finding[]): Finding {
+  const type = 'Ready';
+  if (facts.problems.length > 0) return no(type, 'InvalidSpec', `${facts.problems.join('; ')}.`);
+  if (facts.conflict !== undefined) return no(type, facts.conflict.reason, facts.conflict.message);
+  // A refused new kubeconfig does not make a member unready that the old one still serves.
+  const counted = parts.filter((part) => part.type !== 'CredentialsValid' || facts.reachability.reachable !== true);
+  const bad = counted.find(({ status }) => status === 'False') ?? counted.find(({ status }) => status === 'Unknown');
+  if (bad !== undefined) return { type, status: bad.status, reason: bad.reason, message: bad.message };
+  return yes(type, 'Ready', 'Pods can be sent to the member.');
+}

@@ -1,0 +1,106 @@
+import type { Logger } from 'pino';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import type { MemberClusterStatus } from '../api/member-cluster.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isNotFound } from '../kube/errors.ts';
+import { mergePatch } from '../kube/merge-patch.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { isOlder } from '../kube/resource-version.ts';
+import { patch } from '../kube/verbs.ts';
+import { Bell } from './bell.ts';
+
+/** Least time between two writes, in ms; where only figures moved; and before the first. */
+const WRITE_INTERVAL_MS = 2_000;
+const FIGURES_INTERVAL_MS = 5_000;
+const SETTLE_MS = 400;
+const FIGURES = new Set(['allocatable', 'pods']);
+const LONGEST_RETRY_MS = 30_000;
+
+export type StatusObject = KubeObject & { status?: MemberClusterStatus };
+
+export interface StatusWriterOptions {
+  host: KubeClient;
+  /** The status to have, given the one that is there. */
+  render: (previous: MemberClusterStatus | undefined) => MemberClusterStatus;
+  /** Told what the API server has stored. */
+  written: (status: MemberClusterStatus) => void;
+  logger: Logger;
+  /** Monotonic ms. */
+  clock?: () => number;
+}
+
+/**
+ * Keeps the status of one MemberCluster as `render` says: looks every two seconds and whenever touched, writes only what
+ * differs and seldom, by a merge patch that fits this UID only.
+ */
+export class StatusWriter {
+  readonly #o: StatusWriterOptions;
+  readonly #clock: () => number;
+  readonly #bell = new Bell();
+  #object: StatusObject;
+
+  constructor(object: StatusObject, options: StatusWriterOptions) {
+    this.#object = object;
+    this.#o = options;
+    this.#clock = options.clock ?? (() => performance.now());
+  }
+
+  /** The object as the watch shows it now. */
+  observe(object: StatusObject): void {
+    if (!isOlder(object.metadata.resourceVersion, this.#object.metadata.resourceVersion)) this.#object = object;
+    this.touch();
+  }
+
+  /** Something that the status speaks of has changed. */
+  touch(): void {
+    this.#bell.ring();
+  }
+
+  /** Works until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    // The first findings come within moments; one write then tells them all.
+    let last = this.#clock() + SETTLE_MS - WRITE_INTERVAL_MS;
+    let failures = 0;
+    while (!signal.aborted) {
+      const change = this.#change();
+      const due = last + (change?.figuresOnly === true ? FIGURES_INTERVAL_MS : WRITE_INTERVAL_MS);
+      const wait = due - this.#clock();
+      if (change === undefined) {
+        await this.#bell.wait(signal, WRITE_INTERVAL_MS);
+      } else if (wait > 0) {
+        await this.#bell.wait(signal, Math.min(wait, WRITE_INTERVAL_MS));
+      } else {
+        last = this.#clock();
+        failures = (await this.#write(change.patch, signal)) ? 0 : failures + 1;
+        if (failures > 0) last += Math.min(LONGEST_RETRY_MS, WRITE_INTERVAL_MS * 2 ** failures);
+      }
+    }
+  }
+
+  #change(): { patch: object; figuresOnly: boolean } | undefined {
+    const before = this.#object.status;
+    const body = mergePatch(before ?? {}, this.#o.render(before));
+    if (body === undefined) return undefined;
+    const { uid } = this.#object.metadata;
+    return {
+      patch: { metadata: { uid }, status: body },
+      figuresOnly: Object.keys(body).every((key) => FIGURES.has(key)),
+    };
+  }
+
+  async #write(body: object, signal: AbortSignal): Promise<boolean> {
+    const { name } = this.#object.metadata;
+    try {
+      const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
+      const stored = await patch<StatusObject>(this.#o.host, MEMBER_CLUSTERS, { name }, body, how, { signal });
+      if (!isOlder(stored.metadata.resourceVersion, this.#object.metadata.resourceVersion)) this.#object = stored;
+      this.#o.written(stored.status ?? {});
+      return true;
+    } catch (error) {
+      if (!signal.aborted && !isNotFound(error)) {
+        this.#o.logger.warn(`the status of MemberCluster ${name} was not written: ${describeError(error)}`);
+      }
+      return false;
+    }
+  }
+}

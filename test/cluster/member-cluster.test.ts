@@ -1,0 +1,437 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../hack/addresses.ts';
+import { startCluster } from '../../hack/cluster.ts';
+import type { Cluster } from '../../hack/cluster.ts';
+import { until } from '../../hack/until.ts';
+import { Workspace } from '../../hack/workspace.ts';
+import { LeaseElection } from '../../src/kube/lease-election.ts';
+import { TcpProxy } from '../members/tcp-proxy.ts';
+import { applyMember, applySecret, kubeconfigOf, MemberHarness, uidOf } from './member-harness.ts';
+
+let workspace: Workspace;
+let host: Cluster;
+let east: Cluster;
+let west: Cluster;
+
+beforeAll(async () => {
+  workspace = Workspace.create();
+  [host, east, west] = await Promise.all([
+    startCluster(workspace, { name: 'host', components: 'api-only' }),
+    startCluster(workspace, { name: 'east', components: 'api-only', audit: true }),
+    startCluster(workspace, { name: 'west', components: 'api-only' }),
+  ]);
+  const crds = new URL('../../manifests/crds/', import.meta.url);
+  for (const file of readdirSync(crds)) await host.apply(readFileSync(new URL(file, crds), 'utf8'));
+  await until('the kinds are served', async () => {
+    await host.api.call('GET', '/apis/spillway.dev/v1alpha1/memberclusters');
+    return true;
+  });
+  await host.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'fleet' } }]);
+});
+
+afterAll(async () => {
+  await workspace.close();
+});
+
+describe('the kind', () => {
+  it('is structural and established', async () => {
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/memberclusters.spillway.dev';
+    const crd = (await host.api.call('GET', path)) as { status: { conditions: { type: string; status: string }[] } };
+    const conditions = Object.fromEntries(crd.status.conditions.map(({ type, status }) => [type, status]));
+    expect(conditions).toEqual({ NamesAccepted: 'True', Established: 'True' });
+  });
+
+  it('explains every field of the spec', async () => {
+    const { stdout, code } = await host.kubectl(['explain', 'membercluster.spec', '--recursive=false']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('enum: NoSchedule, PreferNoSchedule, None');
+    expect(stdout).toMatch(/credentials\s+<Object> -required-\s+How to reach the member/);
+    expect(stdout).toMatch(/virtualNodes\s+<\[\]Object>\s+Node pools of the member/);
+    const probe = await host.kubectl(['explain', 'mc.spec.probe.periodSeconds']);
+    expect(probe.stdout).toContain('Time between two probes');
+  });
+
+  it('gets its defaults from the API server', async () => {
+    const { stdout, stderr } = await dryRun({});
+    expect(stderr).toBe('');
+    expect((JSON.parse(stdout) as { spec: object }).spec).toEqual({
+      credentials: { secretRef: { namespace: 'fleet', name: 'x', key: 'kubeconfig' } },
+      taintMode: 'NoSchedule',
+      namespaces: { mapping: 'Same', create: true, adoptExisting: true },
+      unschedulable: false,
+      probe: {
+        periodSeconds: 10,
+        timeoutSeconds: 5,
+        failureThreshold: 3,
+        successThreshold: 1,
+        podsUnreadyAfterSeconds: 60,
+      },
+      network: 'Flat',
+      serviceAccount: { mode: 'None' },
+    });
+  });
+
+  it.each([
+    ['no credentials', { credentials: undefined }, 'spec.credentials: Required value'],
+    ['an unknown field', { taintmode: 'None' }, 'unknown field "spec.taintmode"'],
+    ['an unknown taint mode', { taintMode: 'Sometimes' }, 'spec.taintMode: Unsupported value: "Sometimes"'],
+    [
+      'a service account mode to come',
+      { serviceAccount: { mode: 'Host' } },
+      'spec.serviceAccount.mode: Unsupported value',
+    ],
+    [
+      'two pools of one name',
+      { virtualNodes: [{ name: 'a' }, { name: 'a' }] },
+      'spec.virtualNodes[1]: Duplicate value',
+    ],
+    ['a pool name that is no label', { virtualNodes: [{ name: 'A_b' }] }, 'spec.virtualNodes[0].name: Invalid value'],
+    [
+      'a bad node selector',
+      { virtualNodes: [{ name: 'a', nodeSelector: { 'a b': 'c' } }] },
+      'spec.virtualNodes[0].nodeSelector',
+    ],
+    ['Explicit without pairs', { namespaces: { mapping: 'Explicit' } }, 'spec.namespaces.explicit: Required value'],
+    ['Prefixed without a prefix', { namespaces: { mapping: 'Prefixed' } }, 'spec.namespaces.prefix: Required value'],
+    ['a prefix for nothing', { namespaces: { prefix: 'a-' } }, 'spec.namespaces.prefix: Forbidden'],
+    [
+      'a prefix into kube-',
+      { namespaces: { mapping: 'Prefixed', prefix: 'kube-' } },
+      'spec.namespaces.prefix: Invalid value',
+    ],
+    [
+      'a system namespace',
+      explicit(['a', 'kube-system']),
+      'spec.namespaces.explicit: Invalid value: system namespaces',
+    ],
+    [
+      'a shared namespace',
+      explicit(['a', 'x'], ['b', 'x']),
+      'spec.namespaces.explicit: Invalid value: two host namespaces',
+    ],
+    ['a quantity below zero', { capacity: { headroom: { cpu: -1 } } }, 'spec.capacity.headroom: Invalid value'],
+    ['a quantity that is none', { capacity: { caps: { cpu: 'lots' } } }, 'spec.capacity.caps.cpu: Invalid value'],
+    ['a label of ours', { labels: { 'spillway.dev/x': 'y' } }, 'spec.labels: Invalid value: labels of spillway.dev'],
+    ['a taint of ours', { taints: [{ key: 'spillway.dev/x', effect: 'NoSchedule' }] }, 'spec.taints: Invalid value'],
+    ['an unknown effect', { taints: [{ key: 'a', effect: 'Evict' }] }, 'spec.taints[0].effect: Unsupported value'],
+    ['a probe without a pause', { probe: { periodSeconds: 0 } }, 'spec.probe.periodSeconds: Invalid value: 0'],
+    ['text for a number', { probe: { periodSeconds: '10' } }, 'spec.probe.periodSeconds: Invalid value: "string"'],
+  ])('refuses %s and names the field', async (_what, spec, words) => {
+    const { stderr, code } = await dryRun(spec);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(words);
+  });
+
+  it.each(['a.b', 'local', 'x'.repeat(41)])('refuses the name %s', async (name) => {
+    const { stderr, code } = await dryRun({}, name);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('metadata.name: Invalid value: must');
+  });
+
+  function explicit(...pairs: [string, string][]): object {
+    return { namespaces: { mapping: 'Explicit', explicit: pairs.map(([from, to]) => ({ host: from, member: to })) } };
+  }
+
+  async function dryRun(spec: object, name = 'x') {
+    const object = {
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'MemberCluster',
+      metadata: { name },
+      spec: { credentials: { secretRef: { namespace: 'fleet', name: 'x' } }, ...spec },
+    };
+    return await host.kubectl(['create', '--dry-run=server', '-o', 'json', '-f', '-'], {
+      input: JSON.stringify(object),
+    });
+  }
+});
+
+describe('the controller', () => {
+  let harness: MemberHarness;
+  const proxies: TcpProxy[] = [];
+
+  beforeAll(async () => {
+    harness = new MemberHarness(host);
+    await harness.start();
+  });
+  afterAll(async () => {
+    await harness.stop();
+    for (const proxy of proxies) await proxy.close();
+    const secrets = (await host.api.call('GET', '/api/v1/namespaces/fleet/secrets')) as {
+      items: { data: { kubeconfig: string } }[];
+    };
+    const keys = secrets.items.map(({ data }) => /client-key-data":"([^"]{40})/.exec(atob(data.kubeconfig))?.[1]);
+    for (const key of keys) if (key !== undefined) expect(harness.logs.join('')).not.toContain(key);
+  });
+
+  async function proxyTo(cluster: Cluster): Promise<TcpProxy> {
+    const proxy = await TcpProxy.to(cluster.server);
+    proxies.push(proxy);
+    return proxy;
+  }
+
+  it('takes a good member into service', async () => {
+    await applyMember(host, 'good', await kubeconfigOf(east));
+    await harness.whenCondition('good', 'Ready', 'True');
+    const conditions = await harness.conditions('good');
+    expect([...conditions].map(([type, { status }]) => [type, status])).toEqual([
+      ['Ready', 'True'],
+      ['CredentialsValid', 'True'],
+      ['Reachable', 'True'],
+      ['IdentityPinned', 'True'],
+      ['CapacityFresh', 'True'],
+    ]);
+    const status = await until('figures', async () => {
+      const seen = await harness.status('good');
+      return seen.pods === undefined ? undefined : seen;
+    });
+    expect(status).toMatchObject({
+      observedGeneration: 1,
+      identity: await uidOf(east),
+      version: expect.stringMatching(/^v1\.\d+\./),
+      allocatable: { cpu: '4', memory: '8Gi' },
+    });
+    expect(harness.scopes.get('good')).toMatchObject({ starts: 1, ends: 0 });
+    const { stdout } = await host.kubectl(['get', 'mc', 'good']);
+    expect(stdout).toMatch(
+      /^NAME +READY +REACHABLE +VERSION +CPU +MEMORY +PODS +AGE\ngood +True +True +v1\.\d+\S* +4 +8Gi +0 /,
+    );
+  });
+
+  it('tells the scope of an edit, and only of edits', async () => {
+    const scope = harness.scopes.get('good');
+    expect(scope?.changes).toEqual([]);
+    await applyMember(host, 'good', await kubeconfigOf(east), { unschedulable: true });
+    await until('the edit arrives', () => scope?.changes.length === 1);
+    expect(scope?.changes[0]?.spec.unschedulable).toBe(true);
+    await until('the generation is observed', async () => (await harness.status('good')).observedGeneration === 2);
+    expect(scope).toMatchObject({ starts: 1, ends: 0 });
+  });
+
+  it('writes nothing while nothing changes', async () => {
+    const version = async () => {
+      const object = await host.api.call('GET', '/apis/spillway.dev/v1alpha1/memberclusters/good');
+      return (object as { metadata: { resourceVersion: string } }).metadata.resourceVersion;
+    };
+    let last = await version();
+    let since = Date.now();
+    // Six probes and three looks of the writer.
+    await until('six quiet seconds', async () => {
+      const now = await version();
+      if (now !== last) since = Date.now();
+      last = now;
+      return Date.now() - since > 6_000;
+    });
+  });
+
+  it.each([
+    [
+      'exec',
+      {
+        exec: {
+          apiVersion: 'client.authentication.k8s.io/v1',
+          command: '/bin/touch',
+          args: ['/tmp/spillway-exec-ran'],
+        },
+      },
+      'ExecPluginRefused',
+    ],
+    ['provider', { 'auth-provider': { name: 'gcp' } }, 'AuthProviderRefused'],
+    ['paths', { 'client-certificate': '/etc/x.crt', 'client-key': '/etc/x.key' }, 'FilePathRefused'],
+    ['nobody', {}, 'NoCredentials'],
+  ])('refuses a kubeconfig with %s', async (name, user, reason) => {
+    await applyMember(host, name, await kubeconfigOf(east, { user }));
+    const credentials = await harness.whenCondition(name, 'CredentialsValid', 'False', reason);
+    expect(credentials.message).toContain(`Secret fleet/${name}, key kubeconfig`);
+    expect(await harness.whenCondition(name, 'Ready', 'False')).toMatchObject({ reason });
+    expect(harness.scopes.has(name)).toBe(false);
+    expect(existsSync('/tmp/spillway-exec-ran')).toBe(false);
+  });
+
+  it('refuses a kubeconfig that does not verify the server', async () => {
+    await applyMember(host, 'insecure', await kubeconfigOf(east, { cluster: { 'insecure-skip-tls-verify': true } }));
+    await harness.whenCondition('insecure', 'CredentialsValid', 'False', 'InsecureRefused');
+  });
+
+  it('says when the Secret or its key is missing, and goes on when it appears', async () => {
+    await applyMember(host, 'later', await kubeconfigOf(east));
+    await host.api.call('DELETE', '/api/v1/namespaces/fleet/secrets/later');
+    await harness.whenCondition('later', 'CredentialsValid', 'False', 'SecretNotFound');
+    await host.apply([
+      { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'fleet', name: 'later' }, stringData: { other: 'x' } },
+    ]);
+    await harness.whenCondition('later', 'CredentialsValid', 'False', 'SecretKeyMissing');
+    await applySecret(host, 'later', await kubeconfigOf(east));
+    await harness.whenCondition('later', 'Ready', 'True');
+  });
+
+  it('says when nobody listens at the address', async () => {
+    const port = await freePort();
+    await applyMember(host, 'silent', await kubeconfigOf(east, { server: `https://127.0.0.1:${String(port)}` }));
+    const reachable = await harness.whenCondition('silent', 'Reachable', 'False', 'Refused');
+    expect(reachable.message).toContain('cluster silent');
+    expect(await harness.whenCondition('silent', 'Ready', 'False')).toMatchObject({ reason: 'Refused' });
+    expect(harness.scopes.has('silent')).toBe(false);
+  });
+
+  it('never trusts another CA', async () => {
+    const ca = Buffer.from(west.caPem).toString('base64');
+    await applyMember(host, 'stranger', await kubeconfigOf(east, { cluster: { 'certificate-authority-data': ca } }));
+    const reachable = await harness.whenCondition('stranger', 'Reachable', 'False', 'TLSVerifyFailed');
+    expect(reachable.message).toContain('not of the CA in the kubeconfig');
+  });
+
+  it('says when the member does not accept the credentials', async () => {
+    await applyMember(host, 'denied', await kubeconfigOf(east, { user: { token: 'not-a-token-of-this-cluster' } }));
+    await harness.whenCondition('denied', 'CredentialsValid', 'False', 'Unauthorized');
+    expect(await harness.whenCondition('denied', 'Ready', 'False')).toMatchObject({ reason: 'Unauthorized' });
+  });
+
+  it('says when the credentials lack rights', async () => {
+    await applyMember(host, 'powerless', await east.kubeconfigFor('nobody-special'));
+    const reachable = await harness.whenCondition('powerless', 'Reachable', 'False', 'Forbidden');
+    expect(reachable.message).toContain('manifests/member');
+  });
+
+  it('refuses the host as its own member', async () => {
+    await applyMember(host, 'self', await kubeconfigOf(host));
+    await harness.whenCondition('self', 'IdentityPinned', 'False', 'MemberIsHost');
+    expect(harness.scopes.has('self')).toBe(false);
+  });
+
+  it('lets two members want one node name, but only the elder have it', async () => {
+    await applyMember(host, 'pool', await kubeconfigOf(east), { virtualNodes: [{ name: 'gpu' }] });
+    await harness.whenCondition('pool', 'Ready', 'True');
+    await until('a later second', () => Date.now() % 1000 < 100, { intervalMs: 20 });
+    await applyMember(host, 'pool-gpu', await kubeconfigOf(west));
+    const ready = await harness.whenCondition('pool-gpu', 'Ready', 'False', 'NodeNameTaken');
+    expect(ready.message).toContain('MemberCluster pool already has the virtual node pool-gpu');
+    expect(harness.scopes.has('pool-gpu')).toBe(false);
+    await host.api.call('DELETE', '/apis/spillway.dev/v1alpha1/memberclusters/pool');
+    await harness.whenCondition('pool-gpu', 'Ready', 'True');
+  });
+
+  it('keeps every other member prompt while one answers after 30 s', async () => {
+    const proxy = await proxyTo(east);
+    proxy.delayMs = 30_000;
+    await applyMember(host, 'slow', await kubeconfigOf(east, { server: proxy.url }));
+    await harness.whenCondition('slow', 'Reachable', 'False', 'Timeout');
+    const began = Date.now();
+    await applyMember(host, 'prompt', await kubeconfigOf(west));
+    await harness.whenCondition('prompt', 'Ready', 'True');
+    expect(Date.now() - began).toBeLessThan(5_000);
+    proxy.delayMs = 0;
+    proxy.breakAll();
+    await harness.whenCondition('slow', 'Ready', 'True', undefined, 40_000);
+  });
+
+  it('notices a member that turns slow, and its return, without a new scope', async () => {
+    const proxy = await proxyTo(west);
+    await applyMember(host, 'tide', await kubeconfigOf(west, { server: proxy.url }));
+    await harness.whenCondition('tide', 'Ready', 'True');
+    proxy.delayMs = 30_000;
+    await harness.whenCondition('tide', 'Reachable', 'False', 'Timeout');
+    const { connection } = harness.scopes.get('tide') ?? {};
+    expect(connection?.reachable()).toBe(false);
+    expect(connection?.unreachableSince()).toBeLessThan(Date.now());
+    expect(connection?.identityOk()).toBe(true);
+    proxy.delayMs = 0;
+    proxy.breakAll();
+    await harness.whenCondition('tide', 'Ready', 'True', undefined, 40_000);
+    expect(connection?.unreachableSince()).toBeUndefined();
+    expect(harness.scopes.get('tide')).toMatchObject({ starts: 1, ends: 0 });
+  });
+
+  it('takes rotated credentials into the running connection', async () => {
+    await applyMember(host, 'rotated', await east.kubeconfigFor('first', ['system:masters']));
+    await harness.whenCondition('rotated', 'Ready', 'True');
+    await applySecret(host, 'rotated', await east.kubeconfigFor('second', ['system:masters']));
+    await until('the member is asked by the new user', () => usersOf(east).has('second'));
+    await harness.whenCondition('rotated', 'Ready', 'True');
+    expect(harness.scopes.get('rotated')).toMatchObject({ starts: 1, ends: 0 });
+    expect(usersOf(east).has('first')).toBe(true);
+  });
+
+  it('keeps the old credentials when the new ones cannot be used, and stops when they are taken away', async () => {
+    await applySecret(host, 'rotated', 'apiVersion: v1');
+    const refused = await harness.whenCondition('rotated', 'CredentialsValid', 'False', 'InvalidKubeconfig');
+    expect(refused.message).toContain('The credentials read before stay in use');
+    await harness.whenCondition('rotated', 'Ready', 'True');
+    await host.api.call('DELETE', '/api/v1/namespaces/fleet/secrets/rotated');
+    await harness.whenCondition('rotated', 'Ready', 'False', 'SecretNotFound');
+    await applySecret(host, 'rotated', await east.kubeconfigFor('third', ['system:masters']));
+    await harness.whenCondition('rotated', 'Ready', 'True');
+    expect(harness.scopes.get('rotated')).toMatchObject({ starts: 1, ends: 0 });
+  });
+
+  it('is read-only while another cluster answers, until that is confirmed', async () => {
+    await applyMember(host, 'swapped', await kubeconfigOf(east));
+    await harness.whenCondition('swapped', 'Ready', 'True');
+    expect(harness.scopes.get('swapped')?.connection.identityOk()).toBe(true);
+    await applySecret(host, 'swapped', await kubeconfigOf(west));
+    const pinned = await harness.whenCondition('swapped', 'IdentityPinned', 'False', 'IdentityChanged');
+    const found = await uidOf(west);
+    expect(pinned.message).toContain(`spillway.dev/confirm-identity=${found}`);
+    expect((await harness.status('swapped')).identity).toBe(await uidOf(east));
+    const scope = harness.scopes.get('swapped');
+    expect(scope?.starts).toBe(2);
+    expect(scope?.connection.identityOk()).toBe(false);
+    expect(await scope?.connection.confirmIdentity(AbortSignal.timeout(5_000))).toBe(false);
+    await host.kubectl(['annotate', 'mc', 'swapped', `spillway.dev/confirm-identity=${found}`]);
+    await harness.whenCondition('swapped', 'IdentityPinned', 'True');
+    await until('it may be written to', () => scope?.connection.identityOk());
+    expect((await harness.status('swapped')).identity).toBe(found);
+  });
+
+  it('ends the scope with the MemberCluster and touches nothing else', async () => {
+    await host.apply([
+      { apiVersion: 'v1', kind: 'Node', metadata: { name: 'good', labels: { 'spillway.dev/member': 'good' } } },
+    ]);
+    await host.api.call('DELETE', '/apis/spillway.dev/v1alpha1/memberclusters/good');
+    await until('the scope ends', () => harness.scopes.get('good')?.ends === 1);
+    await host.api.call('GET', '/api/v1/nodes/good');
+    await applyMember(host, 'good', await kubeconfigOf(east));
+    await harness.whenCondition('good', 'Ready', 'True');
+    expect(harness.scopes.get('good')).toMatchObject({ starts: 2, ends: 1 });
+  });
+});
+
+describe('two replicas', () => {
+  it('share a member through its lease, and a known member keeps its scope although it does not answer', async () => {
+    const proxy = await TcpProxy.to(west.server);
+    const first = new MemberHarness(host);
+    const second = new MemberHarness(host);
+    const leaseOf = (replica: MemberHarness, identity: string) => (member: string) =>
+      new LeaseElection({
+        client: replica.client,
+        namespace: 'fleet',
+        name: `spillway-member-${member}`,
+        identity,
+        leaseMs: 3_000,
+        renewMs: 2_000,
+        retryMs: 300,
+      });
+    try {
+      await host.kubectl(['delete', 'memberclusters', '--all']);
+      await applyMember(host, 'shared', await kubeconfigOf(west, { server: proxy.url }));
+      await first.start(undefined, leaseOf(first, 'first'));
+      await first.whenCondition('shared', 'Ready', 'True');
+      await second.start(undefined, leaseOf(second, 'second'));
+      await until('the second one competes', () => second.logs.join('').includes('following the member'));
+      expect(second.scopes.size).toBe(0);
+      proxy.delayMs = 60_000;
+      await first.stop();
+      expect(first.scopes.get('shared')).toMatchObject({ starts: 1, ends: 1 });
+      await until('the second one takes over', () => second.scopes.get('shared')?.starts === 1);
+      expect(second.scopes.get('shared')?.connection.identityOk()).toBe(false);
+      await second.whenCondition('shared', 'Reachable', 'False', 'Timeout');
+    } finally {
+      await Promise.all([first.stop(), second.stop()]);
+      await proxy.close();
+    }
+  });
+});
+
+function usersOf(cluster: Cluster): Set<string> {
+  return new Set(cluster.auditEvents().map((event) => event.user.username));
+}

@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest';
+import type { MemberClusterStatus } from '../../src/api/member-cluster.ts';
+import { memberStatus } from '../../src/members/member-status.ts';
+import type { MemberFacts } from '../../src/members/member-status.ts';
+import { NOT_PROBED } from '../../src/members/reachability.ts';
+
+const NOW = '2026-01-01T00:00:00Z';
+const LATER = '2026-01-01T00:01:00Z';
+const UP = { reachable: true, against: 0, failingSince: undefined, failure: undefined };
+const DOWN = { reachable: false, against: 0, failingSince: 0, failure: { reason: 'Timeout', message: 'no answer.' } };
+
+const good: MemberFacts = {
+  name: 'east',
+  generation: 4,
+  problems: [],
+  conflict: undefined,
+  credentials: { state: 'accepted', secret: 'Secret fleet/east' },
+  reachability: UP,
+  pinned: 'uid-1',
+  observed: 'uid-1',
+  isHost: false,
+  synced: true,
+  cacheProblem: undefined,
+  version: 'v1.36.3',
+  allocatable: { cpu: '4' },
+  pods: { running: 1, pending: 2, total: 3 },
+};
+const none: MemberFacts = {
+  ...good,
+  credentials: { state: 'waiting', message: 'Not read.' },
+  reachability: NOT_PROBED,
+  pinned: undefined,
+  observed: undefined,
+  synced: false,
+  version: undefined,
+  allocatable: undefined,
+  pods: undefined,
+};
+
+function conditions(facts: MemberFacts, previous?: MemberClusterStatus): Record<string, string> {
+  const status = memberStatus(previous, facts, NOW);
+  return Object.fromEntries((status.conditions ?? []).map((one) => [one.type, `${one.status} ${one.reason}`]));
+}
+
+describe('memberStatus', () => {
+  it('says all there is to say about a good member', () => {
+    const status = memberStatus(undefined, good, NOW);
+    expect(status).toMatchObject({
+      observedGeneration: 4,
+      version: 'v1.36.3',
+      identity: 'uid-1',
+      allocatable: { cpu: '4' },
+      pods: { running: 1, pending: 2, total: 3 },
+    });
+    expect(conditions(good)).toEqual({
+      Ready: 'True Ready',
+      CredentialsValid: 'True Accepted',
+      Reachable: 'True ProbeSucceeded',
+      IdentityPinned: 'True Pinned',
+      CapacityFresh: 'True Watching',
+    });
+    for (const condition of status.conditions ?? []) {
+      expect(condition).toMatchObject({ observedGeneration: 4, lastTransitionTime: NOW });
+      expect(condition.message).toMatch(/^[A-Z].*\.$/);
+    }
+  });
+
+  it('claims nothing about a member that was never contacted', () => {
+    expect(conditions(none)).toEqual({
+      Ready: 'False MemberUnreachable',
+      CredentialsValid: 'Unknown SecretNotRead',
+      Reachable: 'Unknown NotProbed',
+      IdentityPinned: 'Unknown NotContacted',
+      CapacityFresh: 'False MemberUnreachable',
+    });
+  });
+
+  const cases: [string, Partial<MemberFacts>, Record<string, string>][] = [
+    [
+      'a silent member',
+      { reachability: DOWN },
+      { Ready: 'False Timeout', Reachable: 'False Timeout', CapacityFresh: 'False MemberUnreachable' },
+    ],
+    [
+      'refused credentials',
+      {
+        reachability: DOWN,
+        credentials: { state: 'refused', stillUsed: false, reason: 'ExecPluginRefused', message: 'm' },
+      },
+      { Ready: 'False ExecPluginRefused', CredentialsValid: 'False ExecPluginRefused' },
+    ],
+    [
+      'a refused new kubeconfig while the old one serves',
+      { credentials: { state: 'refused', stillUsed: true, reason: 'InvalidKubeconfig', message: 'm' } },
+      { Ready: 'True Ready', CredentialsValid: 'False InvalidKubeconfig' },
+    ],
+    [
+      'credentials that the member does not accept',
+      { reachability: { ...DOWN, failure: { reason: 'Unauthorized', message: 'm' } } },
+      { Ready: 'False Unauthorized', CredentialsValid: 'False Unauthorized' },
+    ],
+    [
+      'another cluster',
+      { observed: 'uid-2' },
+      { Ready: 'False IdentityChanged', IdentityPinned: 'False IdentityChanged' },
+    ],
+    ['the host itself', { isHost: true }, { Ready: 'False MemberIsHost' }],
+    ['caches under way', { synced: false }, { Ready: 'Unknown Listing', CapacityFresh: 'Unknown Listing' }],
+    [
+      'caches that fail',
+      { synced: false, cacheProblem: 'p' },
+      { Ready: 'False CacheProblem', CapacityFresh: 'False CacheProblem' },
+    ],
+    ['a hiccup of a full cache', { cacheProblem: 'p' }, { Ready: 'True Ready', CapacityFresh: 'True Watching' }],
+    ['a wrong spec', { problems: ['spec.x: bad'] }, { Ready: 'False InvalidSpec', Reachable: 'True ProbeSucceeded' }],
+    ['a conflict', { conflict: { reason: 'NodeNameTaken', message: 'm' } }, { Ready: 'False NodeNameTaken' }],
+  ];
+  it.each(cases)('%s', (_what, facts, expected) => {
+    expect(conditions({ ...good, ...facts })).toMatchObject(expected);
+  });
+
+  it('tells how to confirm another identity', () => {
+    const status = memberStatus(undefined, { ...good, observed: 'uid-2' }, NOW);
+    const pinned = status.conditions?.find(({ type }) => type === 'IdentityPinned');
+    expect(pinned?.message).toContain(
+      'kubectl annotate --overwrite membercluster east spillway.dev/confirm-identity=uid-2',
+    );
+    expect(status.identity).toBe('uid-1');
+  });
+
+  it('moves lastTransitionTime only with the status, and keeps what is not known at present', () => {
+    const first = memberStatus(undefined, good, NOW);
+    expect(memberStatus(first, good, LATER)).toEqual(first);
+    const second = memberStatus(
+      first,
+      { ...good, reachability: DOWN, version: undefined, allocatable: undefined, pods: undefined },
+      LATER,
+    );
+    const times = Object.fromEntries((second.conditions ?? []).map((one) => [one.type, one.lastTransitionTime]));
+    expect(times).toMatchObject({ Ready: LATER, Reachable: LATER, IdentityPinned: NOW });
+    expect(second).toMatchObject({ version: 'v1.36.3', allocatable: { cpu: '4' }, pods: { total: 3 } });
+  });
+
+  it('leaves conditions of others alone', () => {
+    const foreign = {
+      type: 'Audited',
+      status: 'True',
+      reason: 'Yes',
+      message: 'By us.',
+      lastTransitionTime: NOW,
+    } as const;
+    const status = memberStatus({ conditions: [foreign] }, good, LATER);
+    expect(status.conditions).toContainEqual(foreign);
+    expect(status.conditions).toHaveLength(6);
+  });
+});

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/kube/json-equal.ts';
+import { MemberNamespaces } from '../../src/members/namespaces.ts';
+import type { MemberNamespacesOptions } from '../../src/members/namespaces.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+
+const HOST_ID = '0123456789abcdef';
+type Spec = ReturnType<MemberNamespacesOptions['spec']>;
+const DEFAULTS: Spec = { mapping: 'Same', create: true, adoptExisting: true };
+
+/** A member whose namespace cache is as current as `cached` says. */
+function member(spec: Partial<Spec> = {}, cached = true) {
+  const api = new MemoryApi();
+  let identityOk = true;
+  const namespaces = new MemberNamespaces({
+    member: {
+      name: 'east',
+      client: api.client('east'),
+      namespaces: {
+        get: (name) => (cached ? api.objects.get(`/api/v1/namespaces/${name}`) : undefined),
+      },
+      confirmIdentity: () => Promise.resolve(identityOk),
+    },
+    hostId: HOST_ID,
+    spec: () => ({ ...DEFAULTS, ...spec }),
+  });
+  const put = (name: string, metadata: JsonObject = {}, status: JsonObject = {}): void => {
+    api.handle({
+      method: 'POST',
+      path: '/api/v1/namespaces',
+      query: {},
+      body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name, ...metadata }, status },
+      contentType: 'application/json',
+    });
+  };
+  const lose = (): void => {
+    identityOk = false;
+  };
+  const ensure = async (name = 'shop') => await namespaces.ensure(name, AbortSignal.timeout(5_000));
+  const held = async (name?: string) => {
+    const answer = await ensure(name);
+    return 'hold' in answer ? answer.hold : { reason: `namespace ${answer.namespace}`, message: '' };
+  };
+  return { api, namespaces, ensure, held, put, lose };
+}
+
+describe('MemberNamespaces', () => {
+  it('creates a missing namespace once, marked as made for this host', async () => {
+    const { api, ensure } = member({}, false);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => ensure()));
+    expect(answers).toEqual(Array.from({ length: 50 }, () => ({ namespace: 'shop' })));
+    expect(await ensure()).toEqual({ namespace: 'shop' });
+    expect(api.requests('POST')).toHaveLength(1);
+    expect(api.objects.get('/api/v1/namespaces/shop')).toMatchObject({
+      metadata: { labels: { 'spillway.dev/host': HOST_ID }, annotations: { 'spillway.dev/host-namespace': 'shop' } },
+    });
+  });
+
+  it('asks nothing about a namespace of ours that is there', async () => {
+    const { api, ensure, put } = member();
+    put('shop', { labels: { 'spillway.dev/host': HOST_ID } });
+    expect(await ensure()).toEqual({ namespace: 'shop' });
+    expect(api.seen).toEqual([]);
+  });
+
+  it.each([
+    [HOST_ID, true, 'namespace shop'],
+    ['any', true, 'namespace shop'],
+    ['another', true, 'NamespaceNotAllowed'],
+    [HOST_ID, false, 'NamespaceNotAllowed'],
+  ])('lent by label %s with adoptExisting %s: %s', async (value, adoptExisting, reason) => {
+    const { api, held, put } = member({ adoptExisting });
+    put('shop', { labels: { 'spillway.dev/allow-host': value } });
+    expect((await held()).reason).toBe(reason);
+    expect(api.seen).toEqual([]);
+  });
+
+  it('never uses one that is not ours, and says how to lend it', async () => {
+    const { api, held, put } = member();
+    put('shop');
+    expect(await held()).toEqual({
+      reason: 'NamespaceNotAllowed',
+      message: expect.stringContaining(
+        `Cluster "east": namespace shop exists there and is not ours. To lend it, its owner runs: kubectl label namespace shop spillway.dev/allow-host=${HOST_ID}`,
+      ),
+    });
+    expect(api.seen).toEqual([]);
+  });
+
+  it('never uses one of another host, even if it is lent to anyone', async () => {
+    const { held, put } = member();
+    put('shop', { labels: { 'spillway.dev/host': 'another', 'spillway.dev/allow-host': 'any' } });
+    expect((await held()).message).toContain('belongs to another host (another)');
+  });
+
+  it('never lets two host namespaces meet in one', async () => {
+    const { held, put } = member({ mapping: 'Explicit', explicit: [{ host: 'bank', member: 'shared' }] });
+    put('shared', { labels: { 'spillway.dev/host': HOST_ID }, annotations: { 'spillway.dev/host-namespace': 'shop' } });
+    expect((await held('bank')).message).toContain('already stands for namespace shop');
+  });
+
+  it('finds out about a namespace that the cache does not show yet', async () => {
+    const { api, held, put } = member({}, false);
+    put('shop');
+    expect((await held()).reason).toBe('NamespaceNotAllowed');
+    expect(api.requests('POST')).toHaveLength(1);
+    expect(api.requests('GET')).toHaveLength(1);
+  });
+
+  it('waits for one that is being deleted', async () => {
+    const { held, put } = member();
+    put('shop', { labels: { 'spillway.dev/host': HOST_ID }, deletionTimestamp: '2026-01-01T00:00:00Z' });
+    put('bank', { labels: { 'spillway.dev/host': HOST_ID } }, { phase: 'Terminating' });
+    expect((await held()).reason).toBe('NamespaceTerminating');
+    expect((await held('bank')).reason).toBe('NamespaceTerminating');
+  });
+
+  it('does not create when it must not', async () => {
+    const { api, held } = member({ create: false });
+    expect(await held()).toMatchObject({
+      reason: 'NamespaceMissing',
+      message: expect.stringContaining('spec.namespaces.create is false'),
+    });
+    expect(api.seen).toEqual([]);
+  });
+
+  it('does not create in a cluster that is not the pinned one', async () => {
+    const { api, held, lose } = member();
+    lose();
+    expect((await held()).reason).toBe('MemberIdentityChanged');
+    expect(api.seen).toEqual([]);
+  });
+
+  it('says what the member answered', async () => {
+    const { api, held } = member();
+    api.fault = () => ({ code: 403, reason: 'Forbidden', message: 'User "x" cannot create resource "namespaces"' });
+    expect(await held()).toMatchObject({
+      reason: 'NamespaceCreateForbidden',
+      message: expect.stringContaining('User "x" cannot create'),
+    });
+    api.fault = () => ({ code: 503, message: 'overloaded' });
+    expect(await held()).toMatchObject({ reason: 'MemberUnavailable', message: expect.stringContaining('overloaded') });
+    api.fault = () => 'reset';
+    expect((await held()).reason).toBe('MemberUnavailable');
+    api.fault = undefined;
+    expect((await held()).reason).toBe('namespace shop');
+  });
+
+  it('rejects only when it is told to stop', async () => {
+    const { api, namespaces } = member();
+    api.fault = () => 'hang';
+    const stop = new AbortController();
+    const answer = namespaces.ensure('shop', stop.signal);
+    stop.abort(new Error('stopped'));
+    await expect(answer).rejects.toThrow('stopped');
+  });
+
+  it.each(['kube-system', 'kube-public', 'openshift-x'])('never touches %s', async (name) => {
+    const { api, held, namespaces } = member();
+    expect((await held(name)).reason).toBe('NamespaceNotAllowed');
+    expect(namespaces.memberNamespaceOf(name)).toBeUndefined();
+    expect(api.seen).toEqual([]);
+  });
+
+  it('maps without asking', () => {
+    const { api, namespaces } = member({ mapping: 'Prefixed', prefix: 'a-' });
+    expect(namespaces.memberNamespaceOf('shop')).toBe('a-shop');
+    expect(api.seen).toEqual([]);
+  });
+});

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { nodeProjection, podProjection, withoutManagedFields } from '../../src/members/pod-projection.ts';
+
+const HOST_ID = '0123456789abcdef';
+const pod = (name: string, more: { metadata?: object; spec?: object } = {}): KubeObject =>
+  ({
+    metadata: {
+      name,
+      namespace: 'shop',
+      uid: `uid-${name}`,
+      resourceVersion: '7',
+      labels: { app: 'web', 'pod-template-hash': 'abc' },
+      annotations: { long: 'x'.repeat(500) },
+      managedFields: [{ manager: 'kubectl' }],
+      ...more.metadata,
+    },
+    spec: {
+      nodeName: 'node-1',
+      containers: [
+        {
+          name: 'web',
+          image: 'registry.example/web:1',
+          env: [{ name: 'A', value: 'b' }],
+          resources: { requests: { cpu: '100m', memory: '64Mi' }, limits: { memory: '128Mi' } },
+        },
+      ],
+      initContainers: [{ name: 'side', image: 'x', restartPolicy: 'Always', resources: { requests: { cpu: '10m' } } }],
+      overhead: { memory: '1Mi' },
+      resources: { requests: { cpu: '200m' }, limits: { cpu: '1' } },
+      tolerations: [{ operator: 'Exists' }],
+      ...more.spec,
+    },
+    status: { phase: 'Running', podIP: '10.0.0.1', conditions: [{ type: 'Ready', status: 'True' }] },
+  }) as KubeObject;
+
+describe('podProjection', () => {
+  it('keeps ours whole, without managedFields', () => {
+    const labels = { 'spillway.dev/host': HOST_ID, app: 'web' };
+    const raw = pod('ours', { metadata: { labels } });
+    const { managedFields: _, ...metadata } = raw.metadata as KubeObject['metadata'] & { managedFields: unknown };
+    expect(podProjection(HOST_ID)(raw)).toEqual({ ...raw, metadata });
+    expect(podProjection('another-host')(raw).spec.containers[0]?.image).toBeUndefined();
+  });
+
+  it('keeps of others only what decides how much of a node they take', () => {
+    expect(podProjection(HOST_ID)(pod('theirs'))).toEqual({
+      metadata: { name: 'theirs', namespace: 'shop', uid: 'uid-theirs', resourceVersion: '7' },
+      spec: {
+        nodeName: 'node-1',
+        containers: [{ name: '', resources: { requests: { cpu: '100m', memory: '64Mi' } } }],
+        initContainers: [{ name: '', restartPolicy: 'Always', resources: { requests: { cpu: '10m' } } }],
+        overhead: { memory: '1Mi' },
+        resources: { requests: { cpu: '200m' } },
+      },
+      status: { phase: 'Running' },
+    });
+  });
+
+  it('copes with a pod that says almost nothing', () => {
+    const raw = { metadata: { name: 'x' }, spec: { containers: [{ name: 'c' }] } } as KubeObject;
+    expect(podProjection(HOST_ID)(raw)).toEqual({ metadata: { name: 'x' }, spec: { containers: [{ name: '' }] } });
+  });
+
+  it('shares what pods have in common, and tells apart what they have not', () => {
+    const project = podProjection(HOST_ID);
+    const [one, two, other] = [
+      project(pod('a')),
+      project(pod('b')),
+      project(pod('c', { spec: { overhead: { cpu: '1' } } })),
+    ];
+    expect(two.spec.containers).toBe(one.spec.containers);
+    expect(other.spec.containers).not.toBe(one.spec.containers);
+    expect(other.spec.overhead).toEqual({ cpu: '1' });
+  });
+
+  it('keeps a bounded number of shapes', () => {
+    const project = podProjection(HOST_ID);
+    const shapes = Array.from({ length: 10_000 }, (_, index) =>
+      project(pod(`p${String(index)}`, { spec: { overhead: { cpu: `${String(index)}m` } } })),
+    );
+    expect(shapes.map(({ spec }) => spec.overhead?.['cpu'])).toEqual(shapes.map((_, index) => `${String(index)}m`));
+  });
+});
+
+describe('nodeProjection', () => {
+  it('drops images and managedFields only', () => {
+    const raw = {
+      metadata: { name: 'n', labels: { a: 'b' }, managedFields: [] },
+      spec: { unschedulable: true },
+      status: { allocatable: { cpu: '4' }, images: [{ names: ['x'] }] },
+    } as unknown as KubeObject;
+    expect(nodeProjection(raw)).toEqual({
+      metadata: { name: 'n', labels: { a: 'b' } },
+      spec: { unschedulable: true },
+      status: { allocatable: { cpu: '4' } },
+    });
+  });
+});
+
+describe('withoutManagedFields', () => {
+  it('returns the same object when there is nothing to drop', () => {
+    const object = { metadata: { name: 'x' } };
+    expect(withoutManagedFields(object)).toBe(object);
+  });
+});

@@ -1,0 +1,72 @@
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+
+/** Passes bytes between clients and one target on this machine; answers can be held back, connections broken. */
+export class TcpProxy {
+  /** Answers reach the client this much later, in ms. Counts for connections that are open already, too. */
+  delayMs = 0;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  private constructor(target: { host: string; port: number }) {
+    this.#server = createServer((client) => {
+      const upstream = connect(target.port, target.host);
+      for (const socket of [client, upstream]) {
+        this.#sockets.add(socket);
+        socket.on('error', () => socket.destroy());
+        socket.on('close', () => {
+          this.#sockets.delete(socket);
+          client.destroy();
+          upstream.destroy();
+        });
+      }
+      client.on('data', (chunk: Buffer) => upstream.write(chunk));
+      upstream.on('data', (chunk: Buffer) => {
+        this.#later(() => client.write(chunk));
+      });
+    });
+  }
+
+  static async to(server: string): Promise<TcpProxy> {
+    const { hostname, port } = new URL(server);
+    const proxy = new TcpProxy({ host: hostname, port: Number(port) });
+    await new Promise<void>((resolve) => {
+      proxy.#server.listen(0, '127.0.0.1', resolve);
+    });
+    return proxy;
+  }
+
+  /** https URL of the proxy. */
+  get url(): string {
+    return `https://127.0.0.1:${String((this.#server.address() as AddressInfo).port)}`;
+  }
+
+  /** Breaks every connection; new ones are taken. */
+  breakAll(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
+    const closed = new Promise<void>((resolve) => {
+      this.#server.close(() => {
+        resolve();
+      });
+    });
+    this.breakAll();
+    await closed;
+  }
+
+  #later(act: () => void): void {
+    if (this.delayMs === 0) {
+      act();
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      act();
+    }, this.delayMs);
+    this.#timers.add(timer);
+  }
+}
