@@ -1,0 +1,18 @@
+# The image of `spillway manager`; hack/kind.sh builds and loads it.
+FROM node:24-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json tsconfig.build.json ./
+COPY src src
+RUN npx tsc -p tsconfig.build.json && npm prune --omit=dev
+
+FROM node:24-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist dist
+USER 65532:65532
+ENTRYPOINT ["node", "--enable-source-maps", "dist/src/main.js"]
+CMD ["manager"]
