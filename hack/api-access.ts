@@ -54,7 +54,7 @@ export class Api {
   }
 }
 
-export class ApiStatusError extends Error {
+class ApiStatusError extends Error {
   readonly code: number;
 
   constructor(code: number, method: string, path: string, text: string) {

@@ -1,6 +1,4 @@
 import { randomInt } from 'node:crypto';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { run } from './command.ts';
 import { withFileLock } from './file-lock.ts';
 import type { Workspace } from './workspace.ts';
@@ -82,7 +80,7 @@ async function createNetwork(workspace: Workspace): Promise<MachineNetwork> {
 
 /** Picking a range and using it must not mix with another run doing the same. */
 function exclusively<T>(work: () => Promise<T>): Promise<T> {
-  return withFileLock(join(tmpdir(), 'spillway-network.lock'), work, { timeoutMs: 30_000 });
+  return withFileLock('/run/spillway-network.lock', work, { timeoutMs: 30_000 });
 }
 
 /** `10.1.2.0/24` and 7 give `10.1.2.7`. */

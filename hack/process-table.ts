@@ -19,7 +19,7 @@ function statFields(pid: number): string[] | undefined {
 }
 
 /** The start time of a process, `undefined` when there is none with that number or it is a zombie. */
-export function startOf(pid: number): string | undefined {
+function startOf(pid: number): string | undefined {
   if (process.platform === 'linux') {
     const fields = statFields(pid);
     return fields === undefined || fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];

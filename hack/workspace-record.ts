@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { identify, isAlive, type ProcessId } from './process-table.ts';
 
@@ -66,9 +66,10 @@ export function readTraces(dir: string): Trace[] {
   return traces;
 }
 
-/** Folders under `parent` that are workspaces. */
+/** Folders under `parent` that are workspaces of this user: what another put there must not tell us what to end. */
 export function workspaceFolders(parent: string, prefix: string): string[] {
   return readdirSync(parent)
-    .filter((name) => name.startsWith(prefix) && existsSync(join(parent, name, OWNER)))
-    .map((name) => join(parent, name));
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => join(parent, name))
+    .filter((dir) => existsSync(join(dir, OWNER)) && statSync(dir).uid === process.getuid?.());
 }

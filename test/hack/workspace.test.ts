@@ -1,6 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -162,6 +162,15 @@ describe('leftovers', () => {
     recordTrace(dir, { kind: 'process', pid: innocent.pid, start: '1', what: 'gone', end: 'SIGKILL' });
     expect(sweepLeftovers(parent)).toEqual([dir]);
     expect(isAlive(innocent)).toBe(true);
+  });
+
+  test.runIf(isRoot)('of another user are not believed', () => {
+    const dir = abandoned('spillway-other0');
+    const mine = sleeper();
+    recordTrace(dir, { kind: 'process', ...mine, what: 'not theirs', end: 'SIGKILL' });
+    chownSync(dir, 65_534, 65_534);
+    expect(sweepLeftovers(parent)).toEqual([]);
+    expect(isAlive(mine)).toBe(true);
   });
 
   test('after a reboot nothing is signalled, the folder goes', () => {
