@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Service } from './api/wire.ts';
 import type { ManagerConfig } from './config.ts';
+import type { HostObjects } from './dependents/host-objects.ts';
 import type { ClientMetrics } from './kube/client-metrics.ts';
 import type { KubeClient } from './kube/client.ts';
 import type { EventRecorder } from './kube/event-recorder.ts';
@@ -21,6 +22,8 @@ export interface HostServices {
   readonly events: EventRecorder;
   /** All Services of the host, for the environment variables of pods; indexed by namespace. */
   readonly services: Informer<Service>;
+  /** ConfigMaps and Secrets of the host that pods on virtual nodes refer to. */
+  readonly hostObjects: HostObjects;
   /** PEM bundle for client certificates on kubelet ports. */
   readonly clientCa: () => string | undefined;
   readonly registry: Registry;

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import type { MemberCluster } from './api/member-cluster.ts';
 import type { Pod } from './api/wire.ts';
+import type { CapacityTracker } from './capacity/capacity-tracker.ts';
+import type { DependentsMirror } from './dependents/mirror.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import { Informer } from './kube/informer.ts';
 import { keyFor } from './kube/object.ts';
@@ -14,23 +16,19 @@ import { KubeletServer } from './kubelet/server.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberNamespaces } from './members/namespaces.ts';
 import { withoutManagedFields } from './members/pod-projection.ts';
+import { NodeKeeper } from './nodes/node-keeper.ts';
+import { type NodeFacts, renderNode } from './nodes/render-node.ts';
 import { isFinished } from './pods/finished.ts';
 import { PodController } from './pods/pod-controller.ts';
-import type { DependentsPort } from './pods/pod-ports.ts';
 import { serviceEnvFor } from './pods/service-env.ts';
 import type { TranslateContext } from './pods/translate.ts';
-
-/** The keeper of the Node object, made once the kubelet port is known. */
-export interface NodePort {
-  trigger(): void;
-  run(signal: AbortSignal): Promise<void>;
-}
 
 export interface VirtualNodeOptions {
   services: HostServices;
   connection: MemberConnection;
   namespaces: MemberNamespaces;
-  dependents: DependentsPort;
+  dependents: DependentsMirror;
+  capacity: CapacityTracker;
   /** The MemberCluster as it is now. */
   member: () => MemberCluster;
   nodeName: string;
@@ -38,7 +36,6 @@ export interface VirtualNodeOptions {
   pool: () => Record<string, string> | undefined;
   /** Why nothing may be written, or undefined. */
   frozen: () => string | undefined;
-  makeNode: (kubeletPort: number) => NodePort;
   logger: Logger;
 }
 
@@ -51,7 +48,7 @@ export class VirtualNodeScope {
   readonly pods: PodController;
   readonly #o: VirtualNodeOptions;
   readonly #hostPods: Informer<Pod>;
-  #node: NodePort | undefined;
+  #node: NodeKeeper | undefined;
 
   constructor(options: VirtualNodeOptions) {
     const { services, connection, nodeName, member, logger } = options;
@@ -97,10 +94,6 @@ export class VirtualNodeScope {
     return this.#hostPods.hasSynced;
   }
 
-  whenSynced(signal: AbortSignal): Promise<void> {
-    return this.#hostPods.whenSynced(signal);
-  }
-
   /** The member's state or spec changed in a way that may concern every pod and the Node. */
   changed(): void {
     this.#node?.trigger();
@@ -113,7 +106,7 @@ export class VirtualNodeScope {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { services, makeNode, logger, nodeName } = this.#o;
+    const { services, logger, nodeName } = this.#o;
     const certificates = await this.#certificates();
     const server = new KubeletServer({
       nodeName,
@@ -129,7 +122,12 @@ export class VirtualNodeScope {
     });
     const { port } = await server.listen();
     logger.info({ node: nodeName, port }, 'kubelet port is open');
-    this.#node = makeNode(port);
+    this.#node = new NodeKeeper({
+      host: services.host,
+      name: nodeName,
+      desired: () => renderNode(this.#nodeFacts(port)),
+      logger,
+    });
     const ended = Promise.all([
       this.#hostPods.run(signal),
       this.pods.run(signal),
@@ -138,6 +136,24 @@ export class VirtualNodeScope {
     ]);
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await Promise.all([ended, server.close(services.config.shutdownGraceSeconds * 1000)]);
+  }
+
+  #nodeFacts(kubeletPort: number): NodeFacts {
+    const { services, connection, capacity, member, nodeName } = this.#o;
+    const synced = connection.synced();
+    const { reachable, failure } = connection.reachability;
+    return {
+      name: nodeName,
+      member: connection.name,
+      spec: member().spec,
+      pool: synced ? capacity.facts(nodeName) : undefined,
+      offer: synced ? capacity.offer(nodeName) : undefined,
+      memberVersion: connection.version,
+      address: services.nodeAddress,
+      kubeletPort,
+      reachable,
+      unreachableMessage: failure?.message,
+    };
   }
 
   async #certificates(): Promise<ServingCertificates> {
@@ -196,6 +212,7 @@ export class VirtualNodeScope {
       memberNamespace,
       serviceEnv: serviceEnvFor(hostPod, inNamespace, services.services.get('default/kubernetes')),
       memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
+      environmentKeys: (kind, name) => this.#o.dependents.environmentKeys(kind, hostPod.metadata.namespace ?? '', name),
       hostOnlyLabels: new Set(Object.keys(spec.labels)),
       poolSelector: pool() ?? {},
       ...(excluded === undefined ? {} : { excludedNodes: excluded }),

@@ -38,6 +38,7 @@ export async function createMemberPod(
     return { hold: { reason: translation.reason, message: translation.message }, transient: false };
   }
   const required = dependents.require(hostPod);
+  if (!required.ready && required.pending) return { wait: required.message };
   if (!required.ready) return { hold: { reason: required.reason, message: required.message }, transient: false };
   try {
     return { created: await create<Pod>(member.client, PODS, translation.pod, { signal }) };

@@ -89,8 +89,16 @@ export class PodController {
     const { hostPods, member } = this.#options;
     const unsubscribe = [
       hostPods.on({
-        added: (pod) => this.#hostPodSeen(pod),
-        updated: (pod) => this.#hostPodSeen(pod),
+        added: (pod) => {
+          this.#options.dependents.track(pod);
+          this.#hostPodSeen(pod);
+        },
+        updated: (pod, old) => {
+          const { generation } = pod.metadata;
+          // Hosts before 1.35 do not count generations of pods.
+          if (generation === undefined || generation !== old.metadata.generation) this.#options.dependents.track(pod);
+          this.#hostPodSeen(pod);
+        },
         deleted: (pod, evidence) => this.#hostPodGone(pod, evidence),
       }),
       member.pods.on({

@@ -26,7 +26,11 @@ export interface NamespacesPort {
 }
 
 export interface DependentsPort {
-  require(pod: Pod): { ready: true } | ({ ready: false } & Hold);
+  /** Notes what a host pod refers to, as soon as it is seen and when its spec changed. */
+  track(pod: Pod): void;
+  /** `pending`: on its way; not worth telling users about. */
+  require(pod: Pod): { ready: true } | ({ ready: false; pending: boolean } & Hold);
+  /** The pod is gone. */
   release(podKey: string): void;
 }
 

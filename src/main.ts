@@ -1,0 +1,73 @@
+#!/usr/bin/env node
+import { Command, InvalidArgumentError } from 'commander';
+import { loadConfig } from './config.ts';
+import { programVersion } from './version.ts';
+
+interface ManagerFlags {
+  config?: string;
+  kubeconfig?: string;
+  context?: string;
+  namespace?: string;
+  nodeAddress?: string;
+  bindAddress?: string;
+  firstPort?: number;
+  httpAddress?: string;
+  httpPort?: number;
+  logLevel?: string;
+}
+
+const program = new Command('spillway').description('Turns other Kubernetes clusters into nodes of yours.');
+
+program
+  .command('version')
+  .description('print the version')
+  .action(() => console.log(`spillway ${programVersion()}`));
+
+program
+  .command('manager')
+  .description('run every component against the host cluster until SIGTERM')
+  .option('--config <file>', 'configuration file (YAML)')
+  .option('--kubeconfig <file>', 'kubeconfig of the host cluster (default: $KUBECONFIG, then in-cluster)')
+  .option('--context <name>', 'context within the kubeconfig')
+  .option('--namespace <name>', 'namespace of the Leases that replicas share members through')
+  .option('--node-address <ip>', 'address under which the host API server reaches this process')
+  .option('--bind-address <ip>', 'address that virtual nodes listen on')
+  .option('--first-port <port>', 'port of the first virtual node (0: any free port)', port)
+  .option('--http-address <ip>', 'address of /metrics, /healthz and /readyz')
+  .option('--http-port <port>', 'port of the same (0: any free port)', port)
+  .option('--log-level <level>', 'trace, debug, info, warn or error')
+  .action(async (flags: ManagerFlags) => {
+    const config = loadConfig(flags.config, {
+      kubeconfig: flags.kubeconfig,
+      context: flags.context,
+      namespace: flags.namespace,
+      nodeAddress: flags.nodeAddress,
+      logLevel: flags.logLevel,
+      kubelet: { bindAddress: flags.bindAddress, firstPort: flags.firstPort },
+      http: { bindAddress: flags.httpAddress, port: flags.httpPort },
+    });
+    const stop = new AbortController();
+    for (const name of ['SIGTERM', 'SIGINT'] as const) {
+      process.on(name, () => {
+        // A second signal means now.
+        if (stop.signal.aborted) process.exit(1);
+        stop.abort(new Error(`received ${name}`));
+      });
+    }
+    const { runManager } = await import('./manager.ts');
+    await runManager(config, stop.signal);
+  });
+
+function port(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 0 || value > 65535)
+    throw new InvalidArgumentError('must be a port number, 0 to 65535');
+  return value;
+}
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(`spillway: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,170 @@
+import { hostname } from 'node:os';
+import type { Logger } from 'pino';
+import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, hostIdOf, NODE_LABEL } from './api/marks.ts';
+import type { Namespace, Pod, Service } from './api/wire.ts';
+import { type ManagerConfig, nodeAddressOf } from './config.ts';
+import { HostObjects } from './dependents/host-objects.ts';
+import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
+import { ClientMetrics } from './kube/client-metrics.ts';
+import { KubeClient } from './kube/client.ts';
+import { hostAccess } from './kube/credentials.ts';
+import { describeError } from './kube/errors.ts';
+import { EventRecorder } from './kube/event-recorder.ts';
+import { InformerMetrics } from './kube/informer-metrics.ts';
+import { Informer } from './kube/informer.ts';
+import { LeaseElection } from './kube/lease-election.ts';
+import type { KubeObject } from './kube/object.ts';
+import { NAMESPACES, SERVICES } from './kube/resource.ts';
+import { pause } from './kube/timers.ts';
+import { get } from './kube/verbs.ts';
+import { createWorkQueueMetrics } from './kube/workqueue-metrics.ts';
+import { ClientCa } from './kubelet/client-ca.ts';
+import { startMemberScope } from './member-scope.ts';
+import { MemberClusterController } from './members/member-cluster-controller.ts';
+import { MemberMetrics } from './members/member-metrics.ts';
+import { podMetrics } from './pods/pod-metrics.ts';
+import { HOST_POD_INDEX } from './pods/pod-ports.ts';
+import { TelemetryServer } from './telemetry/http-server.ts';
+import { createLogger } from './telemetry/logger.ts';
+import { createRegistry } from './telemetry/metrics.ts';
+import { programVersion } from './version.ts';
+
+const FIRST_CONTACT_RETRY_MS = 2000;
+
+/**
+ * Runs the whole program against the host cluster until the signal aborts: the one place where every room is wired to
+ * the others. Ends within the configured grace: streams drain, leases are given back, Nodes and pods stay as they are.
+ */
+export async function runManager(config: ManagerConfig, signal: AbortSignal): Promise<void> {
+  if (process.env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
+    throw new Error('NODE_TLS_REJECT_UNAUTHORIZED=0 would switch off every check of certificates; unset it');
+  }
+  const version = programVersion();
+  const logger = createLogger({ level: config.logLevel });
+  const registry = createRegistry(version);
+  const clientMetrics = new ClientMetrics(registry);
+  const informerMetrics = new InformerMetrics(registry);
+  const nodeAddress = nodeAddressOf(config);
+  const access = await hostAccess({
+    ...(config.kubeconfig === undefined ? {} : { kubeconfig: config.kubeconfig }),
+    ...(config.context === undefined ? {} : { context: config.context }),
+  });
+  const userAgent = `spillway/${version}`;
+  const host = new KubeClient({ cluster: 'host', ...access, userAgent, logger, metrics: clientMetrics });
+  logger.info({ version, server: host.server, nodeAddress }, 'starting');
+
+  let controller: MemberClusterController | undefined;
+  const http = new TelemetryServer({
+    address: config.http.bindAddress,
+    port: config.http.port,
+    registry,
+    readiness: [
+      { name: 'member-clusters', check: () => controller?.synced === true || (controller?.problem ?? 'not read yet') },
+    ],
+    logger,
+  });
+  await http.listen();
+
+  const hostId = await readHostId(host, logger, signal);
+  if (hostId !== undefined) {
+    const caLogger = logger.child({ part: 'client-ca' });
+    const { clientCaFile } = config.kubelet;
+    const clientCa =
+      clientCaFile === undefined ? ClientCa.fromHost(host, caLogger) : ClientCa.fromFile(clientCaFile, caLogger);
+    const services: HostServices = {
+      config,
+      host,
+      hostId,
+      nodeAddress,
+      events: new EventRecorder({ client: host, component: 'spillway', logger }),
+      services: new Informer<Service>({
+        client: host,
+        resource: SERVICES,
+        transform: serviceProjection,
+        indexes: { [NAMESPACE_INDEX]: (service) => [service.metadata.namespace ?? ''] },
+        logger,
+        metrics: informerMetrics,
+      }),
+      hostObjects: new HostObjects({ client: host, logger, metrics: informerMetrics }),
+      clientCa: () => clientCa.current(),
+      registry,
+      clientMetrics,
+      informerMetrics,
+      queueMetrics: createWorkQueueMetrics(registry),
+      podMetrics: podMetrics(registry),
+      logger,
+    };
+    controller = memberController(services);
+    await Promise.all([
+      services.events.run(signal),
+      services.services.run(signal),
+      services.hostObjects.run(signal),
+      clientCa.run(signal),
+      controller.run(signal),
+    ]);
+  }
+  await http.close(1000);
+  await host.close();
+  logger.info('stopped');
+}
+
+function memberController(services: HostServices): MemberClusterController {
+  const { config, host, hostId, logger } = services;
+  const leases = new Map<string, LeaseElection>();
+  const identity = config.identity ?? `${hostname()}_${process.pid}_${Math.random().toString(36).slice(2, 8)}`;
+  return new MemberClusterController({
+    host,
+    hostId,
+    podIndexes: { [HOST_POD_INDEX]: (pod) => hostPodIndex(pod, hostId) },
+    clientMetrics: services.clientMetrics,
+    informerMetrics: services.informerMetrics,
+    metrics: new MemberMetrics(services.registry),
+    leaseFor: (member) => {
+      const lease = new LeaseElection({
+        client: host,
+        namespace: config.namespace,
+        name: `spillway-member-${member}`,
+        identity,
+        logger: logger.child({ member }),
+      });
+      leases.set(member, lease);
+      return lease;
+    },
+    startScope: (member, connection, signal) =>
+      startMemberScope(services, member, connection, () => leases.get(member.metadata.name)?.held ?? false, signal),
+    logger,
+  });
+}
+
+/** The host's identity goes into every mark, so nothing starts before it is known. Undefined when stopped meanwhile. */
+async function readHostId(host: KubeClient, logger: Logger, signal: AbortSignal): Promise<string | undefined> {
+  while (!signal.aborted) {
+    try {
+      const { metadata } = await get<Namespace>(host, NAMESPACES, { name: 'kube-system' }, { signal });
+      if (metadata.uid !== undefined) return hostIdOf(metadata.uid);
+    } catch (error) {
+      if (!signal.aborted) logger.warn(`the host cluster does not answer yet: ${describeError(error)}`);
+    }
+    await pause(FIRST_CONTACT_RETRY_MS, signal);
+  }
+  return undefined;
+}
+
+function hostPodIndex(pod: Pod, hostId: string): readonly string[] {
+  const { labels, annotations } = pod.metadata;
+  if (labels?.[HOST_LABEL] !== hostId) return [];
+  return [`${labels[NODE_LABEL]}/${annotations?.[HOST_NAMESPACE_ANNOTATION]}/${annotations?.[HOST_NAME_ANNOTATION]}`];
+}
+
+/** What environment variables need of a Service. */
+function serviceProjection(raw: KubeObject): Service {
+  const { metadata, spec } = raw as Service;
+  const { name, namespace = '', uid = '', resourceVersion = '' } = metadata;
+  return {
+    metadata: { name, namespace, uid, resourceVersion },
+    spec: {
+      ...(spec?.clusterIP === undefined ? {} : { clusterIP: spec.clusterIP }),
+      ...(spec?.ports === undefined ? {} : { ports: spec.ports }),
+    },
+  };
+}

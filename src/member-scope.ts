@@ -1,0 +1,206 @@
+import type { Logger } from 'pino';
+import { type MemberCluster, type MemberClusterStatus, virtualNodesOf } from './api/member-cluster.ts';
+import { addTo, formatAmounts, parseAmounts } from './capacity/amounts.ts';
+import { CapacityTracker } from './capacity/capacity-tracker.ts';
+import { poolsOf } from './capacity/pool.ts';
+import { MemberCopies } from './dependents/member-copies.ts';
+import { DependentsMirror } from './dependents/mirror.ts';
+import type { HostServices } from './host-services.ts';
+import { describeError } from './kube/errors.ts';
+import { pause } from './kube/timers.ts';
+import type { MemberConnection } from './members/connection.ts';
+import type { MemberScope } from './members/member-scope.ts';
+import { MemberNamespaces } from './members/namespaces.ts';
+import { VirtualNodeScope } from './virtual-node-scope.ts';
+
+/** Between a virtual node that failed and its next start, in ms. */
+const RESTART_MS = 5000;
+/** Between two looks at whether all caches are complete after a start, in ms. */
+const SYNC_POLL_MS = 100;
+
+interface RunningNode {
+  scope: VirtualNodeScope | undefined;
+  stop: AbortController;
+  ended: Promise<void>;
+}
+
+/**
+ * Everything that runs for one member on a given connection: what it can take, copies of dependents, and each of its
+ * virtual nodes, which come and go with the spec. Ends with the signal and leaves everything in the clusters as it is.
+ */
+export function startMemberScope(
+  services: HostServices,
+  member: MemberCluster,
+  connection: MemberConnection,
+  leaseHeld: () => boolean,
+  signal: AbortSignal,
+): MemberScope {
+  const work = new MemberWork(services, member, connection, leaseHeld, signal);
+  return {
+    changed: (edited) => work.changed(edited),
+    done: work.run(),
+    podCounts: () => work.podCounts(),
+    allocatable: () => work.allocatable(),
+  };
+}
+
+class MemberWork {
+  readonly #services: HostServices;
+  readonly #connection: MemberConnection;
+  readonly #signal: AbortSignal;
+  readonly #logger: Logger;
+  readonly #capacity: CapacityTracker;
+  readonly #namespaces: MemberNamespaces;
+  readonly #dependents: DependentsMirror;
+  readonly #nodes = new Map<string, RunningNode>();
+  readonly #frozen: () => string | undefined;
+  #member: MemberCluster;
+  #complete = false;
+
+  constructor(
+    services: HostServices,
+    member: MemberCluster,
+    connection: MemberConnection,
+    leaseHeld: () => boolean,
+    signal: AbortSignal,
+  ) {
+    const { hostId, logger, events, informerMetrics, queueMetrics } = services;
+    this.#services = services;
+    this.#member = member;
+    this.#connection = connection;
+    this.#signal = signal;
+    this.#logger = logger.child({ member: member.metadata.name });
+    this.#frozen = () => {
+      if (!leaseHeld()) return 'the lease of the member is not held';
+      if (!connection.identityOk()) return 'the member is not known to be the pinned cluster';
+      return undefined;
+    };
+    this.#capacity = new CapacityTracker({
+      hostId,
+      pools: poolsOf(member),
+      onChange: () => {
+        for (const { scope } of this.#nodes.values()) scope?.capacityChanged();
+      },
+    });
+    this.#namespaces = new MemberNamespaces({ member: connection, hostId, spec: () => this.#member.spec.namespaces });
+    this.#dependents = new DependentsMirror({
+      objects: services.hostObjects,
+      copies: new MemberCopies({ client: connection.client, hostId, logger: this.#logger, metrics: informerMetrics }),
+      member: member.metadata.name,
+      hostId,
+      namespaces: this.#namespaces,
+      events,
+      onReady: (podKey) => {
+        for (const { scope } of this.#nodes.values())
+          if (scope?.hasHostPod(podKey) === true) scope.pods.requeue(podKey);
+      },
+      mayWrite: () => this.#frozen() === undefined,
+      logger: this.#logger,
+      queueMetrics,
+    });
+  }
+
+  /** Settles when everything has ended after the signal. */
+  async run(): Promise<void> {
+    const connection = this.#connection;
+    const off = [
+      connection.nodes.on(this.#capacity.nodeHandler),
+      connection.pods.on(this.#capacity.podHandler),
+      connection.onChange(() => {
+        for (const { scope } of this.#nodes.values()) scope?.changed();
+      }),
+    ];
+    this.#adjustNodes();
+    await Promise.all([this.#dependents.run(this.#signal), this.#ended(), this.#completeDependents()]);
+    for (const unsubscribe of off) unsubscribe();
+  }
+
+  changed(member: MemberCluster): void {
+    this.#member = member;
+    this.#capacity.setPools(poolsOf(member));
+    this.#adjustNodes();
+    for (const { scope } of this.#nodes.values()) scope?.changed();
+  }
+
+  podCounts(): MemberClusterStatus['pods'] | undefined {
+    if (!this.#complete) return undefined;
+    const counts = { running: 0, pending: 0, total: 0 };
+    for (const { scope } of this.#nodes.values()) {
+      for (const pod of scope?.hostPods() ?? []) {
+        counts.total += 1;
+        if (pod.status?.phase === 'Running') counts.running += 1;
+        else if (pod.status?.phase === 'Pending') counts.pending += 1;
+      }
+    }
+    return counts;
+  }
+
+  allocatable(): MemberClusterStatus['allocatable'] | undefined {
+    if (!this.#connection.synced()) return undefined;
+    const sum = new Map<string, bigint>();
+    for (const name of this.#nodes.keys()) addTo(sum, parseAmounts(this.#capacity.offer(name)?.allocatable));
+    return formatAmounts(sum);
+  }
+
+  /** Starts virtual nodes that the spec wants and ends those it does not want any more. */
+  #adjustNodes(): void {
+    const wanted = new Set(virtualNodesOf(this.#member).map(({ name }) => name));
+    for (const [name, node] of this.#nodes) if (!wanted.has(name)) node.stop.abort();
+    for (const name of wanted) {
+      if (this.#nodes.get(name)?.stop.signal.aborted === false) continue;
+      const former = this.#nodes.get(name)?.ended;
+      const node: RunningNode = { scope: undefined, stop: new AbortController(), ended: Promise.resolve() };
+      node.ended = this.#runNode(name, node, former);
+      this.#nodes.set(name, node);
+    }
+  }
+
+  async #runNode(name: string, node: RunningNode, former: Promise<void> | undefined): Promise<void> {
+    await former;
+    const signal = AbortSignal.any([this.#signal, node.stop.signal]);
+    while (!signal.aborted) {
+      node.scope = this.#nodeScope(name);
+      try {
+        await node.scope.run(signal);
+      } catch (error) {
+        this.#logger.error({ node: name, err: error }, `the virtual node is started anew: ${describeError(error)}`);
+        await pause(RESTART_MS, signal);
+      }
+    }
+    if (this.#nodes.get(name) === node) this.#nodes.delete(name);
+  }
+
+  #nodeScope(nodeName: string): VirtualNodeScope {
+    return new VirtualNodeScope({
+      services: this.#services,
+      connection: this.#connection,
+      namespaces: this.#namespaces,
+      dependents: this.#dependents,
+      capacity: this.#capacity,
+      member: () => this.#member,
+      nodeName,
+      pool: () => virtualNodesOf(this.#member).find(({ name }) => name === nodeName)?.nodeSelector,
+      frozen: this.#frozen,
+      logger: this.#logger,
+    });
+  }
+
+  /** Waits for the end of all virtual nodes, those that came later too. */
+  async #ended(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      if (this.#signal.aborted) resolve();
+      else this.#signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    await Promise.all([...this.#nodes.values()].map(({ ended }) => ended));
+  }
+
+  /** Copies without a user are garbage only once every host pod of every virtual node is known. */
+  async #completeDependents(): Promise<void> {
+    while (![...this.#nodes.values()].every(({ scope }) => scope?.synced === true)) {
+      await pause(SYNC_POLL_MS, this.#signal);
+      if (this.#signal.aborted) return;
+    }
+    this.#complete = true;
+    this.#dependents.setComplete();
+  }
+}
