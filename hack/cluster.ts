@@ -5,6 +5,7 @@ import { freePort } from './addresses.ts';
 import { Api, type ApiAccess } from './api-access.ts';
 import { ensureBinaries } from './binaries.ts';
 import * as plane from './control-plane.ts';
+import { raiseInotifyLimit } from './inotify.ts';
 import { runKubectl, type KubectlOptions, type KubectlResult } from './kubectl.ts';
 import type { ManagedProcess } from './managed-process.ts';
 import { issueClient, issueServing, kubeconfigYaml, type KeyPair } from './pki.ts';
@@ -196,6 +197,7 @@ export class Cluster {
 export async function startCluster(workspace: Workspace, options: ClusterOptions): Promise<Cluster> {
   const { name } = options;
   const began = Date.now();
+  raiseInotifyLimit(workspace.say);
   const timeoutMs = options.timeoutMs ?? 90_000;
   const binaries = await ensureBinaries(CONTROL_PLANE_TOOLS, { say: workspace.say });
   const dir = join(workspace.dir, name);

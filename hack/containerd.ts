@@ -37,6 +37,12 @@ export async function startContainerd(machine: Machine): Promise<Containerd> {
   );
   const ctr = (args: readonly string[]): Promise<string> =>
     run(findProgram('ctr') ?? 'ctr', ['--address', socket, '--namespace', 'k8s.io', ...args]);
+  await until(`the container runtime interface of ${machine.name} is loaded`, async () => {
+    // A plugin that fails to load does not end containerd; a kubelet would only see an unknown service.
+    const failed = (await ctr(['plugins', 'list'])).split('\n').find((line) => /\bcri\b.*\berror\b/.test(line));
+    if (failed !== undefined) throw new GiveUp(`containerd could not load ${failed}:\n${process.logTail(40)}`);
+    return true;
+  });
   return { process, socket, ctr };
 }
 
