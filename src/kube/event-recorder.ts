@@ -7,6 +7,7 @@ import type { CorrelatedEvent, EventSubject, EventType } from './event-correlato
 import { keyFor, type KubeObject } from './object.ts';
 import { EVENTS } from './resource.ts';
 import type { Timers } from './timers.ts';
+import { timestamp } from './timestamps.ts';
 import { create, get, patch } from './verbs.ts';
 import { WorkQueue } from './workqueue.ts';
 
@@ -214,9 +215,4 @@ export class EventRecorder {
 
 function namespaceOf(subject: EventSubject): string {
   return subject.namespace ?? 'default';
-}
-
-/** metav1.Time: whole seconds. */
-function timestamp(milliseconds: number): string {
-  return new Date(milliseconds).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -11,13 +11,6 @@ export interface Lease extends KubeObject {
   };
 }
 
-/** Kubernetes' MicroTime: RFC 3339 in UTC with six digits after the second. */
-export function microTime(milliseconds: number): string {
-  const whole = Math.floor(milliseconds);
-  const micros = Math.floor((milliseconds - whole) * 1_000);
-  return new Date(whole).toISOString().replace('Z', `${String(micros).padStart(3, '0')}Z`);
-}
-
 /**
  * Whether a lease whose record has not changed for `unchangedMs` belongs to somebody else. A record without a duration
  * gets `fallbackMs`.

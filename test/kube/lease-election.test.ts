@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LeaseElection } from '../../src/kube/lease-election.ts';
-import { microTime, type Lease } from '../../src/kube/lease.ts';
+import type { Lease } from '../../src/kube/lease.ts';
+import { microTime } from '../../src/kube/timestamps.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 
 const PATH = '/apis/coordination.k8s.io/v1/namespaces/spillway/leases/east';

@@ -1,0 +1,256 @@
+import type { Logger } from 'pino';
+import type { Node } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { isOlder } from '../kube/resource-version.ts';
+import { NODES } from '../kube/resource.ts';
+import type { Timers } from '../kube/timers.ts';
+import { create, get, patch } from '../kube/verbs.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import type { DesiredNode } from './desired-node.ts';
+import { metadataPatch, newNode, whyNotOurs } from './node-changes.ts';
+import { NodeLease } from './node-lease.ts';
+import { nextHeartbeat, statusPatch } from './status-changes.ts';
+
+export interface NodeKeeperOptions {
+  host: KubeClient;
+  name: string;
+  /** The Node as it should be now, from whatever is known; asked again at each look. */
+  desired: () => DesiredNode;
+  events?: Pick<EventRecorder, 'record'>;
+  /** Least time between two reports of facts that changed; 2,000 ms. */
+  coalesceMs?: number;
+  /** Longest time between two reports; 300,000 ms. */
+  heartbeatMs?: number;
+  /** Time between two renewals of the Lease; 10,000 ms, a quarter of its duration. */
+  leaseRenewMs?: number;
+  leaseSeconds?: number;
+  /** Wall clock. */
+  clock?: () => number;
+  timers?: Timers;
+  informerMetrics?: InformerMetrics;
+  logger: Logger;
+}
+
+const NODE = 'node';
+const LEASE = 'lease';
+/** A Node of somebody else is looked at again after this time. */
+const REFUSED_MS = 60_000;
+/** So long an answer to a write of ours is believed although the watch does not know the Node. */
+const WRITTEN_TRUST_MS = 5_000;
+
+/**
+ * Keeps one virtual Node alive: makes it, also when somebody deleted it, renews its Lease, and writes what changed. Only
+ * labels, taints and conditions of our own are touched. Ending it leaves everything as it is.
+ */
+export class NodeKeeper {
+  readonly #o: NodeKeeperOptions;
+  readonly #clock: () => number;
+  readonly #coalesceMs: number;
+  readonly #heartbeatMs: number;
+  readonly #informer: Informer<Node>;
+  readonly #queue: WorkQueue;
+  readonly #lease: NodeLease;
+  /** The newest state of the Node that a write of ours brought back; the watch may be behind. */
+  #written: { node: Node; at: number } | undefined;
+  /** Our Node as it was before it was deleted. */
+  #former: Node | undefined;
+  /** A Node that is surely gone although the watch has not said so yet. */
+  #goneUid: string | undefined;
+  /** The Node that the Lease belongs to. */
+  #leasedUid: string | undefined;
+  #reportedAt = -Infinity;
+  #refusal: string | undefined;
+  #failure: string | undefined;
+
+  constructor(options: NodeKeeperOptions) {
+    const { host, name, logger, timers, informerMetrics } = options;
+    this.#o = options;
+    this.#clock = options.clock ?? Date.now;
+    this.#coalesceMs = options.coalesceMs ?? 2_000;
+    this.#heartbeatMs = options.heartbeatMs ?? 300_000;
+    this.#lease = new NodeLease(host, name, options.leaseSeconds ?? 40);
+    this.#informer = new Informer<Node>({
+      client: host,
+      resource: NODES,
+      fieldSelector: `metadata.name=${name}`,
+      transform: withoutBulk,
+      logger,
+      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+    });
+    this.#queue = new WorkQueue({
+      name: `node-${name}`,
+      concurrency: 2,
+      handler: (key, signal) => (key === LEASE ? this.#renew(signal) : this.#sync(signal)),
+      // A host that comes back must hear of us before it gives the node up (40 s).
+      backoff: { baseMs: 200, maxMs: 7_000 },
+      graceMs: 1_000,
+      ...(timers === undefined ? {} : { timers }),
+      logger,
+    });
+  }
+
+  /** Why the Node is not as it should be, in words for people; undefined while all is well. */
+  get problem(): string | undefined {
+    return this.#refusal ?? this.#failure;
+  }
+
+  /** The facts behind the Node changed. Cheap; many calls become one report. */
+  trigger(): void {
+    this.#queue.addAfter(NODE, this.#reportedAt + this.#coalesceMs - this.#clock());
+  }
+
+  /** Keeps the Node until the signal aborts. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const off = this.#informer.on({
+      added: () => this.trigger(),
+      updated: () => this.trigger(),
+      deleted: (node) => this.#deleted(node),
+    });
+    const running = Promise.all([this.#informer.run(signal), this.#queue.run(signal)]);
+    // Aborted before: then the queue is closed too, and the key is not taken.
+    await this.#informer.whenSynced(signal).catch(() => undefined);
+    this.#queue.add(NODE);
+    await running;
+    off();
+  }
+
+  #deleted(node: Node): void {
+    if (this.#refusal === undefined) this.#former = node;
+    if (this.#written?.node.metadata.uid === node.metadata.uid) this.#written = undefined;
+    this.#queue.add(NODE, 'high');
+  }
+
+  /** The Node as it is, from the watch or from the answer to a write that is newer. */
+  #current(): Node | undefined {
+    const known = this.#informer.get(this.#o.name);
+    const cached = known !== undefined && known.metadata.uid === this.#goneUid ? undefined : known;
+    const written = this.#written;
+    if (written === undefined) return cached;
+    if (cached === undefined) return this.#clock() - written.at < WRITTEN_TRUST_MS ? written.node : undefined;
+    const behind = isOlder(cached.metadata.resourceVersion, written.node.metadata.resourceVersion);
+    return behind ? written.node : cached;
+  }
+
+  async #sync(signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
+    // What has not been seen yet is not absent.
+    if (!this.#informer.hasSynced) return;
+    try {
+      const requeueAfterMs = await this.#bringInLine(this.#o.desired(), signal);
+      this.#failure = undefined;
+      return { requeueAfterMs };
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) {
+        // The Node changed or went while we wrote: what it is now, only the API server knows.
+        await this.#look(signal);
+        return { requeueAfterMs: 100 };
+      }
+      this.#failure = `Node ${this.#o.name} could not be written: ${describeError(error)}`;
+      throw error;
+    }
+  }
+
+  /** One pass; answers in how many milliseconds the next is due at the latest. */
+  async #bringInLine(desired: DesiredNode, signal: AbortSignal): Promise<number> {
+    let node = this.#current() ?? (await this.#make(desired, signal));
+    if (!this.#mayTouch(node, desired)) return REFUSED_MS;
+    if (this.#leasedUid !== node.metadata.uid) {
+      this.#leasedUid = node.metadata.uid;
+      this.#queue.add(LEASE);
+    }
+    let refused: unknown;
+    try {
+      node = await this.#mark(node, desired, signal);
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) throw error;
+      // One label that the API server will not have must not keep the status from being reported.
+      refused = error;
+    }
+    node = await this.#report(node, desired, signal);
+    if (refused !== undefined) throw refused;
+    const now = this.#clock();
+    return Math.max(1_000, nextHeartbeat(node, desired, now, this.#heartbeatMs) - now);
+  }
+
+  async #renew(signal: AbortSignal): Promise<{ requeueAfterMs: number }> {
+    const node = this.#current();
+    if (node === undefined) {
+      // The watch should have told of it; this is for the day it did not.
+      this.#queue.add(NODE);
+    } else if (this.#refusal === undefined) {
+      await this.#lease.renew(node, this.#clock(), signal);
+    }
+    return { requeueAfterMs: this.#o.leaseRenewMs ?? 10_000 };
+  }
+
+  async #make(desired: DesiredNode, signal: AbortSignal): Promise<Node> {
+    const { host, name, logger } = this.#o;
+    try {
+      const made = await create(host, NODES, newNode(desired, this.#former, this.#clock()), { signal });
+      logger.info({ node: name, again: this.#former !== undefined }, 'virtual node registered');
+      this.#reportedAt = this.#clock();
+      return this.#remember(made);
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      return this.#remember(await get<Node>(host, NODES, { name }, { signal }));
+    }
+  }
+
+  #mayTouch(node: Node, desired: DesiredNode): boolean {
+    const { events, logger } = this.#o;
+    const refusal = whyNotOurs(node, desired);
+    if (refusal !== undefined && refusal !== this.#refusal) {
+      const message = `${refusal}. Nothing of it is touched; rename the MemberCluster or its pool, or remove that Node`;
+      logger.error({ node: this.#o.name }, message);
+      const subject = { apiVersion: 'v1', kind: 'Node', name: node.metadata.name, uid: node.metadata.uid };
+      events?.record(subject, 'Warning', 'NodeNameTaken', message);
+    }
+    this.#refusal = refusal;
+    return refusal === undefined;
+  }
+
+  async #mark(node: Node, desired: DesiredNode, signal: AbortSignal): Promise<Node> {
+    const body = metadataPatch(node, desired);
+    if (body === undefined) return node;
+    const { host, name } = this.#o;
+    return this.#remember(await patch<Node>(host, NODES, { name }, body, { type: 'merge' }, { signal }));
+  }
+
+  async #report(node: Node, desired: DesiredNode, signal: AbortSignal): Promise<Node> {
+    const body = statusPatch(node, desired, this.#clock(), this.#heartbeatMs);
+    if (body === undefined) return node;
+    const { host, name } = this.#o;
+    this.#reportedAt = this.#clock();
+    const how = { type: 'strategic', subresource: 'status' } as const;
+    return this.#remember(await patch<Node>(host, NODES, { name }, body, how, { signal }));
+  }
+
+  /** Reads the Node past the cache. */
+  async #look(signal: AbortSignal): Promise<void> {
+    try {
+      this.#remember(await get<Node>(this.#o.host, NODES, { name: this.#o.name }, { signal }));
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      const gone = this.#current();
+      this.#goneUid = gone?.metadata.uid;
+      this.#former = gone;
+      this.#written = undefined;
+    }
+  }
+
+  #remember(raw: Node): Node {
+    const node = withoutBulk(raw);
+    this.#written = { node, at: this.#clock() };
+    return node;
+  }
+}
+
+/** Managed fields are most of a Node's bytes and mean nothing here. */
+function withoutBulk(node: Node): Node {
+  if (!('managedFields' in node.metadata)) return node;
+  const { managedFields: _, ...metadata } = node.metadata;
+  return { ...node, metadata };
+}

@@ -1,0 +1,135 @@
+import { MEMBER_LABEL, NODE_LABEL, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import type { MemberClusterSpec } from '../api/member-cluster.ts';
+import type { NodeSystemInfo, ResourceList, Taint } from '../api/wire.ts';
+import type { PoolFacts } from '../capacity/pool-facts.ts';
+import type { DesiredCondition, DesiredNode } from './desired-node.ts';
+import { REACHABLE_CONDITION } from './node-marks.ts';
+
+/** What is known of a virtual node at the moment. */
+export interface NodeFacts {
+  name: string;
+  member: string;
+  spec: Pick<MemberClusterSpec, 'region' | 'zones' | 'labels' | 'taints' | 'taintMode' | 'unschedulable'>;
+  /** What the member's nodes have in common; undefined until all of them are known. */
+  pool: PoolFacts | undefined;
+  /** What it can offer; undefined until all nodes and pods of the member are known. */
+  offer: { capacity: ResourceList; allocatable: ResourceList } | undefined;
+  /** Version of the member's API server, for a pool without nodes. */
+  memberVersion: string | undefined;
+  /** Where the host's API server reaches the kubelet port of this node; an IP address that is not loopback. */
+  address: string;
+  kubeletPort: number;
+  /** Undefined before the first probe: then nothing is said about it. */
+  reachable: boolean | undefined;
+  /** Why it does not answer, for people. */
+  unreachableMessage?: string | undefined;
+}
+
+const ZONE_LABEL = 'topology.kubernetes.io/zone';
+const REGION_LABEL = 'topology.kubernetes.io/region';
+
+/** The Node that stands for these facts. */
+export function renderNode(facts: NodeFacts): DesiredNode {
+  const { name, member, spec, pool, offer, address, kubeletPort, reachable } = facts;
+  return {
+    name,
+    member,
+    providerID: `spillway://${member}/${name}`,
+    labels: labelsOf(facts),
+    labelsComplete: pool !== undefined,
+    taints: taintsOf(spec, reachable),
+    undecidedTaints: reachable === undefined ? [UNREACHABLE_TAINT] : [],
+    unschedulable: spec.unschedulable,
+    // No Hostname entry: API servers prefer it by default and would have to resolve it.
+    addresses: [{ type: 'InternalIP', address }],
+    kubeletPort,
+    conditions: [...AGENT_CONDITIONS, reachableCondition(facts)],
+    nodeInfo: pool === undefined ? undefined : (pool.nodeInfo ?? emptyPoolInfo(facts)),
+    capacity: offer?.capacity,
+    allocatable: offer?.allocatable,
+  };
+}
+
+/** Later entries win: what all nodes of the pool share, then the member's place, then the admin's words, then our marks. */
+function labelsOf({ name, member, spec, pool }: NodeFacts): Record<string, string> {
+  const region = spec.region ?? pool?.region;
+  const zone = spec.zones.length === 1 ? spec.zones[0] : pool?.zone;
+  return {
+    ...pool?.labels,
+    ...(region === undefined ? {} : { [REGION_LABEL]: region }),
+    ...(zone === undefined ? {} : { [ZONE_LABEL]: zone }),
+    ...spec.labels,
+    'kubernetes.io/hostname': name,
+    'kubernetes.io/os': pool?.os ?? 'linux',
+    ...(pool?.arch === undefined ? {} : { 'kubernetes.io/arch': pool.arch }),
+    type: 'virtual-kubelet',
+    'node.kubernetes.io/exclude-from-external-load-balancers': 'true',
+    [NODE_LABEL]: name,
+    [MEMBER_LABEL]: member,
+  };
+}
+
+function taintsOf(spec: NodeFacts['spec'], reachable: boolean | undefined): Taint[] {
+  const own: Taint[] = [];
+  if (spec.taintMode !== 'None') own.push({ key: VIRTUAL_NODE_TAINT, effect: spec.taintMode });
+  if (reachable !== true) own.push({ key: UNREACHABLE_TAINT, effect: 'NoSchedule' });
+  return [...own, ...spec.taints];
+}
+
+/** Pressure on a member's nodes is the business of the member's scheduler; the room it leaves is in allocatable. */
+const AGENT_CONDITIONS: readonly DesiredCondition[] = [
+  { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'Spillway is serving this virtual node' },
+  {
+    type: 'MemoryPressure',
+    status: 'False',
+    reason: 'KubeletHasSufficientMemory',
+    message: 'allocatable shows the memory that is left',
+  },
+  {
+    type: 'DiskPressure',
+    status: 'False',
+    reason: 'KubeletHasNoDiskPressure',
+    message: 'a virtual node has no disk of its own',
+  },
+  {
+    type: 'PIDPressure',
+    status: 'False',
+    reason: 'KubeletHasSufficientPID',
+    message: 'a virtual node runs no processes of its own',
+  },
+  {
+    type: 'NetworkUnavailable',
+    status: 'False',
+    reason: 'MemberNetwork',
+    message: 'the network of pods is that of the member cluster',
+  },
+];
+
+function reachableCondition({ member, reachable, unreachableMessage }: NodeFacts): DesiredCondition {
+  const type = REACHABLE_CONDITION;
+  if (reachable === true) {
+    return { type, status: 'True', reason: 'ProbeSucceeded', message: `cluster "${member}" answers` };
+  }
+  if (reachable === undefined) {
+    const message = `cluster "${member}" has not been asked yet`;
+    return { type, status: 'Unknown', reason: 'NotProbed', message, onlyIfAbsent: true };
+  }
+  const why = unreachableMessage === undefined ? '' : `: ${unreachableMessage}`;
+  const message = `cluster "${member}" does not answer${why}. It takes no new pods until it does; running ones stay`;
+  return { type, status: 'False', reason: 'ProbeFailed', message };
+}
+
+function emptyPoolInfo({ memberVersion = '', pool }: NodeFacts): NodeSystemInfo {
+  return {
+    machineID: '',
+    systemUUID: '',
+    bootID: '',
+    kernelVersion: '',
+    osImage: '',
+    containerRuntimeVersion: '',
+    kubeletVersion: memberVersion,
+    kubeProxyVersion: '',
+    operatingSystem: pool?.os ?? 'linux',
+    architecture: pool?.arch ?? '',
+  };
+}

@@ -1,0 +1,304 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Node } from '../../src/api/wire.ts';
+import { poolFacts } from '../../src/capacity/pool-facts.ts';
+import type { Lease } from '../../src/kube/lease.ts';
+import { NodeKeeper, type NodeKeeperOptions } from '../../src/nodes/node-keeper.ts';
+import { renderNode, type NodeFacts } from '../../src/nodes/render-node.ts';
+import { memberNode } from '../fixtures/member-nodes.ts';
+import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
+import { MemoryApi, type MemoryRequest } from '../fixtures/memory-api.ts';
+
+const NODE = '/api/v1/nodes/east';
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/east';
+
+describe('NodeKeeper', () => {
+  let api: MemoryApi;
+  let server: MemoryApiServer;
+  let facts: NodeFacts;
+  const stops: (() => Promise<void>)[] = [];
+  beforeEach(async () => {
+    api = new MemoryApi();
+    server = await serveMemoryApi(api);
+    facts = {
+      name: 'east',
+      member: 'east',
+      spec: { zones: [], labels: {}, taints: [], taintMode: 'NoSchedule', unschedulable: false },
+      pool: poolFacts([memberNode('n1', { labels: { pool: 'blue' } })]),
+      offer: { capacity: { cpu: '10' }, allocatable: { cpu: '8' } },
+      memberVersion: 'v1.36.3',
+      address: '192.0.2.7',
+      kubeletPort: 10_250,
+      reachable: true,
+    };
+  });
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop();
+    await server.close();
+  });
+
+  function start(options: Partial<NodeKeeperOptions> = {}) {
+    const events: string[] = [];
+    const keeper = new NodeKeeper({
+      host: server.client('host'),
+      name: 'east',
+      desired: () => renderNode(facts),
+      events: { record: (_, type, reason, message) => events.push(`${type} ${reason} ${message}`) },
+      coalesceMs: 20,
+      leaseRenewMs: 50,
+      logger: pino({ level: 'silent' }),
+      ...options,
+    });
+    const controller = new AbortController();
+    const ended = keeper.run(controller.signal);
+    const stop = async (): Promise<void> => {
+      controller.abort();
+      await ended;
+    };
+    stops.push(stop);
+    return { keeper, events, stop };
+  }
+  const node = () => api.objects.get(NODE) as unknown as Node | undefined;
+  const lease = () => api.objects.get(LEASE) as unknown as Lease | undefined;
+  const eventually = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 10 });
+  /** Writes other than renewals of the Lease. */
+  const writes = () => api.seen.filter(({ method, path }) => method !== 'GET' && !path.includes('/leases'));
+  /** The parts of the status that a patch holds. */
+  const reported = (request: MemoryRequest | undefined): string[] => {
+    const body = request?.body as { status?: object } | undefined;
+    return Object.keys(body?.status ?? {}).sort((a, b) => (a < b ? -1 : 1));
+  };
+  const quiet = async (): Promise<void> => {
+    const before = api.requests('PUT', '/leases/east').length;
+    await eventually(() => expect(api.requests('PUT', '/leases/east').length).toBeGreaterThan(before + 3));
+  };
+
+  it('registers the node with one request and renews its lease', async () => {
+    start();
+    await eventually(() => expect(lease()).toBeDefined());
+    expect(node()).toMatchObject({
+      metadata: { labels: { 'spillway.dev/member': 'east', pool: 'blue' } },
+      spec: { providerID: 'spillway://east/east' },
+      status: { allocatable: { cpu: '8' } },
+    });
+    expect(lease()).toMatchObject({
+      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'east', uid: node()?.metadata.uid }] },
+      spec: { holderIdentity: 'east', leaseDurationSeconds: 40 },
+    });
+    const first = lease()?.spec?.renewTime ?? '';
+    expect(first).toMatch(/\.\d{6}Z$/);
+    await eventually(() => expect((lease()?.spec?.renewTime ?? '') > first).toBe(true));
+    await quiet();
+    expect(writes().map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /api/v1/nodes']);
+  });
+
+  it('writes nothing for a node that is as it should be', async () => {
+    const first = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    await first.stop();
+    api.seen.length = 0;
+    start();
+    await quiet();
+    expect(writes()).toEqual([]);
+  });
+
+  it('leaves the node when it stops', async () => {
+    const { stop } = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    const before = node();
+    await stop();
+    expect(node()).toEqual(before);
+    expect(api.requests('DELETE')).toEqual([]);
+  });
+
+  it('reports changed facts by patches of what changed, many changes at once', async () => {
+    const { keeper } = start({ coalesceMs: 300 });
+    await eventually(() => expect(lease()).toBeDefined());
+    for (let cpu = 1; cpu <= 50; cpu += 1) {
+      facts = { ...facts, offer: { capacity: { cpu: '10' }, allocatable: { cpu: String(cpu) } } };
+      keeper.trigger();
+    }
+    await eventually(() => expect(node()?.status?.allocatable).toEqual({ cpu: '50' }));
+    const patches = api.requests('PATCH');
+    expect(patches.length).toBeLessThanOrEqual(2);
+    expect(patches.at(-1)).toMatchObject({
+      path: `${NODE}/status`,
+      contentType: 'application/strategic-merge-patch+json',
+      body: { status: { allocatable: { cpu: '50' } } },
+    });
+    expect(reported(patches.at(-1))).toEqual(['allocatable', 'conditions']);
+  });
+
+  it('taints an unreachable member and takes the taint back, leaving labels, taints and cordons of others', async () => {
+    const { keeper } = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    const theirs = { key: 'theirs', effect: 'NoSchedule' };
+    api.edit(NODE, {
+      metadata: { labels: { team: 'x' } },
+      spec: { unschedulable: true, taints: [theirs, ...(node()?.spec?.taints ?? [])] },
+    });
+    facts = { ...facts, reachable: false, spec: { ...facts.spec, labels: { extra: 'y' } } };
+    keeper.trigger();
+    const unreachable = { key: 'spillway.dev/member-unreachable', effect: 'NoSchedule' };
+    await eventually(() => expect(node()?.spec?.taints).toContainEqual(unreachable));
+    await eventually(() => {
+      const condition = node()?.status?.conditions?.find(({ type }) => type === 'spillway.dev/MemberReachable');
+      expect(condition?.status).toBe('False');
+    });
+    facts = { ...facts, reachable: true, spec: { ...facts.spec, labels: {} } };
+    keeper.trigger();
+    await eventually(() => expect(node()?.spec?.taints).not.toContainEqual(unreachable));
+    expect(node()?.metadata.labels).toMatchObject({ team: 'x', pool: 'blue' });
+    expect(node()?.metadata.labels).not.toHaveProperty('extra');
+    expect(node()?.spec).toMatchObject({ unschedulable: true });
+    expect(node()?.spec?.taints).toContainEqual(theirs);
+  });
+
+  it('brings a deleted node back with the same labels and a lease of the new one', async () => {
+    start();
+    await eventually(() => expect(lease()).toBeDefined());
+    api.edit(NODE, { metadata: { labels: { team: 'x', pool: 'edited' } } });
+    // That it repairs its own label proves that it has seen the other one.
+    await eventually(() => expect(node()?.metadata.labels).toMatchObject({ team: 'x', pool: 'blue' }));
+    const labels = { ...node()?.metadata.labels };
+    const uid = node()?.metadata.uid;
+    api.delete(NODE);
+    api.delete(LEASE);
+    await eventually(() => {
+      expect(node()?.metadata.uid).not.toBe(uid);
+      expect(node()?.metadata.labels).toEqual(labels);
+      expect(lease()?.metadata.ownerReferences?.[0]?.uid).toBe(node()?.metadata.uid);
+    });
+    expect(labels['team']).toBe('x');
+  });
+
+  it('brings it back when the watch was cut just then', async () => {
+    start();
+    await eventually(() => expect(lease()).toBeDefined());
+    const uid = node()?.metadata.uid;
+    server.cutWatches();
+    api.delete(NODE);
+    await eventually(() => {
+      expect(node()).toBeDefined();
+      expect(node()?.metadata.uid).not.toBe(uid);
+    });
+  });
+
+  it('says Ready again when the host had given the node up', async () => {
+    start();
+    await eventually(() => expect(lease()).toBeDefined());
+    const conditions = (node()?.status?.conditions ?? []).map((one) =>
+      one.type === 'Ready' ? { ...one, status: 'Unknown', reason: 'NodeStatusUnknown' } : one,
+    );
+    api.edit(NODE, { status: { conditions: [...conditions, { type: 'Other', status: 'True' }] } });
+    await eventually(() => {
+      const ready = node()?.status?.conditions?.find(({ type }) => type === 'Ready');
+      expect(ready?.status).toBe('True');
+    });
+    expect(node()?.status?.conditions?.map(({ type }) => type)).toContain('Other');
+  });
+
+  it('reports at least once in every heartbeat time', async () => {
+    start({ heartbeatMs: 1_000 });
+    await eventually(() => expect(api.requests('PATCH', '/status').length).toBeGreaterThanOrEqual(2));
+    expect(reported(api.requests('PATCH', '/status')[0])).toEqual(['conditions']);
+  });
+
+  it('touches nothing of a node that is not its own, and says so', async () => {
+    api.handle({
+      method: 'POST',
+      path: '/api/v1/nodes',
+      query: {},
+      contentType: 'application/json',
+      body: { kind: 'Node', apiVersion: 'v1', metadata: { name: 'east', labels: { real: 'machine' } } },
+    });
+    const { keeper, events } = start();
+    await eventually(() => expect(keeper.problem).toBeDefined());
+    expect(keeper.problem).toBe('a Node named "east" exists and was not made for cluster "east"');
+    keeper.trigger();
+    api.edit(NODE, { metadata: { labels: { real: 'still' } } });
+    await eventually(() => expect(events).toHaveLength(1));
+    expect(events[0]).toContain('Warning NodeNameTaken a Node named "east" exists');
+    expect(writes()).toEqual([]);
+    expect(lease()).toBeUndefined();
+    // Its owner goes: the name is free, and nothing of the former node is inherited.
+    api.delete(NODE);
+    await eventually(() => expect(lease()).toBeDefined());
+    expect(node()?.metadata.labels).not.toHaveProperty('real');
+    expect(keeper.problem).toBeUndefined();
+  });
+
+  it('takes over a node that appeared while it wanted to make one', async () => {
+    let once = true;
+    api.fault = ({ method, path }) => {
+      if (method !== 'POST' || !path.endsWith('/nodes') || !once) return undefined;
+      once = false;
+      return 'reset-after';
+    };
+    const { keeper } = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    expect(once).toBe(false);
+    expect(keeper.problem).toBeUndefined();
+  });
+
+  it('works from the live object after a conflict', async () => {
+    const { keeper } = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    let conflicts = 0;
+    api.fault = ({ method, path }) => {
+      if (method !== 'PATCH' || path !== NODE || conflicts >= 2) return undefined;
+      conflicts += 1;
+      return { code: 409, reason: 'Conflict' };
+    };
+    facts = { ...facts, reachable: false };
+    keeper.trigger();
+    await eventually(() => expect(node()?.spec?.taints).toHaveLength(2));
+    expect(conflicts).toBe(2);
+  });
+
+  it('reports its status although the API server refuses its labels, and says why', async () => {
+    const { keeper } = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    api.fault = ({ method, path }) =>
+      method === 'PATCH' && path === NODE
+        ? { code: 422, reason: 'Invalid', message: 'label bad is not allowed' }
+        : undefined;
+    const spec = { ...facts.spec, labels: { bad: 'label' } };
+    facts = { ...facts, spec, offer: { capacity: { cpu: '10' }, allocatable: { cpu: '1' } } };
+    keeper.trigger();
+    await eventually(() => expect(node()?.status?.allocatable).toEqual({ cpu: '1' }));
+    await eventually(() => expect(keeper.problem).toContain('label bad is not allowed'));
+    api.fault = undefined;
+    await eventually(() => expect(node()?.metadata.labels).toMatchObject({ bad: 'label' }));
+    await eventually(() => expect(keeper.problem).toBeUndefined());
+  });
+
+  it('lives through an outage of the API server', async () => {
+    const { keeper } = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    api.fault = () => ({ code: 503 });
+    facts = { ...facts, offer: { capacity: { cpu: '10' }, allocatable: { cpu: '3' } } };
+    keeper.trigger();
+    const seen = api.seen.length;
+    await eventually(() => expect(api.seen.length).toBeGreaterThan(seen + 5));
+    const before = lease()?.spec?.renewTime ?? '';
+    api.fault = undefined;
+    await eventually(() => {
+      expect(node()?.status?.allocatable).toEqual({ cpu: '3' });
+      expect((lease()?.spec?.renewTime ?? '') > before).toBe(true);
+    });
+  });
+
+  it('keeps what it cannot know yet: a start with an unknown member changes nothing', async () => {
+    const first = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    await first.stop();
+    const before = node();
+    facts = { ...facts, pool: undefined, offer: undefined, reachable: undefined, memberVersion: undefined };
+    api.seen.length = 0;
+    start();
+    await quiet();
+    expect(writes()).toEqual([]);
+    expect(node()).toEqual(before);
+  });
+});

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest';
+import { poolFacts } from '../../src/capacity/pool-facts.ts';
+import { renderNode, type NodeFacts } from '../../src/nodes/render-node.ts';
+import { memberNode } from '../fixtures/member-nodes.ts';
+
+const facts = (parts: Partial<NodeFacts> = {}): NodeFacts => ({
+  name: 'east-gpu',
+  member: 'east',
+  spec: { zones: [], labels: {}, taints: [], taintMode: 'NoSchedule', unschedulable: false },
+  pool: poolFacts([memberNode('n1', { labels: { pool: 'blue', 'topology.kubernetes.io/zone': 'a' } })]),
+  offer: { capacity: { cpu: '10' }, allocatable: { cpu: '8' } },
+  memberVersion: 'v1.36.3',
+  address: '192.0.2.7',
+  kubeletPort: 10_250,
+  reachable: true,
+  ...parts,
+});
+const spec = (parts: Partial<NodeFacts['spec']>): NodeFacts['spec'] => ({ ...facts().spec, ...parts });
+
+describe('renderNode', () => {
+  it('makes a node of the labels that its pool shares and of our own', () => {
+    expect(renderNode(facts())).toMatchObject({
+      name: 'east-gpu',
+      providerID: 'spillway://east/east-gpu',
+      labelsComplete: true,
+      labels: {
+        'kubernetes.io/hostname': 'east-gpu',
+        'kubernetes.io/os': 'linux',
+        'kubernetes.io/arch': 'amd64',
+        'topology.kubernetes.io/zone': 'a',
+        'node.kubernetes.io/exclude-from-external-load-balancers': 'true',
+        'spillway.dev/node': 'east-gpu',
+        'spillway.dev/member': 'east',
+        type: 'virtual-kubelet',
+        pool: 'blue',
+      },
+      taints: [{ key: 'spillway.dev/virtual-node', effect: 'NoSchedule' }],
+      unschedulable: false,
+      addresses: [{ type: 'InternalIP', address: '192.0.2.7' }],
+      kubeletPort: 10_250,
+      capacity: { cpu: '10' },
+      allocatable: { cpu: '8' },
+      nodeInfo: { kubeletVersion: 'v1.36.3', machineID: '' },
+    });
+  });
+
+  it('is Ready and reports no pressure, with the network there', () => {
+    const conditions = renderNode(facts()).conditions.map(({ type, status }) => [type, status]);
+    expect(conditions).toEqual([
+      ['Ready', 'True'],
+      ['MemoryPressure', 'False'],
+      ['DiskPressure', 'False'],
+      ['PIDPressure', 'False'],
+      ['NetworkUnavailable', 'False'],
+      ['spillway.dev/MemberReachable', 'True'],
+    ]);
+  });
+
+  it('takes region and zone from the MemberCluster first, a zone only when there is one', () => {
+    const labels = (parts: Partial<NodeFacts['spec']>) => renderNode(facts({ spec: spec(parts) })).labels;
+    expect(labels({ region: 'eu', zones: ['z1'] })).toMatchObject({
+      'topology.kubernetes.io/region': 'eu',
+      'topology.kubernetes.io/zone': 'z1',
+    });
+    expect(labels({ zones: ['z1', 'z2'] })['topology.kubernetes.io/zone']).toBe('a');
+    const twoZones = poolFacts([
+      memberNode('n1', { labels: { 'topology.kubernetes.io/zone': 'a' } }),
+      memberNode('n2', { labels: { 'topology.kubernetes.io/zone': 'b' } }),
+    ]);
+    expect(renderNode(facts({ pool: twoZones })).labels).not.toHaveProperty('topology.kubernetes.io/zone');
+  });
+
+  it('adds the labels and taints that the administrator wants, but keeps its marks', () => {
+    const node = renderNode(
+      facts({
+        spec: spec({
+          labels: { pool: 'red', team: 'x', 'kubernetes.io/hostname': 'fake', 'spillway.dev/member': 'fake' },
+          taints: [{ key: 'gpu', value: 'yes', effect: 'NoExecute' }],
+        }),
+      }),
+    );
+    expect(node.labels).toMatchObject({
+      pool: 'red',
+      team: 'x',
+      'kubernetes.io/hostname': 'east-gpu',
+      'spillway.dev/member': 'east',
+    });
+    expect(node.taints).toEqual([
+      { key: 'spillway.dev/virtual-node', effect: 'NoSchedule' },
+      { key: 'gpu', value: 'yes', effect: 'NoExecute' },
+    ]);
+  });
+
+  it.each([
+    ['PreferNoSchedule' as const, [{ key: 'spillway.dev/virtual-node', effect: 'PreferNoSchedule' }]],
+    ['None' as const, []],
+  ])('taints by mode %s', (taintMode, taints) => {
+    expect(renderNode(facts({ spec: spec({ taintMode }) })).taints).toEqual(taints);
+  });
+
+  it('shows a member that does not answer by a taint and a condition, never by Ready', () => {
+    const node = renderNode(facts({ reachable: false, unreachableMessage: 'connection refused' }));
+    expect(node.taints).toContainEqual({ key: 'spillway.dev/member-unreachable', effect: 'NoSchedule' });
+    expect(node.undecidedTaints).toEqual([]);
+    expect(node.conditions.find(({ type }) => type === 'Ready')?.status).toBe('True');
+    expect(node.conditions.at(-1)).toEqual({
+      type: 'spillway.dev/MemberReachable',
+      status: 'False',
+      reason: 'ProbeFailed',
+      message:
+        'cluster "east" does not answer: connection refused. It takes no new pods until it does; running ones stay',
+    });
+  });
+
+  it('says nothing about a member that was not asked yet', () => {
+    const node = renderNode(facts({ reachable: undefined, pool: undefined, offer: undefined }));
+    expect(node.undecidedTaints).toEqual(['spillway.dev/member-unreachable']);
+    expect(node.conditions.at(-1)).toMatchObject({ status: 'Unknown', onlyIfAbsent: true });
+    expect(node).toMatchObject({
+      labelsComplete: false,
+      nodeInfo: undefined,
+      capacity: undefined,
+      allocatable: undefined,
+    });
+  });
+
+  it('shows the version of the API server for a pool without nodes', () => {
+    expect(renderNode(facts({ pool: poolFacts([]) })).nodeInfo).toMatchObject({
+      kubeletVersion: 'v1.36.3',
+      operatingSystem: 'linux',
+    });
+  });
+});
