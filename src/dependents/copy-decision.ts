@@ -1,0 +1,61 @@
+import type { KubeObject } from '../kube/object.ts';
+import { CONTENT_HASH_ANNOTATION, contentHash, type CopyRecord } from './copy.ts';
+import type { HostState } from './host-objects.ts';
+
+/** Everything that decides about one copy. */
+export interface CopyFacts {
+  /** Some pod refers to it. */
+  used: boolean;
+  /** Some pod that does is to run in the member, or runs there. */
+  wanted: boolean;
+  /** Every pod of the host that could need it is known: only then does no use mean that it is not needed. */
+  complete: boolean;
+  host: HostState;
+  /** Our copy in the member, from a cache that has synced. */
+  copy: CopyRecord | undefined;
+}
+
+/**
+ * `delete` with `confirm`: pods still use the copy; ask the host once more before it goes. `unknown` and `leaving` are
+ * waits that end by an event.
+ */
+export type CopyAction =
+  | { do: 'nothing'; because: 'current' | 'absent' | 'unknown' | 'leaving' | 'refused' | 'unwanted' }
+  | { do: 'create'; from: KubeObject }
+  | { do: 'replace'; from: KubeObject; copy: CopyRecord }
+  | { do: 'delete'; copy: CopyRecord; confirm: boolean };
+
+/** Tokens of the host's API server. A member has no use for them but misuse. */
+const TOKEN_TYPE = 'kubernetes.io/service-account-token';
+
+/** What has to be done so that the member's copy is as the host's object, or gone when nobody needs it. Pure. */
+export function decideCopy(facts: CopyFacts): CopyAction {
+  const { used, wanted, complete, host, copy } = facts;
+  if (copy?.metadata.deletionTimestamp !== undefined) return { do: 'nothing', because: 'leaving' };
+  if (!used) {
+    if (copy === undefined) return { do: 'nothing', because: 'absent' };
+    return complete ? { do: 'delete', copy, confirm: false } : { do: 'nothing', because: 'unknown' };
+  }
+  if (host.state === 'unknown') return { do: 'nothing', because: 'unknown' };
+  if (host.state === 'absent') {
+    return copy === undefined ? { do: 'nothing', because: 'absent' } : { do: 'delete', copy, confirm: true };
+  }
+  if (isToken(host.object)) {
+    return copy === undefined ? { do: 'nothing', because: 'refused' } : { do: 'delete', copy, confirm: false };
+  }
+  if (copy === undefined) return wanted ? { do: 'create', from: host.object } : { do: 'nothing', because: 'unwanted' };
+  if (copy.metadata.annotations?.[CONTENT_HASH_ANNOTATION] === contentHash(host.object)) {
+    return { do: 'nothing', because: 'current' };
+  }
+  // The API server refuses changes of these; the next round creates it anew.
+  if (copy.immutable || copy.type !== typeOf(host.object)) return { do: 'delete', copy, confirm: false };
+  return { do: 'replace', from: host.object, copy };
+}
+
+function isToken(object: KubeObject): boolean {
+  return typeOf(object) === TOKEN_TYPE;
+}
+
+function typeOf(object: KubeObject): string | undefined {
+  return 'type' in object && typeof object.type === 'string' ? object.type : undefined;
+}

@@ -1,0 +1,112 @@
+import type { Logger } from 'pino';
+import { HOST_LABEL, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { copyOf, type CopyRecord } from './copy.ts';
+import type { CopyAction } from './copy-decision.ts';
+import type { Entry } from './entry.ts';
+import type { HostObjectSource } from './host-objects.ts';
+import type { CopyStore } from './member-copies.ts';
+
+export interface CopyWriterOptions {
+  objects: HostObjectSource;
+  copies: CopyStore;
+  hostId: string;
+  namespaces: {
+    /** Makes sure that the member's namespace exists and is ours to use; `hold` says why it is not. */
+    ensure(
+      hostNamespace: string,
+      signal: AbortSignal,
+    ): Promise<{ namespace: string } | { hold: { reason: string; message: string } }>;
+  };
+  takenRetryMs: number;
+  logger: Logger;
+}
+
+/** When to look at the key again by itself; undefined: the caches will tell. */
+export type Again = { requeueAfterMs: number } | undefined;
+
+const SOON = { requeueAfterMs: 200 };
+const LATER = { requeueAfterMs: 1_000 };
+
+/** Carries out what {@link CopyAction} asks for, in the member. Ownership is looked at once more before each write. */
+export class CopyWriter {
+  readonly #o: CopyWriterOptions;
+
+  constructor(options: CopyWriterOptions) {
+    this.#o = options;
+  }
+
+  async perform(entry: Entry, action: CopyAction, signal: AbortSignal): Promise<Again> {
+    switch (action.do) {
+      case 'nothing':
+        entry.taken = false;
+        return undefined;
+      case 'create':
+        return await this.#create(entry, action.from, signal);
+      case 'replace':
+        return await this.#replace(entry, action.from, action.copy, signal);
+      case 'delete':
+        if (action.confirm && !(await this.#o.objects.confirmAbsent(entry, signal))) return LATER;
+        return await this.remove(action.copy, signal, entry);
+    }
+  }
+
+  /** Removes a copy; `entry` is told, so that nobody relies on it while the cache still shows it. */
+  async remove(copy: CopyRecord, signal: AbortSignal, entry?: Entry): Promise<Again> {
+    const { copies, hostId, logger } = this.#o;
+    const { kind, metadata } = copy;
+    if (metadata.labels?.[HOST_LABEL] !== hostId) throw new Error('refusing to delete an object that is not ours');
+    try {
+      await copies.remove(copy, signal);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      return SOON;
+    }
+    if (entry !== undefined) entry.removed = metadata.uid;
+    logger.debug({ kind, namespace: metadata.namespace, name: metadata.name }, 'copy removed from the member');
+    return undefined;
+  }
+
+  async #replace(entry: Entry, from: KubeObject, copy: CopyRecord, signal: AbortSignal): Promise<Again> {
+    const { copies, hostId } = this.#o;
+    const place = { hostId, memberNamespace: copy.metadata.namespace ?? '' };
+    try {
+      await copies.replace(entry.kind, copyOf(entry.kind, from, place, copy), signal);
+    } catch (error) {
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+      return SOON;
+    }
+    return undefined;
+  }
+
+  async #create(entry: Entry, from: KubeObject, signal: AbortSignal): Promise<Again> {
+    const { copies, hostId, namespaces, takenRetryMs } = this.#o;
+    const { kind, name } = entry;
+    const place = await namespaces.ensure(entry.namespace, signal);
+    if ('hold' in place) throw new Error(place.hold.message);
+    const memberNamespace = place.namespace;
+    const occupant = entry.taken ? await copies.read(kind, memberNamespace, name, signal) : undefined;
+    if (occupant === undefined) {
+      entry.taken = false;
+      try {
+        await copies.create(kind, copyOf(kind, from, { hostId, memberNamespace }), signal);
+        return undefined;
+      } catch (error) {
+        if (!isAlreadyExists(error)) throw error;
+      }
+    }
+    const found = occupant ?? (await copies.read(kind, memberNamespace, name, signal));
+    if (found === undefined) return SOON;
+    // Ours, by an earlier request: the cache is behind.
+    if (isCopyFor(found, entry.namespace, hostId)) return LATER;
+    entry.taken = true;
+    return { requeueAfterMs: takenRetryMs };
+  }
+}
+
+/** Ours, and for that namespace of the host: a copy for another one is as good as a stranger's. */
+export function isCopyFor(found: KubeObject, hostNamespace: string, hostId: string): boolean {
+  const { labels, annotations } = found.metadata;
+  return labels?.[HOST_LABEL] === hostId && annotations?.[HOST_NAMESPACE_ANNOTATION] === hostNamespace;
+}

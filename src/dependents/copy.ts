@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import {
+  GROUP,
+  HOST_LABEL,
+  HOST_NAME_ANNOTATION,
+  HOST_NAMESPACE_ANNOTATION,
+  HOST_UID_ANNOTATION,
+} from '../api/marks.ts';
+import { canonicalJson } from '../kube/canonical-json.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { CONFIG_MAPS, type Resource, SECRETS } from '../kube/resource.ts';
+import type { DependentKind } from './references.ts';
+
+/** Annotation of a copy: hash of everything but metadata in the host's object it was made from. */
+export const CONTENT_HASH_ANNOTATION = `${GROUP}/content-hash`;
+
+export const RESOURCES: Readonly<Record<DependentKind, Resource>> = { ConfigMap: CONFIG_MAPS, Secret: SECRETS };
+
+/** What is remembered of a copy in the member: all but its content. */
+export interface CopyRecord extends KubeObject {
+  kind: DependentKind;
+  immutable: boolean;
+  type: string | undefined;
+}
+
+export function recordOfCopy(kind: DependentKind, raw: KubeObject): CopyRecord {
+  const { uid, name, namespace, resourceVersion, labels, annotations, deletionTimestamp } = raw.metadata;
+  return {
+    kind,
+    immutable: 'immutable' in raw && raw.immutable === true,
+    type: 'type' in raw && typeof raw.type === 'string' ? raw.type : undefined,
+    metadata: {
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    },
+  };
+}
+
+const hashes = new WeakMap<KubeObject, string>();
+
+/** Hash of an object's content: every field beside metadata, known or not. Cached objects are hashed once. */
+export function contentHash(object: KubeObject): string {
+  let hash = hashes.get(object);
+  if (hash === undefined) {
+    const { metadata: _, apiVersion: __, kind: ___, ...content } = object;
+    hash = createHash('sha256').update(canonicalJson(content)).digest('base64url').slice(0, 22);
+    hashes.set(object, hash);
+  }
+  return hash;
+}
+
+/**
+ * The object to write into the member for the host's one: its content, and our marks as metadata. The host's labels and
+ * annotations stay behind: they speak to controllers of the host, and last-applied-configuration repeats the content.
+ * `former` is the copy to be replaced; what others put on its metadata stays.
+ */
+export function copyOf(
+  kind: DependentKind,
+  hostObject: KubeObject,
+  place: { hostId: string; memberNamespace: string },
+  former?: CopyRecord,
+): KubeObject {
+  const { name, namespace = '', uid = '' } = hostObject.metadata;
+  return {
+    ...hostObject,
+    apiVersion: 'v1',
+    kind,
+    metadata: {
+      name,
+      namespace: place.memberNamespace,
+      ...(former?.metadata.uid === undefined ? {} : { uid: former.metadata.uid }),
+      ...(former?.metadata.resourceVersion === undefined ? {} : { resourceVersion: former.metadata.resourceVersion }),
+      labels: { ...former?.metadata.labels, [HOST_LABEL]: place.hostId },
+      annotations: {
+        ...former?.metadata.annotations,
+        [HOST_NAMESPACE_ANNOTATION]: namespace,
+        [HOST_NAME_ANNOTATION]: name,
+        [HOST_UID_ANNOTATION]: uid,
+        [CONTENT_HASH_ANNOTATION]: contentHash(hostObject),
+      },
+    },
+  };
+}

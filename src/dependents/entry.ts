@@ -1,0 +1,45 @@
+import type { FollowedObject, HostRef } from './host-objects.ts';
+
+/** One ConfigMap or Secret of the host that pods in a member refer to. */
+export interface Entry extends HostRef {
+  /** Keys of the pods that refer to it: as long as there is one, its copy stays. */
+  readonly users: Set<string>;
+  /** Those that are to run in the member, or do: for them a missing copy is made. */
+  readonly wanting: Set<string>;
+  /** Those that were told to wait for it. */
+  readonly waiting: Set<string>;
+  readonly source: FollowedObject;
+  /** Since when it has been on its way without a reason to tell. */
+  pendingSince: number | undefined;
+  /** The member has an object of that name that is not ours. */
+  taken: boolean;
+  /** When a copy was made that the cache has not shown yet. */
+  madeAt: number | undefined;
+  /** UID of a copy that was deleted, which the cache may still show. */
+  removed: string | undefined;
+  /** Why the last attempt to bring the member's copy up to date failed. */
+  failure: string | undefined;
+  /** How many failed in a row. */
+  failures: number;
+}
+
+export function newEntry(ref: HostRef, source: FollowedObject): Entry {
+  return {
+    ...ref,
+    users: new Set(),
+    wanting: new Set(),
+    waiting: new Set(),
+    source,
+    pendingSince: undefined,
+    taken: false,
+    madeAt: undefined,
+    removed: undefined,
+    failure: undefined,
+    failures: 0,
+  };
+}
+
+/** Kinds have no slash, nor have names: the key can be taken apart again. */
+export function entryKeyOf({ kind, namespace, name }: HostRef): string {
+  return `${kind}/${namespace}/${name}`;
+}

@@ -1,0 +1,209 @@
+import type { Logger } from 'pino';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isNotFound } from '../kube/errors.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { keyFor, type KubeObject } from '../kube/object.ts';
+import { get } from '../kube/verbs.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import { RESOURCES } from './copy.ts';
+import type { DependentKind } from './references.ts';
+
+/** What is known of one object of the host. `problem`: why it cannot be read, in words for people. */
+export type HostState =
+  | { state: 'unknown'; problem: string | undefined }
+  | { state: 'absent' }
+  | { state: 'present'; object: KubeObject };
+
+export interface HostRef {
+  kind: DependentKind;
+  namespace: string;
+  name: string;
+}
+
+/** Objects of the host, one by one. */
+export interface HostObjectSource {
+  /** Begins to follow an object, until `stop`. `changed` is called whenever `current` may answer something new. */
+  follow(ref: HostRef, changed: () => void): FollowedObject;
+  /** Reads past all caches. */
+  confirmAbsent(ref: HostRef, signal: AbortSignal): Promise<boolean>;
+}
+
+export interface FollowedObject {
+  current(): HostState;
+  stop(): void;
+}
+
+export interface HostObjectsOptions {
+  client: KubeClient;
+  /** Objects followed by a watch each, which is a connection each; 250. Those beyond are read every `pollMs`. */
+  maxWatches?: number;
+  /** 10,000 ms. */
+  pollMs?: number;
+  logger: Logger;
+  metrics?: InformerMetrics;
+}
+
+interface Followed {
+  ref: HostRef;
+  listeners: Set<() => void>;
+  watch: { informer: Informer<KubeObject>; end: AbortController } | undefined;
+  /** What the last read said, while there is no watch or it has not synced. */
+  read: HostState;
+}
+
+/**
+ * ConfigMaps and Secrets of the host that somebody needs, each by its own name: nothing else is ever read, which is
+ * also all that a node's identity is allowed to read (Node authorizer). Shared by all members of a host.
+ */
+export class HostObjects implements HostObjectSource {
+  readonly #o: HostObjectsOptions;
+  readonly #followed = new Map<string, Followed>();
+  readonly #polls: WorkQueue;
+  readonly #running = new Set<Promise<void>>();
+  #signal: AbortSignal | undefined;
+  #watches = 0;
+
+  constructor(options: HostObjectsOptions) {
+    this.#o = options;
+    this.#polls = new WorkQueue({
+      name: 'host-objects',
+      concurrency: 4,
+      handler: (key, signal) => this.#poll(key, signal),
+      backoff: { baseMs: 500, maxMs: 30_000 },
+      logger: options.logger,
+    });
+  }
+
+  follow(ref: HostRef, changed: () => void): FollowedObject {
+    const key = `${ref.kind}/${ref.namespace}/${ref.name}`;
+    let followed = this.#followed.get(key);
+    if (followed === undefined) {
+      followed = { ref, listeners: new Set(), watch: undefined, read: { state: 'unknown', problem: undefined } };
+      this.#followed.set(key, followed);
+      if (this.#signal !== undefined) this.#begin(key, followed);
+    }
+    const own = followed;
+    const listener = (): void => changed();
+    own.listeners.add(listener);
+    return {
+      current: () => currentState(own),
+      stop: () => {
+        own.listeners.delete(listener);
+        if (own.listeners.size === 0 && this.#followed.get(key) === own) this.#forget(key, own);
+      },
+    };
+  }
+
+  async confirmAbsent(ref: HostRef, signal: AbortSignal): Promise<boolean> {
+    try {
+      await get(this.#o.client, RESOURCES[ref.kind], ref, { signal });
+      return false;
+    } catch (error) {
+      if (isNotFound(error)) return true;
+      throw error;
+    }
+  }
+
+  /** Follows until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
+    for (const [key, followed] of this.#followed) this.#begin(key, followed);
+    await this.#polls.run(signal);
+    for (const { watch } of this.#followed.values()) watch?.end.abort();
+    await Promise.all(this.#running);
+  }
+
+  #begin(key: string, followed: Followed): void {
+    if (this.#watches >= (this.#o.maxWatches ?? 250)) this.#polls.add(key);
+    else this.#watch(followed);
+  }
+
+  #watch(followed: Followed): void {
+    const { ref } = followed;
+    const { client, logger, metrics } = this.#o;
+    const informer = new Informer<KubeObject>({
+      client,
+      resource: RESOURCES[ref.kind],
+      namespace: ref.namespace,
+      fieldSelector: `metadata.name=${ref.name}`,
+      transform: withoutManagedFields,
+      // One object that is not there is no reason for doubt, and pods wait for the answer.
+      timings: { confirmMs: 50 },
+      logger,
+      ...(metrics === undefined ? {} : { metrics }),
+    });
+    const tell = (): void => tellAll(followed);
+    informer.on({ added: tell, updated: tell, deleted: tell });
+    const end = new AbortController();
+    if (this.#signal?.aborted === true) end.abort();
+    followed.watch = { informer, end };
+    this.#watches += 1;
+    // Without an object there is no event that tells of the first answer.
+    void informer.whenSynced(end.signal).then(tell, () => undefined);
+    const run = informer.run(end.signal).finally(() => this.#running.delete(run));
+    this.#running.add(run);
+  }
+
+  #forget(key: string, followed: Followed): void {
+    this.#followed.delete(key);
+    this.#polls.forget(key);
+    if (followed.watch === undefined) return;
+    followed.watch.end.abort();
+    this.#watches -= 1;
+  }
+
+  async #poll(key: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
+    const followed = this.#followed.get(key);
+    if (followed === undefined || followed.watch !== undefined) return undefined;
+    if (this.#watches < (this.#o.maxWatches ?? 250)) {
+      this.#watch(followed);
+      return undefined;
+    }
+    const before = followed.read;
+    followed.read = await this.#read(followed, signal);
+    if (!sameState(before, followed.read)) tellAll(followed);
+    return { requeueAfterMs: this.#o.pollMs ?? 10_000 };
+  }
+
+  async #read({ ref, read }: Followed, signal: AbortSignal): Promise<HostState> {
+    try {
+      const object = await get(this.#o.client, RESOURCES[ref.kind], ref, { signal });
+      return { state: 'present', object: withoutManagedFields(object) };
+    } catch (error) {
+      if (isNotFound(error)) return { state: 'absent' };
+      // What was read before still stands.
+      return read.state === 'unknown' ? { state: 'unknown', problem: describeError(error) } : read;
+    }
+  }
+}
+
+function currentState({ ref, watch, read }: Followed): HostState {
+  if (watch === undefined) return read;
+  if (!watch.informer.hasSynced) {
+    return read.state === 'unknown' ? { state: 'unknown', problem: watch.informer.problem } : read;
+  }
+  const object = watch.informer.get(keyFor(ref.namespace, ref.name));
+  return object === undefined ? { state: 'absent' } : { state: 'present', object };
+}
+
+function sameState(a: HostState, b: HostState): boolean {
+  if (a.state === 'present' && b.state === 'present') {
+    return (
+      a.object.metadata.uid === b.object.metadata.uid &&
+      a.object.metadata.resourceVersion === b.object.metadata.resourceVersion
+    );
+  }
+  if (a.state === 'unknown' && b.state === 'unknown') return a.problem === b.problem;
+  return a.state === b.state;
+}
+
+function tellAll(followed: Followed): void {
+  for (const listener of followed.listeners) listener();
+}
+
+function withoutManagedFields(raw: KubeObject): KubeObject {
+  if (!('managedFields' in raw.metadata)) return raw;
+  const { managedFields: _, ...metadata } = raw.metadata;
+  return { ...raw, metadata };
+}

@@ -1,0 +1,360 @@
+import type { Logger } from 'pino';
+import { HOST_NAMESPACE_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import { describeError } from '../kube/errors.ts';
+import { keyOf, splitKey } from '../kube/object.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import type { CopyRecord } from './copy.ts';
+import { type CopyAction, decideCopy } from './copy-decision.ts';
+import { type Again, CopyWriter, type CopyWriterOptions, isCopyFor } from './copy-writer.ts';
+import { type Entry, entryKeyOf, newEntry } from './entry.ts';
+import type { HostObjectSource, HostRef } from './host-objects.ts';
+import type { CopyStore } from './member-copies.ts';
+import { type DependentKind, findReferences, type Reference } from './references.ts';
+import { withoutSecretValues } from './secret-words.ts';
+import { optionalMissing, type Readiness, type Standing, verdictOf } from './verdict.ts';
+
+export interface DependentsMirrorOptions {
+  /** Objects of the host; shared by the mirrors of all members, run by their owner. */
+  objects: HostObjectSource;
+  copies: CopyStore;
+  /** Name of the MemberCluster. */
+  member: string;
+  hostId: string;
+  namespaces: CopyWriterOptions['namespaces'] & {
+    /** Where objects of a host namespace are in the member; undefined where they may never be. No calls. */
+    memberNamespaceOf(hostNamespace: string): string | undefined;
+  };
+  events: {
+    record(
+      object: { apiVersion: string; kind: string; namespace?: string; name: string; uid?: string },
+      type: 'Normal' | 'Warning',
+      reason: string,
+      message: string,
+    ): void;
+  };
+  /** A pod that was not ready may be so now, or for another reason. */
+  onReady: (podKey: string) => void;
+  /** False while nothing at all may be written to the member (lease not held, identity changed). Default: always true. */
+  mayWrite?: () => boolean;
+  /** How long a copy that nobody needs any more is kept for a successor of the pod; 5,000 ms. */
+  keepMs?: number;
+  /** How long until a name that a stranger has is looked at again; 15,000 ms. */
+  takenRetryMs?: number;
+  /** How long a copy may be on its way before users are told; 5,000 ms. */
+  overdueMs?: number;
+  logger: Logger;
+  queueMetrics?: WorkQueueMetrics;
+  /** Milliseconds. */
+  clock?: () => number;
+}
+
+interface User {
+  uid: string;
+  references: readonly Reference[];
+  /** Optional objects whose absence was reported. */
+  told: Set<string>;
+}
+
+const ORPHAN = 'orphan:';
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 60_000;
+/** A copy that was made counts as there for so long although the cache has not shown it. */
+const MADE_MS = 10_000;
+
+/**
+ * Keeps, in one member, copies of exactly those ConfigMaps and Secrets of the host that pods there refer to: made before
+ * the pod, following every change, removed after the last pod. All virtual nodes of the member share them. Objects that
+ * do not carry our label are never written to. Level-triggered: one key per object, caches on both sides.
+ */
+export class DependentsMirror {
+  readonly #o: DependentsMirrorOptions;
+  readonly #clock: () => number;
+  readonly #overdueMs: number;
+  readonly #users = new Map<string, User>();
+  readonly #entries = new Map<string, Entry>();
+  readonly #queue: WorkQueue;
+  readonly #writer: CopyWriter;
+  #complete = false;
+
+  constructor(options: DependentsMirrorOptions) {
+    this.#o = options;
+    this.#clock = options.clock ?? Date.now;
+    this.#overdueMs = options.overdueMs ?? 5_000;
+    this.#writer = new CopyWriter({ ...options, takenRetryMs: options.takenRetryMs ?? 15_000 });
+    this.#queue = new WorkQueue({
+      name: `dependents-${options.member}`,
+      concurrency: 8,
+      handler: (key, signal) => this.#handle(key, signal),
+      backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
+      logger: options.logger,
+      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+    });
+    options.copies.on((copy) => this.#copySeen(copy));
+  }
+
+  /** Works until the signal aborts, then lets go of the host's objects. What is in the member stays. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { copies } = this.#o;
+    const synced = copies.whenSynced(signal).then(
+      () => this.#lookAtAll(),
+      () => undefined,
+    );
+    await Promise.all([copies.run(signal), this.#queue.run(signal), synced]);
+    for (const entry of this.#entries.values()) entry.source.stop();
+  }
+
+  /**
+   * Notes what a pod refers to, so that it is followed and kept. To be called for every host pod of the member's virtual
+   * nodes as soon as it is seen, also for those that run already, and again when it changed.
+   */
+  track(pod: Pod): void {
+    this.#track(
+      pod,
+      pod.status?.conditions?.some(({ type, status }) => type === MIRRORED_CONDITION && status === 'True') === true,
+    );
+  }
+
+  /**
+   * Whether all that the pod refers to is in the member, as far as the caches know. If not, why; {@link
+   * DependentsMirrorOptions.onReady} is called when the answer may have changed.
+   */
+  require(pod: Pod): Readiness {
+    this.#track(pod, true);
+    const podKey = keyOf(pod);
+    const { namespace = '' } = pod.metadata;
+    const missing: Reference[] = [];
+    let answer: Readiness = { ready: true };
+    for (const reference of this.#users.get(podKey)?.references ?? []) {
+      const entry = this.#entry({ ...reference, namespace });
+      const standing = this.#standing(entry);
+      const verdict = verdictOf(standing, {
+        ...reference,
+        namespace,
+        member: this.#o.member,
+        memberNamespace: this.#o.namespaces.memberNamespaceOf(namespace) ?? '',
+        overdue: this.#isOverdue(entry),
+      });
+      if (standing.is === 'absent' && reference.optional) missing.push(reference);
+      if (verdict === undefined) continue;
+      entry.waiting.add(podKey);
+      // What users can do something about comes first.
+      if (answer.ready || (answer.pending && !verdict.pending)) answer = verdict;
+    }
+    if (answer.ready) this.#reportMissing(pod, missing);
+    return answer;
+  }
+
+  /** The pod is gone. Copies that it was the last to need are removed after a moment. */
+  release(podKey: string): void {
+    const user = this.#users.get(podKey);
+    if (user === undefined) return;
+    this.#users.delete(podKey);
+    for (const entryKey of entryKeys(podKey, user.references)) this.#drop(entryKey, podKey);
+  }
+
+  /** All pods that could need a copy have been tracked: what nobody needs is garbage from now on. */
+  setComplete(): void {
+    this.#complete = true;
+    if (this.#o.copies.synced) this.#lookAtAll();
+  }
+
+  /** Names that `envFrom` of the object defines, as far as the host's object is known. */
+  environmentKeys(kind: DependentKind, hostNamespace: string, name: string): string[] {
+    const host = this.#entries.get(entryKeyOf({ kind, namespace: hostNamespace, name }))?.source.current();
+    if (host?.state !== 'present' || !('data' in host.object)) return [];
+    const { data } = host.object;
+    return typeof data === 'object' && data !== null ? Object.keys(data) : [];
+  }
+
+  #track(pod: Pod, wanting: boolean): void {
+    const podKey = keyOf(pod);
+    const { namespace = '', uid = '' } = pod.metadata;
+    const references = findReferences(pod);
+    const before = this.#users.get(podKey);
+    this.#users.set(podKey, { uid, references, told: before?.uid === uid ? before.told : new Set() });
+    for (const reference of references) {
+      const entry = this.#entry({ ...reference, namespace });
+      const known = entry.users.has(podKey) && (!wanting || entry.wanting.has(podKey));
+      entry.users.add(podKey);
+      if (wanting) entry.wanting.add(podKey);
+      // Last, for the queue may begin at once: an entry without users would be forgotten.
+      if (!known) this.#queue.add(entryKeyOf(entry));
+    }
+    const needed = new Set(entryKeys(podKey, references));
+    for (const entryKey of entryKeys(podKey, before?.references ?? [])) {
+      if (!needed.has(entryKey)) this.#drop(entryKey, podKey);
+    }
+  }
+
+  #entry({ kind, namespace, name }: HostRef): Entry {
+    const ref = { kind, namespace, name };
+    const entryKey = entryKeyOf(ref);
+    let entry = this.#entries.get(entryKey);
+    if (entry === undefined) {
+      entry = newEntry(
+        ref,
+        this.#o.objects.follow(ref, () => this.#queue.add(entryKey)),
+      );
+      this.#entries.set(entryKey, entry);
+    }
+    return entry;
+  }
+
+  #drop(entryKey: string, podKey: string): void {
+    const entry = this.#entries.get(entryKey);
+    if (entry === undefined) return;
+    for (const set of [entry.users, entry.wanting, entry.waiting]) set.delete(podKey);
+    if (entry.users.size === 0) this.#queue.addAfter(entryKey, this.#o.keepMs ?? 5_000);
+  }
+
+  #decide(entry: Entry): CopyAction {
+    const memberNamespace = this.#o.namespaces.memberNamespaceOf(entry.namespace);
+    const found =
+      memberNamespace === undefined ? undefined : this.#o.copies.get(entry.kind, memberNamespace, entry.name);
+    const copy = found !== undefined && isCopyFor(found, entry.namespace, this.#o.hostId) ? found : undefined;
+    if (copy !== undefined && copy.metadata.uid === entry.removed) return { do: 'nothing', because: 'leaving' };
+    const action = decideCopy({
+      used: entry.users.size > 0,
+      wanted: entry.wanting.size > 0,
+      complete: this.#complete,
+      host: entry.source.current(),
+      copy,
+    });
+    const justMade = entry.madeAt !== undefined && this.#clock() - entry.madeAt < MADE_MS;
+    return action.do === 'create' && justMade ? { do: 'nothing', because: 'unknown' } : action;
+  }
+
+  #standing(entry: Entry): Standing {
+    const standing = this.#o.copies.synced ? this.#standingOf(entry) : ({ is: 'pending' } as const);
+    if (standing.is !== 'pending') entry.pendingSince = undefined;
+    else if (entry.pendingSince === undefined) {
+      entry.pendingSince = this.#clock();
+      this.#queue.addAfter(entryKeyOf(entry), this.#overdueMs);
+    }
+    return standing;
+  }
+
+  #standingOf(entry: Entry): Standing {
+    const host = entry.source.current();
+    if (host.state === 'unknown' && host.problem !== undefined) return { is: 'unreadable', problem: host.problem };
+    const action = this.#decide(entry);
+    if (action.do === 'nothing') {
+      if (action.because === 'current') return { is: 'ready' };
+      if (action.because === 'absent') return { is: 'absent' };
+      if (action.because === 'refused') return { is: 'token' };
+    }
+    if (entry.taken) return { is: 'taken' };
+    return entry.failure === undefined ? { is: 'pending' } : { is: 'not-copied', problem: entry.failure };
+  }
+
+  #isOverdue({ pendingSince }: Entry): boolean {
+    return pendingSince !== undefined && this.#clock() - pendingSince >= this.#overdueMs;
+  }
+
+  #reportMissing(pod: Pod, missing: readonly Reference[]): void {
+    const { namespace = '', name, uid = '' } = pod.metadata;
+    const told = this.#users.get(keyOf(pod))?.told;
+    for (const reference of missing) {
+      const key = `${reference.kind}/${reference.name}`;
+      if (told === undefined || told.has(key)) continue;
+      told.add(key);
+      const { reason, message } = optionalMissing(reference.kind, namespace, reference.name);
+      this.#o.events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', reason, message);
+    }
+  }
+
+  #copySeen(copy: CopyRecord): void {
+    const entry = this.#entryOfCopy(copy);
+    if (entry !== undefined) {
+      entry.madeAt = undefined;
+      this.#queue.add(entryKeyOf(entry));
+    } else if (this.#complete) this.#queue.add(ORPHAN + entryKeyOf(placeOf(copy)));
+  }
+
+  /** The entry whose copy this is: made for its namespace, and where copies of that namespace belong. */
+  #entryOfCopy({ kind, metadata }: CopyRecord): Entry | undefined {
+    const namespace = metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '';
+    if (this.#o.namespaces.memberNamespaceOf(namespace) !== metadata.namespace) return undefined;
+    return this.#entries.get(entryKeyOf({ kind, namespace, name: metadata.name }));
+  }
+
+  /** Looks once at everything: what is needed, and what is there. */
+  #lookAtAll(): void {
+    for (const entryKey of this.#entries.keys()) this.#queue.add(entryKey);
+    for (const copy of this.#o.copies.values()) this.#copySeen(copy);
+  }
+
+  async #handle(key: string, signal: AbortSignal): Promise<Again> {
+    if (!this.#o.copies.synced) return undefined;
+    if (this.#o.mayWrite?.() === false) return { requeueAfterMs: 1_000 };
+    if (key.startsWith(ORPHAN)) return await this.#handleOrphan(key.slice(ORPHAN.length), signal);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    const action = this.#decide(entry);
+    if (entry.users.size === 0 && action.do === 'nothing') {
+      this.#entries.delete(key);
+      entry.source.stop();
+      return undefined;
+    }
+    try {
+      const again = await this.#writer.perform(entry, action, signal);
+      entry.failure = undefined;
+      entry.failures = 0;
+      if (action.do === 'create' && again === undefined) {
+        entry.madeAt = this.#clock();
+        return { requeueAfterMs: MADE_MS };
+      }
+      // An object that cannot be read gives no sign when the reason changes.
+      return again ?? (entry.source.current().state === 'unknown' ? { requeueAfterMs: this.#overdueMs } : undefined);
+    } catch (error) {
+      signal.throwIfAborted();
+      // Not thrown on: what the member said may repeat a value.
+      return this.#failed(entry, this.#words(entry, error));
+    } finally {
+      this.#wake(entry);
+    }
+  }
+
+  async #handleOrphan(placeKey: string, signal: AbortSignal): Promise<Again> {
+    const [kind, namespace = '', name = ''] = placeKey.split('/');
+    if (!this.#complete || (kind !== 'ConfigMap' && kind !== 'Secret')) return undefined;
+    const copy = this.#o.copies.get(kind, namespace, name);
+    if (copy === undefined || copy.metadata.deletionTimestamp !== undefined) return undefined;
+    return this.#entryOfCopy(copy) === undefined ? await this.#writer.remove(copy, signal) : undefined;
+  }
+
+  #failed(entry: Entry, problem: string): Again {
+    const { kind, namespace, name } = entry;
+    const level = problem === entry.failure ? 'debug' : 'warn';
+    this.#o.logger[level]({ kind, namespace, name, member: this.#o.member }, `not copied to the member: ${problem}`);
+    entry.failure = problem;
+    const backoff = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(entry.failures, 16));
+    entry.failures += 1;
+    return { requeueAfterMs: Math.round(backoff * (0.5 + Math.random() / 2)) };
+  }
+
+  /** Lets the pods look again that were told to wait, once there is something new to tell them. */
+  #wake(entry: Entry): void {
+    if (this.#standing(entry).is === 'pending' && !this.#isOverdue(entry)) return;
+    const waiting = [...entry.waiting];
+    entry.waiting.clear();
+    for (const podKey of waiting) this.#o.onReady(podKey);
+  }
+
+  #words(entry: Entry, error: unknown): string {
+    const text = describeError(error).replace(/\.$/, '');
+    const host = entry.source.current();
+    return entry.kind === 'Secret' && host.state === 'present' ? withoutSecretValues(text, host.object) : text;
+  }
+}
+
+function entryKeys(podKey: string, references: readonly Reference[]): string[] {
+  const { namespace = '' } = splitKey(podKey);
+  return references.map((reference) => entryKeyOf({ ...reference, namespace }));
+}
+
+function placeOf({ kind, metadata }: CopyRecord): HostRef {
+  return { kind, namespace: metadata.namespace ?? '', name: metadata.name };
+}

@@ -1,0 +1,88 @@
+import type { DependentKind } from './references.ts';
+
+/** Why a pod cannot start yet. Reasons are API, see docs/pod-translation.md. */
+export interface NotReady {
+  ready: false;
+  reason: string;
+  message: string;
+  /** All goes its usual way and the answer is a matter of moments: nothing to tell users yet. */
+  pending: boolean;
+}
+export type Readiness = { ready: true } | NotReady;
+
+/** How things stand with one ConfigMap or Secret, for every pod that refers to it. */
+export type Standing =
+  | { is: 'ready' }
+  | { is: 'pending' }
+  /** The host has none. */
+  | { is: 'absent' }
+  | { is: 'unreadable'; problem: string }
+  /** The member has one that is not ours. */
+  | { is: 'taken' }
+  | { is: 'token' }
+  | { is: 'not-copied'; problem: string };
+
+export interface VerdictContext {
+  kind: DependentKind;
+  namespace: string;
+  name: string;
+  member: string;
+  memberNamespace: string;
+  optional: boolean;
+  /** It has been pending for so long that users should know. */
+  overdue: boolean;
+}
+
+/** What a pod that refers to the object is told; undefined when it can start. */
+export function verdictOf(standing: Standing, context: VerdictContext): NotReady | undefined {
+  const { kind, namespace, name, member, memberNamespace, optional } = context;
+  const object = `${kind} "${name}"`;
+  const say = (reason: string, message: string): NotReady => ({ ready: false, reason, message, pending: false });
+  switch (standing.is) {
+    case 'ready':
+      return undefined;
+    case 'pending': {
+      const message = `${object} is being copied to cluster "${member}". The pod starts by itself when it is there.`;
+      return { ...say('DependentsPending', message), pending: !context.overdue };
+    }
+    case 'absent':
+      return optional
+        ? undefined
+        : say(
+            `Mandatory${kind}NotFound`,
+            `${object}, which the pod needs, does not exist in namespace "${namespace}". The pod starts by itself when it is created.`,
+          );
+    case 'unreadable':
+      return say(
+        `FailedToRead${optional ? 'Optional' : 'Mandatory'}${kind}`,
+        `${object}, to which the pod refers, cannot be read in namespace "${namespace}": ${standing.problem}. It is tried again by itself.`,
+      );
+    case 'taken':
+      return say(
+        `${kind}NameTaken`,
+        `Cluster "${member}" already has a ${object} in namespace "${memberNamespace}" that does not belong to this host. It is left alone; the pod starts by itself when that one is gone.`,
+      );
+    case 'token':
+      return say(
+        'ServiceAccountTokenNotAvailable',
+        `${object} is the token of a service account of this cluster and is not given to cluster "${member}". Remove the reference, or keep the pod on real nodes.`,
+      );
+    case 'not-copied':
+      return say(
+        `${kind}NotCopied`,
+        `${object} could not be copied to namespace "${memberNamespace}" of cluster "${member}": ${standing.problem}. It is tried again by itself.`,
+      );
+  }
+}
+
+/** The Event for something optional that is missing: the pod starts without it. */
+export function optionalMissing(
+  kind: DependentKind,
+  namespace: string,
+  name: string,
+): { reason: string; message: string } {
+  return {
+    reason: `Optional${kind}NotFound`,
+    message: `${kind} "${name}", which is optional, does not exist in namespace "${namespace}". The pod starts without it.`,
+  };
+}

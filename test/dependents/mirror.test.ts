@@ -1,0 +1,424 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { copyOf } from '../../src/dependents/copy.ts';
+import {
+  FakeHost,
+  FakeMember,
+  HOST_ID,
+  type MirrorSetup,
+  needing,
+  refuse,
+  startMirror,
+} from '../fixtures/dependents.ts';
+
+let running: MirrorSetup | undefined;
+const start = (options: Parameters<typeof startMirror>[0] = {}): MirrorSetup => (running = startMirror(options));
+afterEach(async () => {
+  await running?.stop();
+  running = undefined;
+});
+
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 5_000, interval: 2 });
+const dataOf = (member: FakeMember, key: string): unknown =>
+  (member.objects.get(key) as { data?: unknown } | undefined)?.data;
+const web = needing('web', 'ConfigMap/a', 'Secret/b');
+
+async function withCopies(options: Parameters<typeof start>[0] = {}): Promise<MirrorSetup> {
+  const setup = start(options);
+  setup.host.set('ConfigMap', 'shop', 'a', { data: { k: '1' } });
+  setup.host.set('Secret', 'shop', 'b', { data: { p: 'czNjcjN0' }, type: 'Opaque' });
+  setup.mirror.require(web);
+  await until(() => expect(setup.mirror.require(web)).toEqual({ ready: true }));
+  return setup;
+}
+
+describe('before the pod', () => {
+  test('a pod without references is ready at once', () => {
+    expect(start().mirror.require(needing('plain'))).toEqual({ ready: true });
+  });
+
+  test('copies are made, then the pod is told', async () => {
+    const { host, member, mirror, ready, events } = start();
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '1' }, binaryData: { b: 'AAE=' } });
+    host.set('Secret', 'shop', 'b', { data: { p: 'czNjcjN0' }, type: 'kubernetes.io/basic-auth' });
+    expect(mirror.require(web)).toMatchObject({ ready: false, pending: true, reason: 'DependentsPending' });
+    await until(() => expect(ready).toContain('shop/web'));
+    await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
+    expect(member.objects.get('ConfigMap/t-shop/a')).toMatchObject({ data: { k: '1' }, binaryData: { b: 'AAE=' } });
+    expect(member.objects.get('Secret/t-shop/b')).toMatchObject({
+      data: { p: 'czNjcjN0' },
+      type: 'kubernetes.io/basic-auth',
+    });
+    expect(member.writes.sort()).toEqual(['create ConfigMap/t-shop/a', 'create Secret/t-shop/b']);
+    expect(events).toEqual([]);
+  });
+
+  test('a second pod, of any virtual node, shares the copy', async () => {
+    const { mirror, member } = await withCopies();
+    expect(mirror.require(needing('web-2', 'ConfigMap/a'))).toEqual({ ready: true });
+    expect(member.writes).toHaveLength(2);
+  });
+
+  test('a cache that lags causes no second write', async () => {
+    const member = new FakeMember();
+    member.lagMs = 30;
+    const { mirror } = await withCopies({ member });
+    for (let i = 0; i < 5; i++) mirror.require(web);
+    expect(member.writes).toHaveLength(2);
+  });
+
+  test.each(['ConfigMap', 'Secret'] as const)(
+    'a missing mandatory %s holds the pod, until it appears',
+    async (kind) => {
+      const { host, mirror, ready } = start();
+      const pod = needing('web', `${kind}/late`);
+      await until(() =>
+        expect(mirror.require(pod)).toMatchObject({ ready: false, pending: false, reason: `Mandatory${kind}NotFound` }),
+      );
+      const { message } = mirror.require(pod) as { message: string };
+      expect(message).toBe(
+        `${kind} "late", which the pod needs, does not exist in namespace "shop". The pod starts by itself when it is created.`,
+      );
+      ready.length = 0;
+      host.set(kind, 'shop', 'late', { data: { k: 'djE=' } });
+      await until(() => expect(ready).toContain('shop/web'));
+      await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+    },
+  );
+
+  test('a missing optional one is told once and holds nothing', async () => {
+    const { mirror, events } = start();
+    const pod = needing('web', 'ConfigMap/x?', 'Secret/y?');
+    await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+    mirror.require(pod);
+    expect(events.sort()).toEqual(['Warning OptionalConfigMapNotFound web', 'Warning OptionalSecretNotFound web']);
+    mirror.require({ ...pod, metadata: { ...pod.metadata, uid: 'another' } });
+    expect(events).toHaveLength(4);
+  });
+
+  test('an optional one that exists is waited for', async () => {
+    const { host, mirror, member } = start();
+    host.set('ConfigMap', 'shop', 'x');
+    const pod = needing('web', 'ConfigMap/x?');
+    expect(mirror.require(pod)).toMatchObject({ ready: false, pending: true });
+    await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+    expect(member.objects.has('ConfigMap/t-shop/x')).toBe(true);
+  });
+
+  test('one that the host does not let us read is told with its words', async () => {
+    const { host, mirror } = start();
+    host.problems.set('Secret/shop/b', 'cluster host: secrets "b" is forbidden (403 Forbidden)');
+    host.set('ConfigMap', 'shop', 'a');
+    await until(() =>
+      expect(mirror.require(web)).toMatchObject({ reason: 'FailedToReadMandatorySecret', pending: false }),
+    );
+    expect(mirror.require(web)).toMatchObject({ message: expect.stringContaining('is forbidden') as string });
+  });
+
+  test('a token of a service account is not given away', async () => {
+    const { host, mirror, member } = start();
+    host.set('Secret', 'shop', 'b', { type: 'kubernetes.io/service-account-token', data: { token: 'dG9rZW4=' } });
+    host.set('ConfigMap', 'shop', 'a');
+    await until(() => expect(mirror.require(web)).toMatchObject({ reason: 'ServiceAccountTokenNotAvailable' }));
+    expect(member.objects.has('Secret/t-shop/b')).toBe(false);
+  });
+
+  test('a copy that takes long is told, as late as users would begin to wonder', async () => {
+    let open = (): void => undefined;
+    const gate = new Promise<{ namespace: string }>((resolve) => {
+      open = () => resolve({ namespace: 't-shop' });
+    });
+    const { host, mirror } = start({
+      overdueMs: 30,
+      namespaces: { memberNamespaceOf: () => 't-shop', ensure: () => gate },
+    });
+    host.set('ConfigMap', 'shop', 'a');
+    host.set('Secret', 'shop', 'b');
+    expect(mirror.require(web)).toMatchObject({ pending: true, reason: 'DependentsPending' });
+    await until(() => expect(mirror.require(web)).toMatchObject({ pending: false, reason: 'DependentsPending' }));
+    open();
+    await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
+  });
+
+  test('a pod that is only noted gets nothing made', async () => {
+    const { host, mirror, member } = start();
+    host.set('ConfigMap', 'shop', 'a');
+    mirror.track(needing('web', 'ConfigMap/a'));
+    mirror.require(needing('other', 'ConfigMap/z?'));
+    await until(() => expect(mirror.require(needing('other', 'ConfigMap/z?'))).toEqual({ ready: true }));
+    expect(member.writes).toEqual([]);
+  });
+});
+
+describe('while pods run', () => {
+  test('changes follow, and only changes of content', async () => {
+    const { host, member } = await withCopies();
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    await until(() => expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '2' }));
+    const writes = member.writes.length;
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    host.set('Secret', 'shop', 'b', { data: { p: 'bmV1', q: '' }, type: 'Opaque' });
+    await until(() => expect(dataOf(member, 'Secret/t-shop/b')).toEqual({ p: 'bmV1', q: '' }));
+    expect(member.writes.slice(writes)).toEqual(['replace Secret/t-shop/b']);
+  });
+
+  test('an immutable one is made anew when the host made it anew', async () => {
+    const { host, member, mirror } = start();
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '1' }, immutable: true });
+    const pod = needing('web', 'ConfigMap/a');
+    mirror.require(pod);
+    await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' }, immutable: true });
+    await until(() => expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '2' }));
+    expect(member.writes).toEqual([
+      'create ConfigMap/t-shop/a',
+      'remove ConfigMap/t-shop/a',
+      'create ConfigMap/t-shop/a',
+    ]);
+  });
+
+  test('a deletion follows, if a live read confirms it', async () => {
+    const { host, member, mirror } = await withCopies();
+    host.stillThere.add('ConfigMap/shop/a');
+    host.delete('ConfigMap', 'shop', 'a');
+    host.delete('Secret', 'shop', 'b');
+    await until(() => expect(member.objects.has('Secret/t-shop/b')).toBe(false));
+    expect(member.objects.has('ConfigMap/t-shop/a')).toBe(true);
+    await until(() =>
+      expect(mirror.require(needing('new', 'Secret/b'))).toMatchObject({ reason: 'MandatorySecretNotFound' }),
+    );
+  });
+
+  test('a copy that somebody deleted in the member comes back', async () => {
+    const { member } = await withCopies();
+    member.delete('ConfigMap', 't-shop', 'a');
+    await until(() => expect(member.objects.has('ConfigMap/t-shop/a')).toBe(true));
+  });
+
+  test('what the member does to a copy is not fought', async () => {
+    const { member, mirror } = await withCopies();
+    const writes = member.writes.length;
+    const copy = member.objects.get('ConfigMap/t-shop/a');
+    if (copy === undefined) throw new Error('no copy');
+    member.put('ConfigMap', { ...copy, data: { k: 'edited' } } as typeof copy);
+    expect(mirror.require(web)).toEqual({ ready: true });
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect(member.writes).toHaveLength(writes);
+  });
+
+  test('names for envFrom come from the host objects', async () => {
+    const { mirror } = await withCopies();
+    expect(mirror.environmentKeys('ConfigMap', 'shop', 'a')).toEqual(['k']);
+    expect(mirror.environmentKeys('Secret', 'shop', 'b')).toEqual(['p']);
+    expect(mirror.environmentKeys('Secret', 'shop', 'unknown')).toEqual([]);
+  });
+});
+
+describe('the last user', () => {
+  test('takes the copy along, and nothing of the host is followed any more', async () => {
+    const { host, member, mirror } = await withCopies();
+    mirror.setComplete();
+    mirror.require(needing('web-2', 'ConfigMap/a'));
+    mirror.release('shop/web');
+    await until(() => expect(member.objects.has('Secret/t-shop/b')).toBe(false));
+    expect(member.objects.has('ConfigMap/t-shop/a')).toBe(true);
+    mirror.release('shop/web-2');
+    await until(() => expect(member.objects.size).toBe(0));
+    await until(() => expect(host.followers.size).toBe(0));
+  });
+
+  test('leaves it for a successor that comes soon', async () => {
+    const { member, mirror } = await withCopies({ keepMs: 200 });
+    mirror.setComplete();
+    mirror.release('shop/web');
+    mirror.require({ ...web, metadata: { ...web.metadata, uid: 'successor' } });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(member.writes).toHaveLength(2);
+  });
+
+  test('a pod that needs something else now lets go of the rest', async () => {
+    const { member, mirror } = await withCopies();
+    mirror.setComplete();
+    mirror.track(needing('web', 'ConfigMap/a'));
+    await until(() => expect([...member.objects.keys()]).toEqual(['ConfigMap/t-shop/a']));
+  });
+
+  test('a copy under deletion is not taken for ready', async () => {
+    const member = new FakeMember();
+    const { mirror } = await withCopies({ member });
+    mirror.setComplete();
+    member.lagMs = 50;
+    mirror.release('shop/web');
+    await until(() => expect(member.objects.size).toBe(0));
+    expect(mirror.require(web)).toMatchObject({ ready: false });
+    await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
+    expect(member.objects.size).toBe(2);
+  });
+});
+
+describe('strangers', () => {
+  const stranger = { metadata: { name: 'a', namespace: 't-shop', labels: { owner: 'them' } }, data: { k: 'theirs' } };
+  test('an object that is not ours is neither changed nor removed; the pod waits and is told whose cluster it is', async () => {
+    const member = new FakeMember();
+    member.put('ConfigMap', stranger);
+    const { host, mirror } = start({ member });
+    host.set('ConfigMap', 'shop', 'a', { data: { k: 'ours' } });
+    const pod = needing('web', 'ConfigMap/a');
+    await until(() => expect(mirror.require(pod)).toMatchObject({ reason: 'ConfigMapNameTaken', pending: false }));
+    expect(mirror.require(pod)).toMatchObject({
+      message: expect.stringContaining('Cluster "east" already has a ConfigMap "a" in namespace "t-shop"') as string,
+    });
+    mirror.setComplete();
+    mirror.release('shop/web');
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: 'theirs' });
+    // Asked for by GET from then on, not by one refused write after the other.
+    expect(member.writes).toEqual(['create ConfigMap/t-shop/a']);
+  });
+
+  test('the pod starts when the stranger is gone', async () => {
+    const member = new FakeMember();
+    member.put('ConfigMap', stranger);
+    const { host, mirror } = start({ member });
+    host.set('ConfigMap', 'shop', 'a', { data: { k: 'ours' } });
+    const pod = needing('web', 'ConfigMap/a');
+    await until(() => expect(mirror.require(pod)).toMatchObject({ reason: 'ConfigMapNameTaken' }));
+    member.delete('ConfigMap', 't-shop', 'a');
+    await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+  });
+
+  test("another host's copy, and our own for another namespace, are strangers too", async () => {
+    const member = new FakeMember();
+    const object = { metadata: { name: 'a', namespace: 'shop', uid: 'u' } };
+    member.put('ConfigMap', copyOf('ConfigMap', object, { hostId: 'other', memberNamespace: 't-shop' }));
+    const elsewhere = { metadata: { name: 'b', namespace: 'elsewhere', uid: 'u' } };
+    member.put('Secret', copyOf('Secret', elsewhere, { hostId: HOST_ID, memberNamespace: 't-shop' }));
+    const { host, mirror } = start({ member });
+    host.set('ConfigMap', 'shop', 'a');
+    host.set('Secret', 'shop', 'b');
+    const taken = (object: string): unknown => mirror.require(needing(object, object));
+    await until(() => expect(taken('ConfigMap/a')).toMatchObject({ reason: 'ConfigMapNameTaken' }));
+    await until(() => expect(taken('Secret/b')).toMatchObject({ reason: 'SecretNameTaken' }));
+    expect(member.writes.every((write) => write.startsWith('create'))).toBe(true);
+  });
+});
+
+describe('a restart', () => {
+  /** A member as a former life left it: two copies in use, one orphan. */
+  function left(): { host: FakeHost; member: FakeMember } {
+    const host = new FakeHost();
+    const member = new FakeMember();
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '1' } });
+    host.set('Secret', 'shop', 'b', { data: { p: 'czNjcjN0' }, type: 'Opaque' });
+    const place = { hostId: HOST_ID, memberNamespace: 't-shop' };
+    for (const [key, object] of host.objects) {
+      const kind = key.startsWith('Secret') ? 'Secret' : 'ConfigMap';
+      member.put(kind, copyOf(kind, object, place));
+    }
+    member.put('ConfigMap', copyOf('ConfigMap', { metadata: { name: 'orphan', namespace: 'shop', uid: 'x' } }, place));
+    return { host, member };
+  }
+
+  test('writes nothing for copies that are as they should be', async () => {
+    const { member, mirror } = start(left());
+    mirror.track(web);
+    await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(member.writes).toEqual([]);
+  });
+
+  test('collects garbage only when all pods are known', async () => {
+    const { member, mirror } = start(left());
+    mirror.track(web);
+    await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(member.objects.size).toBe(3);
+    mirror.setComplete();
+    await until(() => expect([...member.objects.keys()].sort()).toEqual(['ConfigMap/t-shop/a', 'Secret/t-shop/b']));
+    expect(member.writes).toEqual(['remove ConfigMap/t-shop/orphan']);
+  });
+
+  test('notices what changed meanwhile', async () => {
+    const { host, member } = left();
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    const { mirror } = start({ host, member });
+    mirror.track(web);
+    await until(() => expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '2' }));
+    expect(member.writes).toEqual(['replace ConfigMap/t-shop/a']);
+  });
+
+  test('makes a missing copy for a pod that runs there', async () => {
+    const { host, member } = left();
+    member.objects.delete('ConfigMap/t-shop/a');
+    const { mirror } = start({ host, member });
+    mirror.track({ ...web, status: { conditions: [{ type: 'spillway.dev/Mirrored', status: 'True' }] } });
+    await until(() => expect(member.objects.has('ConfigMap/t-shop/a')).toBe(true));
+  });
+});
+
+describe('trouble', () => {
+  test('a refusal of the member is told in its words and retried', async () => {
+    const member = new FakeMember();
+    member.failures.push(refuse(403, 'Forbidden', 'exceeded quota: count/configmaps=0'));
+    const { host, mirror, ready } = start({ member });
+    host.set('ConfigMap', 'shop', 'a');
+    const pod = needing('web', 'ConfigMap/a');
+    mirror.require(pod);
+    await until(() => expect(ready).toContain('shop/web'));
+    expect(mirror.require(pod)).toMatchObject({
+      reason: 'ConfigMapNotCopied',
+      message: expect.stringMatching(/cluster "east".*exceeded quota.*tried again/) as string,
+    });
+    await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+  });
+
+  test('a namespace that may not be used is told', async () => {
+    const hold = { reason: 'NamespaceNotAllowed', message: 'namespace shop there is not ours' };
+    const { host, mirror, member } = start({
+      namespaces: { memberNamespaceOf: () => 'shop', ensure: () => Promise.resolve({ hold }) },
+    });
+    host.set('ConfigMap', 'shop', 'a');
+    const pod = needing('web', 'ConfigMap/a');
+    await until(() =>
+      expect(mirror.require(pod)).toMatchObject({
+        reason: 'ConfigMapNotCopied',
+        message: expect.stringContaining(hold.message) as string,
+      }),
+    );
+    expect(member.writes).toEqual([]);
+  });
+
+  test('nothing is written while nothing may be', async () => {
+    let allowed = false;
+    const { host, mirror, member } = start({ mayWrite: () => allowed });
+    host.set('ConfigMap', 'shop', 'a');
+    const pod = needing('web', 'ConfigMap/a');
+    mirror.require(pod);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(member.writes).toEqual([]);
+    allowed = true;
+    await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+  });
+
+  test('a conflict is settled by looking again', async () => {
+    const { host, member } = await withCopies();
+    member.failures.push(refuse(409, 'Conflict'), refuse(404, 'NotFound'));
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    await until(() => expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '2' }));
+  });
+
+  test('no value of a Secret is in logs, answers or events, whatever the member says', async () => {
+    const member = new FakeMember();
+    const said = 'admission webhook denied: data.p "czNjcjN0" (s3cr3t) is weak';
+    member.failures.push(refuse(400, 'BadRequest', said), refuse(500, 'InternalError', said));
+    const setup = start({ member });
+    setup.host.set('Secret', 'shop', 'b', { data: { p: 'czNjcjN0' }, type: 'Opaque' });
+    const pod = needing('web', 'Secret/b');
+    setup.mirror.require(pod);
+    await until(() => expect(setup.ready).toContain('shop/web'));
+    const answer = JSON.stringify(setup.mirror.require(pod));
+    expect(answer).toContain('webhook denied: data.p \\"(hidden)\\" ((hidden)) is weak');
+    await until(() => expect(setup.mirror.require(pod)).toEqual({ ready: true }));
+    for (const text of [answer, setup.log, ...setup.events]) expect(text).not.toMatch(/czNjcjN0|s3cr3t/);
+    expect(setup.log).toContain('(hidden)');
+  });
+});
