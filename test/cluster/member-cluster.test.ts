@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../hack/addresses.ts';
 import { startCluster } from '../../hack/cluster.ts';
@@ -21,8 +21,9 @@ beforeAll(async () => {
     startCluster(workspace, { name: 'east', components: 'api-only', audit: true }),
     startCluster(workspace, { name: 'west', components: 'api-only' }),
   ]);
-  const crds = new URL('../../manifests/crds/', import.meta.url);
-  for (const file of readdirSync(crds)) await host.apply(readFileSync(new URL(file, crds), 'utf8'));
+  await host.apply(manifest('crds/spillway.dev_memberclusters.yaml'));
+  await host.apply(manifest('rbac.yaml'));
+  await east.apply(manifest('member/read.yaml'));
   await until('the kinds are served', async () => {
     await host.api.call('GET', '/apis/spillway.dev/v1alpha1/memberclusters');
     return true;
@@ -33,6 +34,10 @@ beforeAll(async () => {
 afterAll(async () => {
   await workspace.close();
 });
+
+function manifest(file: string): string {
+  return readFileSync(new URL(`../../manifests/${file}`, import.meta.url), 'utf8');
+}
 
 describe('the kind', () => {
   it('is structural and established', async () => {
@@ -151,7 +156,7 @@ describe('the controller', () => {
   const proxies: TcpProxy[] = [];
 
   beforeAll(async () => {
-    harness = new MemberHarness(host);
+    harness = await MemberHarness.on(host);
     await harness.start();
   });
   afterAll(async () => {
@@ -171,7 +176,8 @@ describe('the controller', () => {
   }
 
   it('takes a good member into service', async () => {
-    await applyMember(host, 'good', await kubeconfigOf(east));
+    // The rights of manifests/member/read.yaml are all that a connection needs.
+    await applyMember(host, 'good', await east.kubeconfigFor('system:serviceaccount:spillway-access:spillway-host'));
     await harness.whenCondition('good', 'Ready', 'True');
     const conditions = await harness.conditions('good');
     expect([...conditions].map(([type, { status }]) => [type, status])).toEqual([
@@ -399,12 +405,12 @@ describe('the controller', () => {
 describe('two replicas', () => {
   it('share a member through its lease, and a known member keeps its scope although it does not answer', async () => {
     const proxy = await TcpProxy.to(west.server);
-    const first = new MemberHarness(host);
-    const second = new MemberHarness(host);
+    const first = await MemberHarness.on(host);
+    const second = await MemberHarness.on(host);
     const leaseOf = (replica: MemberHarness, identity: string) => (member: string) =>
       new LeaseElection({
         client: replica.client,
-        namespace: 'fleet',
+        namespace: 'spillway-system',
         name: `spillway-member-${member}`,
         identity,
         leaseMs: 3_000,

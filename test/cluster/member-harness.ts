@@ -32,10 +32,19 @@ export class MemberHarness {
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
 
-  constructor(host: Cluster) {
+  private constructor(host: Cluster, client: KubeClient) {
     this.host = host;
-    const { server, ca, cert, key } = host.adminAccess;
-    this.client = new KubeClient({ cluster: 'host', ...staticAccess({ endpoint: { server, ca }, cert, key }) });
+    this.client = client;
+  }
+
+  /** With exactly the rights of manifests/rbac.yaml, which must be installed. */
+  static async on(host: Cluster): Promise<MemberHarness> {
+    const { server, ca } = host.adminAccess;
+    const identity = await host.issueClient('system:serviceaccount:spillway-system:spillway-manager');
+    return new MemberHarness(
+      host,
+      new KubeClient({ cluster: 'host', ...staticAccess({ endpoint: { server, ca }, ...identity }) }),
+    );
   }
 
   async start(hostId?: string, leaseFor: (member: string) => MemberLease = () => alwaysHeld): Promise<void> {
