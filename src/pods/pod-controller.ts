@@ -23,7 +23,7 @@ import {
 } from './pod-ports.ts';
 import type { TranslateContext } from './translate.ts';
 
-/** A member pod that we made is taken for lost when the watch has not shown it for this long, in ms. */
+/** A member pod that we made is read past the cache when the watch has not shown it for this long, in ms. */
 const CREATED_OVERDUE_MS = 15_000;
 
 export interface PodControllerOptions {
@@ -107,13 +107,23 @@ export class PodController {
         deleted: (pod, evidence) => this.#memberPodGone(pod, evidence),
       }),
     ];
+    const sweep = setInterval(() => this.#sweep(), CREATED_OVERDUE_MS);
     try {
       const working = this.#queue.run(signal);
       await Promise.all([hostPods.whenSynced(signal), member.pods.whenSynced(signal)]).catch(() => undefined);
       this.requeueAll();
       await working;
     } finally {
+      clearInterval(sweep);
       for (const off of unsubscribe) off();
+    }
+  }
+
+  /** Wakes what no event will wake: pods we made that the watch has not shown, because they came and went unseen. */
+  #sweep(): void {
+    const now = this.#clock();
+    for (const [key, { created }] of this.#memories.entries()) {
+      if (created !== undefined && now - created.at > CREATED_OVERDUE_MS) this.#queue.add(key);
     }
   }
 
@@ -159,6 +169,7 @@ export class PodController {
     const memory = this.#memories.of(key);
     if (evidence === 'watched') memory.departed = pod;
     if (memory.member?.metadata.uid === pod.metadata.uid) delete memory.member;
+    if (memory.created !== undefined && memory.created.uid === pod.metadata.uid) memory.created.at = 0;
     this.#queue.add(key, 'high');
   }
 
@@ -174,7 +185,9 @@ export class PodController {
   async #handle(key: string, signal: AbortSignal): Promise<Next> {
     const memory = this.#memories.of(key);
     const hostPod = newest(this.#options.hostPods.get(key), memory.host);
-    const memberPod = newest(this.#memberPodOf(key, hostPod), memory.member);
+    const cached = this.#memberPodOf(key, hostPod);
+    if (cached === undefined && this.#isOverdue(memory)) delete memory.member;
+    const memberPod = newest(cached, memory.member);
     if (hostPod === undefined && memberPod === undefined) {
       this.#options.dependents.release(key);
       this.#memories.forget(key);
@@ -185,7 +198,20 @@ export class PodController {
     if (action.do === 'hold' && action.hold.reason === 'NameTaken' && memberPod !== undefined) {
       this.#nameWaiters.set(keyOf(memberPod), key);
     }
-    return await this.#actor.perform(action, key, memory, signal);
+    const next = await this.#actor.perform(action, key, memory, signal);
+    return next ?? this.#untilUnready();
+  }
+
+  /** While a member is silent, but not yet for so long that its pods count as not ready: when that will be. */
+  #untilUnready(): Next {
+    const since = this.#options.member.unreachableSince();
+    if (since === undefined) return undefined;
+    const rest = since + this.#options.podsUnreadyAfterMs() - this.#clock();
+    return rest > 0 ? { requeueAfterMs: rest } : undefined;
+  }
+
+  #isOverdue({ created }: PodMemory): boolean {
+    return created !== undefined && this.#clock() - created.at > CREATED_OVERDUE_MS;
   }
 
   /** Forgets what the caches have caught up with. */
@@ -226,7 +252,7 @@ export class PodController {
       hostId: options.hostId,
       ...(frozen === undefined ? {} : { frozen }),
       reachable: member.reachable(),
-      ...(memory.created === undefined ? {} : { created: { overdue: now - memory.created.at > CREATED_OVERDUE_MS } }),
+      ...(memory.created === undefined ? {} : { created: { overdue: this.#isOverdue(memory) } }),
       ...(memory.departed === undefined ? {} : { departed: memory.departed }),
       hostDeletionSeen: (uid) => memory.hostDeletions?.has(uid) ?? false,
       outdated: (hostPod, memberPod) => !isApplied(hostPod, memberPod),

@@ -37,16 +37,12 @@ export class PodMemories {
     return memory;
   }
 
-  peek(key: string): PodMemory | undefined {
-    return this.#memories.get(key);
+  entries(): IterableIterator<[string, PodMemory]> {
+    return this.#memories.entries();
   }
 
   forget(key: string): void {
     this.#memories.delete(key);
-  }
-
-  get size(): number {
-    return this.#memories.size;
   }
 }
 
