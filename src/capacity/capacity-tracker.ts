@@ -56,8 +56,7 @@ export class CapacityTracker {
   readonly #ours = new Map<string, Map<string, bigint>>();
   readonly #touched = new Set<string>();
   readonly #shapes = new Map<string, Amounts>();
-  #pools = new Map<string, PoolState>();
-  #told = false;
+  #pools: Map<string, PoolState>;
 
   /** Handlers for the informers of the member's nodes and pods. */
   readonly nodeHandler = {
@@ -71,23 +70,18 @@ export class CapacityTracker {
     deleted: (pod: Pod): void => this.deletePod(pod),
   };
 
-  /** `onChange` is called at the first change after an answer was given, not for every event. */
+  /** `onChange` is called for each event that changes an answer, so it must be quick; heartbeats and the like change none. */
   constructor(o: { hostId: string; pools?: readonly Pool[]; onChange?: () => void }) {
     this.#hostId = o.hostId;
     this.#onChange = o.onChange;
-    this.setPools(o.pools ?? []);
+    this.#pools = poolStates(o.pools ?? []);
   }
 
   /** The virtual nodes that answers are wanted for. Takes time in proportion to the nodes. */
   setPools(pools: readonly Pool[]): void {
-    this.#pools = new Map(
-      pools.map((pool) => [
-        pool.virtualNode,
-        { pool, shares: new Map(), capacity: new Map(), free: new Map(), eligible: 0, facts: undefined },
-      ]),
-    );
+    this.#pools = poolStates(pools);
     for (const name of this.#nodes.keys()) this.#touched.add(name);
-    this.#changed();
+    this.#onChange?.();
   }
 
   setNode(node: Node): void {
@@ -139,7 +133,6 @@ export class CapacityTracker {
 
   /** What a virtual node can offer now; undefined for one that is not in the pools. */
   offer(virtualNode: string): Offer | undefined {
-    this.#told = false;
     this.#settle();
     const state = this.#pools.get(virtualNode);
     if (state === undefined) return undefined;
@@ -196,12 +189,6 @@ export class CapacityTracker {
 
   #touch(name: string): void {
     this.#touched.add(name);
-    this.#changed();
-  }
-
-  #changed(): void {
-    if (this.#told) return;
-    this.#told = true;
     this.#onChange?.();
   }
 
@@ -226,6 +213,15 @@ export class CapacityTracker {
     this.#shapes.set(key, requests);
     return requests;
   }
+}
+
+function poolStates(pools: readonly Pool[]): Map<string, PoolState> {
+  return new Map(
+    pools.map((pool) => [
+      pool.virtualNode,
+      { pool, shares: new Map(), capacity: new Map(), free: new Map(), eligible: 0, facts: undefined },
+    ]),
+  );
 }
 
 function shareOf(state: NodeState | undefined, pool: Pool): Share | undefined {

@@ -39,6 +39,8 @@ const NODE = 'node';
 const LEASE = 'lease';
 /** A Node of somebody else is looked at again after this time. */
 const REFUSED_MS = 60_000;
+/** While something is not known yet it is asked for again after this time, without any request. */
+const PROVISIONAL_MS = 1_000;
 /** So long an answer to a write of ours is believed although the watch does not know the Node. */
 const WRITTEN_TRUST_MS = 5_000;
 
@@ -172,7 +174,9 @@ export class NodeKeeper {
     node = await this.#report(node, desired, signal);
     if (refused !== undefined) throw refused;
     const now = this.#clock();
-    return Math.max(1_000, nextHeartbeat(node, desired, now, this.#heartbeatMs) - now);
+    return isProvisional(desired)
+      ? PROVISIONAL_MS
+      : Math.max(1_000, nextHeartbeat(node, desired, now, this.#heartbeatMs) - now);
   }
 
   async #renew(signal: AbortSignal): Promise<{ requeueAfterMs: number }> {
@@ -246,6 +250,10 @@ export class NodeKeeper {
     this.#written = { node, at: this.#clock() };
     return node;
   }
+}
+
+function isProvisional(desired: DesiredNode): boolean {
+  return !desired.labelsComplete || desired.allocatable === undefined || desired.undecidedTaints.length > 0;
 }
 
 /** Managed fields are most of a Node's bytes and mean nothing here. */

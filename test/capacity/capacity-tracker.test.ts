@@ -139,24 +139,25 @@ describe('CapacityTracker', () => {
     });
   });
 
-  it('tells of a change once, and again after the next answer', () => {
+  it('tells of what changes an answer, and of nothing else', () => {
     let calls = 0;
     const t = new CapacityTracker({ hostId: HOST, pools: [pool()], onChange: () => (calls += 1) });
-    t.offer('east');
-    calls = 0;
     t.setNode(memberNode('n1'));
     t.setPod(memberPod('a', 'n1', { cpu: '1' }));
     t.setPod(memberPod('b', 'n1', { cpu: '1' }));
-    expect(calls).toBe(1);
-    t.offer('east');
+    expect(calls).toBe(3);
     // A heartbeat and a status that change no amount are no change.
     const again = memberNode('n1');
     again.status?.conditions?.push({ type: 'MemoryPressure', status: 'False', lastHeartbeatTime: 'now' });
     t.setNode(again);
     t.setPod({ ...memberPod('a', 'n1', { cpu: '1' }), status: { phase: 'Running', podIP: '10.0.0.1' } });
-    expect(calls).toBe(1);
+    t.setPod(memberPod('unbound', undefined, { cpu: '1' }));
+    t.deletePod(memberPod('unknown', 'n1', {}));
+    t.deleteNode('unknown');
+    expect(calls).toBe(3);
     t.deletePod(memberPod('a', 'n1', {}));
-    expect(calls).toBe(2);
+    t.setPools([pool({ virtualNode: 'other' })]);
+    expect(calls).toBe(5);
   });
 
   it('serves informers', () => {

@@ -300,5 +300,10 @@ describe('NodeKeeper', () => {
     await quiet();
     expect(writes()).toEqual([]);
     expect(node()).toEqual(before);
+    // Nobody tells the keeper: it asks again by itself until all is known.
+    const offer = { capacity: { cpu: '10' }, allocatable: { cpu: '5' } };
+    facts = { ...facts, pool: poolFacts([memberNode('n1')]), offer, reachable: true };
+    await eventually(() => expect(node()?.status?.allocatable).toEqual({ cpu: '5' }));
+    expect(node()?.metadata.labels).not.toHaveProperty('pool');
   });
 });
