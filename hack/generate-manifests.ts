@@ -1,5 +1,5 @@
 /**
- * Writes what follows from the kinds' schemas: manifests/crds/*.yaml and docs/reference/<kind>.md.
+ * Writes what follows from the code: manifests/crds/*.yaml, docs/reference/<kind>.md and docs/reference/metrics.md.
  * With `--check` it writes nothing and fails if a file differs from what it would write.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -10,11 +10,12 @@ import { stringify } from 'yaml';
 import { customResourceDefinition } from '../src/api/crd.ts';
 import type { KindDefinition } from '../src/api/crd.ts';
 import { KINDS } from '../src/api/kinds.ts';
+import { metricsPage } from './metrics-page.ts';
 import { referencePage } from './reference-page.ts';
 
 /** Every generated file: path below the root of the project, and content. */
-export function generatedFiles(kinds: readonly KindDefinition[] = KINDS): Map<string, string> {
-  const files = new Map<string, string>();
+export async function generatedFiles(kinds: readonly KindDefinition[] = KINDS): Promise<Map<string, string>> {
+  const files = new Map([['docs/reference/metrics.md', await metricsPage()]]);
   for (const kind of kinds) {
     const { plural, group } = kind.resource;
     const crd = stringify(customResourceDefinition(kind), { lineWidth: 0, aliasDuplicateObjects: false });
@@ -33,13 +34,13 @@ async function main(args: readonly string[]): Promise<number> {
   const check = args.includes('--check');
   const root = args.find((argument) => !argument.startsWith('--')) ?? process.cwd();
   let drifted = 0;
-  for (const [path, content] of generatedFiles()) {
+  for (const [path, content] of await generatedFiles()) {
     const file = join(root, path);
     const present = await readFile(file, 'utf8').catch(() => undefined);
     if (present === content) continue;
     drifted += 1;
     if (check) {
-      console.error(`${path} is not what src/api says; run hack/generate-manifests.ts`);
+      console.error(`${path} is not what the code says; run hack/generate-manifests.ts`);
     } else {
       await mkdir(dirname(file), { recursive: true });
       await writeFile(file, content);
