@@ -48,12 +48,14 @@ program
 program
   .command('demo')
   .description('host, two members, Spillway, and a Deployment whose pods run in the members')
-  .action(() => startDetached('demo', startDemo));
+  .option('--name <name>', 'to tell several apart', 'demo')
+  .action(({ name }: { name: string }) => startDetached(name, startDemo));
 
 program
   .command('demo-down')
   .description('end the demo and remove all of it')
-  .action(() => end('demo'));
+  .option('--name <name>', 'as given to demo', 'demo')
+  .action(({ name }: { name: string }) => end(name));
 
 async function defaultTools(): Promise<(typeof CONTROL_PLANE_TOOLS)[number][]> {
   const kubelets = (await canRunKubelets()).ok ? (['kubelet', 'agnhost'] as const) : [];

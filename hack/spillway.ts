@@ -41,7 +41,7 @@ export async function installSpillway(host: Cluster): Promise<void> {
 export async function startSpillway(host: Cluster, options: SpillwayOptions = {}): Promise<Spillway> {
   const name = options.name ?? 'spillway';
   const port = await freePort();
-  const process_ = host.workspace.start({
+  const manager = host.workspace.start({
     name,
     file: process.execPath,
     args: [
@@ -61,7 +61,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
     end: 'SIGTERM',
     ...(options.env === undefined ? {} : { env: options.env }),
   });
-  const spillway = { process: process_, url: `http://127.0.0.1:${port}` };
+  const spillway = { process: manager, url: `http://127.0.0.1:${port}` };
   await waitReady(spillway);
   return spillway;
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -14,39 +14,10 @@ import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import { sweepLeftovers, Workspace } from '../../hack/workspace.ts';
 import { mountsUnder } from '../../hack/workspace-cleaning.ts';
+import { processesUsing, remains } from './remains.ts';
 
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
-
-/** Processes that have anything to do with a folder: by argument, by working directory. */
-function processesUsing(dir: string): string[] {
-  return readdirSync('/proc')
-    .filter((pid) => /^\d+$/.test(pid))
-    .flatMap((pid) => {
-      try {
-        const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-        return command.includes(dir) || readlinkSync(`/proc/${pid}/cwd`).startsWith(dir) ? [`${pid} ${command}`] : [];
-      } catch {
-        return [];
-      }
-    });
-}
-
-/** All that a workspace may leave on the machine. */
-function remains(dir: string, id: string): string[] {
-  const named = (folder: string): string[] =>
-    existsSync(folder) ? readdirSync(folder).filter((name) => name.includes(id)) : [];
-  const hierarchies = existsSync('/sys/fs/cgroup') ? readdirSync('/sys/fs/cgroup') : [];
-  return [
-    ...processesUsing(dir),
-    ...mountsUnder(dir),
-    ...named('/sys/class/net'),
-    ...named('/run/netns'),
-    ...named('/sys/fs/cgroup'),
-    ...hierarchies.flatMap((hierarchy) => named(join('/sys/fs/cgroup', hierarchy))),
-    ...(existsSync(dir) ? [dir] : []),
-  ];
-}
 
 const pod = (name: string, node: string, command: string): object => ({
   apiVersion: 'v1',
