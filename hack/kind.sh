@@ -6,8 +6,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly HOST=spillway-host MEMBERS=(spillway-east spillway-west) IMAGE=spillway:kind NAMESPACE=spillway-system
+readonly HOST=spillway-host MEMBERS=(spillway-east spillway-west) NAMESPACE=spillway-system
 readonly STATE=.cache/kind
+IMAGE=$(sed -n 's/^ *image: *//p' manifests/manager.yaml)
 
 need() {
   local tool
@@ -70,11 +71,9 @@ up() {
   docker build -t "$IMAGE" .
   kind load docker-image "$IMAGE" --name "$HOST"
   echo '== installing Spillway'
-  host create namespace "$NAMESPACE" --dry-run=client -o yaml | host apply -f -
   host apply -f manifests/crds
   host wait --for=condition=Established crd --all --timeout=60s
-  find manifests -maxdepth 1 -name '*.yaml' | sort | while read -r name; do host apply -f "$name"; done
-  host -n "$NAMESPACE" set image deployment --all "*=$IMAGE"
+  host apply -f manifests/rbac.yaml -f manifests/node-guard.yaml -f manifests/manager.yaml
   host -n "$NAMESPACE" rollout status deployment --timeout=180s
   for name in "${MEMBERS[@]}"; do register "$name"; done
   for name in "${MEMBERS[@]}"; do
