@@ -195,14 +195,15 @@ describe('while pods run', () => {
   });
 
   test('what the member does to a copy is not fought', async () => {
-    const { member, mirror } = await withCopies();
-    const writes = member.writes.length;
+    const { host, member, mirror } = await withCopies();
     const copy = member.objects.get('ConfigMap/t-shop/a');
     if (copy === undefined) throw new Error('no copy');
     member.put('ConfigMap', { ...copy, data: { k: 'edited' } } as typeof copy);
     expect(mirror.require(web)).toEqual({ ready: true });
-    await new Promise((resolve) => setTimeout(resolve, 30));
-    expect(member.writes).toHaveLength(writes);
+    // By the time a later change has gone through, this one has been looked at.
+    host.set('Secret', 'shop', 'b', { data: {}, type: 'Opaque' });
+    await until(() => expect(member.writes).toContain('replace Secret/t-shop/b'));
+    expect(member.writes).not.toContain('replace ConfigMap/t-shop/a');
   });
 
   test('names for envFrom come from the host objects', async () => {
@@ -227,12 +228,16 @@ describe('the last user', () => {
   });
 
   test('leaves it for a successor that comes soon', async () => {
-    const { member, mirror } = await withCopies({ keepMs: 200 });
+    const { host, member, mirror } = await withCopies({ keepMs: 100 });
+    host.set('ConfigMap', 'shop', 'other');
+    const other = needing('other', 'ConfigMap/other');
+    await until(() => expect(mirror.require(other)).toEqual({ ready: true }));
     mirror.setComplete();
     mirror.release('shop/web');
     mirror.require({ ...web, metadata: { ...web.metadata, uid: 'successor' } });
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    expect(member.writes).toHaveLength(2);
+    mirror.release('shop/other');
+    await until(() => expect(member.objects.has('ConfigMap/t-shop/other')).toBe(false));
+    expect(member.writes.filter((write) => write.startsWith('remove'))).toEqual(['remove ConfigMap/t-shop/other']);
   });
 
   test('a pod that needs something else now lets go of the rest', async () => {
@@ -269,7 +274,7 @@ describe('strangers', () => {
     });
     mirror.setComplete();
     mirror.release('shop/web');
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await until(() => expect(host.followers.size).toBe(0));
     expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: 'theirs' });
     // Asked for by GET from then on, not by one refused write after the other.
     expect(member.writes).toEqual(['create ConfigMap/t-shop/a']);
@@ -319,18 +324,25 @@ describe('a restart', () => {
   }
 
   test('writes nothing for copies that are as they should be', async () => {
-    const { member, mirror } = start(left());
+    const { host, member } = left();
+    host.set('ConfigMap', 'shop', 'new');
+    const { mirror } = start({ host, member });
     mirror.track(web);
     await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(member.writes).toEqual([]);
+    // Everything that was queued before has been handled when this is done.
+    const later = needing('later', 'ConfigMap/new');
+    await until(() => expect(mirror.require(later)).toEqual({ ready: true }));
+    expect(member.writes).toEqual(['create ConfigMap/t-shop/new']);
   });
 
   test('collects garbage only when all pods are known', async () => {
     const { member, mirror } = start(left());
     mirror.track(web);
     await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    mirror.release('shop/web');
+    mirror.track(web);
+    const missing = needing('missing', 'ConfigMap/none');
+    await until(() => expect(mirror.require(missing)).toMatchObject({ reason: 'MandatoryConfigMapNotFound' }));
     expect(member.objects.size).toBe(3);
     mirror.setComplete();
     await until(() => expect([...member.objects.keys()].sort()).toEqual(['ConfigMap/t-shop/a', 'Secret/t-shop/b']));
@@ -388,14 +400,14 @@ describe('trouble', () => {
   });
 
   test('nothing is written while nothing may be', async () => {
-    let allowed = false;
-    const { host, mirror, member } = start({ mayWrite: () => allowed });
+    const mayWrite = vi.fn(() => false);
+    const { host, mirror, member } = start({ mayWrite });
     host.set('ConfigMap', 'shop', 'a');
     const pod = needing('web', 'ConfigMap/a');
     mirror.require(pod);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await until(() => expect(mayWrite.mock.calls.length).toBeGreaterThan(1));
     expect(member.writes).toEqual([]);
-    allowed = true;
+    mayWrite.mockReturnValue(true);
     await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
   });
 
