@@ -14,7 +14,7 @@ export const MEMBER_CLUSTERS: Resource = {
 };
 
 /** With `-` and the longest pool name, a node name still fits the 63 characters of a label. */
-export const MAX_MEMBER_NAME = 40;
+const MAX_MEMBER_NAME = 40;
 const MAX_POOL_NAME = 20;
 
 const secretRef = z
@@ -91,7 +91,7 @@ const capacity = z
       .object({ matchLabels: labelMap().describe('Nodes with all of these labels are left out.') })
       .exactOptional()
       .describe('Nodes of the member that do not count as capacity.'),
-    headroom: quantityMap().default({}).describe('Kept free for the member itself, by resource name.'),
+    headroom: quantityMap().default({}).describe('Kept free for the member itself in every pool, by resource name.'),
     caps: quantityMap().default({}).describe('The most that a virtual node offers, by resource name.'),
   })
   .prefault({})

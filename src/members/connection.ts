@@ -147,6 +147,11 @@ export class MemberConnection {
     };
   }
 
+  /** The pinned identity is another one now: whoever asked {@link identityOk} must ask again. */
+  repinned(): void {
+    this.#changed();
+  }
+
   /** Probes now instead of at the next turn, because something changed. */
   poke(): void {
     this.#wake.abort();

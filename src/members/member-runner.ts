@@ -251,6 +251,7 @@ export class MemberRunner {
     if (status.identity === undefined || status.identity === this.#pinned) return;
     this.#o.logger.info({ before: this.#pinned, identity: status.identity }, 'the identity of the member is pinned');
     this.#pinned = status.identity;
+    this.#session?.connection.repinned();
     this.#changed();
   }
 

@@ -1,5 +1,5 @@
 /** What stands in a log line instead of a secret. */
-export const REDACTED = '[redacted]';
+const REDACTED = '[redacted]';
 
 /** Compared in lower case and without `-` and `_`. */
 const SECRET_KEYS = new Set([
