@@ -63,7 +63,9 @@ export class ManagedProcess {
     if (!this.running) return;
     this.signal('SIGCONT');
     this.signal(signal);
-    const gone = (): boolean => !this.running;
+    const child = this.#child;
+    // Gone from the process table, and this program has been told how it ended.
+    const gone = (): boolean => !this.running && (child.exitCode !== null || child.signalCode !== null);
     try {
       await until(`${this.spec.name} ends`, gone, { timeoutMs: graceMs, intervalMs: 10 });
     } catch {
@@ -85,7 +87,7 @@ export class ManagedProcess {
 
   /** Why it is not running, with the end of its log: for error messages. */
   describeExit(): string {
-    const code = this.#child.exitCode ?? this.#child.signalCode ?? 'unknown';
+    const code = this.#child.exitCode ?? this.#child.signalCode ?? 'just now';
     return `${this.spec.name} ended (${code}); the end of ${this.spec.logFile}:\n${this.logTail()}`;
   }
 
