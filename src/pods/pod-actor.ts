@@ -44,7 +44,9 @@ export interface PodActorOptions {
 /** How long the first report of a pod, and a later step before Running, may be kept back to go with the next one, in ms. */
 const FIRST_STATUS_DELAY_MS = 500;
 const STEP_STATUS_DELAY_MS = 2000;
-const FIRST_RETRY_MS = 500;
+/** How long an error of the member that is likely to pass is kept from users, in ms. */
+const PATIENCE_MS = 3000;
+const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 60_000;
 /** How long a sent DELETE counts as under way, in ms. */
 const DELETE_UNDER_WAY_MS = 30_000;
@@ -87,11 +89,17 @@ export class PodActor {
   async #create(hostPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
     const outcome = await createMemberPod(hostPod, this.#o, signal);
     if ('hold' in outcome) {
+      const now = this.#o.clock();
+      memory.refusedSince ??= now;
+      // What passes within a moment is no news.
+      const passing = outcome.hold.reason === 'MemberUnavailable' && now - memory.refusedSince < PATIENCE_MS;
+      if (passing) return this.#retryLater(memory);
       if (outcome.transient) this.#o.logger.warn({ pod: key, reason: outcome.hold.reason }, outcome.hold.message);
       return await this.#hold(key, outcome.hold, memory, signal);
     }
     if ('wait' in outcome) return { requeueAfterMs: 1000 };
     memory.attempts = 0;
+    delete memory.refusedSince;
     memory.member = outcome.created;
     memory.created = { uid: outcome.created.metadata.uid ?? '', at: this.#o.clock() };
     return undefined;

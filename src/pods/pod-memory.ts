@@ -20,6 +20,8 @@ export interface PodMemory {
   finishSent?: { uid: string; at: number };
   /** Failed or refused attempts in a row, for the backoff. */
   attempts: number;
+  /** Since when, in ms, the member does not take the pod. */
+  refusedSince?: number;
   /** Since when, in ms, an unimportant status difference is waiting to be written together with the next one. */
   statusDueSince?: number;
 }

@@ -4,6 +4,9 @@ import type { Hold } from './decide.ts';
 /** Longest part of a member's own words that is repeated to users, in characters. */
 const MAX_WORDS = 700;
 
+/** Admission of a namespace whose default ServiceAccount has not been made yet. */
+const NO_SERVICE_ACCOUNT = /service ?account "?[^" ]+"? not found/i;
+
 /**
  * Why a member did not take a pod, from the error of the create call. The reason says which kind of refusal it is, the
  * message repeats the member's own words, names the cluster, and says what happens next. None of them ever makes the
@@ -17,6 +20,12 @@ export function refusalOf(error: unknown, member: string): Hold {
     };
   }
   const words = clean(error.status.message ?? error.message);
+  if (error.code === 403 && NO_SERVICE_ACCOUNT.test(words)) {
+    return {
+      reason: 'MemberUnavailable',
+      message: `Cluster "${member}" cannot take pods in that namespace yet: ${words}. It is tried again by itself.`,
+    };
+  }
   const said = `Cluster "${member}" refused the pod: ${words}.`;
   if (error.code === 403 && /exceeded quota/.test(words)) {
     return {

@@ -1,6 +1,6 @@
 import { type HostFacts, rewriteVariable } from './downward-api.ts';
 import type { ServiceVariable } from './service-env.ts';
-import { type JsonRecord, listOf, recordOf, rewriteField, rewriteItems, textOf } from './translate-json.ts';
+import { type JsonRecord, keepSome, listOf, recordOf, rewriteField, rewriteItems, textOf } from './translate-json.ts';
 
 export interface ContainerContext {
   facts: HostFacts;
@@ -19,9 +19,10 @@ export function rewriteContainers(containers: unknown, context: ContainerContext
 
 export function rewriteContainer(container: JsonRecord, context: ContainerContext): JsonRecord {
   const mounted = rewriteField(container, 'volumeMounts', (mounts) =>
-    context.removedVolumes.size === 0
-      ? mounts
-      : rewriteItems(mounts, (mount) => (context.removedVolumes.has(textOf(mount['name']) ?? '') ? undefined : mount)),
+    keepSome(
+      rewriteItems(mounts, (mount) => (context.removedVolumes.has(textOf(mount['name']) ?? '') ? undefined : mount)),
+      mounts,
+    ),
   );
   const before = mounted['env'];
   if (before !== undefined && before !== null && !Array.isArray(before)) return mounted;

@@ -58,3 +58,8 @@ export function rewriteItems(value: unknown, rewrite: (item: JsonRecord) => unkn
   }
   return changed ? after : list;
 }
+
+/** A rewritten list, or undefined when the rewriting left nothing of it: then the field goes, as if never written. */
+export function keepSome(after: unknown, before: unknown): unknown {
+  return Array.isArray(after) && after.length === 0 && after !== before ? undefined : after;
+}

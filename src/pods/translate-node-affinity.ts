@@ -1,6 +1,7 @@
 import {
   entryOf,
   type JsonRecord,
+  keepSome,
   listOf,
   recordOf,
   rewriteField,
@@ -87,7 +88,7 @@ function memberTerm(term: unknown, choice: NodeChoice): unknown {
   if (record === undefined) return term;
   const expressions = rewriteField(record, 'matchExpressions', (list) => {
     const after = rewriteItems(list, (item) => (isHostOnlyKey(keyOf(item), choice) ? undefined : item));
-    return Array.isArray(after) && after.length === 0 && after !== list ? undefined : after;
+    return keepSome(after, list);
   });
   // The only field is metadata.name, the name of the virtual node.
   const after = without(expressions, ['matchFields']);

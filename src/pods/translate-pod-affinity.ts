@@ -1,4 +1,13 @@
-import { type JsonRecord, listOf, recordOf, rewriteField, rewriteItems, textOf, without } from './translate-json.ts';
+import {
+  type JsonRecord,
+  keepSome,
+  listOf,
+  recordOf,
+  rewriteField,
+  rewriteItems,
+  textOf,
+  without,
+} from './translate-json.ts';
 
 /** The only topology that a virtual node and the nodes behind it share by meaning, though not by value. */
 const NODE_TOPOLOGY = 'kubernetes.io/hostname';
@@ -33,10 +42,6 @@ export function memberSpread(constraints: unknown): unknown {
     constraint['topologyKey'] === NODE_TOPOLOGY ? withoutMergedKeys(constraint) : undefined,
   );
   return keepSome(after, constraints);
-}
-
-function keepSome(after: unknown, before: unknown): unknown {
-  return Array.isArray(after) && after.length === 0 && after !== before ? undefined : after;
 }
 
 function memberPreference(item: JsonRecord, namespaceOf: NamespaceMap): unknown {

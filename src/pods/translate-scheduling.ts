@@ -1,5 +1,5 @@
 import { GROUP } from '../api/marks.ts';
-import { entryOf, type JsonRecord, recordOf, rewriteField, rewriteItems, without } from './translate-json.ts';
+import { entryOf, type JsonRecord, keepSome, recordOf, rewriteField, rewriteItems, without } from './translate-json.ts';
 import { isHostOnlyKey, memberNodeAffinity, type NodeChoice } from './translate-node-affinity.ts';
 import { memberPodAffinity, memberSpread, type NamespaceMap } from './translate-pod-affinity.ts';
 
@@ -66,7 +66,7 @@ const DEFAULT_KEYS = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.i
  */
 export function memberTolerations(tolerations: unknown): unknown {
   const after = rewriteItems(tolerations, (item) => (isHostToleration(item) ? undefined : item));
-  return Array.isArray(after) && after.length === 0 && after !== tolerations ? undefined : after;
+  return keepSome(after, tolerations);
 }
 
 function isHostToleration(item: JsonRecord): boolean {

@@ -1,5 +1,5 @@
 import { rewriteDownwardFiles } from './downward-api.ts';
-import { type JsonRecord, listOf, recordOf, rewriteField, rewriteItems, textOf } from './translate-json.ts';
+import { type JsonRecord, keepSome, listOf, recordOf, rewriteField, rewriteItems, textOf } from './translate-json.ts';
 
 const INJECTED_PREFIX = 'kube-api-access-';
 /** ConfigMaps that every cluster publishes in each of its namespaces; a member has its own. */
@@ -34,10 +34,11 @@ function isUsers(source: JsonRecord): boolean {
 
 /** Volumes of the member pod: without the injected token, and with downward API files that speak of the host. */
 export function rewriteVolumes(volumes: unknown, injected: ReadonlySet<string>): unknown {
-  return rewriteItems(volumes, (volume) => {
+  const after = rewriteItems(volumes, (volume) => {
     if (injected.has(textOf(volume['name']) ?? '')) return undefined;
     return rewriteField(rewriteField(volume, 'downwardAPI', rewriteDownwardFiles), 'projected', rewriteProjected);
   });
+  return keepSome(after, volumes);
 }
 
 function rewriteProjected(projected: unknown): unknown {

@@ -24,6 +24,13 @@ describe('what a refusal by the member is called', () => {
       'NamespaceTerminating',
     ],
     [refused(422, 'Pod "a" is invalid: spec.containers[0].image: Required value', 'Invalid'), 'MemberInvalid'],
+    [
+      refused(
+        403,
+        'pods "a" is forbidden: error looking up service account shop/default: serviceaccount "default" not found',
+      ),
+      'MemberUnavailable',
+    ],
     [refused(400, 'admission webhook "policy" denied the request: no', 'BadRequest'), 'MemberInvalid'],
     [refused(403, 'admission webhook "policy.example" denied the request: no'), 'MemberRefused'],
     [
