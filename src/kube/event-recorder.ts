@@ -137,7 +137,9 @@ export class EventRecorder {
     if (pending === undefined) return;
     this.#pending.delete(key);
     try {
-      this.#o.onOutcome?.(await this.#put(key, pending, signal));
+      // First the write, then the telling: an optional call that is not made does not evaluate its argument.
+      const outcome = await this.#put(key, pending, signal);
+      this.#o.onOutcome?.(outcome);
     } catch (error) {
       const tries = pending.tries + 1;
       if (!isTransient(error) || tries >= MAX_TRIES) {

@@ -76,6 +76,18 @@ describe('EventRecorder', () => {
     });
   });
 
+  it('writes also when nobody asks for outcomes', async () => {
+    const recorder = new EventRecorder({ client: api.client(), component: 'spillway' });
+    const controller = new AbortController();
+    const ended = recorder.run(controller.signal);
+    recorder.record(pod, 'Warning', 'Refused', 'no');
+    await tick();
+    expect(events()).toHaveLength(1);
+    controller.abort();
+    await tick(5_000);
+    await ended;
+  });
+
   it('puts Events about cluster-scoped objects into namespace default', async () => {
     const { recorder } = start();
     recorder.record(node, 'Normal', 'Registered', 'ready');
