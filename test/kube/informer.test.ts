@@ -104,7 +104,7 @@ describe('informer', () => {
         throw new Error('handler broke');
       },
     });
-    const rejecting = (): Promise<never> => Promise.reject(new Error('handler rejected'));
+    const rejecting: () => unknown = () => Promise.reject(new Error('handler rejected'));
     followed.informer.on({ added: rejecting });
     followed.informer.on({ added: (o) => names.push(o.metadata.name) });
     server.put('a');
