@@ -66,7 +66,7 @@ function valueRule(operator: LabelOperator, count: number): string | undefined {
 }
 
 /** `[prefix/]name` as label and taint keys must be. */
-export function isQualifiedName(key: string): boolean {
+function isQualifiedName(key: string): boolean {
   const slash = key.indexOf('/');
   const prefix = slash < 0 ? undefined : key.slice(0, slash);
   const name = key.slice(slash + 1);
@@ -74,7 +74,7 @@ export function isQualifiedName(key: string): boolean {
   return name.length <= 63 && NAME.test(name);
 }
 
-export function isLabelValue(value: string): boolean {
+function isLabelValue(value: string): boolean {
   return value === '' || (value.length <= 63 && NAME.test(value));
 }
 

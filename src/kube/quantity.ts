@@ -15,8 +15,6 @@ export class QuantityError extends Error {
   override readonly name = 'QuantityError';
 }
 
-export const ZERO: Quantity = { nanos: 0n, format: 'DecimalSI' };
-
 const NANOS = 1_000_000_000n;
 /** BinarySI amounts are capped here, as in Go: quotas beyond int64 cannot be written with binary suffixes. */
 const MAX_BINARY = (2n ** 63n - 1n) * NANOS;
