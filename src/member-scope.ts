@@ -95,6 +95,7 @@ class MemberWork {
           if (scope?.hasHostPod(podKey) === true) scope.pods.requeue(podKey);
       },
       mayWrite: () => this.#frozen() === undefined,
+      memberPods: connection.pods,
       logger: this.#logger,
       queueMetrics,
     });

@@ -2,14 +2,10 @@ import type { KubeObject } from '../kube/object.ts';
 import { CONTENT_HASH_ANNOTATION, contentHash, type CopyRecord } from './copy.ts';
 import type { HostState } from './host-objects.ts';
 
-/** Everything that decides about one copy. */
+/** Everything that decides about one copy that pods refer to. */
 export interface CopyFacts {
-  /** Some pod refers to it. */
-  used: boolean;
-  /** Some pod that does is to run in the member, or runs there. */
+  /** Some pod that refers to it is to run in the member, or runs there. */
   wanted: boolean;
-  /** Every pod of the host that could need it is known: only then does no use mean that it is not needed. */
-  complete: boolean;
   host: HostState;
   /** Our copy in the member, from a cache that has synced. */
   copy: CopyRecord | undefined;
@@ -28,14 +24,10 @@ export type CopyAction =
 /** Tokens of the host's API server. A member has no use for them but misuse. */
 const TOKEN_TYPE = 'kubernetes.io/service-account-token';
 
-/** What has to be done so that the member's copy is as the host's object, or gone when nobody needs it. Pure. */
+/** What has to be done so that the member's copy is as the host's object. Pure. */
 export function decideCopy(facts: CopyFacts): CopyAction {
-  const { used, wanted, complete, host, copy } = facts;
+  const { wanted, host, copy } = facts;
   if (copy?.metadata.deletionTimestamp !== undefined) return { do: 'nothing', because: 'leaving' };
-  if (!used) {
-    if (copy === undefined) return { do: 'nothing', because: 'absent' };
-    return complete ? { do: 'delete', copy, confirm: false } : { do: 'nothing', because: 'unknown' };
-  }
   if (host.state === 'unknown') return { do: 'nothing', because: 'unknown' };
   if (host.state === 'absent') {
     return copy === undefined ? { do: 'nothing', because: 'absent' } : { do: 'delete', copy, confirm: true };

@@ -48,12 +48,12 @@ export class CopyWriter {
         return await this.#replace(entry, action.from, action.copy, signal);
       case 'delete':
         if (action.confirm && !(await this.#o.objects.confirmAbsent(entry, signal))) return LATER;
-        return await this.remove(action.copy, signal, entry);
+        return await this.remove(action.copy, signal);
     }
   }
 
-  /** Removes a copy; `entry` is told, so that nobody relies on it while the cache still shows it. */
-  async remove(copy: CopyRecord, signal: AbortSignal, entry?: Entry): Promise<Again> {
+  /** Removes a copy of ours; the cache shows it for a moment longer. */
+  async remove(copy: CopyRecord, signal: AbortSignal): Promise<Again> {
     const { copies, hostId, logger } = this.#o;
     const { kind, metadata } = copy;
     if (metadata.labels?.[HOST_LABEL] !== hostId) throw new Error('refusing to delete an object that is not ours');
@@ -63,7 +63,6 @@ export class CopyWriter {
       if (!isConflict(error)) throw error;
       return SOON;
     }
-    if (entry !== undefined) entry.removed = metadata.uid;
     logger.debug({ kind, namespace: metadata.namespace, name: metadata.name }, 'copy removed from the member');
     return undefined;
   }

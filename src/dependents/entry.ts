@@ -15,8 +15,6 @@ export interface Entry extends HostRef {
   taken: boolean;
   /** When a copy was made that the cache has not shown yet. */
   madeAt: number | undefined;
-  /** UID of a copy that was deleted, which the cache may still show. */
-  removed: string | undefined;
   /** Why the last attempt to bring the member's copy up to date failed. */
   failure: string | undefined;
   /** How many failed in a row. */
@@ -33,7 +31,6 @@ export function newEntry(ref: HostRef, source: FollowedObject): Entry {
     pendingSince: undefined,
     taken: false,
     madeAt: undefined,
-    removed: undefined,
     failure: undefined,
     failures: 0,
   };

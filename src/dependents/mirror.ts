@@ -1,17 +1,20 @@
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { HOST_NAMESPACE_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import { describeError } from '../kube/errors.ts';
-import { keyOf, splitKey } from '../kube/object.ts';
+import { keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import type { CopyRecord } from './copy.ts';
 import { type CopyAction, decideCopy } from './copy-decision.ts';
 import { type Again, CopyWriter, type CopyWriterOptions, isCopyFor } from './copy-writer.ts';
-import { type Entry, entryKeyOf, newEntry } from './entry.ts';
+import { type Entry, entryKeyOf } from './entry.ts';
+import { Entries } from './entries.ts';
+import { MemberUses, type MemberPods } from './member-uses.ts';
 import type { HostObjectSource, HostRef } from './host-objects.ts';
 import type { CopyStore } from './member-copies.ts';
-import { type DependentKind, findReferences, type Reference } from './references.ts';
+import type { DependentKind } from './references.ts';
 import { withoutSecretValues } from './secret-words.ts';
 import { optionalMissing, type Readiness, type Standing, verdictOf } from './verdict.ts';
 
@@ -38,6 +41,11 @@ export interface DependentsMirrorOptions {
   onReady: (podKey: string) => void;
   /** False while nothing at all may be written to the member (lease not held, identity changed). Default: always true. */
   mayWrite?: () => boolean;
+  /**
+   * The member's pods. Those that are ours keep the copies they use even if their host pod is not known, because its
+   * virtual node is not run any more, say.
+   */
+  memberPods?: MemberPods;
   /** How long a copy that nobody needs any more is kept for a successor of the pod; 5,000 ms. */
   keepMs?: number;
   /** How long until a name that a stranger has is looked at again; 15,000 ms. */
@@ -50,14 +58,8 @@ export interface DependentsMirrorOptions {
   clock?: () => number;
 }
 
-interface User {
-  uid: string;
-  references: readonly Reference[];
-  /** Optional objects whose absence was reported. */
-  told: Set<string>;
-}
-
-const ORPHAN = 'orphan:';
+const UNUSED = 'unused:';
+const KEEP_MS = 5_000;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 60_000;
 /** A copy that was made counts as there for so long although the cache has not shown it. */
@@ -72,10 +74,12 @@ export class DependentsMirror {
   readonly #o: DependentsMirrorOptions;
   readonly #clock: () => number;
   readonly #overdueMs: number;
-  readonly #users = new Map<string, User>();
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries: Entries;
   readonly #queue: WorkQueue;
   readonly #writer: CopyWriter;
+  readonly #uses: MemberUses;
+  /** UIDs of copies that were deleted, which the cache may still show. */
+  readonly #removed = new LRUCache<string, true>({ max: 10_000 });
   #complete = false;
 
   constructor(options: DependentsMirrorOptions) {
@@ -83,6 +87,7 @@ export class DependentsMirror {
     this.#clock = options.clock ?? Date.now;
     this.#overdueMs = options.overdueMs ?? 5_000;
     this.#writer = new CopyWriter({ ...options, takenRetryMs: options.takenRetryMs ?? 15_000 });
+    this.#uses = new MemberUses(options.hostId, options.memberPods, this.#clock);
     this.#queue = new WorkQueue({
       name: `dependents-${options.member}`,
       concurrency: 8,
@@ -90,6 +95,11 @@ export class DependentsMirror {
       backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
       logger: options.logger,
       ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+    });
+    this.#entries = new Entries({
+      objects: options.objects,
+      changed: (entryKey) => this.#queue.add(entryKey),
+      unused: (entryKey) => this.#queue.addAfter(entryKey, options.keepMs ?? KEEP_MS),
     });
     options.copies.on((copy) => this.#copySeen(copy));
   }
@@ -102,7 +112,7 @@ export class DependentsMirror {
       () => undefined,
     );
     await Promise.all([copies.run(signal), this.#queue.run(signal), synced]);
-    for (const entry of this.#entries.values()) entry.source.stop();
+    this.#entries.stop();
   }
 
   /**
@@ -110,10 +120,10 @@ export class DependentsMirror {
    * nodes as soon as it is seen, also for those that run already, and again when it changed.
    */
   track(pod: Pod): void {
-    this.#track(
-      pod,
-      pod.status?.conditions?.some(({ type, status }) => type === MIRRORED_CONDITION && status === 'True') === true,
+    const mirrored = pod.status?.conditions?.some(
+      ({ type, status }) => type === MIRRORED_CONDITION && status === 'True',
     );
+    this.#entries.track(pod, mirrored === true);
   }
 
   /**
@@ -121,22 +131,19 @@ export class DependentsMirror {
    * DependentsMirrorOptions.onReady} is called when the answer may have changed.
    */
   require(pod: Pod): Readiness {
-    this.#track(pod, true);
     const podKey = keyOf(pod);
-    const { namespace = '' } = pod.metadata;
-    const missing: Reference[] = [];
+    const missing: Entry[] = [];
     let answer: Readiness = { ready: true };
-    for (const reference of this.#users.get(podKey)?.references ?? []) {
-      const entry = this.#entry({ ...reference, namespace });
+    for (const { entry, optional } of this.#entries.track(pod, true)) {
       const standing = this.#standing(entry);
       const verdict = verdictOf(standing, {
-        ...reference,
-        namespace,
+        ...entry,
+        optional,
         member: this.#o.member,
-        memberNamespace: this.#o.namespaces.memberNamespaceOf(namespace) ?? '',
+        memberNamespace: this.#o.namespaces.memberNamespaceOf(entry.namespace) ?? '',
         overdue: this.#isOverdue(entry),
       });
-      if (standing.is === 'absent' && reference.optional) missing.push(reference);
+      if (standing.is === 'absent' && optional) missing.push(entry);
       if (verdict === undefined) continue;
       entry.waiting.add(podKey);
       // What users can do something about comes first.
@@ -148,10 +155,7 @@ export class DependentsMirror {
 
   /** The pod is gone. Copies that it was the last to need are removed after a moment. */
   release(podKey: string): void {
-    const user = this.#users.get(podKey);
-    if (user === undefined) return;
-    this.#users.delete(podKey);
-    for (const entryKey of entryKeys(podKey, user.references)) this.#drop(entryKey, podKey);
+    this.#entries.release(podKey);
   }
 
   /** All pods that could need a copy have been tracked: what nobody needs is garbage from now on. */
@@ -162,51 +166,10 @@ export class DependentsMirror {
 
   /** Names that `envFrom` of the object defines, as far as the host's object is known. */
   environmentKeys(kind: DependentKind, hostNamespace: string, name: string): string[] {
-    const host = this.#entries.get(entryKeyOf({ kind, namespace: hostNamespace, name }))?.source.current();
+    const host = this.#entries.get({ kind, namespace: hostNamespace, name })?.source.current();
     if (host?.state !== 'present' || !('data' in host.object)) return [];
     const { data } = host.object;
     return typeof data === 'object' && data !== null ? Object.keys(data) : [];
-  }
-
-  #track(pod: Pod, wanting: boolean): void {
-    const podKey = keyOf(pod);
-    const { namespace = '', uid = '' } = pod.metadata;
-    const references = findReferences(pod);
-    const before = this.#users.get(podKey);
-    this.#users.set(podKey, { uid, references, told: before?.uid === uid ? before.told : new Set() });
-    for (const reference of references) {
-      const entry = this.#entry({ ...reference, namespace });
-      const known = entry.users.has(podKey) && (!wanting || entry.wanting.has(podKey));
-      entry.users.add(podKey);
-      if (wanting) entry.wanting.add(podKey);
-      // Last, for the queue may begin at once: an entry without users would be forgotten.
-      if (!known) this.#queue.add(entryKeyOf(entry));
-    }
-    const needed = new Set(entryKeys(podKey, references));
-    for (const entryKey of entryKeys(podKey, before?.references ?? [])) {
-      if (!needed.has(entryKey)) this.#drop(entryKey, podKey);
-    }
-  }
-
-  #entry({ kind, namespace, name }: HostRef): Entry {
-    const ref = { kind, namespace, name };
-    const entryKey = entryKeyOf(ref);
-    let entry = this.#entries.get(entryKey);
-    if (entry === undefined) {
-      entry = newEntry(
-        ref,
-        this.#o.objects.follow(ref, () => this.#queue.add(entryKey)),
-      );
-      this.#entries.set(entryKey, entry);
-    }
-    return entry;
-  }
-
-  #drop(entryKey: string, podKey: string): void {
-    const entry = this.#entries.get(entryKey);
-    if (entry === undefined) return;
-    for (const set of [entry.users, entry.wanting, entry.waiting]) set.delete(podKey);
-    if (entry.users.size === 0) this.#queue.addAfter(entryKey, this.#o.keepMs ?? 5_000);
   }
 
   #decide(entry: Entry): CopyAction {
@@ -214,11 +177,9 @@ export class DependentsMirror {
     const found =
       memberNamespace === undefined ? undefined : this.#o.copies.get(entry.kind, memberNamespace, entry.name);
     const copy = found !== undefined && isCopyFor(found, entry.namespace, this.#o.hostId) ? found : undefined;
-    if (copy !== undefined && copy.metadata.uid === entry.removed) return { do: 'nothing', because: 'leaving' };
+    if (copy !== undefined && this.#removed.has(copy.metadata.uid ?? '')) return { do: 'nothing', because: 'leaving' };
     const action = decideCopy({
-      used: entry.users.size > 0,
       wanted: entry.wanting.size > 0,
-      complete: this.#complete,
       host: entry.source.current(),
       copy,
     });
@@ -253,14 +214,11 @@ export class DependentsMirror {
     return pendingSince !== undefined && this.#clock() - pendingSince >= this.#overdueMs;
   }
 
-  #reportMissing(pod: Pod, missing: readonly Reference[]): void {
+  #reportMissing(pod: Pod, missing: readonly Entry[]): void {
     const { namespace = '', name, uid = '' } = pod.metadata;
-    const told = this.#users.get(keyOf(pod))?.told;
-    for (const reference of missing) {
-      const key = `${reference.kind}/${reference.name}`;
-      if (told === undefined || told.has(key)) continue;
-      told.add(key);
-      const { reason, message } = optionalMissing(reference.kind, namespace, reference.name);
+    for (const entry of missing) {
+      if (!this.#entries.isNews(keyOf(pod), entry)) continue;
+      const { reason, message } = optionalMissing(entry.kind, namespace, entry.name);
       this.#o.events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', reason, message);
     }
   }
@@ -270,14 +228,14 @@ export class DependentsMirror {
     if (entry !== undefined) {
       entry.madeAt = undefined;
       this.#queue.add(entryKeyOf(entry));
-    } else if (this.#complete) this.#queue.add(ORPHAN + entryKeyOf(placeOf(copy)));
+    } else if (this.#complete) this.#queue.add(UNUSED + entryKeyOf(placeOf(copy)));
   }
 
   /** The entry whose copy this is: made for its namespace, and where copies of that namespace belong. */
   #entryOfCopy({ kind, metadata }: CopyRecord): Entry | undefined {
     const namespace = metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '';
     if (this.#o.namespaces.memberNamespaceOf(namespace) !== metadata.namespace) return undefined;
-    return this.#entries.get(entryKeyOf({ kind, namespace, name: metadata.name }));
+    return this.#entries.get({ kind, namespace, name: metadata.name });
   }
 
   /** Looks once at everything: what is needed, and what is there. */
@@ -289,17 +247,17 @@ export class DependentsMirror {
   async #handle(key: string, signal: AbortSignal): Promise<Again> {
     if (!this.#o.copies.synced) return undefined;
     if (this.#o.mayWrite?.() === false) return { requeueAfterMs: 1_000 };
-    if (key.startsWith(ORPHAN)) return await this.#handleOrphan(key.slice(ORPHAN.length), signal);
-    const entry = this.#entries.get(key);
+    if (key.startsWith(UNUSED)) return await this.#handleUnused(key.slice(UNUSED.length), signal);
+    const entry = this.#entries.byKey(key);
     if (entry === undefined) return undefined;
-    const action = this.#decide(entry);
-    if (entry.users.size === 0 && action.do === 'nothing') {
-      this.#entries.delete(key);
-      entry.source.stop();
+    if (entry.users.size === 0) {
+      this.#forget(entry);
       return undefined;
     }
+    const action = this.#decide(entry);
     try {
       const again = await this.#writer.perform(entry, action, signal);
+      if (action.do === 'delete' && again === undefined) this.#removed.set(action.copy.metadata.uid ?? '', true);
       entry.failure = undefined;
       entry.failures = 0;
       if (action.do === 'create' && again === undefined) {
@@ -317,12 +275,23 @@ export class DependentsMirror {
     }
   }
 
-  async #handleOrphan(placeKey: string, signal: AbortSignal): Promise<Again> {
+  #forget(entry: Entry): void {
+    this.#entries.forget(entry);
+    const namespace = this.#o.namespaces.memberNamespaceOf(entry.namespace);
+    if (namespace !== undefined) this.#queue.add(UNUSED + entryKeyOf({ ...entry, namespace }));
+  }
+
+  /** Removes a copy that no host pod refers to, unless one of our pods in the member still does. */
+  async #handleUnused(placeKey: string, signal: AbortSignal): Promise<Again> {
     const [kind, namespace = '', name = ''] = placeKey.split('/');
     if (!this.#complete || (kind !== 'ConfigMap' && kind !== 'Secret')) return undefined;
     const copy = this.#o.copies.get(kind, namespace, name);
     if (copy === undefined || copy.metadata.deletionTimestamp !== undefined) return undefined;
-    return this.#entryOfCopy(copy) === undefined ? await this.#writer.remove(copy, signal) : undefined;
+    if (this.#entryOfCopy(copy) !== undefined) return undefined;
+    if (this.#uses.has({ kind, namespace, name })) return { requeueAfterMs: this.#o.keepMs ?? KEEP_MS };
+    const again = await this.#writer.remove(copy, signal);
+    if (again === undefined) this.#removed.set(copy.metadata.uid ?? '', true);
+    return again;
   }
 
   #failed(entry: Entry, problem: string): Again {
@@ -348,11 +317,6 @@ export class DependentsMirror {
     const host = entry.source.current();
     return entry.kind === 'Secret' && host.state === 'present' ? withoutSecretValues(text, host.object) : text;
   }
-}
-
-function entryKeys(podKey: string, references: readonly Reference[]): string[] {
-  const { namespace = '' } = splitKey(podKey);
-  return references.map((reference) => entryKeyOf({ ...reference, namespace }));
 }
 
 function placeOf({ kind, metadata }: CopyRecord): HostRef {

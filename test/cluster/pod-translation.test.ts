@@ -112,7 +112,7 @@ test.each(['deployment', 'statefulSet', 'job'] as const)(
 /** All that was sent is there; the member may have added to it, tolerations of its own for example. */
 function expectAll(memberPod: Pod, sent: Pod): void {
   const { tolerations = [], ...spec } = sent.spec;
-  expect(memberPod.spec).toMatchObject(spec as unknown as Loose);
+  expect(memberPod.spec).toMatchObject(spec);
   expect(memberPod.spec.tolerations).toEqual(expect.arrayContaining(tolerations));
 }
 

@@ -24,9 +24,7 @@ const made = (object: KubeObject, more: object = {}): CopyRecord => {
 };
 const present = (object: KubeObject): HostState => ({ state: 'present', object });
 const facts = (some: Partial<CopyFacts>): CopyFacts => ({
-  used: true,
   wanted: true,
-  complete: true,
   host: present(secret()),
   copy: undefined,
   ...some,
@@ -107,13 +105,6 @@ describe('what to do', () => {
       { host: { state: 'unknown', problem: 'x' }, copy: made(host) },
       { do: 'nothing', because: 'unknown' },
     ],
-    ['nobody needs it: delete', { used: false, wanted: false, copy: made(host) }, { do: 'delete', confirm: false }],
-    [
-      'nobody known needs it, but not all pods are known: nothing',
-      { used: false, wanted: false, complete: false, copy: made(host) },
-      { do: 'nothing', because: 'unknown' },
-    ],
-    ['nobody needs it and it is gone', { used: false, wanted: false }, { do: 'nothing', because: 'absent' }],
     ['being deleted: wait', { copy: made(host, { deletionTimestamp: 'now' }) }, { do: 'nothing', because: 'leaving' }],
     [
       'a token: never',
@@ -124,20 +115,19 @@ describe('what to do', () => {
     expect(decideCopy(facts(some))).toMatchObject(action);
   });
 
-  test('for any facts: no copy goes while pods need it and the host has it unchanged or is silent', () => {
+  test('for any facts: no copy goes while the host has it unchanged or cannot be read, none is made without need', () => {
     const hosts = fc.constantFrom<HostState>(
       { state: 'absent' },
       { state: 'unknown', problem: undefined },
       present(host),
     );
-    const copies = fc.constantFrom(undefined, made(host), made(secret({ data: {} })));
+    const copies = fc.constantFrom(undefined, made(host), made(secret({ data: {}, immutable: true })));
     fc.assert(
-      fc.property(fc.boolean(), fc.boolean(), fc.boolean(), hosts, copies, (used, wanted, complete, state, copy) => {
-        const action = decideCopy({ used, wanted, complete, host: state, copy });
-        if (action.do === 'create') expect([used, wanted, state.state]).toEqual([true, true, 'present']);
-        if (action.do === 'delete' && used) expect(action.confirm || state.state === 'present').toBe(true);
-        if (action.do === 'delete' && !used) expect(complete).toBe(true);
-        if (state.state === 'unknown' && used) expect(action.do).toBe('nothing');
+      fc.property(fc.boolean(), hosts, copies, (wanted, state, copy) => {
+        const action = decideCopy({ wanted, host: state, copy });
+        if (action.do === 'create') expect([wanted, state.state, copy]).toEqual([true, 'present', undefined]);
+        if (action.do === 'delete') expect(action.confirm).toBe(state.state === 'absent');
+        if (state.state === 'unknown') expect(action.do).toBe('nothing');
       }),
     );
   });

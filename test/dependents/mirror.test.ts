@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { Pod } from '../../src/api/wire.ts';
 import { copyOf } from '../../src/dependents/copy.ts';
 import {
   FakeHost,
@@ -238,6 +239,27 @@ describe('the last user', () => {
     mirror.release('shop/other');
     await until(() => expect(member.objects.has('ConfigMap/t-shop/other')).toBe(false));
     expect(member.writes.filter((write) => write.startsWith('remove'))).toEqual(['remove ConfigMap/t-shop/other']);
+  });
+
+  test('leaves what one of our pods in the member still needs, although its host pod is not known', async () => {
+    const pods: Pod[] = [];
+    const memberPods = { hasSynced: false, values: () => pods };
+    const { host, member, mirror } = await withCopies({ memberPods, clock: () => performance.now() * 1_000 });
+    const inMember = needing('web', 'Secret/b');
+    pods.push({
+      ...inMember,
+      metadata: { ...inMember.metadata, namespace: 't-shop', labels: { 'spillway.dev/host': HOST_ID } },
+    });
+    const foreign = needing('foreign', 'ConfigMap/a');
+    pods.push({ ...foreign, metadata: { ...foreign.metadata, namespace: 't-shop' } });
+    mirror.setComplete();
+    mirror.release('shop/web');
+    await until(() => expect(host.followers.size).toBe(0));
+    expect(member.objects.size).toBe(2);
+    memberPods.hasSynced = true;
+    await until(() => expect([...member.objects.keys()]).toEqual(['Secret/t-shop/b']));
+    pods.length = 0;
+    await until(() => expect(member.objects.size).toBe(0));
   });
 
   test('a pod that needs something else now lets go of the rest', async () => {
