@@ -40,6 +40,7 @@ export function startMemberScope(
     changed: (edited) => work.changed(edited),
     done: work.run(),
     podCounts: () => work.podCounts(),
+    problem: () => work.problem(),
     allocatable: () => work.allocatable(),
   };
 }
@@ -134,6 +135,13 @@ class MemberWork {
       }
     }
     return counts;
+  }
+
+  problem(): ReturnType<MemberScope['problem']> {
+    for (const { scope } of this.#nodes.values()) {
+      if (scope?.problem !== undefined) return { reason: 'NodeNotKept', message: scope.problem };
+    }
+    return undefined;
   }
 
   allocatable(): MemberClusterStatus['allocatable'] | undefined {

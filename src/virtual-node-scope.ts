@@ -100,6 +100,11 @@ export class VirtualNodeScope {
     this.pods.requeueAll();
   }
 
+  /** Why the Node is not kept, in words for people; undefined while it is. */
+  get problem(): string | undefined {
+    return this.#node?.problem;
+  }
+
   /** Capacity changed. */
   capacityChanged(): void {
     this.#node?.trigger();
@@ -126,6 +131,8 @@ export class VirtualNodeScope {
       host: services.host,
       name: nodeName,
       desired: () => renderNode(this.#nodeFacts(port)),
+      events: services.events,
+      informerMetrics: services.informerMetrics,
       logger,
     });
     const ended = Promise.all([

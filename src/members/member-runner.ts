@@ -223,7 +223,8 @@ export class MemberRunner {
       name: this.#raw.metadata.name,
       generation: this.#raw.metadata.generation,
       problems: this.#problems,
-      conflict: this.#member === undefined ? undefined : this.#o.conflictOf(this.#member),
+      conflict:
+        (this.#member === undefined ? undefined : this.#o.conflictOf(this.#member)) ?? this.#session?.scope?.problem(),
       credentials,
       reachability: connection?.reachability ?? NOT_PROBED,
       pinned: this.#identityToPin(observed, isHost),

@@ -1,4 +1,5 @@
 import type { MemberCluster, MemberClusterStatus } from '../api/member-cluster.ts';
+import type { Refusal } from './member-status.ts';
 import type { MemberConnection } from './connection.ts';
 
 /** Everything that runs for one member besides its connection: virtual nodes, pods, dependents, kubelet listeners. */
@@ -9,6 +10,8 @@ export interface MemberScope {
   readonly done: Promise<void>;
   /** Pods of the host in this member; undefined while unknown. Asked every two seconds: must be cheap. */
   podCounts(): MemberClusterStatus['pods'] | undefined;
+  /** Why some of it cannot work as the spec wants it. */
+  problem(): Refusal | undefined;
   /** What all its virtual nodes offer together; undefined while unknown. */
   allocatable(): MemberClusterStatus['allocatable'] | undefined;
 }

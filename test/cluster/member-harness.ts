@@ -109,6 +109,7 @@ export class MemberHarness {
     return {
       changed: (edited: MemberCluster) => void record.changes.push(edited),
       done,
+      problem: () => undefined,
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
     };
