@@ -20,10 +20,12 @@ export function compareBursts(
     `Medians of ${setting.rounds} turns of each program, taken in alternation on the same host and member; every turn ` +
       `is a fresh process and a fresh namespace. The member has ${setting.nodes} kwok nodes behind a real kube-scheduler. ` +
       `A load driver in a process of its own keeps ${setting.inFlight} creates in flight, bound to the node directly.`,
+    `Programs that have nothing to do with the bench used ${percent(median(turns.map((turn) => turn.othersShare)))} of the ` +
+      `machine during the creations (median; worst ${percent(Math.max(...turns.map((turn) => turn.othersShare)))}).`,
     'The floor driver makes only the necessary API calls (create, one status patch, two deletes per pod) over plain undici.',
     ...requestTable(turns),
   ];
-  return { suite: 'burst', measurements, notes };
+  return { suite: 'burst', measurements, notes, failures: [] };
 }
 
 function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn[]): Measurement[] {
@@ -100,6 +102,10 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
   return lines;
 }
 
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`;
+}
+
 function hostAfterMember50(turn: Turn): number {
   return turn.delete.hostAfterMember.p50;
 }
@@ -134,7 +140,7 @@ function callsPerPod(pods: number, program: string, turns: readonly Turn[]): Mea
       for (const [key, count] of countsOf(turn, cluster)) if (!known.has(key)) sum += count;
       return sum / pods;
     });
-    // Heartbeats, watches and leases go on whatever the pods do.
+    // Heartbeats, watches and leases go on whatever the pods do; against few pods they would count too much.
     lines.push(
       measured(
         `burst ${pods}: other calls per pod at the ${cluster}, ${program}`,

@@ -1,5 +1,5 @@
 import { startCluster, type Cluster } from '../hack/cluster.ts';
-import { startKwok } from '../hack/kwok.ts';
+import { startKwok, type Kwok } from '../hack/kwok.ts';
 import type { ManagedProcess } from '../hack/managed-process.ts';
 import type { Say } from '../hack/progress.ts';
 import { until } from '../hack/until.ts';
@@ -7,6 +7,7 @@ import { Workspace } from '../hack/workspace.ts';
 import { ALLOW_HOST_LABEL } from '../src/api/marks.ts';
 import { AuditTally, type RequestCounts } from './audit-tally.ts';
 import { compareBursts } from './burst-figures.ts';
+import { Disturbance } from './disturbance.ts';
 import { FloorProgram, SpillwayProgram, type DrivenProgram } from './driven-program.ts';
 import type { CreateReport, DeleteReport } from './load-driver.ts';
 import { LoadProcess } from './load-process.ts';
@@ -31,6 +32,8 @@ export interface Turn {
   /** From the first create to all pods Running. */
   cpuSeconds: number;
   peakRssBytes: number;
+  /** Of the machine, by programs that have nothing to do with the bench, from the first create to all Running. */
+  othersShare: number;
   hostRequests: RequestCounts;
   memberRequests: RequestCounts;
 }
@@ -59,13 +62,13 @@ export async function burst(options: BurstOptions): Promise<SuiteReport> {
       apiServerFlags: memberAudit.flags,
     });
     const nodes = Math.ceil(Math.max(...sizes) / PODS_PER_NODE) + 4;
-    await startKwok(member, { nodes, pods: String(PODS_PER_NODE) });
+    const kwok = await startKwok(member, { nodes, pods: String(PODS_PER_NODE) });
     const floor = new FloorProgram(host, member);
     const spillway = new SpillwayProgram(host, member);
     if (!options.floorOnly) await spillway.install();
     const programs: DrivenProgram[] = options.floorOnly ? [floor] : [floor, spillway];
 
-    const stage = { host, member, hostAudit, memberAudit, say };
+    const stage = { host, member, kwok, hostAudit, memberAudit, say };
     say('a small burst first, so that the API servers are warm');
     await takeTurn(stage, floor, 50, 'warm-up');
     const turns: Turn[] = [];
@@ -87,6 +90,7 @@ export async function burst(options: BurstOptions): Promise<SuiteReport> {
 interface Stage {
   host: Cluster;
   member: Cluster;
+  kwok: Kwok;
   hostAudit: AuditTally;
   memberAudit: AuditTally;
   say: Say;
@@ -109,14 +113,30 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
     hostAudit.take(program.user);
     memberAudit.take(program.user);
     const patienceMs = 120_000 + pods * 100;
+    const disturbance = new Disturbance(() => [
+      ...host.usage().values(),
+      ...member.usage().values(),
+      stage.kwok.process.usage(),
+      running.usage(),
+      load.usage(),
+    ]);
     const before = running.usage()?.cpuSeconds ?? Number.NaN;
     const created = await load.order({ do: 'create' }, patienceMs);
+    const othersShare = disturbance.share();
     const cpuSeconds = (running.usage()?.cpuSeconds ?? Number.NaN) - before;
     await whenIdle(running);
     const deleted = await load.order({ do: 'delete' }, patienceMs);
     await whenIdle(running);
     const peakRssBytes = running.usage()?.peakRssBytes ?? Number.NaN;
-    half = { program: program.name, pods, create: created.report, delete: deleted.report, cpuSeconds, peakRssBytes };
+    half = {
+      program: program.name,
+      pods,
+      create: created.report,
+      delete: deleted.report,
+      cpuSeconds,
+      peakRssBytes,
+      othersShare,
+    };
   } catch (error) {
     say(`${program.name}: the end of its log\n${running.logTail(30)}`);
     throw error;
@@ -161,6 +181,7 @@ function describeTurn(turn: Turn): string {
     `${turn.program}: ${turn.pods} pods created in ${seconds(create.created)}, Running after ${seconds(create.running)} ` +
     `(p50 ${seconds(create.toRunning.p50)}, p99 ${seconds(create.toRunning.p99)}), ` +
     `${turn.cpuSeconds.toFixed(2)} CPU-s, peak ${(turn.peakRssBytes / 2 ** 20).toFixed(0)} MB, ` +
-    `deleted after ${seconds(gone.gone)} (host after member p99 ${seconds(gone.hostAfterMember.p99)})`
+    `deleted after ${seconds(gone.gone)} (host after member p99 ${seconds(gone.hostAfterMember.p99)}), ` +
+    `others used ${(turn.othersShare * 100).toFixed(0)} % of the machine`
   );
 }

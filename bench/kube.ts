@@ -24,6 +24,7 @@ export async function kube(say: Say): Promise<SuiteReport> {
   measurements.push(await workQueue());
   return {
     suite: 'kube',
+    failures: [],
     measurements,
     notes: [
       `Single parts in one process; medians. The sample pod has ${JSON.stringify(samplePod(0)).length} bytes of JSON. ` +

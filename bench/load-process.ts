@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { usageOf, type Usage } from '../hack/process-table.ts';
 import type { Load, LoadAnswer, LoadCommand } from './load-driver.ts';
 
 /** The load driver's process, seen from the program that started it. */
@@ -41,6 +42,10 @@ export class LoadProcess {
       stop.abort();
       await Promise.allSettled([answered, ended]);
     }
+  }
+
+  usage(): Usage | undefined {
+    return this.#child.pid === undefined ? undefined : usageOf(this.#child.pid);
   }
 
   async close(): Promise<void> {

@@ -50,13 +50,24 @@ function count(text: string): number {
 
 const machine = describeMachine();
 const say = sayOnStderr;
-const wanted = (suite: string): boolean => flags.only?.includes(suite) ?? true;
+const runs: [suite: string, run: () => Promise<SuiteReport>][] = [
+  ['burst', () => burst({ sizes: flags.pods, rounds: flags.rounds, floorOnly: flags.floorOnly, say })],
+  ['streams', () => streams({ trips: flags.trips, say })],
+  ['kube', () => kube(say)],
+];
 const reports: SuiteReport[] = [];
-if (wanted('burst')) {
-  reports.push(await burst({ sizes: flags.pods, rounds: flags.rounds, floorOnly: flags.floorOnly, say }));
+for (const [suite, run] of runs) {
+  if (flags.only?.includes(suite) === false) continue;
+  try {
+    reports.push(await run());
+  } catch (error) {
+    // What other suites found is worth keeping.
+    const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    say(`${suite} failed: ${message}`);
+    reports.push({ suite, measurements: [], notes: [], failures: [message.split('\n', 1)[0] ?? ''] });
+  }
 }
-if (wanted('streams')) reports.push(await streams({ trips: flags.trips, say }));
-if (wanted('kube')) reports.push(await kube(say));
 const when = new Date();
 writeResults(flags.output, reports, machine, when);
 process.stdout.write(renderResults(reports, machine, when));
+if (reports.some(({ failures }) => failures.length > 0)) process.exitCode = 1;

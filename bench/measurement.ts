@@ -16,6 +16,8 @@ export interface SuiteReport {
   measurements: Measurement[];
   /** What a reader has to know besides the table: settings, things that could not be measured and why. */
   notes: string[];
+  /** What went wrong; the figures that are there are good all the same. */
+  failures: string[];
 }
 
 export function measured(

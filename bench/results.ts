@@ -23,9 +23,10 @@ export function renderResults(reports: readonly SuiteReport[], machine: Machine,
       `Load average before the run: ${machine.loadBefore.toFixed(2)}. ` +
       'Clusters, load and the program under test share these cores, so figures of one run are to be compared with each other, not with other machines.',
   ];
-  for (const { suite, measurements, notes } of reports) {
+  for (const { suite, measurements, notes, failures } of reports) {
     lines.push('', `## ${suite}`, '');
     if (measurements.length > 0) lines.push(...table(measurements), '');
+    lines.push(...failures.map((failure) => `- **Failed:** ${failure.replaceAll('\n', ' ')}`));
     lines.push(...notes.map((note) => `- ${note}`));
   }
   return `${lines.join('\n').trimEnd()}\n`;

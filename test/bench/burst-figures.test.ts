@@ -7,18 +7,19 @@ const spread = { p50: 1, p99: 2 };
 function turn(program: string, running: number, overrides: Partial<Turn> = {}): Turn {
   return {
     program,
-    pods: 100,
+    pods: 1000,
     create: { created: 1, running, toRunning: spread, toMember: spread },
     delete: { gone: 3, toGone: spread, hostAfterMember: spread },
     cpuSeconds: 1,
     peakRssBytes: 100 * 2 ** 20,
+    othersShare: 0,
     hostRequests: new Map([
-      ['patch pods/status', 100],
-      ['delete pods', 100],
+      ['patch pods/status', 1000],
+      ['delete pods', 1000],
     ]),
     memberRequests: new Map([
-      ['create pods', 100],
-      ['delete pods', 100],
+      ['create pods', 1000],
+      ['delete pods', 1000],
     ]),
     ...overrides,
   };
@@ -32,34 +33,37 @@ describe('compareBursts', () => {
   it('compares the turns round by round, and takes the median', () => {
     const turns = [5, 4, 100].map((running) => turn('floor', running));
     turns.push(...[10, 16, 1].map((running) => turn('spillway', running)));
-    const ratio = find(turns, 'burst 100: throughput against the floor driver');
+    const ratio = find(turns, 'burst 1000: throughput against the floor driver');
     expect(ratio).toMatchObject({ value: 0.5, ok: false, goal: 0.7 });
-    expect(find(turns, 'burst 100: throughput, floor')?.value).toBe(20);
+    expect(find(turns, 'burst 1000: throughput, floor')?.value).toBe(200);
   });
 
   it('holds requests per pod against the traffic rule', () => {
     const wasteful = turn('spillway', 5, {
       hostRequests: new Map([
-        ['patch pods/status', 250],
-        ['delete pods', 100],
-        ['create events', 1],
-        ['get pods', 40],
+        ['patch pods/status', 2500],
+        ['delete pods', 1000],
+        ['create events', 10],
+        ['get pods', 400],
       ]),
     });
     const turns = [turn('floor', 5), wasteful];
-    expect(find(turns, 'burst 100: patch pods/status per pod at the host, spillway')).toMatchObject({
+    expect(find(turns, 'burst 1000: patch pods/status per pod at the host, spillway')).toMatchObject({
       value: 2.5,
       ok: false,
     });
-    expect(find(turns, 'burst 100: create events per pod at the host, spillway')).toMatchObject({
+    expect(find(turns, 'burst 1000: create events per pod at the host, spillway')).toMatchObject({
       value: 0.01,
       ok: false,
     });
-    expect(find(turns, 'burst 100: other calls per pod at the host, spillway')).toMatchObject({
+    expect(find(turns, 'burst 1000: other calls per pod at the host, spillway')).toMatchObject({
       value: 0.4,
       ok: false,
     });
-    expect(find(turns, 'burst 100: create pods per pod at the member, spillway')).toMatchObject({ value: 1, ok: true });
+    expect(find(turns, 'burst 1000: create pods per pod at the member, spillway')).toMatchObject({
+      value: 1,
+      ok: true,
+    });
   });
 
   it('speaks of the floor alone where Spillway took no turn', () => {

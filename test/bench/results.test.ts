@@ -10,13 +10,19 @@ it('writes all figures for programs and a table for people', () => {
   const dir = mkdtempSync(join(tmpdir(), 'results-'));
   try {
     const reports = [
-      { suite: 'one', measurements: [measured('fast enough', 0.9, 'ratio', 'higher', 0.7)], notes: ['a note'] },
+      {
+        suite: 'one',
+        measurements: [measured('fast enough', 0.9, 'ratio', 'higher', 0.7)],
+        notes: ['a note'],
+        failures: [],
+      },
       {
         suite: 'two',
         measurements: [measured('too big', 300, 'MB', 'lower', 220), measured('size', 3, 'x', 'lower')],
         notes: [],
+        failures: ['this\nand that'],
       },
-      { suite: 'three', measurements: [], notes: ['Not measured: no root'] },
+      { suite: 'three', measurements: [], notes: ['Not measured: no root'], failures: [] },
     ];
     writeResults(dir, reports, describeMachine(), new Date('2026-01-02T03:04:05Z'));
     expect(JSON.parse(readFileSync(join(dir, 'results', 'latest.json'), 'utf8'))).toEqual([
@@ -28,6 +34,7 @@ it('writes all figures for programs and a table for people', () => {
     expect(page).toContain('2026-01-02 03:04 UTC; 1 of 2 goals met');
     expect(page).toContain(`Node ${process.version}`);
     expect(page).toContain('| too big | 300 MB | <= 220 | **missed** |');
+    expect(page).toContain('- **Failed:** this and that');
     expect(page).toContain('- Not measured: no root');
   } finally {
     rmSync(dir, { recursive: true });
