@@ -220,6 +220,7 @@ export class VirtualNodeScope {
       serviceEnv: serviceEnvFor(hostPod, inNamespace, services.services.get('default/kubernetes')),
       memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
       environmentKeys: (kind, name) => this.#o.dependents.environmentKeys(kind, hostPod.metadata.namespace ?? '', name),
+      nodeLabels: renderNode(this.#nodeFacts(0)).labels,
       hostOnlyLabels: new Set(Object.keys(spec.labels)),
       poolSelector: pool() ?? {},
       ...(excluded === undefined ? {} : { excludedNodes: excluded }),

@@ -41,7 +41,9 @@ export async function createMemberPod(
   if (!required.ready && required.pending) return { wait: required.message };
   if (!required.ready) return { hold: { reason: required.reason, message: required.message }, transient: false };
   try {
-    return { created: await create<Pod>(member.client, PODS, translation.pod, { signal }) };
+    // An older member refuses fields it does not know instead of dropping them in silence.
+    const query = { fieldValidation: 'Strict' };
+    return { created: await create<Pod>(member.client, PODS, translation.pod, { signal, query }) };
   } catch (error) {
     signal.throwIfAborted();
     if (!isAlreadyExists(error)) return { hold: refusalOf(error, member.name), transient: true };

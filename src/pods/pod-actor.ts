@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
+import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
@@ -13,6 +13,7 @@ import type { Action, Hold } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import { holdPatch } from './hold-patch.ts';
 import { conditionOf, mirroredUid } from './host-status.ts';
+import { newTroubles } from './member-trouble.ts';
 import { memberUpdates } from './member-updates.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
@@ -121,8 +122,14 @@ export class PodActor {
   }
 
   async #update(hostPod: Pod, memberPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
-    const { member, translateContext } = this.#o;
+    const { member, translateContext, dependents } = this.#o;
     const context = translateContext(hostPod, memberPod.metadata.namespace ?? '');
+    // An ephemeral container may refer to objects that nothing has needed so far.
+    const required = dependents.require(hostPod);
+    if (!required.ready) {
+      if (!required.pending) this.#event(hostPod, required);
+      return this.#retryLater(memory);
+    }
     try {
       for (const update of memberUpdates(hostPod, memberPod, context)) {
         memory.member = await patch<Pod>(
@@ -136,7 +143,7 @@ export class PodActor {
       }
     } catch (error) {
       signal.throwIfAborted();
-      if (isNotFound(error) || isConflict(error)) return { requeueAfterMs: 1000 };
+      if (isAnotherPod(error)) return { requeueAfterMs: 1000 };
       const refusal = refusalOf(error, member.name);
       const reason = refusal.reason === 'MemberUnavailable' ? 'MemberUpdateDelayed' : 'MemberUpdateRefused';
       const message = `The change to the pod did not reach its copy: ${refusal.message}`;
@@ -175,7 +182,7 @@ export class PodActor {
     } catch (error) {
       delete memory.deleteSent;
       // Gone already, or another pod has the name by now: either way the watch will tell.
-      if (isNotFound(error) || isConflict(error)) return { requeueAfterMs: 1000 };
+      if (isAnotherPod(error)) return { requeueAfterMs: 1000 };
       throw error;
     }
     return undefined;
@@ -222,7 +229,10 @@ export class PodActor {
     if (delay > 0) return { requeueAfterMs: delay };
     delete memory.statusDueSince;
     this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: 'patch-status' });
-    memory.host = await this.#patchHostStatus(hostPod, body, signal);
+    const written = await this.#patchHostStatus(hostPod, body, signal);
+    memory.host = written;
+    for (const trouble of newTroubles(hostPod.status, written.status, this.#o.member.name))
+      this.#event(hostPod, trouble);
     memory.attempts = 0;
     return undefined;
   }
@@ -288,7 +298,7 @@ export class PodActor {
       await remove(this.#o.host, PODS, refOf(hostPod), { uid, gracePeriodSeconds: 0 }, { signal });
     } catch (error) {
       delete memory.finishSent;
-      if (!isNotFound(error) && !isConflict(error)) throw error;
+      if (!isAnotherPod(error)) throw error;
     }
     this.#o.dependents.release(key);
     return undefined;
@@ -344,6 +354,12 @@ export class PodActor {
     memory.attempts += 1;
     return { requeueAfterMs: Math.round(delay * (0.8 + 0.4 * Math.random())) };
   }
+}
+
+/** The pod that was meant is gone, or another one has its name by now: a wrong UID is 409 on delete and 422 on patch. */
+function isAnotherPod(error: unknown): boolean {
+  if (isNotFound(error) || isConflict(error)) return true;
+  return error instanceof ApiError && error.code === 422 && /metadata\.uid/.test(error.status.message ?? '');
 }
 
 function ownPods(member: MemberPort, hostId: string): number {

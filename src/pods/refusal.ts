@@ -48,7 +48,9 @@ export function refusalOf(error: unknown, member: string): Hold {
   if (error.code === 403 && /being terminated/.test(words)) {
     return { reason: 'NamespaceTerminating', message: `${said} It is tried again once the namespace is gone.` };
   }
-  if (error.code === 422 || error.code === 400) {
+  // An admission policy answers 422 by default, a webhook whatever it likes.
+  const denied = / denied (the )?request/.test(words);
+  if (!denied && (error.code === 422 || error.code === 400)) {
     return {
       reason: 'MemberInvalid',
       message: `${said} The pod does not fit that cluster's API; change the pod, or place it elsewhere. It is tried again by itself.`,

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Condition, Pod, PodStatus } from '../api/wire.ts';
+import { isJsonObject } from '../kube/json-equal.ts';
 import { MEMBER_OWNED_CONDITIONS } from './host-status.ts';
 
 /** Fields we may take away when the member no longer reports them. All others are only ever set. */
@@ -28,8 +29,7 @@ export function statusPatch(hostPod: Pod, desired: PodStatus): Record<string, un
   const status: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(desired)) {
     if (field === 'conditions' || value === undefined || same(current[field], value)) continue;
-    const replace = WHOLE_LISTS.has(field) && Array.isArray(value) && current[field] !== undefined;
-    status[field] = replace ? [...(value as unknown[]), { $patch: 'replace' }] : value;
+    status[field] = current[field] === undefined ? value : whole(field, value);
   }
   for (const field of REMOVABLE_FIELDS) {
     if (current[field] !== undefined && desired[field] === undefined) status[field] = null;
@@ -38,6 +38,12 @@ export function statusPatch(hostPod: Pod, desired: PodStatus): Record<string, un
   if (conditions.length > 0) status.conditions = conditions;
   if (Object.keys(status).length === 0) return undefined;
   return { metadata: { uid: hostPod.metadata.uid }, status };
+}
+
+/** A strategic merge keeps the entries of maps, and of some lists, that are not named; here the new value is all. */
+function whole(field: string, value: unknown): unknown {
+  if (Array.isArray(value)) return WHOLE_LISTS.has(field) ? [...(value as unknown[]), { $patch: 'replace' }] : value;
+  return isJsonObject(value) ? { ...value, $patch: 'replace' } : value;
 }
 
 function conditionChanges(current: readonly Condition[], desired: readonly Condition[]): unknown[] {
