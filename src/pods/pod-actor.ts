@@ -88,13 +88,13 @@ export class PodActor {
   }
 
   async #create(hostPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+    const began = this.#o.clock();
     const outcome = await createMemberPod(hostPod, this.#o, signal);
     if ('hold' in outcome) {
-      const now = this.#o.clock();
-      memory.refusedSince ??= now;
+      memory.refusedSince ??= began;
       // What passes within a moment is no news.
-      const passing = outcome.hold.reason === 'MemberUnavailable' && now - memory.refusedSince < PATIENCE_MS;
-      if (passing) return this.#retryLater(memory);
+      const patience = memory.refusedSince + PATIENCE_MS - this.#o.clock();
+      if (outcome.hold.reason === 'MemberUnavailable' && patience > 0) return this.#retryLater(memory, patience);
       if (outcome.transient) this.#o.logger.warn({ pod: key, reason: outcome.hold.reason }, outcome.hold.message);
       return await this.#hold(key, outcome.hold, memory, signal);
     }
@@ -349,8 +349,8 @@ export class PodActor {
     this.#o.events.record(object, 'Warning', hold.reason, hold.message);
   }
 
-  #retryLater(memory: PodMemory): Next {
-    const delay = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(memory.attempts, 10));
+  #retryLater(memory: PodMemory, longest = LAST_RETRY_MS): Next {
+    const delay = Math.min(longest, FIRST_RETRY_MS * 2 ** Math.min(memory.attempts, 10));
     memory.attempts += 1;
     return { requeueAfterMs: Math.round(delay * (0.8 + 0.4 * Math.random())) };
   }

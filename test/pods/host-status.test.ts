@@ -160,6 +160,12 @@ describe('the patch that brings it about', () => {
     });
   });
 
+  it('replaces maps as a whole, so that entries can go', () => {
+    const host = hostPod({ status: { phase: 'Running', resources: { requests: { cpu: '1' } } } });
+    const patch = statusPatch(host, { phase: 'Running', resources: {} });
+    expect(patch?.['status']).toEqual({ resources: { $patch: 'replace' } });
+  });
+
   it('never deletes conditions that others own', () => {
     const host = hostPod({
       status: { conditions: [{ type: 'PodScheduled', status: 'True' }, { type: 'lb', status: 'True' }, ready()] },

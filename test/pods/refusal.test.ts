@@ -31,7 +31,15 @@ describe('what a refusal by the member is called', () => {
       ),
       'MemberUnavailable',
     ],
-    [refused(400, 'admission webhook "policy" denied the request: no', 'BadRequest'), 'MemberInvalid'],
+    [refused(400, 'admission webhook "policy" denied the request: no', 'BadRequest'), 'MemberRefused'],
+    [
+      refused(
+        422,
+        `pods "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+        'Invalid',
+      ),
+      'MemberRefused',
+    ],
     [refused(403, 'admission webhook "policy.example" denied the request: no'), 'MemberRefused'],
     [
       refused(
