@@ -2,6 +2,7 @@ import { isAscii } from 'node:buffer';
 import { gunzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import { ApiError, TransportError, type Status } from './errors.ts';
+import { MAX_BODY_BYTES } from './exchange.ts';
 import { parseJson } from './json.ts';
 import { parseRetryAfter } from './retry-policy.ts';
 
@@ -40,7 +41,7 @@ export async function decompress(where: Where, headers: Headers, body: Buffer): 
     return body;
   }
   try {
-    return await unzip(body);
+    return await unzip(body, { maxOutputLength: MAX_BODY_BYTES });
   } catch (e) {
     throw malformed(where, 'its gzip data is broken', e);
   }

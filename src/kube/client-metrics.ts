@@ -63,13 +63,11 @@ export class ClientMetrics {
 /** `pods`, `pods/status`, or '' for paths that are no resource: bounded whatever names users choose. */
 export function resourceIn(path: string): string {
   const parts = path.split('/');
-  let at = parts[1] === 'api' ? 3 : parts[1] === 'apis' ? 4 : -1;
-  if (at < 0) {
-    return '';
-  }
-  if (parts[at] === 'namespaces' && parts.length > at + 2) {
-    const isSubresource = parts[at + 2] === 'status' || parts[at + 2] === 'finalize';
-    at += isSubresource ? 0 : 2;
+  // /api/VERSION/… or /apis/GROUP/VERSION/…, then RESOURCE[/NAME[/SUBRESOURCE]], perhaps behind namespaces/NAMESPACE.
+  let at = parts[1] === 'api' ? 3 : parts[1] === 'apis' ? 4 : parts.length;
+  const behind = parts[at + 2];
+  if (parts[at] === 'namespaces' && behind !== undefined && behind !== 'status' && behind !== 'finalize') {
+    at += 2;
   }
   const resource = parts[at] ?? '';
   const subresource = parts[at + 2];

@@ -6,7 +6,7 @@ import { decodeText, decompress, parseAnswer, refusal, type Where } from './answ
 import type { ClientMetrics } from './client-metrics.ts';
 import { dialServer } from './dial.ts';
 import { CredentialsError, isUnauthorized, ApiError, type TransportError } from './errors.ts';
-import { exchange, type Answer, type Outgoing } from './exchange.ts';
+import { CancelledError, DeadlineError, exchange, type Answer, type Outgoing } from './exchange.ts';
 import { stringifyJson } from './json.ts';
 import { withQuery, type KubeRequest, type StreamResponse } from './request.ts';
 import { retryDelayMs } from './retry-policy.ts';
@@ -85,25 +85,30 @@ export class KubeClient {
   async stream(r: KubeRequest): Promise<StreamResponse> {
     const where = this.#where(r);
     const answer = await this.#authorized(r, where, async (headers, timeoutMs) => {
-      const outgoing = this.#outgoing(r, headers);
       const started = performance.now();
-      const deadline = AbortSignal.timeout(timeoutMs);
-      const starting = new AbortController();
-      const stop = (): void => starting.abort(deadline.reason);
-      deadline.addEventListener('abort', stop, { once: true });
-      const signal = r.signal === undefined ? starting.signal : AbortSignal.any([r.signal, starting.signal]);
+      const stop = new AbortController();
+      const timer = setTimeout(() => stop.abort(new DeadlineError(`nothing within ${timeoutMs} ms`)), timeoutMs);
+      const onAbort = (): void => stop.abort(new CancelledError('the caller stopped waiting'));
+      r.signal?.addEventListener('abort', onAbort, { once: true });
+      if (r.signal?.aborted === true) {
+        onAbort();
+      }
+      const release = (): void => r.signal?.removeEventListener('abort', onAbort);
       try {
-        const response = await this.#transport.pools().streams.request({ ...outgoing, signal });
+        const { streams } = this.#transport.pools();
+        const response = await streams.request({ ...this.#outgoing(r, headers), signal: stop.signal });
         this.#observe(where, String(response.statusCode), started);
         if (response.statusCode >= 300) {
           const body = Buffer.from(await response.body.arrayBuffer());
           throw refusal(where, response.statusCode, response.headers, body);
         }
+        response.body.once('close', release);
         return response;
       } catch (e) {
-        throw this.#failure(where, deadline.aborted ? deadline.reason : e, started);
+        release();
+        throw this.#failure(where, e, started);
       } finally {
-        deadline.removeEventListener('abort', stop);
+        clearTimeout(timer);
       }
     });
     return { status: answer.statusCode, headers: answer.headers, body: answer.body };
@@ -111,15 +116,14 @@ export class KubeClient {
 
   /**
    * Hands the body to `onData` piece by piece as it arrives and resolves when the server ends it: what a watch needs,
-   * without a stream in between. The pieces are only valid during the call. Not retried, except after 401.
+   * without a stream in between. Not retried, except after 401.
    */
   async receive(r: KubeRequest, onData: (chunk: Buffer) => void, onStart?: () => void): Promise<void> {
     const where = this.#where(r);
     await this.#authorized(r, where, async (headers, timeoutMs) => {
       const started = performance.now();
-      const streams = this.#transport.pools().streams;
       const answer = await this.#exchanged(where, started, () =>
-        exchange(streams, this.#outgoing(r, headers), {
+        exchange(this.#transport.pools().streams, this.#outgoing(r, headers), {
           timeoutMs,
           signal: r.signal,
           onData,
@@ -180,10 +184,8 @@ export class KubeClient {
       where,
       async (headers, timeoutMs) => {
         const started = performance.now();
-        const calls = this.#transport.pools().calls;
-        const outgoing = this.#outgoing(r, headers);
         const got = await this.#exchanged(where, started, () =>
-          exchange(calls, outgoing, { timeoutMs, signal: r.signal }),
+          exchange(this.#transport.pools().calls, this.#outgoing(r, headers), { timeoutMs, signal: r.signal }),
         );
         this.#observe(where, String(got.status), started);
         if (got.status < 200 || got.status >= 300) {

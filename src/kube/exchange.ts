@@ -21,6 +21,14 @@ export class DeadlineError extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
+/** More than any page of a list has; an endless answer must not take all memory. */
+export const MAX_BODY_BYTES = 256 * 1024 * 1024;
+
+export class TooLargeError extends Error {
+  override readonly name = 'TooLargeError';
+  readonly code = 'UND_ERR_RES_EXCEEDED_MAX_SIZE';
+}
+
 /** The caller's signal fired. */
 export class CancelledError extends Error {
   override readonly name = 'AbortError';
@@ -62,6 +70,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: Record<string, string | string[] | undefined> = {};
   #chunks: Buffer[] = [];
+  #length = 0;
   #settled = false;
 
   constructor(
@@ -119,6 +128,11 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
       if (!this.#settled) {
         this.#onData(chunk);
       }
+      return;
+    }
+    this.#length += chunk.length;
+    if (this.#length > MAX_BODY_BYTES) {
+      this.#cancel(new TooLargeError(`the answer is larger than ${MAX_BODY_BYTES} bytes`));
     } else {
       this.#chunks.push(chunk);
     }

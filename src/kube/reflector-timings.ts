@@ -10,6 +10,8 @@ export interface ReflectorTimings {
   proofSeconds: number;
   /** Until the answer to a watch request must have begun. */
   startMs: number;
+  /** Until a page of a list must be complete. */
+  pageMs: number;
   /** Wait before the first and before any further try after failures. */
   backoffBaseMs: number;
   backoffMaxMs: number;
@@ -23,6 +25,7 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
   quietSeconds: [30, 36],
   proofSeconds: 5,
   startMs: 15_000,
+  pageMs: 60_000,
   backoffBaseMs: 500,
   backoffMaxMs: 30_000,
   confirmMs: 1_000,
@@ -32,4 +35,16 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
 export function backoffMs(timings: ReflectorTimings, failures: number, random: number): number {
   const doubled = timings.backoffBaseMs * 2 ** Math.min(failures - 1, 20);
   return Math.min(timings.backoffMaxMs, doubled) * (0.5 + random);
+}
+
+/** How a watch is expected to go: it brings events, it brings none, or it must prove that it can. */
+export type Pace = 'busy' | 'quiet' | 'proof';
+
+/** timeoutSeconds for the next watch. `random` is in [0, 1). */
+export function watchSeconds(timings: ReflectorTimings, pace: Pace, random: number): number {
+  if (pace === 'proof') {
+    return timings.proofSeconds;
+  }
+  const [low, high] = pace === 'quiet' ? timings.quietSeconds : timings.busySeconds;
+  return Math.round(low + (high - low) * random);
 }

@@ -4,16 +4,22 @@ import type { Logger } from 'pino';
 import { malformed, type Where } from './answer.ts';
 import type { KubeClient } from './client.ts';
 import { DistrustError } from './distrust-error.ts';
-import { ApiError, describeError, isForbidden, isGone, isNotFound, isUnauthorized, TransportError } from './errors.ts';
+import { ApiError, describeError, isGone, TransportError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { readPages, type Selection } from './list-pages.ts';
 import { keyOf, type KubeObject } from './object.ts';
 import type { Outcome } from './object-store.ts';
-import { backoffMs, DEFAULT_TIMINGS, type ReflectorTimings } from './reflector-timings.ts';
+import { backoffMs, DEFAULT_TIMINGS, watchSeconds, type Pace, type ReflectorTimings } from './reflector-timings.ts';
 import { resourcePath, type Resource } from './resource.ts';
 import { isOlder } from './resource-version.ts';
 import type { WatchEvent } from './watch-decoder.ts';
-import { checkIdentified, hasInitialEventsEnd, resourceVersionOf, watchError } from './watch-event.ts';
+import {
+  checkIdentified,
+  hasInitialEventsEnd,
+  isRefusedRequest,
+  resourceVersionOf,
+  watchError,
+} from './watch-event.ts';
 import { WatchRound } from './watch-round.ts';
 
 /** Where a reflector puts what it learns. `transform` returns undefined for an object that it cannot take. */
@@ -46,7 +52,6 @@ const MAX_FAILURES_BESIDE_LISTS = 3;
 
 /** How a watch went, when it did not fail. */
 type WatchEnd = 'closed' | 'silent';
-type Pace = 'busy' | 'quiet' | 'proof';
 
 /** A watch that was to prove itself may be late by this much. */
 const PROOF_MARGIN_MS = 3_000;
@@ -155,7 +160,7 @@ export class Reflector<T extends KubeObject> {
 
   /** Decides from an error where to go on, and tells it once in each form. */
   #note(error: unknown, failures: number): void {
-    const { client, logger } = this.#o;
+    const { logger } = this.#o;
     if (isGone(error)) {
       this.#resume = undefined;
       this.#ended('expired');
@@ -168,13 +173,11 @@ export class Reflector<T extends KubeObject> {
       this.#refused(error.reason);
     } else if (error instanceof TransportError && error.kind === 'malformed') {
       this.#refused('malformed');
-    } else if (error instanceof ApiError && error.code >= 400 && error.code < 500 && error.code !== 429) {
-      if (!isGone(error) && !isUnauthorized(error) && !isForbidden(error) && !isNotFound(error)) {
-        if (this.#resume === undefined && this.#mayStreamLists()) {
-          client.capabilities.watchList = false; // the server does not know how to stream lists
-        }
-        this.#resume = undefined;
+    } else if (isRefusedRequest(error)) {
+      if (this.#resume === undefined) {
+        this.#streamLists = false; // perhaps the server cannot stream them; a list in pages will tell
       }
+      this.#resume = undefined;
     }
     const problem = describeError(error);
     const level = isGone(error) || (problem === this.#problem && failures > 1) ? 'debug' : 'warn';
@@ -190,14 +193,18 @@ export class Reflector<T extends KubeObject> {
       ({ listed, version } = await this.#readPages(signal));
     }
     this.#accept(listed, version, 'pages');
+    if (!this.#streamLists) {
+      this.#o.client.capabilities.watchList = false; // the same list works in pages
+    }
   }
 
   async #readPages(signal: AbortSignal): Promise<{ listed: Map<string, T | undefined>; version: string }> {
     const { client, resource, namespace, labelSelector, fieldSelector, sink } = this.#o;
     const selection = { namespace, labelSelector, fieldSelector };
     const where = this.#where();
+    const request = { signal, deadlineMs: this.#timings.pageMs };
     const listed = new Map<string, T | undefined>();
-    const version = await readPages(client, resource, { ...selection, request: { signal } }, (items) => {
+    const version = await readPages(client, resource, { ...selection, request }, (items) => {
       for (const item of items) {
         listed.set(keyOf(item), sink.transform(checkIdentified(where, resource, item)));
       }
@@ -228,7 +235,7 @@ export class Reflector<T extends KubeObject> {
   async #watch(signal: AbortSignal): Promise<WatchEnd> {
     const streamsList = this.#resume === undefined;
     let gathering = streamsList ? new Map<string, T | undefined>() : undefined;
-    const seconds = this.#timeoutSeconds(streamsList);
+    const seconds = watchSeconds(this.#timings, streamsList ? 'busy' : this.#pace, this.#random());
     const { silenceMs, startMs } = this.#timings;
     const round = new WatchRound(this.#clock, Math.min(silenceMs, seconds * 1000 + PROOF_MARGIN_MS));
     let distrustEmpty = false;
@@ -369,15 +376,6 @@ export class Reflector<T extends KubeObject> {
         ...(initial ? { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' } : {}),
       },
     };
-  }
-
-  #timeoutSeconds(initial: boolean): number {
-    const { busySeconds, quietSeconds, proofSeconds } = this.#timings;
-    if (this.#pace === 'proof' && !initial) {
-      return proofSeconds;
-    }
-    const [low, high] = this.#pace === 'quiet' && !initial ? quietSeconds : busySeconds;
-    return Math.round(low + (high - low) * this.#random());
   }
 
   #where(): Where {

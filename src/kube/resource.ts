@@ -41,8 +41,7 @@ export function apiVersionOf(resource: Resource): string {
  */
 export function resourcePath(resource: Resource, namespace?: string, name?: string, subresource?: string): string {
   const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
-  const scope =
-    resource.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+  const scope = resource.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
   const tail = name === undefined ? '' : `/${encodeURIComponent(name)}`;
   const sub = subresource === undefined ? '' : `/${subresource}`;
   return `${root}${scope}/${resource.plural}${tail}${sub}`;

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Pool } from 'undici';
 import type { ClusterEndpoint, Credentials } from './access.ts';
+import { CancelledError } from './exchange.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Below the API server's own idle limit (90 s), so that it never closes under a request that we just sent. */
@@ -52,7 +53,7 @@ export class Transport {
   /** Call after `credentials.headers()`: that is when rotated material is noticed. Throws on unusable PEM. */
   pools(): Pools {
     if (this.#closed) {
-      throw new Error('this client is closed');
+      throw new CancelledError('this client is closed');
     }
     const current = this.#pools;
     const fingerprint = this.#credentials.fingerprint();

@@ -22,6 +22,12 @@ export function watchError(where: Where, object: unknown): ApiError | TransportE
     : new ApiError({ ...where, code: status.code ?? 500, status });
 }
 
+/** The server objects to the request itself (400, 422 and the like), so the same one will never do. */
+export function isRefusedRequest(error: unknown): error is ApiError {
+  const about = new Set([401, 403, 404, 408, 410, 429]); // who asks, what exists, and when
+  return error instanceof ApiError && error.code >= 400 && error.code < 500 && !about.has(error.code);
+}
+
 function metadataOf(object: unknown): Record<string, unknown> {
   const metadata = typeof object === 'object' && object !== null && 'metadata' in object ? object.metadata : undefined;
   return typeof metadata === 'object' && metadata !== null ? (metadata as Record<string, unknown>) : {};

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
 import { KubeClient } from '../../src/kube/client.ts';
 import { staticAccess, type Credentials } from '../../src/kube/credentials.ts';
@@ -87,6 +88,14 @@ describe('requests', () => {
     expect(await client.request({ path: '/x', gzip: true })).toEqual({ ok: 'ä' });
   });
 
+  it('does not unpack a bomb', async () => {
+    const bomb = gzipSync(Buffer.alloc(257 * 1024 * 1024));
+    const { client } = await serve((_req, res) => void res.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb));
+    expect(await failure(client.request({ path: '/x', gzip: true, retry: false }))).toMatchObject({
+      kind: 'malformed',
+    });
+  });
+
   it('gives up at the deadline and when the caller says so', async () => {
     const { client } = await serve(() => undefined);
     const started = performance.now();
@@ -131,6 +140,52 @@ describe('requests', () => {
     for (const error of await Promise.all(watches)) {
       expect(error).toMatchObject({ kind: 'aborted' });
     }
+  });
+});
+
+describe('streams', () => {
+  it('hand out the body as it comes, and end with the signal', async () => {
+    const { client } = await serve((_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/plain' });
+      res.write('first');
+    });
+    const stop = new AbortController();
+    const { status, headers, body } = await client.stream({ path: '/log', deadlineMs: 1_000, signal: stop.signal });
+    expect(status).toBe(200);
+    expect(headers['content-type']).toBe('text/plain');
+    const [first] = (await once(body, 'data')) as [Buffer];
+    expect(first.toString()).toBe('first');
+    const error = once(body, 'error');
+    stop.abort();
+    expect((await error)[0]).toBeInstanceOf(Error);
+    expect(body.destroyed).toBe(true);
+  });
+
+  it('have a deadline for their start and refuse as calls do', async () => {
+    const { client } = await serve((req, res) => {
+      if (req.url !== '/hang') {
+        sendJson(res, 404, notFound);
+      }
+    });
+    expect(await failure(client.stream({ path: '/hang', deadlineMs: 100 }))).toMatchObject({ kind: 'timeout' });
+    expect(await failure(client.stream({ path: '/hang', signal: AbortSignal.abort() }))).toMatchObject({
+      kind: 'aborted',
+    });
+    expect(await failure(client.stream({ path: '/x' }))).toMatchObject({ code: 404, reason: 'NotFound' });
+    expect(await failure(client.receive({ path: '/x' }, () => undefined))).toMatchObject({ code: 404 });
+    expect(await failure(client.receive({ path: '/hang', deadlineMs: 100 }, () => undefined))).toMatchObject({
+      kind: 'timeout',
+    });
+  });
+
+  it('break with the client', async () => {
+    const { client } = await serve((_req, res) => void res.writeHead(200).write('x'));
+    const watch = failure(client.receive({ path: '/watch' }, () => undefined));
+    const call = failure(client.request({ path: '/endless' }));
+    await client.close();
+    expect(await watch).toBeInstanceOf(TransportError);
+    expect(await call).toBeInstanceOf(TransportError);
+    expect(await failure(client.request({ path: '/x' }))).toMatchObject({ kind: 'aborted' });
   });
 });
 
