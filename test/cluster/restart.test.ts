@@ -1,0 +1,321 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
+import { SYSTEM_NAMESPACE, waitReady, type Spillway } from '../../hack/spillway.ts';
+import { canRunKubelets } from '../../hack/system-packages.ts';
+import { until } from '../../hack/until.ts';
+import type { Node, Pod } from '../../src/api/wire.ts';
+import {
+  describeWrite,
+  exitCodeOf,
+  type Fields,
+  getPod,
+  IDLE,
+  isReady,
+  kubectl,
+  newNamespace,
+  pod,
+  podsOf,
+  podSpec,
+  read,
+  readPod,
+  shell,
+  untilGone,
+  untilPod,
+  untilRunning,
+  writesOf,
+} from '../fixtures/live-pods.ts';
+import { startTopology, type Topology } from '../fixtures/topology.ts';
+
+const kubelets = await canRunKubelets();
+if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
+
+/** What has to be the same of a member pod before and after, and of each of its containers. */
+function lifeOf({ metadata, status }: Pod): unknown {
+  const containers = status?.containerStatuses?.map(({ name, containerID, restartCount, state }) => [
+    name,
+    containerID,
+    restartCount,
+    state?.running?.startedAt,
+  ]);
+  return [metadata.name, metadata.uid, metadata.resourceVersion, status?.startTime, containers];
+}
+
+describe.runIf(kubelets.ok)('the program ends and starts again', () => {
+  const steady = 'steady';
+  const jobs = 'jobs';
+  let topology: Topology;
+  let host: Cluster;
+  let spillway: Spillway;
+  /** A real kubelet: 5 of the 50 pods, and everything that ends. */
+  let real: Cluster;
+  /** kwok: 45 of the 50 pods. */
+  let played: Cluster;
+
+  beforeAll(async () => {
+    topology = await startTopology({
+      members: [
+        { name: 'real', kubelet: 'real-1' },
+        { name: 'played', kwok: { nodes: 2 } },
+      ],
+    });
+    ({ host, spillway } = topology);
+    real = topology.member('real').cluster;
+    played = topology.member('played').cluster;
+    await Promise.all([newNamespace(host, steady), newNamespace(host, jobs)]);
+    await host.apply([deployment('real', 5), deployment('played', 45)]);
+    await kubectl(host, ['rollout', 'status', 'deployment/real', '-n', steady, '--timeout=120s']);
+    await kubectl(host, ['rollout', 'status', 'deployment/played', '-n', steady, '--timeout=120s']);
+  });
+
+  afterAll(() => topology?.close());
+
+  const on = (node: string): Fields => ({
+    nodeSelector: { type: 'virtual-kubelet', 'kubernetes.io/hostname': node },
+  });
+
+  function deployment(node: string, replicas: number): Fields {
+    const labels = { app: node };
+    const template = { metadata: { labels }, spec: podSpec([shell(IDLE)], on(node)) };
+    return {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: node, namespace: steady },
+      spec: { replicas, selector: { matchLabels: labels }, template },
+    };
+  }
+
+  async function lives(): Promise<unknown[]> {
+    const pods = [...(await podsOf(real, steady)), ...(await podsOf(played, steady))];
+    return pods.map(lifeOf);
+  }
+
+  async function hostVersions(): Promise<Map<string, string | undefined>> {
+    return new Map((await podsOf(host, steady)).map(({ metadata }) => [metadata.uid ?? '', metadata.resourceVersion]));
+  }
+
+  /** Kills it as a crash would, and starts it again; `meanwhile` happens while it is down. */
+  async function crash(meanwhile: () => Promise<void> = () => Promise.resolve()): Promise<number> {
+    await spillway.process.stop('SIGKILL');
+    await meanwhile();
+    const began = Date.now();
+    spillway.process.restart();
+    await waitReady(spillway);
+    return began;
+  }
+
+  /** The members are followed again and every key has been looked at once. */
+  async function settled(since: number): Promise<void> {
+    // A crash leaves the members' leases behind; they have to run out before anything is done again.
+    await until(
+      'both virtual nodes are renewed again',
+      async () => {
+        const leases = ['real', 'played'].map((node) =>
+          read<{ spec: { renewTime?: string } }>(
+            host,
+            `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${node}`,
+          ),
+        );
+        return (await Promise.all(leases)).every((lease) => Date.parse(lease?.spec.renewTime ?? '') > since);
+      },
+      { timeoutMs: 60_000 },
+    );
+    const name = `probe-${since}`;
+    await host.apply(
+      ['real', 'played'].map((node) => pod(`${name}-${node}`, 'default', podSpec([shell(IDLE)], on(node)))),
+    );
+    for (const node of ['real', 'played']) {
+      await untilRunning(host, 'default', `${name}-${node}`, { timeoutMs: 60_000 });
+      await kubectl(host, ['delete', 'pod', `${name}-${node}`, '--wait=false']);
+    }
+  }
+
+  const aboutPods =
+    (namespace: string) =>
+    ({ objectRef }: AuditEvent): boolean =>
+      objectRef?.resource === 'pods' && objectRef.namespace === namespace;
+
+  test('kill -9 with 50 running pods: nothing in the members changes, nothing is written anywhere', async () => {
+    const before = { lives: await lives(), versions: await hostVersions() };
+    expect(before.lives).toHaveLength(50);
+    expect((await podsOf(host, steady)).every(isReady)).toBe(true);
+
+    const since = await crash();
+    await settled(since);
+
+    expect(await lives()).toEqual(before.lives);
+    expect(await hostVersions()).toEqual(before.versions);
+    for (const cluster of [host, real, played]) {
+      expect(writesOf(cluster, since).filter(aboutPods(steady)).map(describeWrite), cluster.name).toEqual([]);
+    }
+  });
+
+  test('what happened while it was down is handled after its start: exact exit codes, nothing runs twice', async () => {
+    const waits = 'until [ -e /tmp/go ]; do sleep 0.1; done';
+    const job = (name: string, exitCode: number, node: string, spec: Fields = {}): Fields => ({
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name, namespace: jobs },
+      spec: {
+        backoffLimit: 0,
+        template: {
+          spec: podSpec([shell(`${waits}; exit ${exitCode}`)], { restartPolicy: 'Never', ...on(node), ...spec }),
+        },
+      },
+    });
+    await host.apply([
+      job('good', 0, 'real'),
+      job('bad', 23, 'real'),
+      pod('crashing', jobs, podSpec([shell(`${waits}; rm /tmp/go; exit 4`)], on('real'))),
+      pod('leaving', jobs, podSpec([shell(IDLE)], on('real'))),
+      pod('stays', jobs, podSpec([shell(IDLE)], on('real'))),
+    ]);
+    const ofJob = async (name: string): Promise<Pod[]> => await podsOf(host, jobs, `job-name=${name}`);
+    for (const name of ['good', 'bad']) {
+      await until(`job ${name} runs`, async () => (await ofJob(name)).some(isReady));
+    }
+    for (const name of ['crashing', 'leaving', 'stays']) await untilRunning(host, jobs, name);
+    const [good, bad] = [(await ofJob('good'))[0], (await ofJob('bad'))[0]];
+    const names = [good?.metadata.name ?? '', bad?.metadata.name ?? ''];
+    const staying = lifeOf(await getPod(real, jobs, 'stays'));
+
+    const since = await crash(async () => {
+      for (const name of [...names, 'crashing'])
+        await kubectl(real, ['exec', '-n', jobs, name, '--', 'touch', '/tmp/go']);
+      for (const name of names) {
+        await untilPod(real, jobs, name, 'has ended', ({ status }) => /Succeeded|Failed/.test(status?.phase ?? ''));
+      }
+      await untilPod(
+        real,
+        jobs,
+        'crashing',
+        'was restarted',
+        ({ status }) => status?.containerStatuses?.some(({ restartCount }) => restartCount === 1) === true,
+      );
+      await kubectl(host, ['delete', 'pod', 'leaving', '-n', jobs, '--wait=false']);
+      await host.apply([pod('arrived', jobs, podSpec([shell(IDLE)], on('real')))]);
+      expect((await getPod(host, jobs, names[0] ?? '')).status?.phase).toBe('Running');
+    });
+
+    await kubectl(host, ['wait', 'job/good', '-n', jobs, '--for=condition=Complete', '--timeout=60s']);
+    await kubectl(host, ['wait', 'job/bad', '-n', jobs, '--for=condition=Failed', '--timeout=60s']);
+    expect((await ofJob('good')).map((one) => [one.metadata.uid, one.status?.phase, exitCodeOf(one)])).toEqual([
+      [good?.metadata.uid, 'Succeeded', 0],
+    ]);
+    expect((await ofJob('bad')).map((one) => [one.metadata.uid, one.status?.phase, exitCodeOf(one)])).toEqual([
+      [bad?.metadata.uid, 'Failed', 23],
+    ]);
+    const crashed = await untilPod(
+      host,
+      jobs,
+      'crashing',
+      'shows its restart',
+      ({ status }) => status?.containerStatuses?.some(({ restartCount }) => restartCount === 1) === true,
+    );
+    expect(crashed.status?.containerStatuses?.[0]?.lastState?.terminated?.exitCode).toBe(4);
+    await untilGone(host, jobs, 'leaving');
+    expect(await readPod(real, jobs, 'leaving')).toBeUndefined();
+    await untilRunning(host, jobs, 'arrived');
+    expect(lifeOf(await getPod(real, jobs, 'stays'))).toEqual(staying);
+
+    const below = writesOf(real, since).filter(aboutPods(jobs)).map(describeWrite);
+    expect(below.sort()).toEqual([`create pods ${jobs}/arrived 201`, `delete pods ${jobs}/leaving 200`]);
+  });
+
+  test('a host pod that vanished while it was down: its copy goes, but only after a time of doubt', async () => {
+    const definition = pod('vanished', jobs, podSpec([shell(IDLE)], on('real')));
+    await host.apply([definition]);
+    await untilRunning(host, jobs, 'vanished');
+    const copy = await getPod(real, jobs, 'vanished');
+    const since = await crash(async () => {
+      await kubectl(host, ['delete', 'pod', 'vanished', '-n', jobs, '--force', '--grace-period=0']);
+      await untilGone(host, jobs, 'vanished');
+    });
+    await settled(since);
+    expect((await getPod(real, jobs, 'vanished')).metadata).toMatchObject({ uid: copy.metadata.uid });
+    expect((await getPod(real, jobs, 'vanished')).metadata.deletionTimestamp).toBeUndefined();
+    await untilGone(real, jobs, 'vanished', { timeoutMs: 100_000, intervalMs: 250 });
+    expect((await lives()).length).toBe(50);
+  });
+
+  test('a virtual node that somebody deleted is back within seconds, and its pods know nothing of it', async () => {
+    const before = { node: await getNode('real'), lives: await lives(), versions: await hostVersions() };
+    const since = Date.now();
+    await kubectl(host, ['delete', 'node', 'real']);
+    const after = await until(
+      'the node is back',
+      async () => {
+        const node = await read<Node>(host, '/api/v1/nodes/real');
+        return node !== undefined && node.metadata.uid !== before.node.metadata.uid ? node : undefined;
+      },
+      { timeoutMs: 10_000 },
+    );
+    expect(after.metadata.labels).toEqual(before.node.metadata.labels);
+    expect(after.spec?.taints?.filter(({ key }) => key.startsWith('spillway.dev/'))).toEqual(
+      before.node.spec?.taints?.filter(({ key }) => key.startsWith('spillway.dev/')),
+    );
+    await until(
+      'it is Ready and offers the same',
+      async () => {
+        const node = await getNode('real');
+        const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True';
+        return ready && node.status?.allocatable?.['pods'] === before.node.status?.allocatable?.['pods'];
+      },
+      { timeoutMs: 10_000 },
+    );
+    expect(await lives()).toEqual(before.lives);
+    expect(await hostVersions()).toEqual(before.versions);
+    for (const cluster of [host, real]) {
+      expect(writesOf(cluster, since).filter(aboutPods(steady)).map(describeWrite)).toEqual([]);
+    }
+    const [first] = await podsOf(host, steady, 'app=real');
+    expect(await kubectl(host, ['exec', '-n', steady, first?.metadata.name ?? '', '--', 'echo', 'still here'])).toBe(
+      'still here\n',
+    );
+  });
+
+  test('SIGTERM ends it within 10 s even while a stream is open, and its leases are given back', async () => {
+    const [first] = await podsOf(host, steady, 'app=real');
+    const before = await lives();
+    const stream = host.kubectl([
+      'exec',
+      '-n',
+      steady,
+      first?.metadata.name ?? '',
+      '--',
+      'sh',
+      '-c',
+      'echo on; sleep 60',
+    ]);
+    await until('the stream is open', async () => {
+      const metrics = await (await fetch(`${spillway.url}/metrics`)).text();
+      return /^spillway_[a-z_]*streams?[a-z_]*\{[^}]*\} [1-9]/m.test(metrics);
+    });
+    const began = Date.now();
+    const versions = await hostVersions();
+    spillway.process.signal('SIGTERM');
+    await until('the process has ended', () => !spillway.process.running, { timeoutMs: 10_000, intervalMs: 20 });
+    expect(Date.now() - began).toBeLessThan(10_000);
+    expect(spillway.process.logTail(1)).toContain('"msg":"stopped"');
+    await stream;
+    for (const member of ['real', 'played']) {
+      const path = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM_NAMESPACE}/leases/spillway-member-${member}`;
+      const lease = await read<{ spec: { holderIdentity?: string } }>(host, path);
+      expect(lease?.spec.holderIdentity ?? '').toBe('');
+    }
+    expect(await lives()).toEqual(before);
+    expect(await hostVersions()).toEqual(versions);
+
+    spillway.process.restart();
+    await waitReady(spillway);
+    // Nobody has to wait for a lease that was given back.
+    const name = 'right-away';
+    await host.apply([pod(name, jobs, podSpec([shell(IDLE)], on('real')))]);
+    await untilRunning(host, jobs, name, { timeoutMs: 12_000 });
+  });
+
+  async function getNode(name: string): Promise<Node> {
+    const node = await read<Node>(host, `/api/v1/nodes/${name}`);
+    if (node === undefined) throw new Error(`no node ${name}`);
+    return node;
+  }
+});
