@@ -273,30 +273,25 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
     );
   });
 
-  test('SIGTERM ends it within 10 s even while a stream is open, and its leases are given back', async () => {
+  test('SIGTERM ends it within 10 s: streams drain, the last is cut, leases are given back', async () => {
     const [first] = await podsOf(host, steady, 'app=real');
     const before = await lives();
-    const stream = host.kubectl([
-      'exec',
-      '-n',
-      steady,
-      first?.metadata.name ?? '',
-      '--',
-      'sh',
-      '-c',
-      'echo on; sleep 60',
-    ]);
-    await until('the stream is open', async () => {
+    const exec = (script: string) =>
+      host.kubectl(['exec', '-n', steady, first?.metadata.name ?? '', '--', 'sh', '-c', script]);
+    const short = exec('echo on; sleep 3; echo done');
+    const long = exec('echo on; sleep 60; echo done');
+    await until('both streams are open', async () => {
       const metrics = await (await fetch(`${spillway.url}/metrics`)).text();
-      return /^spillway_[a-z_]*streams?[a-z_]*\{[^}]*\} [1-9]/m.test(metrics);
+      return /^spillway_kubelet_open_streams\{route="exec"\} 2$/m.test(metrics);
     });
-    const began = Date.now();
     const versions = await hostVersions();
+    const began = Date.now();
     spillway.process.signal('SIGTERM');
     await until('the process has ended', () => !spillway.process.running, { timeoutMs: 10_000, intervalMs: 20 });
     expect(Date.now() - began).toBeLessThan(10_000);
     expect(spillway.process.logTail(1)).toContain('"msg":"stopped"');
-    await stream;
+    expect(await short).toMatchObject({ code: 0, stdout: 'on\ndone\n' });
+    expect((await long).stdout).toBe('on\n');
     for (const member of ['real', 'played']) {
       const path = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM_NAMESPACE}/leases/spillway-member-${member}`;
       const lease = await read<{ spec: { holderIdentity?: string } }>(host, path);
