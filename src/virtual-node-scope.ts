@@ -209,6 +209,7 @@ export class VirtualNodeScope {
 
   #translateContext(hostPod: Pod, memberNamespace: string): TranslateContext {
     const { services, member, nodeName, namespaces, pool } = this.#o;
+    const nodeLabels = (): Readonly<Record<string, string>> => renderNode(this.#nodeFacts(0)).labels;
     const { spec, metadata } = member();
     const inNamespace = services.services.byIndex(NAMESPACE_INDEX, hostPod.metadata.namespace ?? '');
     const excluded = spec.capacity.excludeNodes?.matchLabels;
@@ -218,9 +219,12 @@ export class VirtualNodeScope {
       member: metadata.name,
       memberNamespace,
       serviceEnv: serviceEnvFor(hostPod, inNamespace, services.services.get('default/kubernetes')),
+      // Few pods have constraints that ask for them.
+      get nodeLabels() {
+        return nodeLabels();
+      },
       memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
       environmentKeys: (kind, name) => this.#o.dependents.environmentKeys(kind, hostPod.metadata.namespace ?? '', name),
-      nodeLabels: renderNode(this.#nodeFacts(0)).labels,
       hostOnlyLabels: new Set(Object.keys(spec.labels)),
       poolSelector: pool() ?? {},
       ...(excluded === undefined ? {} : { excludedNodes: excluded }),

@@ -70,7 +70,7 @@ export class PodController {
     this.breaker = new DeletionBreaker({ clock: this.#clock });
     this.#queue = new WorkQueue({
       name: `pods-${options.nodeName}`,
-      concurrency: options.concurrency ?? 32,
+      concurrency: options.concurrency ?? 64,
       handler: async (key, signal) => await this.#handle(key, signal),
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger: options.logger,
@@ -139,8 +139,7 @@ export class PodController {
   }
 
   #hostPodSeen(pod: Pod): void {
-    // Deletions free room and keep users waiting; they go first.
-    this.#queue.add(keyOf(pod), pod.metadata.deletionTimestamp === undefined ? 'normal' : 'high');
+    this.#queue.add(keyOf(pod));
   }
 
   #hostPodGone(pod: Pod, evidence: 'watched' | 'relisted'): void {
@@ -155,7 +154,8 @@ export class PodController {
 
   #memberPodSeen(pod: Pod): void {
     const key = this.#hostKeyOf(pod);
-    if (key !== undefined) this.#queue.add(key);
+    // What is under way is finished before more is begun: in a burst users see pods run one by one, not all at the end.
+    if (key !== undefined) this.#queue.add(key, pod.status?.phase === 'Pending' ? 'normal' : 'high');
   }
 
   #memberPodGone(pod: Pod, evidence: 'watched' | 'relisted'): void {

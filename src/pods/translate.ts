@@ -104,11 +104,12 @@ export function containerContext(
 
 function schedulingContext(hostPod: Pod, context: TranslateContext): SchedulingContext {
   const { namespace } = hostPod.metadata;
-  const { nodeName, nodeLabels, hostOnlyLabels, poolSelector, excludedNodes, memberNamespace, memberNamespaceOf } =
-    context;
+  const { nodeName, hostOnlyLabels, poolSelector, excludedNodes, memberNamespace, memberNamespaceOf } = context;
   return {
     nodeName,
-    nodeLabels,
+    get nodeLabels() {
+      return context.nodeLabels;
+    },
     hostOnlyLabels,
     poolSelector,
     excludedNodes,
