@@ -73,7 +73,7 @@ const INTERNAL_PREFIX = 'Internal error occurred: ';
  * A member's refusal in the form that makes the host's API server say the same as the member's did: it builds the
  * user's message from our status and text, and for most codes drops the text (LocationStreamer's response checker).
  */
-export function logFailure(cluster: string, error: unknown): Answer {
+function logFailure(cluster: string, error: unknown): Answer {
   if (error instanceof ApiError && error.code !== 401) {
     const words = error.status.message ?? describeError(error);
     return textAnswer(error.code, words.startsWith(INTERNAL_PREFIX) ? words.slice(INTERNAL_PREFIX.length) : words);

@@ -1,4 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setMaxListeners } from 'node:events';
+import { within } from './within.ts';
+
+/** How long a stream may take to be gone once it was cut. */
+const CUT_MS = 1_000;
 
 /** The streams and followed logs that are open on one virtual node: counted, capped, waited for at shutdown. */
 export class OpenStreams {
@@ -12,6 +16,8 @@ export class OpenStreams {
   constructor(limit: number, gauge: (change: 1 | -1, kind: string) => void) {
     this.#limit = limit;
     this.#gauge = gauge;
+    // Every open stream listens.
+    setMaxListeners(0, this.#cut.signal);
   }
 
   get size(): number {
@@ -45,15 +51,12 @@ export class OpenStreams {
     }
   }
 
-  /** Lets streams end by themselves for `graceMs`, then cuts the rest; resolves when none is open. */
+  /** Lets streams end by themselves for `graceMs`, then cuts the rest and gives them a moment to be gone. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     const drained = Promise.all(this.#open);
-    const patience = new AbortController();
-    const graceOver = delay(graceMs, undefined, { signal: patience.signal }).catch(() => undefined);
-    await Promise.race([drained, graceOver]);
-    patience.abort();
+    await within(graceMs, drained);
     this.#cut.abort(new Error('the virtual node is shutting down'));
-    await drained;
+    await within(CUT_MS, drained);
   }
 }

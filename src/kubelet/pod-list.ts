@@ -19,7 +19,7 @@ export async function sendPodList(response: ServerResponse, pods: Iterable<Pod>)
 }
 
 /** `items` is always a list, as every client but Go's needs it. */
-export function* podListText(pods: Iterable<Pod>): Generator<string> {
+function* podListText(pods: Iterable<Pod>): Generator<string> {
   let text = '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[';
   let count = 0;
   for (const pod of pods) {

@@ -20,11 +20,13 @@ import { PeerCertificates } from './peer-certificate.ts';
 import { noRouteAnswer, PlainRequests } from './plain-requests.ts';
 import type { PodDirectory } from './pod-directory.ts';
 import type { ReviewApi } from './review-client.ts';
+import { resetConnection } from './reset-connection.ts';
 import { parseRequest } from './routes.ts';
 import type { UpgradeRequest } from './stream-requests.ts';
 import { StreamRequests } from './stream-requests.ts';
 import { HANDSHAKE_TIMEOUT_MS, TlsListener } from './tls-listener.ts';
 import { TokenReviewer } from './token-reviewer.ts';
+import { within } from './within.ts';
 
 /** As the kubelet: long commands travel in the URL. */
 const LARGEST_HEAD = 1_048_576;
@@ -32,6 +34,8 @@ const CONNECTIONS = 2048;
 /** Callers without a client certificate are scrapers; they are few, and strangers must not crowd out the API server. */
 const CONNECTIONS_WITHOUT_CERTIFICATE = 64;
 const STREAMS = 1024;
+/** For everything to be gone once every connection was closed. */
+const LAST_MS = 1_000;
 
 export interface KubeletServerOptions {
   readonly nodeName: string;
@@ -67,7 +71,8 @@ export class KubeletServer {
   readonly #upgrades: StreamRequests;
   readonly #metrics: KubeletMetrics;
   readonly #streams: OpenStreams;
-  readonly #sockets = new Set<Socket>();
+  /** TCP connections by the peer's address and port. */
+  readonly #connections = new Map<string, Socket>();
   /** Connections with an ordinary answer under way: an upgrade that overtakes it would mix the two. */
   readonly #answering = new WeakMap<Socket, number>();
   readonly #work = new Set<Promise<void>>();
@@ -124,8 +129,9 @@ export class KubeletServer {
     server.maxConnections = CONNECTIONS;
     server.prependListener('connection', (connection) => {
       const socket = connection as Socket;
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
+      const peer = peerOf(socket);
+      this.#connections.set(peer, socket);
+      socket.once('close', () => this.#connections.delete(peer));
       this.#tls.refresh(server);
     });
     server.prependListener('secureConnection', (socket) => this.#meet(socket));
@@ -135,7 +141,10 @@ export class KubeletServer {
     });
     server.on('request', (request, response) => this.#own(this.#onRequest(request, response)));
     server.on('upgrade', (request, socket, head) => {
-      this.#own(this.#onUpgrade({ request, socket: socket as TLSSocket, head }));
+      const tls = socket as TLSSocket;
+      const tcp = this.#connections.get(peerOf(tls));
+      const reset = (): void => resetConnection(tls, tcp);
+      this.#own(this.#onUpgrade({ request, caller: { socket: tls, reset }, head }));
     });
     return server;
   }
@@ -147,15 +156,14 @@ export class KubeletServer {
     return { port: (this.#server.address() as AddressInfo).port };
   }
 
-  /** Takes no more connections, lets open streams end by themselves for `graceMs`, cuts the rest. */
+  /** Takes no more connections, lets open streams end by themselves for `graceMs`, cuts the rest. Never hangs. */
   async close(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     await this.#streams.drain(graceMs);
-    for (const socket of this.#sockets) {
+    for (const socket of this.#connections.values()) {
       socket.destroy();
     }
-    await Promise.all(this.#work);
-    await closed;
+    await within(LAST_MS, Promise.all([closed, ...this.#work]));
   }
 
   #own(work: Promise<void>): void {
@@ -201,7 +209,8 @@ export class KubeletServer {
   }
 
   async #onUpgrade(upgrade: UpgradeRequest): Promise<void> {
-    const { request, socket } = upgrade;
+    const { request } = upgrade;
+    const { socket } = upgrade.caller;
     // Node has taken its own listeners off; without one an error would end the process.
     socket.on('error', () => socket.destroy());
     if ((this.#answering.get(socket) ?? 0) > 0) {
@@ -230,4 +239,8 @@ export class KubeletServer {
   #count(route: string, code: number): void {
     this.#metrics.requests.inc({ route, code: String(code) });
   }
+}
+
+function peerOf(socket: Socket): string {
+  return `${socket.remoteAddress ?? ''} ${socket.remotePort ?? ''}`;
 }

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import { describeError } from '../kube/errors.ts';
 import type { Answer } from './answer.ts';
 import { statusAnswer, writeAnswer } from './answer.ts';
-import type { RelayEnd, Traffic } from './relay.ts';
+import type { CallerConnection, RelayEnd, Traffic } from './relay.ts';
 import { relay } from './relay.ts';
 import { refusalHeaders, switchingHeaders } from './upgrade-headers.ts';
 import type { StreamDialer, UpgradeOutcome } from './upstream-upgrade.ts';
@@ -25,14 +24,15 @@ export interface SpliceResult {
  */
 export async function splice(o: {
   request: IncomingMessage;
-  socket: Socket;
+  caller: CallerConnection;
   head: Buffer;
   member: StreamDialer;
   path: string;
   traffic: Traffic;
   signal: AbortSignal;
 }): Promise<SpliceResult> {
-  const { request, socket, member } = o;
+  const { request, member } = o;
+  const { socket } = o.caller;
   const left = new AbortController();
   const late = AbortSignal.timeout(OPENING_MS);
   const onClose = (): void => left.abort(new Error('the caller left'));
@@ -73,34 +73,28 @@ export async function splice(o: {
 }
 
 async function join(
-  o: { socket: Socket; head: Buffer; traffic: Traffic; signal: AbortSignal },
+  o: { caller: CallerConnection; head: Buffer; traffic: Traffic; signal: AbortSignal },
   switched: Extract<UpgradeOutcome, { kind: 'switched' }>,
 ): Promise<RelayEnd> {
-  const cut = (): void => {
-    o.socket.destroy();
+  const { socket } = o.caller;
+  if (socket.destroyed) {
+    // He left after the answer was read: nobody else would close the new connection.
     switched.socket.destroy();
-  };
-  if (o.signal.aborted || o.socket.destroyed) {
-    // Either may have happened since the answer was read; nobody would close the new connection otherwise.
-    cut();
-    return 'closed';
+    return 'caller reset';
   }
-  o.signal.addEventListener('abort', cut, { once: true });
-  o.socket.setNoDelay(true);
-  o.socket.setKeepAlive(true, 15_000);
-  const ended = relay(o.socket, switched.socket, o.traffic);
-  o.socket.write(switchingHead(switchingHeaders(switched.rawHeaders)), 'latin1');
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, 15_000);
+  const ended = relay(o.caller, switched.socket, o.traffic, o.signal);
+  socket.write(switchingHead(switchingHeaders(switched.rawHeaders)), 'latin1');
   if (switched.head.length > 0) {
     o.traffic.fromMember += switched.head.length;
-    o.socket.write(switched.head);
+    socket.write(switched.head);
   }
   if (o.head.length > 0) {
     o.traffic.toMember += o.head.length;
     switched.socket.write(o.head);
   }
-  const end = await ended;
-  o.signal.removeEventListener('abort', cut);
-  return end;
+  return ended;
 }
 
 function switchingHead(headers: readonly string[]): string {

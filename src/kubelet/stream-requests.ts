@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import type { Answer } from './answer.ts';
 import { statusAnswer, textAnswer, writeAnswer } from './answer.ts';
@@ -8,6 +7,7 @@ import type { KubeletMetrics } from './metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { PodDirectory, PodTarget } from './pod-directory.ts';
 import { lookUpPod } from './pod-lookup.ts';
+import type { CallerConnection } from './relay.ts';
 import type { StreamRoute } from './routes.ts';
 import type { SpliceResult } from './splice.ts';
 import { splice } from './splice.ts';
@@ -16,7 +16,7 @@ import type { UserInfo } from './user-info.ts';
 /** A request to switch protocols, taken out of HTTP parsing. `head`: stream bytes that came with it. */
 export interface UpgradeRequest {
   readonly request: IncomingMessage;
-  readonly socket: Socket;
+  readonly caller: CallerConnection;
   readonly head: Buffer;
 }
 
@@ -46,13 +46,13 @@ export class StreamRequests {
   }
 
   /** Resolves to the code that was answered when the stream is over. */
-  async serve(upgrade: UpgradeRequest, route: StreamRoute, caller: UserInfo): Promise<number> {
+  async serve(upgrade: UpgradeRequest, route: StreamRoute, user: UserInfo): Promise<number> {
     const started = this.#clock();
     const traffic = { toMember: 0, fromMember: 0 };
     const opening = this.#open(upgrade.request, route);
     let end: SpliceResult;
     if ('refused' in opening) {
-      writeAnswer(upgrade.socket, opening.refused);
+      writeAnswer(upgrade.caller.socket, opening.refused);
       end = { code: opening.refused.code, result: 'refused' };
     } else {
       const { target, path } = opening;
@@ -66,10 +66,11 @@ export class StreamRequests {
       {
         audit: route.kind,
         node: this.#nodeName,
-        user: caller.username,
-        groups: caller.groups,
+        user: user.username,
+        groups: user.groups,
         pod: `${route.pod.namespace}/${route.pod.name}`,
         ...('container' in route ? { container: route.container } : {}),
+        protocol: upgrade.request.headers.upgrade?.slice(0, 32),
         ...('target' in opening ? { member: opening.target.client.cluster } : {}),
         ...traffic,
         durationMs: Math.round(this.#clock() - started),

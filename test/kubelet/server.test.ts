@@ -361,9 +361,11 @@ describe('logs', () => {
 
   test('a member’s stream that breaks breaks the answer', async () => {
     const body = new PassThrough();
-    member.logs = () => Promise.resolve({ body });
-    setTimeout(() => body.write('half'), 10);
-    setTimeout(() => body.destroy(new Error('reset')), 50);
+    member.logs = () => {
+      body.write('half');
+      setTimeout(() => body.destroy(new Error('reset')), 50);
+      return Promise.resolve({ body });
+    };
     await expect(get('/containerLogs/ns/web/c')).rejects.toThrow(/aborted|hang up/);
   });
 
