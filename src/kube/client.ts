@@ -1,4 +1,6 @@
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ClusterEndpoint, Credentials } from './access.ts';
@@ -8,6 +10,7 @@ import { dialServer } from './dial.ts';
 import { CredentialsError, isUnauthorized, ApiError, type TransportError } from './errors.ts';
 import { CancelledError, DeadlineError, exchange, type Answer, type Outgoing } from './exchange.ts';
 import { stringifyJson } from './json.ts';
+import { openStream } from './stream-exchange.ts';
 import { withQuery, type KubeRequest, type StreamResponse } from './request.ts';
 import { retryDelayMs } from './retry-policy.ts';
 import { transportError } from './transport-failure.ts';
@@ -56,6 +59,7 @@ export class KubeClient {
   readonly #userAgent: string;
   readonly #logger: Logger | undefined;
   readonly #metrics: ClientMetrics | undefined;
+  readonly #streaming = new Set<Readable>();
   #plainHeaders: { from: Record<string, string>; list: string[] } | undefined;
 
   constructor(o: KubeClientOptions) {
@@ -95,15 +99,19 @@ export class KubeClient {
       }
       const release = (): void => r.signal?.removeEventListener('abort', onAbort);
       try {
-        const { streams } = this.#transport.pools();
-        const response = await streams.request({ ...this.#outgoing(r, headers), signal: stop.signal });
-        this.#observe(where, String(response.statusCode), started);
-        if (response.statusCode >= 300) {
-          const body = Buffer.from(await response.body.arrayBuffer());
-          throw refusal(where, response.statusCode, response.headers, body);
+        const { tls } = this.#transport.pools();
+        const body = await openStream(this.#transport.origin, tls, this.#outgoing(r, headers), stop.signal);
+        const status = body.statusCode ?? 0;
+        this.#observe(where, String(status), started);
+        if (status >= 300) {
+          throw refusal(where, status, body.headers, await buffer(body));
         }
-        response.body.once('close', release);
-        return response;
+        this.#streaming.add(body);
+        body.once('close', () => {
+          this.#streaming.delete(body);
+          release();
+        });
+        return { status, headers: body.headers, body };
       } catch (e) {
         release();
         throw this.#failure(where, e, started);
@@ -111,7 +119,7 @@ export class KubeClient {
         clearTimeout(timer);
       }
     });
-    return { status: answer.statusCode, headers: answer.headers, body: answer.body };
+    return answer;
   }
 
   /**
@@ -155,6 +163,7 @@ export class KubeClient {
 
   /** Breaks what is under way. Requests made later fail. */
   async close(): Promise<void> {
+    for (const body of this.#streaming) body.destroy();
     await this.#transport.close();
   }
 
