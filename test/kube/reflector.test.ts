@@ -214,20 +214,29 @@ describe.each([
     ]);
   });
 
-  it.each<[string, (fields: { metadata: Record<string, unknown>; kind: string }) => void]>([
-    ['of another kind', (fields) => (fields.kind = watchList ? 'Secret' : 'SecretList')],
-    ['without a resourceVersion', (fields) => delete fields.metadata['resourceVersion']],
+  interface FakeList {
+    kind: string;
+    metadata: Record<string, unknown>;
+    items: unknown[];
+  }
+  it.each<[string, (list: FakeList) => void]>([
+    ['of another kind', (fake) => (fake.kind = 'Secret')],
+    ['without a resourceVersion', (fake) => delete fake.metadata['resourceVersion']],
+    ['of things without a UID', (fake) => (fake.items[0] = { metadata: { name: 'x', resourceVersion: '5' } })],
+    ['of things without a name', (fake) => (fake.items[0] = { metadata: { uid: 'u', resourceVersion: '5' } })],
+    ['of something else', (fake) => (fake.items[0] = 'x')],
   ])('keeps the cache after a list %s', async (_what, spoil) => {
     const followed = await synced();
     const metadata = { resourceVersion: '900', annotations: { 'k8s.io/initial-events-end': 'true' } };
-    const fields = { kind: watchList ? 'ConfigMap' : 'ConfigMapList', metadata, items: [] };
-    spoil(fields);
-    const item = { kind: fields.kind, metadata: { name: 'x', uid: 'u', resourceVersion: '5' } };
-    const lines = [
-      { type: 'ADDED', object: item },
-      { type: 'BOOKMARK', object: fields },
-    ];
-    const body = watchList ? lines.map((line) => `${JSON.stringify(line)}\n`).join('') : JSON.stringify(fields);
+    const item = { metadata: { name: 'x', uid: 'u', resourceVersion: '5' } };
+    const fake: FakeList = { kind: 'ConfigMap', metadata, items: [item] };
+    spoil(fake);
+    const { kind, items } = fake;
+    const events = items.map((one) => ({ type: 'ADDED', object: typeof one === 'object' ? { kind, ...one } : one }));
+    const lines = [...events, { type: 'BOOKMARK', object: { kind, metadata } }];
+    const body = watchList
+      ? lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+      : JSON.stringify({ kind: `${kind}List`, metadata, items });
     const rule = proxy.inject({ kind: 'body', body }, isListing, 2);
     changeUnseen(() => server.put('d'));
     await rule.hit(2);
@@ -249,6 +258,34 @@ describe.each([
     proxy.clear();
     await converged(followed);
     expect(followed.log.filter((line) => line.startsWith('added a@'))).toHaveLength(1);
+  });
+
+  it('lists again when events come out of order, because others may be missing', async () => {
+    const followed = await synced();
+    proxy.freeze();
+    for (const name of ['a', 'b', 'c']) {
+      server.put(name, 'changed');
+    }
+    // The last change first, then the first; the one of b never comes.
+    const body = ['c', 'a']
+      .map((name) => `${JSON.stringify({ type: 'MODIFIED', object: server.objects.get(name) })}\n`)
+      .join('');
+    const rule = proxy.inject({ kind: 'body', body }, isWatch, 1);
+    proxy.resetConnections();
+    proxy.thaw();
+    await rule.hit();
+    await converged(followed);
+    expect(await followed.metric('kube_informer_lists_refused_total', { reason: 'disorder' })).toBe(1);
+    expect(await followed.metric('kube_informer_missed_changes_total')).toBeGreaterThan(0);
+  });
+
+  it('lists from time to time where watches deliver nothing, ever', async () => {
+    const followed = await synced();
+    proxy.inject({ kind: 'silence', afterLines: 0 }, isWatch);
+    proxy.resetConnections();
+    server.put('d');
+    await converged(followed);
+    expect(followed.deletedUids.size).toBe(0);
   });
 
   it('watches quiet collections in short turns and lists only once', async () => {
