@@ -86,7 +86,14 @@ class MemberWork {
     this.#namespaces = new MemberNamespaces({ member: connection, hostId, spec: () => this.#member.spec.namespaces });
     this.#dependents = new DependentsMirror({
       objects: services.hostObjects,
-      copies: new MemberCopies({ client: connection.client, hostId, logger: this.#logger, metrics: informerMetrics }),
+      copies: new MemberCopies({
+        client: connection.client,
+        hostId,
+        namespaces: connection.namespaces,
+        isUsable: (namespace) => this.#namespaces.isUsable(namespace),
+        logger: this.#logger,
+        metrics: informerMetrics,
+      }),
       member: member.metadata.name,
       hostId,
       namespaces: this.#namespaces,

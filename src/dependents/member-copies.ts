@@ -1,25 +1,24 @@
-import type { Logger } from 'pino';
-import { HOST_LABEL } from '../api/marks.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
-import type { InformerMetrics } from '../kube/informer-metrics.ts';
-import { Informer } from '../kube/informer.ts';
-import { keyFor, type KubeObject } from '../kube/object.ts';
+import type { KubeObject } from '../kube/object.ts';
 import { create, get, remove, replace } from '../kube/verbs.ts';
-import { type CopyRecord, recordOfCopy, RESOURCES } from './copy.ts';
+import { type CopyRecord, RESOURCES } from './copy.ts';
+import { CopyPlaces, type CopyPlacesOptions, type Knowledge } from './copy-places.ts';
 import type { DependentKind } from './references.ts';
 
 /** Our copies in one member, and the requests that change them. */
 export interface CopyStore {
   /** Follows the member until the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
-  /** All copies that existed at some recent time are known. */
-  readonly synced: boolean;
-  whenSynced(signal: AbortSignal): Promise<void>;
+  /** Whether all copies that existed in a place at some recent time are known. Asking makes the place be followed. */
+  knowledge(kind: DependentKind, namespace: string): Knowledge;
   get(kind: DependentKind, namespace: string, name: string): CopyRecord | undefined;
   values(): Iterable<CopyRecord>;
-  /** Called with a copy that came, changed or went, and at once with those that are known. */
-  on(changed: (copy: CopyRecord) => void): void;
+  /**
+   * `changed` is called with a copy that came, changed or went, `known` with a place that was asked for and is known
+   * from now on. To be called once, before `run`.
+   */
+  on(changed: (copy: CopyRecord) => void, known: (kind: DependentKind, namespace: string) => void): void;
   /** Reads past the cache whatever has that name, ours or not. */
   read(kind: DependentKind, namespace: string, name: string, signal: AbortSignal): Promise<KubeObject | undefined>;
   create(kind: DependentKind, object: KubeObject, signal: AbortSignal): Promise<void>;
@@ -29,51 +28,41 @@ export interface CopyStore {
   remove(copy: CopyRecord, signal: AbortSignal): Promise<void>;
 }
 
-const KINDS = ['ConfigMap', 'Secret'] as const;
-
 /** The member's objects that carry our label, cached without their content. */
 export class MemberCopies implements CopyStore {
   readonly #client: KubeClient;
-  readonly #informers: Record<DependentKind, Informer<CopyRecord>>;
+  readonly #places: CopyPlaces;
+  #changed: (copy: CopyRecord) => void = () => undefined;
+  #known: (kind: DependentKind, namespace: string) => void = () => undefined;
 
-  constructor(o: { client: KubeClient; hostId: string; logger: Logger; metrics?: InformerMetrics }) {
-    this.#client = o.client;
-    const informerOf = (kind: DependentKind): Informer<CopyRecord> =>
-      new Informer<CopyRecord>({
-        client: o.client,
-        resource: RESOURCES[kind],
-        labelSelector: `${HOST_LABEL}=${o.hostId}`,
-        transform: (raw) => recordOfCopy(kind, raw),
-        logger: o.logger,
-        ...(o.metrics === undefined ? {} : { metrics: o.metrics }),
-      });
-    this.#informers = { ConfigMap: informerOf('ConfigMap'), Secret: informerOf('Secret') };
+  constructor(options: Omit<CopyPlacesOptions, 'changed' | 'known'>) {
+    this.#client = options.client;
+    this.#places = new CopyPlaces({
+      ...options,
+      changed: (copy) => this.#changed(copy),
+      known: (kind, namespace) => this.#known(kind, namespace),
+    });
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all(KINDS.map((kind) => this.#informers[kind].run(signal)));
+    await this.#places.run(signal);
   }
 
-  get synced(): boolean {
-    return KINDS.every((kind) => this.#informers[kind].hasSynced);
-  }
-
-  async whenSynced(signal: AbortSignal): Promise<void> {
-    await Promise.all(KINDS.map((kind) => this.#informers[kind].whenSynced(signal)));
+  knowledge(kind: DependentKind, namespace: string): Knowledge {
+    return this.#places.knowledge(kind, namespace);
   }
 
   get(kind: DependentKind, namespace: string, name: string): CopyRecord | undefined {
-    return this.#informers[kind].get(keyFor(namespace, name));
+    return this.#places.get(kind, namespace, name);
   }
 
-  *values(): Iterable<CopyRecord> {
-    for (const kind of KINDS) yield* this.#informers[kind].values();
+  values(): Iterable<CopyRecord> {
+    return this.#places.values();
   }
 
-  on(changed: (copy: CopyRecord) => void): void {
-    for (const kind of KINDS) {
-      this.#informers[kind].on({ added: changed, updated: changed, deleted: changed });
-    }
+  on(changed: (copy: CopyRecord) => void, known: (kind: DependentKind, namespace: string) => void): void {
+    this.#changed = changed;
+    this.#known = known;
   }
 
   async read(

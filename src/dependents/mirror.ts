@@ -8,6 +8,7 @@ import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import type { CopyRecord } from './copy.ts';
 import { type CopyAction, decideCopy } from './copy-decision.ts';
+import type { Knowledge } from './copy-places.ts';
 import { type Again, CopyWriter, type CopyWriterOptions, isCopyFor } from './copy-writer.ts';
 import { type Entry, entryKeyOf } from './entry.ts';
 import { Entries } from './entries.ts';
@@ -80,6 +81,8 @@ export class DependentsMirror {
   readonly #uses: MemberUses;
   /** UIDs of copies that were deleted, which the cache may still show. */
   readonly #removed = new LRUCache<string, true>({ max: 10_000 });
+  /** Entries that wait until their place in the member is known. */
+  readonly #awaiting = new Map<string, Set<string>>();
   #complete = false;
 
   constructor(options: DependentsMirrorOptions) {
@@ -101,17 +104,15 @@ export class DependentsMirror {
       changed: (entryKey) => this.#queue.add(entryKey),
       unused: (entryKey) => this.#queue.addAfter(entryKey, options.keepMs ?? KEEP_MS),
     });
-    options.copies.on((copy) => this.#copySeen(copy));
+    options.copies.on(
+      (copy) => this.#copySeen(copy),
+      (kind, namespace) => this.#placeKnown(kind, namespace),
+    );
   }
 
   /** Works until the signal aborts, then lets go of the host's objects. What is in the member stays. */
   async run(signal: AbortSignal): Promise<void> {
-    const { copies } = this.#o;
-    const synced = copies.whenSynced(signal).then(
-      () => this.#lookAtAll(),
-      () => undefined,
-    );
-    await Promise.all([copies.run(signal), this.#queue.run(signal), synced]);
+    await Promise.all([this.#o.copies.run(signal), this.#queue.run(signal)]);
     this.#entries.stop();
   }
 
@@ -161,7 +162,8 @@ export class DependentsMirror {
   /** All pods that could need a copy have been tracked: what nobody needs is garbage from now on. */
   setComplete(): void {
     this.#complete = true;
-    if (this.#o.copies.synced) this.#lookAtAll();
+    for (const entryKey of this.#entries.keys()) this.#queue.add(entryKey);
+    for (const copy of this.#o.copies.values()) this.#copySeen(copy);
   }
 
   /** Names that `envFrom` of the object defines, as far as the host's object is known. */
@@ -188,7 +190,7 @@ export class DependentsMirror {
   }
 
   #standing(entry: Entry): Standing {
-    const standing = this.#o.copies.synced ? this.#standingOf(entry) : ({ is: 'pending' } as const);
+    const standing = this.#standingOf(entry);
     if (standing.is !== 'pending') entry.pendingSince = undefined;
     else if (entry.pendingSince === undefined) {
       entry.pendingSince = this.#clock();
@@ -200,6 +202,10 @@ export class DependentsMirror {
   #standingOf(entry: Entry): Standing {
     const host = entry.source.current();
     if (host.state === 'unknown' && host.problem !== undefined) return { is: 'unreadable', problem: host.problem };
+    const place = this.#knowledgeOf(entry);
+    if (!place.known) {
+      return place.problem === undefined ? { is: 'pending' } : { is: 'not-copied', problem: place.problem };
+    }
     const action = this.#decide(entry);
     if (action.do === 'nothing') {
       if (action.because === 'current') return { is: 'ready' };
@@ -238,14 +244,30 @@ export class DependentsMirror {
     return this.#entries.get({ kind, namespace, name: metadata.name });
   }
 
-  /** Looks once at everything: what is needed, and what is there. */
-  #lookAtAll(): void {
-    for (const entryKey of this.#entries.keys()) this.#queue.add(entryKey);
-    for (const copy of this.#o.copies.values()) this.#copySeen(copy);
+  /** What is known of the place where the entry's copy belongs; of one that may never be, everything. */
+  #knowledgeOf({ kind, namespace }: Entry): Knowledge {
+    const memberNamespace = this.#o.namespaces.memberNamespaceOf(namespace);
+    return memberNamespace === undefined ? { known: true } : this.#o.copies.knowledge(kind, memberNamespace);
+  }
+
+  #placeKnown(kind: DependentKind, namespace: string): void {
+    const place = placeKeyOf(kind, namespace);
+    const awaiting = this.#awaiting.get(place) ?? [];
+    this.#awaiting.delete(place);
+    for (const entryKey of awaiting) this.#queue.add(entryKey);
+  }
+
+  /** Its copy may be there or not: looks again as soon as that is known, or to tell what keeps it from being known. */
+  #await(entry: Entry): Again {
+    const memberNamespace = this.#o.namespaces.memberNamespaceOf(entry.namespace) ?? '';
+    const place = placeKeyOf(entry.kind, memberNamespace);
+    const awaiting = this.#awaiting.get(place) ?? new Set();
+    this.#awaiting.set(place, awaiting.add(entryKeyOf(entry)));
+    this.#wake(entry);
+    return { requeueAfterMs: this.#overdueMs };
   }
 
   async #handle(key: string, signal: AbortSignal): Promise<Again> {
-    if (!this.#o.copies.synced) return undefined;
     if (this.#o.mayWrite?.() === false) return { requeueAfterMs: 1_000 };
     if (key.startsWith(UNUSED)) return await this.#handleUnused(key.slice(UNUSED.length), signal);
     const entry = this.#entries.byKey(key);
@@ -254,6 +276,7 @@ export class DependentsMirror {
       this.#forget(entry);
       return undefined;
     }
+    if (!this.#knowledgeOf(entry).known) return this.#await(entry);
     const action = this.#decide(entry);
     try {
       const again = await this.#writer.perform(entry, action, signal);
@@ -317,6 +340,10 @@ export class DependentsMirror {
     const host = entry.source.current();
     return entry.kind === 'Secret' && host.state === 'present' ? withoutSecretValues(text, host.object) : text;
   }
+}
+
+function placeKeyOf(kind: DependentKind, memberNamespace: string): string {
+  return `${kind}/${memberNamespace}`;
 }
 
 function placeOf({ kind, metadata }: CopyRecord): HostRef {

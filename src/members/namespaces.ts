@@ -56,7 +56,13 @@ export class MemberNamespaces {
     return 'namespace' in mapped ? mapped.namespace : undefined;
   }
 
-  /** The same, made sure to exist and to be ours to use. One call at most per new namespace; rejects only on abort. */
+  /** Whether a namespace of the member is ours: made by us, or lent to us. */
+  isUsable({ metadata: { labels = {} } }: Namespace): boolean {
+    const owner = labels[HOST_LABEL];
+    return owner === undefined ? this.#isLent(labels) : owner === this.#o.hostId;
+  }
+
+  /** {@link memberNamespaceOf}, made sure to exist and to be ours to use. One call at most per new namespace; rejects only on abort. */
   async ensure(hostNamespace: string, signal: AbortSignal): Promise<NamespaceAnswer> {
     const mapped = memberNamespaceFor(this.#o.spec(), hostNamespace);
     if ('refused' in mapped) return this.#hold('NamespaceNotAllowed', `${mapped.refused}.`);

@@ -1,13 +1,18 @@
+import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 import { type Cluster, startCluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import { ALLOW_HOST_LABEL } from '../../src/api/marks.ts';
+import type { Namespace, Pod } from '../../src/api/wire.ts';
 import { HostObjects } from '../../src/dependents/host-objects.ts';
 import { MemberCopies } from '../../src/dependents/member-copies.ts';
 import { DependentsMirror } from '../../src/dependents/mirror.ts';
 import { KubeClient } from '../../src/kube/client.ts';
+import { Informer } from '../../src/kube/informer.ts';
+import { NAMESPACES } from '../../src/kube/resource.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import { needing } from '../fixtures/dependents.ts';
 
@@ -18,6 +23,9 @@ let host: Cluster;
 let member: Cluster;
 let hostClient: KubeClient;
 let memberClient: KubeClient;
+let memberNamespaces: Informer<Namespace>;
+const stopNamespaces = new AbortController();
+let running: Promise<void> | undefined;
 
 beforeAll(async () => {
   workspace = Workspace.create();
@@ -25,17 +33,37 @@ beforeAll(async () => {
     startCluster(workspace, { name: 'host', components: 'api-only', audit: true }),
     startCluster(workspace, { name: 'member', components: 'api-only', audit: true }),
   ]);
-  hostClient = clientOf(host);
-  memberClient = clientOf(member);
+  await Promise.all([host.apply(manifest('rbac.yaml')), member.apply(manifest('member/read.yaml'))]);
+  hostClient = await clientOf(host, 'system:serviceaccount:spillway-system:spillway-manager');
+  memberClient = await clientOf(member, MEMBER_ACCOUNT);
+  memberNamespaces = new Informer<Namespace>({ client: memberClient, resource: NAMESPACES });
+  running = memberNamespaces.run(stopNamespaces.signal);
+  await memberNamespaces.whenSynced(AbortSignal.timeout(20_000));
 });
 afterAll(async () => {
+  stopNamespaces.abort();
+  await running;
   await Promise.all([hostClient?.close(), memberClient?.close()]);
   await workspace?.close();
 });
 
-function clientOf(cluster: Cluster): KubeClient {
-  const { server, ca, cert, key } = cluster.adminAccess;
-  return new KubeClient({ cluster: cluster.name, ...staticAccess({ endpoint: { server, ca }, cert, key }) });
+const MEMBER_ACCOUNT = 'system:serviceaccount:spillway-access:spillway-host';
+function manifest(file: string): string {
+  return readFileSync(new URL(`../../manifests/${file}`, import.meta.url), 'utf8');
+}
+
+/** With the rights of that account and no more. */
+async function clientOf(cluster: Cluster, account: string): Promise<KubeClient> {
+  const { server, ca } = cluster.adminAccess;
+  const identity = await cluster.issueClient(account);
+  return new KubeClient({ cluster: cluster.name, ...staticAccess({ endpoint: { server, ca }, ...identity }) });
+}
+
+/** What manifests/member/namespaced.yaml does for `shop`. */
+async function lend(namespace: string, rights = true): Promise<void> {
+  const all = parseAllDocuments(manifest('member/namespaced.yaml').replaceAll(/\bshop\b/g, namespace));
+  const documents = all.map((one) => one.toJS() as { kind: string });
+  await member.apply(documents.filter(({ kind }) => rights || kind !== 'RoleBinding'));
 }
 
 let namespaces = 0;
@@ -58,10 +86,10 @@ interface Stage {
 const PLURAL: Record<string, string> = { ConfigMap: 'configmaps', Secret: 'secrets' };
 
 /** A namespace on both sides (`x` in the host is `t-x` in the member) and a running mirror. */
-async function stage(options: { namespace?: string; maxWatches?: number } = {}): Promise<Stage> {
+async function stage(options: { namespace?: string; maxWatches?: number; rights?: boolean } = {}): Promise<Stage> {
   const namespace = options.namespace ?? `shop-${++namespaces}`;
   await host.api.ensure('/api/v1/namespaces', { metadata: { name: namespace } });
-  await member.api.ensure('/api/v1/namespaces', { metadata: { name: `t-${namespace}` } });
+  await lend(`t-${namespace}`, options.rights);
   const logger = pino({ level: 'silent' });
   const end = new AbortController();
   const objects = new HostObjects({
@@ -74,7 +102,13 @@ async function stage(options: { namespace?: string; maxWatches?: number } = {}):
   const events: string[] = [];
   const mirror = new DependentsMirror({
     objects,
-    copies: new MemberCopies({ client: memberClient, hostId: HOST_ID, logger }),
+    copies: new MemberCopies({
+      client: memberClient,
+      hostId: HOST_ID,
+      namespaces: memberNamespaces,
+      isUsable: ({ metadata }) => metadata.labels?.[ALLOW_HOST_LABEL] === 'any',
+      logger,
+    }),
     member: 'member',
     hostId: HOST_ID,
     namespaces: {
@@ -320,6 +354,40 @@ test('objects beyond the limit of watches follow too', async () => {
 });
 
 describe('what is read and written', () => {
+  test('rights in the namespaces that are lent are enough, and in others nothing is tried', async () => {
+    const { mirror, need, namespace, hostPath } = await stage();
+    await member.api.ensure('/api/v1/namespaces', { metadata: { name: 't-private' } });
+    await host.api.ensure('/api/v1/namespaces', { metadata: { name: 'private' } });
+    await host.api.call('POST', hostPath('Secret'), { metadata: { name: 's' }, data: { k: 'djE=' } });
+    const pod = need('web', 'Secret/s');
+    mirror.track({ ...pod, metadata: { ...pod.metadata, namespace: 'private' } });
+    await whenReady(mirror, pod);
+    await stop?.();
+    stop = undefined;
+    const asked = member
+      .auditEvents()
+      .filter(
+        ({ userAgent, objectRef }) => userAgent === 'spillway' && /secrets|configmaps/.test(objectRef?.resource ?? ''),
+      );
+    expect(asked.map(({ objectRef }) => objectRef?.namespace)).toContain(`t-${namespace}`);
+    expect(asked.filter(({ objectRef }) => objectRef?.namespace === undefined)).toEqual([]);
+    expect(asked.filter(({ objectRef }) => objectRef?.namespace === 't-private')).toEqual([]);
+  });
+
+  test('a namespace that is lent without the rights: the pod says so, and starts once they are there', async () => {
+    const { mirror, need, namespace, hostPath } = await stage({ rights: false });
+    await host.api.call('POST', hostPath('Secret'), { metadata: { name: 's' }, data: { k: 'djE=' } });
+    const pod = need('web', 'Secret/s');
+    await whenReason(mirror, pod, 'SecretNotCopied');
+    expect(mirror.require(pod)).toMatchObject({
+      message: expect.stringMatching(
+        new RegExp(`cannot (list|watch) resource "secrets" in API group "" in the namespace "t-${namespace}"`),
+      ) as string,
+    });
+    await lend(`t-${namespace}`);
+    await whenReady(mirror, pod);
+  });
+
   test('nothing of the host but what pods refer to; one write a copy; nothing unlabelled', async () => {
     const { mirror, need, namespace, hostPath, memberPath } = await stage();
     await host.api.call('POST', hostPath('Secret'), { metadata: { name: 'canary' }, data: { k: 'Y2FuYXJ5' } });

@@ -140,6 +140,41 @@ describe('before the pod', () => {
     await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
   });
 
+  test('nothing is made before it is known what is there; then the pod starts', async () => {
+    const member = new FakeMember();
+    member.unknown.set('Secret/t-shop', undefined);
+    const { host, mirror, ready } = start({ member, overdueMs: 60_000 });
+    host.set('ConfigMap', 'shop', 'a');
+    host.set('Secret', 'shop', 'b');
+    mirror.require(web);
+    // The other place is known: what belongs there is made.
+    await until(() => expect(member.writes).toEqual(['create ConfigMap/t-shop/a']));
+    await until(() => expect(mirror.require(needing('other', 'ConfigMap/a'))).toEqual({ ready: true }));
+    expect(mirror.require(web)).toMatchObject({ pending: true, reason: 'DependentsPending' });
+    ready.length = 0;
+    member.learn('Secret', 't-shop');
+    await until(() => expect(ready).toContain('shop/web'));
+    await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
+    expect(member.writes).toEqual(['create ConfigMap/t-shop/a', 'create Secret/t-shop/b']);
+  });
+
+  test('what keeps the copies of a namespace from being listed is told', async () => {
+    const member = new FakeMember();
+    member.unknown.set('Secret/t-shop', 'cluster east: secrets is forbidden (403 Forbidden)');
+    const { host, mirror } = start({ member });
+    host.set('ConfigMap', 'shop', 'a');
+    host.set('Secret', 'shop', 'b');
+    await until(() =>
+      expect(mirror.require(web)).toMatchObject({
+        pending: false,
+        reason: 'SecretNotCopied',
+        message: expect.stringContaining('secrets is forbidden') as string,
+      }),
+    );
+    member.learn('Secret', 't-shop');
+    await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
+  });
+
   test('a pod that is only noted gets nothing made', async () => {
     const { host, mirror, member } = start();
     host.set('ConfigMap', 'shop', 'a');

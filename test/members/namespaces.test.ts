@@ -56,6 +56,22 @@ describe('MemberNamespaces', () => {
     });
   });
 
+  it.each([
+    [{ 'spillway.dev/host': HOST_ID }, true],
+    [{ 'spillway.dev/host': 'another', 'spillway.dev/allow-host': 'any' }, false],
+    [{ 'spillway.dev/allow-host': 'any' }, true],
+    [{ 'spillway.dev/allow-host': HOST_ID }, true],
+    [{ 'spillway.dev/allow-host': 'another' }, false],
+    [{}, false],
+  ])('knows by its labels %j whether a namespace is ours to use', async (labels, usable) => {
+    const { api, namespaces, put, ensure } = member();
+    put('shop', { labels });
+    const found = api.objects.get('/api/v1/namespaces/shop');
+    if (found === undefined) throw new Error('it is not there');
+    expect(namespaces.isUsable(found)).toBe(usable);
+    expect('namespace' in (await ensure())).toBe(usable);
+  });
+
   it('asks nothing about a namespace of ours that is there', async () => {
     const { api, ensure, put } = member();
     put('shop', { labels: { 'spillway.dev/host': HOST_ID } });

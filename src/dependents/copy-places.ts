@@ -1,0 +1,228 @@
+import type { Logger } from 'pino';
+import { HOST_LABEL } from '../api/marks.ts';
+import type { Namespace } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isForbidden, isTransient } from '../kube/errors.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { readListPage } from '../kube/list-page.ts';
+import { resourcePath } from '../kube/resource.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import { type CopyRecord, recordOfCopy, RESOURCES } from './copy.ts';
+import type { DependentKind } from './references.ts';
+
+/** Copies of one kind in one namespace of the member: as far as the cache knows them. */
+export type Knowledge = { known: true } | { known: false; problem: string | undefined };
+
+/** A cache of the member's namespaces. */
+export interface NamespaceCache {
+  readonly hasSynced: boolean;
+  get(name: string): Namespace | undefined;
+  on(handler: {
+    added(namespace: Namespace): void;
+    updated(namespace: Namespace, old: Namespace): void;
+    deleted(namespace: Namespace): void;
+  }): () => void;
+}
+
+export interface CopyPlacesOptions {
+  client: KubeClient;
+  hostId: string;
+  namespaces: NamespaceCache;
+  /** Whether a namespace of the member is ours: made by us, or lent. */
+  isUsable: (namespace: Namespace) => boolean;
+  /** A copy came, changed or went. */
+  changed: (copy: CopyRecord) => void;
+  /** A place that was asked for and not known is known now. */
+  known: (kind: DependentKind, namespace: string) => void;
+  /** A place nobody asked for, without copies, is watched no longer than this; 300,000 ms. */
+  idleMs?: number;
+  logger: Logger;
+  metrics?: InformerMetrics;
+}
+
+interface Place {
+  kind: DependentKind;
+  namespace: string;
+  /** When somebody needed it last, in ms. */
+  askedAt: number;
+  watch: { informer: Informer<CopyRecord>; end: AbortController } | undefined;
+}
+
+const KINDS = ['ConfigMap', 'Secret'] as const;
+const IDLE_MS = 300_000;
+const RETRY_MS = 30_000;
+
+/**
+ * Follows our copies namespace by namespace, so that rights in the namespaces that a member lends are all it takes: a
+ * place is watched from the first question about it, or when a look at the start finds copies of a former life there.
+ * Namespaces that do not exist or are not ours to use hold no copies of ours and are never asked for.
+ */
+export class CopyPlaces {
+  readonly #o: CopyPlacesOptions;
+  readonly #places = new Map<string, Place>();
+  readonly #queue: WorkQueue;
+  readonly #running = new Set<Promise<void>>();
+  #signal: AbortSignal | undefined;
+
+  constructor(options: CopyPlacesOptions) {
+    this.#o = options;
+    this.#queue = new WorkQueue({
+      name: `copies-${options.client.cluster}`,
+      concurrency: 4,
+      handler: (key, signal) => this.#look(key, signal),
+      backoff: { baseMs: 500, maxMs: RETRY_MS },
+      logger: options.logger,
+    });
+  }
+
+  /** Works until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
+    const { namespaces, isUsable } = this.#o;
+    const off = namespaces.on({
+      added: ({ metadata: { name } }) => this.#namespaceCame(name),
+      updated: (now, old) => {
+        if (isUsable(now) && !isUsable(old)) this.#namespaceCame(now.metadata.name);
+      },
+      deleted: ({ metadata: { name } }) => this.#namespaceWent(name),
+    });
+    for (const place of this.#places.values()) this.#follow(place);
+    await this.#queue.run(signal);
+    off();
+    for (const { watch } of this.#places.values()) watch?.end.abort();
+    await Promise.all(this.#running);
+  }
+
+  /** What is known of a place; from the first question on it is followed. */
+  knowledge(kind: DependentKind, namespace: string): Knowledge {
+    const place = this.#place(kind, namespace);
+    place.askedAt = performance.now();
+    this.#follow(place);
+    if (place.watch !== undefined) {
+      const { hasSynced, problem } = place.watch.informer;
+      return hasSynced ? { known: true } : { known: false, problem };
+    }
+    return this.#signal !== undefined && this.#o.namespaces.hasSynced
+      ? { known: true }
+      : { known: false, problem: undefined };
+  }
+
+  get(kind: DependentKind, namespace: string, name: string): CopyRecord | undefined {
+    return this.#places.get(keyOf(kind, namespace))?.watch?.informer.get(`${namespace}/${name}`);
+  }
+
+  *values(): Iterable<CopyRecord> {
+    for (const { watch } of this.#places.values()) if (watch !== undefined) yield* watch.informer.values();
+  }
+
+  #place(kind: DependentKind, namespace: string): Place {
+    const key = keyOf(kind, namespace);
+    let place = this.#places.get(key);
+    if (place === undefined) {
+      place = { kind, namespace, askedAt: performance.now(), watch: undefined };
+      this.#places.set(key, place);
+      this.#queue.addAfter(key, this.#idleMs);
+    }
+    return place;
+  }
+
+  get #idleMs(): number {
+    return this.#o.idleMs ?? IDLE_MS;
+  }
+
+  /** Begins to watch the place, if it can hold copies. */
+  #follow(place: Place): void {
+    const { client, hostId, logger, metrics, changed, known } = this.#o;
+    const { kind, namespace } = place;
+    if (place.watch !== undefined || this.#signal === undefined || this.#signal.aborted) return;
+    if (!this.#mayHoldCopies(namespace)) return;
+    const informer = new Informer<CopyRecord>({
+      client,
+      resource: RESOURCES[kind],
+      namespace,
+      labelSelector: `${HOST_LABEL}=${hostId}`,
+      transform: (raw) => recordOfCopy(kind, raw),
+      logger,
+      ...(metrics === undefined ? {} : { metrics }),
+    });
+    informer.on({ added: changed, updated: changed, deleted: changed });
+    const end = new AbortController();
+    place.watch = { informer, end };
+    void informer.whenSynced(end.signal).then(
+      () => known(kind, namespace),
+      () => undefined,
+    );
+    const run = informer.run(end.signal).finally(() => this.#running.delete(run));
+    this.#running.add(run);
+  }
+
+  #mayHoldCopies(namespace: string): boolean {
+    const found = this.#o.namespaces.get(namespace);
+    return found !== undefined && this.#o.isUsable(found);
+  }
+
+  #unfollow(place: Place): void {
+    const { watch } = place;
+    if (watch === undefined) return;
+    place.watch = undefined;
+    watch.end.abort();
+    for (const copy of watch.informer.values()) this.#o.changed(copy);
+  }
+
+  #namespaceCame(namespace: string): void {
+    for (const kind of KINDS) {
+      const place = this.#places.get(keyOf(kind, namespace));
+      if (place === undefined) this.#queue.add(keyOf(kind, namespace));
+      else this.#follow(place);
+    }
+  }
+
+  /** With it went the copies, and perhaps the right to look: the cache would show them for ever. */
+  #namespaceWent(namespace: string): void {
+    for (const kind of KINDS) {
+      const place = this.#places.get(keyOf(kind, namespace));
+      if (place !== undefined) this.#unfollow(place);
+    }
+  }
+
+  /** Ends what nobody needs; looks once into a namespace of ours that nobody has asked about, for what was left there. */
+  async #look(key: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
+    const [kind, namespace = ''] = key.split('/');
+    if (kind !== 'ConfigMap' && kind !== 'Secret') return undefined;
+    const place = this.#places.get(key);
+    if (place !== undefined) {
+      const rest = place.askedAt + this.#idleMs - performance.now();
+      if (rest > 0 || (place.watch?.informer.size ?? 0) > 0) return { requeueAfterMs: Math.max(rest, RETRY_MS) };
+      this.#unfollow(place);
+      this.#places.delete(key);
+      return undefined;
+    }
+    if (!this.#mayHoldCopies(namespace)) return undefined;
+    try {
+      if (await this.#holdsCopies(kind, namespace, signal)) this.#follow(this.#place(kind, namespace));
+    } catch (error) {
+      signal.throwIfAborted();
+      const problem = describeError(error);
+      this.#o.logger.debug({ kind, namespace }, `not known whether copies were left in a namespace: ${problem}`);
+      // A namespace that is lent in name only: pods that come there will be told.
+      if (isForbidden(error)) return undefined;
+      if (!isTransient(error)) throw error;
+      return { requeueAfterMs: RETRY_MS };
+    }
+    return undefined;
+  }
+
+  async #holdsCopies(kind: DependentKind, namespace: string, signal: AbortSignal): Promise<boolean> {
+    const { client, hostId } = this.#o;
+    const path = resourcePath(RESOURCES[kind], namespace);
+    const query = { labelSelector: `${HOST_LABEL}=${hostId}`, limit: 1 };
+    const answer = await client.request({ path, query, signal });
+    return readListPage({ cluster: client.cluster, method: 'GET', path }, RESOURCES[kind], answer).items.length > 0;
+  }
+}
+
+/** Kinds have no slash, nor have namespaces. */
+function keyOf(kind: DependentKind, namespace: string): string {
+  return `${kind}/${namespace}`;
+}
