@@ -7,7 +7,7 @@ import { fileAccess, type Source } from './file-access.ts';
 import { checkServer, decodeData, nonEmpty, readKubeconfig, type KubeconfigContext } from './kubeconfig.ts';
 import { pluginAccess } from './plugin-access.ts';
 
-export type { Access, ClusterEndpoint, Credentials } from './access.ts';
+export type { Access, Credentials } from './access.ts';
 export { staticAccess } from './static-access.ts';
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';

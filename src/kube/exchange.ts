@@ -24,7 +24,7 @@ export class DeadlineError extends Error {
 /** More than any page of a list has; an endless answer must not take all memory. */
 export const MAX_BODY_BYTES = 256 * 1024 * 1024;
 
-export class TooLargeError extends Error {
+class TooLargeError extends Error {
   override readonly name = 'TooLargeError';
   readonly code = 'UND_ERR_RES_EXCEEDED_MAX_SIZE';
 }
