@@ -153,11 +153,6 @@ export class Informer<T extends KubeObject> {
     return this.#reflector.staleMs();
   }
 
-  /** The newest resourceVersion of the collection that the API server has shown. */
-  get newestVersion(): string | undefined {
-    return this.#reflector.newestVersion;
-  }
-
   /** Why the collection cannot be read now, in words for people; undefined while all is well. */
   get problem(): string | undefined {
     return this.#reflector.problem;

@@ -98,11 +98,6 @@ export class Reflector<T extends KubeObject> {
     this.#provedAt = this.#clock();
   }
 
-  /** The newest resourceVersion of any list, event or bookmark seen so far. */
-  get newestVersion(): string | undefined {
-    return this.#newest;
-  }
-
   /** Since the last event, bookmark, list or orderly end of a watch; before the first, since the start. */
   staleMs(): number {
     return this.#clock() - this.#provedAt;

@@ -197,7 +197,7 @@ export class PodActor {
         nodeName,
         memory,
         deletionSeen,
-        hostVersion: () => hostPods.newestVersion,
+        hostVersion: () => hostPods.resourceVersion,
         breaker,
         ownPods: () => ownPods(member, hostId),
         missingGraceMs: this.#o.missingGraceMs ?? MISSING_GRACE_MS,
