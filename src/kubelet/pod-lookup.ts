@@ -28,7 +28,7 @@ export function lookUpPod(directory: PodDirectory, route: StreamRoute | LogsRout
   if ('unavailable' in target) {
     return {
       kind: 'unavailable',
-      text: `pod ${namespace}/${name} cannot be reached now: ${target.unavailable}; it is not touched, try again later`,
+      text: `pod ${namespace}/${name} cannot be reached: ${target.unavailable} (the pod itself is not touched)`,
     };
   }
   return { kind: 'found', target };

@@ -456,7 +456,7 @@ describe('logs', () => {
     pods.unavailable = 'cluster east has not answered for 40 s';
     expect(await get('/containerLogs/ns/web/c')).toMatchObject({
       code: 500,
-      text: 'pod ns/web cannot be reached now: cluster east has not answered for 40 s; it is not touched, try again later',
+      text: 'pod ns/web cannot be reached: cluster east has not answered for 40 s (the pod itself is not touched)',
     });
   });
 });

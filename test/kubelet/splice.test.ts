@@ -172,7 +172,7 @@ describe('answers other than a switch', () => {
     const caller = await stream();
     const text = (await readAll(caller)).toString();
     expect(text).toMatch(/^HTTP\/1.1 503 /);
-    expect(text).toContain('pod ns/web cannot be reached now: cluster east has not answered for 40 s;');
+    expect(text).toContain('pod ns/web cannot be reached: cluster east has not answered for 40 s (the pod');
     expect(member.heads).toEqual([]);
   });
 
