@@ -3,6 +3,7 @@ import { ClientMetrics } from '../src/kube/client-metrics.ts';
 import { InformerMetrics } from '../src/kube/informer-metrics.ts';
 import { createWorkQueueMetrics } from '../src/kube/workqueue-metrics.ts';
 import { kubeletMetrics } from '../src/kubelet/metrics.ts';
+import { memberEventMetrics } from '../src/member-events/metrics.ts';
 import { MemberMetrics } from '../src/members/member-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
 import { createRegistry } from '../src/telemetry/metrics.ts';
@@ -52,6 +53,7 @@ export async function describeMetrics(): Promise<Described[]> {
   for (const metrics of [ClientMetrics, InformerMetrics, MemberMetrics]) Reflect.construct(metrics, [registry]);
   createWorkQueueMetrics(registry);
   podMetrics(registry);
+  memberEventMetrics(registry);
   kubeletMetrics(registry);
   const all: MetricObjectWithValues<MetricValue<string>>[] = await registry.getMetricsAsJSON();
   return all

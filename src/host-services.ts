@@ -9,6 +9,7 @@ import type { EventRecorder } from './kube/event-recorder.ts';
 import type { InformerMetrics } from './kube/informer-metrics.ts';
 import type { Informer } from './kube/informer.ts';
 import type { WorkQueueMetrics } from './kube/workqueue-metrics.ts';
+import type { MemberEventMetrics } from './member-events/metrics.ts';
 import type { PodMetrics } from './pods/pod-metrics.ts';
 
 /** What one process has once and every member and virtual node of it shares. Made by manager.ts. */
@@ -31,6 +32,7 @@ export interface HostServices {
   readonly informerMetrics: InformerMetrics;
   readonly queueMetrics: WorkQueueMetrics;
   readonly podMetrics: PodMetrics;
+  readonly memberEventMetrics: MemberEventMetrics;
   readonly logger: Logger;
 }
 

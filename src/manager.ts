@@ -20,6 +20,7 @@ import { get } from './kube/verbs.ts';
 import { createWorkQueueMetrics } from './kube/workqueue-metrics.ts';
 import { ClientCa } from './kubelet/client-ca.ts';
 import { startMemberScope } from './member-scope.ts';
+import { memberEventMetrics } from './member-events/metrics.ts';
 import { MemberClusterController } from './members/member-cluster-controller.ts';
 import { MemberMetrics } from './members/member-metrics.ts';
 import { podMetrics } from './pods/pod-metrics.ts';
@@ -92,6 +93,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       informerMetrics,
       queueMetrics: createWorkQueueMetrics(registry),
       podMetrics: podMetrics(registry),
+      memberEventMetrics: memberEventMetrics(registry),
       logger,
     };
     controller = memberController(services);

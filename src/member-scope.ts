@@ -8,6 +8,7 @@ import { DependentsMirror } from './dependents/mirror.ts';
 import type { HostServices } from './host-services.ts';
 import { describeError } from './kube/errors.ts';
 import { pause } from './kube/timers.ts';
+import { MemberEvents } from './member-events/member-events.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberScope } from './members/member-scope.ts';
 import { MemberNamespaces } from './members/namespaces.ts';
@@ -53,6 +54,7 @@ class MemberWork {
   readonly #capacity: CapacityTracker;
   readonly #namespaces: MemberNamespaces;
   readonly #dependents: DependentsMirror;
+  readonly #memberEvents: MemberEvents;
   readonly #nodes = new Map<string, RunningNode>();
   readonly #frozen: () => string | undefined;
   #member: MemberCluster;
@@ -100,12 +102,23 @@ class MemberWork {
       events,
       onReady: (podKey) => {
         for (const { scope } of this.#nodes.values())
-          if (scope?.hasHostPod(podKey) === true) scope.pods.requeue(podKey);
+          if (scope?.hostPod(podKey) !== undefined) scope.pods.requeue(podKey);
       },
       mayWrite: () => this.#frozen() === undefined,
       memberPods: connection.pods,
       logger: this.#logger,
       queueMetrics,
+    });
+    this.#memberEvents = new MemberEvents({
+      host: services.host,
+      hostId,
+      member: connection,
+      hostPod: (nodeName, key) => this.#nodes.get(nodeName)?.scope?.hostPod(key),
+      mayWrite: () => this.#frozen() === undefined,
+      metrics: services.memberEventMetrics,
+      informerMetrics,
+      queueMetrics,
+      logger: this.#logger,
     });
   }
 
@@ -120,7 +133,7 @@ class MemberWork {
       }),
     ];
     this.#adjustNodes();
-    await Promise.all([this.#dependents.run(this.#signal), this.#ended(), this.#completeDependents()]);
+    await Promise.all([this.#dependents.run(this.#signal), this.#ended(), this.#whenComplete()]);
     for (const unsubscribe of off) unsubscribe();
   }
 
@@ -210,13 +223,16 @@ class MemberWork {
     await Promise.all([...this.#nodes.values()].map(({ ended }) => ended));
   }
 
-  /** Copies without a user are garbage only once every host pod of every virtual node is known. */
-  async #completeDependents(): Promise<void> {
+  /** What has to wait until every host pod of every virtual node is known, and every pod of the member. */
+  async #whenComplete(): Promise<void> {
     while (![...this.#nodes.values()].every(({ scope }) => scope?.synced === true)) {
       await pause(SYNC_POLL_MS, this.#signal);
       if (this.#signal.aborted) return;
     }
     this.#complete = true;
+    // Copies without a user are garbage only now.
     this.#dependents.setComplete();
+    await this.#connection.pods.whenSynced(this.#signal).catch(() => undefined);
+    if (!this.#signal.aborted) await this.#memberEvents.run(this.#signal);
   }
 }

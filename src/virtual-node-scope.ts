@@ -86,8 +86,8 @@ export class VirtualNodeScope {
     return this.#hostPods.values();
   }
 
-  hasHostPod(key: string): boolean {
-    return this.#hostPods.get(key) !== undefined;
+  hostPod(key: string): Pod | undefined {
+    return this.#hostPods.get(key);
   }
 
   get synced(): boolean {

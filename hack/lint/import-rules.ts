@@ -16,6 +16,7 @@ const EFFECT_ROOMS = [
   'nodes',
   'pods',
   'dependents',
+  'member-events',
   'kubelet',
   'telemetry',
   'scheduler',

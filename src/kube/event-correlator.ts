@@ -93,7 +93,8 @@ export class EventCorrelator {
   }
 }
 
-function eventName(objectName: string, identity: string): string {
+/** A name for the Event that is known by `identity`: the same for the same identity, in this process and the next. */
+export function eventName(objectName: string, identity: string): string {
   const hex = createHash('sha256').update(identity).digest('hex').slice(0, 16);
   // A cut must not leave a dot or dash before our dot: the name has to stay a DNS subdomain.
   const stem = objectName.slice(0, MAX_NAME - hex.length - 1).replace(/[^a-zA-Z0-9]+$/, '');

@@ -1,0 +1,239 @@
+import { LRUCache } from 'lru-cache';
+import type { Logger } from 'pino';
+import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isTransient } from '../kube/errors.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import type { Informer } from '../kube/informer.ts';
+import { keyFor } from '../kube/object.ts';
+import { pause } from '../kube/timers.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
+import { EventWatch, type UsedNamespaces } from './event-watch.ts';
+import { EventWriter } from './event-writer.ts';
+import { type HostEvent, hostEventOf } from './host-event.ts';
+import { lastSeen, type MemberEvent } from './member-event.ts';
+import type { MemberEventMetrics } from './metrics.ts';
+import { isTelling } from './telling.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+/** Events that wait to be written. */
+const CAPACITY = 4096;
+/** Budgets: of one pod, and of a member. The member's also bounds what a broken one costs the host's API server. */
+const POD_BURST = 15;
+const POD_REFILL_MS = 60_000;
+const MEMBER_BURST = 200;
+const MEMBER_REFILL_MS = 50;
+const PODS_REMEMBERED = 4096;
+/** Between two writes about the same Event, in ms: in between only the count would change. */
+const REPEAT_MS = 10_000;
+/**
+ * How long an Event may be ahead of the caches that know its pod, and after what time they are first asked again, in
+ * ms. What was found by listing is rarely ahead: its pod is most likely gone.
+ */
+const PLACE_MS = 15_000;
+const PLACE_RETRY_MS = 250;
+const LISTED_PLACE_MS = 3000;
+/** Older news is none: what was found by listing is told only if it happened last within this time, in ms. */
+const LISTED_AGE_MS = 600_000;
+const MAX_TRIES = 8;
+const FROZEN_RETRY_MS = 5000;
+
+export interface MemberEventsOptions {
+  host: KubeClient;
+  hostId: string;
+  member: { readonly name: string; readonly client: KubeClient; readonly pods: Informer<Pod> };
+  /** The host pod of that key if it is bound to that virtual node. */
+  hostPod: (nodeName: string, key: string) => Pod | undefined;
+  /** False while nothing may be written. */
+  mayWrite: () => boolean;
+  metrics: MemberEventMetrics;
+  informerMetrics?: InformerMetrics;
+  queueMetrics?: WorkQueueMetrics;
+  logger: Logger;
+  /** Wall clock in ms. */
+  clock?: () => number;
+}
+
+interface Waiting {
+  event: MemberEvent;
+  listed: boolean;
+  since: number;
+  tries: number;
+}
+
+/** Where a member pod belongs: it is not ours, or cannot be told yet, or runs for that host pod. */
+type Place = 'foreign' | 'unknown' | Pod;
+
+/**
+ * Puts what a member says about our pods on the host pods, where `kubectl describe pod` shows it: warnings, and the few
+ * others that explain something (see {@link isTelling}). Bounded in rate and memory; Events of other people's pods are
+ * dropped where they arrive, and appear nowhere.
+ */
+export class MemberEvents {
+  readonly #o: MemberEventsOptions;
+  readonly #clock: () => number;
+  readonly #watch: EventWatch;
+  readonly #writer: EventWriter;
+  readonly #queue: WorkQueue;
+  /** By the UID of the member's Event. */
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #podBudgets = new LRUCache<string, TokenBucket>({ max: PODS_REMEMBERED });
+  readonly #budget: TokenBucket;
+
+  constructor(options: MemberEventsOptions) {
+    const { host, hostId, member, informerMetrics, queueMetrics, logger } = options;
+    this.#o = options;
+    this.#clock = options.clock ?? Date.now;
+    this.#writer = new EventWriter(host, this.#clock);
+    this.#budget = new TokenBucket(MEMBER_BURST, MEMBER_REFILL_MS, this.#clock());
+    this.#watch = new EventWatch({
+      client: member.client,
+      namespaces: usedNamespaces(member.pods, hostId),
+      wanted: (event) => this.#isWanted(event),
+      take: (event, listed) => this.#take(event, listed),
+      logger,
+      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+    });
+    this.#queue = new WorkQueue({
+      name: `member-events-${member.name}`,
+      concurrency: 4,
+      handler: async (uid, signal) => await this.#handle(uid, signal),
+      backoff: { baseMs: 500, maxMs: 30_000 },
+      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+      // No logger: a host that is away would otherwise be reported once per Event.
+    });
+  }
+
+  /** Works until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#queue.run(signal), this.#watch.run(signal)]);
+  }
+
+  #isWanted(event: MemberEvent): boolean {
+    return event.involvedObject.kind === 'Pod' && isTelling(event) && this.#place(event) !== 'foreign';
+  }
+
+  #take(event: MemberEvent, listed: boolean): void {
+    const { uid } = event.metadata;
+    const now = this.#clock();
+    if (uid === undefined || (listed && now - (lastSeen(event) ?? 0) > LISTED_AGE_MS)) return;
+    const known = this.#waiting.get(uid);
+    if (known === undefined && this.#waiting.size >= CAPACITY) {
+      this.#count('overflow');
+      return;
+    }
+    this.#waiting.set(uid, { event, listed, since: known?.since ?? now, tries: 0 });
+    this.#queue.add(uid);
+  }
+
+  async #handle(uid: string, signal: AbortSignal): Promise<HandlerResult> {
+    const waiting = this.#waiting.get(uid);
+    if (waiting === undefined) return undefined;
+    if (!this.#o.mayWrite()) return { requeueAfterMs: FROZEN_RETRY_MS };
+    const now = this.#clock();
+    const place = this.#place(waiting.event);
+    if (place === 'unknown') {
+      const again = placeAgainMs(waiting, now);
+      // Dropped are also Events about other people's pods that are gone by now.
+      return again === undefined ? this.#drop(uid, waiting, 'unplaced') : { requeueAfterMs: again };
+    }
+    if (place === 'foreign' || !isTelling(waiting.event, place)) return this.#drop(uid, waiting);
+    const wanted = hostEventOf(waiting.event, place, this.#o.member.name, now);
+    const written = this.#writer.written(wanted);
+    if (written !== undefined) {
+      if (written.count >= wanted.count) return this.#drop(uid, waiting);
+      const rest = written.at + REPEAT_MS - now;
+      if (rest > 0) return { requeueAfterMs: rest };
+    }
+    if (!this.#podBudget(place, now).take(now)) return this.#drop(uid, waiting, 'rate-limited');
+    while (!this.#budget.take(this.#clock())) {
+      if (signal.aborted) return undefined;
+      await pause(this.#budget.waitMs(this.#clock()), signal);
+    }
+    return await this.#write(uid, waiting, wanted, signal);
+  }
+
+  async #write(uid: string, waiting: Waiting, wanted: HostEvent, signal: AbortSignal): Promise<HandlerResult> {
+    try {
+      return this.#drop(uid, waiting, await this.#writer.write(wanted, waiting.listed, signal));
+    } catch (error) {
+      waiting.tries += 1;
+      if (isTransient(error) && waiting.tries < MAX_TRIES) throw error;
+      this.#o.logger.debug({ event: wanted.metadata.name }, `member Event not written: ${describeError(error)}`);
+      return this.#drop(uid, waiting, isTransient(error) ? 'lost' : 'refused');
+    }
+  }
+
+  #place({ involvedObject }: MemberEvent): Place {
+    const { namespace = '', name = '', uid } = involvedObject;
+    const pod = this.#o.member.pods.get(keyFor(namespace, name));
+    if (pod === undefined || uid === undefined || pod.metadata.uid !== uid) return 'unknown';
+    const { labels, annotations } = pod.metadata;
+    if (labels?.[HOST_LABEL] !== this.#o.hostId) return 'foreign';
+    const hostName = annotations?.[HOST_NAME_ANNOTATION];
+    if (hostName === undefined) return 'foreign';
+    const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], hostName);
+    // The marks are the member's to change: only a host pod that is bound to this member and has that UID counts.
+    const hostPod = this.#o.hostPod(labels[NODE_LABEL] ?? '', key);
+    return hostPod !== undefined && hostPod.metadata.uid === labels[UID_LABEL] ? hostPod : 'unknown';
+  }
+
+  #podBudget({ metadata }: Pod, now: number): TokenBucket {
+    const uid = metadata.uid ?? '';
+    const known = this.#podBudgets.get(uid);
+    if (known !== undefined) return known;
+    const fresh = new TokenBucket(POD_BURST, POD_REFILL_MS, now);
+    this.#podBudgets.set(uid, fresh);
+    return fresh;
+  }
+
+  /** Done with; what came about the same in the meantime stays and waits for its own turn. */
+  #drop(uid: string, waiting: Waiting, outcome?: string): undefined {
+    if (this.#waiting.get(uid) === waiting) this.#waiting.delete(uid);
+    if (outcome !== undefined) this.#count(outcome);
+    return undefined;
+  }
+
+  #count(outcome: string): void {
+    this.#o.metrics.events.inc({ member: this.#o.member.name, outcome });
+  }
+}
+
+/** After how long to look for the pod of an Event again; each time twice as long. Undefined: never. */
+function placeAgainMs({ listed, since }: Waiting, now: number): number | undefined {
+  const age = now - since;
+  if (listed) return age < LISTED_PLACE_MS ? LISTED_PLACE_MS : undefined;
+  return age < PLACE_MS ? Math.max(PLACE_RETRY_MS, age) : undefined;
+}
+
+/** Namespaces of the member with pods of this host in them. */
+function usedNamespaces(pods: Informer<Pod>, hostId: string): UsedNamespaces {
+  return {
+    on(handler) {
+      const counts = new Map<string, number>();
+      const isOurs = ({ metadata }: Pod): boolean => metadata.labels?.[HOST_LABEL] === hostId;
+      const change = (pod: Pod, by: 1 | -1): void => {
+        const { namespace = '' } = pod.metadata;
+        const before = counts.get(namespace) ?? 0;
+        counts.set(namespace, before + by);
+        if (before === 0 && by > 0) handler.used(namespace);
+        if (before + by > 0) return;
+        counts.delete(namespace);
+        handler.unused(namespace);
+      };
+      return pods.on({
+        added: (pod) => {
+          if (isOurs(pod)) change(pod, 1);
+        },
+        updated: (pod, old) => {
+          if (isOurs(pod) !== isOurs(old)) change(pod, isOurs(pod) ? 1 : -1);
+        },
+        deleted: (pod) => {
+          if (isOurs(pod)) change(pod, -1);
+        },
+      });
+    },
+  };
+}
