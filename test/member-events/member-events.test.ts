@@ -234,7 +234,7 @@ describe('Events of a member', () => {
     await until(() => written().length === 1, 'the Event is written');
     for (const count of [2, 3, 4]) member.edit(`${MEMBER_EVENTS}/e1`, { count });
     say('e2', { reason: 'Marker' });
-    await until(() => written().length === 2, 'the marker is written');
+    await until(async () => (await outcome('created')) === 2, 'the marker is written');
     expect(written()[0]?.count).toBe(1);
     now += 10_000;
     member.edit(`${MEMBER_EVENTS}/e1`, { count: 5 });
@@ -245,7 +245,7 @@ describe('Events of a member', () => {
   it('start anew on a host that has forgotten them', async () => {
     start();
     say('e1');
-    await until(() => written().length === 1, 'the Event is written');
+    await until(async () => (await outcome('created')) === 1, 'the Event is written');
     host.delete(`${HOST_EVENTS}/${written()[0]?.metadata.name ?? ''}`);
     now += 10_000;
     member.edit(`${MEMBER_EVENTS}/e1`, { count: 2 });
