@@ -20,7 +20,6 @@ import { PeerCertificates } from './peer-certificate.ts';
 import { noRouteAnswer, PlainRequests } from './plain-requests.ts';
 import type { PodDirectory } from './pod-directory.ts';
 import type { ReviewApi } from './review-client.ts';
-import { resetConnection } from './reset-connection.ts';
 import { parseRequest } from './routes.ts';
 import type { UpgradeRequest } from './stream-requests.ts';
 import { StreamRequests } from './stream-requests.ts';
@@ -71,8 +70,7 @@ export class KubeletServer {
   readonly #upgrades: StreamRequests;
   readonly #metrics: KubeletMetrics;
   readonly #streams: OpenStreams;
-  /** TCP connections by the peer's address and port. */
-  readonly #connections = new Map<string, Socket>();
+  readonly #sockets = new Set<Socket>();
   /** Connections with an ordinary answer under way: an upgrade that overtakes it would mix the two. */
   readonly #answering = new WeakMap<Socket, number>();
   readonly #work = new Set<Promise<void>>();
@@ -129,9 +127,8 @@ export class KubeletServer {
     server.maxConnections = CONNECTIONS;
     server.prependListener('connection', (connection) => {
       const socket = connection as Socket;
-      const peer = peerOf(socket);
-      this.#connections.set(peer, socket);
-      socket.once('close', () => this.#connections.delete(peer));
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
       this.#tls.refresh(server);
     });
     server.prependListener('secureConnection', (socket) => this.#meet(socket));
@@ -141,10 +138,7 @@ export class KubeletServer {
     });
     server.on('request', (request, response) => this.#own(this.#onRequest(request, response)));
     server.on('upgrade', (request, socket, head) => {
-      const tls = socket as TLSSocket;
-      const tcp = this.#connections.get(peerOf(tls));
-      const reset = (): void => resetConnection(tls, tcp);
-      this.#own(this.#onUpgrade({ request, caller: { socket: tls, reset }, head }));
+      this.#own(this.#onUpgrade({ request, socket: socket as TLSSocket, head }));
     });
     return server;
   }
@@ -160,7 +154,7 @@ export class KubeletServer {
   async close(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     await this.#streams.drain(graceMs);
-    for (const socket of this.#connections.values()) {
+    for (const socket of this.#sockets) {
       socket.destroy();
     }
     await within(LAST_MS, Promise.all([closed, ...this.#work]));
@@ -209,8 +203,7 @@ export class KubeletServer {
   }
 
   async #onUpgrade(upgrade: UpgradeRequest): Promise<void> {
-    const { request } = upgrade;
-    const { socket } = upgrade.caller;
+    const { request, socket } = upgrade;
     // Node has taken its own listeners off; without one an error would end the process.
     socket.on('error', () => socket.destroy());
     if ((this.#answering.get(socket) ?? 0) > 0) {
@@ -239,8 +232,4 @@ export class KubeletServer {
   #count(route: string, code: number): void {
     this.#metrics.requests.inc({ route, code: String(code) });
   }
-}
-
-function peerOf(socket: Socket): string {
-  return `${socket.remoteAddress ?? ''} ${socket.remotePort ?? ''}`;
 }

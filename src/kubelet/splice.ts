@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { describeError } from '../kube/errors.ts';
 import type { Answer } from './answer.ts';
 import { statusAnswer, writeAnswer } from './answer.ts';
-import type { CallerConnection, RelayEnd, Traffic } from './relay.ts';
+import type { RelayEnd, Traffic } from './relay.ts';
 import { relay } from './relay.ts';
 import { refusalHeaders, switchingHeaders } from './upgrade-headers.ts';
 import type { StreamDialer, UpgradeOutcome } from './upstream-upgrade.ts';
@@ -24,15 +25,14 @@ export interface SpliceResult {
  */
 export async function splice(o: {
   request: IncomingMessage;
-  caller: CallerConnection;
+  socket: Socket;
   head: Buffer;
   member: StreamDialer;
   path: string;
   traffic: Traffic;
   signal: AbortSignal;
 }): Promise<SpliceResult> {
-  const { request, member } = o;
-  const { socket } = o.caller;
+  const { request, socket, member } = o;
   const left = new AbortController();
   const late = AbortSignal.timeout(OPENING_MS);
   const onClose = (): void => left.abort(new Error('the caller left'));
@@ -73,10 +73,10 @@ export async function splice(o: {
 }
 
 async function join(
-  o: { caller: CallerConnection; head: Buffer; traffic: Traffic; signal: AbortSignal },
+  o: { socket: Socket; head: Buffer; traffic: Traffic; signal: AbortSignal },
   switched: Extract<UpgradeOutcome, { kind: 'switched' }>,
 ): Promise<RelayEnd> {
-  const { socket } = o.caller;
+  const { socket } = o;
   if (socket.destroyed) {
     // He left after the answer was read: nobody else would close the new connection.
     switched.socket.destroy();
@@ -84,7 +84,7 @@ async function join(
   }
   socket.setNoDelay(true);
   socket.setKeepAlive(true, 15_000);
-  const ended = relay(o.caller, switched.socket, o.traffic, o.signal);
+  const ended = relay(socket, switched.socket, o.traffic, o.signal);
   socket.write(switchingHead(switchingHeaders(switched.rawHeaders)), 'latin1');
   if (switched.head.length > 0) {
     o.traffic.fromMember += switched.head.length;

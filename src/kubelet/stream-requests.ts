@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import type { Answer } from './answer.ts';
 import { statusAnswer, textAnswer, writeAnswer } from './answer.ts';
@@ -7,7 +8,6 @@ import type { KubeletMetrics } from './metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { PodDirectory, PodTarget } from './pod-directory.ts';
 import { lookUpPod } from './pod-lookup.ts';
-import type { CallerConnection } from './relay.ts';
 import type { StreamRoute } from './routes.ts';
 import type { SpliceResult } from './splice.ts';
 import { splice } from './splice.ts';
@@ -16,7 +16,7 @@ import type { UserInfo } from './user-info.ts';
 /** A request to switch protocols, taken out of HTTP parsing. `head`: stream bytes that came with it. */
 export interface UpgradeRequest {
   readonly request: IncomingMessage;
-  readonly caller: CallerConnection;
+  readonly socket: Socket;
   readonly head: Buffer;
 }
 
@@ -52,7 +52,7 @@ export class StreamRequests {
     const opening = this.#open(upgrade.request, route);
     let end: SpliceResult;
     if ('refused' in opening) {
-      writeAnswer(upgrade.caller.socket, opening.refused);
+      writeAnswer(upgrade.socket, opening.refused);
       end = { code: opening.refused.code, result: 'refused' };
     } else {
       const { target, path } = opening;

@@ -59,7 +59,6 @@ export class StreamsHarness {
   readonly lines: Record<string, unknown>[] = [];
   readonly port: number;
   readonly address: string;
-  readonly #workspace: Workspace;
   readonly #options: KubeletServerOptions;
   #server: KubeletServer;
   readonly #stop: AbortController;
@@ -68,7 +67,6 @@ export class StreamsHarness {
   readonly #pods: Map<string, Pod>;
 
   private constructor(o: {
-    workspace: Workspace;
     host: Cluster;
     member: Cluster;
     options: KubeletServerOptions;
@@ -80,7 +78,6 @@ export class StreamsHarness {
     registry: Registry;
     lines: Record<string, unknown>[];
   }) {
-    this.#workspace = o.workspace;
     this.host = o.host;
     this.member = o.member;
     this.address = o.options.address;
@@ -147,7 +144,7 @@ export class StreamsHarness {
         daemonEndpoints: { kubeletEndpoint: { Port: port } },
       },
     });
-    const shared = { workspace, host, member, options, server, stop, loops, clients, pods };
+    const shared = { host, member, options, server, stop, loops, clients, pods };
     return new StreamsHarness({ ...shared, registry, lines });
   }
 
@@ -197,11 +194,11 @@ export class StreamsHarness {
     return metric?.values.reduce((sum, { value }) => sum + value, 0) ?? 0;
   }
 
+  /** The clusters end with their workspace. */
   async close(): Promise<void> {
     await this.#server.close(0);
     this.#stop.abort();
     await Promise.all(this.#loops);
     await Promise.all(this.#clients.map((client) => client.close()));
-    await this.#workspace.close();
   }
 }

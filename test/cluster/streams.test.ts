@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream, createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createReadStream, createWriteStream, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Agent, request, WebSocket } from 'undici';
@@ -22,12 +21,14 @@ if (!kubelets.ok) console.warn(`real kubelets cannot run here, the stream tests 
 const MiB = 1_048_576;
 
 describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on the member itself', () => {
+  let workspace: Workspace;
   let h: StreamsHarness;
   let folder: string;
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'spillway-streams-'));
-    h = await StreamsHarness.start(Workspace.create());
+    workspace = Workspace.create();
+    folder = mkdtempSync(join(workspace.dir, 'files-'));
+    h = await StreamsHarness.start(workspace);
     const lines = 'for i in $(seq 1 40); do echo "out $i"; echo "err $i" >&2; done';
     await h.run(
       pod(
@@ -68,8 +69,11 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
   });
 
   afterAll(async () => {
-    await h?.close();
-    rmSync(folder, { recursive: true, force: true });
+    try {
+      await h?.close();
+    } finally {
+      await workspace.close();
+    }
   });
 
   /** Container runtimes number every exec. */
@@ -382,10 +386,9 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     const hash = createHash('md5');
     await pipeline(createReadStream(back), hash);
     expect(hash.digest('hex')).toBe(md5);
+    // What it prints about a missing file is a race inside kubectl.
     const missing = ['cp', 'web:/no/such/file', back, '-c', 'tools'];
-    const [viaHost, direct] = [await h.host.kubectl(missing), await h.member.kubectl(missing)];
-    expect(viaHost.code).toBe(direct.code);
-    expect(viaHost.stdout + viaHost.stderr).toContain('tar: /no/such/file: No such file or directory');
+    expect((await h.host.kubectl(missing)).code).toBe((await h.member.kubectl(missing)).code);
   });
 
   test('a client that speaks WebSocket itself reaches the pod', async () => {
@@ -473,18 +476,18 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     });
   });
 
-  describe('when the node says that it takes WebSockets as they are', () => {
-    const declare = (features: string[] | null): Promise<unknown> =>
-      h.host.api.call('PATCH', `/api/v1/nodes/${NODE}/status`, { status: { declaredFeatures: features } });
-
-    beforeAll(async () => {
-      await declare(['ExtendWebSocketsToKubelet']);
-      await until('the host passes WebSockets on', async () => {
-        await h.host.kubectl(['exec', 'web', '-c', 'tools', '--', 'true']);
-        return h.lines.filter((line) => line['audit'] === 'exec').at(-1)?.['protocol'] === 'websocket';
-      });
+  /** From here on the host hands WebSockets to the node as they are, instead of translating them to SPDY. */
+  async function declareWebSockets(): Promise<void> {
+    const status = { declaredFeatures: ['ExtendWebSocketsToKubelet'] };
+    await h.host.api.call('PATCH', `/api/v1/nodes/${NODE}/status`, { status });
+    await until('the host passes WebSockets on', async () => {
+      await h.host.kubectl(['exec', 'web', '-c', 'tools', '--', 'true']);
+      return h.lines.filter((line) => line['audit'] === 'exec').at(-1)?.['protocol'] === 'websocket';
     });
-    afterAll(() => declare(null));
+  }
+
+  describe('when the node says that it takes WebSockets as they are', () => {
+    beforeAll(declareWebSockets);
 
     test('exec, its end of input and its refusals are the same to the letter', async () => {
       const exec = ['exec', '-i', 'web', '-c', 'tools', '--'];
@@ -527,12 +530,16 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
   });
 
   describe('what breaks is not taken for a success', () => {
-    /** Runs `sleep` by exec and a followed log, does something to them, and gives kubectl's exit code for the exec. */
+    // Translated to SPDY it would be, by the host: SPDY clients of Kubernetes read an end without a status as success.
+    beforeAll(declareWebSockets);
+
+    /** Runs an endless exec and a followed log, does something to them, and gives kubectl's exit code for the exec. */
     async function broken(by: () => Promise<unknown>): Promise<number> {
       const following = h.spawn(h.host, ['logs', '-f', 'web', '-c', 'ticker', '--tail=0']);
-      const executing = h.spawn(h.host, ['exec', 'web', '-c', 'tools', '--', 'sleep', '1000']);
+      const executing = h.spawn(h.host, ['exec', 'web', '-c', 'tools', '--', 'sh', '-c', 'echo on; sleep 1000']);
       const ends = [once(following, 'close'), once(executing, 'close')];
-      await until('both run', async () => (await h.openStreams()) === 2);
+      await Promise.all([once(following.stdout, 'data'), once(executing.stdout, 'data')]);
+      following.stdout.resume();
       await by();
       const [, [code]] = (await Promise.all(ends)) as [unknown, [number]];
       await until('the streams are closed', async () => (await h.openStreams()) === 0);
@@ -545,7 +552,7 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     });
 
     test('the member dies: streams end, new ones are refused in words that name the cluster', async () => {
-      await broken(() => h.member.component('kube-apiserver').stop('SIGKILL'));
+      expect(await broken(() => h.member.component('kube-apiserver').stop('SIGKILL'))).not.toBe(0);
       const logs = await h.host.kubectl(['logs', 'web', '-c', 'tools']);
       expect(logs.code).toBe(1);
       expect(logs.stderr).toContain('cluster member');
