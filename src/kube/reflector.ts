@@ -117,6 +117,7 @@ export class Reflector<T extends KubeObject> {
   async run(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal);
     let failures = 0;
+    let forgotten = false;
     while (!signal.aborted) {
       this.#delivered = false;
       const lists = this.#lists;
@@ -137,14 +138,17 @@ export class Reflector<T extends KubeObject> {
       } else if (this.#lists > lists) {
         failures = Math.min(failures, MAX_FAILURES_BESIDE_LISTS);
       }
+      const before = forgotten;
+      forgotten = isGone(error);
       if (error === undefined) {
         continue;
       }
       failures++;
       this.#note(error, failures);
-      // A forgotten resourceVersion is nobody's fault; the first time there is nothing to wait for.
+      // A forgotten resourceVersion is nobody's fault, and common after an outage: unless it happens twice in a row
+      // there is nothing to wait for.
       const told = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-      const delay = isGone(error) && failures === 1 ? 0 : backoffMs(this.#timings, failures, this.#random());
+      const delay = forgotten && !before ? 0 : backoffMs(this.#timings, failures, this.#random());
       await this.#pause(Math.max(told, delay), signal);
     }
   }

@@ -18,6 +18,8 @@ import type { RotatingAccess } from './rotating-access.ts';
 
 /** A cache whose watch has shown no life for longer is as good as a failed probe, in ms. */
 const STALE_MS = 120_000;
+/** Longest wait between tries to read the member's state, in ms: pods wait for it when the member comes back. */
+const CACHE_RETRY_MS = 5_000;
 /** The version is asked for again after this time, in ms. */
 const VERSION_AGE_MS = 300_000;
 /** Whose UID is the identity of a cluster. */
@@ -82,6 +84,7 @@ export class MemberConnection {
     const cache = {
       client: this.client,
       logger,
+      timings: { backoffMaxMs: CACHE_RETRY_MS },
       ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
     };
     this.pods = new Informer<Pod>({

@@ -298,6 +298,20 @@ describe.each([
     expect(followed.informer.staleMs()).toBeLessThan(2_000);
   });
 
+  it('lists at once when the place was forgotten during an outage, however often it failed before', async () => {
+    const followed = await synced({ timings: { backoffBaseMs: 400, backoffMaxMs: 10_000 } });
+    const outage = proxy.inject({ kind: 'reset', when: 'before' });
+    proxy.resetConnections();
+    await outage.hit(3);
+    proxy.clear();
+    server.put('unseen');
+    server.compacted = server.version;
+    const forgotten = proxy.inject({ kind: 'status', code: 410, reason: 'Expired' }, isWatch, 1);
+    await forgotten.hit();
+    // The next wait would be 1.6 seconds at least.
+    await converged(followed, 1_000);
+  });
+
   it('starts when the API server comes late', async () => {
     const rule = proxy.inject({ kind: 'reset', when: 'before' });
     const followed = start();
