@@ -41,6 +41,7 @@ export interface KindDefinition {
 }
 
 const INT_OR_STRING = 'x-kubernetes-int-or-string';
+const ANY_FIELDS = 'x-kubernetes-preserve-unknown-fields';
 
 /** The schema as written in zod, as OpenAPI with descriptions and units, before it is made structural. */
 export function openApiSchema(schema: z.ZodType): SchemaNode {
@@ -48,8 +49,8 @@ export function openApiSchema(schema: z.ZodType): SchemaNode {
 }
 
 /**
- * What Kubernetes calls a structural schema: one type per node, int-or-string in its one allowed form, no JSON Schema
- * words outside the allowed set.
+ * What Kubernetes calls a structural schema: one type per node (none where any JSON is kept), int-or-string in its one
+ * allowed form, no JSON Schema words outside the allowed set.
  */
 export function structuralSchema(node: SchemaNode): SchemaNode {
   if (node[INT_OR_STRING] === true) return intOrString(node);
@@ -68,6 +69,7 @@ export function structuralSchema(node: SchemaNode): SchemaNode {
       Object.entries(result.properties).map(([name, child]) => [name, structuralSchema(child)]),
     );
   }
+  if (result[ANY_FIELDS] === true) delete result.additionalProperties;
   if (typeof result.additionalProperties === 'object') {
     result.additionalProperties = structuralSchema(result.additionalProperties);
   }

@@ -1,5 +1,6 @@
 import type { KindDefinition } from './crd.ts';
 import { MEMBER_CLUSTERS, memberClusterSchema } from './member-cluster.ts';
+import { OVERRIDE_POLICY_KINDS } from './override-policy.ts';
 
 const conditionColumn = (type: string) => ({
   name: type,
@@ -50,4 +51,5 @@ export const KINDS: readonly KindDefinition[] = [
       },
     ],
   },
+  ...OVERRIDE_POLICY_KINDS,
 ];

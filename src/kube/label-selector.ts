@@ -66,7 +66,7 @@ function valueRule(operator: LabelOperator, count: number): string | undefined {
 }
 
 /** `[prefix/]name` as label and taint keys must be. */
-function isQualifiedName(key: string): boolean {
+export function isQualifiedName(key: string): boolean {
   const slash = key.indexOf('/');
   const prefix = slash < 0 ? undefined : key.slice(0, slash);
   const name = key.slice(slash + 1);
@@ -74,7 +74,7 @@ function isQualifiedName(key: string): boolean {
   return name.length <= 63 && NAME.test(name);
 }
 
-function isLabelValue(value: string): boolean {
+export function isLabelValue(value: string): boolean {
   return value === '' || (value.length <= 63 && NAME.test(value));
 }
 

@@ -15,7 +15,7 @@ const ALLOWED = new Set(
   (
     'type description default format pattern enum minimum maximum minLength maxLength minItems maxItems maxProperties required ' +
     'properties additionalProperties items anyOf x-kubernetes-int-or-string x-kubernetes-validations ' +
-    'x-kubernetes-list-type x-kubernetes-list-map-keys'
+    'x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-preserve-unknown-fields'
   ).split(' '),
 );
 
@@ -26,7 +26,9 @@ describe.each(KINDS.map((kind) => [kind.resource.kind, kind] as const))('%s', (_
   it('is structural', () => {
     for (const [path, node] of all) {
       expect([path, Object.keys(node).filter((word) => !ALLOWED.has(word))]).toEqual([path, []]);
+      const anyJson = node['x-kubernetes-preserve-unknown-fields'] === true && node.properties === undefined;
       if (node['x-kubernetes-int-or-string'] === true) expect([path, node.type]).toEqual([path, undefined]);
+      else if (anyJson) expect([path, [undefined, 'object']]).toEqual([path, expect.arrayContaining([node.type])]);
       else expect([path, typeof node.type]).toEqual([path, 'string']);
     }
   });
