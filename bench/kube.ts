@@ -122,6 +122,7 @@ function podFacts(context: TranslateContext): PodFacts {
     reachable: true,
     hostDeletionSeen: () => false,
     outdated: (hostPod, memberPod) => !isApplied(hostPod, memberPod),
+    hostAnnotations: () => ({}),
     hostStatus: (hostPod, memberPod) =>
       hostStatus(hostPod, memberPod, { member, network: 'Flat', inSync: isApplied(hostPod, memberPod) }, now),
     now,

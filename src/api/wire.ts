@@ -346,11 +346,6 @@ export interface NodeStatus {
 
 // --- The rest of core/v1 ---
 
-export interface ConfigMap extends KubeObject {
-  data?: Record<string, string>;
-  binaryData?: Record<string, string>;
-  immutable?: boolean;
-}
 /** `data` values are base64. */
 export interface Secret extends KubeObject {
   type?: string;

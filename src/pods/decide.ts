@@ -30,6 +30,8 @@ export interface PodFacts {
   outdated: (hostPod: Pod, memberPod: Pod) => boolean;
   /** The status the host pod should have. */
   hostStatus: (hostPod: Pod, memberPod: Pod) => PodStatus;
+  /** Annotations of ours that the host pod should have; null: should not. */
+  hostAnnotations: (memberPod: Pod) => Readonly<Record<string, string | null>>;
   /** RFC 3339. */
   now: string;
 }
@@ -134,7 +136,7 @@ function running(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
 
 function mirror(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
   if (isFinished(hostPod)) return { do: 'nothing' };
-  const patch = statusPatch(hostPod, facts.hostStatus(hostPod, memberPod));
+  const patch = statusPatch(hostPod, facts.hostStatus(hostPod, memberPod), facts.hostAnnotations(memberPod));
   return patch === undefined ? { do: 'nothing' } : { do: 'patch-status', hostPod, patch };
 }
 

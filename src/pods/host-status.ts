@@ -5,7 +5,7 @@ import { isFinished, wasCutShort } from './finished.ts';
 /** Present, and False, while the member's scheduler finds no node. The host's own PodScheduled stays True: it is bound. */
 export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
 /** Host pod annotation on members with `network: Isolated`: the address the pod has inside its member. */
-export const MEMBER_POD_IP_ANNOTATION = `${GROUP}/member-pod-ip`;
+const MEMBER_POD_IP_ANNOTATION = `${GROUP}/member-pod-ip`;
 
 export interface StatusContext {
   /** Name of the MemberCluster, for messages. */
@@ -87,6 +87,14 @@ export function hostStatus(hostPod: Pod, memberPod: Pod, context: StatusContext,
       `The pod was deleted in cluster "${context.member}" by someone other than its host. It will not be started again under this name.`;
   }
   return desired;
+}
+
+/** Annotations that go with the status: where an isolated pod could be reached from inside its member. */
+export function hostAnnotations(
+  memberPod: Pod,
+  context: Pick<StatusContext, 'network'>,
+): Record<string, string | null> {
+  return { [MEMBER_POD_IP_ANNOTATION]: context.network === 'Isolated' ? (memberPod.status?.podIP ?? null) : null };
 }
 
 /** A member pod that ended because somebody deleted it there, while its host pod is meant to live. */

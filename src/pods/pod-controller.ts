@@ -10,7 +10,7 @@ import { isApplied } from './applied.ts';
 import { decide, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from './finished.ts';
-import { hostStatus } from './host-status.ts';
+import { hostAnnotations, hostStatus } from './host-status.ts';
 import { PodActor, type Next } from './pod-actor.ts';
 import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
@@ -268,6 +268,7 @@ export class PodController {
           },
           nowText,
         ),
+      hostAnnotations: (memberPod) => hostAnnotations(memberPod, { network: options.network() }),
       now: nowText,
     };
   }

@@ -23,8 +23,13 @@ const WHOLE_LISTS: ReadonlySet<string> = new Set(['podIPs', 'hostIPs']);
 /**
  * The strategic merge patch for `pods/status` that turns the host pod's status into `desired`, or undefined when
  * nothing differs. Carries the host pod's UID, which the API server takes as a precondition (409 for another pod).
+ * `annotations` go with it: the status subresource is where a node may write them (null takes one away).
  */
-export function statusPatch(hostPod: Pod, desired: PodStatus): Record<string, unknown> | undefined {
+export function statusPatch(
+  hostPod: Pod,
+  desired: PodStatus,
+  annotations: Readonly<Record<string, string | null>> = {},
+): Record<string, unknown> | undefined {
   const current: Record<string, unknown> = { ...hostPod.status };
   const status: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(desired)) {
@@ -36,8 +41,13 @@ export function statusPatch(hostPod: Pod, desired: PodStatus): Record<string, un
   }
   const conditions = conditionChanges(hostPod.status?.conditions ?? [], desired.conditions ?? []);
   if (conditions.length > 0) status.conditions = conditions;
-  if (Object.keys(status).length === 0) return undefined;
-  return { metadata: { uid: hostPod.metadata.uid }, status };
+  const changed = Object.entries(annotations).filter(
+    ([key, value]) => (hostPod.metadata.annotations?.[key] ?? null) !== value,
+  );
+  if (Object.keys(status).length === 0 && changed.length === 0) return undefined;
+  const { uid } = hostPod.metadata;
+  const metadata = changed.length === 0 ? { uid } : { uid, annotations: Object.fromEntries(changed) };
+  return { metadata, status };
 }
 
 /** A strategic merge keeps the entries of maps, and of some lists, that are not named; here the new value is all. */

@@ -17,6 +17,7 @@ function facts(overrides: Partial<PodFacts> = {}): PodFacts {
     hostDeletionSeen: () => false,
     outdated: () => false,
     hostStatus: (host, member) => hostStatus(host, member, { member: 'east', network: 'Flat', inSync: true }, NOW),
+    hostAnnotations: () => ({}),
     now: NOW,
     ...overrides,
   };

@@ -3,6 +3,7 @@ import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
 import type { Condition, Pod } from '../../src/api/wire.ts';
 import {
   conditionOf,
+  hostAnnotations,
   hostStatus,
   MEMBER_SCHEDULED_CONDITION,
   mirroredUid,
@@ -109,6 +110,19 @@ describe('the status a host pod gets', () => {
     const result = hostStatus(hostPod(), member, { ...context, network: 'Isolated' }, NOW);
     expect(result.podIP).toBeUndefined();
     expect(result.podIPs).toBeUndefined();
+    const told = hostAnnotations(member, { network: 'Isolated' });
+    expect(told).toEqual({ 'spillway.dev/member-pod-ip': '10.0.0.1' });
+    const host = hostPod();
+    expect(statusPatch(host, host.status ?? {}, told)).toEqual({
+      metadata: { uid: 'host-uid', annotations: told },
+      status: {},
+    });
+    host.metadata.annotations = { 'spillway.dev/member-pod-ip': '10.0.0.1' };
+    expect(statusPatch(host, host.status ?? {}, told)).toBeUndefined();
+    const flat = hostAnnotations(member, { network: 'Flat' });
+    expect(statusPatch(host, host.status ?? {}, flat)).toMatchObject({
+      metadata: { annotations: { 'spillway.dev/member-pod-ip': null } },
+    });
   });
 
   it('never goes backwards in restarts and start time', () => {
