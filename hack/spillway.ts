@@ -1,16 +1,18 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 import { freePort } from './addresses.ts';
 import type { Cluster } from './cluster.ts';
 import type { ManagedProcess } from './managed-process.ts';
 import { repositoryRoot } from './repository.ts';
+import { serviceAccountKubeconfig } from './service-account.ts';
 import { GiveUp, until } from './until.ts';
 
 /** Namespace in the host for Spillway's own objects. */
 export const SYSTEM_NAMESPACE = 'spillway-system';
 
 export interface SpillwayOptions {
-  /** Path of the kubeconfig it runs with. Default: the administrator's. */
+  /** Path of the kubeconfig it runs with. Default: one with exactly the rights of manifests/rbac.yaml. */
   kubeconfig?: string;
   /** Further arguments of `spillway manager`. */
   args?: readonly string[];
@@ -27,11 +29,15 @@ export interface Spillway {
   url: string;
 }
 
-/** Puts Spillway's kinds and its namespace into a host cluster. */
+/** The text of a file below manifests/. */
+function manifest(file: string): string {
+  return readFileSync(join(repositoryRoot(), 'manifests', file), 'utf8');
+}
+
+/** Puts Spillway's kinds, its namespace and its rights into a host cluster, as its administrator would. */
 export async function installSpillway(host: Cluster): Promise<void> {
-  const folder = join(repositoryRoot(), 'manifests/crds');
-  for (const file of readdirSync(folder)) await host.apply(readFileSync(join(folder, file), 'utf8'));
-  await host.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: SYSTEM_NAMESPACE } }]);
+  for (const file of readdirSync(join(repositoryRoot(), 'manifests/crds'))) await host.apply(manifest(`crds/${file}`));
+  for (const file of ['rbac.yaml', 'node-guard.yaml']) await host.apply(manifest(file));
   const established = ['wait', '--for=condition=Established', 'crd/memberclusters.spillway.dev', '--timeout=30s'];
   const result = await host.kubectl(established);
   if (result.code !== 0) throw new Error(result.stderr);
@@ -41,6 +47,12 @@ export async function installSpillway(host: Cluster): Promise<void> {
 export async function startSpillway(host: Cluster, options: SpillwayOptions = {}): Promise<Spillway> {
   const name = options.name ?? 'spillway';
   const port = await freePort();
+  let { kubeconfig } = options;
+  if (kubeconfig === undefined) {
+    kubeconfig = join(host.dir, `${name}.kubeconfig`);
+    const content = await serviceAccountKubeconfig(host, SYSTEM_NAMESPACE, 'spillway-manager');
+    writeFileSync(kubeconfig, content, { mode: 0o600 });
+  }
   const manager = host.workspace.start({
     name,
     file: process.execPath,
@@ -48,7 +60,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
       join(repositoryRoot(), 'dist/src/main.js'),
       'manager',
       '--kubeconfig',
-      options.kubeconfig ?? host.kubeconfig,
+      kubeconfig,
       '--http-address',
       '127.0.0.1',
       '--http-port',
@@ -82,18 +94,30 @@ export async function waitReady(spillway: Spillway, timeoutMs = 30_000): Promise
 export interface MemberOptions {
   /** Laid over the MemberCluster's spec. */
   spec?: Record<string, unknown>;
-  /** Default: the member administrator's kubeconfig. */
+  /** Path of the kubeconfig. Default: one with the rights of manifests/member/ and no more. */
   kubeconfig?: string;
   /** Let the host use these existing namespaces of the member. Default: `default`. */
   lend?: readonly string[];
+  /**
+   * What the member's owner grants: `dedicated` (default) all namespaces and making new ones, `namespaced` only those
+   * that are lent.
+   */
+  rights?: 'dedicated' | 'namespaced';
 }
 
-/** Registers a member: its owner lends namespaces, the host gets a Secret and a MemberCluster. */
+/** Registers a member: its owner grants rights and lends namespaces, the host gets a Secret and a MemberCluster. */
 export async function addMember(host: Cluster, member: Cluster, options: MemberOptions = {}): Promise<void> {
-  for (const namespace of options.lend ?? ['default']) {
+  const { lend = ['default'], rights = 'dedicated' } = options;
+  await member.apply(manifest('member/read.yaml'));
+  if (rights === 'dedicated') await member.apply(manifest('member/dedicated.yaml'));
+  for (const namespace of lend) {
+    if (rights === 'namespaced') await member.apply(lendingOf(namespace));
     await member.kubectl(['label', 'namespace', namespace, 'spillway.dev/allow-host=any', '--overwrite']);
   }
-  const kubeconfig = readFileSync(options.kubeconfig ?? member.kubeconfig, 'utf8');
+  const kubeconfig =
+    options.kubeconfig === undefined
+      ? await serviceAccountKubeconfig(member, 'spillway-access', 'spillway-host')
+      : readFileSync(options.kubeconfig, 'utf8');
   const secretRef = { namespace: SYSTEM_NAMESPACE, name: `member-${member.name}` };
   await host.apply([
     { apiVersion: 'v1', kind: 'Secret', metadata: secretRef, stringData: { kubeconfig } },
@@ -101,9 +125,19 @@ export async function addMember(host: Cluster, member: Cluster, options: MemberO
       apiVersion: 'spillway.dev/v1alpha1',
       kind: 'MemberCluster',
       metadata: { name: member.name },
-      spec: { credentials: { secretRef }, ...options.spec },
+      spec: {
+        credentials: { secretRef },
+        ...(rights === 'namespaced' ? { namespaces: { create: false } } : {}),
+        ...options.spec,
+      },
     },
   ]);
+}
+
+/** What manifests/member/namespaced.yaml does for `shop`, without its quota. */
+function lendingOf(namespace: string): unknown[] {
+  const documents = parseAllDocuments(manifest('member/namespaced.yaml').replaceAll(/\bshop\b/g, namespace));
+  return documents.map((one) => one.toJS() as { kind: string }).filter(({ kind }) => kind !== 'ResourceQuota');
 }
 
 /** Waits until a virtual node is there, Ready, and offers pods. */
