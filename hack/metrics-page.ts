@@ -7,6 +7,7 @@ import { memberEventMetrics } from '../src/member-events/metrics.ts';
 import { MemberMetrics } from '../src/members/member-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
 import { createRegistry } from '../src/telemetry/metrics.ts';
+import { usageMetrics } from '../src/usage/metrics.ts';
 
 const GROUPS: readonly [prefix: string, title: string, about: string][] = [
   ['spillway_', 'Spillway', 'What the program is for.'],
@@ -54,6 +55,7 @@ export async function describeMetrics(): Promise<Described[]> {
   createWorkQueueMetrics(registry);
   podMetrics(registry);
   memberEventMetrics(registry);
+  usageMetrics(registry);
   kubeletMetrics(registry);
   const all: MetricObjectWithValues<MetricValue<string>>[] = await registry.getMetricsAsJSON();
   return all

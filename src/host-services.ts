@@ -11,6 +11,7 @@ import type { Informer } from './kube/informer.ts';
 import type { WorkQueueMetrics } from './kube/workqueue-metrics.ts';
 import type { MemberEventMetrics } from './member-events/metrics.ts';
 import type { PodMetrics } from './pods/pod-metrics.ts';
+import type { UsageMetrics } from './usage/metrics.ts';
 
 /** What one process has once and every member and virtual node of it shares. Made by manager.ts. */
 export interface HostServices {
@@ -33,6 +34,7 @@ export interface HostServices {
   readonly queueMetrics: WorkQueueMetrics;
   readonly podMetrics: PodMetrics;
   readonly memberEventMetrics: MemberEventMetrics;
+  readonly usageMetrics: UsageMetrics;
   readonly logger: Logger;
 }
 

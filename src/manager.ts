@@ -28,6 +28,7 @@ import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { TelemetryServer } from './telemetry/http-server.ts';
 import { createLogger } from './telemetry/logger.ts';
 import { createRegistry } from './telemetry/metrics.ts';
+import { usageMetrics } from './usage/metrics.ts';
 import { programVersion } from './version.ts';
 
 const FIRST_CONTACT_RETRY_MS = 2000;
@@ -94,6 +95,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       queueMetrics: createWorkQueueMetrics(registry),
       podMetrics: podMetrics(registry),
       memberEventMetrics: memberEventMetrics(registry),
+      usageMetrics: usageMetrics(registry),
       logger,
     };
     controller = memberController(services);

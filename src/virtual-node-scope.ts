@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
+import { HOST_LABEL, NODE_LABEL, UID_LABEL } from './api/marks.ts';
 import type { MemberCluster } from './api/member-cluster.ts';
 import type { Pod } from './api/wire.ts';
 import type { CapacityTracker } from './capacity/capacity-tracker.ts';
 import type { DependentsMirror } from './dependents/mirror.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import { Informer } from './kube/informer.ts';
-import { keyFor } from './kube/object.ts';
+import { keyFor, keyOf } from './kube/object.ts';
 import { PODS } from './kube/resource.ts';
 import type { ServingCertificates } from './kubelet/certificates.ts';
 import { CsrCertificates } from './kubelet/csr-certificates.ts';
@@ -20,8 +21,11 @@ import { NodeKeeper } from './nodes/node-keeper.ts';
 import { type NodeFacts, renderNode } from './nodes/render-node.ts';
 import { isFinished } from './pods/finished.ts';
 import { PodController } from './pods/pod-controller.ts';
+import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { serviceEnvFor } from './pods/service-env.ts';
 import type { TranslateContext } from './pods/translate.ts';
+import { PodUsage } from './usage/pod-usage.ts';
+import type { UsageTarget } from './usage/usage-target.ts';
 
 export interface VirtualNodeOptions {
   services: HostServices;
@@ -113,6 +117,7 @@ export class VirtualNodeScope {
   async run(signal: AbortSignal): Promise<void> {
     const { services, logger, nodeName } = this.#o;
     const certificates = await this.#certificates();
+    const usage = this.#usage();
     const server = new KubeletServer({
       nodeName,
       address: services.config.kubelet.bindAddress,
@@ -121,6 +126,7 @@ export class VirtualNodeScope {
       clientCa: services.clientCa,
       host: services.host,
       pods: this.#directory(),
+      usage,
       registry: services.registry,
       logger,
       clock: Date.now,
@@ -140,6 +146,7 @@ export class VirtualNodeScope {
       this.pods.run(signal),
       this.#node.run(signal),
       certificates.run(signal),
+      usage.run(signal),
     ]);
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await Promise.all([ended, server.close(services.config.shutdownGraceSeconds * 1000)]);
@@ -185,26 +192,57 @@ export class VirtualNodeScope {
       get: (namespace, name) => hostPods.get(keyFor(namespace, name)),
       list: () => hostPods.values(),
       *running() {
-        for (const pod of hostPods.values()) if (pod.status?.phase === 'Running' && !isFinished(pod)) yield pod;
+        for (const pod of hostPods.values()) if (isRunning(pod)) yield pod;
       },
       target: (pod) => {
         const namespace = namespaces.memberNamespaceOf(pod.metadata.namespace ?? '');
         if (namespace === undefined) {
           return { unavailable: `namespace ${pod.metadata.namespace} has no place in cluster "${connection.name}"` };
         }
-        if (!connection.reachable()) {
-          return {
-            unavailable: `cluster "${connection.name}", where the pod runs, does not answer at the moment; try again later`,
-          };
-        }
-        if (!connection.identityOk()) {
-          return {
-            unavailable: `another cluster answers in the place of "${connection.name}"; its administrator has to confirm that`,
-          };
-        }
+        const unavailable = this.#unavailable();
+        if (unavailable !== undefined) return { unavailable };
         return { client: connection.client, namespace, name: pod.metadata.name };
       },
     };
+  }
+
+  /** Why the member cannot be asked about pods now. */
+  #unavailable(): string | undefined {
+    const { connection } = this.#o;
+    if (!connection.reachable()) {
+      return `cluster "${connection.name}", where the pod runs, does not answer at the moment; try again later`;
+    }
+    if (!connection.identityOk()) {
+      return `another cluster answers in the place of "${connection.name}"; its administrator has to confirm that`;
+    }
+    return undefined;
+  }
+
+  #usage(): PodUsage {
+    const { services, connection, nodeName, logger } = this.#o;
+    return new PodUsage({
+      nodeName,
+      member: connection.name,
+      client: connection.client,
+      targets: () => this.#usageTargets(),
+      selector: `${HOST_LABEL}=${services.hostId},${NODE_LABEL}=${nodeName}`,
+      annotationsOf: (node) => connection.nodes.get(node)?.metadata.annotations,
+      unavailable: () => this.#unavailable(),
+      metrics: services.usageMetrics,
+      logger,
+    });
+  }
+
+  *#usageTargets(): Generator<UsageTarget> {
+    const { connection, nodeName } = this.#o;
+    for (const hostPod of this.#hostPods.values()) {
+      if (isFinished(hostPod)) continue;
+      for (const memberPod of connection.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${keyOf(hostPod)}`)) {
+        const memberNode = memberPod.spec.nodeName;
+        if (memberNode === undefined || memberPod.metadata.labels?.[UID_LABEL] !== hostPod.metadata.uid) continue;
+        yield { hostPod, memberPod, memberKey: keyOf(memberPod), memberNode };
+      }
+    }
   }
 
   #translateContext(hostPod: Pod, memberNamespace: string): TranslateContext {
@@ -230,4 +268,9 @@ export class VirtualNodeScope {
       ...(excluded === undefined ? {} : { excludedNodes: excluded }),
     };
   }
+}
+
+/** As a kubelet counts: what is being deleted does not run any more, however long it takes to end. */
+function isRunning(pod: Pod): boolean {
+  return pod.status?.phase === 'Running' && pod.metadata.deletionTimestamp === undefined;
 }

@@ -18,6 +18,7 @@ const EFFECT_ROOMS = [
   'dependents',
   'member-events',
   'kubelet',
+  'usage',
   'telemetry',
   'scheduler',
   'descheduler',

@@ -6,7 +6,12 @@ import type { OpenStreams } from './open-streams.ts';
 import type { PodDirectory } from './pod-directory.ts';
 import { sendPodList } from './pod-list.ts';
 import { lookUpPod } from './pod-lookup.ts';
-import type { LogsRoute, NoRoute, PlainRoute, StreamRoute } from './routes.ts';
+import type { LogsRoute, NoRoute, PlainRoute, StreamRoute, SummaryRoute } from './routes.ts';
+import { sendText } from './text-answer.ts';
+import type { UsagePort } from './usage-port.ts';
+
+/** The only form that every scraper reads. */
+const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
 const REFUSALS = { notFound: 404, methodNotAllowed: 405, badRequest: 400 } as const;
 
@@ -19,14 +24,19 @@ export class PlainRequests {
   readonly #pods: PodDirectory;
   readonly #streams: OpenStreams;
   readonly #registry: Registry;
+  readonly #usage: UsagePort | undefined;
 
-  constructor(o: { pods: PodDirectory; streams: OpenStreams; registry: Registry }) {
+  constructor(o: { pods: PodDirectory; streams: OpenStreams; registry: Registry; usage?: UsagePort | undefined }) {
     this.#pods = o.pods;
     this.#streams = o.streams;
     this.#registry = o.registry;
+    this.#usage = o.usage;
   }
 
-  async serve(response: ServerResponse, route: PlainRoute | LogsRoute | StreamRoute | NoRoute): Promise<void> {
+  async serve(
+    response: ServerResponse,
+    route: PlainRoute | LogsRoute | StreamRoute | SummaryRoute | NoRoute,
+  ): Promise<void> {
     switch (route.kind) {
       case 'healthz':
         return sendAnswer(response, textAnswer(200, 'ok'));
@@ -34,6 +44,10 @@ export class PlainRequests {
         const body = await this.#registry.metrics();
         return sendAnswer(response, { code: 200, contentType: this.#registry.contentType, body });
       }
+      case 'metrics/resource':
+      case 'metrics/cadvisor':
+      case 'stats/summary':
+        return this.#serveUsage(response, route);
       case 'pods':
         return sendPodList(response, this.#pods.list());
       case 'runningpods':
@@ -49,6 +63,17 @@ export class PlainRequests {
       case 'badRequest':
         return sendAnswer(response, noRouteAnswer(route));
     }
+  }
+
+  async #serveUsage(response: ServerResponse, route: PlainRoute | SummaryRoute): Promise<void> {
+    const usage = this.#usage;
+    if (usage === undefined) return sendAnswer(response, textAnswer(404, '404 page not found'));
+    if (route.kind === 'stats/summary') {
+      const body = await usage.summary(route.query.first('only_cpu_and_memory') === 'true');
+      return sendAnswer(response, { code: 200, contentType: 'application/json', body });
+    }
+    const pieces = await (route.kind === 'metrics/resource' ? usage.resourceMetrics() : usage.cadvisorMetrics());
+    return sendText(response, PROMETHEUS_TEXT, pieces);
   }
 
   async #logs(response: ServerResponse, route: LogsRoute): Promise<void> {

@@ -20,7 +20,12 @@ export interface LogsRoute {
 }
 
 export interface PlainRoute {
-  readonly kind: 'pods' | 'runningpods' | 'healthz' | 'metrics';
+  readonly kind: 'pods' | 'runningpods' | 'healthz' | 'metrics' | 'metrics/resource' | 'metrics/cadvisor';
+}
+
+export interface SummaryRoute {
+  readonly kind: 'stats/summary';
+  readonly query: Query;
 }
 
 /** No route: what to answer once the caller is known and may know it. */
@@ -30,7 +35,7 @@ export interface NoRoute {
 }
 
 export interface ParsedRequest {
-  readonly route: StreamRoute | LogsRoute | PlainRoute | NoRoute;
+  readonly route: StreamRoute | LogsRoute | PlainRoute | SummaryRoute | NoRoute;
   /** The path's first segment, which decides the rights that are asked for; '' when the path could not be read. */
   readonly root: string;
 }
@@ -41,6 +46,7 @@ const UID = /^[A-Za-z0-9-]{1,64}$/;
 /** After decoding, no segment of any path served here holds anything else; `/`, `\`, `%`, NUL and line ends cannot pass. */
 const SEGMENT = /^[A-Za-z0-9._~-]+$/;
 
+const METRICS = ['metrics', 'metrics/resource', 'metrics/cadvisor'] as const;
 const GET = ['GET'];
 const GET_OR_POST = ['GET', 'POST'];
 
@@ -62,8 +68,15 @@ export function parseRequest(method: string, rawUrl: string): ParsedRequest {
   switch (root) {
     case 'pods':
     case 'runningpods':
-    case 'metrics':
       return segments.length === 1 ? allow(method, GET, root, { kind: root }) : unknownPath(root);
+    case 'metrics': {
+      const kind = METRICS.find((path) => path === segments.join('/'));
+      return kind === undefined ? unknownPath(root) : allow(method, GET, root, { kind });
+    }
+    case 'stats':
+      return segments.length === 2 && segments[1] === 'summary'
+        ? allow(method, GET, root, { kind: 'stats/summary', query })
+        : unknownPath(root);
     case 'healthz': {
       const known = segments.length === 1 || (segments.length === 2 && segments[1] === 'ping');
       return known ? allow(method, GET, root, { kind: root }) : unknownPath(root);

@@ -25,6 +25,7 @@ import type { UpgradeRequest } from './stream-requests.ts';
 import { StreamRequests } from './stream-requests.ts';
 import { HANDSHAKE_TIMEOUT_MS, TlsListener } from './tls-listener.ts';
 import { TokenReviewer } from './token-reviewer.ts';
+import type { UsagePort } from './usage-port.ts';
 import { within } from './within.ts';
 
 /** As the kubelet: long commands travel in the URL. */
@@ -51,6 +52,8 @@ export interface KubeletServerOptions {
   readonly registry: Registry;
   readonly logger: Logger;
   readonly clock: () => number;
+  /** Without it nothing is said about usage: 404. */
+  readonly usage?: UsagePort;
   /** Most streams and log answers at once; default 1024. */
   readonly streams?: number;
 }
@@ -103,7 +106,7 @@ export class KubeletServer {
       metrics,
       logger,
     });
-    this.#plain = new PlainRequests({ pods, streams, registry });
+    this.#plain = new PlainRequests({ pods, streams, registry, usage: o.usage });
     this.#upgrades = new StreamRequests({ nodeName, pods, streams, metrics, logger, clock });
     this.#server = this.#create();
   }

@@ -119,7 +119,7 @@ const manager = {
 };
 
 const memberEverywhere = {
-  yes: ['watch nodes', 'watch pods', 'watch namespaces', 'get namespaces'],
+  yes: ['watch nodes', 'watch pods', 'watch namespaces', 'get namespaces', 'list pods.metrics.k8s.io'],
   no: [
     'patch nodes',
     'get nodes/proxy',
@@ -207,6 +207,20 @@ describe('the host in a member that lends namespaces', () => {
   ])('may not %s', async (question) => {
     expect(await may(lent, HOST_ACCOUNT, question)).toBe(false);
   });
+});
+
+describe('the host in a member that shows what its nodes measure', () => {
+  beforeAll(() => install(cluster, 'member/node-metrics.yaml'));
+
+  it('may get from kubelets', async () => {
+    await until('the right is in force', () => may(cluster, HOST_ACCOUNT, 'get nodes/proxy'));
+  });
+  it.each(['create nodes/proxy', 'patch nodes/proxy', 'delete nodes', 'patch nodes/status'])(
+    'may not %s',
+    async (question) => {
+      expect(await may(cluster, HOST_ACCOUNT, question)).toBe(false);
+    },
+  );
 });
 
 describe('the other manifests', () => {
