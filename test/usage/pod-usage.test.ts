@@ -81,14 +81,14 @@ describe('/metrics/resource', () => {
 
   it('stamps what the member leaves to the scraper with the time of the reading', async () => {
     const fixture = start(target('web-0'));
-    const startedAt = 'container_startedAttime_seconds{container="app",namespace="p-shop",pod="web-0"} 12\n';
+    const startedAt = 'container_start_time_seconds{container="app",namespace="p-shop",pod="web-0"} 12\n';
     fixture.member.script = () => cpuLine('web-0', 1) + startedAt;
     const read = fixture.world.now;
     await resource(fixture);
     fixture.world.now += 3000;
     const text = await resource(fixture);
     expect(text).toContain(`${WEB_0} 1 ${read}\n`);
-    expect(text).toContain('container_startedAttime_seconds{container="app",pod="web-0",namespace="shop"} 12\n');
+    expect(text).toContain('container_start_time_seconds{container="app",pod="web-0",namespace="shop"} 12\n');
   });
 
   it('goes where the annotation of a node says', async () => {
@@ -202,7 +202,7 @@ describe('without the right to nodes/proxy', () => {
     const first = await resource(fixture);
     expect(first).toContain(`${WEB_0} 5 ${ms(10)}\n`);
     expect(first).toContain(
-      `container_startedAttime_seconds{container="app",pod="web-0",namespace="shop"} ${ms(0) / 1000}\n`,
+      `container_start_time_seconds{container="app",pod="web-0",namespace="shop"} ${ms(0) / 1000}\n`,
     );
     expect(first).toContain(
       `container_memory_working_set_bytes{container="app",pod="web-0",namespace="shop"} 12288 ${ms(10)}\n`,
