@@ -1,0 +1,284 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../hack/addresses.ts';
+import type { Cluster } from '../../hack/cluster.ts';
+import { SYSTEM_NAMESPACE } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import { ALLOW_HOST_LABEL } from '../../src/api/marks.ts';
+import type { MemberClusterStatus } from '../../src/api/member-cluster.ts';
+import type { Condition } from '../../src/api/wire.ts';
+import {
+  eventsOf,
+  type Fields,
+  IDLE,
+  kubectl,
+  newNamespace,
+  pod,
+  podSpec,
+  read,
+  readPod,
+  serviceAccountIn,
+  shell,
+  untilPod,
+  untilRunning,
+  withoutManagedFields,
+  writesOf,
+  describeWrite,
+} from '../fixtures/live-pods.ts';
+import { startTopology, type Topology } from '../fixtures/topology.ts';
+import { kubeconfigOf } from './member-harness.ts';
+
+/** The whole program meets what administrators and users get wrong: it says so once, goes on, and touches nothing. */
+describe('bad input', () => {
+  let topology: Topology;
+  let host: Cluster;
+  let member: Cluster;
+  let pid: number | undefined;
+
+  beforeAll(async () => {
+    topology = await startTopology({ members: [{ name: 'good', kwok: { nodes: 1 } }] });
+    host = topology.host;
+    member = topology.member('good').cluster;
+    pid = topology.spillway.process.id?.pid;
+  });
+
+  afterAll(() => topology?.close());
+
+  /** A MemberCluster with a Secret of its own. */
+  async function register(name: string, kubeconfig: string): Promise<void> {
+    const secretRef = { namespace: SYSTEM_NAMESPACE, name };
+    await host.apply([
+      { apiVersion: 'v1', kind: 'Secret', metadata: secretRef, stringData: { kubeconfig } },
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'MemberCluster',
+        metadata: { name },
+        spec: { credentials: { secretRef }, probe: { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2 } },
+      },
+    ]);
+  }
+
+  async function statusOf(name: string): Promise<MemberClusterStatus> {
+    const path = `/apis/spillway.dev/v1alpha1/memberclusters/${name}`;
+    return (await read<{ status?: MemberClusterStatus }>(host, path))?.status ?? {};
+  }
+
+  async function untilCondition(name: string, type: string, reason: string): Promise<Condition> {
+    let seen: unknown;
+    return await until(
+      `${name}: ${type} is False for ${reason}`,
+      async () => {
+        seen = (await statusOf(name)).conditions;
+        return (seen as Condition[] | undefined)?.find(
+          (one) => one.type === type && one.status === 'False' && one.reason === reason,
+        );
+      },
+      { timeoutMs: 15_000 },
+    ).catch((error: unknown) => {
+      throw new Error(`${(error as Error).message}: ${JSON.stringify(seen)}`);
+    });
+  }
+
+  /** What `kubectl get memberclusters` shows, and that no Node came of it. */
+  async function expectNotReady(name: string, reason: string, message: RegExp): Promise<void> {
+    const ready = await untilCondition(name, 'Ready', reason);
+    expect(ready.message).toMatch(message);
+    expect(await kubectl(host, ['get', 'membercluster', name])).toMatch(new RegExp(`^${name} +False`, 'm'));
+    expect(await read(host, `/api/v1/nodes/${name}`)).toBeUndefined();
+  }
+
+  /** Everything of a member that belongs to its owner. */
+  async function ownersObjects(namespace: string): Promise<unknown> {
+    const kinds = ['pods', 'configmaps', 'secrets', 'serviceaccounts', 'services'];
+    const lists = kinds.map((kind) =>
+      read<{ items: { metadata: object }[] }>(member, `/api/v1/namespaces/${namespace}/${kind}`),
+    );
+    const objects = (await Promise.all(lists)).flatMap((list) => list?.items.map(withoutManagedFields) ?? []);
+    return [await read(member, `/api/v1/namespaces/${namespace}`), ...objects];
+  }
+
+  async function untilEvent(namespace: string, name: string, reason: string): Promise<string> {
+    const event = await until(
+      `Event ${reason} of ${namespace}/${name}`,
+      async () => (await eventsOf(host, namespace, name)).find((one) => one.reason === reason),
+      { timeoutMs: 5_000 },
+    );
+    expect(event.type).toBe('Warning');
+    return event.message;
+  }
+
+  describe('MemberClusters', () => {
+    test.each<[string, Fields, RegExp]>([
+      ['no credentials', { credentials: undefined }, /spec\.credentials: Required value/],
+      ['a misspelt field', { virtualNode: [] }, /unknown field "spec\.virtualNode"/],
+      ['a pool name that is no name', { virtualNodes: [{ name: 'GPU nodes' }] }, /spec\.virtualNodes\[0\]\.name/],
+      ['an unknown network', { network: 'Tunnel' }, /spec\.network: Unsupported value: "Tunnel"/],
+      ['a cap that is no quantity', { capacity: { caps: { memory: '64 gigs' } } }, /spec\.capacity\.caps/],
+      [
+        'a mapping without its prefix',
+        { namespaces: { mapping: 'Prefixed' } },
+        /spec\.namespaces\.prefix: Required value/,
+      ],
+      ['a probe without time', { probe: { periodSeconds: 0 } }, /spec\.probe\.periodSeconds/],
+    ])('%s: refused by the API server, which names the field', async (_what, spec, message) => {
+      const object = {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'MemberCluster',
+        metadata: { name: 'malformed' },
+        spec: { credentials: { secretRef: { namespace: SYSTEM_NAMESPACE, name: 'malformed' } }, ...spec },
+      };
+      const { code, stderr } = await host.kubectl(['create', '-f', '-'], { input: JSON.stringify(object) });
+      expect(code).not.toBe(0);
+      expect(stderr).toMatch(message);
+      expect(await read(host, '/apis/spillway.dev/v1alpha1/memberclusters/malformed')).toBeUndefined();
+    });
+
+    test('a kubeconfig with an exec plugin: refused, and the plugin never runs', async () => {
+      const proof = join(topology.workspace.dir, 'the-plugin-ran');
+      const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/bin/touch', args: [proof] };
+      await register('plugin', await kubeconfigOf(member, { user: { exec } }));
+      await untilCondition('plugin', 'CredentialsValid', 'ExecPluginRefused');
+      await expectNotReady('plugin', 'ExecPluginRefused', /spillway-system\/plugin.*exec/);
+      expect(existsSync(proof)).toBe(false);
+    });
+
+    test('a Secret that holds no kubeconfig at all', async () => {
+      await register('garbage', '{{ .Values.kubeconfig }}');
+      await expectNotReady('garbage', 'InvalidKubeconfig', /spillway-system\/garbage/);
+    });
+
+    test('a member that cannot be reached', async () => {
+      const server = `https://127.0.0.1:${await freePort()}`;
+      await register('nobody-there', await kubeconfigOf(member, { server }));
+      await untilCondition('nobody-there', 'Reachable', 'Refused');
+      await expectNotReady('nobody-there', 'Refused', /cannot be reached|refused/i);
+    });
+
+    test('the CA of another cluster', async () => {
+      const ca = Buffer.from(host.caPem).toString('base64');
+      await register('wrong-ca', await kubeconfigOf(member, { cluster: { 'certificate-authority-data': ca } }));
+      await untilCondition('wrong-ca', 'Reachable', 'TLSVerifyFailed');
+      await expectNotReady('wrong-ca', 'TLSVerifyFailed', /certificate/);
+    });
+
+    test('none of them keeps the others from working, and they can be taken away', async () => {
+      const bad = ['plugin', 'garbage', 'nobody-there', 'wrong-ca'];
+      await host.apply([pod('meanwhile', 'default', podSpec([shell(IDLE)]))]);
+      await untilRunning(host, 'default', 'meanwhile', { timeoutMs: 10_000 });
+      await kubectl(host, ['delete', 'membercluster', ...bad, '--timeout=20s']);
+      for (const name of bad) {
+        expect(await read(host, `/apis/spillway.dev/v1alpha1/memberclusters/${name}`)).toBeUndefined();
+      }
+      expect(await readPod(host, 'default', 'meanwhile')).toBeDefined();
+    });
+  });
+
+  describe('places that belong to others', () => {
+    test("a namespace that the member's owner has not lent", async () => {
+      await member.apply([
+        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'theirs', labels: { team: 'member' } } },
+        {
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { name: 'settings', namespace: 'theirs' },
+          data: { a: 'theirs' },
+        },
+      ]);
+      await serviceAccountIn(member, 'theirs');
+      await until(
+        'its CA is published',
+        async () => (await read(member, '/api/v1/namespaces/theirs/configmaps/kube-root-ca.crt')) !== undefined,
+      );
+      const before = await ownersObjects('theirs');
+      await newNamespace(host, 'theirs');
+      await host.apply([
+        {
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { name: 'settings', namespace: 'theirs' },
+          data: { a: 'host' },
+        },
+        {
+          apiVersion: 'v1',
+          kind: 'Secret',
+          metadata: { name: 'login', namespace: 'theirs' },
+          stringData: { a: 'host' },
+        },
+        pod(
+          'guest',
+          'theirs',
+          podSpec([
+            shell(IDLE, { envFrom: [{ configMapRef: { name: 'settings' } }, { secretRef: { name: 'login' } }] }),
+          ]),
+        ),
+      ]);
+      const held = await untilPod(
+        host,
+        'theirs',
+        'guest',
+        'is held',
+        ({ status }) => status?.reason === 'NamespaceNotAllowed',
+      );
+      expect(held.status).toMatchObject({ phase: 'Pending' });
+      // It says how to lend it.
+      expect(held.status?.message).toMatch(/"good".*kubectl label namespace theirs spillway\.dev\/allow-host=/);
+      expect(await untilEvent('theirs', 'guest', 'NamespaceNotAllowed')).toBe(held.status?.message);
+      expect(await ownersObjects('theirs')).toEqual(before);
+      // Its owner does as told.
+      await kubectl(member, ['delete', 'configmap', 'settings', '-n', 'theirs']);
+      await kubectl(member, ['label', 'namespace', 'theirs', `${ALLOW_HOST_LABEL}=any`]);
+      await untilRunning(host, 'theirs', 'guest', { timeoutMs: 70_000 });
+    });
+
+    test('a namespace of the member that belongs to another host', async () => {
+      const labels = { 'spillway.dev/host': '0123456789abcdef' };
+      await member.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'rented', labels } }]);
+      await serviceAccountIn(member, 'rented');
+      await newNamespace(host, 'rented');
+      await host.apply([pod('guest', 'rented', podSpec([shell(IDLE)]))]);
+      await untilPod(host, 'rented', 'guest', 'is held', ({ status }) => status?.reason === 'NamespaceNotAllowed');
+      expect(await untilEvent('rented', 'guest', 'NamespaceNotAllowed')).toContain('another host');
+      expect(await readPod(member, 'rented', 'guest')).toBeUndefined();
+    });
+
+    test('system namespaces are never used, whatever they are labelled', async () => {
+      await kubectl(member, ['label', 'namespace', 'kube-system', `${ALLOW_HOST_LABEL}=any`]);
+      await host.apply([pod('agent', 'kube-system', podSpec([shell(IDLE)]))]);
+      await untilPod(host, 'kube-system', 'agent', 'is held', ({ status }) => status?.reason === 'NamespaceNotAllowed');
+      await untilEvent('kube-system', 'agent', 'NamespaceNotAllowed');
+      const writes = writesOf(member).filter(({ objectRef }) => objectRef?.namespace?.startsWith('kube-') === true);
+      expect(writes.map(describeWrite)).toEqual([]);
+    });
+
+    test('a pod name that is taken in the member', async () => {
+      await member.apply([pod('taken', 'default', { containers: [shell(IDLE)] }, { labels: { team: 'member' } })]);
+      const before = await untilRunning(member, 'default', 'taken');
+      await host.apply([pod('taken', 'default', podSpec([shell(IDLE)]))]);
+      const held = await untilPod(host, 'default', 'taken', 'is held', ({ status }) => status?.reason === 'NameTaken');
+      expect(held.status?.message).toMatch(/"good".*default\/taken.*left alone/);
+      expect(await untilEvent('default', 'taken', 'NameTaken')).toBe(held.status?.message);
+      await kubectl(host, ['delete', 'pod', 'taken']);
+      expect(await readPod(member, 'default', 'taken')).toEqual(before);
+    });
+  });
+
+  test('the program is the process it was, is ready, and gave no secret away', async () => {
+    const { process, url } = topology.spillway;
+    expect(process.id?.pid).toBe(pid);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    const log = readFileSync(process.spec.logFile, 'utf8');
+    expect(log).not.toMatch(/unhandled|uncaught/i);
+    const errors = log
+      .split('\n')
+      .filter((line) => line.includes('"level":"error"'))
+      .map((line) => (JSON.parse(line) as { msg: string }).msg);
+    expect(errors).toEqual([]);
+    const key = /client-key-data: (\S+)/.exec(readFileSync(member.kubeconfig, 'utf8'))?.[1] ?? '';
+    expect(key.length).toBeGreaterThan(100);
+    expect(log).not.toContain(key);
+    // The first line of the key itself, as PEM.
+    expect(log).not.toContain(Buffer.from(key, 'base64').toString().split('\n')[1]);
+  });
+});
