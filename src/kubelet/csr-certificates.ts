@@ -1,19 +1,11 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { KeyedCertificate, NodeAddresses, ServingCertificates } from './certificates.ts';
-import { checkKeyed, renewalTime } from './certificates.ts';
-import type { SigningApi } from './signing-request.ts';
-import { createSigningRequest, readSigningRequest } from './signing-request.ts';
+import { IssuedCertificate } from '../kube/issued-certificate.ts';
+import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
+import type { SigningApi } from '../kube/signing-request.ts';
+import type { NodeAddresses, ServingCertificates } from './certificates.ts';
 import { newServingRequest, selfSigned } from './serving-key.ts';
-import { describeError, isNotFound } from '../kube/errors.ts';
 
-const SIGNER = 'kubernetes.io/kubelet-serving';
 const STAND_IN_LIFE_MS = 30 * 24 * 3_600_000;
-/** Kubernetes forgets requests that nobody answered after 24 h; ask again before that. */
-const PATIENCE_MS = 12 * 3_600_000;
-const SLOWEST_POLL_MS = 30_000;
-const SLOWEST_RETRY_MS = 300_000;
-const LONGEST_SLEEP_MS = 24 * 3_600_000;
 
 export interface CsrCertificatesOptions {
   readonly host: SigningApi;
@@ -30,13 +22,28 @@ export interface CsrCertificatesOptions {
  * stands in, so the port answers wherever the API server does not verify.
  */
 export class CsrCertificates implements ServingCertificates {
-  readonly #o: CsrCertificatesOptions;
-  #current: KeyedCertificate;
-  #issued = false;
+  readonly #standIn: KeyedCertificate;
+  readonly #certificate: IssuedCertificate;
+  /** Even one that has ended says more than a self-signed one. */
+  #newest: KeyedCertificate | undefined;
 
-  private constructor(o: CsrCertificatesOptions, standIn: KeyedCertificate) {
-    this.#o = o;
-    this.#current = standIn;
+  private constructor(
+    { host, node, logger, clock, firstPollMs = 1000 }: CsrCertificatesOptions,
+    standIn: KeyedCertificate,
+  ) {
+    this.#standIn = standIn;
+    this.#certificate = new IssuedCertificate({
+      host,
+      what: 'kubelet serving certificate',
+      node: node.nodeName,
+      signing: { signer: 'kubernetes.io/kubelet-serving', usages: ['digital signature', 'server auth'] },
+      newRequest: () => newServingRequest(node),
+      hint: (request) => `to approve it: kubectl certificate approve ${request}`,
+      meanwhile: 'a self-signed one',
+      logger,
+      clock,
+      firstPollMs,
+    });
   }
 
   static async create(o: CsrCertificatesOptions): Promise<CsrCertificates> {
@@ -44,76 +51,16 @@ export class CsrCertificates implements ServingCertificates {
   }
 
   current(): KeyedCertificate {
-    return this.#current;
+    this.#newest = this.#certificate.current() ?? this.#newest;
+    return this.#newest ?? this.#standIn;
   }
 
   /** Whether the certificate in use came from the signer. */
   get issued(): boolean {
-    return this.#issued;
+    return this.current() !== this.#standIn;
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const first = this.#o.firstPollMs ?? 1000;
-    let retryMs = first;
-    while (!signal.aborted) {
-      const wait = this.#issued ? renewalTime(checkKeyed(this.#current)) - this.#o.clock() : 0;
-      if (wait > 0) {
-        await sleep(Math.min(wait, LONGEST_SLEEP_MS), signal);
-        continue;
-      }
-      try {
-        this.#current = await this.#obtain(signal);
-        this.#issued = true;
-        retryMs = first;
-        this.#o.logger.info({ node: this.#o.node.nodeName }, 'kubelet serving certificate issued');
-      } catch (error) {
-        if (signal.aborted) {
-          return;
-        }
-        this.#o.logger.warn(
-          { node: this.#o.node.nodeName, error: describeError(error), retryInMs: retryMs },
-          `no kubelet serving certificate from ${SIGNER}: ${this.#issued ? 'the old one' : 'a self-signed one'} is in use`,
-        );
-        await sleep(retryMs, signal);
-        retryMs = Math.min(retryMs * 2, SLOWEST_RETRY_MS);
-      }
-    }
+    await this.#certificate.run(signal);
   }
-
-  async #obtain(signal: AbortSignal): Promise<KeyedCertificate> {
-    const { host, node, logger, clock } = this.#o;
-    const { key, request } = await newServingRequest(node);
-    const name = await createSigningRequest(host, { node: node.nodeName, signer: SIGNER, request }, signal);
-    logger.info(
-      { node: node.nodeName, request: name },
-      `waiting for the serving certificate; to approve it: kubectl certificate approve ${name}`,
-    );
-    const deadline = clock() + PATIENCE_MS;
-    let pollMs = this.#o.firstPollMs ?? 1000;
-    while (clock() < deadline) {
-      await sleep(pollMs, signal);
-      signal.throwIfAborted();
-      pollMs = Math.min(pollMs * 1.5, SLOWEST_POLL_MS);
-      const state = await readSigningRequest(host, name, signal).catch((error: unknown) => {
-        // A host that cannot be reached for a moment does not make the request void.
-        if (isNotFound(error)) {
-          throw new Error(`the certificate signing request ${name} was deleted`, { cause: error });
-        }
-        return { kind: 'open' as const };
-      });
-      if (state.kind === 'refused') {
-        throw new Error(`the certificate signing request ${name} was ${state.why}`);
-      }
-      if (state.kind === 'issued') {
-        const issued = { cert: state.certificate, key };
-        checkKeyed(issued);
-        return issued;
-      }
-    }
-    throw new Error(`nobody approved the certificate signing request ${name} within ${PATIENCE_MS / 3_600_000} h`);
-  }
-}
-
-async function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal, ref: false }).catch(() => undefined);
 }

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { KeyedCertificate, ServingCertificates } from './certificates.ts';
-import { checkKeyed } from './certificates.ts';
+import { checkKeyed, type KeyedCertificate } from '../kube/keyed-certificate.ts';
+import type { ServingCertificates } from './certificates.ts';
 
 const PERIOD_MS = 10_000;
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { KeyedCertificate, NodeAddresses, ServingCertificates } from './certificates.ts';
-import { checkKeyed, renewalTime } from './certificates.ts';
+import { checkKeyed, renewalTime, type KeyedCertificate } from '../kube/keyed-certificate.ts';
+import type { NodeAddresses, ServingCertificates } from './certificates.ts';
 import { selfSigned } from './serving-key.ts';
 
 const LIFE_MS = 365 * 24 * 3_600_000;

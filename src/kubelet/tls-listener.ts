@@ -2,7 +2,7 @@ import { constants } from 'node:crypto';
 import type { Server } from 'node:https';
 import type { SecureContextOptions } from 'node:tls';
 import type { ServingCertificates } from './certificates.ts';
-import { checkKeyed } from './certificates.ts';
+import { checkKeyed } from '../kube/keyed-certificate.ts';
 import type { ClientTrust } from './client-trust.ts';
 
 export const HANDSHAKE_TIMEOUT_MS = 10_000;

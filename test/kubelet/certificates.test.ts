@@ -12,7 +12,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Authority } from '../../hack/pki.ts';
 import { createAuthority, issueServing } from '../../hack/pki.ts';
 import { ApiError } from '../../src/kube/errors.ts';
-import { checkKeyed, renewalTime } from '../../src/kubelet/certificates.ts';
+import { checkKeyed, renewalTime } from '../../src/kube/keyed-certificate.ts';
 import { ClientCa } from '../../src/kubelet/client-ca.ts';
 import { CsrCertificates } from '../../src/kubelet/csr-certificates.ts';
 import { FileCertificates } from '../../src/kubelet/file-certificates.ts';
@@ -238,6 +238,18 @@ describe('from the signer kubernetes.io/kubelet-serving', () => {
     await until(() => names().length === 2, 'the third request');
     await host.approve(names()[1] ?? '');
     await until(() => certificates.issued, 'the certificate');
+  });
+
+  test('a signer whose clock is far behind is not asked over and over', async () => {
+    host.lifeMs = -500;
+    await start();
+    for (let asked = 1; asked <= 3; asked++) {
+      await until(() => names().length === asked, 'a request');
+      await host.approve(names()[asked - 1] ?? '');
+    }
+    await until(() => JSON.stringify(lines).includes('does the clock here differ'), 'the complaint');
+    const waits = lines.flatMap((line) => (typeof line['retryInMs'] === 'number' ? [line['retryInMs']] : []));
+    expect(waits.slice(0, 2)).toEqual([2, 4]);
   });
 
   test('ends at once when told to', async () => {

@@ -31,12 +31,18 @@ const shape = z.object({
     .optional(),
 });
 
-/** Creates a CertificateSigningRequest for a PEM request; resolves to its name. */
-export async function createSigningRequest(
-  host: SigningApi,
-  o: { node: string; signer: string; request: string },
-  signal: AbortSignal,
-): Promise<string> {
+export interface SigningSpec {
+  readonly node: string;
+  readonly signer: string;
+  readonly usages: readonly string[];
+  /** Life to ask for, in seconds; signers may shorten it. Default: as long as the signer likes. */
+  readonly expirationSeconds?: number;
+  /** PEM. */
+  readonly request: string;
+}
+
+/** Creates a CertificateSigningRequest; resolves to its name. */
+export async function createSigningRequest(host: SigningApi, o: SigningSpec, signal: AbortSignal): Promise<string> {
   const created = await host.request({
     method: 'POST',
     path: PATH,
@@ -47,7 +53,8 @@ export async function createSigningRequest(
       spec: {
         signerName: o.signer,
         request: Buffer.from(o.request).toString('base64'),
-        usages: ['digital signature', 'server auth'],
+        usages: o.usages,
+        ...(o.expirationSeconds === undefined ? {} : { expirationSeconds: o.expirationSeconds }),
       },
     },
     deadlineMs: DEADLINE_MS,
