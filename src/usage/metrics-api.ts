@@ -181,7 +181,7 @@ export function startOf({ memberPod }: UsageTarget, container: string): number |
 }
 
 /** The readable part of a PodMetricsList, by `namespace/name`. Throws when it is no list. */
-export function podMetricsIn(list: unknown): Map<string, PodMetrics> {
+function podMetricsIn(list: unknown): Map<string, PodMetrics> {
   const items = (list as { items?: unknown } | null)?.items;
   if (!Array.isArray(items)) throw new Error('the answer of metrics.k8s.io is no list');
   const found = new Map<string, PodMetrics>();
@@ -226,7 +226,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** A Go duration such as `1m15.5s`, in seconds; 0 for anything else. */
-export function secondsOf(duration: string): number {
+function secondsOf(duration: string): number {
   if (!/^(\d+(\.\d+)?(h|m|s|ms|us|µs|ns))+$/.test(duration)) return 0;
   const parts = [...duration.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)/g)];
   return parts.reduce((sum, [, number = '0', unit = 's']) => sum + Number(number) * (UNITS.get(unit) ?? 0), 0);
