@@ -49,19 +49,25 @@ function rows(node: SchemaNode, path: string, withDefaults: boolean): string[] {
       ? [typeOf(child), required ? '**required**' : defaultOf(child), child.unit ?? '']
       : [typeOf(child)];
     const row = `| ${[`\`${here}\``, ...cells, escape(child.description ?? '')].join(' | ')} |`;
-    return [
-      row,
-      ...(child.items === undefined ? rows(child, here, withDefaults) : rows(child.items, `${here}[]`, withDefaults)),
-    ];
+    return [row, ...rows(...inside(child, here), withDefaults)];
   });
 }
 
+/** Where the fields of a node are: its own, those of the items of a list, or those of the values of a map. */
+function inside(node: SchemaNode, path: string): [SchemaNode, string] {
+  if (node.items !== undefined) return [node.items, `${path}[]`];
+  return typeof node.additionalProperties === 'object' ? [node.additionalProperties, `${path}.*`] : [node, path];
+}
+
 function typeOf(node: SchemaNode): string {
-  if (node['x-kubernetes-int-or-string'] === true) return 'quantity';
+  if (node['x-kubernetes-int-or-string'] === true) {
+    return node.pattern?.includes('%') === true ? 'integer or percentage' : 'quantity';
+  }
   if (node.enum !== undefined) return node.enum.map((value) => `\`${String(value)}\``).join(', ');
   if (node.items !== undefined)
     return `list of ${node.items.properties === undefined ? typeOf(node.items) : 'objects'}`;
-  if (typeof node.additionalProperties === 'object') return `map to ${typeOf(node.additionalProperties)}`;
+  if (typeof node.additionalProperties === 'object')
+    return `map to ${node.additionalProperties.properties === undefined ? typeOf(node.additionalProperties) : 'objects'}`;
   if (node.type === 'integer' && node.minimum !== undefined && node.maximum !== undefined && node.maximum < 2 ** 31) {
     return `integer, ${String(node.minimum)} to ${String(node.maximum)}`;
   }
@@ -87,7 +93,7 @@ function rules(node: SchemaNode, path: string): { path: string; message: string 
       message: escape(message),
     })),
     ...children,
-    ...(node.items === undefined ? [] : rules(node.items, `${path}[]`)),
+    ...(inside(node, path)[0] === node ? [] : rules(...inside(node, path))),
   ];
 }
 

@@ -1,6 +1,8 @@
 import type { KindDefinition } from './crd.ts';
 import { MEMBER_CLUSTERS, memberClusterSchema } from './member-cluster.ts';
 import { OVERRIDE_POLICY_KINDS } from './override-policy.ts';
+import { clusterPlacementPolicyKind, placementPolicyKind } from './placement-policy.ts';
+import { workloadPlacementKind } from './workload-placement.ts';
 
 const conditionColumn = (type: string) => ({
   name: type,
@@ -52,4 +54,7 @@ export const KINDS: readonly KindDefinition[] = [
     ],
   },
   ...OVERRIDE_POLICY_KINDS,
+  placementPolicyKind,
+  clusterPlacementPolicyKind,
+  workloadPlacementKind,
 ];

@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import type { KubeObject } from '../kube/object.ts';
+import type { Resource } from '../kube/resource.ts';
+import { conditions } from './conditions.ts';
+import type { KindDefinition, PrinterColumn } from './crd.ts';
+import { GROUP } from './marks.ts';
+import { placement } from './placement.ts';
+import { resourceSelector } from './selectors.ts';
+
+export const PLACEMENT_POLICIES: Resource = {
+  group: GROUP,
+  version: 'v1alpha1',
+  kind: 'PlacementPolicy',
+  plural: 'placementpolicies',
+  namespaced: true,
+};
+export const CLUSTER_PLACEMENT_POLICIES: Resource = {
+  group: GROUP,
+  version: 'v1alpha1',
+  kind: 'ClusterPlacementPolicy',
+  plural: 'clusterplacementpolicies',
+  namespaced: false,
+};
+
+const spec = z
+  .object({
+    resourceSelectors: z
+      .array(resourceSelector)
+      .min(1)
+      .max(64)
+      .describe(
+        'Objects whose pods are meant; one selector that matches is enough. A selector may name the pod itself or any of its ' +
+          'owners, such as the Deployment behind a ReplicaSet. In a PlacementPolicy, namespace can only be its own.',
+      ),
+    priority: z
+      .int()
+      .min(-(2 ** 31))
+      .max(2 ** 31 - 1)
+      .default(0)
+      .describe(
+        'Of several policies that match, the one with the highest priority counts; then the one that matches by name before by label before ' +
+          'by kind; then the first in the alphabet. Policies of the namespace come before cluster-wide ones.',
+      ),
+    placement,
+  })
+  .describe(
+    'Which pods are meant and where they go. A change moves nothing that runs; it counts for the pods that come.',
+  );
+
+const status = z
+  .object({
+    observedGeneration: z
+      .int()
+      .min(0)
+      .exactOptional()
+      .describe('metadata.generation of the spec this status speaks of.'),
+    conditions: conditions(
+      'Accepted: the policy is in use. Consistent: no part of it contradicts another part or the clusters there are.',
+    ),
+  })
+  .describe('What Spillway found. Written by Spillway only.');
+
+export type PlacementPolicySpec = z.output<typeof spec>;
+export type PlacementPolicyStatus = z.output<typeof status>;
+/** A PlacementPolicy or, without a namespace, a ClusterPlacementPolicy. */
+export interface PlacementPolicy extends KubeObject {
+  spec: PlacementPolicySpec;
+  status?: PlacementPolicyStatus;
+}
+
+const schema = (description: string) => z.object({ spec, status: status.exactOptional() }).meta({ description });
+
+const columns: PrinterColumn[] = [
+  { name: 'Priority', type: 'integer', jsonPath: '.spec.priority' },
+  {
+    name: 'Accepted',
+    type: 'string',
+    jsonPath: '.status.conditions[?(@.type=="Accepted")].status',
+    description: 'The policy is in use.',
+  },
+  {
+    name: 'Consistent',
+    type: 'string',
+    jsonPath: '.status.conditions[?(@.type=="Consistent")].status',
+    description: 'No part of the policy contradicts another part or the clusters there are.',
+  },
+  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  {
+    name: 'Clusters',
+    type: 'string',
+    jsonPath: '.spec.placement.clusterAffinity.clusterNames',
+    description: 'Clusters of the first tier, where they are named.',
+    priority: 1,
+  },
+  {
+    name: 'Division',
+    type: 'string',
+    jsonPath: '.spec.placement.replicaScheduling.replicaDivisionPreference',
+    priority: 1,
+  },
+];
+
+export const placementPolicyKind: KindDefinition = {
+  resource: PLACEMENT_POLICIES,
+  singular: 'placementpolicy',
+  shortNames: ['pp'],
+  categories: ['spillway'],
+  schema: schema(
+    'PlacementPolicy says where the pods of objects in its namespace go: which clusters, in which order, and how many.',
+  ),
+  columns,
+};
+export const clusterPlacementPolicyKind: KindDefinition = {
+  resource: CLUSTER_PLACEMENT_POLICIES,
+  singular: 'clusterplacementpolicy',
+  shortNames: ['cpp'],
+  categories: ['spillway'],
+  schema: schema(
+    'ClusterPlacementPolicy says where pods go that no PlacementPolicy of their namespace speaks about: which clusters, in which order, and how many.',
+  ),
+  columns,
+};
+
+/**
+ * A policy of either kind as the API server sent it, with every default filled in. `problems` name the field and what is
+ * wrong with it; the API server checks the same schema, but an object may be older than its CRD. What the types cannot
+ * say is checked by `policyProblems`.
+ */
+export function parsePlacementPolicy(raw: KubeObject): { policy: PlacementPolicy } | { problems: string[] } {
+  const parts = raw as { spec?: unknown; status?: unknown };
+  const parsed = spec.safeParse(parts.spec);
+  if (!parsed.success) {
+    return { problems: parsed.error.issues.map(({ path, message }) => `${['spec', ...path].join('.')}: ${message}`) };
+  }
+  const known = status.safeParse(parts.status);
+  const { apiVersion, kind, metadata } = raw;
+  return {
+    policy: {
+      ...(apiVersion === undefined ? {} : { apiVersion }),
+      ...(kind === undefined ? {} : { kind }),
+      metadata,
+      spec: parsed.data,
+      ...(known.success ? { status: known.data } : {}),
+    },
+  };
+}

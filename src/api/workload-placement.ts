@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { KubeObject } from '../kube/object.ts';
+import type { Resource } from '../kube/resource.ts';
+import { conditions } from './conditions.ts';
+import type { KindDefinition } from './crd.ts';
+import { GROUP } from './marks.ts';
+import { cel, listMap } from './schema-parts.ts';
+
+export const WORKLOAD_PLACEMENTS: Resource = {
+  group: GROUP,
+  version: 'v1alpha1',
+  kind: 'WorkloadPlacement',
+  plural: 'workloadplacements',
+  namespaced: true,
+};
+
+const time = (description: string) => z.iso.datetime().meta({ description, format: 'date-time' });
+const count = (description: string) => z.int().min(0).describe(description);
+
+const spec = z
+  .object({
+    workload: z
+      .object({
+        apiVersion: z.string().min(1).max(317).describe('API version of the workload.'),
+        kind: z.string().min(1).max(63).describe('Kind of the workload.'),
+        name: z.string().min(1).max(253).describe('Name of the workload, in the namespace of this object.'),
+        uid: z.string().min(1).max(64).describe('UID of the workload.'),
+      })
+      .meta({
+        description: 'The workload whose pods this is about.',
+        ...cel({ rule: 'self == oldSelf', message: 'cannot be changed' }),
+      }),
+  })
+  .describe('Written by Spillway only.');
+
+const status = z
+  .object({
+    policy: z
+      .object({
+        kind: z
+          .enum(['PlacementPolicy', 'ClusterPlacementPolicy', 'Annotation', 'Namespace'])
+          .describe(
+            'Where the rules come from: a policy, an annotation of the workload, or the label of the namespace.',
+          ),
+        name: z.string().max(317).describe('Name of the policy, key of the annotation, or name of the namespace.'),
+        generation: z
+          .int()
+          .min(0)
+          .exactOptional()
+          .describe('metadata.generation of the policy that the plan was made by.'),
+      })
+      .exactOptional()
+      .describe('What decides where the pods go.'),
+    affinityName: z
+      .string()
+      .max(32)
+      .exactOptional()
+      .describe('The group of clusterAffinities that the workload lives in.'),
+    revision: z.string().max(253).exactOptional().describe('The revision of the workload that actual counts.'),
+    replicas: count('Pods the workload asks for.').exactOptional(),
+    placed: count('Pods of the revision that have a place.').exactOptional(),
+    waiting: count('Pods that wait for a place.').exactOptional(),
+    where: z.string().max(1024).exactOptional().describe('Where the pods of the revision are, in short.'),
+    clusters: z
+      .array(
+        z.object({
+          name: z.string().max(63).describe('The cluster; local for the nodes of the host.'),
+          tier: count('Its tier, counted from 0.'),
+          target: count(
+            'Pods it should have in the end. Not given where pods simply go to the best cluster.',
+          ).exactOptional(),
+          actual: count('Pods of the revision it has, on their way included.'),
+        }),
+      )
+      .exactOptional()
+      .meta({ description: 'The clusters, in the order of tiers.', ...listMap('name') }),
+    avoided: z
+      .array(
+        z.object({
+          cluster: z.string().max(63).describe('The member that is avoided.'),
+          reason: z.string().max(1024).describe('One word for programs.'),
+          message: z.string().max(1024).describe('What the member said.'),
+          since: time('When it refused a pod last.'),
+          until: time('When it is tried again.'),
+        }),
+      )
+      .exactOptional()
+      .meta({
+        description: 'Members that refused a pod of this workload, or left it Pending, and are not tried again yet.',
+        ...listMap('cluster'),
+      }),
+    lastDecision: z
+      .object({
+        time: time('When it was made.'),
+        cluster: z.string().max(63).exactOptional().describe('Where the pod may go first. Not given: it waits.'),
+        message: z.string().max(4096).describe('Why, cluster by cluster.'),
+      })
+      .exactOptional()
+      .describe('What was last decided for a pod, and why.'),
+    plannedAt: time('When the targets were worked out.').exactOptional(),
+    conditions: conditions('Placed: every pod has a place.'),
+  })
+  .describe('What Spillway found and planned. Written by Spillway only, at most every 10 seconds.');
+
+export type WorkloadPlacementSpec = z.output<typeof spec>;
+export type WorkloadPlacementStatus = z.output<typeof status>;
+export interface WorkloadPlacement extends KubeObject {
+  spec: WorkloadPlacementSpec;
+  status?: WorkloadPlacementStatus;
+}
+
+export const workloadPlacementKind: KindDefinition = {
+  resource: WORKLOAD_PLACEMENTS,
+  singular: 'workloadplacement',
+  shortNames: ['wp'],
+  categories: ['spillway'],
+  schema: z.object({ spec, status: status.exactOptional() }).meta({
+    description:
+      'WorkloadPlacement shows where the pods of one workload are, where they should be, and why. Nobody needs to write it.',
+  }),
+  columns: [
+    { name: 'Kind', type: 'string', jsonPath: '.spec.workload.kind' },
+    { name: 'Workload', type: 'string', jsonPath: '.spec.workload.name' },
+    { name: 'Policy', type: 'string', jsonPath: '.status.policy.name', description: 'What decides where the pods go.' },
+    { name: 'Replicas', type: 'integer', jsonPath: '.status.replicas', description: 'Pods asked for.' },
+    { name: 'Waiting', type: 'integer', jsonPath: '.status.waiting', description: 'Pods without a place.' },
+    { name: 'Where', type: 'string', jsonPath: '.status.where', description: 'Pods by cluster.' },
+    { name: 'Planned', type: 'date', jsonPath: '.status.plannedAt', description: 'Age of the targets.' },
+    { name: 'Group', type: 'string', jsonPath: '.status.affinityName', priority: 1 },
+    { name: 'Last', type: 'string', jsonPath: '.status.lastDecision.message', priority: 1 },
+  ],
+};
+
+/** The object as the API server sent it; a status that cannot be read counts as none. Undefined when the spec cannot. */
+export function parseWorkloadPlacement(raw: KubeObject): WorkloadPlacement | undefined {
+  const parts = raw as { spec?: unknown; status?: unknown };
+  const parsed = spec.safeParse(parts.spec);
+  if (!parsed.success) return undefined;
+  const known = status.safeParse(parts.status);
+  const { apiVersion, kind, metadata } = raw;
+  return {
+    ...(apiVersion === undefined ? {} : { apiVersion }),
+    ...(kind === undefined ? {} : { kind }),
+    metadata,
+    spec: parsed.data,
+    ...(known.success ? { status: known.data } : {}),
+  };
+}
+
+const MAX_NAME = 253;
+const HASH_LENGTH = 16;
+
+/**
+ * The name of the WorkloadPlacement of a workload: `deployment-web`, and with the group for kinds that are not Kubernetes'
+ * own, `rollout.argoproj.io-web`. Names that would be too long are cut and end in a hash of the whole.
+ */
+export function workloadPlacementName(workload: { apiVersion: string; kind: string; name: string }): string {
+  const slash = workload.apiVersion.indexOf('/');
+  const group = slash < 0 ? '' : workload.apiVersion.slice(0, slash);
+  const own = group === '' || !group.includes('.') || group.endsWith('.k8s.io');
+  const whole = `${workload.kind.toLowerCase()}${own ? '' : `.${group}`}-${workload.name}`;
+  if (whole.length <= MAX_NAME) return whole;
+  const hash = createHash('sha256').update(whole).digest('hex').slice(0, HASH_LENGTH);
+  return `${whole.slice(0, MAX_NAME - HASH_LENGTH - 1)}-${hash}`;
+}
