@@ -1,0 +1,26 @@
+/** A member that refused a pod of a workload, or left it Pending, and is left alone for a while. Times in ms. */
+export interface Avoided {
+  readonly cluster: string;
+  /** One word, such as the reason of the pod that was refused. */
+  readonly reason: string;
+  /** What the member said. */
+  readonly message: string;
+  readonly since: number;
+  readonly until: number;
+}
+
+/** Without what has expired; the same list if nothing has. */
+export function stillAvoided(avoided: readonly Avoided[], now: number): readonly Avoided[] {
+  return avoided.some(({ until }) => until <= now) ? avoided.filter(({ until }) => until > now) : avoided;
+}
+
+/** With one more refusal; a member that is avoided already is so for longer, for the newest reason. */
+export function avoid(
+  avoided: readonly Avoided[],
+  refusal: { cluster: string; reason: string; message: string },
+  now: number,
+  forMs: number,
+): readonly Avoided[] {
+  const others = stillAvoided(avoided, now).filter(({ cluster }) => cluster !== refusal.cluster);
+  return [...others, { ...refusal, since: now, until: now + forMs }];
+}

@@ -1,0 +1,79 @@
+import type { Toleration } from '../kube/taints.ts';
+import type { Avoided } from './avoided.ts';
+import type { Candidate, Room } from './candidates.ts';
+import type { Cluster } from './cluster.ts';
+import type { CompiledPlacement, Group } from './compiled-placement.ts';
+import type { Refusal } from './refusal.ts';
+import type { Signals } from './score.ts';
+import type { SpreadRule } from './spread-rule.ts';
+import type { Workload } from './workload.ts';
+
+/** Everything that a decision about one pod looks at. */
+export interface PlacementFacts {
+  readonly placement: CompiledPlacement;
+  /** All members, and `local`. */
+  readonly clusters: readonly Cluster[];
+  /** Without the pod in question. */
+  readonly workload: Workload;
+  readonly pod: {
+    readonly revision: string | undefined;
+    readonly tolerations: readonly Toleration[];
+    /** How long the pod has been waiting for a place. */
+    readonly waitedMs: number;
+  };
+  /** Room for pods like this one, by cluster. */
+  readonly rooms: ReadonlyMap<string, Room>;
+  readonly avoided: readonly Avoided[];
+  /** What was planned when the last pod of the workload was placed. */
+  readonly remembered: Plan | undefined;
+  readonly signals: Signals;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** What one decision leaves to the next one. */
+export interface Plan {
+  /** The group of `clusterAffinities` the workload lives in. */
+  readonly affinityName: string | undefined;
+  /** Pods each cluster is to have; undefined where pods just go to the best cluster. */
+  readonly targets: ReadonlyMap<string, number> | undefined;
+  /** Tier of each cluster of the group. */
+  readonly tiers: ReadonlyMap<string, number>;
+}
+
+/** A cluster the pod may go to. */
+export interface Place {
+  readonly cluster: string;
+  /** 0 to 100; falls from place to place where the order is what counts. */
+  readonly score: number;
+  readonly why: string;
+}
+
+export interface Decision {
+  /** The best first; empty when the pod has to wait. */
+  readonly allowed: readonly Place[];
+  readonly refusals: readonly Refusal[];
+  readonly plan: Plan;
+}
+
+/** The clusters of one group that are left to choose from, and what is known of them. */
+export interface Choice {
+  readonly facts: PlacementFacts;
+  readonly group: Group;
+  /** Best first: by tier, score, room, name. */
+  readonly candidates: readonly Candidate[];
+  readonly scores: ReadonlyMap<string, number>;
+  readonly rules: readonly SpreadRule[];
+  /** Pods of the pod's revision by cluster. */
+  readonly here: ReadonlyMap<string, number>;
+  /** Tier of every cluster of the group, usable or not. */
+  readonly tiers: ReadonlyMap<string, number>;
+  /** Pods the workload will have, this one included. */
+  readonly replicas: number;
+}
+
+export interface Outcome {
+  readonly allowed: readonly Place[];
+  readonly refusals: readonly Refusal[];
+  readonly targets?: ReadonlyMap<string, number>;
+}

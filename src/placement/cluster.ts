@@ -1,0 +1,66 @@
+import { GROUP } from '../api/marks.ts';
+import type { MemberCluster } from '../api/member-cluster.ts';
+import { LOCAL } from '../api/placement.ts';
+import type { Taint } from '../kube/taints.ts';
+
+/** On a MemberCluster: what a unit of work costs there, a decimal number in any unit that all members share. */
+export const PRICE_ANNOTATION = `${GROUP}/price`;
+
+/** A place for pods as policies see it: a member, or the host's own nodes under the name `local`. */
+export interface Cluster {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly provider: string | undefined;
+  readonly region: string | undefined;
+  readonly zones: readonly string[];
+  /** Taints of the cluster as a whole, beside those that every virtual node has. */
+  readonly taints: readonly Taint[];
+  /** Why it takes no new pods at all at the moment, for people; undefined when it does. */
+  readonly unavailable: string | undefined;
+  readonly price: number | undefined;
+}
+
+/** What a policy can know of a member. Labels are those of the object and, before them, those of `spec.labels`. */
+export function clusterOf(member: MemberCluster): Cluster {
+  const { metadata, spec } = member;
+  const price = metadata.annotations?.[PRICE_ANNOTATION];
+  return {
+    name: metadata.name,
+    labels: { ...metadata.labels, ...spec.labels },
+    provider: spec.provider,
+    region: spec.region,
+    zones: spec.zones,
+    taints: spec.taints,
+    unavailable: whyUnavailable(member),
+    price: price !== undefined && /^\d+(\.\d+)?$/.test(price) ? Number(price) : undefined,
+  };
+}
+
+function whyUnavailable(member: MemberCluster): string | undefined {
+  if (member.metadata.deletionTimestamp !== undefined) return 'it is being removed';
+  if (member.spec.unschedulable) return 'it takes no new pods (spec.unschedulable)';
+  const ready = member.status?.conditions?.find(({ type }) => type === 'Ready');
+  if (ready === undefined) return 'it has not been contacted yet';
+  return ready.status === 'True' ? undefined : `it is not ready (${ready.reason})`;
+}
+
+/** What a policy can know of the host's own nodes. Its labels are what selectors of clusters are compared with. */
+export function localCluster(
+  facts: { labels?: Record<string, string>; provider?: string; region?: string; zones?: readonly string[] } = {},
+): Cluster {
+  return {
+    name: LOCAL,
+    labels: facts.labels ?? {},
+    provider: facts.provider,
+    region: facts.region,
+    zones: facts.zones ?? [],
+    taints: [],
+    unavailable: undefined,
+    price: undefined,
+  };
+}
+
+/** `member east`, or `local`: how messages begin. */
+export function clusterInWords(name: string): string {
+  return name === LOCAL ? 'local' : `member ${name}`;
+}

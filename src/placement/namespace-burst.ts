@@ -1,0 +1,29 @@
+import { GROUP } from '../api/marks.ts';
+import { LOCAL, placement } from '../api/placement.ts';
+import { compilePlacement } from './compiled-placement.ts';
+import type { CompiledPlacement } from './compiled-placement.ts';
+import type { OwnerChain } from './owner-chain.ts';
+
+/**
+ * On a namespace, `enabled`: pods that no policy speaks about stay local while there is room, then go to any member. On a
+ * pod or one of its owners, `disabled`: not this one.
+ */
+export const BURST_LABEL = `${GROUP}/burst`;
+
+let compiled: CompiledPlacement | undefined;
+
+/** What the label of a namespace stands for: local first, then any member by score. */
+export function burstPlacement(): CompiledPlacement {
+  compiled ??= compilePlacement(
+    placement.parse({
+      clusterAffinity: { clusterNames: [LOCAL], overflowAffinities: [{ affinityName: 'members', exclude: [LOCAL] }] },
+    }),
+  );
+  return compiled;
+}
+
+/** Whether pods may leave the host because of the label of their namespace. */
+export function mayBurst(namespaceLabels: Readonly<Record<string, string>> | undefined, chain: OwnerChain): boolean {
+  if (namespaceLabels?.[BURST_LABEL] !== 'enabled') return false;
+  return !chain.some(({ metadata }) => metadata.labels?.[BURST_LABEL] === 'disabled');
+}

@@ -1,0 +1,53 @@
+import type { KubeObject } from '../kube/object.ts';
+
+/** An object of which it is known what it is; those from lists carry neither by themselves. */
+export interface TypedObject extends KubeObject {
+  apiVersion: string;
+  kind: string;
+}
+
+/** A pod, its controller, the controller of that, and so on. Links that are not known are left out at the end. */
+export type OwnerChain = readonly [TypedObject, ...TypedObject[]];
+
+/** What a pod belongs to as far as division is concerned. */
+export interface WorkloadIdentity {
+  readonly object: TypedObject;
+  /** Pods it asks for; undefined when the kind does not say. */
+  readonly replicas: number | undefined;
+  readonly revision: string | undefined;
+}
+
+/** Labels by which controllers tell the pods of one roll-out from those of the next. */
+const REVISION_LABELS = ['pod-template-hash', 'controller-revision-hash', 'rollouts-pod-template-hash'];
+
+/**
+ * The workload of a pod: its controller, or the controller of its ReplicaSet where that has replicas (a Deployment, a
+ * Rollout). Each Job of a CronJob is a workload of its own. A pod without controller is one by itself.
+ */
+export function workloadOf(chain: OwnerChain): WorkloadIdentity {
+  const [pod, controller, parent] = chain;
+  const labels = pod.metadata.labels ?? {};
+  const revision = REVISION_LABELS.map((label) => labels[label]).find((value) => value !== undefined);
+  if (controller === undefined) return { object: pod, replicas: 1, revision };
+  const viaSet = controller.kind === 'ReplicaSet' && parent !== undefined && replicasOf(parent) !== undefined;
+  const object = viaSet ? parent : controller;
+  return { object, replicas: replicasOf(object), revision };
+}
+
+/** Pods that run at the same time: `spec.replicas`; of a Job its parallelism, or what is left to complete if that is less. */
+function replicasOf(object: TypedObject): number | undefined {
+  const { spec = {}, status = {} } = object as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
+  if (object.kind === 'Job' && object.apiVersion.startsWith('batch/')) {
+    const parallelism = count(spec['parallelism']) ?? 1;
+    const completions = count(spec['completions']);
+    return completions === undefined
+      ? parallelism
+      : Math.min(parallelism, Math.max(0, completions - (count(status['succeeded']) ?? 0)));
+  }
+  const replicas = count(spec['replicas']);
+  return replicas ?? (object.apiVersion.startsWith('apps/') && object.kind !== 'DaemonSet' ? 1 : undefined);
+}
+
+function count(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined;
+}

@@ -1,0 +1,103 @@
+import type { Candidate } from './candidates.ts';
+import { HighestAverages } from './highest-averages.ts';
+import type { Choice, Outcome, Place } from './choice.ts';
+import { noRoom } from './place-by-score.ts';
+import type { Refusal } from './refusal.ts';
+import { spreadMinimums } from './spread-minimums.ts';
+import { targetsOf } from './targets.ts';
+import type { TargetFacts } from './targets.ts';
+import { mostInWords, tierLimits } from './tier-limits.ts';
+import type { TierLimit } from './tier-limits.ts';
+import { tiesDescend } from './ties.ts';
+import { ofAllRevisions } from './workload.ts';
+
+/**
+ * With division a pod may go to every cluster that has fewer pods of its revision than it is to have in the end; whichever
+ * it is, the division comes out exactly. Where none of these has room, a division by room is worked out anew without them.
+ */
+export function placeBySeat(choice: Choice): Outcome {
+  const facts = targetFacts(choice);
+  let targets = targetsOf(facts)?.counts ?? new Map<string, number>();
+  const behind = choice.candidates.filter((candidate) => isBehind(candidate, targets));
+  const { kind } = facts.placement.division;
+  const byRoom = kind === 'dynamic' || kind === 'aggregated';
+  if (byRoom && behind.length > 0 && behind.every(({ room }) => room === 0)) {
+    const previous = new Map(targets);
+    for (const { name, here } of behind) previous.set(name, here);
+    targets = targetsOf({ ...facts, previous })?.counts ?? targets;
+  }
+  return outcomeOf(choice, targets);
+}
+
+function isBehind({ name, here }: Candidate, targets: ReadonlyMap<string, number>): boolean {
+  return here < (targets.get(name) ?? 0);
+}
+
+function targetFacts(choice: Choice): TargetFacts {
+  const { facts, group, candidates, tiers, here, replicas } = choice;
+  const usable = new Set(candidates.map(({ name }) => name));
+  const elsewhere = new Map<number, number>();
+  for (const [cluster, count] of here) {
+    const tier = tiers.get(cluster) ?? -1;
+    if (!usable.has(cluster)) elsewhere.set(tier, (elsewhere.get(tier) ?? 0) + count);
+  }
+  return {
+    placement: facts.placement,
+    group,
+    candidates,
+    replicas,
+    elsewhere,
+    previous: facts.remembered?.targets ?? ofAllRevisions(facts.workload.pods),
+    minimums: spreadMinimums(choice),
+    descending: tiesDescend(facts.workload.uid),
+    key: facts.workload.uid ?? '',
+  };
+}
+
+function outcomeOf(choice: Choice, targets: ReadonlyMap<string, number>): Outcome {
+  const limits = tierLimits(choice);
+  const open: Candidate[] = [];
+  const refusals: Refusal[] = [];
+  for (const candidate of choice.candidates) {
+    const refusal = whyNoSeat(choice, candidate, targets, limits[candidate.tier]);
+    if (refusal === undefined) open.push(candidate);
+    else refusals.push(refusal);
+  }
+  const shares = new Map(open.map(({ name }) => [name, { name, weight: targets.get(name) ?? 0 }]));
+  const order = new HighestAverages([...shares.values()], tiesDescend(choice.facts.workload.uid));
+  const sorted = open.toSorted((a, b) => {
+    const [left, right] = [shares.get(a.name), shares.get(b.name)];
+    return a.tier - b.tier || (left && right ? order.compare(left, right, choice.here) : 0);
+  });
+  const allowed = sorted.map(({ name, here }, index): Place => ({
+    cluster: name,
+    score: index === 0 ? 100 : Math.round((80 * (sorted.length - index)) / sorted.length),
+    why: `seat ${String(here + 1)} of ${String(targets.get(name) ?? 0)}`,
+  }));
+  return { allowed, refusals, targets };
+}
+
+function whyNoSeat(
+  choice: Choice,
+  candidate: Candidate,
+  targets: ReadonlyMap<string, number>,
+  limit: TierLimit | undefined,
+): Refusal | undefined {
+  const { name, cluster, here, room } = candidate;
+  const { division } = choice.facts.placement;
+  if (limit?.full !== undefined) return { cluster: name, reason: 'AtMax', message: limit.full };
+  if (!isBehind(candidate, targets)) {
+    const max = division.kind === 'preferences' ? division.limitsOf(cluster)?.maxReplicas : undefined;
+    if (max !== undefined && here >= max) return { cluster: name, reason: 'AtMax', message: mostInWords(max, name) };
+    if (room === 0) return noRoom(candidate);
+    const message = shareInWords(here, targets.get(name) ?? 0, choice.replicas);
+    return { cluster: name, reason: 'HasItsShare', message };
+  }
+  if (room === 0) return noRoom(candidate);
+  return limit?.waits === undefined ? undefined : { cluster: name, reason: 'LaterTier', message: limit.waits };
+}
+
+function shareInWords(here: number, target: number, replicas: number): string {
+  if (target === 0) return `its share of ${String(replicas)} replicas is 0`;
+  return `it has its share of ${String(replicas)} replicas (${String(here)} of ${String(target)})`;
+}

@@ -1,0 +1,132 @@
+import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
+import { timestamp } from '../kube/timestamps.ts';
+import type { Avoided } from './avoided.ts';
+import { stillAvoided } from './avoided.ts';
+import type { Decision, Plan } from './choice.ts';
+import { clusterInWords } from './cluster.ts';
+import { sum } from './highest-averages.ts';
+import type { PolicySource } from './policy-selection.ts';
+import { refusalInWords } from './refusal.ts';
+import { ofRevision } from './workload.ts';
+import type { Workload } from './workload.ts';
+
+/** What a WorkloadPlacement shows. */
+export interface ReportFacts {
+  readonly source: PolicySource;
+  readonly workload: Workload;
+  readonly revision: string | undefined;
+  /** Pods without a place. */
+  readonly waiting: number;
+  readonly plan: Plan;
+  /** Milliseconds since 1970. */
+  readonly plannedAt: number;
+  readonly avoided: readonly Avoided[];
+  readonly last: { readonly decision: Decision; readonly at: number } | undefined;
+  readonly before: WorkloadPlacementStatus | undefined;
+  readonly now: number;
+}
+
+const MAX_MESSAGE = 4_000;
+const MAX_REASON = 1_000;
+
+/** The status of a WorkloadPlacement. Equal facts make an equal status, so that an unchanged one need not be written. */
+export function placementStatus(facts: ReportFacts): WorkloadPlacementStatus {
+  const { source, workload, revision, waiting, plan, avoided, last, now } = facts;
+  const here = ofRevision(workload.pods, revision);
+  const tier = (name: string): number => plan.tiers.get(name) ?? 0;
+  const names = [...new Set([...(plan.targets?.keys() ?? []), ...here.keys()])];
+  const clusters = names
+    .map((name) => {
+      const target = plan.targets?.get(name);
+      return { name, tier: tier(name), ...(target === undefined ? {} : { target }), actual: here.get(name) ?? 0 };
+    })
+    .filter(({ target = 0, actual }) => target + actual > 0)
+    .toSorted((a, b) => a.tier - b.tier || (a.name < b.name ? -1 : 1));
+  return {
+    policy: source,
+    ...(plan.affinityName === undefined ? {} : { affinityName: plan.affinityName }),
+    ...(revision === undefined ? {} : { revision }),
+    ...(workload.replicas === undefined ? {} : { replicas: workload.replicas }),
+    placed: sum(here),
+    waiting,
+    where: cut(
+      clusters
+        .filter(({ actual }) => actual > 0)
+        .map(({ name, actual }) => `${name} ${String(actual)}`)
+        .join(', '),
+      MAX_REASON,
+    ),
+    clusters,
+    avoided: stillAvoided(avoided, now).map(({ cluster, reason, message, since, until }) => ({
+      cluster,
+      reason,
+      message: cut(message, MAX_REASON),
+      since: timestamp(since),
+      until: timestamp(until),
+    })),
+    ...(last === undefined ? {} : { lastDecision: lastDecision(last) }),
+    plannedAt: timestamp(facts.plannedAt),
+    conditions: [placedCondition(facts)],
+  };
+}
+
+function lastDecision({
+  decision,
+  at,
+}: NonNullable<ReportFacts['last']>): NonNullable<WorkloadPlacementStatus['lastDecision']> {
+  const [first] = decision.allowed;
+  return {
+    time: timestamp(at),
+    ...(first === undefined ? {} : { cluster: first.cluster }),
+    message: cut(decisionInWords(decision), MAX_MESSAGE),
+  };
+}
+
+/** `member east: seat 3 of 5; local: no node has 4 cpu free`: what pods may choose from, then why not the others. */
+export function decisionInWords({ allowed, refusals }: Decision): string {
+  const places = allowed.map(({ cluster, why }) => `${clusterInWords(cluster)}: ${why}`);
+  return [...places, ...refusals.map(refusalInWords)].join('; ');
+}
+
+function placedCondition({
+  waiting,
+  last,
+  before,
+  now,
+}: ReportFacts): NonNullable<WorkloadPlacementStatus['conditions']>[number] {
+  const status = waiting === 0 ? 'True' : 'False';
+  const old = before?.conditions?.find(({ type }) => type === 'Placed');
+  const why = last === undefined || last.decision.allowed.length > 0 ? '' : `: ${decisionInWords(last.decision)}`;
+  return {
+    type: 'Placed',
+    status,
+    lastTransitionTime: old?.status === status ? old.lastTransitionTime : timestamp(now),
+    reason: waiting === 0 ? 'Placed' : 'Waiting',
+    message:
+      waiting === 0 ? 'every pod has a place' : cut(`${String(waiting)} pods wait for a place${why}`, MAX_MESSAGE),
+  };
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
+/** What a new process, or another replica, needs of an old status to go on: the plan, and who is avoided. */
+export function remembered(status: WorkloadPlacementStatus): { plan: Plan; avoided: readonly Avoided[] } {
+  const clusters = status.clusters ?? [];
+  const targets = clusters.flatMap(({ name, target }) => (target === undefined ? [] : [[name, target] as const]));
+  return {
+    plan: {
+      affinityName: status.affinityName,
+      targets: targets.length === 0 ? undefined : new Map(targets),
+      tiers: new Map(clusters.map(({ name, tier }) => [name, tier])),
+    },
+    avoided: (status.avoided ?? []).map(({ cluster, reason, message, since, until }) => ({
+      cluster,
+      reason,
+      message,
+      since: Date.parse(since),
+      until: Date.parse(until),
+    })),
+  };
+}

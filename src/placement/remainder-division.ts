@@ -1,0 +1,70 @@
+import { fnv32 } from './fnv.ts';
+
+export interface RemainderShare {
+  readonly name: string;
+  readonly weight: number;
+  readonly min: number;
+  readonly max: number | undefined;
+  /** Pods that run there now. */
+  readonly current: number;
+  /** Pods it can hold in all; undefined when that is not known or does not matter. */
+  readonly capacity: number | undefined;
+}
+
+interface State {
+  readonly share: RemainderShare;
+  readonly limit: number;
+  planned: number;
+  /** Pods kept where they are that are not yet counted against the share by weight. */
+  kept: number;
+}
+
+/**
+ * KubeFed's division: each cluster first gets its minimum; without `rebalance` it keeps what it has; the rest is shared by
+ * weight, each share rounded up, until nothing is left or nobody can take more. Shares are served by weight, heaviest
+ * first, equals by the FNV-1 hash of their name and `key`. What does not fit anywhere is `unplaced`: unlike KubeFed nothing
+ * beyond the total is asked for to probe full clusters.
+ */
+export function divideRemainder(
+  total: number,
+  shares: readonly RemainderShare[],
+  options: { rebalance: boolean; key: string },
+): { counts: Map<string, number>; unplaced: number } {
+  let left = total;
+  const states = shares
+    .toSorted((a, b) => b.weight - a.weight || fnv32(a.name + options.key) - fnv32(b.name + options.key))
+    .map((share): State => {
+      const limit = Math.min(share.max ?? Number.POSITIVE_INFINITY, share.capacity ?? Number.POSITIVE_INFINITY);
+      const planned = Math.min(share.min, share.capacity ?? Number.POSITIVE_INFINITY, left);
+      left -= planned;
+      return { share, limit, planned, kept: 0 };
+    });
+  if (!options.rebalance) {
+    for (const state of states) {
+      state.kept = Math.max(0, Math.min(Math.min(state.share.current, state.limit) - state.planned, left));
+      state.planned += state.kept;
+      left -= state.kept;
+    }
+  }
+  let open = states;
+  for (let moved = true; moved && left > 0;) {
+    moved = false;
+    const weights = open.reduce((all, { share }) => all + share.weight, 0);
+    if (weights === 0) break;
+    const round = left;
+    const stillOpen: State[] = [];
+    for (const state of open) {
+      const due = Math.min(Math.ceil((round * state.share.weight) / weights), left);
+      const covered = Math.min(due, state.kept);
+      state.kept -= covered;
+      const wanted = state.planned + due - covered;
+      const planned = Math.max(state.planned, Math.min(wanted, state.limit));
+      if (wanted <= state.limit) stillOpen.push(state);
+      if (covered > 0 || planned > state.planned) moved = true;
+      left -= planned - state.planned;
+      state.planned = planned;
+    }
+    open = stillOpen;
+  }
+  return { counts: new Map(states.map(({ share, planned }) => [share.name, planned])), unplaced: left };
+}

@@ -1,0 +1,104 @@
+import { LOCAL } from '../api/placement.ts';
+import type { Cluster } from './cluster.ts';
+import type { CompiledPlacement } from './compiled-placement.ts';
+import { HighestAverages } from './highest-averages.ts';
+import type { Counts, Share } from './highest-averages.ts';
+import { staticWeights } from './static-weights.ts';
+import { tiesDescend } from './ties.ts';
+
+export interface RemovalFacts {
+  readonly placement: CompiledPlacement;
+  readonly clusters: readonly Cluster[];
+  /** UID of the workload. */
+  readonly uid: string | undefined;
+  /** Group of `clusterAffinities` it lives in. */
+  readonly affinityName: string | undefined;
+  /** Pods of one revision by cluster: what a ReplicaSet has. */
+  readonly pods: Counts;
+  /** Pods each cluster is to have, for divisions by room. */
+  readonly targets: Counts | undefined;
+}
+
+/**
+ * The clusters of all pods in the order in which the pods should go when a workload shrinks: first those that the policy
+ * does not choose any more, then the tiers from the last to the first. Within a tier seats are given up in the reverse
+ * order in which division gives them; without division the dearer and more distant clusters are emptied first and `local`
+ * last.
+ */
+export function removalOrder(facts: RemovalFacts): string[] {
+  const { placement, clusters, affinityName, pods } = facts;
+  const group = placement.groups.find(({ name }) => name === affinityName) ?? placement.groups[0];
+  const known = new Map(clusters.map((cluster) => [cluster.name, cluster]));
+  const sections = new Map<number, string[]>();
+  for (const name of [...pods.keys()].toSorted()) {
+    const cluster = known.get(name);
+    const tier = cluster === undefined ? -1 : group.tiers.findIndex(({ whyNot }) => whyNot(cluster) === undefined);
+    const section = tier < 0 ? group.tiers.length : tier;
+    sections.set(section, [...(sections.get(section) ?? []), name]);
+  }
+  return [...sections]
+    .toSorted(([a], [b]) => b - a)
+    .flatMap(([, names]) =>
+      withinTier(
+        facts,
+        names.map((name) => ({ name, cluster: known.get(name) })),
+      ),
+    );
+}
+
+interface Member {
+  readonly name: string;
+  readonly cluster: Cluster | undefined;
+}
+
+function withinTier(facts: RemovalFacts, members: readonly Member[]): string[] {
+  if (facts.placement.division.kind === 'none') return byPreference(facts, members);
+  const method = new HighestAverages(sharesOf(facts, members), tiesDescend(facts.uid));
+  const counts = new Map(members.map(({ name }) => [name, facts.pods.get(name) ?? 0]));
+  const order: string[] = [];
+  for (let share = method.last(counts); share !== undefined; share = method.last(counts)) {
+    order.push(share.name);
+    counts.set(share.name, (counts.get(share.name) ?? 0) - 1);
+  }
+  return order;
+}
+
+function sharesOf({ placement: { division }, targets, pods }: RemovalFacts, members: readonly Member[]): Share[] {
+  switch (division.kind) {
+    case 'static': {
+      const weights = staticWeights(
+        division,
+        members.map(({ cluster }) => cluster),
+      );
+      return members.map(({ name }, index) => ({ name, weight: weights[index] ?? 0 }));
+    }
+    case 'preferences':
+      return members.map(({ name, cluster }) => {
+        const limits = cluster === undefined ? undefined : division.limitsOf(cluster);
+        if (limits === undefined) return { name, weight: 0, max: 0 };
+        const { weight, minReplicas: min, maxReplicas: max } = limits;
+        return { name, weight, min, ...(max === undefined ? {} : { max }) };
+      });
+    case 'dynamic':
+    case 'aggregated':
+    case 'none':
+      return members.map(({ name }) => ({ name, weight: targets?.get(name) ?? pods.get(name) ?? 0 }));
+  }
+}
+
+/** All pods of one cluster, then all of the next. What changes from hour to hour, such as room, does not count here. */
+function byPreference({ pods, clusters }: RemovalFacts, members: readonly Member[]): string[] {
+  const home = clusters.find(({ name }) => name === LOCAL)?.region;
+  const far = ({ name, cluster }: Member): number =>
+    name === LOCAL ? 0 : home !== undefined && cluster?.region === home ? 1 : 2;
+  const price = ({ cluster }: Member): number => cluster?.price ?? Number.MAX_VALUE;
+  return members
+    .toSorted(
+      (a, b) =>
+        Number(a.name === LOCAL) - Number(b.name === LOCAL) ||
+        price(b) - price(a) ||
+        far(b) - far(a) ||
+        (a.name < b.name ? 1 : -1),
+    )
+    .flatMap(({ name }) => Array.from({ length: pods.get(name) ?? 0 }, () => name));
+}

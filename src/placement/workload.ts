@@ -1,0 +1,55 @@
+import type { Counts } from './highest-averages.ts';
+
+/** A pod that has a place: bound to a node, or on its way there. Pods that ended or are being deleted have none. */
+export interface PlacedPod {
+  readonly uid: string;
+  /** The member, or `local`. */
+  readonly cluster: string;
+  /** What tells the pods of one roll-out from those of the next: the pod-template-hash or its like. */
+  readonly revision: string | undefined;
+}
+
+/** How many pods each cluster has, by revision; pods without one are under the empty text. */
+export type PodCounts = ReadonlyMap<string, Counts>;
+
+/** A workload as division sees it. */
+export interface Workload {
+  readonly uid: string | undefined;
+  /** Pods it asks for; undefined when that is not known. */
+  readonly replicas: number | undefined;
+  /** All its pods that have a place. */
+  readonly pods: PodCounts;
+}
+
+export function countPods(pods: Iterable<PlacedPod>): Map<string, Map<string, number>> {
+  const counts = new Map<string, Map<string, number>>();
+  for (const { cluster, revision = '' } of pods) {
+    const own = counts.get(revision) ?? new Map<string, number>();
+    counts.set(revision, own);
+    own.set(cluster, (own.get(cluster) ?? 0) + 1);
+  }
+  return counts;
+}
+
+const NONE: Counts = new Map();
+
+/** Pods of one revision by cluster. */
+export function ofRevision(pods: PodCounts, revision: string | undefined): Counts {
+  return pods.get(revision ?? '') ?? NONE;
+}
+
+/** Pods of all revisions by cluster. */
+export function ofAllRevisions(pods: PodCounts): Counts {
+  const all = new Map<string, number>();
+  for (const counts of pods.values()) {
+    for (const [cluster, count] of counts) all.set(cluster, (all.get(cluster) ?? 0) + count);
+  }
+  return all;
+}
+
+/** The sum over some clusters only. */
+export function sumOver(counts: Counts, names: Iterable<string>): number {
+  let all = 0;
+  for (const name of names) all += counts.get(name) ?? 0;
+  return all;
+}

@@ -1,0 +1,332 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { cluster, Fleet } from './fleet.ts';
+
+const three = [cluster('a'), cluster('b'), cluster('c')];
+const weights = (...list: number[]): object => ({
+  replicaScheduling: {
+    weightPreference: {
+      staticWeightList: list.map((weight, index) => ({
+        targetCluster: { clusterNames: [String.fromCodePoint(97 + index)] },
+        weight,
+      })),
+    },
+  },
+});
+const dynamic = { replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } };
+const aggregated = { replicaScheduling: { replicaDivisionPreference: 'Aggregated' } };
+const preferences = (clusters: object, more: object = {}): object => ({
+  replicaScheduling: { clusterPreferences: { clusters, ...more } },
+});
+/** UIDs by which ties follow the alphabet, and go against it. */
+const [EVEN, ODD] = ['uid-0', 'uid-1'];
+
+describe('static weights, pod by pod', () => {
+  it.each([
+    ['9@1:2', [1, 2], 9, { a: 3, b: 6 }],
+    ['9@1:3', [1, 3], 9, { a: 2, b: 7 }],
+    ['12@6:12:18', [6, 12, 18], 12, { a: 2, b: 4, c: 6 }],
+    ['7@1:2:4', [1, 2, 4], 7, { a: 1, b: 2, c: 4 }],
+    ['8@1:2:4', [1, 2, 4], 8, { a: 1, b: 2, c: 5 }],
+    ['2@3:1', [3, 1], 2, { a: 1, b: 1 }],
+    ['50@1:100', [1, 100], 50, { b: 50 }],
+    ['51@1:100', [1, 100], 51, { a: 1, b: 50 }],
+  ])('%s', (_name, list, replicas, expected) => {
+    const fleet = new Fleet({ placement: weights(...list), clusters: three.slice(0, list.length) });
+    expect(fleet.scale(replicas)).toEqual(expected);
+  });
+
+  it('breaks ties by the UID of the workload: 4@1:1:1', () => {
+    const by = (uid: string) => new Fleet({ placement: weights(1, 1, 1), clusters: three, uid }).scale(4);
+    expect(by(EVEN)).toEqual({ a: 2, b: 1, c: 1 });
+    expect(by(ODD)).toEqual({ a: 1, b: 1, c: 2 });
+  });
+
+  it('takes the largest weight that matches, and drops clusters that none matches', () => {
+    const rules = [
+      { targetCluster: { clusterNames: ['a', 'b'] }, weight: 1 },
+      { targetCluster: { clusterNames: ['b'] }, weight: 3 },
+    ];
+    const placement = { replicaScheduling: { weightPreference: { staticWeightList: rules } } };
+    const fleet = new Fleet({ placement, clusters: three });
+    expect(fleet.scale(8)).toEqual({ a: 2, b: 6 });
+    expect(fleet.decide().refusals).toContainEqual({
+      cluster: 'c',
+      reason: 'NoShare',
+      message: 'the policy gives it no share',
+    });
+  });
+
+  it('weighs all the same when no rule matches, and when there are no rules', () => {
+    const rules = [{ targetCluster: { clusterNames: ['elsewhere'] }, weight: 7 }];
+    const none = { replicaScheduling: { weightPreference: { staticWeightList: rules } } };
+    expect(new Fleet({ placement: none, clusters: three }).scale(6)).toEqual({ a: 2, b: 2, c: 2 });
+    expect(new Fleet({ placement: { replicaScheduling: {} }, clusters: three }).scale(6)).toEqual({ a: 2, b: 2, c: 2 });
+  });
+
+  it('waits for a full cluster, so that the division stays exact', () => {
+    const fleet = new Fleet({ placement: weights(1, 1), clusters: three.slice(0, 2), room: { a: 2 } });
+    expect(fleet.scale(10)).toEqual({ a: 2, b: 5 });
+    expect(fleet.decide().refusals).toEqual([
+      { cluster: 'a', reason: 'NoRoom', message: 'it has no room for the pod' },
+      { cluster: 'b', reason: 'HasItsShare', message: 'it has its share of 10 replicas (5 of 5)' },
+    ]);
+    fleet.room = { a: 100 };
+    expect(fleet.scale(10)).toEqual({ a: 5, b: 5 });
+  });
+
+  it('goes on to others with TryNext', () => {
+    const placement = {
+      replicaScheduling: { ...(weights(1, 1) as { replicaScheduling: object }).replicaScheduling, whenFull: 'TryNext' },
+    };
+    const fleet = new Fleet({ placement, clusters: three.slice(0, 2), room: { a: 2 } });
+    expect(fleet.scale(10)).toEqual({ a: 2, b: 8 });
+  });
+
+  it('does not wait for a cluster that cannot be used, and comes back to it when it grows', () => {
+    const fleet = new Fleet({ placement: weights(1, 1), clusters: three.slice(0, 2) });
+    expect(fleet.scale(4)).toEqual({ a: 2, b: 2 });
+    fleet.clusters = [cluster('a', { unavailable: 'it is not ready' }), cluster('b')];
+    expect(fleet.scale(8)).toEqual({ a: 2, b: 6 });
+    fleet.clusters = three.slice(0, 2);
+    expect(fleet.scale(16)).toEqual({ a: 8, b: 8 });
+  });
+
+  it('repairs a hole where a pod was lost out of order', () => {
+    const fleet = new Fleet({ placement: weights(1, 2), clusters: three.slice(0, 2) });
+    fleet.scale(9);
+    fleet.pods = fleet.pods.filter((pod, index) => pod.cluster !== 'a' || index % 2 === 0);
+    expect(fleet.scale(9)).toEqual({ a: 3, b: 6 });
+  });
+});
+
+describe('preferences of clusters, as KubeFed has them', () => {
+  const c = (minReplicas: number, maxReplicas: number | undefined, weight: number): object => ({
+    minReplicas,
+    weight,
+    ...(maxReplicas === undefined ? {} : { maxReplicas }),
+  });
+  const cases: [string, number, Record<string, object>, string[], object, object][] = [
+    [
+      '10; c1 min2 max6 w2; c2 min4 max8 w3',
+      10,
+      { c1: c(2, 6, 2), c2: c(4, 8, 3) },
+      ['c1', 'c2'],
+      { c1: 4, c2: 6 },
+      { c1: 3, c2: 7 },
+    ],
+    [
+      '9; A min4 max6 w1; B min4 max8 w2',
+      9,
+      { a: c(4, 6, 1), b: c(4, 8, 2) },
+      ['a', 'b'],
+      { a: 4, b: 5 },
+      { a: 4, b: 5 },
+    ],
+    [
+      '50; * w1, C max20, B down',
+      50,
+      { '*': c(0, undefined, 1), c: c(0, 20, 1) },
+      ['a', 'c'],
+      { a: 30, c: 20 },
+      { a: 30, c: 20 },
+    ],
+    [
+      '91; A w10000 max10; B w1; C w1 max21; D w1 max10; E w1',
+      91,
+      { a: c(0, 10, 10_000), b: c(0, undefined, 1), c: c(0, 21, 1), d: c(0, 10, 1), e: c(0, undefined, 1) },
+      ['a', 'b', 'c', 'd', 'e'],
+      { a: 10, b: 25, c: 21, d: 10, e: 25 },
+      { a: 10, b: 25, c: 21, d: 10, e: 25 },
+    ],
+  ];
+
+  it.each(cases)('%s', (_name, replicas, clusters, names, total, remainder) => {
+    const all = names.map((name) => cluster(name));
+    expect(new Fleet({ placement: preferences(clusters), clusters: all }).scale(replicas)).toEqual(total);
+    const asKubeFed = preferences(clusters, { division: 'Remainder' });
+    expect(new Fleet({ placement: asKubeFed, clusters: all }).scale(replicas)).toEqual(remainder);
+  });
+
+  it('50 over A,B,C w1, C capacity 10: A20 B20 C10, without a probe', () => {
+    for (const division of ['Total', 'Remainder']) {
+      const placement = preferences({ '*': { weight: 1 } }, { division });
+      const fleet = new Fleet({ placement, clusters: three, room: { c: 10 } });
+      expect(fleet.scale(50)).toEqual({ a: 20, b: 20, c: 10 });
+    }
+  });
+
+  it('50; A has 10, B has 70, rebalance off: A10 B40, the most over-served shrinks first', () => {
+    const fleet = new Fleet({ placement: preferences({ '*': { weight: 1 } }), clusters: three.slice(0, 2) });
+    fleet.pods = Array.from({ length: 80 }, (_, index) => ({
+      uid: `q${String(index)}`,
+      cluster: index < 10 ? 'a' : 'b',
+      revision: 'r1',
+    }));
+    expect(fleet.scale(50)).toEqual({ a: 10, b: 40 });
+    expect(fleet.scale(70)).toEqual({ a: 30, b: 40 });
+  });
+
+  it('says which limit holds', () => {
+    const fleet = new Fleet({ placement: preferences({ a: { weight: 1, maxReplicas: 3 } }), clusters: three });
+    expect(fleet.scale(9)).toEqual({ a: 3 });
+    expect(fleet.decide().refusals).toEqual([
+      { cluster: 'a', reason: 'AtMax', message: 'the policy allows at most 3 pods in a' },
+      { cluster: 'b', reason: 'NoShare', message: 'the policy gives it no share' },
+      { cluster: 'c', reason: 'NoShare', message: 'the policy gives it no share' },
+    ]);
+  });
+
+  it('counts the host as one of the clusters', () => {
+    const placement = preferences({ local: { weight: 2 }, a: { weight: 1 } });
+    expect(new Fleet({ placement, clusters: [cluster('local'), ...three] }).scale(9)).toEqual({ a: 3, local: 6 });
+  });
+});
+
+describe('dynamic weights', () => {
+  it('divides by free room: 12 over 6:12:18', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three, room: { a: 6, b: 12, c: 18 } });
+    expect(fleet.scale(12)).toEqual({ a: 2, b: 4, c: 6 });
+  });
+
+  it('shrinks in proportion to what is there: 2,4,6 down to 5 -> 1,2,2', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three, room: { a: 6, b: 12, c: 18 } });
+    fleet.scale(12);
+    expect(fleet.scale(5)).toEqual({ a: 1, b: 2, c: 2 });
+  });
+
+  it('divides only what is added, by the room there is now: delta 8 with free 4:8:6 -> 2,3,3', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three, room: { a: 6, b: 12, c: 18 } });
+    fleet.scale(12);
+    fleet.room = { a: 6, b: 12, c: 12 };
+    expect(fleet.scale(20)).toEqual({ a: 4, b: 7, c: 9 });
+  });
+
+  it('after it shrank, growth starts from what is left', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three, room: { a: 6, b: 12, c: 18 } });
+    fleet.scale(12);
+    expect(fleet.scale(5)).toEqual({ a: 1, b: 2, c: 2 });
+    fleet.room = { a: 1, b: 2, c: 20 };
+    expect(fleet.scale(8)).toEqual({ a: 1, b: 2, c: 5 });
+  });
+
+  it('places what fits, tells why the rest waits, and goes on when room comes', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three.slice(0, 2), room: { a: 2, b: 3 } });
+    expect(fleet.scale(9)).toEqual({ a: 2, b: 3 });
+    expect(fleet.decide().refusals.map(({ reason }) => reason)).toEqual(['NoRoom', 'NoRoom']);
+    fleet.room = { a: 10, b: 3 };
+    expect(fleet.scale(9)).toEqual({ a: 6, b: 3 });
+  });
+
+  it('works the division out anew when the room for planned seats is gone', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three.slice(0, 2), room: { a: 50, b: 50 } });
+    fleet.replicas = 10;
+    fleet.place();
+    fleet.room = { a: 0, b: 50 };
+    expect(fleet.scale(10).b).toBe(fleet.counts()['a'] === undefined ? 10 : 9);
+  });
+
+  it('keeps the division through a roll-out, whatever room is left in between', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three, room: { a: 20, b: 40, c: 60 } });
+    const before = fleet.scale(12);
+    expect(fleet.rollOut(3, (old) => old.length * 7)).toEqual(before);
+  });
+
+  it('goes on after a restart from the pods alone', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three, room: { a: 6, b: 12, c: 18 } });
+    fleet.scale(12);
+    fleet.plan = undefined;
+    expect(fleet.scale(12)).toEqual({ a: 2, b: 4, c: 6 });
+    fleet.plan = undefined;
+    expect(fleet.scale(5)).toEqual({ a: 1, b: 2, c: 2 });
+  });
+});
+
+describe('Aggregated', () => {
+  it('uses as few clusters as have the room, and divides within: 20 over free 18,12 -> 12,8', () => {
+    const fleet = new Fleet({ placement: aggregated, clusters: three, room: { a: 18, b: 12, c: 9 } });
+    expect(fleet.scale(20)).toEqual({ a: 12, b: 8 });
+  });
+
+  it('grows where it has pods already', () => {
+    const fleet = new Fleet({ placement: aggregated, clusters: three, room: { a: 10, b: 30, c: 60 } });
+    fleet.pods = [{ uid: 'x', cluster: 'a', revision: 'r1' }];
+    expect(fleet.scale(9)).toEqual({ a: 9 });
+    expect(fleet.scale(12)).toEqual({ a: 9, c: 3 });
+  });
+});
+
+describe('over time', () => {
+  const steps = [3, 6, 12, 24, 30, 21, 9, 3];
+
+  it.each([
+    ['1:2', [1, 2]],
+    ['1:1:1', [1, 1, 1]],
+    ['2:3:5', [2, 3, 5]],
+  ])('HPA steps 3 -> 30 -> 3 are exact at each step: %s', (_name, list) => {
+    const clusters = three.slice(0, list.length);
+    const fleet = new Fleet({ placement: weights(...list), clusters, uid: ODD });
+    const exact = (replicas: number) => new Fleet({ placement: weights(...list), clusters, uid: ODD }).scale(replicas);
+    for (const replicas of steps) expect(fleet.scale(replicas)).toEqual(exact(replicas));
+  });
+
+  it('a roll-out ends on the exact division, whatever the surge and whichever old pods go first', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 2, maxLength: 3 }),
+        fc.integer({ min: 1, max: 25 }),
+        fc.integer({ min: 1, max: 9 }),
+        fc.nat(1_000),
+        (list, replicas, surge, pick) => {
+          const fleet = new Fleet({ placement: weights(...list), clusters: three.slice(0, list.length) });
+          const before = fleet.scale(replicas);
+          expect(fleet.rollOut(surge, (old) => pick * old.length + pick)).toEqual(before);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('growing keeps every seat, in any order of the clusters', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 3, maxLength: 3 }),
+        fc.integer({ min: 0, max: 30 }),
+        fc.integer({ min: 0, max: 10 }),
+        (list, replicas, more) => {
+          const fleet = new Fleet({ placement: weights(...list), clusters: three });
+          const before = fleet.scale(replicas);
+          const after = fleet.scale(replicas + more);
+          for (const [name, count] of Object.entries(before)) expect(after[name]).toBeGreaterThanOrEqual(count);
+          const turned = new Fleet({ placement: weights(...list), clusters: three.toReversed() });
+          expect(turned.scale(replicas + more)).toEqual(after);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('never overfills a cluster and never places more than asked, by room', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(dynamic, aggregated, preferences({ '*': { weight: 1, maxReplicas: 9 } })),
+        fc.record({ a: fc.nat(12), b: fc.nat(12), c: fc.nat(12) }),
+        fc.array(fc.nat(30), { minLength: 1, maxLength: 5 }),
+        (placement, room, sizes) => {
+          const fleet = new Fleet({ placement, clusters: three, room });
+          for (const size of sizes) {
+            const counts = fleet.scale(size);
+            expect(fleet.pods.length).toBeLessThanOrEqual(size);
+            for (const [name, all] of Object.entries(room)) expect(counts[name] ?? 0).toBeLessThanOrEqual(all);
+            const possible = Object.values(room).reduce(
+              (sum, all) => sum + (placement === dynamic || placement === aggregated ? all : Math.min(9, all)),
+              0,
+            );
+            expect(fleet.pods.length).toBe(Math.min(size, possible));
+          }
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});

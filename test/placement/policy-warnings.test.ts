@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import { policyStatus } from '../../src/placement/policy-conditions.ts';
+import { policyWarnings } from '../../src/placement/policy-warnings.ts';
+import { cluster } from './fleet.ts';
+import { policy } from './policies.ts';
+
+const clusters = [cluster('local'), cluster('east', { region: 'eu' }), cluster('west', { region: 'us' })];
+const warnings = (placement: object): string[] => policyWarnings(policy('p', { placement }), clusters);
+const place = 'spec.placement';
+
+describe('contradictions', () => {
+  it('are none in an empty policy, nor in a good one', () => {
+    expect(warnings({})).toEqual([]);
+    expect(
+      warnings({
+        clusterAffinity: {
+          clusterNames: ['local'],
+          overflowAffinities: [{ clusterNames: ['east'] }, { clusterNames: ['east', 'west'] }],
+        },
+        spreadConstraints: [{ minGroups: 3 }],
+        replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } },
+      }),
+    ).toEqual([]);
+  });
+
+  it.each<[object, string[]]>([
+    [
+      { clusterAffinity: { clusterNames: ['est', 'west'], exclude: ['gone'] } },
+      [`${place}.clusterAffinity: there is no member est and gone`],
+    ],
+    [
+      { clusterAffinity: { clusterNames: ['east'], exclude: ['east'] } },
+      [
+        `${place}.clusterAffinity: east is both in clusterNames and in exclude, which wins`,
+        `${place}.clusterAffinity: chooses none of the clusters there are`,
+      ],
+    ],
+    [
+      { clusterAffinities: [{ affinityName: 'a', labelSelector: { matchLabels: { x: 'y' } } }, { affinityName: 'b' }] },
+      [`${place}.clusterAffinities[0]: chooses none of the clusters there are`],
+    ],
+    [
+      { clusterAffinity: { clusterNames: ['east', 'west'], overflowAffinities: [{ clusterNames: ['west'] }] } },
+      [`${place}.clusterAffinity.overflowAffinities[0]: never counts: west is in an earlier tier already`],
+    ],
+    [
+      { spreadConstraints: [{ minGroups: 2 }, { spreadByField: 'region', minGroups: 3 }, { spreadByLabel: 'rack' }] },
+      [
+        `${place}.spreadConstraints[1].minGroups: asks for 3 groups by region, but the clusters it may use have only eu and us`,
+        `${place}.spreadConstraints[2].minGroups: asks for 1 groups by label rack, but the clusters it may use have none`,
+      ],
+    ],
+    [
+      {
+        replicaScheduling: {
+          whenFull: 'Wait',
+          weightPreference: {
+            dynamicWeight: 'AvailableReplicas',
+            staticWeightList: [{ targetCluster: {}, weight: 1 }],
+          },
+        },
+      },
+      [
+        `${place}.replicaScheduling.weightPreference.staticWeightList: is ignored, as dynamicWeight is given`,
+        `${place}.replicaScheduling.whenFull: Wait has no effect on a division by free room`,
+      ],
+    ],
+    [
+      {
+        clusterAffinity: { clusterNames: ['east'] },
+        replicaScheduling: {
+          weightPreference: { staticWeightList: [{ targetCluster: { clusterNames: ['west'] }, weight: 1 }] },
+        },
+      },
+      [
+        `${place}.replicaScheduling.weightPreference.staticWeightList[0]: matches none of the clusters the policy may use`,
+      ],
+    ],
+    [
+      {
+        clusterAffinity: { exclude: ['local'] },
+        replicaScheduling: { clusterPreferences: { clusters: { '*': {}, local: {}, moon: {}, east: {} } } },
+      },
+      [
+        `${place}.replicaScheduling.clusterPreferences.clusters: names local, but the policy does not choose it by its affinity`,
+        `${place}.replicaScheduling.clusterPreferences.clusters: names member moon, but it does not exist`,
+      ],
+    ],
+  ])('%j', (placement, expected) => {
+    expect(warnings(placement)).toEqual(expected);
+  });
+});
+
+describe('the status of a policy', () => {
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  const status = (problems: string[], warnings: string[], before?: ReturnType<typeof policyStatus>, at = now) =>
+    policyStatus({ generation: 3, problems, warnings, before, now: at });
+
+  it('says that it is in use', () => {
+    expect(status([], [])).toEqual({
+      observedGeneration: 3,
+      conditions: [
+        {
+          type: 'Accepted',
+          status: 'True',
+          observedGeneration: 3,
+          lastTransitionTime: '2026-01-01T00:00:00Z',
+          reason: 'Accepted',
+          message: 'the policy is in use',
+        },
+        {
+          type: 'Consistent',
+          status: 'True',
+          observedGeneration: 3,
+          lastTransitionTime: '2026-01-01T00:00:00Z',
+          reason: 'Consistent',
+          message: 'no contradictions were found',
+        },
+      ],
+    });
+  });
+
+  it('shows contradictions and problems', () => {
+    const words = (one: ReturnType<typeof policyStatus>) =>
+      one.conditions?.map(({ type, status, message }) => [type, status, message]);
+    expect(words(status([], ['a: b']))).toEqual([
+      ['Accepted', 'True', 'the policy is in use'],
+      ['Consistent', 'False', 'a: b'],
+    ]);
+    expect(words(status(['x: y'], ['a: b']))).toEqual([
+      ['Accepted', 'False', 'the policy is not used until this is put right: x: y'],
+      ['Consistent', 'False', 'x: y; a: b'],
+    ]);
+  });
+
+  it('changes the time of a condition only with its status', () => {
+    const before = status([], ['a: b']);
+    const after = status([], [], before, now + 5_000);
+    expect(after.conditions?.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([
+      '2026-01-01T00:00:00Z',
+      '2026-01-01T00:00:05Z',
+    ]);
+  });
+});
