@@ -13,7 +13,6 @@ import type { Action, Hold } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import { holdPatch } from './hold-patch.ts';
 import { conditionOf, mirroredUid } from './host-status.ts';
-import { newTroubles } from './member-trouble.ts';
 import { memberUpdates } from './member-updates.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
@@ -229,10 +228,7 @@ export class PodActor {
     if (delay > 0) return { requeueAfterMs: delay };
     delete memory.statusDueSince;
     this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: 'patch-status' });
-    const written = await this.#patchHostStatus(hostPod, body, signal);
-    memory.host = written;
-    for (const trouble of newTroubles(hostPod.status, written.status, this.#o.member.name))
-      this.#event(hostPod, trouble);
+    memory.host = await this.#patchHostStatus(hostPod, body, signal);
     memory.attempts = 0;
     return undefined;
   }

@@ -234,24 +234,23 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
     intervalMs: 50,
   });
 
-  /** The Event with the member's words. */
-  async function untilEvent({ name, reason, words }: Case, options: { timeoutMs: number }): Promise<void> {
+  /** A warning with the member's words, which names the cluster: in its message, or as where it comes from. */
+  async function untilEvent({ name, words }: Case, options: { timeoutMs: number }): Promise<void> {
     let seen: unknown;
     await until(
       `an Event of ${name}`,
       async () => {
         const events = await eventsOf(host, name, name);
         seen = events;
-        return events.find((event) => event.type === 'Warning' && event.reason === reason && words.test(event.message));
+        return events.some(
+          ({ type, message, source }) =>
+            type === 'Warning' && words.test(message) && (message.includes('"east"') || source.startsWith('east/')),
+        );
       },
       options,
     ).catch((error: unknown) => {
       throw new Error(`${(error as Error).message}; Events: ${JSON.stringify(seen)}`);
     });
-    const events = await eventsOf(host, name, name);
-    expect(events.filter((event) => event.reason === reason).every(({ message }) => message.includes('"east"'))).toBe(
-      true,
-    );
   }
 
   // All pods were created at the same moment: these look at them while it is fresh.
@@ -318,7 +317,9 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
       const events = writes.filter(({ objectRef }) => objectRef?.resource === 'events');
       // An image that cannot be pulled goes back and forth between two reasons; its kubelet sets that pace.
       expect(patches.length, patches.map(describeWrite).join('\n')).toBeLessThanOrEqual(name === 'bad-image' ? 8 : 3);
-      expect(events.length, events.map(describeWrite).join('\n')).toBeLessThanOrEqual(4);
+      // The kubelet of the member repeats itself, and each of its Events is counted on in the one that is there.
+      const most = stuck.some((one) => one.name === name) ? 12 : 4;
+      expect(events.length, events.map(describeWrite).join('\n')).toBeLessThanOrEqual(most);
     }
     for (const { name } of all) expect((await getPod(host, name, name)).status?.phase).toBe('Pending');
   });
