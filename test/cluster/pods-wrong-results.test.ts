@@ -556,7 +556,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       await host.apply([idle('mine', ns, 'played-burst')]);
       await untilPod(host, ns, 'mine', 'is held', (one) => one.status?.reason === 'NameTaken');
       await kubectl(played, ['delete', 'pod', 'mine', '-n', ns]);
-      await untilRunning(host, ns, 'mine', { timeoutMs: 10_000 });
+      await untilRunning(host, ns, 'mine', { timeoutMs: 60_000 });
     });
 
     test('edits of the host pod are not lost to a status write', async () => {
