@@ -40,10 +40,20 @@ export function writeOwner(dir: string, detached: boolean): void {
   renameSync(join(dir, `${OWNER}.new`), join(dir, OWNER));
 }
 
+function readOwner(dir: string): Owner {
+  return JSON.parse(readFileSync(join(dir, OWNER), 'utf8')) as Owner;
+}
+
+/** The process that was to close the workspace; nobody when that was in an earlier boot, or it is detached. */
+export function ownerOf(dir: string): ProcessId | undefined {
+  const owner = readOwner(dir);
+  return owner.boot === bootId() ? owner.process : undefined;
+}
+
 /** Whether a workspace's folder is what a killed program left behind. */
 export function isAbandoned(dir: string): boolean {
   if (!existsSync(join(dir, OWNER))) return false;
-  const owner = JSON.parse(readFileSync(join(dir, OWNER), 'utf8')) as Owner;
+  const owner = readOwner(dir);
   return owner.process !== undefined && (owner.boot !== bootId() || !isAlive(owner.process));
 }
 
@@ -56,7 +66,7 @@ export function recordTrace(dir: string, trace: Trace): void {
 export function readTraces(dir: string): Trace[] {
   const path = join(dir, TRACES);
   if (!existsSync(path)) return [];
-  const owner = JSON.parse(readFileSync(join(dir, OWNER), 'utf8')) as Owner;
+  const owner = readOwner(dir);
   if (owner.boot !== bootId()) return [];
   const traces: Trace[] = [];
   for (const line of readFileSync(path, 'utf8').split('\n')) {

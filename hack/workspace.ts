@@ -5,8 +5,9 @@ import { basename, dirname, join } from 'node:path';
 import { ManagedProcess, type ProcessSpec } from './managed-process.ts';
 import { sayNothing, type Say } from './progress.ts';
 import { identify } from './process-table.ts';
+import { endMarkedProcesses, markChildren, WORKSPACE_MARK } from './process-marks.ts';
 import { endProcesses, endProcessesNow, removeTraces } from './workspace-cleaning.ts';
-import { isAbandoned, recordTrace, workspaceFolders, writeOwner, type Trace } from './workspace-record.ts';
+import { isAbandoned, ownerOf, recordTrace, workspaceFolders, writeOwner, type Trace } from './workspace-record.ts';
 
 const PREFIX = 'spillway-';
 
@@ -49,6 +50,7 @@ export class Workspace {
     sweepLeftovers(parent, say);
     const dir = mkdtempSync(join(parent, PREFIX));
     writeOwner(dir, false);
+    markChildren();
     const workspace = new Workspace(dir, say);
     process.once('exit', workspace.#onExit);
     process.on('SIGINT', workspace.#onSignal);
@@ -77,7 +79,7 @@ export class Workspace {
         // A session of its own: Ctrl-C in a terminal reaches this program only, which then ends things in order.
         const child = spawn(command.file, command.args, {
           cwd: command.cwd ?? this.dir,
-          env: command.env ?? process.env,
+          env: { ...(command.env ?? process.env), [WORKSPACE_MARK]: this.dir },
           stdio: ['ignore', log, log],
           detached: true,
         });
@@ -139,6 +141,7 @@ export function sweepLeftovers(parent: string = realpathSync(tmpdir()), say: Say
     if (!isAbandoned(dir)) continue;
     say(`cleaning what a killed run left in ${dirname(dir)}/${basename(dir)}`);
     endProcessesNow(dir);
+    endMarkedProcesses(dir, ownerOf(dir));
     const left = removeTraces(dir);
     if (left.length > 0) say(`could not remove ${left.join(', ')}`);
     else swept.push(dir);

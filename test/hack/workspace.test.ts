@@ -9,7 +9,7 @@ import { identify, isAlive, type ProcessId } from '../../hack/process-table.ts';
 import { until } from '../../hack/until.ts';
 import { sweepLeftovers, Workspace } from '../../hack/workspace.ts';
 import { cgroupFolders } from '../../hack/workspace-cleaning.ts';
-import { recordTrace, writeOwner } from '../../hack/workspace-record.ts';
+import { ownerOf, recordTrace, writeOwner } from '../../hack/workspace-record.ts';
 
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
 
@@ -24,8 +24,8 @@ afterEach(() => {
 });
 
 /** A process of the test itself, that a workspace may end. */
-function sleeper(): ProcessId {
-  const child = spawn('sleep', ['60'], { stdio: 'ignore' });
+function sleeper(env: NodeJS.ProcessEnv = {}): ProcessId {
+  const child = spawn('sleep', ['60'], { stdio: 'ignore', env: { PATH: process.env['PATH'], ...env } });
   strays.push(child);
   const id = identify(child.pid ?? 0);
   if (id === undefined) throw new Error('sleep did not start');
@@ -147,6 +147,20 @@ describe('leftovers', () => {
     expect(sweepLeftovers(parent)).toEqual([dir]);
     expect(isAlive(left)).toBe(false);
     expect(existsSync(dir)).toBe(false);
+  });
+
+  test.runIf(process.platform === 'linux')('that no record names are found by their environment', () => {
+    const dir = abandoned('spillway-dead04');
+    const maker = `${ownerOf(dir)?.pid}-1`;
+    const started = sleeper({ SPILLWAY_WORKSPACE: dir });
+    const command = sleeper({ SPILLWAY_MAKER: maker });
+    const others = [
+      sleeper({ SPILLWAY_WORKSPACE: `${dir}-other`, SPILLWAY_MAKER: maker }),
+      sleeper({ SPILLWAY_MAKER: `${process.pid}-1` }),
+    ];
+    expect(sweepLeftovers(parent)).toEqual([dir]);
+    expect([started, command].map(isAlive)).toEqual([false, false]);
+    expect(others.map(isAlive)).toEqual([true, true]);
   });
 
   test('are swept when the next workspace is made', async () => {
