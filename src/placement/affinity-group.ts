@@ -27,7 +27,7 @@ export function chooseGroup(facts: GroupFacts): Group {
   const current = currentGroup(facts);
   if (current >= 0) {
     const group = groups[current];
-    if (group !== undefined && facts.fits(group) !== undefined) return group;
+    if (group !== undefined && (facts.need === 0 || facts.fits(group) !== undefined)) return group;
   }
   const options = groups.slice(current + 1).map((group) => ({ group, fits: facts.fits(group) }));
   const found =

@@ -12,6 +12,8 @@ export interface Room {
   readonly fits: number | undefined;
   /** Why none fits, for people. */
   readonly why?: string;
+  /** Why the pod can never run there, whatever the room, such as a node selector that no node has; for people. */
+  readonly impossible?: string;
   /** How much of the pod's images nodes there have, 0 to 100; undefined when not known. */
   readonly images?: number;
 }
@@ -88,8 +90,10 @@ function notSelected(cluster: Cluster, { placement, group }: CandidateFacts): Re
   return { reason: 'NotSelected', message: first?.whyNot(cluster) ?? 'the policy does not choose it' };
 }
 
-function whyUnusable(cluster: Cluster, { placement, tolerations, avoided }: CandidateFacts): Reason | undefined {
+function whyUnusable(cluster: Cluster, { placement, tolerations, avoided, rooms }: CandidateFacts): Reason | undefined {
   if (cluster.unavailable !== undefined) return { reason: 'Unavailable', message: cluster.unavailable };
+  const impossible = rooms.get(cluster.name)?.impossible;
+  if (impossible !== undefined) return { reason: 'Impossible', message: impossible };
   const taint = firstUntolerated([...placement.tolerations, ...tolerations], cluster.taints);
   if (taint !== undefined) {
     const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;

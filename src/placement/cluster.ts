@@ -1,6 +1,6 @@
 import { GROUP } from '../api/marks.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
-import { LOCAL } from '../api/placement.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Taint } from '../kube/taints.ts';
 
 /** On a MemberCluster: what a unit of work costs there, a decimal number in any unit that all members share. */

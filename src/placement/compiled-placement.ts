@@ -1,10 +1,6 @@
-import type {
-  ClusterPreferences,
-  Placement,
-  PlacementTier,
-  ReplicaScheduling,
-  ScoreWeights,
-} from '../api/placement.ts';
+import type { PlacementTier } from '../api/cluster-tiers.ts';
+import type { Placement, ScoreWeights } from '../api/placement.ts';
+import type { ClusterPreferences, ReplicaScheduling } from '../api/replica-scheduling.ts';
 import type { Toleration } from '../kube/taints.ts';
 import { compileAffinity } from './cluster-affinity.ts';
 import type { WhyNot } from './cluster-affinity.ts';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { clusterPreferences, placement } from '../api/placement.ts';
+import { placement } from '../api/placement.ts';
+import { clusterPreferences } from '../api/replica-scheduling.ts';
 import { labelRequirement, matchesLabels } from '../kube/label-selector.ts';
 import type { LabelRequirement } from '../kube/label-selector.ts';
 import { compilePlacement } from './compiled-placement.ts';

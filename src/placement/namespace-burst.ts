@@ -1,5 +1,6 @@
 import { GROUP } from '../api/marks.ts';
-import { LOCAL, placement } from '../api/placement.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
+import { placement } from '../api/placement.ts';
 import { compilePlacement } from './compiled-placement.ts';
 import type { CompiledPlacement } from './compiled-placement.ts';
 import type { OwnerChain } from './owner-chain.ts';

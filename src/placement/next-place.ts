@@ -1,4 +1,4 @@
-import { LOCAL } from '../api/placement.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import { chooseGroup } from './affinity-group.ts';
 import { stillAvoided } from './avoided.ts';
 import { findCandidates } from './candidates.ts';
@@ -80,8 +80,8 @@ function decide(facts: PlacementFacts, placed: number, replicas: number): Decisi
 function attempt(choice: Choice, need: number): Outcome {
   const { facts, candidates, scores, rules } = choice;
   const { division } = facts.placement;
-  const roomMatters = !('waitWhenFull' in division) || !division.waitWhenFull;
-  const selection = selectSpread(candidates, { rules, scores, need: roomMatters ? need : 0 });
+  const byWeight = division.kind === 'static' || division.kind === 'preferences';
+  const selection = selectSpread(candidates, { rules, scores, need: byWeight ? undefined : need });
   if ('problem' in selection) {
     return { allowed: [], refusals: refuseAll(candidates, 'Spread', selection.problem) };
   }

@@ -1,4 +1,4 @@
-import { LOCAL } from '../api/placement.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Candidate } from './candidates.ts';
 import type { Choice, Outcome, Place } from './choice.ts';
 import { listInWords, refuseAll } from './refusal.ts';

@@ -1,4 +1,6 @@
-import type { Placement, PlacementTier, ReplicaScheduling } from '../api/placement.ts';
+import type { PlacementTier } from '../api/cluster-tiers.ts';
+import type { Placement } from '../api/placement.ts';
+import type { ReplicaScheduling } from '../api/replica-scheduling.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import type { ClusterAffinity } from '../api/selectors.ts';
 import { parseDuration } from './duration.ts';

@@ -1,4 +1,4 @@
-import { LOCAL } from '../api/placement.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import type { ClusterAffinity } from '../api/selectors.ts';
 import { compileAffinity } from './cluster-affinity.ts';

@@ -4,6 +4,7 @@ export type RefusalReason =
   | 'NotSelected'
   | 'OtherGroup'
   | 'Unavailable'
+  | 'Impossible'
   | 'Tainted'
   | 'Avoided'
   | 'NoShare'

@@ -1,8 +1,9 @@
-import { LOCAL } from '../api/placement.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement } from './compiled-placement.ts';
 import { HighestAverages } from './highest-averages.ts';
 import type { Counts, Share } from './highest-averages.ts';
+import type { SpreadRule } from './spread-rule.ts';
 import { staticWeights } from './static-weights.ts';
 import { tiesDescend } from './ties.ts';
 
@@ -21,29 +22,65 @@ export interface RemovalFacts {
 
 /**
  * The clusters of all pods in the order in which the pods should go when a workload shrinks: first those that the policy
- * does not choose any more, then the tiers from the last to the first. Within a tier seats are given up in the reverse
- * order in which division gives them; without division the dearer and more distant clusters are emptied first and `local`
- * last.
+ * does not choose any more, then the tiers from the last to the first, but a tier that would have more than its percentage
+ * of what is left before the others. Within a tier seats are given up in the reverse order in which division gives them;
+ * without division the dearer and more distant clusters are emptied first and `local` last. The last pods of as many groups
+ * as spread constraints ask for stay to the end.
  */
 export function removalOrder(facts: RemovalFacts): string[] {
   const { placement, clusters, affinityName, pods } = facts;
   const group = placement.groups.find(({ name }) => name === affinityName) ?? placement.groups[0];
   const known = new Map(clusters.map((cluster) => [cluster.name, cluster]));
-  const sections = new Map<number, string[]>();
+  const sections = new Map<number, Member[]>();
   for (const name of [...pods.keys()].toSorted()) {
     const cluster = known.get(name);
     const tier = cluster === undefined ? -1 : group.tiers.findIndex(({ whyNot }) => whyNot(cluster) === undefined);
     const section = tier < 0 ? group.tiers.length : tier;
-    sections.set(section, [...(sections.get(section) ?? []), name]);
+    sections.set(section, [...(sections.get(section) ?? []), { name, cluster }]);
   }
-  return [...sections]
+  const queues = [...sections]
     .toSorted(([a], [b]) => b - a)
-    .flatMap(([, names]) =>
-      withinTier(
-        facts,
-        names.map((name) => ({ name, cluster: known.get(name) })),
-      ),
-    );
+    .map(([section, members]) => ({ max: group.tiers[section]?.max ?? (() => 0), left: withinTier(facts, members) }));
+  return keepSpread(merge(queues), placement.spread, known);
+}
+
+interface Queue {
+  readonly max: (replicas: number) => number;
+  readonly left: string[];
+}
+
+/** From queues that are in the order of removal: the first that would be above its maximum, else the first. */
+function merge(queues: readonly Queue[]): string[] {
+  const order: string[] = [];
+  for (let pods = queues.reduce((all, { left }) => all + left.length, 0); pods > 0; pods -= 1) {
+    const open = queues.filter(({ left }) => left.length > 0);
+    const queue = open.find(({ left, max }) => left.length > max(pods - 1)) ?? open[0];
+    const next = queue?.left.shift();
+    if (next !== undefined) order.push(next);
+  }
+  return order;
+}
+
+/** Moves to the end what a spread rule needs: one pod in each of as many groups as it asks for, of those that stay longest. */
+function keepSpread(
+  order: readonly string[],
+  rules: readonly SpreadRule[],
+  known: ReadonlyMap<string, Cluster>,
+): string[] {
+  const kept = new Set<number>();
+  for (const rule of rules) {
+    const covered = new Set<string>();
+    for (let index = order.length - 1; index >= 0 && covered.size < rule.min; index -= 1) {
+      const cluster = known.get(order[index] ?? '');
+      const groups = cluster === undefined ? [] : rule.groupsOf(cluster);
+      if (groups.some((group) => !covered.has(group))) kept.add(index);
+      for (const group of groups) covered.add(group);
+    }
+  }
+  const names = [...order.entries()];
+  return [...names.filter(([index]) => !kept.has(index)), ...names.filter(([index]) => kept.has(index))].map(
+    ([, name]) => name,
+  );
 }
 
 interface Member {

@@ -1,5 +1,5 @@
 import type { ScoreWeights } from '../api/placement.ts';
-import { LOCAL } from '../api/placement.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Candidate, Room } from './candidates.ts';
 
 /** Scores from outside by their name, then by cluster, each from -100 to 100. */

@@ -5,8 +5,11 @@ import type { SpreadRule } from './spread-rule.ts';
 export interface SpreadWishes {
   readonly rules: readonly SpreadRule[];
   readonly scores: ReadonlyMap<string, number>;
-  /** Pods still to be placed, for which the chosen clusters should have room; 0 when room does not matter. */
-  readonly need: number;
+  /**
+   * Pods still to be placed, for which the chosen clusters should have room. Undefined when room does not matter; then as
+   * many groups are chosen as allowed.
+   */
+  readonly need: number | undefined;
 }
 
 /** Choices of groups that are looked at before giving up: far more than any real fleet needs. */
@@ -67,9 +70,10 @@ function* groupSets(candidates: readonly Candidate[], rule: SpreadRule, wishes: 
   const most = Math.min(rule.max, ranked.length);
   const used = Math.min(ranked.filter((group) => group.used).length, most);
   const least = Math.max(rule.min, used);
+  const need = wishes.need ?? Number.POSITIVE_INFINITY;
   let enough = least;
   const room = (count: number): number => ranked.slice(0, count).reduce((all, group) => all + group.room, 0);
-  while (enough < most && room(enough) < wishes.need) enough += 1;
+  while (enough < most && room(enough) < need) enough += 1;
   const sizes = [...range(enough, most), ...range(least, enough - 1).toReversed()];
   const names = ranked.map(({ name }) => name);
   for (const size of sizes) {
@@ -86,7 +90,7 @@ interface RankedGroup {
 
 /** Used ones first; then those that can hold their part of the pods; then by the mean score of their clusters. */
 function rankGroups(candidates: readonly Candidate[], rule: SpreadRule, { scores, need }: SpreadWishes): RankedGroup[] {
-  const part = Math.ceil(need / rule.min);
+  const part = need === undefined ? 0 : Math.ceil(need / rule.min);
   const groups = groupNames(candidates, rule).map((name): RankedGroup => {
     const members = candidates.filter(({ cluster }) => rule.groupsOf(cluster).includes(name));
     const room = members.reduce((all, one) => all + one.room, 0);
@@ -120,7 +124,7 @@ function pickClusters(
   }
   add(() => true);
   if (!keepsMinimums(picked, rules)) return undefined;
-  makeRoom(picked, candidates, rules, need);
+  if (need !== undefined) makeRoom(picked, candidates, rules, need);
   return candidates.filter((candidate) => picked.includes(candidate));
 }
 

@@ -92,6 +92,17 @@ describe('static weights, pod by pod', () => {
     expect(fleet.scale(16)).toEqual({ a: 8, b: 8 });
   });
 
+  it('gives no seats to a cluster that the pods themselves rule out', () => {
+    const fleet = new Fleet({ placement: weights(1, 1), clusters: three.slice(0, 2) });
+    fleet.impossible = { a: 'no node has label gpu=yes' };
+    expect(fleet.scale(4)).toEqual({ b: 4 });
+    expect(fleet.decide().refusals[0]).toEqual({
+      cluster: 'a',
+      reason: 'Impossible',
+      message: 'no node has label gpu=yes',
+    });
+  });
+
   it('repairs a hole where a pod was lost out of order', () => {
     const fleet = new Fleet({ placement: weights(1, 2), clusters: three.slice(0, 2) });
     fleet.scale(9);
@@ -268,6 +279,19 @@ describe('over time', () => {
     const fleet = new Fleet({ placement: weights(...list), clusters, uid: ODD });
     const exact = (replicas: number) => new Fleet({ placement: weights(...list), clusters, uid: ODD }).scale(replicas);
     for (const replicas of steps) expect(fleet.scale(replicas)).toEqual(exact(replicas));
+  });
+
+  it.each([false, true])('and with limits, rebalance %s', (rebalance) => {
+    const clusters = {
+      a: { weight: 1, minReplicas: 1 },
+      b: { weight: 3, maxReplicas: 9 },
+      c: { weight: 2, minReplicas: 4 },
+    };
+    const placement = preferences(clusters, { rebalance });
+    const fleet = new Fleet({ placement, clusters: three });
+    for (const replicas of steps) {
+      expect(fleet.scale(replicas)).toEqual(new Fleet({ placement, clusters: three }).scale(replicas));
+    }
   });
 
   it('a roll-out ends on the exact division, whatever the surge and whichever old pods go first', () => {

@@ -35,6 +35,7 @@ export class Fleet {
   readonly placement: CompiledPlacement;
   clusters: readonly Cluster[];
   room: Record<string, number>;
+  impossible: Record<string, string> = {};
   readonly uid: string | undefined;
   replicas = 0;
   revision = 'r1';
@@ -68,7 +69,10 @@ export class Fleet {
 
   rooms(): Map<string, Room> {
     const here = ofAllRevisions(countPods(this.pods));
-    return new Map(Object.entries(this.room).map(([name, all]) => [name, { fits: all - (here.get(name) ?? 0) }]));
+    const rooms = new Map<string, Room>();
+    for (const [name, all] of Object.entries(this.room)) rooms.set(name, { fits: all - (here.get(name) ?? 0) });
+    for (const [name, impossible] of Object.entries(this.impossible)) rooms.set(name, { fits: 0, impossible });
+    return rooms;
   }
 
   decide(): Decision {

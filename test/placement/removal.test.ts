@@ -73,6 +73,38 @@ describe('tiers', () => {
   });
 });
 
+describe('limits while a workload shrinks', () => {
+  it('keep to a percentage of what is left at every step', () => {
+    const placement = {
+      clusterAffinity: { clusterNames: ['local'], max: '30%', overflowAffinities: [{ clusterNames: ['a'] }] },
+    };
+    const fleet = new Fleet({ placement, clusters });
+    for (const replicas of [20, 10, 4]) {
+      expect(fleet.scale(replicas)).toEqual({
+        a: replicas - Math.floor(replicas * 0.3),
+        local: Math.floor(replicas * 0.3),
+      });
+    }
+  });
+
+  it('keep one pod in each group that pods are to be spread over', () => {
+    const all = [
+      cluster('e', { region: 'eu', price: 1 }),
+      cluster('u', { region: 'us', price: 2 }),
+      cluster('p', { region: 'ap', price: 3 }),
+    ];
+    const placement = { spreadConstraints: [{ spreadByField: 'region', minGroups: 2 }] };
+    const fleet = new Fleet({ placement, clusters: all });
+    fleet.pods = ['e', 'e', 'e', 'u', 'u', 'p'].map((name, index) => ({
+      uid: `u${String(index)}`,
+      cluster: name,
+      revision: 'r1',
+    }));
+    expect(fleet.removal()).toEqual(['p', 'u', 'e', 'e', 'u', 'e']);
+    expect(fleet.scale(2)).toEqual({ e: 1, u: 1 });
+  });
+});
+
 describe('without division', () => {
   it('empties the dearest first, then the farthest, and local last', () => {
     const all = [

@@ -28,7 +28,7 @@ const candidate = (
 const select = (
   candidates: Candidate[],
   rules: Partial<SpreadConstraint>[],
-  need: number,
+  need: number | undefined,
   scores: Record<string, number> = {},
 ) => {
   const result = selectSpread(candidates, { rules: rules.map(rule), need, scores: new Map(Object.entries(scores)) });
@@ -81,6 +81,11 @@ describe('choosing regions', () => {
       'e2',
       'u1',
     ]);
+  });
+
+  it('takes as many regions as allowed where room does not matter', () => {
+    expect(select(fleet, [{ spreadByField: 'region', maxGroups: 2 }], undefined, scores)).toEqual(['e1', 'e2', 'u1']);
+    expect(select(fleet, [{ spreadByField: 'region' }], undefined, scores)).toEqual(['e1', 'e2', 'u1', 'p1']);
   });
 
   it('takes one cluster of each region first where clusters are limited too', () => {
