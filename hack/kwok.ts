@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { freePort } from './addresses.ts';
+import { freePort, nonLoopbackAddress } from './addresses.ts';
 import { ensureBinaries } from './binaries.ts';
 import type { Cluster } from './cluster.ts';
 import { stagesWith, type Stage } from './kwok-stages.ts';
@@ -33,7 +33,15 @@ export interface KwokOptions extends KwokNodes {
    * root), for a demo without real containers. Default false.
    */
   simulate?: boolean;
+  /** Nodes measure what pods use, see {@link USAGE_ANNOTATIONS}, as real kubelets do. Default false. */
+  usage?: boolean;
 }
+
+/** What a pod uses, as quantities on the pod: 1m and 1Mi per container unless it says otherwise. */
+export const USAGE_ANNOTATIONS = { cpu: 'kwok.x-k8s.io/usage-cpu', memory: 'kwok.x-k8s.io/usage-memory' } as const;
+
+/** Where the port that all nodes share serves the metrics of one of them. */
+const metricsPath = (node: string): string => `/metrics/nodes/${node}/metrics/resource`;
 
 /** Label of every Node that kwok plays. */
 const KWOK_LABEL = { type: 'kwok' };
@@ -43,8 +51,10 @@ export class Kwok {
   readonly cluster: Cluster;
   readonly process: ManagedProcess;
   readonly address: string;
+  readonly #usage: boolean;
 
-  constructor(cluster: Cluster, process: ManagedProcess, address: string) {
+  constructor(cluster: Cluster, process: ManagedProcess, address: string, usage: boolean) {
+    this.#usage = usage;
     this.cluster = cluster;
     this.process = process;
     this.address = address;
@@ -93,7 +103,11 @@ export class Kwok {
       kind: 'Node',
       metadata: {
         name,
-        annotations: { 'kwok.x-k8s.io/node': 'fake', 'node.alpha.kubernetes.io/ttl': '0' },
+        annotations: {
+          'kwok.x-k8s.io/node': 'fake',
+          'node.alpha.kubernetes.io/ttl': '0',
+          ...(this.#usage ? { 'metrics.k8s.io/resource-metrics-path': metricsPath(name) } : {}),
+        },
         labels: {
           'kubernetes.io/hostname': name,
           'kubernetes.io/os': 'linux',
@@ -131,8 +145,9 @@ export class Kwok {
 export async function startKwok(cluster: Cluster, options: KwokOptions): Promise<Kwok> {
   const { workspace } = cluster;
   const binaries = await ensureBinaries(['kwok'], { say: workspace.say });
-  // kwok does not ask who is calling: its port stays on loopback, which is enough for the API server beside it.
-  const address = '127.0.0.1';
+  // kwok does not ask who is calling: its port stays on loopback, which is enough for the API server beside it. Metrics
+  // are asked for by nodes/proxy, and that never goes to loopback addresses.
+  const address = options.usage === true ? nonLoopbackAddress() : '127.0.0.1';
   const port = await freePort(address);
   const file = (name: string): string => join(cluster.dir, name);
   const serving = await cluster.issueServing('kwok', [address, 'localhost'], { groups: ['system:nodes'] });
@@ -152,6 +167,7 @@ export async function startKwok(cluster: Cluster, options: KwokOptions): Promise
     },
     ...stagesWith(options.stages ?? []),
     ...(options.simulate === true ? simulators(file('kwok-pod.log')) : []),
+    ...(options.usage === true ? usageDocuments() : []),
   ];
   writeFileSync(file('kwok.yaml'), documents.map((document) => stringify(document)).join('---\n'));
   const started = workspace.start({
@@ -172,7 +188,7 @@ export async function startKwok(cluster: Cluster, options: KwokOptions): Promise
     ],
     logFile: file('kwok.log'),
   });
-  const kwok = new Kwok(cluster, started, address);
+  const kwok = new Kwok(cluster, started, address, options.usage === true);
   await kwok.addNodes(options);
   return kwok;
 }
@@ -191,5 +207,66 @@ function simulators(logFile: string): object[] {
     document('ClusterLogs', { logs: [{ logsFile: logFile, follow: true }] }),
     document('ClusterAttach', { attaches: [{ logsFile: logFile }] }),
     document('ClusterExec', { execs: [{ local: { workDir: '/', ...local } }] }),
+  ];
+}
+
+/** The metrics of a kubelet's /metrics/resource, made up from the annotations of pods. */
+function usageDocuments(): object[] {
+  const quantity = (annotation: string, otherwise: string): object => ({
+    expression: `"${annotation}" in pod.metadata.annotations
+      ? Quantity(pod.metadata.annotations["${annotation}"]) : Quantity("${otherwise}")`,
+  });
+  const labels = (...names: readonly string[]): object[] =>
+    Object.entries({ container: 'container.name', namespace: 'pod.metadata.namespace', pod: 'pod.metadata.name' })
+      .filter(([name]) => names.includes(name))
+      .map(([name, value]) => ({ name, value }));
+  const ofContainer = labels('container', 'namespace', 'pod');
+  const ofPod = labels('namespace', 'pod');
+  const metric = (name: string, dimension: string, kind: string, value: string, more: object = {}): object => ({
+    name,
+    help: name,
+    dimension,
+    kind,
+    value,
+    ...more,
+  });
+  return [
+    {
+      apiVersion: 'kwok.x-k8s.io/v1alpha1',
+      kind: 'ClusterResourceUsage',
+      metadata: { name: 'annotations' },
+      spec: {
+        usages: [
+          { usage: { cpu: quantity(USAGE_ANNOTATIONS.cpu, '1m'), memory: quantity(USAGE_ANNOTATIONS.memory, '1Mi') } },
+        ],
+      },
+    },
+    {
+      apiVersion: 'kwok.x-k8s.io/v1alpha1',
+      kind: 'Metric',
+      metadata: { name: 'resource' },
+      spec: {
+        path: metricsPath('{nodeName}'),
+        metrics: [
+          metric(
+            'container_cpu_usage_seconds_total',
+            'container',
+            'counter',
+            'pod.CumulativeUsage("cpu", container.name)',
+            {
+              labels: ofContainer,
+            },
+          ),
+          metric('container_memory_working_set_bytes', 'container', 'gauge', 'pod.Usage("memory", container.name)', {
+            labels: ofContainer,
+          }),
+          metric('pod_cpu_usage_seconds_total', 'pod', 'counter', 'pod.CumulativeUsage("cpu")', { labels: ofPod }),
+          metric('pod_memory_working_set_bytes', 'pod', 'gauge', 'pod.Usage("memory")', { labels: ofPod }),
+          metric('node_cpu_usage_seconds_total', 'node', 'counter', 'node.CumulativeUsage("cpu")'),
+          metric('node_memory_working_set_bytes', 'node', 'gauge', 'node.Usage("memory")'),
+          metric('resource_scrape_error', 'node', 'gauge', '0'),
+        ],
+      },
+    },
   ];
 }

@@ -36,8 +36,11 @@ export class UsageRefused extends Error {
 /** More than any kubelet says: a broken or hostile one must not fill our memory. */
 const MAX_BYTES = 128 * 1024 * 1024;
 const MAX_JSON_BYTES = 32 * 1024 * 1024;
-/** What a kubelet, or an API server that has no such node, answers to paths that it does not serve. */
-const NOT_SERVED = new Set([401, 403, 404, 405, 501]);
+/**
+ * What a kubelet answers to paths that it does not serve, or an API server that has no such node, or one whose address it
+ * does not connect to (400).
+ */
+const NOT_SERVED = new Set([400, 401, 403, 404, 405, 501]);
 /** How long a right that is missing is not tried, in ms. */
 const FORBIDDEN_MS = 60_000;
 
@@ -81,7 +84,8 @@ export class MemberKubelets {
     const request = {
       path: resourcePath(NODES, undefined, node, `proxy${path}`),
       query,
-      accept: path.startsWith('/metrics') ? 'text/plain' : 'application/json',
+      // kwok refuses to choose; a kubelet's answer to this is plain text.
+      accept: '*/*',
       gzip: true,
       deadlineMs: 30_000,
       signal,

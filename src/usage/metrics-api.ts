@@ -27,6 +27,7 @@ export interface PodMetrics {
   readonly containers: readonly ContainerUsage[];
 }
 
+/** Core-seconds by the time `at` in ms. */
 interface Counter {
   cpuSeconds: number;
   at: number;
@@ -60,6 +61,11 @@ export class MetricsApi {
   /** Why the last read failed; undefined when it did not. */
   get problem(): unknown {
     return this.#problem;
+  }
+
+  /** Lets the counters of a pod go on from what its kubelet said last. */
+  seed(uid: string, { containers, at }: PodReading): void {
+    this.#counters.set(uid, new Map(containers.map(({ container, cpuSeconds }) => [container, { cpuSeconds, at }])));
   }
 
   /** By the UID of the host pod. */
@@ -142,27 +148,27 @@ export class MetricsApi {
 }
 
 function readingFrom(usage: PodMetrics, counters: Map<string, Counter>, target: UsageTarget): PodReading {
-  const timestamp = String(usage.at);
   const samples = new Map<string, PodSample[]>();
-  const put = (family: string, container: string, value: number, stamped = true): void => {
+  const put = (family: string, container: string, value: number, at: number | undefined): void => {
     const list = samples.get(family) ?? [];
-    list.push({ container, value: String(value), timestamp: stamped ? timestamp : undefined });
+    list.push({ container, value: String(value), timestamp: at === undefined ? undefined : String(at) });
     samples.set(family, list);
   };
-  let [cpuSeconds, memoryBytes] = [0, 0];
+  let [cpuSeconds, memoryBytes, newest] = [0, 0, usage.at];
   for (const container of usage.containers) {
     const counter = advance(counters.get(container.name), container.cores, usage);
     counters.set(container.name, counter);
-    put('container_cpu_usage_seconds_total', container.name, counter.cpuSeconds);
-    put('container_memory_working_set_bytes', container.name, container.memoryBytes);
+    put('container_cpu_usage_seconds_total', container.name, counter.cpuSeconds, counter.at);
+    put('container_memory_working_set_bytes', container.name, container.memoryBytes, counter.at);
     const startedAt = startOf(target, container.name);
-    if (startedAt !== undefined) put('container_start_time_seconds', container.name, startedAt / 1000, false);
+    if (startedAt !== undefined) put('container_start_time_seconds', container.name, startedAt / 1000, undefined);
     cpuSeconds += counter.cpuSeconds;
     memoryBytes += container.memoryBytes;
+    newest = Math.max(newest, counter.at);
   }
-  put('pod_cpu_usage_seconds_total', '', cpuSeconds);
-  put('pod_memory_working_set_bytes', '', memoryBytes);
-  return readingOf(samples);
+  put('pod_cpu_usage_seconds_total', '', cpuSeconds, newest);
+  put('pod_memory_working_set_bytes', '', memoryBytes, newest);
+  return readingOf('metrics-api', samples);
 }
 
 function advance(counter: Counter | undefined, cores: number, { at, windowSeconds }: PodMetrics): Counter {

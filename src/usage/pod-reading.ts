@@ -9,14 +9,24 @@ export interface PodSample {
   readonly timestamp: string | undefined;
 }
 
-/** What a pod uses, at about one moment. */
-export interface PodReading {
-  /** Samples by family, of RESOURCE_FAMILIES only. */
-  readonly samples: ReadonlyMap<string, readonly PodSample[]>;
+/** What one container uses; '' stands for a pod that is only measured as a whole. */
+export interface ContainerReading {
+  readonly container: string;
   /** CPU time so far, in core-seconds. */
   readonly cpuSeconds: number;
+}
+
+/** Who measured: the kubelet's own counters, or counters made from the rates of metrics.k8s.io. */
+export type ReadingSource = 'kubelet' | 'metrics-api';
+
+/** What a pod uses, at about one moment. */
+export interface PodReading {
+  readonly source: ReadingSource;
+  /** Samples by family, of RESOURCE_FAMILIES only. */
+  readonly samples: ReadonlyMap<string, readonly PodSample[]>;
+  readonly containers: readonly ContainerReading[];
   readonly memoryBytes: number;
-  /** Newest timestamp in ms; 0 when there is none. */
+  /** Newest time of the CPU counters in ms; 0 when there is none. */
   readonly at: number;
 }
 
@@ -53,25 +63,28 @@ export class ResourceReader {
 
   /** Readings by the member's `namespace/name`. */
   result(): Map<string, PodReading> {
-    return new Map([...this.#pods].map(([key, samples]) => [key, readingOf(samples)]));
+    return new Map([...this.#pods].map(([key, samples]) => [key, readingOf('kubelet', samples)]));
   }
 }
 
-/** A reading from its samples. What the kubelet does not tell of a pod as a whole is the sum of its containers. */
-export function readingOf(samples: ReadonlyMap<string, readonly PodSample[]>): PodReading {
-  let at = 0;
-  for (const list of samples.values()) for (const { timestamp } of list) at = Math.max(at, Number(timestamp ?? 0));
+/**
+ * A reading from its samples. Containers come first: kubelets measure them when asked, pods as a whole only every ten
+ * seconds or so.
+ */
+export function readingOf(source: ReadingSource, samples: PodReading['samples']): PodReading {
+  const cpu = firstOf(samples, 'container_cpu_usage_seconds_total', 'pod_cpu_usage_seconds_total');
+  const memory = firstOf(samples, 'container_memory_working_set_bytes', 'pod_memory_working_set_bytes');
   return {
+    source,
     samples,
-    cpuSeconds: total(samples, 'pod_cpu_usage_seconds_total', 'container_cpu_usage_seconds_total'),
-    memoryBytes: total(samples, 'pod_memory_working_set_bytes', 'container_memory_working_set_bytes'),
-    at,
+    containers: cpu.map(({ container, value }) => ({ container, cpuSeconds: Math.max(0, Number(value)) })),
+    memoryBytes: memory.reduce((sum, { value }) => sum + Math.max(0, Number(value)), 0),
+    at: cpu.reduce((newest, { timestamp }) => Math.max(newest, Number(timestamp ?? 0)), 0),
   };
 }
 
-function total(samples: PodReading['samples'], ofPod: string, ofContainer: string): number {
-  const list = samples.get(ofPod) ?? samples.get(ofContainer) ?? [];
-  return list.reduce((sum, { value }) => sum + Math.max(0, Number(value)), 0);
+function firstOf(samples: PodReading['samples'], ...families: string[]): readonly PodSample[] {
+  return families.map((family) => samples.get(family)).find((list) => list !== undefined) ?? [];
 }
 
 function containerOf({ family, labels }: Sample): string | undefined {

@@ -5,14 +5,14 @@ import { type CadvisorLines, cadvisorLines, CadvisorReader, cadvisorText } from 
 import { MemberKubelets, type UsageClient } from './member-kubelets.ts';
 import type { UsageMetrics } from './metrics.ts';
 import { NodeReadings, type NodeReadingsOptions } from './node-readings.ts';
-import { NodeCounter } from './node-totals.ts';
+import { NodeCounter, type PodTotals } from './node-totals.ts';
 import type { PodReading } from './pod-reading.ts';
 import { Rates } from './rates.ts';
 import { resourceMetricsPath } from './resource-metrics-path.ts';
 import { resourceText } from './resource-text.ts';
 import { ResourceUsage } from './resource-usage.ts';
 import { podStatsIn, type PodStats, renamed, statsOf, summaryOf, totalsOf } from './summary.ts';
-import { byNode, uidOf, type UsageTarget } from './usage-target.ts';
+import { byNode, startedAt, uidOf, type UsageTarget } from './usage-target.ts';
 
 export interface PodUsageOptions {
   nodeName: string;
@@ -107,18 +107,18 @@ export class PodUsage {
   async resourceMetrics(): Promise<Iterable<string>> {
     const targets = [...this.#o.targets()];
     const reachable = await this.#ask(() => this.#resource.refresh(targets));
-    const { readings, failed } = this.#resource.gather(targets);
+    const { readings, failed } = this.#resource.gather(targets, true);
     const broken = failed || !reachable;
     const pods = targets.flatMap(({ hostPod }) => {
       const { namespace = '', name, uid = '' } = hostPod.metadata;
       const reading = readings.get(uid);
       return reading === undefined ? [] : [{ namespace, name, reading }];
     });
-    const totals = this.#resourceCounter.observe(
-      [...readings].map(([uid, reading]) => ({ uid, ...reading })),
-      new Set(targets.map(uidOf)),
-      this.#clock(),
-    );
+    const measured = targets.flatMap((target): PodTotals[] => {
+      const reading = readings.get(uidOf(target));
+      return reading === undefined ? [] : [{ uid: uidOf(target), startedAt: startedAt(target), ...reading }];
+    });
+    const totals = this.#resourceCounter.observe(measured, new Set(targets.map(uidOf)), this.#clock());
     return resourceText(pods, pods.length === 0 && broken ? undefined : totals, broken);
   }
 
@@ -154,7 +154,7 @@ export class PodUsage {
     for (const [target, reading] of others.readings) stats.set(uidOf(target), this.#statsOf(target, reading));
     const present = new Set(targets.map(uidOf));
     this.#rates.keep((key) => present.has(key.slice(0, key.indexOf('/'))));
-    const pods = [...stats].map(([uid, pod]) => ({ uid, ...totalsOf(pod) }));
+    const pods = [...stats].map(([uid, pod]) => totalsOf(uid, pod));
     const totals = this.#summaryCounter.observe(pods, present, this.#clock());
     return stringifyJson(summaryOf(this.#o.nodeName, this.#since, [...stats.values()], totals));
   }
@@ -164,7 +164,7 @@ export class PodUsage {
     targets: readonly UsageTarget[],
   ): Promise<{ readings: [UsageTarget, PodReading][]; failed: boolean }> {
     if (targets.length > 0) await this.#ask(() => this.#resource.refresh(targets));
-    const { readings, failed } = this.#resource.gather(targets);
+    const { readings, failed } = this.#resource.gather(targets, false);
     const found = targets.flatMap((target): [UsageTarget, PodReading][] => {
       const reading = readings.get(uidOf(target));
       return reading === undefined ? [] : [[target, reading]];
@@ -174,10 +174,12 @@ export class PodUsage {
 
   #statsOf(target: UsageTarget, reading: PodReading): PodStats {
     const keyOf = (container: string): string => `${uidOf(target)}/${container}`;
-    this.#rates.observe(keyOf(''), reading.cpuSeconds, reading.at);
-    for (const { container, value } of reading.samples.get('container_cpu_usage_seconds_total') ?? []) {
-      this.#rates.observe(keyOf(container), Number(value), reading.at);
+    let total = 0;
+    for (const { container, cpuSeconds } of reading.containers) {
+      this.#rates.observe(keyOf(container), cpuSeconds, reading.at);
+      total += cpuSeconds;
     }
+    this.#rates.observe(keyOf(''), total, reading.at);
     return statsOf(target, reading, (container) => this.#rates.of(keyOf(container)));
   }
 

@@ -25,12 +25,20 @@ export interface ResourceUsageOptions {
 
 /** A kubelet that is silent for a moment is spoken for by its last words, which scrapers know for old by their time. */
 const KEEP_MS = 120_000;
+/**
+ * A pod whose counters come from a kubelet again is not shown for so long, in ms: longer than scrapers take between two
+ * looks, so that none of them takes the step between the two counters for usage.
+ */
+const MUTE_MS = 70_000;
 
 /** CPU and memory of our pods in one member: from its kubelets' /metrics/resource, or else from its metrics.k8s.io. */
 export class ResourceUsage {
   readonly #o: ResourceUsageOptions;
   readonly #nodes: NodeReadings<Map<string, PodReading>>;
   readonly #metricsApi: MetricsApi;
+  /** What was shown last of a pod, by UID. */
+  readonly #shown = new Map<string, PodReading>();
+  readonly #mutedUntil = new Map<string, number>();
 
   constructor(options: ResourceUsageOptions) {
     const { client, kubelets, pathOf, clock, signal } = options;
@@ -55,6 +63,10 @@ export class ResourceUsage {
     await this.#nodes.refresh(byNode(targets));
     const others = targets.filter(({ memberNode }) => this.#nodes.of(memberNode)?.refused === true);
     if (others.length === 0) return;
+    for (const uid of others.map(uidOf)) {
+      const shown = this.#shown.get(uid);
+      if (shown?.source === 'kubelet') this.#metricsApi.seed(uid, shown);
+    }
     const began = this.#o.clock();
     const read = await this.#metricsApi.refresh(others, this.#o.selector, this.#o.signal);
     const { problem } = this.#metricsApi;
@@ -62,8 +74,8 @@ export class ResourceUsage {
       this.#o.onRead('metrics-api', problem === undefined ? 'ok' : 'failed', (this.#o.clock() - began) / 1000, problem);
   }
 
-  /** What is known now. */
-  gather(targets: readonly UsageTarget[]): Gathered {
+  /** What is known now. `all`: these are all pods of the node, and others are forgotten. */
+  gather(targets: readonly UsageTarget[], all: boolean): Gathered {
     const readings = new Map<string, PodReading>();
     let failed = false;
     for (const target of targets) {
@@ -71,9 +83,23 @@ export class ResourceUsage {
       const node = this.#nodes.of(target.memberNode);
       if (node === undefined || node.failed || (node.refused && this.#metricsApi.problem !== undefined)) failed = true;
       const reading = node?.refused === true ? this.#metricsApi.reading(uid) : readingOf(node, uid, target);
-      if (reading !== undefined) readings.set(uid, reading);
+      if (reading !== undefined && !this.#isMuted(uid, reading)) readings.set(uid, reading);
+    }
+    if (all) {
+      for (const known of [this.#shown, this.#mutedUntil]) {
+        const present = new Set(targets.map(uidOf));
+        for (const uid of known.keys()) if (!present.has(uid)) known.delete(uid);
+      }
     }
     return { readings, failed };
+  }
+
+  #isMuted(uid: string, reading: PodReading): boolean {
+    const now = this.#o.clock();
+    const before = this.#shown.get(uid);
+    this.#shown.set(uid, reading);
+    if (before?.source === 'metrics-api' && reading.source === 'kubelet') this.#mutedUntil.set(uid, now + MUTE_MS);
+    return reading.source === 'kubelet' && now < (this.#mutedUntil.get(uid) ?? 0);
   }
 
   async idle(): Promise<void> {

@@ -1,12 +1,13 @@
 import { RawNumber } from '../kube/json.ts';
 import { startOf } from './metrics-api.ts';
-import type { NodeTotals } from './node-totals.ts';
+import type { NodeTotals, PodTotals } from './node-totals.ts';
 import type { PodReading } from './pod-reading.ts';
 import type { UsageTarget } from './usage-target.ts';
 
 /** A PodStats of the kubelet's stats/v1alpha1, as far as it is looked at; all else in it passes through. */
 export interface PodStats {
   podRef: { name: string; namespace: string; uid: string };
+  startTime?: string;
   cpu?: Record<string, unknown>;
   memory?: Record<string, unknown>;
   network?: Record<string, unknown>;
@@ -36,9 +37,8 @@ export function statsOf(
   reading: PodReading,
   rateOf: (container: string) => number | undefined,
 ): PodStats {
-  const numbers = (family: string) =>
-    new Map((reading.samples.get(family) ?? []).map(({ container, value }) => [container, Number(value)]));
   const time = new Date(reading.at).toISOString();
+  const cpuSeconds = reading.containers.reduce((sum, container) => sum + container.cpuSeconds, 0);
   const cpu = (container: string, seconds: number): Record<string, unknown> => {
     const cores = rateOf(container);
     return {
@@ -47,8 +47,14 @@ export function statsOf(
       usageCoreNanoSeconds: Math.round(seconds * 1e9),
     };
   };
-  const memory = numbers('container_memory_working_set_bytes');
-  const containers = [...numbers('container_cpu_usage_seconds_total')].map(([name, seconds]) => {
+  const memory = new Map(
+    (reading.samples.get('container_memory_working_set_bytes') ?? []).map(({ container, value }) => [
+      container,
+      Number(value),
+    ]),
+  );
+  const named = reading.containers.filter(({ container }) => container !== '');
+  const containers = named.map(({ container: name, cpuSeconds: seconds }) => {
     const startedAt = startOf(target, name);
     return {
       name,
@@ -63,19 +69,22 @@ export function statsOf(
     podRef: { name, namespace, uid },
     ...(startTime === undefined ? {} : { startTime }),
     containers,
-    cpu: cpu('', reading.cpuSeconds),
+    cpu: cpu('', cpuSeconds),
     memory: { time, workingSetBytes: reading.memoryBytes },
   } as PodStats;
 }
 
-/** The CPU counter of a pod, in core-seconds, and its memory. */
-export function totalsOf({ cpu, memory }: PodStats): { cpuSeconds: number; memoryBytes: number; at: number } {
+/** What the sum of the node needs of a pod. */
+export function totalsOf(uid: string, { startTime, cpu, memory }: PodStats): PodTotals {
   const time = cpu?.['time'] ?? memory?.['time'];
-  const at = typeof time === 'string' ? Date.parse(time) : 0;
+  const startedAt = Date.parse(startTime ?? '');
   return {
-    cpuSeconds: numberAt(cpu, 'usageCoreNanoSeconds') / 1e9,
+    uid,
+    source: 'summary',
+    startedAt: Number.isFinite(startedAt) ? startedAt : undefined,
+    containers: [{ container: '', cpuSeconds: numberAt(cpu, 'usageCoreNanoSeconds') / 1e9 }],
     memoryBytes: numberAt(memory, 'workingSetBytes'),
-    at: Number.isFinite(at) ? at : 0,
+    at: (typeof time === 'string' && Date.parse(time)) || 0,
   };
 }
 

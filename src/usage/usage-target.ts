@@ -13,6 +13,12 @@ export function uidOf({ hostPod }: UsageTarget): string {
   return hostPod.metadata.uid ?? '';
 }
 
+/** When the member's kubelet took the pod on, in ms; undefined: unknown. */
+export function startedAt({ memberPod }: UsageTarget): number | undefined {
+  const time = Date.parse(memberPod.status?.startTime ?? '');
+  return Number.isFinite(time) ? time : undefined;
+}
+
 /** Targets by the member's node they run on. */
 export function byNode(targets: Iterable<UsageTarget>): Map<string, UsageTarget[]> {
   const nodes = new Map<string, UsageTarget[]>();

@@ -220,19 +220,44 @@ describe('without the right to nodes/proxy', () => {
     expect(fixture.member.asked.filter((path) => path === RESOURCE)).toHaveLength(1);
   });
 
-  it('the right is tried again after a minute', async () => {
+  it('the right is tried again after a minute; a step from rates to counters is never shown', async () => {
     const fixture = start(target('web-0'));
     let allowed = false;
     fixture.member.script = (path) => {
       if (path === METRICS_API) return metrics('1', at(10));
-      return allowed ? cpuLine('web-0', 99, ms(20)) : forbidden(path);
+      return allowed ? cpuLine('web-0', 9000, ms(20)) : forbidden(path);
     };
     await resource(fixture);
     allowed = true;
     fixture.world.now += 59_999;
     expect(await resource(fixture)).toContain(`${WEB_0} 10 ${ms(10)}\n`);
     fixture.world.now += 1;
-    expect(await resource(fixture)).toContain(`${WEB_0} 99 ${ms(20)}\n`);
+    // For a scraper that looks once a minute the pod is gone for once, and then begins anew.
+    const between = await resource(fixture);
+    expect(between).not.toContain('web-0');
+    expect(valueOf(between, 'resource_scrape_error')).toBe(0);
+    fixture.world.now += 69_999;
+    expect(await resource(fixture)).not.toContain('web-0');
+    fixture.world.now += 1;
+    const after = await resource(fixture);
+    expect(after).toContain(`${WEB_0} 9000 ${ms(20)}\n`);
+    expect(valueOf(after, 'node_cpu_usage_seconds_total')).toBe(10);
+  });
+
+  it('counters go on from what the kubelet said last', async () => {
+    const fixture = start(target('web-0'));
+    fixture.member.script = () => cpuLine('web-0', 1000, ms(5));
+    await resource(fixture);
+    let list = metrics('500m', at(3));
+    fixture.member.script = (path) => (path === METRICS_API ? list : forbidden(path));
+    fixture.world.now += 5000;
+    // What metrics.k8s.io measured last is older than that.
+    expect(await resource(fixture)).toContain(`${WEB_0} 1000 ${ms(5)}\n`);
+    list = metrics('500m', at(15));
+    fixture.world.now += 5000;
+    const text = await resource(fixture);
+    expect(text).toContain(`${WEB_0} 1005 ${ms(15)}\n`);
+    expect(valueOf(text, 'node_cpu_usage_seconds_total')).toBe(1005);
   });
 
   it('metrics are read namespace by namespace where only that is allowed', async () => {
