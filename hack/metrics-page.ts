@@ -5,6 +5,7 @@ import { createWorkQueueMetrics } from '../src/kube/workqueue-metrics.ts';
 import { kubeletMetrics } from '../src/kubelet/metrics.ts';
 import { memberEventMetrics } from '../src/member-events/metrics.ts';
 import { MemberMetrics } from '../src/members/member-metrics.ts';
+import { NodeIdentityMetrics } from '../src/nodes/node-identity-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
 import { createRegistry } from '../src/telemetry/metrics.ts';
 import { usageMetrics } from '../src/usage/metrics.ts';
@@ -51,7 +52,8 @@ export async function metricsPage(): Promise<string> {
 /** Everything the manager registers, by name. */
 export async function describeMetrics(): Promise<Described[]> {
   const registry = createRegistry('0.0.0');
-  for (const metrics of [ClientMetrics, InformerMetrics, MemberMetrics]) Reflect.construct(metrics, [registry]);
+  for (const metrics of [ClientMetrics, InformerMetrics, MemberMetrics, NodeIdentityMetrics])
+    Reflect.construct(metrics, [registry]);
   createWorkQueueMetrics(registry);
   podMetrics(registry);
   memberEventMetrics(registry);

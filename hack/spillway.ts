@@ -14,6 +14,8 @@ export const SYSTEM_NAMESPACE = 'spillway-system';
 export interface SpillwayOptions {
   /** Path of the kubeconfig it runs with. Default: one with exactly the rights of manifests/rbac.yaml. */
   kubeconfig?: string;
+  /** Grants the manager what nodes do, and lets it do that itself; else virtual nodes get identities of their own. */
+  hostIdentity?: 'ServiceAccount';
   /** Further arguments of `spillway manager`. */
   args?: readonly string[];
   /** Names the process and its log. Default `spillway`. */
@@ -47,6 +49,8 @@ export async function installSpillway(host: Cluster): Promise<void> {
 export async function startSpillway(host: Cluster, options: SpillwayOptions = {}): Promise<Spillway> {
   const name = options.name ?? 'spillway';
   const port = await freePort();
+  const { hostIdentity } = options;
+  if (hostIdentity !== undefined) await host.apply(manifest('rbac-service-account.yaml'));
   let { kubeconfig } = options;
   if (kubeconfig === undefined) {
     kubeconfig = join(host.dir, `${name}.kubeconfig`);
@@ -67,6 +71,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
       String(port),
       '--log-level',
       options.logLevel ?? 'info',
+      ...(hostIdentity === undefined ? [] : ['--host-identity', hostIdentity]),
       ...(options.args ?? []),
     ],
     logFile: join(host.dir, `${name}.log`),

@@ -36,6 +36,12 @@ export const managerConfigSchema = z.strictObject({
     .describe(
       'Address under which the host API server reaches this process. Default: $POD_IP, then the first non-loopback IPv4 address.',
     ),
+  hostIdentity: z
+    .enum(['Auto', 'NodeCertificate', 'ServiceAccount'])
+    .default('Auto')
+    .describe(
+      "Whom virtual nodes are towards the host. NodeCertificate: each system:node:NAME by a client certificate, limited by the Node authorizer. ServiceAccount: all of them the manager's own identity. Auto: the first where the host signs certificates and lets nodes work, else the second.",
+    ),
   kubelet: z
     .strictObject({
       bindAddress: z.string().default('0.0.0.0').describe('Address that virtual nodes listen on.'),

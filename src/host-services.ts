@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Service } from './api/wire.ts';
 import type { ManagerConfig } from './config.ts';
 import type { HostObjects } from './dependents/host-objects.ts';
+import type { Access, Credentials } from './kube/access.ts';
 import type { ClientMetrics } from './kube/client-metrics.ts';
 import type { KubeClient } from './kube/client.ts';
 import type { EventRecorder } from './kube/event-recorder.ts';
@@ -10,13 +11,23 @@ import type { InformerMetrics } from './kube/informer-metrics.ts';
 import type { Informer } from './kube/informer.ts';
 import type { WorkQueueMetrics } from './kube/workqueue-metrics.ts';
 import type { MemberEventMetrics } from './member-events/metrics.ts';
+import type { OverridePolicies } from './override-policies.ts';
+import type { NodeIdentityMetrics } from './nodes/node-identity-metrics.ts';
 import type { PodMetrics } from './pods/pod-metrics.ts';
+import type { PodOwners } from './pods/pod-owners.ts';
 import type { UsageMetrics } from './usage/metrics.ts';
 
 /** What one process has once and every member and virtual node of it shares. Made by manager.ts. */
 export interface HostServices {
   readonly config: ManagerConfig;
+  /** With the manager's own identity, for what virtual nodes may not do themselves. */
   readonly host: KubeClient;
+  readonly hostAccess: Access;
+  /** A client of the host with another identity. */
+  readonly connectHost: (credentials: Credentials) => KubeClient;
+  /** Each virtual node's own, by its name. */
+  readonly nodeClients: Map<string, KubeClient>;
+  readonly nodeIdentityMetrics: NodeIdentityMetrics;
   /** The host's id in marks. */
   readonly hostId: string;
   /** Address that virtual nodes announce. */
@@ -26,6 +37,9 @@ export interface HostServices {
   readonly services: Informer<Service>;
   /** ConfigMaps and Secrets of the host that pods on virtual nodes refer to. */
   readonly hostObjects: HostObjects;
+  /** What changes objects on their way to members. */
+  readonly overridePolicies: OverridePolicies;
+  readonly podOwners: PodOwners;
   /** PEM bundle for client certificates on kubelet ports. */
   readonly clientCa: () => string | undefined;
   readonly registry: Registry;

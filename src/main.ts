@@ -9,6 +9,7 @@ interface ManagerFlags {
   context?: string;
   namespace?: string;
   nodeAddress?: string;
+  hostIdentity?: string;
   bindAddress?: string;
   firstPort?: number;
   httpAddress?: string;
@@ -31,6 +32,7 @@ program
   .option('--context <name>', 'context within the kubeconfig')
   .option('--namespace <name>', 'namespace of the Leases that replicas share members through')
   .option('--node-address <ip>', 'address under which the host API server reaches this process')
+  .option('--host-identity <kind>', 'whom virtual nodes are towards the host: Auto, NodeCertificate, ServiceAccount')
   .option('--bind-address <ip>', 'address that virtual nodes listen on')
   .option('--first-port <port>', 'port of the first virtual node (0: any free port)', port)
   .option('--http-address <ip>', 'address of /metrics, /healthz and /readyz')
@@ -42,6 +44,7 @@ program
       context: flags.context,
       namespace: flags.namespace,
       nodeAddress: flags.nodeAddress,
+      hostIdentity: flags.hostIdentity,
       logLevel: flags.logLevel,
       kubelet: { bindAddress: flags.bindAddress, firstPort: flags.firstPort },
       http: { bindAddress: flags.httpAddress, port: flags.httpPort },

@@ -7,7 +7,7 @@ import { HostObjects } from './dependents/host-objects.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import { ClientMetrics } from './kube/client-metrics.ts';
 import { KubeClient } from './kube/client.ts';
-import { hostAccess } from './kube/credentials.ts';
+import { hostAccess, type Credentials } from './kube/credentials.ts';
 import { describeError } from './kube/errors.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
 import { InformerMetrics } from './kube/informer-metrics.ts';
@@ -23,7 +23,10 @@ import { startMemberScope } from './member-scope.ts';
 import { memberEventMetrics } from './member-events/metrics.ts';
 import { MemberClusterController } from './members/member-cluster-controller.ts';
 import { MemberMetrics } from './members/member-metrics.ts';
+import { OverridePolicies } from './override-policies.ts';
+import { NodeIdentityMetrics } from './nodes/node-identity-metrics.ts';
 import { podMetrics } from './pods/pod-metrics.ts';
+import { PodOwners } from './pods/pod-owners.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { TelemetryServer } from './telemetry/http-server.ts';
 import { createLogger } from './telemetry/logger.ts';
@@ -52,7 +55,10 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
     ...(config.context === undefined ? {} : { context: config.context }),
   });
   const userAgent = `spillway/${version}`;
-  const host = new KubeClient({ cluster: 'host', ...access, userAgent, logger, metrics: clientMetrics });
+  const { endpoint } = access;
+  const connectHost = (credentials: Credentials): KubeClient =>
+    new KubeClient({ cluster: 'host', endpoint, credentials, userAgent, logger, metrics: clientMetrics });
+  const host = connectHost(access.credentials);
   logger.info({ version, server: host.server, nodeAddress }, 'starting');
 
   let controller: MemberClusterController | undefined;
@@ -73,12 +79,18 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
     const { clientCaFile } = config.kubelet;
     const clientCa =
       clientCaFile === undefined ? ClientCa.fromHost(host, caLogger) : ClientCa.fromFile(clientCaFile, caLogger);
+    const events = new EventRecorder({ client: host, component: 'spillway', logger });
+    const nodeClients = new Map<string, KubeClient>();
     const services: HostServices = {
       config,
       host,
+      hostAccess: access,
+      connectHost,
+      nodeClients,
+      nodeIdentityMetrics: new NodeIdentityMetrics(registry),
       hostId,
       nodeAddress,
-      events: new EventRecorder({ client: host, component: 'spillway', logger }),
+      events,
       services: new Informer<Service>({
         client: host,
         resource: SERVICES,
@@ -87,7 +99,13 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
         logger,
         metrics: informerMetrics,
       }),
-      hostObjects: new HostObjects({ client: host, logger, metrics: informerMetrics }),
+      overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
+      podOwners: new PodOwners(host),
+      hostObjects: new HostObjects({
+        clientOf: (node) => nodeClients.get(node) ?? host,
+        logger,
+        metrics: informerMetrics,
+      }),
       clientCa: () => clientCa.current(),
       registry,
       clientMetrics,
@@ -103,6 +121,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.events.run(signal),
       services.services.run(signal),
       services.hostObjects.run(signal),
+      services.overridePolicies.run(signal),
       clientCa.run(signal),
       controller.run(signal),
     ]);

@@ -6,12 +6,17 @@ import { poolsOf } from './capacity/pool.ts';
 import { MemberCopies } from './dependents/member-copies.ts';
 import { DependentsMirror } from './dependents/mirror.ts';
 import type { HostServices } from './host-services.ts';
+import type { KubeClient } from './kube/client.ts';
 import { describeError } from './kube/errors.ts';
+import { jsonEqual } from './kube/json-equal.ts';
 import { pause } from './kube/timers.ts';
 import { MemberEvents } from './member-events/member-events.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberScope } from './members/member-scope.ts';
 import { MemberNamespaces } from './members/namespaces.ts';
+import { type Cluster, clusterOf } from './placement/cluster.ts';
+import { NodeIdentity } from './nodes/node-identity.ts';
+import { providerIdOf } from './nodes/render-node.ts';
 import { VirtualNodeScope } from './virtual-node-scope.ts';
 
 /** Between a virtual node that failed and its next start, in ms. */
@@ -56,8 +61,12 @@ class MemberWork {
   readonly #dependents: DependentsMirror;
   readonly #memberEvents: MemberEvents;
   readonly #nodes = new Map<string, RunningNode>();
+  /** Those of nodes that are not wanted any more too: their pods are still there. */
+  readonly #identities = new Map<string, { identity: NodeIdentity; ended: Promise<void> }>();
   readonly #frozen: () => string | undefined;
   #member: MemberCluster;
+  /** The member as override policies know it; another object only when something of that changed. */
+  #cluster: Cluster;
   #complete = false;
 
   constructor(
@@ -70,6 +79,7 @@ class MemberWork {
     const { hostId, logger, events, informerMetrics, queueMetrics } = services;
     this.#services = services;
     this.#member = member;
+    this.#cluster = clusterOf(member);
     this.#connection = connection;
     this.#signal = signal;
     this.#logger = logger.child({ member: member.metadata.name });
@@ -106,6 +116,11 @@ class MemberWork {
       },
       mayWrite: () => this.#frozen() === undefined,
       memberPods: connection.pods,
+      overrides: {
+        unknown: () => services.overridePolicies.unknown(),
+        policies: (namespace) => services.overridePolicies.in(namespace),
+        member: () => this.#cluster,
+      },
       logger: this.#logger,
       queueMetrics,
     });
@@ -131,17 +146,29 @@ class MemberWork {
       connection.onChange(() => {
         for (const { scope } of this.#nodes.values()) scope?.changed();
       }),
+      this.#services.overridePolicies.on(() => this.#overridesChanged()),
     ];
     this.#adjustNodes();
     await Promise.all([this.#dependents.run(this.#signal), this.#ended(), this.#whenComplete()]);
     for (const unsubscribe of off) unsubscribe();
+    await this.#closeIdentities();
   }
 
   changed(member: MemberCluster): void {
     this.#member = member;
+    const cluster = clusterOf(member);
+    if (!isSameForOverrides(cluster, this.#cluster)) {
+      this.#cluster = cluster;
+      this.#dependents.overridesChanged();
+    }
     this.#capacity.setPools(poolsOf(member));
     this.#adjustNodes();
     for (const { scope } of this.#nodes.values()) scope?.changed();
+  }
+
+  #overridesChanged(): void {
+    this.#dependents.overridesChanged();
+    for (const { scope } of this.#nodes.values()) scope?.pods.requeueAll();
   }
 
   podCounts(): MemberClusterStatus['pods'] | undefined {
@@ -158,8 +185,9 @@ class MemberWork {
   }
 
   problem(): ReturnType<MemberScope['problem']> {
-    for (const { scope } of this.#nodes.values()) {
-      if (scope?.problem !== undefined) return { reason: 'NodeNotKept', message: scope.problem };
+    for (const [name, { scope }] of this.#nodes) {
+      const message = this.#identities.get(name)?.identity.problem ?? scope?.problem;
+      if (message !== undefined) return { reason: 'NodeNotKept', message };
     }
     return undefined;
   }
@@ -187,8 +215,10 @@ class MemberWork {
   async #runNode(name: string, node: RunningNode, former: Promise<void> | undefined): Promise<void> {
     await former;
     const signal = AbortSignal.any([this.#signal, node.stop.signal]);
+    const identity = this.#identityOf(name);
+    await identity.ready(signal);
     while (!signal.aborted) {
-      node.scope = this.#nodeScope(name);
+      node.scope = this.#nodeScope(name, identity.client);
       try {
         await node.scope.run(signal);
       } catch (error) {
@@ -199,9 +229,38 @@ class MemberWork {
     if (this.#nodes.get(name) === node) this.#nodes.delete(name);
   }
 
-  #nodeScope(nodeName: string): VirtualNodeScope {
+  #identityOf(nodeName: string): NodeIdentity {
+    const known = this.#identities.get(nodeName)?.identity;
+    if (known !== undefined) return known;
+    const { host, hostAccess, connectHost, nodeClients, nodeIdentityMetrics, config } = this.#services;
+    const { name } = this.#member.metadata;
+    const identity = new NodeIdentity({
+      owner: { name: nodeName, member: name, providerID: providerIdOf(name, nodeName) },
+      mode: config.hostIdentity,
+      manager: host,
+      access: hostAccess,
+      connect: connectHost,
+      metrics: nodeIdentityMetrics,
+      logger: this.#logger,
+    });
+    this.#identities.set(nodeName, { identity, ended: identity.run(this.#signal) });
+    nodeClients.set(nodeName, identity.client);
+    return identity;
+  }
+
+  async #closeIdentities(): Promise<void> {
+    for (const [nodeName, { identity, ended }] of this.#identities) {
+      await ended;
+      const { nodeClients } = this.#services;
+      if (nodeClients.get(nodeName) === identity.client) nodeClients.delete(nodeName);
+      await identity.close();
+    }
+  }
+
+  #nodeScope(nodeName: string, host: KubeClient): VirtualNodeScope {
     return new VirtualNodeScope({
       services: this.#services,
+      host,
       connection: this.#connection,
       namespaces: this.#namespaces,
       dependents: this.#dependents,
@@ -209,6 +268,7 @@ class MemberWork {
       member: () => this.#member,
       nodeName,
       pool: () => virtualNodesOf(this.#member).find(({ name }) => name === nodeName)?.nodeSelector,
+      cluster: () => this.#cluster,
       frozen: this.#frozen,
       logger: this.#logger,
     });
@@ -235,4 +295,10 @@ class MemberWork {
     await this.#connection.pods.whenSynced(this.#signal).catch(() => undefined);
     if (!this.#signal.aborted) await this.#memberEvents.run(this.#signal);
   }
+}
+
+/** Rules choose members by these, and variables stand for them. */
+function isSameForOverrides(a: Cluster, b: Cluster): boolean {
+  const known = ({ name, labels, provider, region, zones }: Cluster) => ({ name, labels, provider, region, zones });
+  return jsonEqual(known(a), known(b));
 }

@@ -5,6 +5,7 @@ import type { Pod } from './api/wire.ts';
 import type { CapacityTracker } from './capacity/capacity-tracker.ts';
 import type { DependentsMirror } from './dependents/mirror.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
+import type { KubeClient } from './kube/client.ts';
 import { Informer } from './kube/informer.ts';
 import { keyFor, keyOf } from './kube/object.ts';
 import { PODS } from './kube/resource.ts';
@@ -19,6 +20,7 @@ import type { MemberNamespaces } from './members/namespaces.ts';
 import { withoutManagedFields } from './members/pod-projection.ts';
 import { NodeKeeper } from './nodes/node-keeper.ts';
 import { type NodeFacts, renderNode } from './nodes/render-node.ts';
+import type { Cluster } from './placement/cluster.ts';
 import { isFinished } from './pods/finished.ts';
 import { PodController } from './pods/pod-controller.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
@@ -29,6 +31,8 @@ import type { UsageTarget } from './usage/usage-target.ts';
 
 export interface VirtualNodeOptions {
   services: HostServices;
+  /** With the identity of the node. */
+  host: KubeClient;
   connection: MemberConnection;
   namespaces: MemberNamespaces;
   dependents: DependentsMirror;
@@ -38,6 +42,8 @@ export interface VirtualNodeOptions {
   nodeName: string;
   /** Labels that choose the member's nodes behind this virtual node; undefined once it is not wanted any more. */
   pool: () => Record<string, string> | undefined;
+  /** The member as override policies know it. */
+  cluster: () => Cluster;
   /** Why nothing may be written, or undefined. */
   frozen: () => string | undefined;
   logger: Logger;
@@ -59,7 +65,7 @@ export class VirtualNodeScope {
     this.#o = options;
     this.nodeName = nodeName;
     this.#hostPods = new Informer<Pod>({
-      client: services.host,
+      client: options.host,
       resource: PODS,
       fieldSelector: `spec.nodeName=${nodeName}`,
       transform: (raw) => withoutManagedFields(raw as Pod),
@@ -67,7 +73,7 @@ export class VirtualNodeScope {
       metrics: services.informerMetrics,
     });
     this.pods = new PodController({
-      host: services.host,
+      host: options.host,
       hostPods: this.#hostPods,
       member: connection,
       hostId: services.hostId,
@@ -77,6 +83,14 @@ export class VirtualNodeScope {
       frozen: options.frozen,
       namespaces: options.namespaces,
       dependents: options.dependents,
+      overrides: {
+        unknown: () => services.overridePolicies.unknown(),
+        policies: (namespace) => services.overridePolicies.in(namespace),
+        owners: (hostPod) => services.podOwners.known(hostPod),
+        readOwners: async (hostPod, signal) => await services.podOwners.read(hostPod, signal),
+        member: options.cluster,
+        pool: () => options.pool() ?? {},
+      },
       translateContext: (hostPod, memberNamespace) => this.#translateContext(hostPod, memberNamespace),
       events: services.events,
       metrics: services.podMetrics,
@@ -124,7 +138,7 @@ export class VirtualNodeScope {
       port: 0,
       certificates,
       clientCa: services.clientCa,
-      host: services.host,
+      host: this.#o.host,
       pods: this.#directory(),
       usage,
       registry: services.registry,
@@ -134,7 +148,8 @@ export class VirtualNodeScope {
     const { port } = await server.listen();
     logger.info({ node: nodeName, port }, 'kubelet port is open');
     this.#node = new NodeKeeper({
-      host: services.host,
+      host: this.#o.host,
+      manager: services.host,
       name: nodeName,
       desired: () => renderNode(this.#nodeFacts(port)),
       events: services.events,
@@ -179,7 +194,7 @@ export class VirtualNodeScope {
       case 'Files':
         return await FileCertificates.open({ ...servingCertificate, logger });
       case 'Csr':
-        return await CsrCertificates.create({ host: services.host, node, logger, clock });
+        return await CsrCertificates.create({ host: this.#o.host, node, logger, clock });
       case 'SelfSigned':
         return await SelfSignedCertificates.create({ node, logger, clock });
     }

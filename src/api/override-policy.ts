@@ -4,7 +4,7 @@ import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
 import { GROUP } from './marks.ts';
 import { overridersSchema } from './overriders.ts';
-import { cel, STORED_ONLY } from './schema-parts.ts';
+import { cel } from './schema-parts.ts';
 import { clusterAffinity, resourceSelector } from './selectors.ts';
 
 export const OVERRIDE_POLICIES: Resource = {
@@ -87,7 +87,7 @@ export const OVERRIDE_POLICY_KINDS: readonly KindDefinition[] = [
       .object({ spec: namespacedSpec })
       .describe(
         'OverridePolicy changes objects of its namespace when they are rendered for a member cluster. ' +
-          `It is applied after every ClusterOverridePolicy. ${STORED_ONLY}`,
+          'It is applied after every ClusterOverridePolicy.',
       ),
   },
   {
@@ -98,14 +98,11 @@ export const OVERRIDE_POLICY_KINDS: readonly KindDefinition[] = [
     columns,
     schema: z
       .object({ spec: clusterSpec })
-      .describe(
-        `ClusterOverridePolicy changes objects of any namespace when they are rendered for a member cluster. ${STORED_ONLY}`,
-      ),
+      .describe('ClusterOverridePolicy changes objects of any namespace when they are rendered for a member cluster.'),
   },
 ];
 
 export type OverridePolicySpec = z.output<typeof clusterSpec>;
-export type OverrideRule = OverridePolicySpec['overrideRules'][number];
 export type OverridePolicyKind = 'OverridePolicy' | 'ClusterOverridePolicy';
 export interface OverridePolicy extends KubeObject {
   kind: OverridePolicyKind;

@@ -1,5 +1,6 @@
 import type { KubeObject } from '../kube/object.ts';
-import { CONTENT_HASH_ANNOTATION, contentHash, type CopyRecord } from './copy.ts';
+import { CONTENT_HASH_ANNOTATION, type CopyRecord } from './copy.ts';
+import type { CopyPlan } from './copy-overrides.ts';
 import type { HostState } from './host-objects.ts';
 
 /** Everything that decides about one copy that pods refer to. */
@@ -9,6 +10,8 @@ export interface CopyFacts {
   host: HostState;
   /** Our copy in the member, from a cache that has synced. */
   copy: CopyRecord | undefined;
+  /** What override policies make of the host's object. */
+  planFor: (object: KubeObject) => CopyPlan;
 }
 
 /**
@@ -17,6 +20,8 @@ export interface CopyFacts {
  */
 export type CopyAction =
   | { do: 'nothing'; because: 'current' | 'absent' | 'unknown' | 'leaving' | 'refused' | 'unwanted' }
+  /** A policy cannot be applied. A copy that is there stays as it is. */
+  | { do: 'nothing'; because: 'overrides-refused'; message: string }
   | { do: 'create'; from: KubeObject }
   | { do: 'replace'; from: KubeObject; copy: CopyRecord }
   | { do: 'delete'; copy: CopyRecord; confirm: boolean };
@@ -35,8 +40,11 @@ export function decideCopy(facts: CopyFacts): CopyAction {
   if (isToken(host.object)) {
     return copy === undefined ? { do: 'nothing', because: 'refused' } : { do: 'delete', copy, confirm: false };
   }
+  const plan = facts.planFor(host.object);
+  if (plan === 'unknown') return { do: 'nothing', because: 'unknown' };
+  if ('refused' in plan) return { do: 'nothing', because: 'overrides-refused', message: plan.refused };
   if (copy === undefined) return wanted ? { do: 'create', from: host.object } : { do: 'nothing', because: 'unwanted' };
-  if (copy.metadata.annotations?.[CONTENT_HASH_ANNOTATION] === contentHash(host.object)) {
+  if (copy.metadata.annotations?.[CONTENT_HASH_ANNOTATION] === plan.stamp) {
     return { do: 'nothing', because: 'current' };
   }
   // The API server refuses changes of these; the next round creates it anew.

@@ -4,6 +4,7 @@ import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { copyOf, type CopyRecord } from './copy.ts';
 import type { CopyAction } from './copy-decision.ts';
+import type { CopyOverrides } from './copy-overrides.ts';
 import type { Entry } from './entry.ts';
 import type { HostObjectSource } from './host-objects.ts';
 import type { CopyStore } from './member-copies.ts';
@@ -11,6 +12,7 @@ import type { CopyStore } from './member-copies.ts';
 export interface CopyWriterOptions {
   objects: HostObjectSource;
   copies: CopyStore;
+  overrides: CopyOverrides;
   hostId: string;
   namespaces: {
     /** Makes sure that the member's namespace exists and is ours to use; `hold` says why it is not. */
@@ -68,10 +70,11 @@ export class CopyWriter {
   }
 
   async #replace(entry: Entry, from: KubeObject, copy: CopyRecord, signal: AbortSignal): Promise<Again> {
-    const { copies, hostId } = this.#o;
+    const { copies, overrides, hostId } = this.#o;
     const place = { hostId, memberNamespace: copy.metadata.namespace ?? '' };
+    const made = overrides.applyTo(entry.kind, from, copyOf(entry.kind, from, place, copy));
     try {
-      await copies.replace(entry.kind, copyOf(entry.kind, from, place, copy), signal);
+      await copies.replace(entry.kind, made, signal);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
       return SOON;
@@ -80,7 +83,7 @@ export class CopyWriter {
   }
 
   async #create(entry: Entry, from: KubeObject, signal: AbortSignal): Promise<Again> {
-    const { copies, hostId, namespaces, takenRetryMs } = this.#o;
+    const { copies, overrides, hostId, namespaces, takenRetryMs } = this.#o;
     const { kind, name } = entry;
     const place = await namespaces.ensure(entry.namespace, signal);
     if ('hold' in place) throw new Error(place.hold.message);
@@ -89,7 +92,8 @@ export class CopyWriter {
     if (occupant === undefined) {
       entry.taken = false;
       try {
-        await copies.create(kind, copyOf(kind, from, { hostId, memberNamespace }), signal);
+        const made = overrides.applyTo(kind, from, copyOf(kind, from, { hostId, memberNamespace }));
+        await copies.create(kind, made, signal);
         return undefined;
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;

@@ -9,9 +9,13 @@ import {
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS, type Resource, SECRETS } from '../kube/resource.ts';
+import { APPLIED_OVERRIDES_ANNOTATION, readSetKeys } from '../overrides/override-record.ts';
 import type { DependentKind } from './references.ts';
 
-/** Annotation of a copy: hash of everything but metadata in the host's object it was made from. */
+/**
+ * Annotation of a copy: hash of everything but metadata in the host's object it was made from, and after a dot one of the
+ * override rules that changed it, if there were any.
+ */
 export const CONTENT_HASH_ANNOTATION = `${GROUP}/content-hash`;
 
 export const RESOURCES: Readonly<Record<DependentKind, Resource>> = { ConfigMap: CONFIG_MAPS, Secret: SECRETS };
@@ -57,7 +61,7 @@ export function contentHash(object: KubeObject): string {
 /**
  * The object to write into the member for the host's one: its content, and our marks as metadata. The host's labels and
  * annotations stay behind: they speak to controllers of the host, and last-applied-configuration repeats the content.
- * `former` is the copy to be replaced; what others put on its metadata stays.
+ * `former` is the copy to be replaced; what others put on its metadata stays, what override policies put there goes.
  */
 export function copyOf(
   kind: DependentKind,
@@ -66,6 +70,7 @@ export function copyOf(
   former?: CopyRecord,
 ): KubeObject {
   const { name, namespace = '', uid = '' } = hostObject.metadata;
+  const set = readSetKeys(former?.metadata.annotations?.[APPLIED_OVERRIDES_ANNOTATION]);
   return {
     ...hostObject,
     apiVersion: 'v1',
@@ -75,9 +80,9 @@ export function copyOf(
       namespace: place.memberNamespace,
       ...(former?.metadata.uid === undefined ? {} : { uid: former.metadata.uid }),
       ...(former?.metadata.resourceVersion === undefined ? {} : { resourceVersion: former.metadata.resourceVersion }),
-      labels: { ...former?.metadata.labels, [HOST_LABEL]: place.hostId },
+      labels: { ...without(former?.metadata.labels, set.labels), [HOST_LABEL]: place.hostId },
       annotations: {
-        ...former?.metadata.annotations,
+        ...without(former?.metadata.annotations, [...set.annotations, APPLIED_OVERRIDES_ANNOTATION]),
         [HOST_NAMESPACE_ANNOTATION]: namespace,
         [HOST_NAME_ANNOTATION]: name,
         [HOST_UID_ANNOTATION]: uid,
@@ -85,4 +90,8 @@ export function copyOf(
       },
     },
   };
+}
+
+function without(map: Record<string, string> | undefined, keys: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(map ?? {}).filter(([key]) => !keys.includes(key)));
 }

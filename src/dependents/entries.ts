@@ -1,11 +1,13 @@
 import type { Pod } from '../api/wire.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { type Entry, entryKeyOf, newEntry } from './entry.ts';
-import type { HostObjectSource, HostRef } from './host-objects.ts';
+import { EntrySource } from './entry-source.ts';
+import type { FollowedObject, HostObjectSource, HostRef } from './host-objects.ts';
 import { findReferences, type Reference } from './references.ts';
 
 interface User {
   uid: string;
+  node: string;
   references: readonly Reference[];
   /** Optional objects whose absence was reported. */
   told: Set<string>;
@@ -48,21 +50,25 @@ export class Entries {
   track(pod: Pod, wanting: boolean): { entry: Entry; optional: boolean }[] {
     const podKey = keyOf(pod);
     const { namespace = '', uid = '' } = pod.metadata;
+    const node = pod.spec?.nodeName ?? '';
     const references = findReferences(pod);
     const before = this.#users.get(podKey);
-    this.#users.set(podKey, { uid, references, told: before?.uid === uid ? before.told : new Set() });
+    // A pod of the same name may be on another node.
+    if (before !== undefined && before.node !== node) this.release(podKey);
+    this.#users.set(podKey, { uid, node, references, told: before?.uid === uid ? before.told : new Set() });
     const needed = references.map(({ kind, name, optional }) => ({
       entry: this.#entry({ kind, namespace, name }),
       optional,
     }));
     const changed = needed.filter(({ entry }) => !entry.users.has(podKey) || (wanting && !entry.wanting.has(podKey)));
     for (const { entry } of changed) {
+      if (!entry.users.has(podKey)) entry.source.need(node);
       entry.users.add(podKey);
       if (wanting) entry.wanting.add(podKey);
     }
     const kept = new Set(keysOf(podKey, references));
     for (const entryKey of keysOf(podKey, before?.references ?? [])) {
-      if (!kept.has(entryKey)) this.#drop(entryKey, podKey);
+      if (!kept.has(entryKey)) this.#drop(entryKey, podKey, node);
     }
     for (const { entry } of changed) this.#o.changed(entryKeyOf(entry));
     return needed;
@@ -72,7 +78,7 @@ export class Entries {
     const user = this.#users.get(podKey);
     if (user === undefined) return;
     this.#users.delete(podKey);
-    for (const entryKey of keysOf(podKey, user.references)) this.#drop(entryKey, podKey);
+    for (const entryKey of keysOf(podKey, user.references)) this.#drop(entryKey, podKey, user.node);
   }
 
   /** True the first time it is asked for that pod (by UID) and object. */
@@ -99,16 +105,18 @@ export class Entries {
     const entryKey = entryKeyOf(ref);
     let entry = this.#entries.get(entryKey);
     if (entry === undefined) {
-      const source = this.#o.objects.follow(ref, () => this.#o.changed(entryKey));
-      entry = newEntry(ref, source);
+      const follow = (node: string): FollowedObject =>
+        this.#o.objects.follow(ref, node, () => this.#o.changed(entryKey));
+      entry = newEntry(ref, new EntrySource(follow));
       this.#entries.set(entryKey, entry);
     }
     return entry;
   }
 
-  #drop(entryKey: string, podKey: string): void {
+  #drop(entryKey: string, podKey: string, node: string): void {
     const entry = this.#entries.get(entryKey);
     if (entry === undefined) return;
+    if (entry.users.has(podKey)) entry.source.leave(node);
     for (const set of [entry.users, entry.wanting, entry.waiting]) set.delete(podKey);
     if (entry.users.size === 0) this.#o.unused(entryKey);
   }

@@ -1,4 +1,5 @@
-import type { FollowedObject, HostRef } from './host-objects.ts';
+import type { EntrySource } from './entry-source.ts';
+import type { HostRef } from './host-objects.ts';
 
 /** One ConfigMap or Secret of the host that pods in a member refer to. */
 export interface Entry extends HostRef {
@@ -8,7 +9,7 @@ export interface Entry extends HostRef {
   readonly wanting: Set<string>;
   /** Those that were told to wait for it. */
   readonly waiting: Set<string>;
-  readonly source: FollowedObject;
+  readonly source: EntrySource;
   /** Since when it has been on its way without a reason to tell. */
   pendingSince: number | undefined;
   /** The member has an object of that name that is not ours. */
@@ -21,7 +22,7 @@ export interface Entry extends HostRef {
   failures: number;
 }
 
-export function newEntry(ref: HostRef, source: FollowedObject): Entry {
+export function newEntry(ref: HostRef, source: EntrySource): Entry {
   return {
     ...ref,
     users: new Set(),

@@ -23,19 +23,25 @@ export interface HostRef {
 
 /** Objects of the host, one by one. */
 export interface HostObjectSource {
-  /** Begins to follow an object, until `stop`. `changed` is called whenever `current` may answer something new. */
-  follow(ref: HostRef, changed: () => void): FollowedObject;
+  /**
+   * Begins to follow an object that a pod on that virtual node refers to, until `stop`. `changed` is called whenever
+   * `current` may answer something new.
+   */
+  follow(ref: HostRef, node: string, changed: () => void): FollowedObject;
   /** Reads past all caches. */
   confirmAbsent(ref: HostRef, signal: AbortSignal): Promise<boolean>;
 }
 
 export interface FollowedObject {
   current(): HostState;
+  /** Whether a pod on the node still refers to the object, as from the start; else the node may not read it anew. */
+  use(inUse: boolean): void;
   stop(): void;
 }
 
 export interface HostObjectsOptions {
-  client: KubeClient;
+  /** The identity of a virtual node, which may read what its own pods refer to (Node authorizer), and no more. */
+  clientOf: (node: string) => KubeClient;
   /** Objects followed by a watch each, which is a connection each; 250. Those beyond are read every `pollMs`. */
   maxWatches?: number;
   /** 10,000 ms. */
@@ -46,8 +52,9 @@ export interface HostObjectsOptions {
 
 interface Followed {
   ref: HostRef;
-  listeners: Set<() => void>;
-  watch: { informer: Informer<KubeObject>; end: AbortController } | undefined;
+  /** Who wants to know, each with the virtual node on whose behalf. */
+  listeners: Map<() => void, { node: string; inUse: boolean }>;
+  watch: { informer: Informer<KubeObject>; end: AbortController; node: string } | undefined;
   /** What the last read said, while there is no watch or it has not synced. */
   read: HostState;
 }
@@ -75,29 +82,37 @@ export class HostObjects implements HostObjectSource {
     });
   }
 
-  follow(ref: HostRef, changed: () => void): FollowedObject {
+  follow(ref: HostRef, node: string, changed: () => void): FollowedObject {
     const key = `${ref.kind}/${ref.namespace}/${ref.name}`;
     let followed = this.#followed.get(key);
     if (followed === undefined) {
-      followed = { ref, listeners: new Set(), watch: undefined, read: { state: 'unknown', problem: undefined } };
+      followed = { ref, listeners: new Map(), watch: undefined, read: { state: 'unknown', problem: undefined } };
       this.#followed.set(key, followed);
-      if (this.#signal !== undefined) this.#begin(key, followed);
     }
     const own = followed;
+    const isNew = own.listeners.size === 0;
     const listener = (): void => changed();
-    own.listeners.add(listener);
+    const follower = { node, inUse: true };
+    own.listeners.set(listener, follower);
+    if (isNew && this.#signal !== undefined) this.#begin(key, own);
     return {
       current: () => currentState(own),
+      use: (inUse) => {
+        follower.inUse = inUse;
+        this.#handOver(own);
+      },
       stop: () => {
         own.listeners.delete(listener);
-        if (own.listeners.size === 0 && this.#followed.get(key) === own) this.#forget(key, own);
+        if (this.#followed.get(key) !== own) return;
+        if (own.listeners.size === 0) this.#forget(key, own);
+        else this.#handOver(own);
       },
     };
   }
 
   async confirmAbsent(ref: HostRef, signal: AbortSignal): Promise<boolean> {
     try {
-      await get(this.#o.client, RESOURCES[ref.kind], ref, { signal });
+      await get(this.#clientOf(ref), RESOURCES[ref.kind], ref, { signal });
       return false;
     } catch (error) {
       if (isNotFound(error)) return true;
@@ -121,9 +136,10 @@ export class HostObjects implements HostObjectSource {
 
   #watch(followed: Followed): void {
     const { ref } = followed;
-    const { client, logger, metrics } = this.#o;
+    const { clientOf, logger, metrics } = this.#o;
+    const node = nodeOf(followed);
     const informer = new Informer<KubeObject>({
-      client,
+      client: clientOf(node),
       resource: RESOURCES[ref.kind],
       namespace: ref.namespace,
       fieldSelector: `metadata.name=${ref.name}`,
@@ -137,12 +153,29 @@ export class HostObjects implements HostObjectSource {
     informer.on({ added: tell, updated: tell, deleted: tell });
     const end = new AbortController();
     if (this.#signal?.aborted === true) end.abort();
-    followed.watch = { informer, end };
+    followed.watch = { informer, end, node };
     this.#watches += 1;
     // Without an object there is no event that tells of the first answer.
     void informer.whenSynced(end.signal).then(tell, () => undefined);
     const run = informer.run(end.signal).finally(() => this.#running.delete(run));
     this.#running.add(run);
+  }
+
+  /** Where the node in whose name it is watched has no pod any more that refers to it, another one takes over. */
+  #handOver(followed: Followed): void {
+    const { watch } = followed;
+    const nodes = new Set([...followed.listeners.values()].flatMap(({ node, inUse }) => (inUse ? [node] : [])));
+    if (watch === undefined || nodes.size === 0 || nodes.has(watch.node)) return;
+    followed.read = currentState(followed);
+    watch.end.abort();
+    this.#watches -= 1;
+    this.#watch(followed);
+  }
+
+  #clientOf({ kind, namespace, name }: HostRef): KubeClient {
+    const followed = this.#followed.get(`${kind}/${namespace}/${name}`);
+    if (followed === undefined) throw new Error(`nobody refers to ${kind} ${namespace}/${name}`);
+    return this.#o.clientOf(nodeOf(followed));
   }
 
   #forget(key: string, followed: Followed): void {
@@ -166,9 +199,10 @@ export class HostObjects implements HostObjectSource {
     return { requeueAfterMs: this.#o.pollMs ?? 10_000 };
   }
 
-  async #read({ ref, read }: Followed, signal: AbortSignal): Promise<HostState> {
+  async #read(followed: Followed, signal: AbortSignal): Promise<HostState> {
+    const { ref, read } = followed;
     try {
-      const object = await get(this.#o.client, RESOURCES[ref.kind], ref, { signal });
+      const object = await get(this.#o.clientOf(nodeOf(followed)), RESOURCES[ref.kind], ref, { signal });
       return { state: 'present', object: withoutManagedFields(object) };
     } catch (error) {
       if (isNotFound(error)) return { state: 'absent' };
@@ -187,6 +221,11 @@ function currentState({ ref, watch, read }: Followed): HostState {
   return object === undefined ? { state: 'absent' } : { state: 'present', object };
 }
 
+function nodeOf({ listeners }: Followed): string {
+  const all = [...listeners.values()];
+  return (all.find(({ inUse }) => inUse) ?? all[0])?.node ?? '';
+}
+
 function sameState(a: HostState, b: HostState): boolean {
   if (a.state === 'present' && b.state === 'present') {
     return (
@@ -199,7 +238,7 @@ function sameState(a: HostState, b: HostState): boolean {
 }
 
 function tellAll(followed: Followed): void {
-  for (const listener of followed.listeners) listener();
+  for (const listener of followed.listeners.keys()) listener();
 }
 
 function withoutManagedFields(raw: KubeObject): KubeObject {

@@ -9,6 +9,7 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import type { CopyRecord } from './copy.ts';
 import { type CopyAction, decideCopy } from './copy-decision.ts';
 import type { Knowledge } from './copy-places.ts';
+import { CopyOverrides, type CopyOverridesPort } from './copy-overrides.ts';
 import { type Again, CopyWriter, type CopyWriterOptions, isCopyFor } from './copy-writer.ts';
 import { type Entry, entryKeyOf } from './entry.ts';
 import { Entries } from './entries.ts';
@@ -47,6 +48,8 @@ export interface DependentsMirrorOptions {
    * virtual node is not run any more, say.
    */
   memberPods?: MemberPods;
+  /** Default: there are no override policies. */
+  overrides?: CopyOverridesPort;
   /** How long a copy that nobody needs any more is kept for a successor of the pod; 5,000 ms. */
   keepMs?: number;
   /** How long until a name that a stranger has is looked at again; 15,000 ms. */
@@ -78,6 +81,7 @@ export class DependentsMirror {
   readonly #entries: Entries;
   readonly #queue: WorkQueue;
   readonly #writer: CopyWriter;
+  readonly #overrides: CopyOverrides;
   readonly #uses: MemberUses;
   /** UIDs of copies that were deleted, which the cache may still show. */
   readonly #removed = new LRUCache<string, true>({ max: 10_000 });
@@ -89,7 +93,12 @@ export class DependentsMirror {
     this.#o = options;
     this.#clock = options.clock ?? Date.now;
     this.#overdueMs = options.overdueMs ?? 5_000;
-    this.#writer = new CopyWriter({ ...options, takenRetryMs: options.takenRetryMs ?? 15_000 });
+    this.#overrides = new CopyOverrides(options.overrides);
+    this.#writer = new CopyWriter({
+      ...options,
+      overrides: this.#overrides,
+      takenRetryMs: options.takenRetryMs ?? 15_000,
+    });
     this.#uses = new MemberUses(options.hostId, options.memberPods, this.#clock);
     this.#queue = new WorkQueue({
       name: `dependents-${options.member}`,
@@ -159,6 +168,11 @@ export class DependentsMirror {
     this.#entries.release(podKey);
   }
 
+  /** Override policies, or what they know of the member, changed: every copy is looked at again. */
+  overridesChanged(): void {
+    for (const entryKey of this.#entries.keys()) this.#queue.add(entryKey);
+  }
+
   /** All pods that could need a copy have been tracked: what nobody needs is garbage from now on. */
   setComplete(): void {
     this.#complete = true;
@@ -184,6 +198,7 @@ export class DependentsMirror {
       wanted: entry.wanting.size > 0,
       host: entry.source.current(),
       copy,
+      planFor: (object) => this.#overrides.planFor(entry.kind, object),
     });
     const justMade = entry.madeAt !== undefined && this.#clock() - entry.madeAt < MADE_MS;
     return action.do === 'create' && justMade ? { do: 'nothing', because: 'unknown' } : action;
@@ -211,6 +226,7 @@ export class DependentsMirror {
       if (action.because === 'current') return { is: 'ready' };
       if (action.because === 'absent') return { is: 'absent' };
       if (action.because === 'refused') return { is: 'token' };
+      if (action.because === 'overrides-refused') return { is: 'overrides-refused', problem: action.message };
     }
     if (entry.taken) return { is: 'taken' };
     return entry.failure === undefined ? { is: 'pending' } : { is: 'not-copied', problem: entry.failure };

@@ -20,6 +20,8 @@ export type Standing =
   /** The member has one that is not ours. */
   | { is: 'taken' }
   | { is: 'token' }
+  /** An override policy cannot be applied to it. */
+  | { is: 'overrides-refused'; problem: string }
   | { is: 'not-copied'; problem: string };
 
 export interface VerdictContext {
@@ -67,6 +69,8 @@ export function verdictOf(standing: Standing, context: VerdictContext): NotReady
         'ServiceAccountTokenNotAvailable',
         `${object} is the token of a service account of this cluster and is not given to cluster "${member}". Remove the reference, or keep the pod on real nodes.`,
       );
+    case 'overrides-refused':
+      return say('OverrideRefused', standing.problem);
     case 'not-copied':
       return say(
         `${kind}NotCopied`,

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { KeyedRequest } from './certificate-key.ts';
+import { Bell } from './bell.ts';
 import { describeError, isNotFound } from './errors.ts';
 import { checkKeyed, renewalTime, type KeyedCertificate } from './keyed-certificate.ts';
 import { createSigningRequest, readSigningRequest, type SigningApi, type SigningSpec } from './signing-request.ts';
@@ -9,6 +10,8 @@ import { createSigningRequest, readSigningRequest, type SigningApi, type Signing
 const PATIENCE_MS = 12 * 3_600_000;
 const SLOWEST_POLL_MS = 30_000;
 const SLOWEST_RETRY_MS = 300_000;
+/** One that was issued a moment ago is not asked for again because somebody refused it. */
+const LEAST_AGE_MS = 60_000;
 const LONGEST_SLEEP_MS = 24 * 3_600_000;
 
 export interface IssuedCertificateOptions {
@@ -29,8 +32,11 @@ export interface IssuedCertificateOptions {
   readonly meanwhile: string;
   readonly logger: Logger;
   readonly clock: () => number;
-  /** Milliseconds between the first looks at an open request and before the first retry; both grow. */
+  /** Milliseconds between the first looks at an open request; grows. */
   readonly firstPollMs: number;
+  /** Milliseconds before the first retry, which doubles to the slowest. Default: as firstPollMs, and 300,000. */
+  readonly firstRetryMs?: number;
+  readonly slowestRetryMs?: number;
 }
 
 /**
@@ -43,6 +49,9 @@ export class IssuedCertificate {
   #current: KeyedCertificate | undefined;
   #expiresAt = 0;
   #problem: string | undefined;
+  #issuedAt = 0;
+  #refused = false;
+  readonly #wake = new Bell();
 
   constructor(options: IssuedCertificateOptions) {
     this.#o = options;
@@ -63,6 +72,13 @@ export class IssuedCertificate {
     return this.#problem;
   }
 
+  /** Somebody does not accept the newest one although it is valid, as when authorities change: asks for another soon. */
+  refused(): void {
+    if (this.#current === undefined || this.#o.clock() - this.#issuedAt < LEAST_AGE_MS) return;
+    this.#refused = true;
+    this.#wake.ring();
+  }
+
   /** Called after each attempt. Returns how to stop that. */
   onAttempt(listener: () => void): () => void {
     this.#listeners.add(listener);
@@ -73,12 +89,13 @@ export class IssuedCertificate {
 
   /** Obtains the first one and keeps it fresh until the signal aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { firstPollMs, clock, what, node, logger } = this.#o;
-    let retryMs = firstPollMs;
+    const { clock, what, node, logger } = this.#o;
+    const { firstRetryMs = this.#o.firstPollMs, slowestRetryMs = SLOWEST_RETRY_MS } = this.#o;
+    let retryMs = firstRetryMs;
     while (!signal.aborted) {
-      const wait = this.#current === undefined ? 0 : renewalTime(checkKeyed(this.#current)) - clock();
+      const wait = this.#freshMs();
       if (wait > 0) {
-        await sleep(Math.min(wait, LONGEST_SLEEP_MS), signal);
+        await this.#wake.wait(signal, Math.min(wait, LONGEST_SLEEP_MS));
         continue;
       }
       try {
@@ -86,25 +103,33 @@ export class IssuedCertificate {
         const certificate = checkKeyed(issued);
         this.#expiresAt = Date.parse(certificate.validTo);
         this.#current = issued;
+        this.#issuedAt = clock();
+        this.#refused = false;
         logger.info({ node, until: new Date(this.#expiresAt).toISOString() }, `${what} issued`);
         if (renewalTime(certificate) <= clock()) {
           throw new Error('it is past 70 % of its life already; does the clock here differ from that of the cluster?');
         }
         this.#problem = undefined;
-        retryMs = firstPollMs;
+        retryMs = firstRetryMs;
       } catch (error) {
         if (signal.aborted) return;
         this.#problem = describeError(error);
         const inUse = this.current() === undefined ? this.#o.meanwhile : 'the old one';
-        const level = retryMs === SLOWEST_RETRY_MS ? 'debug' : 'warn';
+        const level = retryMs === slowestRetryMs ? 'debug' : 'warn';
         const context = { node, error: this.#problem, retryInMs: retryMs };
         logger[level](context, `no ${what} from ${this.#o.signing.signer}: ${inUse} is in use`);
       }
       for (const listener of this.#listeners) listener();
       if (this.#problem === undefined) continue;
       await sleep(retryMs, signal);
-      retryMs = Math.min(retryMs * 2, SLOWEST_RETRY_MS);
+      retryMs = Math.min(retryMs * 2, slowestRetryMs);
     }
+  }
+
+  /** For how long no other one is needed. */
+  #freshMs(): number {
+    if (this.#current === undefined || this.#refused) return 0;
+    return renewalTime(checkKeyed(this.#current)) - this.#o.clock();
   }
 
   async #obtain(signal: AbortSignal): Promise<KeyedCertificate> {

@@ -7,7 +7,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { CredentialsError, describeError } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
-import { Bell } from './bell.ts';
+import { Bell } from '../kube/bell.ts';
 import { childSignal } from './child-signal.ts';
 import type { ChildSignal } from './child-signal.ts';
 import { MemberConnection } from './connection.ts';

@@ -7,7 +7,7 @@ import { mergePatch } from '../kube/merge-patch.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { patch } from '../kube/verbs.ts';
-import { Bell } from './bell.ts';
+import { Bell } from '../kube/bell.ts';
 
 /** Least time between two writes, in ms; where only figures moved; and before the first. */
 const WRITE_INTERVAL_MS = 2_000;

@@ -6,8 +6,11 @@ import { timestamp } from '../kube/timestamps.ts';
 import type { DesiredNode } from './desired-node.ts';
 import { CORDONED_ANNOTATION, LABELS_ANNOTATION, TAINTS_ANNOTATION } from './node-marks.ts';
 
+/** What tells our Node from others of its name. */
+export type NodeOwner = Pick<DesiredNode, 'name' | 'member' | 'providerID'>;
+
 /** Why a Node of the wanted name is somebody else's, in words; undefined when it is ours. */
-export function whyNotOurs(node: Node, desired: DesiredNode): string | undefined {
+export function whyNotOurs(node: Node, desired: NodeOwner): string | undefined {
   const owner = node.metadata.labels?.[MEMBER_LABEL];
   // The provider ID cannot be changed once set, so it still tells when somebody removed the label.
   if (owner === desired.member || node.spec?.providerID === desired.providerID) return undefined;

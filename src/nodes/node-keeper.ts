@@ -12,11 +12,15 @@ import { create, get, patch } from '../kube/verbs.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import type { DesiredNode } from './desired-node.ts';
 import { metadataPatch, newNode, whyNotOurs } from './node-changes.ts';
+import { mayLabelItself } from './node-labels.ts';
 import { NodeLease } from './node-lease.ts';
 import { nextHeartbeat, statusPatch } from './status-changes.ts';
 
 export interface NodeKeeperOptions {
+  /** With the identity of the node. */
   host: KubeClient;
+  /** With an identity that may change labels and taints of virtual nodes, which they may not do themselves. */
+  manager: KubeClient;
   name: string;
   /** The Node as it should be now, from whatever is known; asked again at each look. */
   desired: () => DesiredNode;
@@ -191,12 +195,15 @@ export class NodeKeeper {
   }
 
   async #make(desired: DesiredNode, signal: AbortSignal): Promise<Node> {
-    const { host, name, logger } = this.#o;
+    const { host, manager, name, logger } = this.#o;
+    const { node, reserved } = bySelf(newNode(desired, this.#former, this.#clock()));
     try {
-      const made = await create(host, NODES, newNode(desired, this.#former, this.#clock()), { signal });
+      const made = this.#remember(await create(host, NODES, node, { signal }));
       logger.info({ node: name, again: this.#former !== undefined }, 'virtual node registered');
       this.#reportedAt = this.#clock();
-      return this.#remember(made);
+      if (reserved === undefined) return made;
+      const body = { metadata: { labels: reserved } };
+      return this.#remember(await patch<Node>(manager, NODES, { name }, body, { type: 'merge' }, { signal }));
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
       return this.#remember(await get<Node>(host, NODES, { name }, { signal }));
@@ -219,8 +226,8 @@ export class NodeKeeper {
   async #mark(node: Node, desired: DesiredNode, signal: AbortSignal): Promise<Node> {
     const body = metadataPatch(node, desired);
     if (body === undefined) return node;
-    const { host, name } = this.#o;
-    return this.#remember(await patch<Node>(host, NODES, { name }, body, { type: 'merge' }, { signal }));
+    const { manager, name } = this.#o;
+    return this.#remember(await patch<Node>(manager, NODES, { name }, body, { type: 'merge' }, { signal }));
   }
 
   async #report(node: Node, desired: DesiredNode, signal: AbortSignal): Promise<Node> {
@@ -254,6 +261,15 @@ export class NodeKeeper {
 
 function isProvisional(desired: DesiredNode): boolean {
   return !desired.labelsComplete || desired.allocatable === undefined || desired.undecidedTaints.length > 0;
+}
+
+/** The Node as it may make itself, and the labels that somebody else has to put on it. */
+function bySelf(node: Node): { node: Node; reserved: Record<string, string> | undefined } {
+  const labels = Object.entries(node.metadata.labels ?? {});
+  const reserved = labels.filter(([key]) => !mayLabelItself(key));
+  if (reserved.length === 0) return { node, reserved: undefined };
+  const own = Object.fromEntries(labels.filter(([key]) => mayLabelItself(key)));
+  return { node: { ...node, metadata: { ...node.metadata, labels: own } }, reserved: Object.fromEntries(reserved) };
 }
 
 /** Managed fields are most of a Node's bytes and mean nothing here. */

@@ -28,13 +28,18 @@ export interface NodeFacts {
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 const REGION_LABEL = 'topology.kubernetes.io/region';
 
+/** Never changes in a Node's life, so it tells a virtual node of ours from all others. */
+export function providerIdOf(member: string, node: string): string {
+  return `spillway://${member}/${node}`;
+}
+
 /** The Node that stands for these facts. */
 export function renderNode(facts: NodeFacts): DesiredNode {
   const { name, member, spec, pool, offer, address, kubeletPort, reachable } = facts;
   return {
     name,
     member,
-    providerID: `spillway://${member}/${name}`,
+    providerID: providerIdOf(member, name),
     labels: labelsOf(facts),
     labelsComplete: pool !== undefined,
     taints: taintsOf(spec, reachable),

@@ -5,6 +5,7 @@ import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { create, get } from '../kube/verbs.ts';
 import { type Hold, nameTaken } from './decide.ts';
+import type { PodOverrides } from './pod-overrides.ts';
 import type { DependentsPort, MemberPort, NamespacesPort } from './pod-ports.ts';
 import { refusalOf } from './refusal.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
@@ -13,6 +14,7 @@ export interface CreateOptions {
   member: MemberPort;
   namespaces: NamespacesPort;
   dependents: DependentsPort;
+  overrides: PodOverrides;
   hostId: string;
   nodeName: string;
   translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
@@ -30,25 +32,28 @@ export async function createMemberPod(
   options: CreateOptions,
   signal: AbortSignal,
 ): Promise<CreateOutcome> {
-  const { member, namespaces, dependents } = options;
+  const { member, namespaces, dependents, overrides } = options;
   const place = await namespaces.ensure(hostPod.metadata.namespace ?? '', signal);
   if ('hold' in place) return { hold: place.hold, transient: false };
   const translation = translatePod(hostPod, options.translateContext(hostPod, place.namespace));
   if (translation.kind === 'refused') {
     return { hold: { reason: translation.reason, message: translation.message }, transient: false };
   }
-  const required = dependents.require(hostPod);
+  const made = await overrides.forNewPod(hostPod, translation.pod, signal);
+  if ('wait' in made) return made;
+  if ('hold' in made) return { hold: made.hold, transient: false };
+  const required = dependents.require(made.references);
   if (!required.ready && required.pending) return { wait: required.message };
   if (!required.ready) return { hold: { reason: required.reason, message: required.message }, transient: false };
   try {
     // An older member refuses fields it does not know instead of dropping them in silence.
     const query = { fieldValidation: 'Strict' };
-    return { created: await create<Pod>(member.client, PODS, translation.pod, { signal, query }) };
+    return { created: await create<Pod>(member.client, PODS, made.pod, { signal, query }) };
   } catch (error) {
     signal.throwIfAborted();
     if (!isAlreadyExists(error)) return { hold: refusalOf(error, member.name), transient: true };
   }
-  return await occupied(hostPod, translation.pod, options, signal);
+  return await occupied(hostPod, made.pod, options, signal);
 }
 
 /** The name is taken: by our own earlier attempt, by a former pod of ours that is leaving, or by a stranger. */

@@ -1,9 +1,13 @@
 import { GROUP, MIRRORED_CONDITION } from '../api/marks.ts';
 import type { Condition, ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
+import { cleanText } from '../kube/clean-text.ts';
+import { APPLIED_OVERRIDES_ANNOTATION, policiesInRecord } from '../overrides/override-record.ts';
 import { isFinished, wasCutShort } from './finished.ts';
 
 /** Present, and False, while the member's scheduler finds no node. The host's own PodScheduled stays True: it is bound. */
 export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
+/** Names of policies can be long, and are read by people only. */
+const MAX_MESSAGE_BYTES = 4096;
 /** Host pod annotation on members with `network: Isolated`: the address the pod has inside its member. */
 const MEMBER_POD_IP_ANNOTATION = `${GROUP}/member-pod-ip`;
 
@@ -37,10 +41,16 @@ const HOST_OWNED_FIELDS: ReadonlySet<string> = new Set([
   'conditions',
 ]);
 
-/** Where the member pod is, in the words of the Mirrored condition. Parsed back by {@link mirroredUid}. */
+/**
+ * Where the member pod is, and which policies changed it, in the words of the Mirrored condition. Parsed back by
+ * {@link mirroredUid}.
+ */
 export function mirroredMessage(member: string, memberPod: Pod): string {
-  const { namespace = '', name, uid = '' } = memberPod.metadata;
-  return `member=${member} namespace=${namespace} name=${name} uid=${uid}`;
+  const { namespace = '', name, uid = '', annotations } = memberPod.metadata;
+  const policies = policiesInRecord(annotations?.[APPLIED_OVERRIDES_ANNOTATION]);
+  const overrides =
+    policies.length === 0 ? '' : ` overrides=${policies.map((policy) => policy.replace(' ', '/')).join(',')}`;
+  return cleanText(`member=${member} namespace=${namespace} name=${name} uid=${uid}${overrides}`, MAX_MESSAGE_BYTES);
 }
 
 export function conditionOf(pod: { status?: PodStatus }, type: string): Condition | undefined {

@@ -13,9 +13,9 @@ import type { Action, Hold } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import { holdPatch } from './hold-patch.ts';
 import { conditionOf, mirroredUid } from './host-status.ts';
-import { memberUpdates } from './member-updates.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
+import type { PodOverrides } from './pod-overrides.ts';
 import type { DependentsPort, EventPort, MemberPort, NamespacesPort } from './pod-ports.ts';
 import { refusalOf } from './refusal.ts';
 import { statusPatch } from './status-patch.ts';
@@ -32,6 +32,7 @@ export interface PodActorOptions {
   nodeName: string;
   namespaces: NamespacesPort;
   dependents: DependentsPort;
+  overrides: PodOverrides;
   translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
   events: EventPort;
   metrics: PodMetrics;
@@ -121,16 +122,16 @@ export class PodActor {
   }
 
   async #update(hostPod: Pod, memberPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
-    const { member, translateContext, dependents } = this.#o;
+    const { member, translateContext, dependents, overrides } = this.#o;
     const context = translateContext(hostPod, memberPod.metadata.namespace ?? '');
     // An ephemeral container may refer to objects that nothing has needed so far.
-    const required = dependents.require(hostPod);
+    const required = dependents.require(overrides.referring(hostPod));
     if (!required.ready) {
       if (!required.pending) this.#event(hostPod, required);
       return this.#retryLater(memory);
     }
     try {
-      for (const update of memberUpdates(hostPod, memberPod, context)) {
+      for (const update of overrides.updates(hostPod, memberPod, context)) {
         memory.member = await patch<Pod>(
           member.client,
           PODS,

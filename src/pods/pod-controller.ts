@@ -6,7 +6,6 @@ import type { Informer } from '../kube/informer.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
-import { isApplied } from './applied.ts';
 import { decide, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from './finished.ts';
@@ -14,12 +13,14 @@ import { hostAnnotations, hostStatus } from './host-status.ts';
 import { PodActor, type Next } from './pod-actor.ts';
 import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
+import { PodOverrides } from './pod-overrides.ts';
 import {
   type DependentsPort,
   type EventPort,
   HOST_POD_INDEX,
   type MemberPort,
   type NamespacesPort,
+  type OverridesPort,
 } from './pod-ports.ts';
 import type { TranslateContext } from './translate.ts';
 
@@ -40,6 +41,8 @@ export interface PodControllerOptions {
   frozen: () => string | undefined;
   namespaces: NamespacesPort;
   dependents: DependentsPort;
+  /** Default: there are no override policies. */
+  overrides?: OverridesPort;
   translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
   events: EventPort;
   metrics: PodMetrics;
@@ -60,6 +63,7 @@ export class PodController {
   readonly #memories = new PodMemories();
   readonly #queue: WorkQueue;
   readonly #actor: PodActor;
+  readonly #overrides: PodOverrides;
   readonly breaker: DeletionBreaker;
   /** Keys of host pods that wait for a name taken by a stranger, by the stranger's key in the member. */
   readonly #nameWaiters = new Map<string, string>();
@@ -76,8 +80,10 @@ export class PodController {
       logger: options.logger,
       ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
     });
+    this.#overrides = new PodOverrides({ ...options, port: options.overrides });
     this.#actor = new PodActor({
       ...options,
+      overrides: this.#overrides,
       clock: this.#clock,
       breaker: this.breaker,
       missingGraceMs: options.missingGraceMs,
@@ -90,13 +96,15 @@ export class PodController {
     const unsubscribe = [
       hostPods.on({
         added: (pod) => {
-          this.#options.dependents.track(pod);
+          this.#options.dependents.track(this.#overrides.referring(pod));
           this.#hostPodSeen(pod);
         },
         updated: (pod, old) => {
           const { generation } = pod.metadata;
           // Hosts before 1.35 do not count generations of pods.
-          if (generation === undefined || generation !== old.metadata.generation) this.#options.dependents.track(pod);
+          if (generation === undefined || generation !== old.metadata.generation) {
+            this.#options.dependents.track(this.#overrides.referring(pod));
+          }
           this.#hostPodSeen(pod);
         },
         deleted: (pod, evidence) => this.#hostPodGone(pod, evidence),
@@ -191,9 +199,13 @@ export class PodController {
     if (hostPod === undefined && memberPod === undefined) {
       this.#options.dependents.release(key);
       this.#memories.forget(key);
+      this.#overrides.forget(key);
       return undefined;
     }
     this.#tidy(memory, hostPod, memberPod);
+    if (hostPod !== undefined && memberPod !== undefined && runsFor(memberPod, hostPod)) {
+      await this.#overrides.prepare(hostPod, memberPod, signal);
+    }
     const action = decide(hostPod, memberPod, this.#factsOf(memory));
     if (action.do === 'hold' && action.hold.reason === 'NameTaken' && memberPod !== undefined) {
       this.#nameWaiters.set(keyOf(memberPod), key);
@@ -255,7 +267,7 @@ export class PodController {
       ...(memory.created === undefined ? {} : { created: { overdue: this.#isOverdue(memory) } }),
       ...(memory.departed === undefined ? {} : { departed: memory.departed }),
       hostDeletionSeen: (uid) => memory.hostDeletions?.has(uid) ?? false,
-      outdated: (hostPod, memberPod) => !isApplied(hostPod, memberPod),
+      outdated: (hostPod, memberPod) => this.#overrides.isOutdated(hostPod, memberPod),
       hostStatus: (hostPod, memberPod) =>
         hostStatus(
           hostPod,
@@ -263,7 +275,7 @@ export class PodController {
           {
             member: member.name,
             network: options.network(),
-            inSync: isApplied(hostPod, memberPod),
+            inSync: this.#overrides.isInSync(hostPod, memberPod),
             ...(lost && !isFinished(memberPod) ? { memberLost: { since: new Date(since).toISOString() } } : {}),
           },
           nowText,
@@ -272,4 +284,8 @@ export class PodController {
       now: nowText,
     };
   }
+}
+
+function runsFor(memberPod: Pod, hostPod: Pod): boolean {
+  return memberPod.metadata.labels?.[UID_LABEL] === hostPod.metadata.uid;
 }

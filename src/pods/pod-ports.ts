@@ -1,7 +1,10 @@
 /** What the pod controller needs from the rest of the program, as narrow interfaces that manager.ts fills in. */
+import type { OverridePolicy } from '../api/override-policy.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Informer } from '../kube/informer.ts';
+import type { OverrideSubject } from '../overrides/selection.ts';
+import type { Cluster } from '../placement/cluster.ts';
 import type { Hold } from './decide.ts';
 
 /** Index of the member pod cache: `<virtual node>/<host namespace>/<host name>` of the pods that carry our marks. */
@@ -32,6 +35,21 @@ export interface DependentsPort {
   require(pod: Pod): { ready: true } | ({ ready: false; pending: boolean } & Hold);
   /** The pod is gone. */
   release(podKey: string): void;
+}
+
+/** Policies of the host that change pods on their way to the member. */
+export interface OverridesPort {
+  /** Set until they have been read: no pod is created before. With the problem, in words for people, if there is one. */
+  unknown(): { problem: string | undefined } | undefined;
+  /** Those that may concern objects of a namespace. The same list until one of them changes. */
+  policies(hostNamespace: string): readonly OverridePolicy[];
+  /** The pod and its owners as far as they were read; undefined: some have to be read first. */
+  owners(hostPod: Pod): OverrideSubject['identities'] | undefined;
+  readOwners(hostPod: Pod, signal: AbortSignal): Promise<OverrideSubject['identities']>;
+  /** What policies know of the member. The same object until something of it changes. */
+  member(): Cluster;
+  /** Labels of the member's nodes behind the virtual node. */
+  pool(): Readonly<Record<string, string>>;
 }
 
 export interface EventPort {

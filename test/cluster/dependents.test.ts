@@ -33,7 +33,9 @@ beforeAll(async () => {
     startCluster(workspace, { name: 'host', components: 'api-only', audit: true }),
     startCluster(workspace, { name: 'member', components: 'api-only', audit: true }),
   ]);
-  await Promise.all([host.apply(manifest('rbac.yaml')), member.apply(manifest('member/read.yaml'))]);
+  // No node identities here: the Node authorizer only knows pods that exist.
+  for (const file of ['rbac.yaml', 'rbac-service-account.yaml']) await host.apply(manifest(file));
+  await member.apply(manifest('member/read.yaml'));
   hostClient = await clientOf(host, 'system:serviceaccount:spillway-system:spillway-manager');
   memberClient = await clientOf(member, MEMBER_ACCOUNT);
   memberNamespaces = new Informer<Namespace>({ client: memberClient, resource: NAMESPACES });
@@ -93,7 +95,7 @@ async function stage(options: { namespace?: string; maxWatches?: number; rights?
   const logger = pino({ level: 'silent' });
   const end = new AbortController();
   const objects = new HostObjects({
-    client: hostClient,
+    clientOf: () => hostClient,
     logger,
     pollMs: 300,
     ...(options.maxWatches === undefined ? {} : { maxWatches: options.maxWatches }),

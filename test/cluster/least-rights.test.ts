@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Api } from '../../hack/api-access.ts';
 import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
 import { IMAGES } from '../../hack/images.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
@@ -24,6 +25,7 @@ import { startTopology, type Topology } from '../fixtures/topology.ts';
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, so no rights are tried: ${kubelets.reason}`);
 
+const CSRS = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const MANAGER = 'system:serviceaccount:spillway-system:spillway-manager';
 const IN_MEMBER = 'system:serviceaccount:spillway-access:spillway-host';
 
@@ -139,6 +141,73 @@ describe.runIf(kubelets.ok)('with the rights of the manifests and no more', () =
     expect(await readPod(member('lent'), 'shop', name)).toBeUndefined();
   });
 
+  test('each virtual node asked for one certificate', async () => {
+    const { items } = (await host.api.call('GET', CSRS)) as { items: { spec: { username: string } }[] };
+    expect(items.map(({ spec }) => spec.username)).toEqual([MANAGER, MANAGER]);
+    const metrics = await (await fetch(`${topology.spillway.url}/metrics`)).text();
+    for (const name of inMembers) {
+      const expiry = new RegExp(`^spillway_node_certificate_expiry_timestamp_seconds\\{node="${name}"\\} (.*)$`, 'm');
+      const days = (Number(expiry.exec(metrics)?.[1]) - Date.now() / 1000) / 86_400;
+      expect(days).toBeGreaterThan(6.9);
+      expect(days).toBeLessThan(7.1);
+    }
+  });
+
+  describe('the identity of a virtual node', () => {
+    let node: Api;
+    beforeAll(async () => {
+      const { server, ca } = host.adminAccess;
+      node = new Api(server, ca, await host.issueClient('system:node:lent', ['system:nodes']));
+      await host.apply([
+        { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'private', namespace: 'shop' }, stringData: { k: 'x' } },
+        { apiVersion: 'v1', kind: 'Node', metadata: { name: 'real' } },
+      ]);
+    });
+    afterAll(() => node?.close());
+
+    test('may read its own pods and what they refer to', async () => {
+      await expect(node.call('GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Dlent')).resolves.toBeDefined();
+      await expect(node.call('GET', inShop('secrets', 'key'))).resolves.toBeDefined();
+      await expect(node.call('GET', inShop('configmaps', 'settings'))).resolves.toBeDefined();
+      await expect(node.call('GET', '/api/v1/nodes/lent')).resolves.toBeDefined();
+    });
+
+    test.each([
+      ['GET', '/api/v1/namespaces/shop/secrets/private'],
+      ['GET', '/api/v1/namespaces/shop/secrets'],
+      ['GET', '/api/v1/secrets'],
+      ['GET', '/api/v1/namespaces/spillway-system/secrets/member-lent'],
+      ['GET', '/api/v1/pods'],
+      ['GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Down'],
+      ['GET', '/api/v1/nodes/own'],
+      ['GET', '/api/v1/nodes'],
+      ['PATCH', '/api/v1/nodes/own', { metadata: { labels: { a: 'b' } } }],
+      ['PATCH', '/api/v1/nodes/own/status', { status: { capacity: { cpu: '1' } } }],
+      ['PATCH', '/api/v1/nodes/real', { spec: { unschedulable: true } }],
+      ['PATCH', '/api/v1/nodes/lent', { spec: { taints: [] } }],
+      ['PATCH', '/api/v1/nodes/lent', { metadata: { labels: { 'node-restriction.kubernetes.io/a': 'b' } } }],
+      ['DELETE', '/api/v1/nodes/lent'],
+      ['GET', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/own'],
+      ['GET', '/apis/spillway.dev/v1alpha1/memberclusters'],
+      ['GET', '/apis/apps/v1/deployments'],
+      ['POST', '/api/v1/namespaces/shop/pods', { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x' } }],
+    ] as const)('may not %s %s', async (method, path, body?: object) => {
+      await expect(node.call(method, path, body)).rejects.toThrow('HTTP 403');
+    });
+
+    test('may neither change nor end pods of another node', async () => {
+      const [other] = await podsOf(host, 'shop', 'app=own');
+      const path = inShop('pods', other?.metadata.name ?? '');
+      for (const [method, where, body] of [
+        ['DELETE', path, undefined],
+        ['PATCH', `${path}/status`, { status: { phase: 'Failed' } }],
+        ['GET', path, undefined],
+      ] as const) {
+        await expect(node.call(method, where, body)).rejects.toThrow('HTTP 403');
+      }
+    });
+  });
+
   test('a new start knows its own again, and finds what is left over', async () => {
     const copies = async (): Promise<number> =>
       (await Promise.all(inMembers.map(async (name) => await read(member(name), inShop('secrets', 'key'))))).filter(
@@ -161,18 +230,82 @@ describe.runIf(kubelets.ok)('with the rights of the manifests and no more', () =
     // The end of the watches is what brings them into the log.
     await topology.spillway.process.stop('SIGTERM');
     const refused = (cluster: Cluster, user: string): AuditEvent[] => {
-      const events = cluster.auditEvents().filter((event) => event.user.username === user);
-      expect(events.length, `${user} in ${cluster.name}`).toBeGreaterThan(20);
+      const events = eventsOf(cluster, user);
+      expect(events.length, `${user} in ${cluster.name}`).toBeGreaterThan(10);
       return events.filter(({ responseStatus }) => responseStatus?.code === 403);
     };
-    expect(refused(host, MANAGER).map(asked)).toEqual([]);
+    for (const user of [MANAGER, ...inMembers.map((name) => `system:node:${name}`)]) {
+      expect(refused(host, user).map(asked), user).toEqual([]);
+    }
     expect(refused(member('own'), IN_MEMBER).map(asked)).toEqual([]);
     // Whether Events of all namespaces may be followed at once is asked by trying: once per start.
     const [first, second, ...more] = refused(member('lent'), IN_MEMBER).map(asked);
     expect([first, second]).toEqual(['list events./ /', 'list events./ /']);
     expect(more).toEqual([]);
   });
+
+  test('each virtual node speaks for itself, and the manager only where nodes may not', () => {
+    const done = (user: string): Set<string> => new Set(eventsOf(host, user).map(kindOf));
+    const work = ['create nodes', 'watch nodes', 'patch nodes/status', 'update leases', 'watch pods'];
+    for (const name of inMembers) {
+      expect([...done(`system:node:${name}`)]).toEqual(
+        expect.arrayContaining([...work, 'patch pods/status', 'delete pods']),
+      );
+    }
+    // Both refer to them, one watch is enough.
+    const read = inMembers.flatMap((name) => [...done(`system:node:${name}`)]);
+    expect(read).toEqual(expect.arrayContaining(['watch secrets', 'watch configmaps', 'create subjectaccessreviews']));
+    const manager = [...done(MANAGER)].filter((kind) => /pods|nodes|configmaps|reviews|leases/.test(kind));
+    expect(manager.sort()).toEqual(['create leases', 'get configmaps', 'get leases', 'get nodes', 'update leases']);
+  });
 });
+
+describe('where virtual nodes have no identities of their own, with the rights for that on top', () => {
+  let topology: Topology;
+  let host: Cluster;
+
+  beforeAll(async () => {
+    topology = await startTopology({
+      members: [{ name: 'east', kwok: { nodes: 1 } }],
+      spillway: { hostIdentity: 'ServiceAccount' },
+    });
+    ({ host } = topology);
+    await newNamespace(host, 'shop');
+  });
+  afterAll(() => topology?.close());
+
+  test('pods come and go with what they refer to, and nothing is refused', async () => {
+    const east = topology.member('east').cluster;
+    await host.apply([{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'key', namespace: 'shop' } }]);
+    const main = shell(IDLE, { envFrom: [{ secretRef: { name: 'key' } }] });
+    await host.apply([pod('web', 'shop', podSpec([main]))]);
+    await untilRunning(host, 'shop', 'web');
+    expect(await read(east, '/api/v1/namespaces/shop/secrets/key')).toBeDefined();
+    await kubectl(host, ['delete', 'pod', 'web', '-n', 'shop']);
+    await until(
+      'the copy is gone',
+      async () => (await read(east, '/api/v1/namespaces/shop/secrets/key')) === undefined,
+      { timeoutMs: 30_000 },
+    );
+    await topology.spillway.process.stop('SIGTERM');
+    const events = eventsOf(host, MANAGER);
+    expect(events.map(kindOf)).toEqual(expect.arrayContaining(['watch secrets', 'create nodes', 'delete pods']));
+    expect(events.filter(({ responseStatus }) => responseStatus?.code === 403).map(asked)).toEqual([]);
+    expect(((await host.api.call('GET', CSRS)) as { items: unknown[] }).items).toEqual([]);
+  });
+});
+
+/** What the program itself asked as that user. */
+function eventsOf(cluster: Cluster, user: string): AuditEvent[] {
+  return cluster
+    .auditEvents()
+    .filter((event) => event.user.username === user && event.userAgent?.startsWith('spillway') === true);
+}
+
+function kindOf({ verb, objectRef }: AuditEvent): string {
+  const { resource = '', subresource } = objectRef ?? {};
+  return `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`;
+}
 
 function asked({ verb, objectRef }: AuditEvent): string {
   const { apiGroup = '', resource = '', subresource = '', namespace = '', name = '' } = objectRef ?? {};

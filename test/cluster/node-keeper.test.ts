@@ -19,7 +19,9 @@ const identity = 'system:serviceaccount:spillway-system:spillway-manager';
 
 let workspace: Workspace;
 let host: Cluster;
+/** With the rights of the manager. */
 let client: KubeClient;
+const clients: KubeClient[] = [];
 let events: EventRecorder;
 const stop = new AbortController();
 const running: Promise<void>[] = [];
@@ -49,10 +51,19 @@ function facts(name: string, parts: Partial<NodeFacts> = {}): NodeFacts {
   };
 }
 
-function keep(current: () => NodeFacts): NodeKeeper {
+async function clientOf(user: string, groups: string[] = []): Promise<KubeClient> {
+  const { server, ca } = host.adminAccess;
+  const certificate = await host.issueClient(user, groups);
+  const made = new KubeClient({ cluster: 'host', ...staticAccess({ endpoint: { server, ca }, ...certificate }) });
+  clients.push(made);
+  return made;
+}
+
+async function keep(current: () => NodeFacts): Promise<NodeKeeper> {
   const { name } = current();
   const keeper = new NodeKeeper({
-    host: client,
+    host: await clientOf(`system:node:${name}`, ['system:nodes']),
+    manager: client,
     name,
     desired: () => renderNode(current()),
     events,
@@ -79,9 +90,7 @@ beforeAll(async () => {
   host = await startCluster(workspace, { name: 'host', audit: true });
   await host.apply(readFileSync(new URL('../../manifests/rbac.yaml', import.meta.url), 'utf8'));
   // Exactly the rights that the program gets from its manifests.
-  const { server, ca } = host.adminAccess;
-  const certificate = await host.issueClient(identity);
-  client = new KubeClient({ cluster: 'host', ...staticAccess({ endpoint: { server, ca }, ...certificate }) });
+  client = await clientOf(identity);
   events = new EventRecorder({ client, component: 'spillway' });
   running.push(events.run(stop.signal));
 });
@@ -89,13 +98,13 @@ beforeAll(async () => {
 afterAll(async () => {
   stop.abort();
   await Promise.all(running);
-  await client?.close();
+  await Promise.all(clients.map((one) => one.close()));
   await workspace.close();
 });
 
 describe('a virtual node on a real API server', () => {
   it('is a Ready node with the labels, taint, address and version it should have', async () => {
-    keep(() => facts('east'));
+    await keep(() => facts('east'));
     const node = await ready('east');
     // Controllers add labels of their own, such as beta.kubernetes.io/os.
     expect(node.metadata.labels).toMatchObject({
@@ -138,14 +147,17 @@ describe('a virtual node on a real API server', () => {
     expect(third - second).toBeLessThan(16_000);
     const writes = host
       .auditEvents()
-      .filter(({ user, verb }) => user.username === identity && !['get', 'list', 'watch'].includes(verb))
+      .filter(
+        ({ user, verb }) =>
+          [identity, 'system:node:east'].includes(user.username) && !['get', 'list', 'watch'].includes(verb),
+      )
       .map(({ verb, objectRef }) => `${verb} ${objectRef?.resource} ${objectRef?.subresource ?? ''}`.trim());
     expect(writes.filter((write) => !write.endsWith('leases'))).toEqual(['create nodes']);
   });
 
   it('leaves labels, taints, annotations and cordons of others alone', async () => {
     let current = facts('west');
-    const keeper = keep(() => current);
+    const keeper = await keep(() => current);
     await ready('west');
     expect((await host.kubectl(['label', 'node', 'west', 'team=x', 'pool=edited', '--overwrite'])).code).toBe(0);
     expect((await host.kubectl(['taint', 'node', 'west', 'theirs=v:NoSchedule'])).code).toBe(0);
@@ -226,7 +238,7 @@ describe('a virtual node on a real API server', () => {
   it('touches nothing of a node of the same name that is somebody else’s, and says so', async () => {
     await host.apply([{ apiVersion: 'v1', kind: 'Node', metadata: { name: 'real', labels: { rack: '7' } } }]);
     const before = await nodeOf('real');
-    const keeper = keep(() => facts('real'));
+    const keeper = await keep(() => facts('real'));
     await until('it is refused', () => keeper.problem !== undefined);
     expect(keeper.problem).toContain('a Node named "real" exists');
     await until('an event says so', async () => {

@@ -28,7 +28,7 @@ import {
   untilPod,
   untilRunning,
 } from '../fixtures/live-pods.ts';
-import { startTopology, type Topology } from '../fixtures/topology.ts';
+import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
@@ -972,10 +972,6 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
     expect(above.filter((call) => call.includes('events'))).toEqual([]);
   });
 
-  test('the program ran all this time without an error it did not expect', () => {
-    expect(topology.spillway.process.running).toBe(true);
-  });
-
   test('pods that tolerate nothing stay off the virtual node', async () => {
     const ns = 'strangers';
     await newNamespace(host, ns);
@@ -991,5 +987,10 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
     expect(waiting.spec.nodeName).toBeUndefined();
     expect(condition(waiting, 'PodScheduled')?.message).toContain('untolerated taint');
     await kubectl(host, ['delete', 'pod', 'plain', '-n', ns]);
+  });
+
+  test('the program was the same process all this time and met no error', () => {
+    expect(topology.spillway.process.running).toBe(true);
+    expect(errorsOf(topology.spillway)).toEqual([]);
   });
 });

@@ -23,10 +23,13 @@ const made = (object: KubeObject, more: object = {}): CopyRecord => {
   return recordOfCopy('Secret', { ...copy, metadata: { ...copy.metadata, uid: 'm1', resourceVersion: '7', ...more } });
 };
 const present = (object: KubeObject): HostState => ({ state: 'present', object });
+/** No policies. */
+const planFor = (object: KubeObject) => ({ stamp: contentHash(object) });
 const facts = (some: Partial<CopyFacts>): CopyFacts => ({
   wanted: true,
   host: present(secret()),
   copy: undefined,
+  planFor,
   ...some,
 });
 
@@ -124,7 +127,7 @@ describe('what to do', () => {
     const copies = fc.constantFrom(undefined, made(host), made(secret({ data: {}, immutable: true })));
     fc.assert(
       fc.property(fc.boolean(), hosts, copies, (wanted, state, copy) => {
-        const action = decideCopy({ wanted, host: state, copy });
+        const action = decideCopy({ wanted, host: state, copy, planFor });
         if (action.do === 'create') expect([wanted, state.state, copy]).toEqual([true, 'present', undefined]);
         if (action.do === 'delete') expect(action.confirm).toBe(state.state === 'absent');
         if (state.state === 'unknown') expect(action.do).toBe('nothing');

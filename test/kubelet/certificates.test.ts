@@ -11,12 +11,12 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Authority } from '../../hack/pki.ts';
 import { createAuthority, issueServing } from '../../hack/pki.ts';
-import { ApiError } from '../../src/kube/errors.ts';
 import { checkKeyed, renewalTime } from '../../src/kube/keyed-certificate.ts';
 import { ClientCa } from '../../src/kubelet/client-ca.ts';
 import { CsrCertificates } from '../../src/kubelet/csr-certificates.ts';
 import { FileCertificates } from '../../src/kubelet/file-certificates.ts';
 import { SelfSignedCertificates } from '../../src/kubelet/self-signed-certificates.ts';
+import { SigningHost } from '../fixtures/signing-host.ts';
 import { until } from './harness.ts';
 
 const NODE = { nodeName: 'virtual-1', addresses: ['127.0.0.1', 'virtual-1.example'] };
@@ -97,70 +97,6 @@ describe('from files', () => {
     await expect(FileCertificates.open(missing)).rejects.toThrow(/ENOENT/);
   });
 });
-
-/** A host that keeps certificate signing requests and, when told so, signs them as Kubernetes' signer does. */
-class SigningHost {
-  readonly requests = new Map<string, { spec: Record<string, unknown>; status: Record<string, unknown> }>();
-  readonly #authority: Authority;
-  lifeMs = DAY;
-  broken = 0;
-
-  constructor(authority: Authority) {
-    this.#authority = authority;
-  }
-
-  async request<T>(r: { method?: string; path: string; body?: unknown }): Promise<T> {
-    const root = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
-    if (this.broken > 0) {
-      this.broken -= 1;
-      throw new Error('connection refused');
-    }
-    if (r.method === 'POST') {
-      expect(r.path).toBe(root);
-      const { spec, metadata } = r.body as { spec: Record<string, unknown>; metadata: { generateName: string } };
-      const name = `${metadata.generateName}${this.requests.size}`;
-      this.requests.set(name, { spec, status: {} });
-      return { metadata: { name }, status: {} } as T;
-    }
-    const name = r.path.slice(root.length + 1);
-    const found = this.requests.get(name);
-    if (found === undefined) {
-      const status = { kind: 'Status' as const, reason: 'NotFound', message: 'gone' };
-      throw new ApiError({ cluster: 'host', method: 'GET', path: r.path, code: 404, status });
-    }
-    await Promise.resolve();
-    return { metadata: { name }, status: found.status } as T;
-  }
-
-  async approve(name: string): Promise<void> {
-    const found = this.requests.get(name);
-    if (found === undefined) {
-      throw new Error(`no request ${name}`);
-    }
-    const pem = Buffer.from(String(found.spec['request']), 'base64').toString();
-    const request = new x509.Pkcs10CertificateRequest(pem);
-    expect(await request.verify()).toBe(true);
-    const certificate = await x509.X509CertificateGenerator.create({
-      subject: request.subjectName,
-      issuer: this.#authority.issuer.subjectName,
-      notBefore: new Date(Date.now() - 1000),
-      notAfter: new Date(Date.now() + this.lifeMs),
-      publicKey: request.publicKey,
-      signingKey: this.#authority.signingKey,
-      signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
-      extensions: request.extensions,
-    });
-    found.status['certificate'] = Buffer.from(certificate.toString('pem')).toString('base64');
-    found.status['conditions'] = [{ type: 'Approved' }];
-  }
-
-  deny(name: string): void {
-    const found = this.requests.get(name);
-    if (found !== undefined) {
-      found.status['conditions'] = [{ type: 'Denied', reason: 'Policy', message: 'not this node' }];
-    }
-  }
-}
 
 describe('from the signer kubernetes.io/kubelet-serving', () => {
   let authority: Authority;

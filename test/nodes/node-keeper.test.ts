@@ -41,6 +41,7 @@ describe('NodeKeeper', () => {
     const events: string[] = [];
     const keeper = new NodeKeeper({
       host: server.client('host'),
+      manager: server.client('host'),
       name: 'east',
       desired: () => renderNode(facts),
       events: { record: (_, type, reason, message) => events.push(`${type} ${reason} ${message}`) },
@@ -72,6 +73,40 @@ describe('NodeKeeper', () => {
     const before = api.requests('PUT', '/leases/east').length;
     await eventually(() => expect(api.requests('PUT', '/leases/east').length).toBeGreaterThan(before + 3));
   };
+
+  it('does itself what a node may do, and lets the manager do the rest', async () => {
+    facts.spec = { ...facts.spec, labels: { 'kubernetes.io/role': 'burst', team: 'a' } };
+    const [host, manager] = [server.client('host'), server.client('host')];
+    const [own, others] = [vi.spyOn(host, 'request'), vi.spyOn(manager, 'request')];
+    const sent = (spy: typeof own): string[] =>
+      spy.mock.calls.map(([r]) => `${r.method ?? 'GET'} ${r.path}`).filter((text) => !text.startsWith('GET'));
+    const { keeper } = start({ host, manager });
+    await eventually(() => expect(node()?.metadata.labels).toMatchObject({ 'kubernetes.io/role': 'burst', team: 'a' }));
+    await eventually(() => expect(lease()).toBeDefined());
+    const [made] = api.requests('POST', '/nodes');
+    const { labels } = (made?.body as Node | undefined)?.metadata ?? {};
+    expect(labels).toMatchObject({ team: 'a', 'spillway.dev/member': 'east' });
+    expect(labels).not.toHaveProperty(['kubernetes.io/role']);
+    expect(sent(others)).toEqual([`PATCH ${NODE}`]);
+    facts.reachable = false;
+    keeper.trigger();
+    const taints = (): string[] => (node()?.spec?.taints ?? []).map(({ key }) => key);
+    await eventually(() => expect(taints()).toContain('spillway.dev/member-unreachable'));
+    await eventually(() => expect(sent(own)).toContain(`PATCH ${NODE}/status`));
+    expect(sent(others)).toEqual([`PATCH ${NODE}`, `PATCH ${NODE}`]);
+    expect(sent(own)).not.toContain(`PATCH ${NODE}`);
+  });
+
+  it('gives a Node that somebody deleted the labels back that others had put there, reserved ones too', async () => {
+    start();
+    await eventually(() => expect(lease()).toBeDefined());
+    api.edit(NODE, { metadata: { labels: { 'node-role.kubernetes.io/burst': '', theirs: 'x' } } });
+    await quiet();
+    api.delete(NODE);
+    await eventually(() =>
+      expect(node()?.metadata.labels).toMatchObject({ 'node-role.kubernetes.io/burst': '', theirs: 'x' }),
+    );
+  });
 
   it('registers the node with one request and renews its lease', async () => {
     start();

@@ -1,0 +1,91 @@
+import { GROUP } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import {
+  entryOf,
+  type JsonRecord,
+  listOf,
+  recordOf,
+  rewriteField,
+  rewriteItems,
+  without,
+} from '../pods/translate-json.ts';
+import { isOfClusterPolicy, type PlannedRule } from './planned-rules.ts';
+
+/**
+ * The rules for a pod that runs in a member already. Policies that are for running pods count as they are now, and not at
+ * all when they are gone; all others as they were when the pod was created. In the order they are applied.
+ */
+export function rulesForRunningPod(
+  recorded: readonly PlannedRule[],
+  planned: readonly PlannedRule[],
+): readonly PlannedRule[] {
+  const present = new Set(planned.map(({ policy }) => policy));
+  const following = planned.filter(({ applyTo }) => applyTo === 'RunningPods');
+  const followed = new Set(following.map(({ policy }) => policy));
+  const kept = recorded.filter(
+    ({ policy, applyTo }) => !followed.has(policy) && (applyTo === 'NewPods' || present.has(policy)),
+  );
+  return [...kept, ...following].sort(inOrder);
+}
+
+function inOrder(a: PlannedRule, b: PlannedRule): number {
+  const [clusterA, clusterB] = [isOfClusterPolicy(a), isOfClusterPolicy(b)];
+  if (clusterA !== clusterB) return clusterA ? -1 : 1;
+  if (a.rank !== b.rank) return a.rank - b.rank;
+  if (a.policy !== b.policy) return a.policy < b.policy ? -1 : 1;
+  return a.rule - b.rule;
+}
+
+/** Fields of a container that can change while it runs. */
+const CONTAINER_FIELDS = ['image', 'resources'] as const;
+const SPEC_FIELDS = ['tolerations', 'activeDeadlineSeconds', 'resources', 'ephemeralContainers'] as const;
+
+/**
+ * The host pod with everything that can change while a pod runs as it was rendered for the member: labels, annotations,
+ * images, resources, tolerations. What is sent to a running member pod, and what it is said to have received, follows
+ * from this pod, so that the host's own changes arrive with the overrides on them.
+ */
+export function podWithOverrides(hostPod: Pod, rendered: Pod): Pod {
+  const own = hostPod as unknown as JsonRecord;
+  const made = rendered as unknown as JsonRecord;
+  const metadata = recordOf(own['metadata']) ?? {};
+  const madeMetadata = recordOf(made['metadata']) ?? {};
+  let spec = recordOf(own['spec']) ?? {};
+  const madeSpec = recordOf(made['spec']) ?? {};
+  for (const list of ['initContainers', 'containers']) {
+    const byName = new Map(listOf(madeSpec[list]).map((item) => [recordOf(item)?.['name'], recordOf(item)]));
+    spec = rewriteField(spec, list, (items) =>
+      rewriteItems(items, (container) => {
+        const counterpart = byName.get(container['name']);
+        return counterpart === undefined ? container : withFieldsOf(container, counterpart, CONTAINER_FIELDS);
+      }),
+    );
+  }
+  const after = {
+    ...own,
+    metadata: {
+      ...metadata,
+      labels: withoutMarks(recordOf(madeMetadata['labels'])),
+      annotations: withoutMarks(recordOf(madeMetadata['annotations'])),
+    },
+    spec: withFieldsOf(spec, madeSpec, SPEC_FIELDS),
+  };
+  return after as unknown as Pod;
+}
+
+function withFieldsOf(record: JsonRecord, from: JsonRecord, fields: readonly string[]): JsonRecord {
+  let after = record;
+  for (const field of fields) {
+    const value = entryOf(from, field);
+    if (value === entryOf(after, field)) continue;
+    after = value === undefined ? without(after, [field]) : { ...after, [field]: value };
+  }
+  return after;
+}
+
+function withoutMarks(map: JsonRecord = {}): JsonRecord {
+  return without(
+    map,
+    Object.keys(map).filter((key) => key.startsWith(`${GROUP}/`)),
+  );
+}

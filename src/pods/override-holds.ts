@@ -1,0 +1,31 @@
+import type { ObjectIdentity } from '../overrides/selection.ts';
+import type { Hold } from './decide.ts';
+
+/** Why a pod waits because of override policies. Reasons are API, see docs/reference/events.md. */
+
+export function policiesNotRead(problem: string): Hold {
+  return {
+    reason: 'OverridePoliciesNotRead',
+    message:
+      `The override policies of this cluster cannot be read: ${problem}. No pod is sent to a member without them. ` +
+      'It is tried again by itself; the kinds are in manifests/crds, the rights to read them in manifests/rbac.yaml.',
+  };
+}
+
+export function overrideRefused(message: string): Hold {
+  return { reason: 'OverrideRefused', message };
+}
+
+export function ownerNotRead({ kind, name }: ObjectIdentity): Hold {
+  return overrideRefused(
+    `An override policy chooses objects of kind ${kind} by their labels, and those of ${kind} "${name}", which owns the pod, ` +
+      'cannot be read. This does not pass by itself. Let the policy choose by name or kind, or choose pods by their labels.',
+  );
+}
+
+export function recordTooLong(bytes: number, most: number): Hold {
+  return overrideRefused(
+    `What override policies change in the pod takes ${bytes} bytes to write down, and ${most} fit an annotation. ` +
+      'This does not pass by itself. Move long values to a ConfigMap.',
+  );
+}

@@ -1,0 +1,332 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Cluster } from '../../hack/cluster.ts';
+import { waitReady } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import type { Pod, Secret } from '../../src/api/wire.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import {
+  condition,
+  describeWrite,
+  type Fields,
+  getPod,
+  kubectl,
+  newNamespace,
+  ON_VIRTUAL_NODE,
+  pod,
+  podsOf,
+  read,
+  untilPod,
+  untilRunning,
+  writesOf,
+} from '../fixtures/live-pods.ts';
+import { startTopology, type Topology } from '../fixtures/topology.ts';
+
+const APPLIED = 'spillway.dev/applied-overrides';
+const NS = 'shop';
+let topology: Topology;
+let host: Cluster;
+let east: Cluster;
+let west: Cluster;
+
+beforeAll(async () => {
+  topology = await startTopology({
+    members: [
+      { name: 'east', kwok: { nodes: 1 }, options: { spec: { region: 'eu-1', labels: { tier: 'gold' } } } },
+      { name: 'west', kwok: { nodes: 1 }, options: { spec: { region: 'us-1' } } },
+    ],
+  });
+  ({ host } = topology);
+  [east, west] = [topology.member('east').cluster, topology.member('west').cluster];
+  await newNamespace(host, NS);
+});
+
+afterAll(async () => {
+  const log = topology === undefined ? '' : readFileSync(topology.spillway.process.spec.logFile, 'utf8');
+  const errors = log.split('\n').filter((line) => line.includes('"level":"error"'));
+  await topology?.close();
+  expect(errors).toEqual([]);
+});
+
+function policy(kind: 'OverridePolicy' | 'ClusterOverridePolicy', name: string, spec: Fields): Fields {
+  const metadata = kind === 'OverridePolicy' ? { name, namespace: NS } : { name };
+  return { apiVersion: 'spillway.dev/v1alpha1', kind, metadata, spec };
+}
+const rules = (...overriders: Fields[]) => ({ overrideRules: overriders.map((one) => ({ overriders: one })) });
+const labelled = (value: string) => ({ labelsOverrider: [{ operator: 'add', value: { seen: value } }] });
+
+function on(member: string, more: Fields = {}): Fields {
+  const nodeSelector = { 'kubernetes.io/hostname': member };
+  return {
+    ...ON_VIRTUAL_NODE,
+    nodeSelector,
+    containers: [{ name: 'main', image: 'registry.example/app:v1' }],
+    ...more,
+  };
+}
+function deployment(name: string, member: string, replicas: number, more: Fields = {}): Fields {
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: NS, labels: { team: name } },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: name } },
+      template: { metadata: { labels: { app: name } }, spec: on(member, more) },
+    },
+  };
+}
+async function ready(name: string, replicas: number): Promise<Pod[]> {
+  return await until(`the pods of ${name} are ready`, async () => {
+    const pods = await podsOf(host, NS, `app=${name}`);
+    const good = pods.filter((one) => condition(one, 'Ready')?.status === 'True');
+    return good.length === replicas && pods.length === replicas ? pods : undefined;
+  });
+}
+const images = ({ spec }: Pod) => spec.containers.map(({ image }) => image);
+const configMap = async (cluster: Cluster, name: string) =>
+  await read<KubeObject & { data?: Record<string, string> }>(cluster, `/api/v1/namespaces/${NS}/configmaps/${name}`);
+
+describe('one Deployment in two members with registries of their own', () => {
+  beforeAll(async () => {
+    await host.apply([
+      policy('ClusterOverridePolicy', 'registries', {
+        resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }],
+        overrideRules: [
+          {
+            targetCluster: {
+              fieldSelector: { matchExpressions: [{ key: 'region', operator: 'In', values: ['eu-1'] }] },
+            },
+            overriders: { imageOverrider: [{ component: 'Registry', operator: 'replace', value: 'eu.example' }] },
+          },
+          {
+            targetCluster: { exclude: ['east'] },
+            overriders: {
+              imageOverrider: [{ component: 'Registry', operator: 'replace', value: 'us.example:5000/mirror' }],
+            },
+          },
+          { overriders: { imagePullSecretsOverrider: [{ operator: 'add', value: ['pull-${member.name}'] }] } },
+        ],
+      }),
+      policy('OverridePolicy', 'regional', {
+        resourceSelectors: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'settings' }],
+        ...rules({
+          fieldOverrider: [
+            {
+              fieldPath: '/data/app.yaml',
+              yaml: [{ subPath: '/region', operator: 'replace', value: '${member.region}' }],
+            },
+          ],
+        }),
+      }),
+      ...['east', 'west'].map((name) => ({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: `pull-${name}`, namespace: NS },
+        type: 'kubernetes.io/dockerconfigjson',
+        stringData: { '.dockerconfigjson': '{"auths":{}}' },
+      })),
+      {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'settings', namespace: NS },
+        data: { 'app.yaml': '# ours\nregion: none\n' },
+      },
+    ]);
+    const env = {
+      containers: [
+        { name: 'main', image: 'registry.example/app:v1', envFrom: [{ configMapRef: { name: 'settings' } }] },
+      ],
+    };
+    await host.apply([deployment('web-east', 'east', 2, env), deployment('web-west', 'west', 1, env)]);
+    await Promise.all([ready('web-east', 2), ready('web-west', 1)]);
+  });
+
+  it('runs other images in each, with the pull secret of each, and leaves the host pods as they are', async () => {
+    for (const [member, image, count] of [
+      [east, 'eu.example/app:v1', 2],
+      [west, 'us.example:5000/mirror/app:v1', 1],
+    ] as const) {
+      const pods = await podsOf(member, NS);
+      expect(pods.map(images)).toEqual(Array.from({ length: count }, () => [image]));
+      expect(pods.map(({ spec }) => spec.imagePullSecrets)).toEqual(pods.map(() => [{ name: `pull-${member.name}` }]));
+      const secrets = (await member.api.call('GET', `/api/v1/namespaces/${NS}/secrets`)) as { items: Secret[] };
+      expect(secrets.items.map(({ metadata }) => metadata.name)).toEqual([`pull-${member.name}`]);
+    }
+    for (const one of await podsOf(host, NS)) {
+      expect(images(one)).toEqual(['registry.example/app:v1']);
+      expect(one.spec.imagePullSecrets).toBeUndefined();
+    }
+  });
+
+  it('says on member pod and host pod what was applied', async () => {
+    const [hostPod] = await podsOf(host, NS, 'app=web-east');
+    const memberPod = await getPod(east, NS, hostPod?.metadata.name ?? '');
+    expect(JSON.parse(memberPod.metadata.annotations?.[APPLIED] ?? '')).toMatchObject({
+      rules: [
+        { policy: 'ClusterOverridePolicy registries', rule: 0, changes: ['imageOverrider'] },
+        {
+          policy: 'ClusterOverridePolicy registries',
+          rule: 2,
+          overriders: { imagePullSecretsOverrider: [{ value: ['pull-east'] }] },
+        },
+      ],
+    });
+    expect(condition(hostPod as Pod, 'spillway.dev/Mirrored')?.message).toMatch(
+      / overrides=ClusterOverridePolicy\/registries$/,
+    );
+  });
+
+  it('renders ConfigMaps for each', async () => {
+    expect((await configMap(east, 'settings'))?.data).toEqual({ 'app.yaml': '# ours\nregion: eu-1\n' });
+    expect((await configMap(west, 'settings'))?.data).toEqual({ 'app.yaml': '# ours\nregion: us-1\n' });
+    expect((await configMap(host, 'settings'))?.data).toEqual({ 'app.yaml': '# ours\nregion: none\n' });
+  });
+
+  it('follows an edit in ConfigMaps at once, and in pods only with the next ones', async () => {
+    const before = await podsOf(east, NS, 'app=web-east');
+    const since = Date.now();
+    await host.apply([
+      policy('OverridePolicy', 'regional', {
+        resourceSelectors: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'settings' }],
+        ...rules({ plaintext: [{ path: '/data/member', operator: 'add', value: '${member.name}' }] }),
+      }),
+      policy('ClusterOverridePolicy', 'registries', {
+        resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }],
+        ...rules({ imageOverrider: [{ component: 'Registry', operator: 'replace', value: '${member.name}.example' }] }),
+      }),
+    ]);
+    await until('the ConfigMap of east', async () => (await configMap(east, 'settings'))?.data?.['member'] === 'east');
+    expect(Date.now() - since).toBeLessThan(5000);
+    expect((await configMap(east, 'settings'))?.data).toEqual({ 'app.yaml': '# ours\nregion: none\n', member: 'east' });
+    await kubectl(host, ['scale', '-n', NS, 'deployment/web-east', '--replicas=3']);
+    await ready('web-east', 3);
+    const after = await podsOf(east, NS, 'app=web-east');
+    const old = after.filter(({ metadata }) => before.some((one) => one.metadata.uid === metadata.uid));
+    expect(old.map(images)).toEqual([['eu.example/app:v1'], ['eu.example/app:v1']]);
+    expect(old.map(({ metadata }) => metadata.generation)).toEqual(before.map(({ metadata }) => metadata.generation));
+    const [fresh] = after.filter((one) => !old.includes(one));
+    expect(fresh === undefined ? [] : images(fresh)).toEqual(['east.example/app:v1']);
+  });
+
+  it('keeps the rules of a running pod when its host pod changes', async () => {
+    const [hostPod] = await podsOf(host, NS, 'app=web-west');
+    const name = hostPod?.metadata.name ?? '';
+    await kubectl(host, ['label', '-n', NS, 'pod', name, 'extra=1']);
+    const changed = await untilPod(
+      west,
+      NS,
+      name,
+      'has the label',
+      ({ metadata }) => metadata.labels?.['extra'] === '1',
+    );
+    expect(images(changed)).toEqual(['us.example:5000/mirror/app:v1']);
+    await kubectl(host, ['set', 'image', '-n', NS, `pod/${name}`, 'main=registry.example/app:v2']);
+    const updated = await untilPod(
+      west,
+      NS,
+      name,
+      'has the new tag',
+      (one) => images(one)[0]?.endsWith(':v2') === true,
+    );
+    expect(images(updated)).toEqual(['us.example:5000/mirror/app:v2']);
+  });
+});
+
+it('chooses by labels of the workload', async () => {
+  await host.apply([
+    policy('OverridePolicy', 'by-team', {
+      resourceSelectors: [
+        { apiVersion: 'apps/v1', kind: 'Deployment', labelSelector: { matchLabels: { team: 'labelled' } } },
+      ],
+      ...rules(labelled('by-team')),
+    }),
+    deployment('labelled', 'west', 1),
+    deployment('plain', 'west', 1),
+  ]);
+  await Promise.all([ready('labelled', 1), ready('plain', 1)]);
+  expect((await podsOf(west, NS, 'app=labelled')).map(({ metadata }) => metadata.labels?.['seen'])).toEqual([
+    'by-team',
+  ]);
+  expect((await podsOf(west, NS, 'app=plain')).map(({ metadata }) => metadata.labels?.['seen'])).toEqual([undefined]);
+});
+
+it('brings a policy for running pods to them, without replacing them', async () => {
+  await host.apply([pod('steady', NS, on('west'))]);
+  const { metadata } = await untilRunning(west, NS, 'steady');
+  await host.apply([
+    policy('OverridePolicy', 'live', {
+      resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod', name: 'steady' }],
+      ...rules(labelled('one'), { imageOverrider: [{ component: 'Tag', operator: 'replace', value: 'v9' }] }),
+      applyTo: 'RunningPods',
+    }),
+  ]);
+  const changed = await untilPod(west, NS, 'steady', 'is changed', (one) => one.metadata.labels?.['seen'] === 'one');
+  expect(changed.metadata.uid).toBe(metadata.uid);
+  expect(images(changed)).toEqual(['registry.example/app:v9']);
+  await untilPod(
+    host,
+    NS,
+    'steady',
+    'tells of the policy',
+    (one) => condition(one, 'spillway.dev/Mirrored')?.message?.endsWith('overrides=OverridePolicy/shop/live') === true,
+  );
+  await host.kubectl(['delete', 'overridepolicy', '-n', NS, 'live']);
+  const back = await untilPod(west, NS, 'steady', 'is as before', (one) => one.metadata.labels?.['seen'] === undefined);
+  expect(back.metadata.uid).toBe(metadata.uid);
+  expect(images(back)).toEqual(['registry.example/app:v1']);
+  expect(back.metadata.annotations?.[APPLIED]).toBeUndefined();
+});
+
+it('blocks only the pod that a bad patch is for, says why, and starts it when the policy is corrected', async () => {
+  const selected = { resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod', name: 'held' }] };
+  await host.apply([
+    policy('OverridePolicy', 'typo', {
+      ...selected,
+      ...rules({ plaintext: [{ path: '/spec/containers/7/image', operator: 'replace', value: 'x' }] }),
+    }),
+    pod('held', NS, on('east')),
+    pod('free', NS, on('east')),
+  ]);
+  await untilRunning(host, NS, 'free');
+  const held = await untilPod(host, NS, 'held', 'is held', ({ status }) => status?.reason === 'OverrideRefused');
+  for (const word of ['OverridePolicy shop/typo', '/spec/containers/7', 'cluster "east"'])
+    expect(held.status?.message).toContain(word);
+  const events = await until('the Event', async () => {
+    const { items } = (await host.api.call(
+      'GET',
+      `/api/v1/namespaces/${NS}/events?fieldSelector=involvedObject.name=held,reason=OverrideRefused`,
+    )) as { items: { message: string; count: number }[] };
+    return items.length > 0 ? items : undefined;
+  });
+  expect(events).toHaveLength(1);
+  expect(events[0]?.message).toContain('OverridePolicy shop/typo, overrideRules[0].plaintext[0] at /spec/containers/7');
+  await host.apply([
+    policy('OverridePolicy', 'typo', {
+      ...selected,
+      ...rules({ plaintext: [{ path: '/spec/containers/0/image', operator: 'replace', value: 'fixed:v1' }] }),
+    }),
+  ]);
+  await untilRunning(host, NS, 'held');
+  expect(images(await getPod(east, NS, 'held'))).toEqual(['fixed:v1']);
+});
+
+it('writes nothing for healthy pods and copies when the program starts again', async () => {
+  const { spillway } = topology;
+  await spillway.process.stop();
+  const since = Date.now();
+  spillway.process.restart();
+  await waitReady(spillway);
+  // A pod that is made now has to be through all queues before it runs: so has everything else by then.
+  await host.apply([pod('after', NS, on('east'))]);
+  await untilRunning(host, NS, 'after');
+  for (const cluster of [host, east, west]) {
+    const writes = writesOf(cluster, since).filter(
+      ({ objectRef }) =>
+        ['pods', 'configmaps', 'secrets'].includes(objectRef?.resource ?? '') &&
+        objectRef?.namespace === NS &&
+        objectRef.name !== 'after',
+    );
+    expect(writes.map(describeWrite)).toEqual([]);
+  }
+});

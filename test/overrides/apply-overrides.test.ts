@@ -1,0 +1,298 @@
+import { describe, expect, it } from 'vitest';
+import type { OverridePolicy } from '../../src/api/override-policy.ts';
+import type { Pod } from '../../src/api/wire.ts';
+import { parseJson, stringifyJson } from '../../src/kube/json.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { applyOverrides, type OverrideContext } from '../../src/overrides/apply-overrides.ts';
+import type { OverrideRefusal } from '../../src/overrides/planned-rules.ts';
+import { contextOf, EAST, policy, rendered, webPod } from './rendered-pod.ts';
+
+const POD = rendered();
+
+function apply<T extends KubeObject = Pod>(
+  policies: OverridePolicy[],
+  object: T = POD as unknown as T,
+  context: OverrideContext = contextOf(),
+) {
+  const outcome = applyOverrides(object, policies, context);
+  if (!('object' in outcome)) throw new Error(`not applied: ${stringifyJson(outcome)}`);
+  return outcome;
+}
+function refusal(policies: OverridePolicy[], object: KubeObject = POD, context = contextOf()): OverrideRefusal {
+  const outcome = applyOverrides(object, policies, context);
+  if (!('refused' in outcome)) throw new Error(`not refused: ${stringifyJson(outcome)}`);
+  return outcome.refused;
+}
+const rules = (...overrideRules: object[]) => ({ overrideRules });
+const cluster = (name: string, spec: object) => policy('ClusterOverridePolicy', name, spec);
+const namespaced = (name: string, spec: object) => policy('OverridePolicy', name, spec);
+const labelled = (value: string, targetCluster?: object) => ({
+  ...(targetCluster === undefined ? {} : { targetCluster }),
+  overriders: { labelsOverrider: [{ operator: 'add', value: { seen: value } }] },
+});
+const patched = (...plaintext: object[]) => rules({ overriders: { plaintext } });
+const seen = (pod: KubeObject) => pod.metadata.labels?.['seen'];
+
+describe('applyOverrides', () => {
+  it('is the same object without policies, and without any that match', () => {
+    expect(apply([]).object).toBe(POD);
+    const elsewhere = cluster('a', {
+      resourceSelectors: [{ apiVersion: 'v1', kind: 'Secret' }],
+      ...rules(labelled('a')),
+    });
+    expect(apply([elsewhere])).toEqual({ object: POD, applied: [] });
+    expect(apply([elsewhere]).object).toBe(POD);
+  });
+
+  it('lets the closer policy win, and the namespace over the cluster', () => {
+    const close = cluster('a', {
+      resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' }],
+      ...rules(labelled('close')),
+    });
+    const wide = cluster('b', rules(labelled('wide')));
+    expect(seen(apply([close, wide]).object)).toBe('close');
+    expect(seen(apply([wide, close]).object)).toBe('close');
+    expect(seen(apply([close, wide, namespaced('a', rules(labelled('own')))]).object)).toBe('own');
+  });
+
+  it('applies every rule whose members match, in their order', () => {
+    const spec = rules(
+      labelled('one'),
+      labelled('two', { clusterNames: ['west', 'east'] }),
+      labelled('three', { clusterNames: ['west'] }),
+      labelled('four', {
+        labelSelector: { matchLabels: { tier: 'gold' } },
+        fieldSelector: { matchExpressions: [{ key: 'region', operator: 'In', values: ['eu-1'] }] },
+      }),
+      labelled('five', { exclude: ['east'] }),
+      labelled('six', { fieldSelector: { matchExpressions: [{ key: 'zone', operator: 'NotIn', values: ['eu-1a'] }] } }),
+    );
+    const { object, applied } = apply([cluster('a', spec)]);
+    expect(seen(object)).toBe('four');
+    expect(applied.map(({ policy, rule, changes }) => [policy, rule, changes])).toEqual([
+      ['ClusterOverridePolicy a', 0, ['labelsOverrider']],
+      ['ClusterOverridePolicy a', 1, ['labelsOverrider']],
+      ['ClusterOverridePolicy a', 3, ['labelsOverrider']],
+    ]);
+  });
+
+  it('resolves variables, and tells what they came to', () => {
+    const { object, applied } = apply([namespaced('a', rules(labelled('${member.region}')))]);
+    expect(seen(object)).toBe('eu-1');
+    expect(applied[0]?.overriders.labelsOverrider).toEqual([{ operator: 'add', value: { seen: 'eu-1' } }]);
+  });
+
+  it('changes nothing in place and shares what stays', () => {
+    const before = structuredClone(POD);
+    const { object } = apply([
+      cluster(
+        'a',
+        rules(labelled('x'), { overriders: { plaintext: [{ path: '/spec/hostname', operator: 'add', value: 'h' }] } }),
+      ),
+    ]);
+    expect(POD).toEqual(before);
+    expect(object.spec.containers).toBe(POD.spec.containers);
+    expect(object.spec.hostname).toBe('h');
+  });
+
+  it('keeps numbers that no double can carry', () => {
+    const object = parseJson(
+      '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{},"x":12345678901234567890}',
+    ) as KubeObject;
+    const after = apply([namespaced('a', rules(labelled('x')))], object).object;
+    expect(stringifyJson(after)).toContain('"x":12345678901234567890');
+  });
+
+  it('asks for labels of owners that decide', () => {
+    const byLabel = {
+      resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', labelSelector: { matchLabels: { a: 'b' } } }],
+    };
+    expect(applyOverrides(POD, [cluster('a', byLabel)], contextOf())).toMatchObject({
+      unknown: { kind: 'Deployment', name: 'web' },
+    });
+  });
+});
+
+describe('a refusal', () => {
+  it('names policy, path, object and cluster, and what to do', () => {
+    const bad = namespaced(
+      'eu',
+      patched(
+        { path: '/spec/hostname', operator: 'add', value: 'h' },
+        { path: '/spec/containers/7', operator: 'remove' },
+      ),
+    );
+    expect(refusal([cluster('fine', rules(labelled('x'))), bad])).toEqual({
+      policy: 'OverridePolicy shop/eu',
+      path: 'overrideRules[0].plaintext[1] at /spec/containers/7',
+      message:
+        'OverridePolicy shop/eu, overrideRules[0].plaintext[1] at /spec/containers/7: there is nothing at that path, so ' +
+        'Pod shop/web-5d4f8-x2x2x cannot be made in cluster "east". This does not pass by itself. Correct the policy.',
+    });
+  });
+
+  it('comes from variables too', () => {
+    expect(refusal([cluster('a', rules(labelled('x'), labelled('${member.color}')))])).toMatchObject({
+      policy: 'ClusterOverridePolicy a',
+      path: 'overrideRules[1].overriders.labelsOverrider[0].value.seen',
+    });
+  });
+
+  it('is not for a rule that is for other members', () => {
+    const spec = rules({
+      targetCluster: { clusterNames: ['west'] },
+      overriders: { plaintext: [{ path: '/a/b', operator: 'remove' }] },
+    });
+    expect(apply([cluster('a', spec)]).applied).toEqual([]);
+  });
+});
+
+describe('what policies may not change', () => {
+  const mark = 'spillway.dev~1uid';
+  it.each([
+    ['/metadata/labels', 'replace', {}, '/metadata/labels/spillway.dev~1'],
+    ['/metadata/labels', 'remove', undefined, '/metadata/labels/spillway.dev~1'],
+    ['/metadata/labels', 'replace', 'text', '/metadata/labels'],
+    [`/metadata/labels/${mark}`, 'replace', 'other', `/metadata/labels/${mark}`],
+    [`/metadata/labels/${mark}`, 'remove', undefined, `/metadata/labels/${mark}`],
+    ['/metadata/labels/spillway.dev~1new', 'add', 'x', '/metadata/labels/spillway.dev~1new'],
+    ['/metadata/annotations/spillway.dev~1applied', 'replace', 'x', '/metadata/annotations/spillway.dev~1applied'],
+    ['/metadata/annotations', 'replace', null, '/metadata/annotations'],
+    ['/spec/nodeName', 'add', 'n', '/spec/nodeName'],
+    ['/spec', 'replace', { nodeName: 'n' }, '/spec/nodeName'],
+    ['/spec', 'replace', [], '/spec'],
+    ['/spec', 'remove', undefined, '/spec'],
+    ['/spec/containers', 'replace', [], '/spec/containers'],
+    ['/spec/containers/0', 'remove', undefined, '/spec/containers'],
+    ['/spec/containers/0/name', 'replace', 'other', '/spec/containers'],
+  ])('%s %s', (path, operator, value, where) => {
+    const overriders = { plaintext: [{ path, operator, ...(value === undefined ? {} : { value }) }] };
+    // As from an API server whose CRD is older than this rule of ours.
+    const raw = cluster('a', {});
+    raw.spec.overrideRules.push({ overriders } as never);
+    expect(refusal([raw]).path).toContain(where);
+  });
+
+  it('is kept from the overriders of labels as well', () => {
+    expect(
+      refusal([
+        cluster(
+          'a',
+          rules({ overriders: { labelsOverrider: [{ operator: 'remove', value: { 'spillway.dev/uid': '' } }] } }),
+        ),
+      ]).path,
+    ).toContain(`/metadata/labels/${mark}`);
+  });
+
+  it('is the pool that the virtual node stands for', () => {
+    const pool = { disk: 'ssd' };
+    const context = contextOf(webPod(), { pool });
+    const spec = (operator: string, value: object) =>
+      rules({ overriders: { nodeSelectorOverrider: [{ operator, value }] } });
+    expect(refusal([cluster('a', spec('remove', { disk: '' }))], POD, context).path).toContain(
+      '/spec/nodeSelector/disk',
+    );
+    expect(refusal([cluster('a', spec('add', { disk: 'hdd' }))], POD, context).path).toContain(
+      '/spec/nodeSelector/disk',
+    );
+    expect(apply([cluster('a', spec('add', { zone: 'b' }))], POD, context).object.spec.nodeSelector).toEqual({
+      disk: 'ssd',
+      zone: 'b',
+    });
+  });
+
+  it('is the type of a Secret', () => {
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, type: 'Opaque', data: {} };
+    const spec = patched({ path: '/type', operator: 'replace', value: 'kubernetes.io/tls' });
+    const context: OverrideContext = {
+      subject: { namespace: 'shop', identities: [{ apiVersion: 'v1', kind: 'Secret', name: 's', labels: {} }] },
+      member: EAST,
+    };
+    expect(refusal([cluster('a', spec)], secret, context)).toMatchObject({
+      path: 'overrideRules[0].overriders at /type',
+      message: expect.stringContaining('Secret shop/s cannot be made in cluster "east"'),
+    });
+  });
+});
+
+describe('privileges', () => {
+  const gain = (...plaintext: object[]) => patched(...plaintext);
+  it.each([
+    ['host network', gain({ path: '/spec/hostNetwork', operator: 'add', value: true }), 'hostNetwork'],
+    [
+      'a host path',
+      gain({ path: '/spec/volumes', operator: 'add', value: [{ name: 'h', hostPath: { path: '/' } }] }),
+      'hostPath "/"',
+    ],
+    [
+      'privileged',
+      gain({ path: '/spec/containers/0/securityContext', operator: 'add', value: { privileged: true } }),
+      'privileged',
+    ],
+    ['root', gain({ path: '/spec/securityContext', operator: 'add', value: { runAsUser: 0 } }), 'runAsUser 0'],
+    [
+      'a capability',
+      gain({
+        path: '/spec/initContainers/0/securityContext',
+        operator: 'add',
+        value: { capabilities: { add: ['NET_ADMIN'] } },
+      }),
+      'capability NET_ADMIN',
+    ],
+    [
+      'a host port',
+      gain({ path: '/spec/containers/0/ports', operator: 'add', value: [{ containerPort: 1, hostPort: 80 }] }),
+      'hostPort 80',
+    ],
+    [
+      'a service account',
+      gain({ path: '/spec/serviceAccountName', operator: 'add', value: 'admin' }),
+      'serviceAccountName "admin"',
+    ],
+    [
+      'a token',
+      gain({ path: '/spec/automountServiceAccountToken', operator: 'remove' }),
+      'automountServiceAccountToken',
+    ],
+    [
+      'a projected token',
+      gain({
+        path: '/spec/volumes',
+        operator: 'add',
+        value: [{ name: 'p', projected: { sources: [{ serviceAccountToken: { path: 't' } }] } }],
+      }),
+      'serviceAccountToken',
+    ],
+    [
+      'a priority',
+      gain({ path: '/spec/priorityClassName', operator: 'add', value: 'system-node-critical' }),
+      'priorityClassName',
+    ],
+    [
+      'an init container with all of it',
+      rules({
+        overriders: {
+          initContainersOverrider: [{ operator: 'add', value: [{ name: 'x', securityContext: { privileged: true } }] }],
+        },
+      }),
+      'privileged',
+    ],
+  ])('%s: only from a ClusterOverridePolicy', (_what, spec, name) => {
+    expect(refusal([namespaced('a', spec)]).message).toContain(`only a ClusterOverridePolicy may give a pod ${name}`);
+    expect(apply([cluster('a', spec)]).applied).toHaveLength(1);
+  });
+
+  it('that the pod has already, or loses, are no matter', () => {
+    const root = rendered(webPod({ securityContext: { runAsUser: 0 }, hostNetwork: true }));
+    const spec = patched(
+      { path: '/spec/securityContext/runAsUser', operator: 'replace', value: 7 },
+      { path: '/spec/hostname', operator: 'add', value: 'h' },
+    );
+    expect(apply([namespaced('a', spec)], root).object.spec.hostNetwork).toBe(true);
+  });
+
+  it('given by a cluster policy do not stop one of the namespace', () => {
+    const wide = cluster('a', patched({ path: '/spec/hostNetwork', operator: 'add', value: true }));
+    expect(seen(apply([wide, namespaced('b', rules(labelled('x')))]).object)).toBe('x');
+  });
+});
