@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Service } from './api/wire.ts';
+import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
 import type { ManagerConfig } from './config.ts';
 import type { HostObjects } from './dependents/host-objects.ts';
 import type { Access, Credentials } from './kube/access.ts';
@@ -40,6 +41,8 @@ export interface HostServices {
   /** What changes objects on their way to members. */
   readonly overridePolicies: OverridePolicies;
   readonly podOwners: PodOwners;
+  /** The room behind each virtual node that this process keeps, by the node's name. */
+  readonly capacities: Map<string, VirtualNodeCapacity>;
   /** PEM bundle for client certificates on kubelet ports. */
   readonly clientCa: () => string | undefined;
   readonly registry: Registry;

@@ -101,6 +101,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       }),
       overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
       podOwners: new PodOwners(host),
+      capacities: new Map(),
       hostObjects: new HostObjects({
         clientOf: (node) => nodeClients.get(node) ?? host,
         logger,

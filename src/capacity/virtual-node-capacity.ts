@@ -1,0 +1,31 @@
+import type { Pod } from '../api/wire.ts';
+import type { Amounts } from './amounts.ts';
+import type { FitAnswer } from './fit-answer.ts';
+import type { FitRequest } from './fit-request.ts';
+
+/** What can be asked about the room behind one virtual node. Everything is answered from memory, without waiting. */
+export interface VirtualNodeCapacity {
+  readonly nodeName: string;
+  /** Name of the MemberCluster. */
+  readonly member: string;
+  /** All nodes and pods of the member are known. Before that nothing fits. */
+  readonly ready: boolean;
+  /**
+   * What the pod will ask for once it is in the member, overrides and the translation of its constraints included. The
+   * same object for pods of one shape until something changes that it depends on. `refused`: it can never run there, for
+   * people. `unknown`: that cannot be told yet (override policies or owners of the pod still have to be read).
+   */
+  request(hostPod: Pod): FitRequest | { readonly refused: string } | { readonly unknown: string };
+  fits(request: FitRequest): FitAnswer;
+  /** How many such pods fit together, at most `upTo`: nodes, quota, headroom and caps. */
+  slots(request: FitRequest, upTo: number): number;
+  /** The most that a node which the pod may use has free, each resource by itself; undefined: it may use none. */
+  largestFreeSlot(request: FitRequest): Amounts | undefined;
+  /**
+   * Sets room aside for a pod that was sent here and that the member does not show yet; again for the same pod replaces
+   * it. It lasts until {@link release}, or until the member shows the pod on a node. Pods that are bound on the host need
+   * none: they are reserved by themselves, also after a restart.
+   */
+  reserve(podUid: string, request: FitRequest): void;
+  release(podUid: string): void;
+}

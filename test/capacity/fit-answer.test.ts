@@ -1,0 +1,15 @@
+import { describe, expect, it } from 'vitest';
+import { reasonsInWords } from '../../src/capacity/fit-answer.ts';
+
+describe('reasonsInWords', () => {
+  it('counts nodes, and lets what concerns the whole member stand alone', () => {
+    expect(
+      reasonsInWords([
+        { text: 'insufficient cpu', nodes: 3 },
+        { text: 'cordoned', nodes: 1 },
+        { text: 'quota shop/all allows 10 pods', nodes: 0 },
+      ]),
+    ).toBe('3 nodes: insufficient cpu, 1 node: cordoned, quota shop/all allows 10 pods');
+    expect(reasonsInWords([])).toBe('');
+  });
+});
