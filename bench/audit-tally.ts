@@ -29,12 +29,12 @@ export class AuditTally {
     this.flags = { 'audit-policy-file': policy, 'audit-log-path': this.#log, 'audit-log-maxsize': '4000' };
   }
 
-  /** Requests of one user that ended since the last call. The log is written before the answer is sent. */
-  take(user: string): RequestCounts {
+  /** Requests of some users that ended since the last call. The log is written before the answer is sent. */
+  take(users: readonly string[]): RequestCounts {
     const counts: RequestCounts = new Map();
     for (const line of this.#newLines()) {
       const event = JSON.parse(line) as AuditEvent;
-      if (event.user.username !== user) continue;
+      if (!users.includes(event.user.username)) continue;
       const { resource = 'other', subresource } = event.objectRef ?? {};
       const key = `${event.verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`;
       counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -52,7 +52,7 @@ export async function burst(options: BurstOptions): Promise<SuiteReport> {
   const { sizes, rounds, say } = options;
   const workspace = Workspace.create({ say });
   try {
-    const users = ['bench-floor', 'bench-spillway'];
+    const users = ['bench-floor', 'bench-spillway', 'system:node:member'];
     const hostAudit = new AuditTally(workspace.dir, 'host', users);
     const memberAudit = new AuditTally(workspace.dir, 'member', users);
     const host = await startCluster(workspace, { name: 'host', apiServerFlags: hostAudit.flags });
@@ -110,8 +110,8 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
   });
   let half: Omit<Turn, 'hostRequests' | 'memberRequests'>;
   try {
-    hostAudit.take(program.user);
-    memberAudit.take(program.user);
+    hostAudit.take(program.users);
+    memberAudit.take(program.users);
     const patienceMs = 120_000 + pods * 100;
     const disturbance = new Disturbance(() => [
       ...host.usage().values(),
@@ -144,7 +144,7 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
     await load.close();
     await program.stop();
   }
-  const requests = { hostRequests: hostAudit.take(program.user), memberRequests: memberAudit.take(program.user) };
+  const requests = { hostRequests: hostAudit.take(program.users), memberRequests: memberAudit.take(program.users) };
   const turn: Turn = { ...half, ...requests };
   say(describeTurn(turn));
   return turn;

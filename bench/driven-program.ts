@@ -11,8 +11,8 @@ import type { FloorConfig } from './floor-driver.ts';
 /** A program that runs pods of the host in the member: the one that is measured, or the one it is measured against. */
 export interface DrivenProgram {
   readonly name: string;
-  /** What it calls itself towards both API servers, to tell its requests apart. */
-  readonly user: string;
+  /** Who it is towards both API servers, to tell its requests apart. */
+  readonly users: readonly string[];
   readonly node: string;
   /** Resolves once its node takes pods. */
   start(): Promise<ManagedProcess>;
@@ -23,9 +23,12 @@ export interface DrivenProgram {
 /** Requests under way at most, for each cluster: the same for both programs. */
 const CONNECTIONS = 16;
 
+/** The manager's name at both API servers. */
+const USER = 'bench-spillway';
+
 export class FloorProgram implements DrivenProgram {
   readonly name = 'floor';
-  readonly user = 'bench-floor';
+  readonly users = ['bench-floor'];
   readonly node = 'floor';
   readonly #host: Cluster;
   readonly #member: Cluster;
@@ -41,8 +44,8 @@ export class FloorProgram implements DrivenProgram {
     const { workspace } = this.#host;
     this.#starts += 1;
     const config: FloorConfig = {
-      host: await accessOf(this.#host, this.user),
-      member: await accessOf(this.#member, this.user),
+      host: await accessOf(this.#host, 'bench-floor'),
+      member: await accessOf(this.#member, 'bench-floor'),
       node: this.node,
       connections: CONNECTIONS,
     };
@@ -71,7 +74,7 @@ export class FloorProgram implements DrivenProgram {
 
 export class SpillwayProgram implements DrivenProgram {
   readonly name = 'spillway';
-  readonly user = 'bench-spillway';
+  readonly users: readonly string[];
   readonly node: string;
   readonly #host: Cluster;
   readonly #member: Cluster;
@@ -82,6 +85,8 @@ export class SpillwayProgram implements DrivenProgram {
     this.#host = host;
     this.#member = member;
     this.node = member.name;
+    // The manager's own identity, and that of its virtual node.
+    this.users = [USER, `system:node:${member.name}`];
   }
 
   /** Kinds and the MemberCluster; once per host. */
@@ -102,8 +107,8 @@ export class SpillwayProgram implements DrivenProgram {
 
   /** A file with this program's own identity, which the audit logs then show. */
   async #kubeconfigFor(cluster: Cluster): Promise<string> {
-    const file = join(cluster.dir, `${this.user}.kubeconfig`);
-    writeFileSync(file, await cluster.kubeconfigFor(this.user, ['system:masters']), { mode: 0o600 });
+    const file = join(cluster.dir, `${USER}.kubeconfig`);
+    writeFileSync(file, await cluster.kubeconfigFor(USER, ['system:masters']), { mode: 0o600 });
     return file;
   }
 

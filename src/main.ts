@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { setFlagsFromString } from 'node:v8';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadConfig } from './config.ts';
 import { programVersion } from './version.ts';
@@ -57,6 +58,9 @@ program
         stop.abort(new Error(`received ${name}`));
       });
     }
+    // Caches live long and change little: by default the heap would grow to nearly three times what is in use before
+    // its garbage is collected. At 3,000 pods this takes a third off the peak for a few per cent of the CPU time.
+    setFlagsFromString('--heap-growing-percent=40');
     const { runManager } = await import('./manager.ts');
     await runManager(config, stop.signal);
   });

@@ -1,10 +1,16 @@
 import { connect as connectTcp, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { CancelledError, DeadlineError } from './exchange.ts';
 import type { TlsSettings } from './transport.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const TCP_KEEP_ALIVE_MS = 15_000;
+
+/**
+ * The newest TLS session that a server gave for each identity: the next connection resumes it, which saves both sides
+ * the signatures. Other settings (a rotated certificate or CA) begin anew.
+ */
+const sessions = new WeakMap<TlsSettings, Buffer>();
 
 /**
  * A fresh connection to `origin`, TLS (verified, HTTP/1.1 by ALPN) or plain by its scheme, with Nagle's algorithm off
@@ -20,7 +26,7 @@ export function dialServer(origin: string, tls: TlsSettings, signal?: AbortSigna
       reject(new CancelledError('the caller stopped waiting'));
       return;
     }
-    const socket: Socket = secure ? connectTls({ ...tls, host, port }) : connectTcp({ host, port });
+    const socket: Socket = secure ? dialTls(tls, host, port) : connectTcp({ host, port });
     const settle = (): void => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
@@ -49,4 +55,11 @@ export function dialServer(origin: string, tls: TlsSettings, signal?: AbortSigna
       resolve(socket);
     });
   });
+}
+
+function dialTls(tls: TlsSettings, host: string, port: number): TLSSocket {
+  const session = sessions.get(tls);
+  const socket = connectTls({ ...tls, host, port, ...(session === undefined ? {} : { session }) });
+  socket.on('session', (fresh) => sessions.set(tls, fresh));
+  return socket;
 }
