@@ -342,6 +342,7 @@ export interface NodeStatus {
   daemonEndpoints?: { kubeletEndpoint?: { Port: number } };
   nodeInfo?: NodeSystemInfo;
   images?: { names?: string[]; sizeBytes?: number }[];
+  declaredFeatures?: string[];
 }
 
 // --- The rest of core/v1 ---

@@ -270,7 +270,8 @@ function sameFacts(a: Node | undefined, b: Node): boolean {
   return (
     a !== undefined &&
     jsonEqual(a.metadata.labels, b.metadata.labels) &&
-    jsonEqual(a.status?.nodeInfo, b.status?.nodeInfo)
+    jsonEqual(a.status?.nodeInfo, b.status?.nodeInfo) &&
+    jsonEqual(a.status?.declaredFeatures, b.status?.declaredFeatures)
   );
 }
 

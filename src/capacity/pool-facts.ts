@@ -11,6 +11,8 @@ export interface PoolFacts {
   zone: string | undefined;
   /** Versions as most nodes have them; undefined without any node. */
   nodeInfo: NodeSystemInfo | undefined;
+  /** What the agents of all nodes say that they can do (KEP-5328), in no special order. */
+  declaredFeatures: readonly string[];
 }
 
 const OS_LABEL = 'kubernetes.io/os';
@@ -49,6 +51,7 @@ export function poolFacts(nodes: readonly Node[]): PoolFacts {
     zone: labels.get(ZONE_LABEL),
     labels: Object.fromEntries([...labels].filter(([key, value]) => isCopied(key, value, nodes))),
     nodeInfo: infos.length === 0 ? undefined : commonInfo(infos),
+    declaredFeatures: commonFeatures(nodes),
   };
 }
 
@@ -62,6 +65,11 @@ function commonLabels(nodes: readonly Node[]): Map<string, string> {
     }
   }
   return common;
+}
+
+function commonFeatures(nodes: readonly Node[]): string[] {
+  const [first, ...others] = nodes.map(({ status }) => new Set(status?.declaredFeatures));
+  return [...(first ?? [])].filter((feature) => others.every((features) => features.has(feature)));
 }
 
 function isCopied(key: string, value: string, nodes: readonly Node[]): boolean {

@@ -27,4 +27,6 @@ export interface DesiredNode {
   readonly nodeInfo: NodeSystemInfo | undefined;
   readonly capacity: ResourceList | undefined;
   readonly allocatable: ResourceList | undefined;
+  /** Sorted and unique. */
+  readonly declaredFeatures: readonly string[] | undefined;
 }

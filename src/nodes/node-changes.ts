@@ -89,7 +89,7 @@ export function newNode(desired: DesiredNode, former: Node | undefined, nowMs: n
 
 function newStatus(desired: DesiredNode, nowMs: number): NonNullable<Node['status']> {
   const at = timestamp(nowMs);
-  const { capacity, allocatable, nodeInfo } = desired;
+  const { capacity, allocatable, nodeInfo, declaredFeatures } = desired;
   return {
     addresses: [...desired.addresses],
     daemonEndpoints: { kubeletEndpoint: { Port: desired.kubeletPort } },
@@ -104,6 +104,7 @@ function newStatus(desired: DesiredNode, nowMs: number): NonNullable<Node['statu
     ...(nodeInfo === undefined ? {} : { nodeInfo }),
     ...(capacity === undefined ? {} : { capacity }),
     ...(allocatable === undefined ? {} : { allocatable }),
+    ...(declaredFeatures === undefined ? {} : { declaredFeatures: [...declaredFeatures] }),
   };
 }
 

@@ -2,6 +2,7 @@ import { MEMBER_LABEL, NODE_LABEL, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from 
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import type { NodeSystemInfo, ResourceList, Taint } from '../api/wire.ts';
 import type { PoolFacts } from '../capacity/pool-facts.ts';
+import { declaredFeatures } from './declared-features.ts';
 import type { DesiredCondition, DesiredNode } from './desired-node.ts';
 import { REACHABLE_CONDITION } from './node-marks.ts';
 
@@ -14,7 +15,7 @@ export interface NodeFacts {
   pool: PoolFacts | undefined;
   /** What it can offer; undefined until all nodes and pods of the member are known. */
   offer: { capacity: ResourceList; allocatable: ResourceList } | undefined;
-  /** Version of the member's API server, for a pool without nodes. */
+  /** Version of the member's API server. */
   memberVersion: string | undefined;
   /** Where the host's API server reaches the kubelet port of this node; an IP address that is not loopback. */
   address: string;
@@ -35,7 +36,7 @@ export function providerIdOf(member: string, node: string): string {
 
 /** The Node that stands for these facts. */
 export function renderNode(facts: NodeFacts): DesiredNode {
-  const { name, member, spec, pool, offer, address, kubeletPort, reachable } = facts;
+  const { name, member, spec, pool, offer, memberVersion, address, kubeletPort, reachable } = facts;
   return {
     name,
     member,
@@ -52,6 +53,7 @@ export function renderNode(facts: NodeFacts): DesiredNode {
     nodeInfo: pool === undefined ? undefined : (pool.nodeInfo ?? emptyPoolInfo(facts)),
     capacity: offer?.capacity,
     allocatable: offer?.allocatable,
+    declaredFeatures: declaredFeatures(pool?.declaredFeatures, memberVersion),
   };
 }
 

@@ -30,9 +30,14 @@ export function statusPatch(
     // Merging by type would leave addresses of other types behind.
     status['addresses'] = [...desired.addresses, { $patch: 'replace' }];
   }
+  const features = desired.declaredFeatures;
+  const redeclared = features !== undefined && !jsonEqual(had.declaredFeatures ?? [], features);
+  // A host that does not know the field drops it: as a reason to write it would be one for ever.
+  const urgent = redeclared && had.declaredFeatures !== undefined;
   const conditions = conditionsOf(had.conditions ?? [], desired, nowMs);
   const due = nowMs >= nextHeartbeat(node, desired, nowMs, heartbeatMs);
-  if (Object.keys(status).length === 0 && !conditions.changed && !due) return undefined;
+  if (Object.keys(status).length === 0 && !conditions.changed && !urgent && !due) return undefined;
+  if (redeclared) status['declaredFeatures'] = [...features];
   status['conditions'] = conditions.list;
   return { status };
 }

@@ -73,6 +73,7 @@ describe('poolFacts', () => {
       zone: undefined,
       labels: {},
       nodeInfo: undefined,
+      declaredFeatures: [],
     });
   });
 
@@ -95,6 +96,10 @@ describe('poolFacts', () => {
     expect(t.facts('east')?.labels).toEqual({});
     t.setNode(memberNode('n2', { labels: { pool: 'blue' }, ready: 'False', taints: [notReady] }));
     expect(t.facts('east')?.labels).toEqual({ pool: 'blue' });
+    t.setNode(memberNode('n1', { labels: { pool: 'blue' }, declaredFeatures: ['A', 'B'] }));
+    expect(t.facts('east')?.declaredFeatures).toEqual([]);
+    t.setNode(memberNode('n2', { labels: { pool: 'blue' }, declaredFeatures: ['B'] }));
+    expect(t.facts('east')?.declaredFeatures).toEqual(['B']);
   });
 });
 

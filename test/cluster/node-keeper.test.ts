@@ -124,6 +124,7 @@ describe('a virtual node on a real API server', () => {
     expect(node.spec?.taints).toEqual([{ key: 'spillway.dev/virtual-node', effect: 'NoSchedule' }]);
     expect(condition(node, 'NetworkUnavailable')?.status).toBe('False');
     expect(node.status?.allocatable).toEqual({ cpu: '10', memory: '20Gi', pods: '110', 'example.com/gpu': '2' });
+    expect(node.status?.declaredFeatures).toEqual(['ExtendWebSocketsToKubelet']);
     const { stdout } = await host.kubectl(['get', 'node', 'east', '-o', 'wide', '--no-headers']);
     expect(stdout).toMatch(/^east\s+Ready\s+<none>\s+\S+\s+v1\.36\.3\s+192\.0\.2\.7\s/);
     const described = await host.kubectl(['describe', 'node', 'east']);

@@ -19,6 +19,7 @@ import { CsrCertificates } from '../../src/kubelet/csr-certificates.ts';
 import type { PodDirectory } from '../../src/kubelet/pod-directory.ts';
 import type { KubeletServerOptions } from '../../src/kubelet/server.ts';
 import { KubeletServer } from '../../src/kubelet/server.ts';
+import { declaredFeatures } from '../../src/nodes/declared-features.ts';
 
 export const NODE = 'virtual-1';
 const SIGNING_REQUESTS = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
@@ -135,6 +136,7 @@ export class StreamsHarness {
     const server = new KubeletServer(options);
     const { port } = await server.listen();
     const clients = [hostClient, memberClient];
+    const { gitVersion } = (await member.api.call('GET', '/version')) as { gitVersion: string };
     await host.api.call('POST', '/api/v1/nodes', {
       apiVersion: 'v1',
       kind: 'Node',
@@ -142,6 +144,7 @@ export class StreamsHarness {
       status: {
         addresses: [{ type: 'InternalIP', address: gateway }],
         daemonEndpoints: { kubeletEndpoint: { Port: port } },
+        declaredFeatures: declaredFeatures([], gitVersion),
       },
     });
     const shared = { host, member, options, server, stop, loops, clients, pods };

@@ -81,18 +81,6 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     return { code, stdout, stderr: stderr.replaceAll(/[0-9a-f]{64}/g, 'ID') };
   }
 
-  /**
-   * The same, less one layer: a host that may not hand WebSockets to the node translates them, and wraps what the node
-   * refuses as any API server does for nodes without that feature.
-   */
-  async function sameRefusal(args: readonly string[]): Promise<void> {
-    const [viaHost, direct] = [await h.host.kubectl(args), await h.member.kubectl(args)];
-    const unwrapped = viaHost.stderr.replace('error: Internal error occurred: unable', 'error: unable');
-    expect(comparable({ ...viaHost, stderr: unwrapped })).toEqual(comparable(direct));
-    expect(viaHost.code).toBe(1);
-    expect(viaHost.stderr).not.toBe('');
-  }
-
   /** Runs the same command against both; output and exit code must be equal. */
   async function same(args: readonly string[], options?: KubectlOptions): Promise<KubectlResult> {
     const [viaHost, direct] = [await h.host.kubectl(args, options), await h.member.kubectl(args, options)];
@@ -210,7 +198,10 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
       ['no such container', ['exec', 'web', '-c', 'none', '--', 'true']],
       ['no such pod', ['exec', 'none', '--', 'true']],
       ['a container that does not run', ['exec', 'waiting', '--', 'true']],
-    ])('%s: the same words', async (_what, args) => sameRefusal(args));
+      ['a command that is not there', ['exec', 'web', '-c', 'tools', '--', 'no-such-command']],
+    ])('%s: the same words', async (_what, args) => {
+      expect((await same(args)).code).toBe(1);
+    });
 
     test('many at once, each with its own answer', async () => {
       const all = await Promise.all(
@@ -324,7 +315,9 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     test.each([
       ['no such container', ['attach', 'web', '-c', 'none']],
       ['a container that does not run', ['attach', 'waiting']],
-    ])('%s: the same words', async (_what, args) => sameRefusal(args));
+    ])('%s: the same words', async (_what, args) => {
+      expect((await same(args)).code).toBe(1);
+    });
   });
 
   async function forwarding<T>(remote: number, use: (port: number, errors: () => string) => Promise<T>): Promise<T> {
@@ -476,31 +469,53 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     });
   });
 
-  /** From here on the host hands WebSockets to the node as they are, instead of translating them to SPDY. */
-  async function declareWebSockets(): Promise<void> {
-    const status = { declaredFeatures: ['ExtendWebSocketsToKubelet'] };
-    await h.host.api.call('PATCH', `/api/v1/nodes/${NODE}/status`, { status });
-    await until('the host passes WebSockets on', async () => {
-      await h.host.kubectl(['exec', 'web', '-c', 'tools', '--', 'true']);
-      return h.lines.filter((line) => line['audit'] === 'exec').at(-1)?.['protocol'] === 'websocket';
-    });
+  /**
+   * The same, less one layer: a host that translates WebSockets, and wraps what the node
+   * refuses as any API server does for nodes without that feature.
+   */
+  async function sameRefusal(args: readonly string[]): Promise<void> {
+    const [viaHost, direct] = [await h.host.kubectl(args), await h.member.kubectl(args)];
+    const unwrapped = viaHost.stderr.replace('error: Internal error occurred: unable', 'error: unable');
+    expect(comparable({ ...viaHost, stderr: unwrapped })).toEqual(comparable(direct));
+    expect(viaHost.code).toBe(1);
+    expect(viaHost.stderr).not.toBe('');
   }
 
-  describe('when the node says that it takes WebSockets as they are', () => {
-    beforeAll(declareWebSockets);
+  async function declare(features: string[]): Promise<void> {
+    await h.host.api.call('PATCH', `/api/v1/nodes/${NODE}/status`, { status: { declaredFeatures: features } });
+  }
 
-    test('exec, its end of input and its refusals are the same to the letter', async () => {
+  /** How the last exec reached the node. */
+  async function protocolOfExec(): Promise<unknown> {
+    await h.host.kubectl(['exec', 'web', '-c', 'tools', '--', 'true']);
+    return h.lines.filter((line) => line['audit'] === 'exec').at(-1)?.['protocol'];
+  }
+
+  test('the host hands WebSockets to the node as they are', async () => {
+    expect(await protocolOfExec()).toBe('websocket');
+  });
+
+  describe('through a host that knows no such nodes and translates WebSockets to SPDY', () => {
+    beforeAll(async () => {
+      await declare([]);
+      await until('the host translates', async () => String(await protocolOfExec()).startsWith('SPDY'));
+    });
+    afterAll(async () => {
+      await declare(['ExtendWebSocketsToKubelet']);
+      await until('the host passes WebSockets on', async () => (await protocolOfExec()) === 'websocket');
+    });
+
+    test('exec, its end of input, its exit code and its refusals are the same', async () => {
       const exec = ['exec', '-i', 'web', '-c', 'tools', '--'];
-      const counted = await same([...exec, 'sh', '-c', 'wc -c; echo err >&2; exit 7'], { input: randomBytes(MiB) });
-      expect(counted).toMatchObject({ code: 7, stdout: `${MiB}\n` });
+      const counted = await same([...exec, 'sh', '-c', 'wc -c; echo out; exit 7'], { input: randomBytes(MiB) });
+      expect(counted).toMatchObject({ code: 7, stdout: `${MiB}\nout\n` });
       expect((await same([...exec, 'cat'], { input: 'hello' })).stdout).toBe('hello');
       for (const args of [
         ['exec', 'waiting', '--', 'true'],
         ['exec', 'web', '-c', 'none', '--', 'true'],
         ['attach', 'waiting'],
-        ['exec', 'web', '-c', 'tools', '--', 'no-such-command'],
       ]) {
-        expect((await same(args)).code).toBe(1);
+        await sameRefusal(args);
       }
     });
 
@@ -531,7 +546,6 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
 
   describe('what breaks is not taken for a success', () => {
     // Translated to SPDY it would be, by the host: SPDY clients of Kubernetes read an end without a status as success.
-    beforeAll(declareWebSockets);
 
     /** Runs an endless exec and a followed log, does something to them, and gives kubectl's exit code for the exec. */
     async function broken(by: () => Promise<unknown>): Promise<number> {

@@ -26,6 +26,7 @@ function desired(parts: Partial<DesiredNode> = {}): DesiredNode {
     nodeInfo: undefined,
     capacity: { cpu: '10' },
     allocatable: { cpu: '8', gpu: '1' },
+    declaredFeatures: ['A'],
     ...parts,
   };
 }
@@ -63,6 +64,7 @@ describe('newNode', () => {
         daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } },
         capacity: { cpu: '10' },
         allocatable: { cpu: '8', gpu: '1' },
+        declaredFeatures: ['A'],
         conditions: [
           {
             type: 'Ready',
@@ -265,6 +267,16 @@ describe('statusPatch', () => {
 
   it('leaves unknown amounts as they are', () => {
     expect(patchOf(made(), { allocatable: undefined, capacity: undefined })).toBeUndefined();
+  });
+
+  it('declares features anew when they change, but is not kept busy by a host that drops them', () => {
+    expect(patchOf(made(), { declaredFeatures: ['A', 'B'] })).toMatchObject({ declaredFeatures: ['A', 'B'] });
+    expect(patchOf(made(), { declaredFeatures: [] })).toMatchObject({ declaredFeatures: [] });
+    expect(patchOf(made(), { declaredFeatures: undefined })).toBeUndefined();
+    const dropped = made({ declaredFeatures: undefined });
+    expect(patchOf(dropped, { declaredFeatures: ['A'] })).toBeUndefined();
+    const report = patchOf(dropped, { declaredFeatures: ['A'], kubeletPort: 10_251 });
+    expect(report).toMatchObject({ declaredFeatures: ['A'], daemonEndpoints: {} });
   });
 
   it('replaces the list of addresses and the port', () => {

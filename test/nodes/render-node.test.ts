@@ -130,4 +130,19 @@ describe('renderNode', () => {
       operatingSystem: 'linux',
     });
   });
+
+  it('declares what all nodes behind it can do; what streams can do is up to the API server they end at', () => {
+    const features = (memberVersion: string | undefined, ...nodes: string[][]) => {
+      const pool = poolFacts(nodes.map((declaredFeatures, index) => memberNode(`n${index}`, { declaredFeatures })));
+      return renderNode(facts({ memberVersion, pool })).declaredFeatures;
+    };
+    expect(features('v1.36.3', ['A', 'C', 'Z'], ['Z', 'A'])).toEqual(['A', 'ExtendWebSocketsToKubelet', 'Z']);
+    expect(features('v1.36.3')).toEqual(['ExtendWebSocketsToKubelet']);
+    expect(features('v1.31.0-eks-1', [], ['A'])).toEqual(['ExtendWebSocketsToKubelet']);
+    expect(features('2.0')).toEqual(['ExtendWebSocketsToKubelet']);
+    expect(features('v1.30.9', ['ExtendWebSocketsToKubelet'])).toEqual([]);
+    expect(features('of my own', ['A'])).toEqual(['A']);
+    expect(features(undefined, ['A'])).toBeUndefined();
+    expect(renderNode(facts({ pool: undefined })).declaredFeatures).toBeUndefined();
+  });
 });
