@@ -5,6 +5,7 @@ import { freePort } from './addresses.ts';
 import { Api, type ApiAccess } from './api-access.ts';
 import { ensureBinaries } from './binaries.ts';
 import * as plane from './control-plane.ts';
+import { extenderSettings } from './extender.ts';
 import { raiseInotifyLimit } from './inotify.ts';
 import { runKubectl, type KubectlOptions, type KubectlResult } from './kubectl.ts';
 import type { ManagedProcess } from './managed-process.ts';
@@ -27,6 +28,8 @@ export interface ClusterOptions {
   serviceCidr?: string;
   /** Further top-level fields of KubeSchedulerConfiguration, like `profiles` or `extenders`. */
   schedulerConfig?: Record<string, unknown>;
+  /** Port on this machine where the scheduler asks the extender of Spillway, as manifests/scheduler/kube-scheduler.yaml says. */
+  extenderPort?: number;
   schedulerFlags?: plane.Flags;
   controllerManagerFlags?: plane.Flags;
   apiServerFlags?: plane.Flags;
@@ -251,7 +254,16 @@ export async function startCluster(workspace: Workspace, options: ClusterOptions
     const scheduler = start(
       'kube-scheduler',
       plane.toArguments(
-        plane.schedulerFlags(files, schedulerPort, options.schedulerConfig ?? {}),
+        plane.schedulerFlags(files, schedulerPort, {
+          ...(options.extenderPort === undefined
+            ? {}
+            : extenderSettings('kube-scheduler.yaml', options.extenderPort, {
+                ca: files.pki('ca.crt'),
+                cert: files.pki('kube-scheduler.crt'),
+                key: files.pki('kube-scheduler.key'),
+              })),
+          ...options.schedulerConfig,
+        }),
         options.schedulerFlags,
       ),
     );

@@ -84,6 +84,7 @@ export async function writeControlPlaneFiles(
   ];
   for (const [file, user, client] of clients) {
     write(join(dir, `${file}.kubeconfig`), kubeconfigYaml({ server, ca: authority.cert, user, client }));
+    writePair(file, client);
   }
   return { dir, server, authority, admin, pki };
 }

@@ -7,6 +7,7 @@ import { memberEventMetrics } from '../src/member-events/metrics.ts';
 import { MemberMetrics } from '../src/members/member-metrics.ts';
 import { NodeIdentityMetrics } from '../src/nodes/node-identity-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
+import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
 import { createRegistry } from '../src/telemetry/metrics.ts';
 import { usageMetrics } from '../src/usage/metrics.ts';
 
@@ -59,6 +60,7 @@ export async function describeMetrics(): Promise<Described[]> {
   memberEventMetrics(registry);
   usageMetrics(registry);
   kubeletMetrics(registry);
+  schedulerMetrics(registry);
   const all: MetricObjectWithValues<MetricValue<string>>[] = await registry.getMetricsAsJSON();
   return all
     .map(({ name, help, type }) => ({

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { freePort } from './addresses.ts';
 import type { Cluster } from './cluster.ts';
+import { writeExtenderConfig } from './extender.ts';
 import type { ManagedProcess } from './managed-process.ts';
 import { repositoryRoot } from './repository.ts';
 import { serviceAccountKubeconfig } from './service-account.ts';
@@ -16,6 +17,8 @@ export interface SpillwayOptions {
   kubeconfig?: string;
   /** Grants the manager what nodes do, and lets it do that itself; else virtual nodes get identities of their own. */
   hostIdentity?: 'ServiceAccount';
+  /** Port on this machine where schedulers are answered (see ClusterOptions.extenderPort). Default: they are not. */
+  extenderPort?: number;
   /** Further arguments of `spillway manager`. */
   args?: readonly string[];
   /** Names the process and its log. Default `spillway`. */
@@ -51,6 +54,12 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
   const port = await freePort();
   const { hostIdentity } = options;
   if (hostIdentity !== undefined) await host.apply(manifest('rbac-service-account.yaml'));
+  const { extenderPort } = options;
+  if (extenderPort !== undefined) await host.apply(manifest('scheduler/rbac.yaml'));
+  const components =
+    extenderPort === undefined
+      ? ['--components', 'members']
+      : ['--config', await writeExtenderConfig(host, name, extenderPort)];
   let { kubeconfig } = options;
   if (kubeconfig === undefined) {
     kubeconfig = join(host.dir, `${name}.kubeconfig`);
@@ -71,6 +80,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
       String(port),
       '--log-level',
       options.logLevel ?? 'info',
+      ...components,
       ...(hostIdentity === undefined ? [] : ['--host-identity', hostIdentity]),
       ...(options.args ?? []),
     ],

@@ -21,6 +21,51 @@ const servingCertificate = z
   ])
   .default({ mode: 'SelfSigned' });
 
+/** What one process can do; all of it unless the configuration says otherwise. */
+const COMPONENTS = ['members', 'scheduler'] as const;
+
+const schedulerConfig = z
+  .strictObject({
+    bindAddress: z.string().default('0.0.0.0').describe('Address on which schedulers are answered.'),
+    port: z.int().min(0).max(65535).default(10270).describe('Port of the same. 0: any free port.'),
+    names: z
+      .array(z.string().min(1))
+      .min(1)
+      .optional()
+      .describe(
+        'DNS names and addresses in a certificate of mode SelfSigned. Default: the Service spillway-scheduler and nodeAddress.',
+      ),
+    servingCertificate: z
+      .discriminatedUnion('mode', [
+        z.strictObject({
+          mode: z
+            .literal('SelfSigned')
+            .describe('Made at start. Schedulers cannot check it, so only where nobody can get in between.'),
+        }),
+        z.strictObject({
+          mode: z.literal('Files').describe('Supplied as files, read again when they change.'),
+          certFile: z.string().min(1),
+          keyFile: z.string().min(1),
+        }),
+      ])
+      .default({ mode: 'SelfSigned' }),
+    clientCaFile: z
+      .string()
+      .optional()
+      .describe(
+        "CA bundle for the schedulers' client certificates. Default: the host's ConfigMap kube-system/extension-apiserver-authentication.",
+      ),
+    clientNames: z
+      .array(z.string().min(1))
+      .default(['system:kube-scheduler', 'system:serviceaccount:spillway-system:spillway-scheduler'])
+      .describe('Common names of client certificates that may ask.'),
+    tokenFile: z
+      .string()
+      .optional()
+      .describe('File with a secret that schedulers without a client certificate send. Default: there is none.'),
+  })
+  .prefault({});
+
 /** The configuration file (YAML). Every field has a default; flags of the same name win. */
 export const managerConfigSchema = z.strictObject({
   kubeconfig: z
@@ -29,6 +74,13 @@ export const managerConfigSchema = z.strictObject({
     .describe('Path of the kubeconfig for the host. Default: $KUBECONFIG, then in-cluster.'),
   context: z.string().optional().describe('Context within the kubeconfig. Default: its current-context.'),
   namespace: z.string().default('spillway-system').describe('Namespace of Leases that replicas share members through.'),
+  components: z
+    .array(z.enum(COMPONENTS))
+    .min(1)
+    .default([...COMPONENTS])
+    .describe(
+      'What this process does. members: virtual nodes and their pods. scheduler: answers kube-scheduler where pods may go (manifests/scheduler).',
+    ),
   identity: z.string().optional().describe('Name of this replica in Leases. Default: host name and process id.'),
   nodeAddress: z
     .string()
@@ -60,6 +112,7 @@ export const managerConfigSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  scheduler: schedulerConfig,
   http: z
     .strictObject({
       bindAddress: z.string().default('0.0.0.0').describe('Address of /metrics, /healthz and /readyz.'),

@@ -9,12 +9,15 @@ interface ManagerFlags {
   kubeconfig?: string;
   context?: string;
   namespace?: string;
+  components?: string[];
   nodeAddress?: string;
   hostIdentity?: string;
   bindAddress?: string;
   firstPort?: number;
   httpAddress?: string;
   httpPort?: number;
+  schedulerAddress?: string;
+  schedulerPort?: number;
   logLevel?: string;
 }
 
@@ -32,10 +35,13 @@ program
   .option('--kubeconfig <file>', 'kubeconfig of the host cluster (default: $KUBECONFIG, then in-cluster)')
   .option('--context <name>', 'context within the kubeconfig')
   .option('--namespace <name>', 'namespace of the Leases that replicas share members through')
+  .option('--components <names>', 'comma-separated: members, scheduler (default: all)', (text) => text.split(','))
   .option('--node-address <ip>', 'address under which the host API server reaches this process')
   .option('--host-identity <kind>', 'whom virtual nodes are towards the host: Auto, NodeCertificate, ServiceAccount')
   .option('--bind-address <ip>', 'address that virtual nodes listen on')
   .option('--first-port <port>', 'port of the first virtual node (0: any free port)', port)
+  .option('--scheduler-address <ip>', 'address on which schedulers are answered')
+  .option('--scheduler-port <port>', 'port of the same (0: any free port)', port)
   .option('--http-address <ip>', 'address of /metrics, /healthz and /readyz')
   .option('--http-port <port>', 'port of the same (0: any free port)', port)
   .option('--log-level <level>', 'trace, debug, info, warn or error')
@@ -44,10 +50,12 @@ program
       kubeconfig: flags.kubeconfig,
       context: flags.context,
       namespace: flags.namespace,
+      components: flags.components,
       nodeAddress: flags.nodeAddress,
       hostIdentity: flags.hostIdentity,
       logLevel: flags.logLevel,
       kubelet: { bindAddress: flags.bindAddress, firstPort: flags.firstPort },
+      scheduler: { bindAddress: flags.schedulerAddress, port: flags.schedulerPort },
       http: { bindAddress: flags.httpAddress, port: flags.httpPort },
     });
     const stop = new AbortController();

@@ -28,6 +28,7 @@ import { NodeIdentityMetrics } from './nodes/node-identity-metrics.ts';
 import { podMetrics } from './pods/pod-metrics.ts';
 import { PodOwners } from './pods/pod-owners.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
+import { schedulerComponent, type SchedulerComponent } from './scheduler-component.ts';
 import { TelemetryServer } from './telemetry/http-server.ts';
 import { createLogger } from './telemetry/logger.ts';
 import { createRegistry } from './telemetry/metrics.ts';
@@ -62,12 +63,29 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
   logger.info({ version, server: host.server, nodeAddress }, 'starting');
 
   let controller: MemberClusterController | undefined;
+  let scheduler: SchedulerComponent | undefined;
+  const has = (component: (typeof config.components)[number]): boolean => config.components.includes(component);
   const http = new TelemetryServer({
     address: config.http.bindAddress,
     port: config.http.port,
     registry,
     readiness: [
-      { name: 'member-clusters', check: () => controller?.synced === true || (controller?.problem ?? 'not read yet') },
+      ...(has('members')
+        ? [
+            {
+              name: 'member-clusters',
+              check: () => controller?.synced === true || (controller?.problem ?? 'not read yet'),
+            },
+          ]
+        : []),
+      ...(has('scheduler')
+        ? [
+            {
+              name: 'scheduler',
+              check: () => (scheduler === undefined ? 'not started yet' : (scheduler.problem ?? true)),
+            },
+          ]
+        : []),
     ],
     logger,
   });
@@ -117,14 +135,16 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       usageMetrics: usageMetrics(registry),
       logger,
     };
-    controller = memberController(services);
+    if (has('members')) controller = memberController(services);
+    if (has('scheduler')) scheduler = await schedulerComponent(services);
     await Promise.all([
       services.events.run(signal),
       services.services.run(signal),
       services.hostObjects.run(signal),
       services.overridePolicies.run(signal),
       clientCa.run(signal),
-      controller.run(signal),
+      controller?.run(signal),
+      scheduler?.run(signal),
     ]);
   }
   await http.close(1000);

@@ -3,6 +3,9 @@ import { HOST_LABEL, NODE_LABEL, UID_LABEL } from './api/marks.ts';
 import type { MemberCluster } from './api/member-cluster.ts';
 import type { Pod } from './api/wire.ts';
 import type { CapacityTracker } from './capacity/capacity-tracker.ts';
+import { poolsOf } from './capacity/pool.ts';
+import { ScannedCapacity } from './capacity/scanned-capacity.ts';
+import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
 import type { DependentsMirror } from './dependents/mirror.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
@@ -25,7 +28,7 @@ import { isFinished } from './pods/finished.ts';
 import { PodController } from './pods/pod-controller.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { serviceEnvFor } from './pods/service-env.ts';
-import type { TranslateContext } from './pods/translate.ts';
+import { type TranslateContext, translatePod } from './pods/translate.ts';
 import { PodUsage } from './usage/pod-usage.ts';
 import type { UsageTarget } from './usage/usage-target.ts';
 
@@ -156,6 +159,8 @@ export class VirtualNodeScope {
       informerMetrics: services.informerMetrics,
       logger,
     });
+    const room = this.#room();
+    services.capacities.set(nodeName, room);
     const ended = Promise.all([
       this.#hostPods.run(signal),
       this.pods.run(signal),
@@ -165,6 +170,25 @@ export class VirtualNodeScope {
     ]);
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await Promise.all([ended, server.close(services.config.shutdownGraceSeconds * 1000)]);
+    if (services.capacities.get(nodeName) === room) services.capacities.delete(nodeName);
+  }
+
+  /** What can be asked about the room behind this node. */
+  #room(): VirtualNodeCapacity {
+    const { nodeName, connection, member, namespaces } = this.#o;
+    return new ScannedCapacity(nodeName, connection.name, {
+      pool: () => poolsOf(member()).find((pool) => pool.virtualNode === nodeName),
+      nodes: () => connection.nodes.values(),
+      pods: () => connection.pods.values(),
+      hostPods: () => this.#hostPods.values(),
+      ready: () => connection.synced() && this.#hostPods.hasSynced,
+      translate: (pod) => {
+        const namespace = namespaces.memberNamespaceOf(pod.metadata.namespace ?? '');
+        if (namespace === undefined) return 'its namespace has no place there';
+        const translation = translatePod(pod, this.#translateContext(pod, namespace));
+        return translation.kind === 'pod' ? translation.pod : translation.message;
+      },
+    });
   }
 
   #nodeFacts(kubeletPort: number): NodeFacts {

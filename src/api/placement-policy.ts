@@ -6,7 +6,6 @@ import type { KindDefinition, PrinterColumn } from './crd.ts';
 import { GROUP } from './marks.ts';
 import { placement } from './placement.ts';
 import { resourceSelector } from './selectors.ts';
-import { STORED_ONLY } from './schema-parts.ts';
 
 export const PLACEMENT_POLICIES: Resource = {
   group: GROUP,
@@ -69,8 +68,7 @@ export interface PlacementPolicy extends KubeObject {
   status?: PlacementPolicyStatus;
 }
 
-const schema = (description: string) =>
-  z.object({ spec, status: status.exactOptional() }).meta({ description: `${description} ${STORED_ONLY}` });
+const schema = (description: string) => z.object({ spec, status: status.exactOptional() }).meta({ description });
 
 const columns: PrinterColumn[] = [
   { name: 'Priority', type: 'integer', jsonPath: '.spec.priority' },

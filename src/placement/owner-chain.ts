@@ -26,12 +26,17 @@ const REVISION_LABELS = ['pod-template-hash', 'controller-revision-hash', 'rollo
  */
 export function workloadOf(chain: OwnerChain): WorkloadIdentity {
   const [pod, controller, parent] = chain;
-  const labels = pod.metadata.labels ?? {};
-  const revision = REVISION_LABELS.map((label) => labels[label]).find((value) => value !== undefined);
+  const revision = revisionOf(pod);
   if (controller === undefined) return { object: pod, replicas: 1, revision };
   const viaSet = controller.kind === 'ReplicaSet' && parent !== undefined && replicasOf(parent) !== undefined;
   const object = viaSet ? parent : controller;
   return { object, replicas: replicasOf(object), revision };
+}
+
+/** What tells the pods of one roll-out from those of the next; undefined for pods of controllers without roll-outs. */
+export function revisionOf(pod: KubeObject): string | undefined {
+  const labels = pod.metadata.labels ?? {};
+  return REVISION_LABELS.map((label) => labels[label]).find((value) => value !== undefined);
 }
 
 /** Pods that run at the same time: `spec.replicas`; of a Job its parallelism, or what is left to complete if that is less. */

@@ -1,0 +1,46 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import type { Cluster } from './cluster.ts';
+import { repositoryRoot } from './repository.ts';
+
+interface SchedulerConfiguration {
+  extenders: Record<string, unknown>[];
+}
+
+/** The files that a scheduler shows to the extender and checks it with. */
+export interface ExtenderFiles {
+  ca: string;
+  cert: string;
+  key: string;
+}
+
+/**
+ * What a file of manifests/scheduler/ says of the configuration of kube-scheduler, for an extender on this machine: only
+ * address and files are put in.
+ */
+export function extenderSettings(manifest: string, port: number, files: ExtenderFiles): Record<string, unknown> {
+  const text = readFileSync(join(repositoryRoot(), 'manifests/scheduler', manifest), 'utf8');
+  const configuration = parse(text) as SchedulerConfiguration & Record<string, unknown>;
+  const { apiVersion: _a, kind: _k, clientConnection: _c, leaderElection: _l, ...settings } = configuration;
+  return {
+    ...settings,
+    extenders: configuration.extenders.map((extender) => ({
+      ...extender,
+      urlPrefix: `https://127.0.0.1:${port}`,
+      tlsConfig: { caFile: files.ca, certFile: files.cert, keyFile: files.key },
+    })),
+  };
+}
+
+/** Writes a configuration for `spillway manager` whose extender listens on `port` with a certificate of the host. */
+export async function writeExtenderConfig(host: Cluster, name: string, port: number): Promise<string> {
+  const serving = await host.issueServing('spillway-scheduler', ['127.0.0.1', 'localhost']);
+  const file = (suffix: string): string => join(host.dir, `${name}-extender.${suffix}`);
+  writeFileSync(file('crt'), serving.cert);
+  writeFileSync(file('key'), serving.key, { mode: 0o600 });
+  const servingCertificate = { mode: 'Files', certFile: file('crt'), keyFile: file('key') };
+  const configuration = { scheduler: { bindAddress: '127.0.0.1', port, servingCertificate } };
+  writeFileSync(file('yaml'), stringify(configuration));
+  return file('yaml');
+}

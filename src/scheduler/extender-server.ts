@@ -1,0 +1,173 @@
+import { createServer } from 'node:https';
+import type { Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
+import express from 'express';
+import type { NextFunction, Request, Response } from 'express';
+import type { Logger } from 'pino';
+import { describeError } from '../kube/errors.ts';
+import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
+import { checkKeyed } from '../kube/keyed-certificate.ts';
+import { CallerCheck } from './caller-check.ts';
+import { parseExtenderArgs } from './extender-wire.ts';
+import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
+import type { SchedulerMetrics } from './scheduler-metrics.ts';
+
+export interface ExtenderPort {
+  /** Why no question can be answered yet, in words; undefined when they can. */
+  notReady(): string | undefined;
+  filter(args: ExtenderArgs): Promise<FilterResult> | FilterResult;
+  prioritize(args: ExtenderArgs): readonly HostPriority[];
+}
+
+export interface ExtenderServerOptions {
+  address: string;
+  /** 0: any free port. */
+  port: number;
+  /** Asked before each handshake, so that a new certificate needs no restart. */
+  certificate: () => KeyedCertificate;
+  /** PEM bundle of the authorities for client certificates; likewise. Undefined: none is trusted. */
+  clientCa: () => string | undefined;
+  clientNames: readonly string[];
+  token: () => string | undefined;
+  extender: ExtenderPort;
+  metrics: SchedulerMetrics;
+  logger: Logger;
+  clock: () => number;
+}
+
+/** A pod has 1.5 MiB at the most, and every node a name. */
+const LARGEST_QUESTION = '8mb';
+
+/**
+ * The HTTPS port that kube-scheduler asks: `/filter` and `/prioritize`, as the extender protocol wants them. Nobody is
+ * answered who has neither a client certificate nor the token. Certificates, authorities and token may change meanwhile.
+ */
+export class ExtenderServer {
+  readonly #o: ExtenderServerOptions;
+  readonly #server: Server;
+  #shown: { cert: string; key: string; ca: string | undefined };
+  /** Grows with every change of the authorities. */
+  #trust = 0;
+  /** The authorities that the client certificate of a connection was checked against. */
+  readonly #metUnder = new WeakMap<object, number>();
+
+  /** Throws when the certificate cannot be used. */
+  constructor(options: ExtenderServerOptions) {
+    this.#o = options;
+    this.#shown = { ...options.certificate(), ca: options.clientCa() };
+    checkKeyed(this.#shown);
+    this.#server = createServer(
+      {
+        ...this.#context(),
+        requestCert: true,
+        // Who has no certificate may know the token; who has neither gets a 401.
+        rejectUnauthorized: false,
+        ALPNProtocols: ['http/1.1'],
+        handshakeTimeout: 10_000,
+        headersTimeout: 10_000,
+        requestTimeout: 30_000,
+        // Longer than the 90 s after which Go clients drop idle connections, so that we never close one in use.
+        keepAliveTimeout: 120_000,
+        noDelay: true,
+      },
+      this.#routes(),
+    );
+    this.#server.prependListener('connection', () => this.#refresh());
+    this.#server.prependListener('secureConnection', (socket) => this.#metUnder.set(socket, this.#trust));
+    this.#server.on('tlsClientError', (error) => {
+      options.logger.debug({ error: error.message }, 'a TLS handshake with the extender failed');
+    });
+  }
+
+  /** Rejects when the address cannot be had. */
+  async listen(): Promise<{ port: number }> {
+    const { address, port, logger } = this.#o;
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(port, address, () => {
+        this.#server.removeListener('error', reject);
+        resolve();
+      });
+    });
+    const bound = (this.#server.address() as AddressInfo).port;
+    logger.info({ address, port: bound }, 'answering schedulers');
+    return { port: bound };
+  }
+
+  /** Takes no new connections, lets answers end for `graceMs`, then breaks what is left. */
+  async close(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+    });
+    this.#server.closeIdleConnections();
+    const timer = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    await closed;
+    clearTimeout(timer);
+  }
+
+  #routes(): express.Express {
+    const { extender, clientNames, token, clock, metrics, logger } = this.#o;
+    const callers = new CallerCheck({ clientNames, token, clock });
+    const app = express();
+    app.disable('x-powered-by');
+    app.disable('etag');
+    app.use((request: Request, response: Response, next: NextFunction) => {
+      this.#refresh();
+      // A connection that is older than the authorities in force is met anew: the caller opens another.
+      if (callers.allows(request, this.#metUnder.get(request.socket) === this.#trust)) {
+        next();
+        return;
+      }
+      response.set('connection', 'close');
+      metrics.requests.inc({ verb: 'none', code: '401' });
+      response.status(401).type('text/plain').send('a client certificate or a token is needed\n');
+    });
+    app.use(express.json({ limit: LARGEST_QUESTION, type: () => true }));
+    const ask = (verb: string, answer: (args: ExtenderArgs) => unknown): void => {
+      app.post(`/${verb}`, async (request: Request, response: Response) => {
+        const end = metrics.seconds.startTimer({ verb });
+        const why = extender.notReady();
+        if (why === undefined) response.json(await answer(parseExtenderArgs(request.body)));
+        else response.status(503).type('text/plain').send(`${why}\n`);
+        end();
+        metrics.requests.inc({ verb, code: String(response.statusCode) });
+      });
+    };
+    ask('filter', (args) => extender.filter(args));
+    ask('prioritize', (args) => extender.prioritize(args));
+    app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+      const text = describeError(error);
+      logger.warn({ error: text }, 'a question of a scheduler could not be answered');
+      metrics.requests.inc({ verb: 'none', code: '400' });
+      response.status(400).type('text/plain').send(`${text}\n`);
+    });
+    return app;
+  }
+
+  #context(): SecureContextOptions {
+    const { cert, key, ca } = this.#shown;
+    // Always a list: without one Node would trust every public authority to name our callers.
+    return { cert, key, ca: ca === undefined ? [] : [ca], minVersion: 'TLSv1.2' };
+  }
+
+  /** Before each handshake and each answer. */
+  #refresh(): void {
+    const before = this.#shown;
+    const { cert, key } = this.#o.certificate();
+    const ca = this.#o.clientCa();
+    if (cert === before.cert && key === before.key && ca === before.ca) return;
+    this.#shown = { cert, key, ca };
+    try {
+      checkKeyed(this.#shown);
+      this.#server.setSecureContext(this.#context());
+      if (ca !== before.ca) this.#trust += 1;
+    } catch (error) {
+      this.#shown = before;
+      this.#o.logger.warn(
+        { error: describeError(error) },
+        'what the extender should show or trust cannot be used: what was there before stays in use',
+      );
+    }
+  }
+}

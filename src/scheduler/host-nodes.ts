@@ -1,0 +1,149 @@
+import type { Logger } from 'pino';
+import { LOCAL } from '../api/cluster-tiers.ts';
+import { MEMBER_LABEL } from '../api/marks.ts';
+import { MEMBER_CLUSTERS, type MemberCluster, parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
+import type { Node, Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { nodeIsChosenBy } from '../kube/node-selector.ts';
+import { NODES } from '../kube/resource.ts';
+import { clusterOf, localCluster } from '../placement/cluster.ts';
+import type { Cluster } from '../placement/cluster.ts';
+import { hostNodeProjection } from './projections.ts';
+
+/** A MemberCluster as placement knows it. */
+interface KnownMember extends KubeObject {
+  readonly member: MemberCluster | undefined;
+  readonly cluster: Cluster | undefined;
+  readonly nodes: readonly string[];
+}
+
+export interface HostNodesOptions {
+  host: KubeClient;
+  logger: Logger;
+  metrics?: InformerMetrics | undefined;
+}
+
+const REGION_LABEL = 'topology.kubernetes.io/region';
+const ZONE_LABEL = 'topology.kubernetes.io/zone';
+
+/** Which nodes of the host stand for which member, and what there is to choose from. */
+export class HostNodes {
+  readonly nodes: Informer<Node>;
+  readonly members: Informer<KnownMember>;
+  /** Member by the name of a virtual node, of every MemberCluster there is. */
+  readonly #byNode = new Map<string, string>();
+  #clusters: readonly Cluster[] | undefined;
+
+  constructor({ host, logger, metrics }: HostNodesOptions) {
+    const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
+    this.nodes = new Informer<Node>({ ...common, resource: NODES, transform: hostNodeProjection });
+    this.members = new Informer<KnownMember>({ ...common, resource: MEMBER_CLUSTERS, transform: readMember });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const changed = (): void => {
+      this.#clusters = undefined;
+    };
+    const note = (known: KnownMember): void => {
+      for (const node of known.nodes) this.#byNode.set(node, known.metadata.name);
+      changed();
+    };
+    const off = [
+      this.members.on({ added: note, updated: note, deleted: changed }),
+      this.nodes.on({
+        added: changed,
+        updated: (node, old) => {
+          if (!jsonEqual(node.metadata.labels, old.metadata.labels)) changed();
+        },
+        deleted: changed,
+      }),
+    ];
+    await Promise.all([this.nodes.run(signal), this.members.run(signal)]);
+    for (const unsubscribe of off) unsubscribe();
+  }
+
+  get hasSynced(): boolean {
+    return this.nodes.hasSynced && this.members.hasSynced;
+  }
+
+  get problem(): string | undefined {
+    return this.nodes.problem ?? this.members.problem;
+  }
+
+  /**
+   * The member that a node stands for; undefined for a node of the host itself. A MemberCluster is there before its Node,
+   * so that no virtual node is ever taken for a real one.
+   */
+  memberOf(nodeName: string): string | undefined {
+    return this.nodes.get(nodeName)?.metadata.labels?.[MEMBER_LABEL] ?? this.#byNode.get(nodeName);
+  }
+
+  /** The member, or `local`. */
+  clusterOf(nodeName: string): string {
+    return this.memberOf(nodeName) ?? LOCAL;
+  }
+
+  /** All virtual nodes of a member, there or not yet. */
+  virtualNodesOf(member: string): readonly string[] {
+    return this.members.get(member)?.nodes ?? [];
+  }
+
+  /** Whether the node selector and affinity of the pod leave any node of the host itself. */
+  someRealNodeIsChosenBy({ spec }: Pod): boolean {
+    for (const node of this.nodes.values()) {
+      if (this.memberOf(node.metadata.name) === undefined && nodeIsChosenBy(spec, node)) return true;
+    }
+    return false;
+  }
+
+  member(name: string): MemberCluster | undefined {
+    return this.members.get(name)?.member;
+  }
+
+  /** All members, and `local`. The same list until something changes. */
+  clusters(): readonly Cluster[] {
+    this.#clusters ??= [this.#local(), ...Array.from(this.members.values(), clusterOfKnown)];
+    return this.#clusters;
+  }
+
+  /** The host's own place, as far as its real nodes agree on it. */
+  #local(): Cluster {
+    const real = [...this.nodes.values()].filter(({ metadata }) => metadata.labels?.[MEMBER_LABEL] === undefined);
+    const valuesOf = (label: string): string[] => [
+      ...new Set(real.map(({ metadata }) => metadata.labels?.[label]).filter((value) => value !== undefined)),
+    ];
+    const regions = valuesOf(REGION_LABEL);
+    const [region] = regions;
+    return localCluster({
+      ...(region === undefined || regions.length > 1 ? {} : { region }),
+      zones: valuesOf(ZONE_LABEL).toSorted(),
+    });
+  }
+}
+
+function readMember(raw: KubeObject): KnownMember {
+  const parsed = parseMemberCluster(raw);
+  const { name, uid, resourceVersion } = raw.metadata;
+  const metadata = {
+    name,
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+  };
+  if (!('member' in parsed)) return { metadata, member: undefined, cluster: undefined, nodes: [] };
+  const { member } = parsed;
+  return {
+    metadata,
+    member,
+    cluster: clusterOf(member),
+    nodes: virtualNodesOf(member).map((node) => node.name),
+  };
+}
+
+/** A member whose spec cannot be read is there, but takes no pods. */
+function clusterOfKnown({ metadata, cluster }: KnownMember): Cluster {
+  return cluster ?? { ...localCluster(), name: metadata.name, unavailable: 'its spec cannot be read' };
+}

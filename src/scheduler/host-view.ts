@@ -1,0 +1,102 @@
+import type { Logger } from 'pino';
+import type { Namespace, Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { NAMESPACES, PODS } from '../kube/resource.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import { HostNodes } from './host-nodes.ts';
+import { OwnerDirectory } from './owner-directory.ts';
+import { PodSeats } from './pod-seats.ts';
+import { PolicyBook } from './policy-book.ts';
+import { hostPodProjection, namespaceProjection } from './projections.ts';
+
+export interface HostViewOptions {
+  host: KubeClient;
+  logger: Logger;
+  metrics?: InformerMetrics | undefined;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** The nodes that a pod was bound to, as an index. */
+const NODE = 'node';
+
+/** What the scheduler room knows of the host, all of it from caches. */
+export class HostView {
+  readonly owners: OwnerDirectory;
+  readonly policies: PolicyBook;
+  readonly nodes: HostNodes;
+  readonly seats: PodSeats;
+  readonly pods: Informer<Pod>;
+  readonly #namespaces: Informer<Namespace>;
+
+  constructor({ host, logger, metrics, clock }: HostViewOptions) {
+    const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
+    this.owners = new OwnerDirectory({ host, logger, metrics, clock });
+    this.policies = new PolicyBook({ host, logger, metrics });
+    this.nodes = new HostNodes({ host, logger, metrics });
+    this.seats = new PodSeats({ clusterOf: (node) => this.nodes.clusterOf(node), clock });
+    this.#namespaces = new Informer<Namespace>({ ...common, resource: NAMESPACES, transform: namespaceProjection });
+    this.pods = new Informer<Pod>({
+      ...common,
+      resource: PODS,
+      transform: hostPodProjection,
+      indexes: { [NODE]: ({ spec }) => (spec.nodeName === undefined ? [] : [spec.nodeName]) },
+    });
+    const set = (pod: Pod): void => this.seats.set(pod);
+    this.pods.on({ added: set, updated: set, deleted: (pod) => this.seats.delete(pod) });
+    // A pod may be heard of before the node it is bound to.
+    const recount = (name: string): void => {
+      for (const pod of this.pods.byIndex(NODE, name)) this.seats.set(pod);
+    };
+    this.nodes.nodes.on({ added: ({ metadata }) => recount(metadata.name) });
+    this.nodes.members.on({
+      added: ({ nodes }) => nodes.forEach(recount),
+      updated: ({ nodes }) => nodes.forEach(recount),
+    });
+  }
+
+  /** Follows the host until the signal; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      this.owners.run(signal),
+      this.policies.run(signal),
+      this.nodes.run(signal),
+      this.#namespaces.run(signal),
+      this.pods.run(signal),
+    ]);
+  }
+
+  get hasSynced(): boolean {
+    return this.#parts().every(({ hasSynced }) => hasSynced);
+  }
+
+  /** Why it is not complete, in words; undefined while nothing is in the way. */
+  get problem(): string | undefined {
+    return this.#parts()
+      .map(({ problem }) => problem)
+      .find((problem) => problem !== undefined);
+  }
+
+  /** Calls the handlers with every pod of the host that came, changed or went. */
+  onPod(handlers: { changed: (pod: Pod) => void; gone: (pod: Pod) => void }): () => void {
+    const { changed, gone } = handlers;
+    return this.pods.on({ added: changed, updated: changed, deleted: gone });
+  }
+
+  namespaceLabels(namespace: string): Readonly<Record<string, string>> | undefined {
+    return this.#namespaces.get(namespace)?.metadata.labels;
+  }
+
+  /** What the pods of a workload count with: itself, and the ReplicaSets it owns. */
+  seatGroupsOf(workload: TypedObject): readonly string[] {
+    const { uid = '' } = workload.metadata;
+    const sets = this.owners.ownedBy(uid).filter(({ kind }) => kind === 'ReplicaSet');
+    return [uid, ...sets.map(({ metadata }) => metadata.uid ?? '')];
+  }
+
+  #parts(): readonly { hasSynced: boolean; problem: string | undefined }[] {
+    return [this.owners, this.policies, this.nodes, this.#namespaces, this.pods];
+  }
+}

@@ -1,0 +1,87 @@
+import type { Pod } from '../api/wire.ts';
+import { memberNamespaceFor } from '../api/namespace-mapping.ts';
+import type { MemberCluster } from '../api/member-cluster.ts';
+import { reasonsInWords } from '../capacity/fit-answer.ts';
+import type { FitRequest } from '../capacity/fit-request.ts';
+import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
+import type { Room } from '../placement/candidates.ts';
+import { shortageInWords } from '../placement/free-slots.ts';
+import type { HostNodes } from './host-nodes.ts';
+import { whyPodKeepsOff } from './node-demands.ts';
+
+/** Capacity of virtual nodes by name; undefined: this process knows nothing of it (yet). */
+export type CapacityOf = (nodeName: string) => VirtualNodeCapacity | undefined;
+
+/** Room for a pod in one member, and the virtual nodes that lead to it, the roomiest first. */
+export interface MemberRoom {
+  readonly room: Room;
+  readonly nodes: readonly { readonly name: string; readonly slots: number; readonly request: FitRequest }[];
+}
+
+/** More pods of a shape than this are all the same to a decision. */
+const MANY = 1_000;
+
+export interface RoomQuestion {
+  readonly pod: Pod;
+  readonly member: string;
+  /** Virtual nodes of the member that the scheduler asks about: they passed its own checks. */
+  readonly asked: readonly string[];
+  /** All virtual nodes of the member that there are. */
+  readonly all: readonly string[];
+  /** Pods of that shape that are of interest. */
+  readonly upTo?: number;
+}
+
+/** Asks the nodes of a member, pool by pool, whether they can take a pod now. */
+export function memberRoom(question: RoomQuestion, hostNodes: HostNodes, capacityOf: CapacityOf): MemberRoom {
+  const { pod, member, asked, all, upTo = MANY } = question;
+  const mapping = whyNoNamespace(hostNodes.member(member), pod);
+  if (mapping !== undefined) return { room: { fits: 0, impossible: mapping }, nodes: [] };
+  if (asked.length === 0) return { room: whyNotAsked(pod, all, hostNodes), nodes: [] };
+  const nodes: { name: string; slots: number; request: FitRequest }[] = [];
+  const reasons: string[] = [];
+  const refusals: string[] = [];
+  for (const name of asked) {
+    const capacity = capacityOf(name);
+    if (capacity === undefined || !capacity.ready) {
+      reasons.push('its nodes are not known yet');
+      continue;
+    }
+    const request = capacity.request(pod);
+    if ('refused' in request) refusals.push(request.refused);
+    else if ('unknown' in request) reasons.push(request.unknown);
+    else {
+      const answer = capacity.fits(request);
+      if (answer.fits) nodes.push({ name, slots: Math.max(1, capacity.slots(request, upTo)), request });
+      else reasons.push(`${reasonsInWords(answer.reasons)}${largestInWords(capacity, request)}`);
+    }
+  }
+  if (nodes.length === 0 && reasons.length === 0) {
+    return { room: { fits: 0, impossible: refusals[0] ?? 'it cannot run the pod' }, nodes };
+  }
+  nodes.sort((a, b) => b.slots - a.slots || (a.name < b.name ? -1 : 1));
+  const fits = nodes.reduce((sum, { slots }) => sum + slots, 0);
+  const why = [...new Set(reasons)].join('; ');
+  return { room: { fits, ...(why === '' ? {} : { why }) }, nodes };
+}
+
+function largestInWords(capacity: VirtualNodeCapacity, request: FitRequest): string {
+  const words = shortageInWords(request.requests, capacity.largestFreeSlot(request));
+  return words === '' ? '' : ` (${words})`;
+}
+
+function whyNoNamespace(member: MemberCluster | undefined, pod: Pod): string | undefined {
+  if (member === undefined) return undefined;
+  const place = memberNamespaceFor(member.spec.namespaces, pod.metadata.namespace ?? '');
+  return 'refused' in place ? place.refused : undefined;
+}
+
+/** None of its virtual nodes passed the scheduler's own checks. */
+function whyNotAsked(pod: Pod, all: readonly string[], hostNodes: HostNodes): Room {
+  const nodes = all.map((name) => hostNodes.nodes.get(name)).filter((node) => node !== undefined);
+  if (nodes.length === 0) return { fits: 0, why: 'it has no virtual node yet' };
+  const whys = nodes.map((node) => whyPodKeepsOff(pod, node));
+  const [first] = whys;
+  if (first !== undefined && whys.every((why) => why !== undefined)) return { fits: 0, impossible: first };
+  return { fits: 0, why: 'its virtual node does not pass the checks of the scheduler itself' };
+}

@@ -1,0 +1,49 @@
+import { VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import type { Node, Pod } from '../api/wire.ts';
+import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
+import { firstUntolerated } from '../kube/taints.ts';
+
+/** What a pod itself says of virtual nodes, beside any policy. */
+
+/** Why the pod itself keeps off a virtual node, for people; undefined when it does not. */
+export function whyPodKeepsOff(pod: Pod, node: Node): string | undefined {
+  if (!nodeIsChosenBy(pod.spec, node)) return 'the node selector or node affinity of the pod leaves it out';
+  const taint = firstUntolerated(pod.spec.tolerations ?? [], node.spec?.taints ?? []);
+  if (taint === undefined) return undefined;
+  const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
+  return `the pod does not tolerate taint ${taint.key}${value}:${taint.effect}`;
+}
+
+/**
+ * Whether a pod that no rules speak about may go to a virtual node by its own words: it tolerates the taint of virtual
+ * nodes by name, it asks for the node by a selector that real nodes do not satisfy, or the node is open to all.
+ */
+export function asksForItself(pod: Pod, node: Node): boolean {
+  const taints = node.spec?.taints ?? [];
+  if (!taints.some(({ key, effect }) => key === VIRTUAL_NODE_TAINT && effect !== 'PreferNoSchedule')) return true;
+  if ((pod.spec.tolerations ?? []).some(({ key }) => key === VIRTUAL_NODE_TAINT)) return true;
+  return choosesNodes(pod) && !choosesRealNodes(pod, node);
+}
+
+/** Whether the pod names any nodes by labels or name. */
+export function choosesNodes({ spec }: Pod): boolean {
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return Object.keys(spec.nodeSelector ?? {}).length > 0 || required !== undefined;
+}
+
+/** Without the labels that only virtual nodes have: whether what the pod asks for would be true of such a node still. */
+function choosesRealNodes({ spec }: Pod, node: Node): boolean {
+  const real = { metadata: { name: '', labels: withoutOwn(node.metadata.labels ?? {}) } };
+  const selector = Object.entries(spec.nodeSelector ?? {});
+  if (!selector.every(([key, value]) => real.metadata.labels[key] === value)) return false;
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return required === undefined || matchesNodeSelectorTerms(required.nodeSelectorTerms, real);
+}
+
+const OWN_LABELS = new Set(['kubernetes.io/hostname', 'type']);
+
+function withoutOwn(labels: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(labels).filter(([key]) => !OWN_LABELS.has(key) && !key.startsWith('spillway.dev/')),
+  );
+}

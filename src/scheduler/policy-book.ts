@@ -1,0 +1,105 @@
+import type { Logger } from 'pino';
+import {
+  CLUSTER_PLACEMENT_POLICIES,
+  parsePlacementPolicy,
+  PLACEMENT_POLICIES,
+  type PlacementPolicy,
+} from '../api/placement-policy.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import type { KubeObject } from '../kube/object.ts';
+import type { OwnerChain } from '../placement/owner-chain.ts';
+import { compilePolicy, selectPolicy } from '../placement/policy-selection.ts';
+import type { CompiledPolicy, Selection } from '../placement/policy-selection.ts';
+
+/** A policy as it was read: in use, or not, and then why. */
+export interface KnownPolicy extends KubeObject {
+  /** As far as it can be read at all. */
+  readonly policy: PlacementPolicy | undefined;
+  readonly compiled: CompiledPolicy | undefined;
+  /** What is wrong, with the fields' paths; the policy is then not in use. */
+  readonly problems: readonly string[];
+}
+
+export interface PolicyBookOptions {
+  host: KubeClient;
+  logger: Logger;
+  metrics?: InformerMetrics | undefined;
+}
+
+/** All placement policies of the host, ready for use. */
+export class PolicyBook {
+  readonly namespaced: Informer<KnownPolicy>;
+  readonly clusterWide: Informer<KnownPolicy>;
+  /** Of one namespace, those of the cluster included; made anew after any policy changed. */
+  readonly #lists = new Map<string, readonly CompiledPolicy[]>();
+
+  constructor({ host, logger, metrics }: PolicyBookOptions) {
+    const common = { client: host, transform: readPolicy, logger, ...(metrics === undefined ? {} : { metrics }) };
+    this.namespaced = new Informer({ ...common, resource: PLACEMENT_POLICIES });
+    this.clusterWide = new Informer({ ...common, resource: CLUSTER_PLACEMENT_POLICIES });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const off = this.on(() => this.#lists.clear());
+    await Promise.all([this.namespaced.run(signal), this.clusterWide.run(signal)]);
+    off();
+  }
+
+  /** Calls the handler after a policy came, changed or went. Returns what ends that. */
+  on(handler: () => void): () => void {
+    const handlers = { added: handler, updated: handler, deleted: handler };
+    const off = [this.namespaced.on(handlers), this.clusterWide.on(handlers)];
+    return () => {
+      for (const unsubscribe of off) unsubscribe();
+    };
+  }
+
+  get hasSynced(): boolean {
+    return this.namespaced.hasSynced && this.clusterWide.hasSynced;
+  }
+
+  get problem(): string | undefined {
+    return this.namespaced.problem ?? this.clusterWide.problem;
+  }
+
+  *values(): Generator<KnownPolicy> {
+    yield* this.namespaced.values();
+    yield* this.clusterWide.values();
+  }
+
+  /** The rules for a pod. */
+  select(chain: OwnerChain, namespaceLabels: Readonly<Record<string, string>> | undefined): Selection {
+    return selectPolicy(chain, this.#in(chain[0].metadata.namespace ?? ''), namespaceLabels);
+  }
+
+  #in(namespace: string): readonly CompiledPolicy[] {
+    let list = this.#lists.get(namespace);
+    if (list === undefined) {
+      const known = [...this.values()].filter(
+        ({ metadata }) => metadata.namespace === undefined || metadata.namespace === namespace,
+      );
+      list = known.map(({ compiled }) => compiled).filter((compiled) => compiled !== undefined);
+      this.#lists.set(namespace, list);
+    }
+    return list;
+  }
+}
+
+function readPolicy(raw: KubeObject): KnownPolicy {
+  const { name, namespace, uid, resourceVersion, generation } = raw.metadata;
+  const metadata = {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(generation === undefined ? {} : { generation }),
+  };
+  const parsed = parsePlacementPolicy({ ...raw, metadata });
+  if ('problems' in parsed) return { metadata, policy: undefined, compiled: undefined, problems: parsed.problems };
+  const { policy } = parsed;
+  const compiled = compilePolicy(policy);
+  if ('problems' in compiled) return { metadata, policy, compiled: undefined, problems: compiled.problems };
+  return { metadata, policy, compiled, problems: [] };
+}

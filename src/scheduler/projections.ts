@@ -1,0 +1,69 @@
+import { MEMBER_LABEL } from '../api/marks.ts';
+import type { Namespace, Node, Pod } from '../api/wire.ts';
+import type { KubeObject, ObjectMeta } from '../kube/object.ts';
+import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+
+/** What the caches keep of each object: only what placement looks at, so that a large host stays small here. */
+
+/** Annotations of owners that placement reads have this prefix. */
+const FEDERATION = 'federation.';
+
+/** Labels, the controller, and how many pods it asks for. */
+export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
+  return (raw) => {
+    const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
+    const { replicas, parallelism, completions } = spec;
+    const { succeeded } = status;
+    const object: TypedObject & { spec: object; status: object } = {
+      apiVersion,
+      kind,
+      metadata: metadataOf(raw, (key) => key.startsWith(FEDERATION)),
+      spec: defined({ replicas, parallelism, completions }),
+      status: defined({ succeeded }),
+    };
+    return object;
+  };
+}
+
+/** Where the pod is, whom it belongs to, and what says that a member did not take it. */
+export function hostPodProjection(raw: KubeObject): Pod {
+  const { spec, status } = raw as Pod;
+  const { nodeName } = spec;
+  return {
+    metadata: metadataOf(raw, (key) => key === DELETION_COST_ANNOTATION || key === OWN_COST_ANNOTATION),
+    spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
+    status: defined({ phase: status?.phase }),
+  };
+}
+
+/** Virtual nodes with their labels and taints; of real ones only that they are there, and where. */
+export function hostNodeProjection(raw: KubeObject): Node {
+  const { labels = {} } = raw.metadata;
+  const { spec } = raw as Node;
+  const metadata = metadataOf(raw, () => false);
+  if (!Object.hasOwn(labels, MEMBER_LABEL)) return { metadata };
+  return { metadata, spec: defined({ taints: spec?.taints, unschedulable: spec?.unschedulable }) };
+}
+
+export function namespaceProjection(raw: KubeObject): Namespace {
+  return { metadata: metadataOf(raw, () => false) };
+}
+
+function metadataOf({ metadata }: KubeObject, isKept: (annotation: string) => boolean): ObjectMeta {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels } = metadata;
+  const controller = metadata.ownerReferences?.find((one) => one.controller === true);
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => isKept(key));
+  return {
+    name,
+    ...defined({ namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels }),
+    ...(annotations.length === 0 ? {} : { annotations: Object.fromEntries(annotations) }),
+    ...(controller === undefined ? {} : { ownerReferences: [controller] }),
+  };
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+function defined<T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
+}

@@ -1,0 +1,49 @@
+import type { Pod } from '../api/wire.ts';
+import type { FitRequest } from '../capacity/fit-request.ts';
+import type { CapacityOf } from './member-rooms.ts';
+
+/**
+ * Room in members that is set aside for pods a scheduler was just told a place for. A bound pod is reserved by itself; one
+ * that was not bound after all gives the room back after a few seconds.
+ */
+export class Reservations {
+  /** Between the answer and the bind lie milliseconds, unless the API server is slow. */
+  static readonly FOR_MS = 10_000;
+  readonly #capacityOf: CapacityOf;
+  readonly #clock: () => number;
+  /** By pod UID, the oldest first. */
+  readonly #held = new Map<string, { node: string; until: number }>();
+
+  constructor(capacityOf: CapacityOf, clock: () => number) {
+    this.#capacityOf = capacityOf;
+    this.#clock = clock;
+  }
+
+  reserve(podUid: string, node: string, request: FitRequest): void {
+    this.#expire();
+    this.release(podUid);
+    this.#capacityOf(node)?.reserve(podUid, request);
+    this.#held.set(podUid, { node, until: this.#clock() + Reservations.FOR_MS });
+  }
+
+  release(podUid: string): void {
+    const held = this.#held.get(podUid);
+    if (held === undefined) return;
+    this.#held.delete(podUid);
+    this.#capacityOf(held.node)?.release(podUid);
+  }
+
+  /** A pod changed or went. Once it is bound its room is counted as that of a bound pod. */
+  podSeen(pod: Pod): void {
+    const { uid = '', deletionTimestamp } = pod.metadata;
+    if (pod.spec.nodeName !== undefined || deletionTimestamp !== undefined) this.release(uid);
+  }
+
+  #expire(): void {
+    const now = this.#clock();
+    for (const [uid, { until }] of this.#held) {
+      if (until > now) return;
+      this.release(uid);
+    }
+  }
+}
