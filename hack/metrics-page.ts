@@ -1,4 +1,5 @@
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
+import { admissionMetrics } from '../src/admission/metrics.ts';
 import { ClientMetrics } from '../src/kube/client-metrics.ts';
 import { InformerMetrics } from '../src/kube/informer-metrics.ts';
 import { createWorkQueueMetrics } from '../src/kube/workqueue-metrics.ts';
@@ -57,6 +58,7 @@ export async function describeMetrics(): Promise<Described[]> {
     Reflect.construct(metrics, [registry]);
   createWorkQueueMetrics(registry);
   podMetrics(registry);
+  admissionMetrics(registry);
   memberEventMetrics(registry);
   usageMetrics(registry);
   kubeletMetrics(registry);

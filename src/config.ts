@@ -66,6 +66,57 @@ const schedulerConfig = z
   })
   .prefault({});
 
+const webhookCertificate = z
+  .discriminatedUnion('mode', [
+    z.strictObject({
+      mode: z
+        .literal('SelfManaged')
+        .describe('Made by Spillway, kept in a Secret of its namespace, and told to the API server.'),
+      secretName: z.string().min(1).default('spillway-webhook').describe('Name of that Secret.'),
+      names: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('DNS names and addresses that the API server calls. Default: spillway-webhook.NAMESPACE.svc.'),
+    }),
+    z.strictObject({
+      mode: z
+        .literal('Files')
+        .describe('Supplied as files, read again when they change. caBundle of the configuration is yours to fill in.'),
+      certFile: z.string().min(1),
+      keyFile: z.string().min(1),
+    }),
+  ])
+  .prefault({ mode: 'SelfManaged' });
+
+const admission = z
+  .strictObject({
+    schedulerName: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Scheduler for pods that may leave the host and asked for none. Default: the one they have.'),
+    webhook: z
+      .strictObject({
+        enabled: z
+          .boolean()
+          .default(false)
+          .describe(
+            'Serve manifests/admission/webhook.yaml. From Kubernetes 1.36 on its policies do the same without it.',
+          ),
+        bindAddress: z.string().default('0.0.0.0').describe('Address that the webhook listens on.'),
+        port: z.int().min(0).max(65535).default(9443).describe('Port of the same. 0: any free port.'),
+        configuration: z
+          .string()
+          .min(1)
+          .default('spillway-pod-defaults')
+          .describe('Name of the MutatingWebhookConfiguration.'),
+        certificate: webhookCertificate,
+      })
+      .prefault({}),
+  })
+  .prefault({})
+  .describe('What pods get when they are created, where the webhook does it.');
+
 /** The configuration file (YAML). Every field has a default; flags of the same name win. */
 export const managerConfigSchema = z.strictObject({
   kubeconfig: z
@@ -119,6 +170,7 @@ export const managerConfigSchema = z.strictObject({
       port: z.int().min(0).max(65535).default(8080).describe('Port of the same. 0: any free port.'),
     })
     .prefault({}),
+  admission,
   shutdownGraceSeconds: z
     .int()
     .min(0)

@@ -29,6 +29,7 @@ import { podMetrics } from './pods/pod-metrics.ts';
 import { PodOwners } from './pods/pod-owners.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { schedulerComponent, type SchedulerComponent } from './scheduler-component.ts';
+import { runPodWebhook } from './pod-webhook.ts';
 import { TelemetryServer } from './telemetry/http-server.ts';
 import { createLogger } from './telemetry/logger.ts';
 import { createRegistry } from './telemetry/metrics.ts';
@@ -145,6 +146,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       clientCa.run(signal),
       controller?.run(signal),
       scheduler?.run(signal),
+      runPodWebhook(services, signal),
     ]);
   }
   await http.close(1000);

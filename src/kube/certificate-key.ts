@@ -1,8 +1,8 @@
 import 'reflect-metadata';
-import { webcrypto } from 'node:crypto';
+import { randomBytes, webcrypto } from 'node:crypto';
 import { type Extension, Pkcs10CertificateRequestGenerator } from '@peculiar/x509';
 
-const KEY = { name: 'ECDSA', namedCurve: 'P-256' };
+export const KEY = { name: 'ECDSA', namedCurve: 'P-256' };
 export const SIGNING = { name: 'ECDSA', hash: 'SHA-256' };
 
 /** A new private key (PKCS #8 PEM) and a certificate request (PEM) that it signed. */
@@ -36,4 +36,11 @@ export async function privateKeyPem(keys: webcrypto.CryptoKeyPair): Promise<stri
   const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
   const lines = der.match(/.{1,64}/g) ?? [];
   return `-----BEGIN PRIVATE KEY-----\n${lines.join('\n')}\n-----END PRIVATE KEY-----\n`;
+}
+
+/** 128 bits, positive, and without a leading zero byte, which strict readers of DER refuse. */
+export function serialNumber(): string {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
+  return bytes.toString('hex');
 }

@@ -50,7 +50,7 @@ export class FileCertificates implements ServingCertificates {
       this.#complained = '';
       if (next.cert !== this.#current.cert || next.key !== this.#current.key) {
         this.#current = next;
-        this.#logger.info({ file: this.#certFile }, 'kubelet serving certificate read again');
+        this.#logger.info({ file: this.#certFile }, 'serving certificate read again');
       }
     } catch (error) {
       const words = error instanceof Error ? error.message : String(error);
@@ -58,7 +58,7 @@ export class FileCertificates implements ServingCertificates {
         this.#complained = words;
         this.#logger.warn(
           { file: this.#certFile, error: words },
-          'kubelet serving certificate cannot be used: the one read before stays in use',
+          'serving certificate cannot be used: the one read before stays in use',
         );
       }
     }

@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { randomBytes } from 'node:crypto';
 import {
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
@@ -15,6 +14,7 @@ import {
   newNodeRequest,
   nodeSubject,
   privateKeyPem,
+  serialNumber,
   SIGNING,
 } from '../kube/certificate-key.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
@@ -40,13 +40,6 @@ export async function selfSigned(node: NodeAddresses, now: number, lifeMs: numbe
     extensions: extensionsOf(node),
   });
   return { cert: certificate.toString('pem'), key: await privateKeyPem(keys) };
-}
-
-/** 128 bits, positive, and without a leading zero byte, which strict readers of DER refuse. */
-function serialNumber(): string {
-  const bytes = randomBytes(16);
-  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
-  return bytes.toString('hex');
 }
 
 function extensionsOf(node: NodeAddresses): Extension[] {

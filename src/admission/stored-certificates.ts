@@ -1,0 +1,72 @@
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { issueServingCertificate, newAuthority } from '../kube/certificate-authority.ts';
+import { checkKeyed, type KeyedCertificate, renewalTime } from '../kube/keyed-certificate.ts';
+
+/** What replicas share: the authority with its key, and the serving certificate it gave. All PEM. */
+export interface StoredCertificates {
+  /** The newest authority first, then former ones that are still valid: whoever verifies trusts all of them. */
+  readonly bundle: string;
+  readonly authorityKey: string;
+  readonly serving: KeyedCertificate;
+}
+
+const YEAR_MS = 365 * 24 * 3_600_000;
+const AUTHORITY_LIFE_MS = 10 * YEAR_MS;
+const SERVING_LIFE_MS = YEAR_MS;
+const AUTHORITY_NAME = 'spillway-webhook-ca';
+
+/**
+ * What should be stored, given what is: the same object when all is well. Serving certificates are renewed at 70 % of their
+ * life and when they lack a name; authorities at 70 % of theirs, while the former one stays trusted as long as anything it
+ * signed can be in use. What cannot be read counts as absent.
+ */
+export async function dueCertificates(
+  stored: StoredCertificates | undefined,
+  names: readonly string[],
+  now: number,
+): Promise<StoredCertificates> {
+  const known = readable(stored) ? stored : undefined;
+  const kept = known === undefined ? [] : certificatesIn(known.bundle).filter((pem) => expiry(pem) > now);
+  const [current] = kept;
+  const fresh =
+    known === undefined || current === undefined || renewalTime(new X509Certificate(current)) <= now
+      ? await newAuthority(AUTHORITY_NAME, now, AUTHORITY_LIFE_MS)
+      : { cert: current, key: known.authorityKey };
+  const bundle = [...new Set([fresh.cert, ...kept])].map((pem) => `${pem.trim()}\n`).join('');
+  const serving =
+    known !== undefined && isGood(known.serving, bundle, names, now)
+      ? known.serving
+      : await issueServingCertificate(fresh, names, now, SERVING_LIFE_MS);
+  if (known !== undefined && bundle === known.bundle && serving === known.serving) return known;
+  return { bundle, authorityKey: fresh.key, serving };
+}
+
+function readable(stored: StoredCertificates | undefined): stored is StoredCertificates {
+  if (stored === undefined) return false;
+  try {
+    const [authority = ''] = certificatesIn(stored.bundle);
+    checkKeyed({ cert: authority, key: stored.authorityKey });
+    checkKeyed(stored.serving);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isGood(serving: KeyedCertificate, bundle: string, names: readonly string[], now: number): boolean {
+  const certificate = new X509Certificate(serving.cert);
+  const trusted = certificatesIn(bundle).some((pem) => certificate.verify(new X509Certificate(pem).publicKey));
+  const named = names.every((name) =>
+    isIP(name) === 0 ? certificate.checkHost(name) !== undefined : certificate.checkIP(name) !== undefined,
+  );
+  return trusted && named && renewalTime(certificate) > now;
+}
+
+function expiry(pem: string): number {
+  return Date.parse(new X509Certificate(pem).validTo);
+}
+
+function certificatesIn(bundle: string): string[] {
+  return bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+}
