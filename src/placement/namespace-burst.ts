@@ -6,8 +6,8 @@ import type { CompiledPlacement } from './compiled-placement.ts';
 import type { OwnerChain } from './owner-chain.ts';
 
 /**
- * On a namespace, `enabled`: pods that no policy speaks about stay local while there is room, then go to any member. On a
- * pod or one of its owners, `disabled`: not this one.
+ * On a namespace, `enabled`: pods that no policy speaks about stay local while there is room, then go to any member;
+ * `policies`: they stay local. On a pod or one of its owners, `disabled`: not this one.
  */
 export const BURST_LABEL = `${GROUP}/burst`;
 
@@ -27,4 +27,9 @@ export function burstPlacement(): CompiledPlacement {
 export function mayBurst(namespaceLabels: Readonly<Record<string, string>> | undefined, chain: OwnerChain): boolean {
   if (namespaceLabels?.[BURST_LABEL] !== 'enabled') return false;
   return !chain.some(({ metadata }) => metadata.labels?.[BURST_LABEL] === 'disabled');
+}
+
+/** Whether pods that no policy speaks about stay on the host, though all pods of the namespace tolerate virtual nodes. */
+export function onlyPoliciesBurst(namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
+  return namespaceLabels?.[BURST_LABEL] === 'policies';
 }

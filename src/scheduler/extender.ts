@@ -124,7 +124,7 @@ export class Extender {
     for (const [name, asked] of virtual) {
       const wanted = asked.filter((one) => {
         const node = view.nodes.nodes.get(one);
-        return node !== undefined && asksForItself(pod, node);
+        return node !== undefined && asksForItself(pod, node, view.namespaceLabels(pod.metadata.namespace ?? ''));
       });
       for (const one of asked) {
         if (!wanted.includes(one))

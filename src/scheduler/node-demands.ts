@@ -2,6 +2,7 @@ import { VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { Node, Pod } from '../api/wire.ts';
 import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';
+import { onlyPoliciesBurst } from '../placement/namespace-burst.ts';
 
 /** What a pod itself says of virtual nodes, beside any policy. */
 
@@ -16,12 +17,14 @@ export function whyPodKeepsOff(pod: Pod, node: Node): string | undefined {
 
 /**
  * Whether a pod that no rules speak about may go to a virtual node by its own words: it tolerates the taint of virtual
- * nodes by name, it asks for the node by a selector that real nodes do not satisfy, or the node is open to all.
+ * nodes by name, it asks for the node by a selector that real nodes do not satisfy, or the node is open to all. In a
+ * namespace that leaves it to policies, every pod is given the toleration when it is created, so that says nothing.
  */
-export function asksForItself(pod: Pod, node: Node): boolean {
+export function asksForItself(pod: Pod, node: Node, namespaceLabels?: Readonly<Record<string, string>>): boolean {
   const taints = node.spec?.taints ?? [];
   if (!taints.some(({ key, effect }) => key === VIRTUAL_NODE_TAINT && effect !== 'PreferNoSchedule')) return true;
-  if ((pod.spec.tolerations ?? []).some(({ key }) => key === VIRTUAL_NODE_TAINT)) return true;
+  const tolerates = (pod.spec.tolerations ?? []).some(({ key }) => key === VIRTUAL_NODE_TAINT);
+  if (tolerates && !onlyPoliciesBurst(namespaceLabels)) return true;
   return choosesNodes(pod) && !choosesRealNodes(pod, node);
 }
 
