@@ -9,6 +9,7 @@ import { MemberMetrics } from '../src/members/member-metrics.ts';
 import { NodeIdentityMetrics } from '../src/nodes/node-identity-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
+import { InvariantCounter } from '../src/telemetry/invariant-counter.ts';
 import { createRegistry } from '../src/telemetry/metrics.ts';
 import { usageMetrics } from '../src/usage/metrics.ts';
 
@@ -54,7 +55,7 @@ export async function metricsPage(): Promise<string> {
 /** Everything the manager registers, by name. */
 export async function describeMetrics(): Promise<Described[]> {
   const registry = createRegistry('0.0.0');
-  for (const metrics of [ClientMetrics, InformerMetrics, MemberMetrics, NodeIdentityMetrics])
+  for (const metrics of [ClientMetrics, InformerMetrics, InvariantCounter, MemberMetrics, NodeIdentityMetrics])
     Reflect.construct(metrics, [registry]);
   createWorkQueueMetrics(registry);
   podMetrics(registry);

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import type { Invariants } from './api/invariants.ts';
 import type { Service } from './api/wire.ts';
 import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
 import type { ManagerConfig } from './config.ts';
@@ -50,6 +51,7 @@ export interface HostServices {
   readonly informerMetrics: InformerMetrics;
   readonly queueMetrics: WorkQueueMetrics;
   readonly podMetrics: PodMetrics;
+  readonly invariants: Invariants;
   readonly memberEventMetrics: MemberEventMetrics;
   readonly usageMetrics: UsageMetrics;
   readonly logger: Logger;

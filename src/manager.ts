@@ -4,6 +4,7 @@ import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, hostIdOf, 
 import type { Namespace, Pod, Service } from './api/wire.ts';
 import { type ManagerConfig, nodeAddressOf } from './config.ts';
 import { HostObjects } from './dependents/host-objects.ts';
+import { hostGuard } from './host-guard.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import { ClientMetrics } from './kube/client-metrics.ts';
 import { KubeClient } from './kube/client.ts';
@@ -30,6 +31,7 @@ import { PodOwners } from './pods/pod-owners.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { schedulerComponent, type SchedulerComponent } from './scheduler-component.ts';
 import { runPodWebhook } from './pod-webhook.ts';
+import { InvariantCounter } from './telemetry/invariant-counter.ts';
 import { TelemetryServer } from './telemetry/http-server.ts';
 import { createLogger } from './telemetry/logger.ts';
 import { createRegistry } from './telemetry/metrics.ts';
@@ -58,8 +60,10 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
   });
   const userAgent = `spillway/${version}`;
   const { endpoint } = access;
+  const invariants = new InvariantCounter(registry, logger);
+  const guard = hostGuard(invariants);
   const connectHost = (credentials: Credentials): KubeClient =>
-    new KubeClient({ cluster: 'host', endpoint, credentials, userAgent, logger, metrics: clientMetrics });
+    new KubeClient({ cluster: 'host', endpoint, credentials, userAgent, logger, metrics: clientMetrics, guard });
   const host = connectHost(access.credentials);
   logger.info({ version, server: host.server, nodeAddress }, 'starting');
 
@@ -132,6 +136,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       informerMetrics,
       queueMetrics: createWorkQueueMetrics(registry),
       podMetrics: podMetrics(registry),
+      invariants,
       memberEventMetrics: memberEventMetrics(registry),
       usageMetrics: usageMetrics(registry),
       logger,
@@ -165,6 +170,7 @@ function memberController(services: HostServices): MemberClusterController {
     clientMetrics: services.clientMetrics,
     informerMetrics: services.informerMetrics,
     metrics: new MemberMetrics(services.registry),
+    invariants: services.invariants,
     leaseFor: (member) => {
       const lease = new LeaseElection({
         client: host,

@@ -121,6 +121,7 @@ class MemberWork {
         policies: (namespace) => services.overridePolicies.in(namespace),
         member: () => this.#cluster,
       },
+      invariants: services.invariants,
       logger: this.#logger,
       queueMetrics,
     });

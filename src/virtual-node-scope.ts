@@ -97,6 +97,7 @@ export class VirtualNodeScope {
       translateContext: (hostPod, memberNamespace) => this.#translateContext(hostPod, memberNamespace),
       events: services.events,
       metrics: services.podMetrics,
+      invariants: services.invariants,
       queueMetrics: services.queueMetrics,
       logger,
     });
@@ -157,6 +158,7 @@ export class VirtualNodeScope {
       desired: () => renderNode(this.#nodeFacts(port)),
       events: services.events,
       informerMetrics: services.informerMetrics,
+      invariants: services.invariants,
       logger,
     });
     const room = this.#room();

@@ -52,7 +52,7 @@ export function decideCopy(facts: CopyFacts): CopyAction {
   return { do: 'replace', from: host.object, copy };
 }
 
-function isToken(object: KubeObject): boolean {
+export function isToken(object: KubeObject): boolean {
   return typeOf(object) === TOKEN_TYPE;
 }
 

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
+import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import { HOST_LABEL, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { copyOf, type CopyRecord } from './copy.ts';
-import type { CopyAction } from './copy-decision.ts';
+import { type CopyAction, isToken } from './copy-decision.ts';
 import type { CopyOverrides } from './copy-overrides.ts';
 import type { Entry } from './entry.ts';
 import type { HostObjectSource } from './host-objects.ts';
@@ -22,6 +23,8 @@ export interface CopyWriterOptions {
     ): Promise<{ namespace: string } | { hold: { reason: string; message: string } }>;
   };
   takenRetryMs: number;
+  /** Default: not counted. */
+  invariants?: Invariants;
   logger: Logger;
 }
 
@@ -69,10 +72,19 @@ export class CopyWriter {
     return undefined;
   }
 
+  /** The last look before content of the host leaves it (invariant I13). */
+  #check({ kind, namespace, name, users }: Entry, made: KubeObject): void {
+    const about = { kind, namespace, name };
+    const invariants = this.#o.invariants ?? UNCOUNTED;
+    if (users.size === 0) throw invariants.violated('I13', 'a copy of an object that no pod refers to', about);
+    if (isToken(made)) throw invariants.violated('I13', 'a copy of the token of a service account', about);
+  }
+
   async #replace(entry: Entry, from: KubeObject, copy: CopyRecord, signal: AbortSignal): Promise<Again> {
     const { copies, overrides, hostId } = this.#o;
     const place = { hostId, memberNamespace: copy.metadata.namespace ?? '' };
     const made = overrides.applyTo(entry.kind, from, copyOf(entry.kind, from, place, copy));
+    this.#check(entry, made);
     try {
       await copies.replace(entry.kind, made, signal);
     } catch (error) {
@@ -89,10 +101,13 @@ export class CopyWriter {
     if ('hold' in place) throw new Error(place.hold.message);
     const memberNamespace = place.namespace;
     const occupant = entry.taken ? await copies.read(kind, memberNamespace, name, signal) : undefined;
+    // The last pod that referred to it went meanwhile.
+    if (entry.users.size === 0) return SOON;
     if (occupant === undefined) {
       entry.taken = false;
       try {
         const made = overrides.applyTo(kind, from, copyOf(kind, from, { hostId, memberNamespace }));
+        this.#check(entry, made);
         await copies.create(kind, made, signal);
         return undefined;
       } catch (error) {

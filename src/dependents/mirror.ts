@@ -1,3 +1,4 @@
+import type { Invariants } from '../api/invariants.ts';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { HOST_NAMESPACE_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
@@ -56,6 +57,8 @@ export interface DependentsMirrorOptions {
   takenRetryMs?: number;
   /** How long a copy may be on its way before users are told; 5,000 ms. */
   overdueMs?: number;
+  /** Default: not counted. */
+  invariants?: Invariants;
   logger: Logger;
   queueMetrics?: WorkQueueMetrics;
   /** Milliseconds. */

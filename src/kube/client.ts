@@ -32,7 +32,12 @@ export interface KubeClientOptions {
   connections?: number;
   logger?: Logger;
   metrics?: ClientMetrics;
+  /** Asked right before anything but a read is sent, and before a connection is upgraded; throws to refuse it. */
+  guard?: RequestGuard;
 }
+
+/** `body` is what will be sent as JSON. An upgrade of a connection counts as CONNECT. */
+export type RequestGuard = (request: { method: string; path: string; body?: unknown }) => void;
 
 /** A connection ready for an HTTP/1.1 upgrade. */
 export interface DialedServer {
@@ -59,6 +64,7 @@ export class KubeClient {
   readonly #userAgent: string;
   readonly #logger: Logger | undefined;
   readonly #metrics: ClientMetrics | undefined;
+  readonly #guard: RequestGuard | undefined;
   readonly #streaming = new Set<Readable>();
   #plainHeaders: { from: Record<string, string>; list: string[] } | undefined;
 
@@ -70,6 +76,7 @@ export class KubeClient {
     this.#userAgent = o.userAgent ?? 'spillway';
     this.#logger = o.logger;
     this.#metrics = o.metrics;
+    this.#guard = o.guard;
   }
 
   /** The answer's JSON. `T` is the caller's claim; verbs.ts checks what matters of it. */
@@ -153,6 +160,7 @@ export class KubeClient {
     const headers = await this.#credentials.headers();
     const { host } = new URL(this.#transport.origin);
     const where = { cluster: this.cluster, method: 'CONNECT', path: '/' };
+    this.#guard?.(where);
     try {
       const socket = await dialServer(this.#transport.origin, this.#transport.pools().tls, signal);
       return { socket, host, pathPrefix: this.#transport.pathPrefix, headers };
@@ -218,6 +226,7 @@ export class KubeClient {
   ): Promise<T> {
     const headers = await this.#credentials.headers();
     const fingerprint = this.#credentials.fingerprint();
+    if (where.method !== 'GET') this.#guard?.({ ...where, body: r.body });
     try {
       return await send(headers, Math.max(1, deadline - performance.now()));
     } catch (e) {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import type { Namespace, Node, Pod } from '../api/wire.ts';
 import type { ClientMetrics } from '../kube/client-metrics.ts';
@@ -9,6 +10,7 @@ import { NAMESPACES, NODES, PODS } from '../kube/resource.ts';
 import { pause, systemTimers } from '../kube/timers.ts';
 import type { Timers } from '../kube/timers.ts';
 import { get } from '../kube/verbs.ts';
+import { memberGuard } from './member-guard.ts';
 import type { MemberMetrics } from './member-metrics.ts';
 import { nodeProjection, podProjection, withoutManagedFields } from './pod-projection.ts';
 import { probeFailure } from './probe-failure.ts';
@@ -38,6 +40,10 @@ export interface MemberConnectionOptions {
   clientMetrics?: ClientMetrics;
   informerMetrics?: InformerMetrics;
   metrics?: MemberMetrics;
+  /** Default: not counted. */
+  invariants?: Invariants;
+  /** Whether this replica may act for the member; default: always. */
+  leaseHeld?: () => boolean;
   /** Wall clock in ms. */
   clock?: () => number;
   timers?: Timers;
@@ -79,7 +85,14 @@ export class MemberConnection {
       logger,
       ...(clientMetrics === undefined ? {} : { metrics: clientMetrics }),
     };
-    this.client = new KubeClient(clientOptions);
+    const guard = memberGuard({
+      member: name,
+      hostId: options.hostId,
+      identityOk: () => this.identityOk(),
+      leaseHeld: options.leaseHeld ?? (() => true),
+      invariants: options.invariants ?? UNCOUNTED,
+    });
+    this.client = new KubeClient({ ...clientOptions, guard });
     this.#probeClient = new KubeClient({ ...clientOptions, connections: 1 });
     const cache = {
       client: this.client,

@@ -28,7 +28,7 @@ const RESTART_MS = 5_000;
 
 export interface MemberRunnerOptions extends Pick<
   MemberConnectionOptions,
-  'hostId' | 'podIndexes' | 'clientMetrics' | 'informerMetrics' | 'metrics'
+  'hostId' | 'podIndexes' | 'clientMetrics' | 'informerMetrics' | 'metrics' | 'invariants'
 > {
   host: KubeClient;
   lease: MemberLease;
@@ -167,7 +167,7 @@ export class MemberRunner {
   }
 
   async #runSession(child: ChildSignal): Promise<'stopped' | 'failed'> {
-    const { host: _host, lease: _lease, startScope, conflictOf: _conflictOf, logger, ...rest } = this.#o;
+    const { host: _host, lease, startScope, conflictOf: _conflictOf, logger, ...rest } = this.#o;
     const access = this.#access === undefined ? RotatingAccess.without(this.#refusal) : RotatingAccess.of(this.#access);
     const connection = new MemberConnection({
       ...rest,
@@ -175,6 +175,7 @@ export class MemberRunner {
       access,
       probe: () => this.#member?.spec.probe ?? DEFAULT_PROBE,
       pinned: () => this.#pinned,
+      leaseHeld: () => lease.held,
       logger,
     });
     const session: Session = { access, connection, child };

@@ -146,6 +146,17 @@ function mergedTaints(node: Node, desired: DesiredNode): { list: Taint[]; own: S
   return { list: same ? current : list, own: new Set([...own, ...undecided].map((taint) => taintId(taint))) };
 }
 
+/** Taints of others that a patch of ours would remove: there must never be one. */
+export function foreignTaintsLost(node: Node, patch: MergePatch): string[] {
+  const after = (patch as { spec?: { taints?: Taint[] } }).spec?.taints;
+  if (after === undefined) return [];
+  const recorded = new Set(recordedIn(node, TAINTS_ANNOTATION));
+  return (node.spec?.taints ?? [])
+    .filter((taint) => !taint.key.startsWith(`${GROUP}/`) && !recorded.has(taintId(taint)))
+    .map((taint) => taintId(taint))
+    .filter((id) => !after.some((taint) => taintId(taint) === id));
+}
+
 function taintId({ key, effect }: Taint): string {
   return `${key}:${effect}`;
 }

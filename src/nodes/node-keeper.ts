@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { Node } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
@@ -11,7 +12,7 @@ import type { Timers } from '../kube/timers.ts';
 import { create, get, patch } from '../kube/verbs.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import type { DesiredNode } from './desired-node.ts';
-import { metadataPatch, newNode, whyNotOurs } from './node-changes.ts';
+import { foreignTaintsLost, metadataPatch, newNode, whyNotOurs } from './node-changes.ts';
 import { mayLabelItself } from './node-labels.ts';
 import { NodeLease } from './node-lease.ts';
 import { nextHeartbeat, statusPatch } from './status-changes.ts';
@@ -36,6 +37,8 @@ export interface NodeKeeperOptions {
   clock?: () => number;
   timers?: Timers;
   informerMetrics?: InformerMetrics;
+  /** Default: not counted. */
+  invariants?: Invariants;
   logger: Logger;
 }
 
@@ -226,6 +229,14 @@ export class NodeKeeper {
   async #mark(node: Node, desired: DesiredNode, signal: AbortSignal): Promise<Node> {
     const body = metadataPatch(node, desired);
     if (body === undefined) return node;
+    const lost = foreignTaintsLost(node, body);
+    if (lost.length > 0) {
+      const invariants = this.#o.invariants ?? UNCOUNTED;
+      throw invariants.violated('I12', 'removal of a taint that is not ours', {
+        node: node.metadata.name,
+        taints: lost,
+      });
+    }
     const { manager, name } = this.#o;
     return this.#remember(await patch<Node>(manager, NODES, { name }, body, { type: 'merge' }, { signal }));
   }

@@ -1,9 +1,11 @@
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { isOlder } from '../kube/resource-version.ts';
 import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
+import type { DeletionEvidence } from './evidence.ts';
 import { isFinished } from './finished.ts';
 import type { PodMemory } from './pod-memory.ts';
 
@@ -12,7 +14,7 @@ export const MISSING_GRACE_MS = 60_000;
 
 export type CollectVerdict =
   /** Positive evidence: delete the member pod, with this grace or its own. */
-  | { delete: true; gracePeriodSeconds: number | undefined }
+  | { delete: true; evidence: DeletionEvidence; gracePeriodSeconds: number | undefined }
   /** The host pod lives; our cache is behind. */
   | { delete: false; why: string; againMs: number }
   /** Left alone for good until an operator looks. */
@@ -25,7 +27,7 @@ export interface CollectOptions {
   deletionSeen: boolean;
   /** Highest resourceVersion of pods that the host has shown to this process. */
   hostVersion: () => string | undefined;
-  breaker: DeletionBreaker;
+  breaker: Pick<DeletionBreaker, 'permit'>;
   ownPods: () => number;
   missingGraceMs: number;
   clock: () => number;
@@ -54,11 +56,13 @@ export async function judgeOrphan(
     delete memory.hostMissingSince;
     return judgeLiving(hostPod, memberPod);
   }
-  const seen = options.hostVersion();
-  if (seen !== undefined && Number(answer.resourceVersion) < Number(seen)) {
+  if (isOlder(answer.resourceVersion, options.hostVersion())) {
     return { delete: false, quarantined: 'the host cluster has gone back in time (restored from a backup?)' };
   }
-  if (options.deletionSeen) return { delete: true, gracePeriodSeconds: undefined };
+  const of = memberPod.metadata.labels?.[UID_LABEL] ?? '';
+  if (options.deletionSeen) {
+    return { delete: true, evidence: { of, says: 'deletion-watched' }, gracePeriodSeconds: undefined };
+  }
   const now = clock();
   memory.hostMissingSince ??= now;
   const missingFor = now - memory.hostMissingSince;
@@ -69,18 +73,21 @@ export async function judgeOrphan(
       againMs: options.missingGraceMs - missingFor,
     };
   }
-  if (!options.breaker.allow(options.ownPods())) {
+  if (!options.breaker.permit(memberPod.metadata.uid ?? '', options.ownPods())) {
     return { delete: false, quarantined: 'too many host pods vanished at once; the deletion breaker is open' };
   }
-  return { delete: true, gracePeriodSeconds: undefined };
+  return { delete: true, evidence: { of, says: 'missing' }, gracePeriodSeconds: undefined };
 }
 
 function judgeLiving(hostPod: Pod, memberPod: Pod): CollectVerdict {
-  if (hostPod.metadata.uid !== memberPod.metadata.labels?.[UID_LABEL]) {
-    return { delete: true, gracePeriodSeconds: undefined };
+  const of = memberPod.metadata.labels?.[UID_LABEL] ?? '';
+  if (hostPod.metadata.uid !== of) {
+    return { delete: true, evidence: { of, says: 'replaced' }, gracePeriodSeconds: undefined };
   }
-  if (hostPod.metadata.deletionTimestamp !== undefined || isFinished(hostPod)) {
-    return { delete: true, gracePeriodSeconds: hostPod.metadata.deletionGracePeriodSeconds };
+  const { deletionTimestamp, deletionGracePeriodSeconds } = hostPod.metadata;
+  if (deletionTimestamp !== undefined || isFinished(hostPod)) {
+    const says = deletionTimestamp === undefined ? 'finished' : 'deleting';
+    return { delete: true, evidence: { of, says }, gracePeriodSeconds: deletionGracePeriodSeconds };
   }
   return { delete: false, why: 'its host pod lives; the cache is behind', againMs: 1000 };
 }

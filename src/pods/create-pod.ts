@@ -1,12 +1,14 @@
+import { InvariantError } from '../api/invariants.ts';
 import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
-import { create, get } from '../kube/verbs.ts';
+import { get } from '../kube/verbs.ts';
 import { type Hold, nameTaken } from './decide.ts';
 import type { PodOverrides } from './pod-overrides.ts';
 import type { DependentsPort, MemberPort, NamespacesPort } from './pod-ports.ts';
+import { type PodWrites, refOf } from './pod-writes.ts';
 import { refusalOf } from './refusal.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
 
@@ -17,6 +19,7 @@ export interface CreateOptions {
   overrides: PodOverrides;
   hostId: string;
   nodeName: string;
+  writes: Pick<PodWrites, 'createMember'>;
   translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
 }
 
@@ -46,11 +49,10 @@ export async function createMemberPod(
   if (!required.ready && required.pending) return { wait: required.message };
   if (!required.ready) return { hold: { reason: required.reason, message: required.message }, transient: false };
   try {
-    // An older member refuses fields it does not know instead of dropping them in silence.
-    const query = { fieldValidation: 'Strict' };
-    return { created: await create<Pod>(member.client, PODS, made.pod, { signal, query }) };
+    return { created: await options.writes.createMember(hostPod, made.pod, signal) };
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof InvariantError) throw error;
     if (!isAlreadyExists(error)) return { hold: refusalOf(error, member.name), transient: true };
   }
   return await occupied(hostPod, made.pod, options, signal);
@@ -76,9 +78,4 @@ async function occupied(
     return { hold: nameTaken(hostPod, found, { member: member.name }), transient: false };
   if (labels[UID_LABEL] === hostPod.metadata.uid) return { created: found };
   return { wait: `a former pod ${keyOf(found)} has not left the member yet` };
-}
-
-function refOf(pod: Pod): { namespace?: string; name: string } {
-  const { namespace, name } = pod.metadata;
-  return namespace === undefined ? { name } : { namespace, name };
 }

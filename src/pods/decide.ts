@@ -44,14 +44,14 @@ export type Action =
   | { do: 'hold'; hold: Hold }
   | { do: 'create'; hostPod: Pod }
   | { do: 'update'; hostPod: Pod; memberPod: Pod }
-  | { do: 'delete-member'; memberPod: Pod; gracePeriodSeconds: number | undefined }
+  | { do: 'delete-member'; hostPod: Pod; memberPod: Pod; gracePeriodSeconds: number | undefined }
   /** The member pod has no host pod, or one that should not run any more: read the host, then delete it or leave it. */
   | { do: 'collect'; memberPod: Pod; deletionSeen: boolean }
-  | { do: 'patch-status'; hostPod: Pod; patch: Record<string, unknown> }
-  /** The member pod is missing: read the member, then report the pod as lost. */
-  | { do: 'report-lost'; hostPod: Pod; status: PodStatus; confirmed: boolean }
-  /** The host pod's deletion can end: final status, then removal. `confirmed`: the member pod was seen to go. */
-  | { do: 'finish-deletion'; hostPod: Pod; status: PodStatus | undefined; confirmed: boolean };
+  | { do: 'patch-status'; hostPod: Pod; memberPod: Pod; patch: Record<string, unknown> }
+  /** The member pod is missing: unless it was seen to go (`departed`), read the member; then report the pod as lost. */
+  | { do: 'report-lost'; hostPod: Pod; status: PodStatus; departed: Pod | undefined }
+  /** The host pod's deletion can end: final status, then removal. */
+  | { do: 'finish-deletion'; hostPod: Pod; status: PodStatus | undefined; departed: Pod | undefined };
 
 const JUST_CREATED: Action = { do: 'wait', why: 'the member pod was just created and is not in the cache yet' };
 
@@ -86,7 +86,7 @@ function deleting(hostPod: Pod, memberPod: Pod | undefined, facts: PodFacts): Ac
   const asked = memberPod.metadata.deletionTimestamp;
   const grace = hostPod.metadata.deletionGracePeriodSeconds;
   const shortened = (memberPod.metadata.deletionGracePeriodSeconds ?? 0) > (grace ?? Number.POSITIVE_INFINITY);
-  if (asked === undefined || shortened) return { do: 'delete-member', memberPod, gracePeriodSeconds: grace };
+  if (asked === undefined || shortened) return { do: 'delete-member', hostPod, memberPod, gracePeriodSeconds: grace };
   return mirror(hostPod, memberPod, facts);
 }
 
@@ -97,7 +97,7 @@ function finishDeletion(hostPod: Pod, facts: PodFacts): Action {
     do: 'finish-deletion',
     hostPod,
     status: lastStatus(hostPod, seenGo, facts),
-    confirmed: seenGo !== undefined,
+    departed: seenGo,
   };
 }
 
@@ -137,7 +137,7 @@ function running(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
 function mirror(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
   if (isFinished(hostPod)) return { do: 'nothing' };
   const patch = statusPatch(hostPod, facts.hostStatus(hostPod, memberPod), facts.hostAnnotations(memberPod));
-  return patch === undefined ? { do: 'nothing' } : { do: 'patch-status', hostPod, patch };
+  return patch === undefined ? { do: 'nothing' } : { do: 'patch-status', hostPod, memberPod, patch };
 }
 
 function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Action {
@@ -145,11 +145,11 @@ function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Acti
   const remembered = mirroredUid(hostPod);
   if (seenGo !== undefined) {
     const status = isFinished(seenGo) ? facts.hostStatus(hostPod, seenGo) : vanished(hostPod, facts);
-    return { do: 'report-lost', hostPod, status, confirmed: true };
+    return { do: 'report-lost', hostPod, status, departed: seenGo };
   }
   if (facts.created?.overdue === false) return JUST_CREATED;
   if (remembered !== undefined || facts.created !== undefined) {
-    return { do: 'report-lost', hostPod, status: vanished(hostPod, facts), confirmed: false };
+    return { do: 'report-lost', hostPod, status: vanished(hostPod, facts), departed: undefined };
   }
   if (stranger !== undefined) return { do: 'hold', hold: nameTaken(hostPod, stranger, facts) };
   if (!facts.reachable) {

@@ -1,39 +1,63 @@
+export interface DeletionBreakerOptions {
+  windowMs?: number;
+  clock?: () => number;
+  /** It was open when a former process ended: nobody has looked since. */
+  open?: boolean;
+}
+
 /**
  * Invariant I2: deletions of member pods whose host pod merely cannot be found are few. More than max(5, 10 % of our
  * pods) of them within five minutes means that something is wrong with what we see, not with the pods: the breaker
- * opens and stays open until an operator looks.
+ * opens and stays open until an operator confirms the deletions that were held back.
  */
 export class DeletionBreaker {
   readonly #windowMs: number;
   readonly #clock: () => number;
-  #times: number[] = [];
-  #open = false;
+  /** Member pods, by UID, that may go, and since when. */
+  readonly #permits = new Map<string, number>();
+  /** Confirmed ones do not count as many. */
+  readonly #confirmed = new Set<string>();
+  #open: boolean;
 
-  constructor(options: { windowMs?: number; clock?: () => number } = {}) {
+  constructor(options: DeletionBreakerOptions = {}) {
     this.#windowMs = options.windowMs ?? 5 * 60_000;
     this.#clock = options.clock ?? Date.now;
+    this.#open = options.open ?? false;
   }
 
   get open(): boolean {
     return this.#open;
   }
 
-  /** Asks for one more deletion among `total` pods of ours; false once the breaker is open. */
-  allow(total: number): boolean {
-    if (this.#open) return false;
+  /** Asks for the deletion of one more member pod among `total` of ours; false once the breaker is open. */
+  permit(uid: string, total: number): boolean {
     const now = this.#clock();
-    this.#times = this.#times.filter((time) => now - time < this.#windowMs);
-    if (this.#times.length >= Math.max(5, Math.floor(total / 10))) {
+    if (this.#confirmed.has(uid)) return true;
+    if (this.#open) return false;
+    for (const [one, at] of this.#permits) if (now - at >= this.#windowMs) this.#permits.delete(one);
+    if (this.#permits.has(uid)) return true;
+    if (this.#permits.size >= Math.max(5, Math.floor(total / 10))) {
       this.#open = true;
       return false;
     }
-    this.#times.push(now);
+    this.#permits.set(uid, now);
     return true;
   }
 
-  /** An operator has looked and says that the deletions are meant. */
-  reset(): void {
+  /** Whether the deletion of this member pod was permitted. */
+  redeem(uid: string): boolean {
+    return this.#confirmed.has(uid) || (!this.#open && this.#permits.has(uid));
+  }
+
+  /** An operator has looked and says that these deletions, by UID of the member pod, are meant. Closes the breaker. */
+  confirm(uids: Iterable<string>): void {
+    for (const uid of uids) this.#confirmed.add(uid);
     this.#open = false;
-    this.#times = [];
+    this.#permits.clear();
+  }
+
+  /** The member pod is gone. */
+  forget(uid: string): void {
+    this.#confirmed.delete(uid);
   }
 }

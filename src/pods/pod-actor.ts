@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { InvariantError, type Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -6,17 +7,20 @@ import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
-import { get, patch, remove } from '../kube/verbs.ts';
+import { get } from '../kube/verbs.ts';
 import { judgeOrphan, MISSING_GRACE_MS } from './collect-pod.ts';
 import { createMemberPod } from './create-pod.ts';
 import type { Action, Hold } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
+import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
+import { isFinished } from './finished.ts';
 import { holdPatch } from './hold-patch.ts';
 import { conditionOf, mirroredUid } from './host-status.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
 import type { DependentsPort, EventPort, MemberPort, NamespacesPort } from './pod-ports.ts';
+import { PodWrites } from './pod-writes.ts';
 import { refusalOf } from './refusal.ts';
 import { statusPatch } from './status-patch.ts';
 import type { TranslateContext } from './translate.ts';
@@ -39,6 +43,7 @@ export interface PodActorOptions {
   logger: Logger;
   clock: () => number;
   breaker: DeletionBreaker;
+  invariants: Invariants;
   missingGraceMs: number | undefined;
 }
 
@@ -55,9 +60,11 @@ const DELETE_UNDER_WAY_MS = 30_000;
 /** Performs exactly one action on one of the two clusters. Errors are thrown: the queue's backoff is the retry. */
 export class PodActor {
   readonly #o: PodActorOptions;
+  readonly #writes: PodWrites;
 
   constructor(options: PodActorOptions) {
     this.#o = options;
+    this.#writes = new PodWrites(options);
   }
 
   async perform(action: Action, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
@@ -75,11 +82,17 @@ export class PodActor {
       case 'update':
         return await this.#update(action.hostPod, action.memberPod, key, memory, signal);
       case 'delete-member':
-        return await this.#deleteMember(action.memberPod, action.gracePeriodSeconds, memory, signal);
+        return await this.#deleteMember(
+          action.memberPod,
+          { of: action.hostPod.metadata.uid ?? '', says: 'deleting' },
+          action.gracePeriodSeconds,
+          memory,
+          signal,
+        );
       case 'collect':
         return await this.#collect(action.memberPod, action.deletionSeen, memory, signal);
       case 'patch-status':
-        return await this.#patchStatus(action.hostPod, action.patch, memory, signal);
+        return await this.#patchStatus(action, memory, signal);
       case 'report-lost':
         return await this.#reportLost(action, memory, signal);
       case 'finish-deletion':
@@ -89,7 +102,7 @@ export class PodActor {
 
   async #create(hostPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
     const began = this.#o.clock();
-    const outcome = await createMemberPod(hostPod, this.#o, signal);
+    const outcome = await createMemberPod(hostPod, { ...this.#o, writes: this.#writes }, signal);
     if ('hold' in outcome) {
       memory.refusedSince ??= began;
       // What passes within a moment is no news.
@@ -114,7 +127,7 @@ export class PodActor {
       const before = conditionOf(hostPod, MIRRORED_CONDITION);
       const body = holdPatch(hostPod, hold, new Date(this.#o.clock()).toISOString());
       if (body !== undefined) {
-        memory.host = await this.#patchHostStatus(hostPod, body, signal);
+        memory.host = await this.#writes.patchHostStatus(hostPod, body, { from: 'hold' }, signal);
         if (before?.reason !== hold.reason || before.message !== hold.message) this.#event(hostPod, hold);
       }
     }
@@ -132,17 +145,11 @@ export class PodActor {
     }
     try {
       for (const update of overrides.updates(hostPod, memberPod, context)) {
-        memory.member = await patch<Pod>(
-          member.client,
-          PODS,
-          refOf(memberPod),
-          update.patch,
-          { type: update.type, ...(update.subresource === undefined ? {} : { subresource: update.subresource }) },
-          { signal },
-        );
+        memory.member = await this.#writes.updateMember(memberPod, update, signal);
       }
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof InvariantError) throw error;
       if (isAnotherPod(error)) return { requeueAfterMs: 1000 };
       const refusal = refusalOf(error, member.name);
       const reason = refusal.reason === 'MemberUnavailable' ? 'MemberUpdateDelayed' : 'MemberUpdateRefused';
@@ -157,6 +164,7 @@ export class PodActor {
 
   async #deleteMember(
     memberPod: Pod,
+    evidence: DeletionEvidence,
     gracePeriodSeconds: number | undefined,
     memory: PodMemory,
     signal: AbortSignal,
@@ -167,18 +175,9 @@ export class PodActor {
     if (sent?.uid === uid && sent.gracePeriodSeconds === gracePeriodSeconds && now - sent.at < DELETE_UNDER_WAY_MS) {
       return { requeueAfterMs: DELETE_UNDER_WAY_MS - (now - sent.at) };
     }
-    // Ownership is looked at once more, right before the one call that destroys: label and UID precondition.
-    if (memberPod.metadata.labels?.[HOST_LABEL] !== this.#o.hostId)
-      throw new Error('refusing to delete a pod that is not ours');
     memory.deleteSent = { uid, gracePeriodSeconds, at: now };
     try {
-      await remove(
-        this.#o.member.client,
-        PODS,
-        refOf(memberPod),
-        { uid, ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }) },
-        { signal },
-      );
+      await this.#writes.deleteMember(memberPod, evidence, gracePeriodSeconds, signal);
     } catch (error) {
       delete memory.deleteSent;
       // Gone already, or another pod has the name by now: either way the watch will tell.
@@ -206,7 +205,7 @@ export class PodActor {
       signal,
     );
     if (verdict.delete) {
-      return await this.#deleteMember(memberPod, verdict.gracePeriodSeconds, memory, signal);
+      return await this.#deleteMember(memberPod, verdict.evidence, verdict.gracePeriodSeconds, memory, signal);
     }
     if ('quarantined' in verdict) {
       this.#o.metrics.quarantined.inc({ node: nodeName });
@@ -220,16 +219,17 @@ export class PodActor {
   }
 
   async #patchStatus(
-    hostPod: Pod,
-    body: Record<string, unknown>,
+    action: Extract<Action, { do: 'patch-status' }>,
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
+    const { hostPod, memberPod, patch: body } = action;
     const delay = this.#delayOf(hostPod, body, memory);
     if (delay > 0) return { requeueAfterMs: delay };
     delete memory.statusDueSince;
     this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: 'patch-status' });
-    memory.host = await this.#patchHostStatus(hostPod, body, signal);
+    const source = { from: 'member', status: memberPod.status } as const;
+    memory.host = await this.#writes.patchHostStatus(hostPod, body, source, signal);
     memory.attempts = 0;
     return undefined;
   }
@@ -253,13 +253,14 @@ export class PodActor {
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
-    const { hostPod } = action;
-    if (!action.confirmed) {
-      const absence = await this.#confirmAbsence(hostPod, memory, signal);
-      if (absence !== undefined) return absence;
-    }
+    const { hostPod, departed } = action;
+    const absence = await this.#absenceOf(hostPod, departed, memory, signal);
+    if ('again' in absence) return absence.again;
     const body = statusPatch(hostPod, action.status);
-    if (body !== undefined) memory.host = await this.#patchHostStatus(hostPod, body, signal);
+    if (body !== undefined) {
+      const source = sourceOf(departed, absence);
+      memory.host = await this.#writes.patchHostStatus(hostPod, body, source, signal);
+    }
     const { reason = 'MemberPodLost', message = '' } = action.status;
     if (action.status.phase === 'Failed') this.#event(hostPod, { reason, message });
     delete memory.created;
@@ -272,27 +273,26 @@ export class PodActor {
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
-    const { hostPod, status } = action;
+    const { hostPod, status, departed } = action;
     const { uid = '' } = hostPod.metadata;
     const sent = memory.finishSent;
     const now = this.#o.clock();
     if (sent?.uid === uid && now - sent.at < DELETE_UNDER_WAY_MS) {
       return { requeueAfterMs: DELETE_UNDER_WAY_MS - (now - sent.at) };
     }
-    if (!action.confirmed) {
-      const absence = await this.#confirmAbsence(hostPod, memory, signal);
-      if (absence !== undefined) return absence;
-    }
+    const absence = await this.#absenceOf(hostPod, departed, memory, signal);
+    if ('again' in absence) return absence.again;
     try {
       if (status !== undefined) {
         const body = statusPatch(hostPod, status);
-        if (body !== undefined) memory.host = await this.#patchHostStatus(hostPod, body, signal);
+        const source = sourceOf(departed, absence);
+        if (body !== undefined) memory.host = await this.#writes.patchHostStatus(hostPod, body, source, signal);
       }
       // With grace 0 already set only finalizers keep the pod; another DELETE would change nothing.
       if (hostPod.metadata.deletionGracePeriodSeconds === 0 && (hostPod.metadata.finalizers ?? []).length > 0)
         return undefined;
       memory.finishSent = { uid, at: now };
-      await remove(this.#o.host, PODS, refOf(hostPod), { uid, gracePeriodSeconds: 0 }, { signal });
+      await this.#writes.removeHost(hostPod, absence, signal);
     } catch (error) {
       delete memory.finishSent;
       if (!isAnotherPod(error)) throw error;
@@ -302,36 +302,32 @@ export class PodActor {
   }
 
   /**
-   * Reads the member past the cache. Undefined when the pod of this host pod is certainly not there; otherwise when to
-   * look again. A member that is not the pinned one says nothing about our pods (invariant I3).
+   * How it is known that the pod of this host pod is not in the member: it was seen to go, or a read past the cache says
+   * so; else when to look again. A member that is not the pinned one says nothing about our pods (invariant I3).
    */
-  async #confirmAbsence(hostPod: Pod, memory: PodMemory, signal: AbortSignal): Promise<Next> {
-    const { member, namespaces, hostId } = this.#o;
+  async #absenceOf(
+    hostPod: Pod,
+    departed: Pod | undefined,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<AbsenceEvidence | { again: Next }> {
+    const { member, namespaces, hostId, clock } = this.#o;
+    const of = hostPod.metadata.uid ?? '';
+    if (departed !== undefined) return { of, how: 'watched', at: clock() };
     const namespace = namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? '');
-    if (namespace === undefined) return undefined;
-    if (!(await member.confirmIdentity(signal))) return { requeueAfterMs: 10_000 };
+    if (namespace === undefined) return { of, how: 'nowhere', at: clock() };
+    const at = clock();
+    if (!(await member.confirmIdentity(signal))) return { again: { requeueAfterMs: 10_000 } };
     try {
       const found = await get<Pod>(member.client, PODS, { namespace, name: hostPod.metadata.name }, { signal });
       const { labels } = found.metadata;
-      if (labels?.[HOST_LABEL] !== hostId || labels[UID_LABEL] !== hostPod.metadata.uid) return undefined;
+      if (labels?.[HOST_LABEL] !== hostId || labels[UID_LABEL] !== of) return { of, how: 'read', at };
       memory.member = found;
-      return { requeueAfterMs: 1000 };
+      return { again: { requeueAfterMs: 1000 } };
     } catch (error) {
-      if (isNotFound(error)) return undefined;
+      if (isNotFound(error)) return { of, how: 'read', at };
       throw error;
     }
-  }
-
-  /** Writes blind: identities that are limited to their node may not read the status subresource. */
-  async #patchHostStatus(hostPod: Pod, body: Record<string, unknown>, signal: AbortSignal): Promise<Pod> {
-    return await patch<Pod>(
-      this.#o.host,
-      PODS,
-      refOf(hostPod),
-      body,
-      { type: 'strategic', subresource: 'status' },
-      { signal },
-    );
   }
 
   #event(hostPod: Pod, hold: Hold): void {
@@ -365,7 +361,8 @@ function ownPods(member: MemberPort, hostId: string): number {
   return count;
 }
 
-function refOf(pod: Pod): { namespace?: string; name: string } {
-  const { namespace, name } = pod.metadata;
-  return namespace === undefined ? { name } : { namespace, name };
+/** What the departed pod said counts if it had ended; else nothing is known but that it is gone. */
+function sourceOf(departed: Pod | undefined, evidence: AbsenceEvidence): StatusSource {
+  const told = departed !== undefined && isFinished(departed);
+  return told ? { from: 'member', status: departed.status } : { from: 'absence', evidence };
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -9,6 +10,7 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import { decide, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from './finished.ts';
+import { DeletionSweep, SWEEP_MS } from './forgotten-deletion.ts';
 import { hostAnnotations, hostStatus } from './host-status.ts';
 import { PodActor, type Next } from './pod-actor.ts';
 import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
@@ -46,6 +48,7 @@ export interface PodControllerOptions {
   translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
   events: EventPort;
   metrics: PodMetrics;
+  invariants: Invariants;
   queueMetrics?: WorkQueueMetrics;
   logger: Logger;
   clock?: () => number;
@@ -65,6 +68,7 @@ export class PodController {
   readonly #actor: PodActor;
   readonly #overrides: PodOverrides;
   readonly breaker: DeletionBreaker;
+  readonly #deletions: DeletionSweep;
   /** Keys of host pods that wait for a name taken by a stranger, by the stranger's key in the member. */
   readonly #nameWaiters = new Map<string, string>();
 
@@ -72,6 +76,7 @@ export class PodController {
     this.#options = options;
     this.#clock = options.clock ?? Date.now;
     this.breaker = new DeletionBreaker({ clock: this.#clock });
+    this.#deletions = new DeletionSweep(this.#clock);
     this.#queue = new WorkQueue({
       name: `pods-${options.nodeName}`,
       concurrency: options.concurrency ?? 64,
@@ -116,6 +121,7 @@ export class PodController {
       }),
     ];
     const sweep = setInterval(() => this.#sweep(), CREATED_OVERDUE_MS);
+    const deletions = setInterval(() => this.#sweepDeletions(), SWEEP_MS);
     try {
       const working = this.#queue.run(signal);
       await Promise.all([hostPods.whenSynced(signal), member.pods.whenSynced(signal)]).catch(() => undefined);
@@ -123,6 +129,7 @@ export class PodController {
       await working;
     } finally {
       clearInterval(sweep);
+      clearInterval(deletions);
       for (const off of unsubscribe) off();
     }
   }
@@ -132,6 +139,19 @@ export class PodController {
     const now = this.#clock();
     for (const [key, { created }] of this.#memories.entries()) {
       if (created !== undefined && now - created.at > CREATED_OVERDUE_MS) this.#queue.add(key);
+    }
+  }
+
+  /** The last resort of invariant I14: a deletion that fell out of the queue goes back into it. */
+  #sweepDeletions(): void {
+    const { member, hostPods, invariants, frozen } = this.#options;
+    if (!this.#deletions.begin() || frozen() !== undefined || !hostPods.hasSynced || !member.pods.hasSynced) return;
+    for (const pod of member.pods.values()) {
+      const key = this.#hostKeyOf(pod);
+      if (key === undefined || !this.#deletions.isForgotten(pod, hostPods.get(key), this.#memories.of(key).lookedAt))
+        continue;
+      invariants.violated('I14', 'a deletion that nobody looked after', { pod: key, uid: pod.metadata.uid });
+      this.#queue.add(key, 'high');
     }
   }
 
@@ -192,6 +212,7 @@ export class PodController {
 
   async #handle(key: string, signal: AbortSignal): Promise<Next> {
     const memory = this.#memories.of(key);
+    memory.lookedAt = this.#clock();
     const hostPod = newest(this.#options.hostPods.get(key), memory.host);
     const cached = this.#memberPodOf(key, hostPod);
     if (cached === undefined && this.#isOverdue(memory)) delete memory.member;

@@ -18,6 +18,8 @@ export interface PodMemory {
   deleteSent?: { uid: string; gracePeriodSeconds: number | undefined; at: number };
   /** UID and time, in ms, of the host pod whose final DELETE was sent. */
   finishSent?: { uid: string; at: number };
+  /** When, in ms, the key was last looked at. */
+  lookedAt?: number;
   /** Failed or refused attempts in a row, for the backoff. */
   attempts: number;
   /** Since when, in ms, the member does not take the pod. */

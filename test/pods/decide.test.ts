@@ -64,7 +64,7 @@ describe('what decide answers', () => {
     const action = decide(mirrored(), undefined, facts());
     expect(action).toMatchObject({
       do: 'report-lost',
-      confirmed: false,
+      departed: undefined,
       status: { phase: 'Failed', reason: 'MemberPodLost' },
     });
   });
@@ -82,14 +82,14 @@ describe('what decide answers', () => {
     expect(decide(hostPod(), undefined, facts({ created: { overdue: false } })).do).toBe('wait');
     expect(decide(hostPod(), undefined, facts({ created: { overdue: true } }))).toMatchObject({
       do: 'report-lost',
-      confirmed: false,
+      departed: undefined,
     });
   });
 
   it('takes the end that the departed member pod told', () => {
     const departed = memberPod({ status: { phase: 'Succeeded', containerStatuses: [terminated('app', 0)] } });
     const action = decide(mirrored(), undefined, facts({ departed }));
-    expect(action).toMatchObject({ do: 'report-lost', confirmed: true, status: { phase: 'Succeeded' } });
+    expect(action).toMatchObject({ do: 'report-lost', departed, status: { phase: 'Succeeded' } });
   });
 
   it('ignores the departure of a former pod of the same name', () => {
@@ -133,7 +133,7 @@ describe('what decide answers', () => {
     expect(decide(undefined, stranger(), facts()).do).toBe('nothing');
     expect(decide(deletedHost({ phase: 'Pending' }), stranger(), facts())).toMatchObject({
       do: 'finish-deletion',
-      confirmed: false,
+      departed: undefined,
     });
   });
 
@@ -149,10 +149,10 @@ describe('what decide answers', () => {
     const departed = memberPod({ status: { phase: 'Failed', containerStatuses: [terminated('app', 143)] } });
     expect(decide(deletedHost(), undefined, facts({ departed }))).toMatchObject({
       do: 'finish-deletion',
-      confirmed: true,
+      departed,
       status: { phase: 'Failed' },
     });
-    expect(decide(deletedHost(), undefined, facts())).toMatchObject({ do: 'finish-deletion', confirmed: false });
+    expect(decide(deletedHost(), undefined, facts())).toMatchObject({ do: 'finish-deletion', departed: undefined });
   });
 
   it('makes up a final status only where a finalizer waits for one, and never a success', () => {

@@ -1,0 +1,48 @@
+import type { Invariants } from '../api/invariants.ts';
+import { HOST_LABEL } from '../api/marks.ts';
+import type { RequestGuard } from '../kube/client.ts';
+import { TransportError } from '../kube/errors.ts';
+import { isJsonObject } from '../kube/json-equal.ts';
+
+export interface MemberGuardOptions {
+  member: string;
+  hostId: string;
+  /** The member is known to be the pinned cluster. */
+  identityOk: () => boolean;
+  /** This replica may act for the member. */
+  leaseHeld: () => boolean;
+  invariants: Invariants;
+}
+
+/** A collection: `/api/v1/pods`, `/api/v1/namespaces/a/pods`, `/apis/apps/v1/...`. What follows a name is a subresource. */
+const COLLECTION = /^\/api(?:s\/[^/]+)?\/[^/]+\/(?:namespaces\/[^/]+\/)?[^/]+$/;
+/** Questions that leave nothing behind. */
+const REVIEWS = /^\/apis\/(?:authentication|authorization)\.k8s\.io\//;
+
+/**
+ * Stands between everything and a member: whatever is sent there, but reads, passes here. The cluster has to be the
+ * pinned one (I3), what is made has to carry our label (I15), and this replica has to hold the member's lease, because
+ * much may have happened since that was decided upon.
+ */
+export function memberGuard(options: MemberGuardOptions): RequestGuard {
+  const { member, hostId, identityOk, leaseHeld, invariants } = options;
+  return ({ method, path, body }) => {
+    const where = { member, method, path };
+    if (!identityOk())
+      throw invariants.violated('I3', 'a write to a cluster that is not known to be the member', where);
+    if (!leaseHeld() && method !== 'CONNECT') {
+      // No violation: the lease may end at any moment, and this is the check for that.
+      const detail = 'not sent: the lease of the member is not held any more';
+      throw new TransportError({ cluster: member, kind: 'aborted', method, path, detail });
+    }
+    if (method === 'POST' && COLLECTION.test(path) && !REVIEWS.test(path) && labelOf(body) !== hostId) {
+      throw invariants.violated('I15', 'an object without our label', where);
+    }
+  };
+}
+
+function labelOf(body: unknown): unknown {
+  if (!isJsonObject(body) || !isJsonObject(body['metadata']) || !isJsonObject(body['metadata']['labels']))
+    return undefined;
+  return body['metadata']['labels'][HOST_LABEL];
+}

@@ -1,0 +1,29 @@
+import type { PodStatus } from '../api/wire.ts';
+
+/**
+ * Why a member pod may be deleted: what is known, not merely missing, about the host pod with UID `of` that it runs for.
+ * `missing`: not found, again after a time of doubt; good only with the breaker's permit.
+ */
+export interface DeletionEvidence {
+  of: string;
+  says: 'deleting' | 'finished' | 'replaced' | 'deletion-watched' | 'missing';
+}
+
+/**
+ * How it is known that the member has no pod for the host pod with UID `of`: its deletion there was watched, a live read
+ * of the pinned cluster said so at `at` (ms), or its namespace may never have a place there.
+ */
+export interface AbsenceEvidence {
+  of: string;
+  how: 'watched' | 'read' | 'nowhere';
+  at: number;
+}
+
+/** What a host pod's status is written from. */
+export type StatusSource =
+  /** What the member said last. */
+  | { from: 'member'; status: PodStatus | undefined }
+  /** Nothing: the pod is not there. */
+  | { from: 'absence'; evidence: AbsenceEvidence }
+  /** Why it is not there yet. */
+  | { from: 'hold' };

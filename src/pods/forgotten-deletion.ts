@@ -1,0 +1,33 @@
+import { UID_LABEL } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+
+/** A deletion that nobody has looked after for so long is forgotten, in ms: the longest wait between two tries is 72 s. */
+const FORGOTTEN_MS = 300_000;
+/** Between two sweeps for forgotten deletions, in ms. */
+export const SWEEP_MS = 60_000;
+
+/** Tells whether deletions were forgotten (invariant I14), time after time. */
+export class DeletionSweep {
+  readonly #clock: () => number;
+  #last: number;
+
+  constructor(clock: () => number) {
+    this.#clock = clock;
+    this.#last = clock();
+  }
+
+  /** To be called every {@link SWEEP_MS}: false when this process stood still meanwhile, and then nobody could look. */
+  begin(): boolean {
+    const since = this.#clock() - this.#last;
+    this.#last = this.#clock();
+    return since < 2 * SWEEP_MS;
+  }
+
+  /** Whether a member pod of ours should have been deleted by now, but its key was last looked at long ago. */
+  isForgotten(memberPod: Pod, hostPod: Pod | undefined, lookedAt: number | undefined): boolean {
+    const { deletionTimestamp, labels } = memberPod.metadata;
+    if (deletionTimestamp !== undefined || lookedAt === undefined) return false;
+    const wanted = hostPod?.metadata.uid === labels?.[UID_LABEL] && hostPod?.metadata.deletionTimestamp === undefined;
+    return !wanted && this.#clock() - lookedAt > FORGOTTEN_MS;
+  }
+}

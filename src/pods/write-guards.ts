@@ -1,0 +1,130 @@
+import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import type { InvariantId } from '../api/invariants.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
+import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
+import { isFinished } from './finished.ts';
+import { mirroredUid } from './host-status.ts';
+
+/** What is wrong with a write that is about to be sent. */
+export interface Violation {
+  invariant: InvariantId;
+  what: string;
+}
+
+/** Whose pods are ours. */
+export interface Owner {
+  hostId: string;
+  nodeName: string;
+}
+
+/** A live read is evidence for so long, in ms. */
+const EVIDENCE_AGE_MS = 60_000;
+const STATUS_LISTS = ['initContainerStatuses', 'containerStatuses', 'ephemeralContainerStatuses'] as const;
+
+/*
+ * The last look before each write to a pod, by rules of their own: what led to the write is decided elsewhere, and what
+ * is found here is a mistake there. Pure; undefined: the write may go.
+ */
+
+/** Changing a member pod. */
+export function refuseUpdate(memberPod: Pod, owner: Owner): Violation | undefined {
+  if (isOurs(memberPod, owner)) return undefined;
+  return { invariant: 'I1', what: 'a change of a member pod that is not ours' };
+}
+
+/** Deleting a member pod. `permitted`: the deletion breaker let it pass; asked only where that counts. */
+export function refuseDeletion(
+  memberPod: Pod,
+  evidence: DeletionEvidence,
+  owner: Owner,
+  permitted: () => boolean,
+): Violation | undefined {
+  const { uid, labels } = memberPod.metadata;
+  if (!isOurs(memberPod, owner)) return { invariant: 'I1', what: 'deletion of a member pod that is not ours' };
+  if (uid === undefined || uid === '') return { invariant: 'I1', what: 'deletion of a member pod without its UID' };
+  if (evidence.of !== labels?.[UID_LABEL]) return { invariant: 'I1', what: 'deletion on evidence about another pod' };
+  if (evidence.says === 'missing' && !permitted()) {
+    return { invariant: 'I2', what: 'deletion for a host pod that is merely missing, past the breaker' };
+  }
+  return undefined;
+}
+
+/** Creating a member pod. `present`: our pods for the same host namespace and name, whatever their UID. */
+export function refuseCreation(
+  hostPod: Pod,
+  memberPod: Pod,
+  present: readonly Pod[],
+  owner: Owner,
+): Violation | undefined {
+  const { metadata } = hostPod;
+  if (isFinished(hostPod) || mirroredUid(hostPod) !== undefined) {
+    return { invariant: 'I4', what: 'creation of a member pod for a host pod that had one or has finished' };
+  }
+  if (present.length > 0) return { invariant: 'I6', what: 'creation of a second member pod for one host pod' };
+  const { labels, annotations } = memberPod.metadata;
+  const marked =
+    isOurs(memberPod, owner) &&
+    labels?.[UID_LABEL] === metadata.uid &&
+    annotations?.[HOST_NAME_ANNOTATION] === metadata.name &&
+    annotations[HOST_NAMESPACE_ANNOTATION] === (metadata.namespace ?? '');
+  return marked ? undefined : { invariant: 'I15', what: 'creation of a member pod that could not be traced back' };
+}
+
+/** Patching the status of a host pod. `status` is the patch's. */
+export function refuseStatus(
+  hostPod: Pod,
+  status: PodStatus,
+  source: StatusSource,
+  now: number,
+): Violation | undefined {
+  if (isFinished(hostPod)) return { invariant: 'I4', what: 'a new status for a finished pod' };
+  const said = source.from === 'member' ? source.status : undefined;
+  if (status.phase === 'Succeeded' && said?.phase !== 'Succeeded') {
+    return { invariant: 'I5', what: 'success that the member did not report' };
+  }
+  if (status.phase === 'Failed' && source.from !== 'member') {
+    const known = source.from === 'absence' && isEvidence(source.evidence, hostPod, now);
+    if (!known) return { invariant: 'I9', what: 'a pod called lost that may be there' };
+  }
+  for (const list of STATUS_LISTS) {
+    for (const container of status[list] ?? []) {
+      const before = hostPod.status?.[list]?.find(({ name }) => name === container.name);
+      if (isInvented(container, [said?.[list]?.find(({ name }) => name === container.name), before])) {
+        return { invariant: 'I5', what: `an end of container ${container.name} that the member did not report` };
+      }
+      if (container.restartCount < (before?.restartCount ?? 0)) {
+        return { invariant: 'I19', what: `a lower restart count of container ${container.name}` };
+      }
+    }
+  }
+  const { startTime } = hostPod.status ?? {};
+  if (startTime !== undefined && 'startTime' in status && status.startTime !== startTime) {
+    return { invariant: 'I19', what: 'another start time' };
+  }
+  return undefined;
+}
+
+/** Removing a host pod for good. */
+export function refuseRemoval(hostPod: Pod, evidence: AbsenceEvidence, now: number): Violation | undefined {
+  if (hostPod.metadata.deletionTimestamp === undefined) {
+    return { invariant: 'I9', what: 'removal of a host pod that nobody deleted' };
+  }
+  if (isEvidence(evidence, hostPod, now)) return undefined;
+  return { invariant: 'I9', what: 'removal of a host pod whose member pod may be there' };
+}
+
+function isOurs({ metadata: { labels } }: Pod, { hostId, nodeName }: Owner): boolean {
+  return labels?.[HOST_LABEL] === hostId && labels[NODE_LABEL] === nodeName && (labels[UID_LABEL] ?? '') !== '';
+}
+
+function isEvidence(evidence: AbsenceEvidence, hostPod: Pod, now: number): boolean {
+  return evidence.of === hostPod.metadata.uid && (evidence.how !== 'read' || now - evidence.at < EVIDENCE_AGE_MS);
+}
+
+/** An exit code that neither the member said nor the host knew, unless it is marked lost, and then never 0. */
+function isInvented(container: ContainerStatus, known: readonly (ContainerStatus | undefined)[]): boolean {
+  const end = container.state?.terminated;
+  if (end === undefined) return false;
+  if (known.some((one) => one?.state?.terminated?.exitCode === end.exitCode)) return false;
+  return end.exitCode === 0 || end.reason !== 'MemberStatusLost';
+}

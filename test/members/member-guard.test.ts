@@ -1,0 +1,93 @@
+import { pino } from 'pino';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { HOST_LABEL } from '../../src/api/marks.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
+import { MemberConnection } from '../../src/members/connection.ts';
+import { memberGuard } from '../../src/members/member-guard.ts';
+import { RotatingAccess } from '../../src/members/rotating-access.ts';
+import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
+import { Violations } from '../fixtures/violations.ts';
+
+describe('the guard of a member', () => {
+  let violations: Violations;
+  let identityOk: boolean;
+  let leaseHeld: boolean;
+  beforeEach(() => {
+    violations = new Violations();
+    identityOk = true;
+    leaseHeld = true;
+  });
+  const ask = (method: string, path: string, body?: unknown): void => {
+    const known = { member: 'east', hostId: 'us', identityOk: () => identityOk, leaseHeld: () => leaseHeld };
+    memberGuard({ ...known, invariants: violations })({ method, path, body });
+  };
+  const ours = { metadata: { name: 'a', labels: { [HOST_LABEL]: 'us' } } };
+
+  it.each([
+    ['POST', '/api/v1/namespaces/a/pods', ours],
+    ['POST', '/api/v1/namespaces', ours],
+    ['PATCH', '/api/v1/namespaces/a/pods/b', {}],
+    ['DELETE', '/api/v1/namespaces/a/pods/b', {}],
+    ['CONNECT', '/', undefined],
+    ['POST', '/api/v1/namespaces/a/serviceaccounts/b/token', {}],
+    ['POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {}],
+  ])('lets %s %s pass', (method, path, body) => {
+    ask(method, path, body);
+    expect(violations.seen).toEqual([]);
+  });
+
+  it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT'])('I3: stops %s to another cluster', (method) => {
+    identityOk = false;
+    expect(() => ask(method, '/api/v1/namespaces/a/pods', ours)).toThrow(/^I3/);
+    expect(violations.seen).toEqual(['I3']);
+  });
+
+  it('stops writes once the lease is not held, and counts no violation for that', () => {
+    leaseHeld = false;
+    expect(() => ask('DELETE', '/api/v1/namespaces/a/pods/b')).toThrow(/lease of the member is not held/);
+    expect(() => ask('CONNECT', '/')).not.toThrow();
+    expect(violations.seen).toEqual([]);
+  });
+
+  it.each([
+    ['/api/v1/namespaces/a/pods', { metadata: { name: 'a' } }],
+    ['/api/v1/namespaces', { metadata: { labels: { [HOST_LABEL]: 'others' } } }],
+    ['/api/v1/namespaces/a/secrets', undefined],
+    ['/apis/storage.k8s.io/v1/storageclasses', { metadata: { labels: null } }],
+  ])('I15: stops an object without our label at %s', (path, body) => {
+    expect(() => ask('POST', path, body)).toThrow(/^I15/);
+    expect(violations.seen).toEqual(['I15']);
+  });
+});
+
+it('I3: a connection sends no write before it has seen the pinned cluster', async () => {
+  const arrived: string[] = [];
+  const server = await startHttpServer((req, res) => {
+    arrived.push(req.method ?? '');
+    sendJson(res, 200, { kind: 'Pod', metadata: { name: 'b' } });
+  });
+  const violations = new Violations();
+  const connection = new MemberConnection({
+    name: 'east',
+    hostId: 'us',
+    access: RotatingAccess.of(staticAccess({ endpoint: { server: server.url } })),
+    probe: () => ({
+      periodSeconds: 10,
+      timeoutSeconds: 5,
+      failureThreshold: 3,
+      successThreshold: 1,
+      podsUnreadyAfterSeconds: 60,
+    }),
+    pinned: () => 'pinned',
+    invariants: violations,
+    logger: pino({ level: 'silent' }),
+  });
+  const path = '/api/v1/namespaces/a/pods/b';
+  await expect(connection.client.request({ method: 'DELETE', path })).rejects.toMatchObject({ invariant: 'I3' });
+  await expect(connection.client.dial()).rejects.toMatchObject({ invariant: 'I3' });
+  await connection.client.request({ path });
+  expect(arrived).toEqual(['GET']);
+  expect(violations.seen).toEqual(['I3', 'I3']);
+  await connection.client.close();
+  await server.close();
+});

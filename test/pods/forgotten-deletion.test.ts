@@ -1,0 +1,88 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Pod } from '../../src/api/wire.ts';
+import type { Informer } from '../../src/kube/informer.ts';
+import { DeletionSweep } from '../../src/pods/forgotten-deletion.ts';
+import { PodController } from '../../src/pods/pod-controller.ts';
+import { podMetrics } from '../../src/pods/pod-metrics.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { HOST_ID, hostPod, memberPod } from '../fixtures/pods.ts';
+import { CONTEXT } from '../fixtures/translation.ts';
+import { Violations } from '../fixtures/violations.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const deletedHost = (): Pod => hostPod({ metadata: { deletionTimestamp: '2026-01-01T00:02:00Z' } });
+
+/** A cache that never changes. */
+function cacheOf(pods: readonly Pod[]): Informer<Pod> {
+  const byKey = new Map(pods.map((pod) => [`${pod.metadata.namespace}/${pod.metadata.name}`, pod]));
+  return {
+    hasSynced: true,
+    whenSynced: () => Promise.resolve(),
+    on: () => () => undefined,
+    get: (key: string) => byKey.get(key),
+    values: () => byKey.values(),
+    byIndex: () => pods,
+  } as unknown as Informer<Pod>;
+}
+
+it('I14: a deletion that fell out of the queue is found and goes on', async () => {
+  const member = new MemoryApi();
+  const violations = new Violations();
+  let frozen: string | undefined = 'not yet';
+  const controller = new PodController({
+    host: new MemoryApi().client('host'),
+    hostPods: cacheOf([deletedHost()]),
+    member: {
+      name: 'east',
+      client: member.client('east'),
+      pods: cacheOf([memberPod()]),
+      reachable: () => true,
+      unreachableSince: () => undefined,
+      confirmIdentity: () => Promise.resolve(true),
+    },
+    hostId: HOST_ID,
+    nodeName: 'east',
+    network: () => 'Flat',
+    podsUnreadyAfterMs: () => 60_000,
+    frozen: () => frozen,
+    namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
+    dependents: { track: () => undefined, require: () => ({ ready: true }), release: () => undefined },
+    translateContext: () => CONTEXT,
+    events: { record: () => undefined },
+    metrics: podMetrics(new Registry()),
+    invariants: violations,
+    logger: pino({ level: 'silent' }),
+  });
+  const stop = new AbortController();
+  const running = controller.run(stop.signal);
+  await vi.advanceTimersByTimeAsync(1000);
+  // Nobody wakes the key when this ends.
+  frozen = undefined;
+  await vi.advanceTimersByTimeAsync(4 * 60_000);
+  expect([violations.seen, member.requests('DELETE')]).toEqual([[], []]);
+  await vi.advanceTimersByTimeAsync(3 * 60_000);
+  expect(violations.seen[0]).toBe('I14');
+  expect(member.requests('DELETE').length).toBeGreaterThan(0);
+  stop.abort();
+  await running;
+});
+
+it('knows which deletions are forgotten', () => {
+  let now = 0;
+  const sweep = new DeletionSweep(() => now);
+  now = 400_000;
+  expect(sweep.begin()).toBe(false);
+  expect(sweep.begin()).toBe(true);
+  const leaving = memberPod({ metadata: { deletionTimestamp: '2026-01-01T00:02:00Z' } });
+  expect(sweep.isForgotten(memberPod(), deletedHost(), 0)).toBe(true);
+  expect(sweep.isForgotten(memberPod(), undefined, 0)).toBe(true);
+  expect(sweep.isForgotten(memberPod(), hostPod({ metadata: { uid: 'next' } }), 0)).toBe(true);
+  expect(sweep.isForgotten(memberPod(), hostPod(), 0)).toBe(false);
+  expect(sweep.isForgotten(leaving, undefined, 0)).toBe(false);
+  expect(sweep.isForgotten(memberPod(), undefined, 390_000)).toBe(false);
+  expect(sweep.isForgotten(memberPod(), undefined, undefined)).toBe(false);
+});

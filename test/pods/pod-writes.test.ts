@@ -1,0 +1,269 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { InvariantId } from '../../src/api/invariants.ts';
+import { HOST_LABEL, MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
+import type { Pod, PodStatus } from '../../src/api/wire.ts';
+import { DeletionBreaker } from '../../src/pods/deletion-breaker.ts';
+import type { AbsenceEvidence, StatusSource } from '../../src/pods/evidence.ts';
+import { lostStatus } from '../../src/pods/lost-status.ts';
+import { PodWrites } from '../../src/pods/pod-writes.ts';
+import { statusPatch } from '../../src/pods/status-patch.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { HOST_ID, hostPod, memberPod, running, terminated } from '../fixtures/pods.ts';
+import { Violations } from '../fixtures/violations.ts';
+
+const SIGNAL = new AbortController().signal;
+const NOW = '2026-01-01T00:02:00Z';
+const WATCHED: AbsenceEvidence = { of: 'host-uid', how: 'watched', at: 0 };
+const DELETED = { deletionTimestamp: NOW, deletionGracePeriodSeconds: 0 };
+const ABSENT: StatusSource = { from: 'absence', evidence: WATCHED };
+
+describe('writes to pods', () => {
+  let host: MemoryApi;
+  let member: MemoryApi;
+  let present: Pod[];
+  let synced: boolean;
+  let now: number;
+  let breaker: DeletionBreaker;
+  let violations: Violations;
+  let writes: PodWrites;
+
+  beforeEach(() => {
+    host = new MemoryApi();
+    member = new MemoryApi();
+    present = [];
+    synced = true;
+    now = 1_000_000;
+    breaker = new DeletionBreaker({ clock: () => now });
+    violations = new Violations();
+    const cache = {
+      get hasSynced() {
+        return synced;
+      },
+      byIndex: (_: string, value: string) => (value === 'east/shop/web-0' ? present : []),
+    };
+    writes = new PodWrites({
+      host: host.client('host'),
+      hostPods: cache,
+      member: { client: member.client('member'), pods: cache },
+      hostId: HOST_ID,
+      nodeName: 'east',
+      breaker,
+      invariants: violations,
+      clock: () => now,
+    });
+  });
+
+  /** Puts a pod into a store and returns it as stored. */
+  async function stored(api: MemoryApi, pod: Pod): Promise<Pod> {
+    const { uid: _, resourceVersion: __, ...metadata } = pod.metadata;
+    const body = { ...pod, metadata };
+    const path = '/api/v1/namespaces/shop/pods';
+    await api.client().request({ method: 'POST', path, body });
+    api.seen.length = 0;
+    return structuredClone(api.objects.get(`${path}/web-0`)) as unknown as Pod;
+  }
+  const sent = () =>
+    [...host.seen, ...member.seen].filter(({ method }) => method !== 'GET').map(({ method }) => method);
+
+  async function isStopped(invariant: InvariantId, write: Promise<unknown>): Promise<void> {
+    await expect(write).rejects.toMatchObject({ name: 'InvariantError', invariant });
+    expect(violations.seen).toEqual([invariant]);
+    expect(sent()).toEqual([]);
+  }
+  async function isSent(method: string, write: Promise<unknown>): Promise<void> {
+    await write;
+    expect(violations.seen).toEqual([]);
+    expect(sent()).toEqual([method]);
+  }
+
+  describe('deleting a member pod', () => {
+    const labelled = (labels: Record<string, string>): Pod =>
+      memberPod({ metadata: { labels: { ...memberPod().metadata.labels, ...labels } } });
+
+    it('goes with evidence about its host pod', async () => {
+      const pod = await stored(member, memberPod());
+      await isSent('DELETE', writes.deleteMember(pod, { of: 'host-uid', says: 'deleting' }, 30, SIGNAL));
+      expect(member.seen[0]?.body).toMatchObject({
+        gracePeriodSeconds: 30,
+        preconditions: { uid: pod.metadata.uid },
+      });
+    });
+
+    it.each([
+      ['on evidence about another host pod', memberPod(), 'former-uid'],
+      ["of another host's pod", labelled({ [HOST_LABEL]: 'other' }), 'host-uid'],
+      ["of another virtual node's pod", labelled({ [NODE_LABEL]: 'west' }), 'host-uid'],
+      ['of a pod without our marks', labelled({ [UID_LABEL]: '' }), ''],
+      ['without a UID', memberPod({ metadata: { uid: '' } }), 'host-uid'],
+    ])('I1: is stopped %s', async (_, pod, of) => {
+      await isStopped('I1', writes.deleteMember(pod, { of, says: 'deletion-watched' }, undefined, SIGNAL));
+    });
+
+    it('I2: is stopped for a host pod that is merely missing, unless the breaker permits it', async () => {
+      const pod = await stored(member, memberPod());
+      const missing = { of: 'host-uid', says: 'missing' } as const;
+      await isStopped('I2', writes.deleteMember(pod, missing, undefined, SIGNAL));
+      violations.seen.length = 0;
+      breaker.permit(pod.metadata.uid ?? '', 1);
+      await isSent('DELETE', writes.deleteMember(pod, missing, undefined, SIGNAL));
+    });
+  });
+
+  describe('changing a member pod', () => {
+    const update = (labels: Record<string, string>) =>
+      ({ kind: 'patch', type: 'strategic', patch: { metadata: { labels } } }) as const;
+
+    it('I1: is stopped for a pod that is not ours', async () => {
+      const pod = memberPod({ metadata: { labels: {} } });
+      await isStopped('I1', writes.updateMember(pod, update({ a: 'b' }), SIGNAL));
+    });
+
+    it('I8: is noticed when it changed nothing', async () => {
+      const pod = await stored(member, memberPod());
+      await writes.updateMember(pod, update({ [UID_LABEL]: 'host-uid' }), SIGNAL);
+      expect(violations.seen).toEqual(['I8']);
+    });
+
+    it('goes when it changes something', async () => {
+      const pod = await stored(member, memberPod());
+      await isSent('PATCH', writes.updateMember(pod, update({ a: 'b' }), SIGNAL));
+    });
+  });
+
+  describe('creating a member pod', () => {
+    const wanted = (): Pod => {
+      const { uid: _, resourceVersion: __, ...metadata } = memberPod().metadata;
+      return { ...memberPod(), metadata };
+    };
+    const mirrored = { type: MIRRORED_CONDITION, status: 'True' as const, message: 'uid=former' };
+
+    it('goes for a new host pod', async () => {
+      await isSent('POST', writes.createMember(hostPod(), wanted(), SIGNAL));
+    });
+
+    it.each([
+      ['had one', { phase: 'Running', conditions: [mirrored] }],
+      ['has succeeded', { phase: 'Succeeded' }],
+      ['has failed', { phase: 'Failed' }],
+    ])('I4: is stopped for a host pod that %s', async (_, status) => {
+      await isStopped('I4', writes.createMember(hostPod({ status: status as PodStatus }), wanted(), SIGNAL));
+    });
+
+    it('I6: is stopped while a former pod of that name is there', async () => {
+      present = [memberPod({ metadata: { labels: { ...memberPod().metadata.labels, [UID_LABEL]: 'former-uid' } } })];
+      await isStopped('I6', writes.createMember(hostPod(), wanted(), SIGNAL));
+    });
+
+    it('answers the pod that an earlier request made', async () => {
+      present = [memberPod()];
+      expect(await writes.createMember(hostPod(), wanted(), SIGNAL)).toBe(present[0]);
+      expect(sent()).toEqual([]);
+    });
+
+    it.each([
+      ['labels', { labels: { [HOST_LABEL]: HOST_ID, [NODE_LABEL]: 'east' } }],
+      ['annotations', { annotations: {} }],
+    ])('I15: is stopped without our %s', async (_, metadata) => {
+      const unmarked = { ...wanted(), metadata: { ...wanted().metadata, ...metadata } };
+      await isStopped('I15', writes.createMember(hostPod(), unmarked, SIGNAL));
+    });
+  });
+
+  describe('patching the status of a host pod', () => {
+    const patch = (pod: Pod, status: PodStatus, source: StatusSource) =>
+      writes.patchHostStatus(pod, { metadata: { uid: pod.metadata.uid }, status }, source, SIGNAL);
+    const said = (status: PodStatus): StatusSource => ({ from: 'member', status });
+    const live = (more: PodStatus = {}): Pod =>
+      hostPod({ status: { phase: 'Running', containerStatuses: [running('app', 3)], ...more } });
+
+    it('goes with what the member said', async () => {
+      const pod = await stored(host, live());
+      const status: PodStatus = {
+        phase: 'Succeeded',
+        containerStatuses: [{ ...terminated('app', 0), restartCount: 3 }],
+      };
+      await isSent('PATCH', patch(pod, status, said(status)));
+    });
+
+    it.each(['Succeeded', 'Failed'])('I4: is stopped for a pod that is %s', async (phase) => {
+      const pod = live({ phase: phase as 'Failed' });
+      await isStopped('I4', patch(pod, { phase: 'Running' }, said({ phase: 'Running' })));
+    });
+
+    it('I5: is stopped for a success that the member did not report', async () => {
+      await isStopped('I5', patch(live(), { phase: 'Succeeded' }, said({ phase: 'Failed' })));
+    });
+
+    it.each([0, 1])('I5: is stopped for exit code %s that the member did not report', async (code) => {
+      const status: PodStatus = { containerStatuses: [{ ...terminated('app', code), restartCount: 3 }] };
+      await isStopped('I5', patch(live(), status, said({ containerStatuses: [running('app', 3)] })));
+    });
+
+    it('goes with lost ends when the pod is known to be gone', async () => {
+      const pod = await stored(host, live());
+      const evidence: AbsenceEvidence = { of: pod.metadata.uid ?? '', how: 'read', at: now };
+      const body = statusPatch(pod, lostStatus(pod, 'MemberPodLost', 'gone', NOW)) ?? {};
+      await isSent('PATCH', writes.patchHostStatus(pod, body, { from: 'absence', evidence }, SIGNAL));
+      const after = [...host.objects.values()][0] as unknown as Pod;
+      expect(after.status?.containerStatuses?.[0]?.state?.terminated).toMatchObject({ exitCode: 137 });
+    });
+
+    it.each([
+      ['nothing is known', { from: 'hold' }],
+      ['another pod is gone', { from: 'absence', evidence: { of: 'former-uid', how: 'watched', at: 0 } }],
+      ['it was gone long ago', { from: 'absence', evidence: { of: 'host-uid', how: 'read', at: 0 } }],
+    ])('I9: does not call a pod lost when %s', async (_, source) => {
+      await isStopped('I9', patch(live(), { phase: 'Failed' }, source as StatusSource));
+    });
+
+    it('I19: is stopped when a restart count would go down', async () => {
+      const status: PodStatus = { containerStatuses: [running('app', 2)] };
+      await isStopped('I19', patch(live(), status, said(status)));
+    });
+
+    it('I19: is stopped when the start time would change', async () => {
+      const pod = live({ startTime: '2026-01-01T00:00:00Z' });
+      await isStopped('I19', patch(pod, { startTime: NOW }, said({ startTime: NOW })));
+    });
+
+    it('I8: is noticed when it changed nothing', async () => {
+      const pod = await stored(host, live());
+      await patch(pod, { phase: 'Running' }, said({ phase: 'Running' }));
+      expect(violations.seen).toEqual(['I8']);
+    });
+  });
+
+  describe('removing a host pod', () => {
+    it('goes at the end of its deletion', async () => {
+      const pod = await stored(host, hostPod({ metadata: DELETED }));
+      await isSent('DELETE', writes.removeHost(pod, { ...WATCHED, of: pod.metadata.uid ?? '' }, SIGNAL));
+      expect(host.seen[0]?.body).toMatchObject({ gracePeriodSeconds: 0, preconditions: { uid: pod.metadata.uid } });
+    });
+
+    it('I9: is stopped when nobody deleted it', async () => {
+      await isStopped('I9', writes.removeHost(hostPod(), WATCHED, SIGNAL));
+    });
+
+    it.each([
+      ['about another pod', { ...WATCHED, of: 'former-uid' }],
+      ['of long ago', { of: 'host-uid', how: 'read' as const, at: 0 }],
+    ])('I9: is stopped on evidence %s', async (_, evidence) => {
+      await isStopped('I9', writes.removeHost(hostPod({ metadata: DELETED }), evidence, SIGNAL));
+    });
+  });
+
+  it('I7: nothing is sent before the caches are complete', async () => {
+    synced = false;
+    const update = { kind: 'patch', type: 'strategic', patch: {} } as const;
+    const attempts = [
+      writes.createMember(hostPod(), memberPod(), SIGNAL),
+      writes.updateMember(memberPod(), update, SIGNAL),
+      writes.deleteMember(memberPod(), { of: 'host-uid', says: 'deleting' }, undefined, SIGNAL),
+      writes.patchHostStatus(hostPod(), { status: {} }, ABSENT, SIGNAL),
+      writes.removeHost(hostPod({ metadata: DELETED }), WATCHED, SIGNAL),
+    ];
+    for (const attempt of attempts) await expect(attempt).rejects.toMatchObject({ invariant: 'I7' });
+    expect(violations.seen).toHaveLength(5);
+    expect(sent()).toEqual([]);
+  });
+});
