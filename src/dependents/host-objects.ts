@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError, isNotFound } from '../kube/errors.ts';
+import { describeError, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
@@ -57,7 +57,15 @@ interface Followed {
   watch: { informer: Informer<KubeObject>; end: AbortController; node: string } | undefined;
   /** What the last read said, while there is no watch or it has not synced. */
   read: HostState;
+  /** No pod refers to it for the moment, so that no node may read it. */
+  resting: boolean;
 }
+
+/**
+ * The host's authorizer learns of a pod that is bound to a node, or gone, when we do: it may be the later one. So many
+ * refusals in a row are no news.
+ */
+const LATE_ANSWERS = 3;
 
 /**
  * ConfigMaps and Secrets of the host that somebody needs, each by its own name: nothing else is ever read, which is
@@ -86,7 +94,8 @@ export class HostObjects implements HostObjectSource {
     const key = `${ref.kind}/${ref.namespace}/${ref.name}`;
     let followed = this.#followed.get(key);
     if (followed === undefined) {
-      followed = { ref, listeners: new Map(), watch: undefined, read: { state: 'unknown', problem: undefined } };
+      const read: HostState = { state: 'unknown', problem: undefined };
+      followed = { ref, listeners: new Map(), watch: undefined, read, resting: false };
       this.#followed.set(key, followed);
     }
     const own = followed;
@@ -99,13 +108,13 @@ export class HostObjects implements HostObjectSource {
       current: () => currentState(own),
       use: (inUse) => {
         follower.inUse = inUse;
-        this.#handOver(own);
+        this.#settle(key, own);
       },
       stop: () => {
         own.listeners.delete(listener);
         if (this.#followed.get(key) !== own) return;
         if (own.listeners.size === 0) this.#forget(key, own);
-        else this.#handOver(own);
+        else this.#settle(key, own);
       },
     };
   }
@@ -123,7 +132,7 @@ export class HostObjects implements HostObjectSource {
   /** Follows until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     this.#signal = signal;
-    for (const [key, followed] of this.#followed) this.#begin(key, followed);
+    for (const [key, followed] of this.#followed) if (!followed.resting) this.#begin(key, followed);
     await this.#polls.run(signal);
     for (const { watch } of this.#followed.values()) watch?.end.abort();
     await Promise.all(this.#running);
@@ -146,6 +155,7 @@ export class HostObjects implements HostObjectSource {
       transform: withoutManagedFields,
       // One object that is not there is no reason for doubt, and pods wait for the answer.
       timings: { confirmMs: 50 },
+      passing: (error, failures) => isForbidden(error) && (failures <= LATE_ANSWERS || !isUsed(followed)),
       logger,
       ...(metrics === undefined ? {} : { metrics }),
     });
@@ -161,15 +171,34 @@ export class HostObjects implements HostObjectSource {
     this.#running.add(run);
   }
 
-  /** Where the node in whose name it is watched has no pod any more that refers to it, another one takes over. */
-  #handOver(followed: Followed): void {
+  /** Lets a node read it that has a pod which refers to it; while there is none, nobody: the host would refuse that. */
+  #settle(key: string, followed: Followed): void {
     const { watch } = followed;
     const nodes = new Set([...followed.listeners.values()].flatMap(({ node, inUse }) => (inUse ? [node] : [])));
-    if (watch === undefined || nodes.size === 0 || nodes.has(watch.node)) return;
+    if (nodes.size === 0) {
+      if (!followed.resting) this.#rest(followed);
+    } else if (followed.resting) {
+      // What changed meanwhile is not known.
+      Object.assign(followed, { resting: false, read: { state: 'unknown', problem: undefined } });
+      if (this.#signal !== undefined) this.#begin(key, followed);
+    } else if (watch !== undefined && !nodes.has(watch.node)) {
+      followed.read = currentState(followed);
+      this.#unwatch(followed);
+      this.#watch(followed);
+    }
+  }
+
+  #rest(followed: Followed): void {
     followed.read = currentState(followed);
-    watch.end.abort();
+    followed.resting = true;
+    this.#unwatch(followed);
+  }
+
+  #unwatch(followed: Followed): void {
+    if (followed.watch === undefined) return;
+    followed.watch.end.abort();
+    followed.watch = undefined;
     this.#watches -= 1;
-    this.#watch(followed);
   }
 
   #clientOf({ kind, namespace, name }: HostRef): KubeClient {
@@ -181,14 +210,12 @@ export class HostObjects implements HostObjectSource {
   #forget(key: string, followed: Followed): void {
     this.#followed.delete(key);
     this.#polls.forget(key);
-    if (followed.watch === undefined) return;
-    followed.watch.end.abort();
-    this.#watches -= 1;
+    this.#unwatch(followed);
   }
 
   async #poll(key: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
     const followed = this.#followed.get(key);
-    if (followed === undefined || followed.watch !== undefined) return undefined;
+    if (followed === undefined || followed.resting || followed.watch !== undefined) return undefined;
     if (this.#watches < (this.#o.maxWatches ?? 250)) {
       this.#watch(followed);
       return undefined;
@@ -224,6 +251,10 @@ function currentState({ ref, watch, read }: Followed): HostState {
 function nodeOf({ listeners }: Followed): string {
   const all = [...listeners.values()];
   return (all.find(({ inUse }) => inUse) ?? all[0])?.node ?? '';
+}
+
+function isUsed({ listeners }: Followed): boolean {
+  return [...listeners.values()].some(({ inUse }) => inUse);
 }
 
 function sameState(a: HostState, b: HostState): boolean {

@@ -26,6 +26,8 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   clock?: () => number;
   random?: () => number;
   timings?: Partial<ReflectorTimings>;
+  /** Errors that are neither logged as warnings nor told as {@link Informer.problem}; `failures` in a row, from 1. */
+  passing?: (error: unknown, failures: number) => boolean;
 }
 
 export interface InformerHandler<T> {

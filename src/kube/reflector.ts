@@ -42,6 +42,8 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection {
   clock?: (() => number) | undefined;
   random?: (() => number) | undefined;
   timings?: Partial<ReflectorTimings> | undefined;
+  /** Errors that nobody needs to hear of: they pass, or do not matter. `failures` counts those in a row, from 1. */
+  passing?: ((error: unknown, failures: number) => boolean) | undefined;
 }
 
 /**
@@ -159,7 +161,7 @@ export class Reflector<T extends KubeObject> {
 
   /** Decides from an error where to go on, and tells it once in each form. */
   #note(error: unknown, failures: number): void {
-    const { logger } = this.#o;
+    const { logger, passing } = this.#o;
     if (isGone(error)) {
       this.#resume = undefined;
       this.#ended('expired');
@@ -179,8 +181,9 @@ export class Reflector<T extends KubeObject> {
       this.#resume = undefined;
     }
     const problem = describeError(error);
-    const level = isGone(error) || (problem === this.#problem && failures > 1) ? 'debug' : 'warn';
-    this.#problem = isGone(error) ? this.#problem : problem;
+    const quiet = isGone(error) || passing?.(error, failures) === true;
+    const level = quiet || (problem === this.#problem && failures > 1) ? 'debug' : 'warn';
+    this.#problem = quiet ? this.#problem : problem;
     logger?.[level]({ ...this.#labels, failures, staleMs: this.staleMs() }, `watching ${this.#path}: ${problem}`);
   }
 

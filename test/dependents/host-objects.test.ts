@@ -88,23 +88,46 @@ describe('an object of the host', () => {
     },
   );
 
-  test('is not read in the name of a node that has no such pod any more, and for nobody if there is none', async () => {
+  test.each([
+    ['watched', {}],
+    ['polled', { maxWatches: 0 }],
+  ])('%s: is read for nobody while no pod refers to it, and anew once one does', async (_, options) => {
     write('1');
-    const objects = start();
+    const objects = start(options);
     const [east, west] = [objects.follow(REF, 'east', () => undefined), objects.follow(REF, 'west', () => undefined)];
     await until(() => expect(valueOf(west.current())).toBe('1'));
-    const watches = (): number => api.seen.filter(({ query }) => query['watch'] !== undefined).length;
     west.use(false);
     east.use(false);
-    east.stop();
-    await Promise.resolve();
-    expect(watches()).toBe(1);
+    await until(() => expect(api.listeners.size).toBe(0));
+    const requests = api.seen.length;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(api.seen.length).toBe(requests);
     expect(valueOf(west.current())).toBe('1');
-    west.use(true);
-    await until(() => expect(watches()).toBe(2));
+    east.stop();
     await revoke('east');
     write('2');
+    west.use(true);
+    // What it was is not what it is.
+    expect(west.current()).toEqual({ state: 'unknown', problem: undefined });
     await until(() => expect(valueOf(west.current())).toBe('2'));
+    write('3');
+    await until(() => expect(valueOf(west.current())).toBe('3'));
+  });
+
+  test('may be refused for a moment, until the host knows that the pod is on the node; later that is told', async () => {
+    write('1');
+    const lines: string[] = [];
+    const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+    let refusals = 2;
+    const forbidden = { code: 403, reason: 'Forbidden', message: 'no relationship found between node and this object' };
+    api.fault = () => (refusals-- > 0 ? forbidden : undefined);
+    const objects = start({ logger });
+    const east = objects.follow(REF, 'east', () => undefined);
+    await until(() => expect(valueOf(east.current())).toBe('1'));
+    expect(lines).toEqual([]);
+    refusals = Number.POSITIVE_INFINITY;
+    server.cutWatches();
+    await vi.waitFor(() => expect(lines.join('')).toContain('no relationship found'), { timeout: 15_000 });
   });
 
   test('that nobody refers to any more is not read', async () => {
