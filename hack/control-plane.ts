@@ -177,9 +177,19 @@ export const FAST_CONTROLLERS: Flags = {
   'horizontal-pod-autoscaler-initial-readiness-delay': '1s',
 };
 
+/**
+ * With `SPILLWAY_SIGNED_FOR=10m` in the environment every cluster signs certificates for so long only: `make test` then
+ * shows that whatever the tests do, renewals do not disturb it.
+ */
+function signedFor(): Flags {
+  const life = process.env['SPILLWAY_SIGNED_FOR'];
+  return life === undefined || life === '' ? {} : { 'cluster-signing-duration': life };
+}
+
 export function controllerManagerFlags(files: ControlPlaneFiles, port: number): Flags {
   const kubeconfig = join(files.dir, 'kube-controller-manager.kubeconfig');
   return {
+    ...signedFor(),
     kubeconfig,
     'authentication-kubeconfig': kubeconfig,
     'authorization-kubeconfig': kubeconfig,

@@ -1,5 +1,6 @@
 /**
- * Writes what follows from the code: manifests/crds/*.yaml, docs/reference/<kind>.md and docs/reference/metrics.md.
+ * Writes what follows from the code: manifests/crds/*.yaml, docs/reference/<kind>.md, metrics.md
+ * and, from the RBAC manifests, rights.md.
  * With `--check` it writes nothing and fails if a file differs from what it would write.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -12,10 +13,14 @@ import type { KindDefinition } from '../src/api/crd.ts';
 import { KINDS } from '../src/api/kinds.ts';
 import { metricsPage } from './metrics-page.ts';
 import { referencePage } from './reference-page.ts';
+import { rightsPage } from './rights-page.ts';
 
 /** Every generated file: path below the root of the project, and content. */
 export async function generatedFiles(kinds: readonly KindDefinition[] = KINDS): Promise<Map<string, string>> {
-  const files = new Map([['docs/reference/metrics.md', await metricsPage()]]);
+  const files = new Map([
+    ['docs/reference/metrics.md', await metricsPage()],
+    ['docs/reference/rights.md', rightsPage()],
+  ]);
   for (const kind of kinds) {
     const { plural, group } = kind.resource;
     const crd = stringify(customResourceDefinition(kind), { lineWidth: 0, aliasDuplicateObjects: false });

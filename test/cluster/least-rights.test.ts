@@ -143,12 +143,15 @@ describe.runIf(kubelets.ok)('with the rights of the manifests and no more', () =
 
   test('each virtual node asked for one certificate', async () => {
     const { items } = (await host.api.call('GET', CSRS)) as { items: { spec: { username: string } }[] };
-    expect(items.map(({ spec }) => spec.username)).toEqual([MANAGER, MANAGER]);
+    // Unless certificates are made to end within minutes, see hack/control-plane.ts.
+    const signedForMinutes = process.env['SPILLWAY_SIGNED_FOR'] !== undefined;
+    const users = items.map(({ spec }) => spec.username);
+    expect(signedForMinutes ? [...new Set(users)] : users).toEqual(signedForMinutes ? [MANAGER] : [MANAGER, MANAGER]);
     const metrics = await (await fetch(`${topology.spillway.url}/metrics`)).text();
     for (const name of inMembers) {
       const expiry = new RegExp(`^spillway_node_certificate_expiry_timestamp_seconds\\{node="${name}"\\} (.*)$`, 'm');
       const days = (Number(expiry.exec(metrics)?.[1]) - Date.now() / 1000) / 86_400;
-      expect(days).toBeGreaterThan(6.9);
+      expect(days).toBeGreaterThan(signedForMinutes ? 0 : 6.9);
       expect(days).toBeLessThan(7.1);
     }
   });

@@ -6,6 +6,7 @@ import { startCluster } from '../../hack/cluster.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { type Right, rightsOf } from '../../hack/rights.ts';
+import { GRANTS } from '../../hack/rights-page.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { newNodeRequest } from '../../src/kube/certificate-key.ts';
 
@@ -32,6 +33,7 @@ beforeAll(async () => {
       'node-guard.yaml',
       'member/read.yaml',
       'member/dedicated.yaml',
+      'member/node-metrics.yaml',
     ),
     install(
       lent,
@@ -115,38 +117,50 @@ function besides(right: Right, all: readonly Right[]): string[] {
   );
 }
 
-interface Grant {
+interface Holding {
   what: string;
   user: string;
   where: () => Cluster;
+  /** What was applied there, by file. */
+  files: readonly string[];
   rights: Right[];
 }
 
-const host = rightsOf(['rbac.yaml']);
-const read = rightsOf(['member/read.yaml']);
-const GRANTS: readonly Grant[] = [
-  { what: 'the manager', user: MANAGER, where: () => cluster, rights: host },
+const granted = (...files: string[]): Pick<Holding, 'files' | 'rights'> => ({
+  files,
+  rights: GRANTS.filter((grant) => grant.files.some((file) => files.includes(file))).flatMap((grant) =>
+    rightsOf(grant.files, grant.roles),
+  ),
+});
+const HOLDINGS: readonly Holding[] = [
+  { what: 'the manager', user: MANAGER, where: () => cluster, ...granted('rbac.yaml') },
   {
     what: 'the manager that does the work of nodes',
     user: MANAGER,
     where: () => lent,
-    rights: [...host, ...rightsOf(['rbac-service-account.yaml'])],
+    ...granted('rbac.yaml', 'rbac-service-account.yaml'),
   },
   {
-    what: 'the host in a dedicated member',
+    what: 'the host in a dedicated member that shows what its nodes measure',
     user: HOST_ACCOUNT,
     where: () => cluster,
-    rights: [...read, ...rightsOf(['member/dedicated.yaml'], ['member/read.yaml'])],
+    ...granted('member/read.yaml', 'member/dedicated.yaml', 'member/node-metrics.yaml'),
   },
   {
     what: 'the host in a member that lends namespaces',
     user: HOST_ACCOUNT,
     where: () => lent,
-    rights: [...read, ...rightsOf(['member/namespaced.yaml'], ['member/read.yaml'])],
+    ...granted('member/read.yaml', 'member/namespaced.yaml'),
   },
 ];
 
-describe.each(GRANTS)('$what', ({ user, where, rights }) => {
+it('every grant is tried', () => {
+  expect([...new Set(HOLDINGS.flatMap(({ files }) => files))].sort()).toEqual(
+    GRANTS.flatMap(({ files }) => files).sort(),
+  );
+});
+
+describe.each(HOLDINGS)('$what', ({ user, where, rights }) => {
   const lines = rights.map((right): [string, Right] => [
     `${right.verbs.join(', ')} ${right.resources.join(', ')} ${right.namespace ?? ''}`,
     right,
@@ -217,7 +231,9 @@ const manager = {
 
 const inMembers = [
   'patch nodes',
-  'get nodes/proxy',
+  'delete nodes',
+  'patch nodes/status',
+  'create nodes/proxy',
   'delete namespaces',
   'patch namespaces',
   'create pods/eviction',
@@ -301,27 +317,16 @@ describe('the host in members', () => {
   it.each(inMembers)('may never %s', async (question) => {
     for (const one of [cluster, lent]) expect(await may(one, HOST_ACCOUNT, question), one.name).toBe(false);
   });
-  it.each(['create namespaces', 'create pods default', 'get secrets default', 'create pods/exec default'])(
-    'may not %s where only namespaces are lent',
-    async (question) => {
-      expect(await may(cluster, HOST_ACCOUNT, question)).toBe(true);
-      expect(await may(lent, HOST_ACCOUNT, question)).toBe(false);
-    },
-  );
-});
-
-describe('the host in a member that shows what its nodes measure', () => {
-  beforeAll(() => install(cluster, 'member/node-metrics.yaml'));
-
-  it('may get from kubelets', async () => {
-    await until('the right is in force', () => may(cluster, HOST_ACCOUNT, 'get nodes/proxy'));
+  it.each([
+    'get nodes/proxy',
+    'create namespaces',
+    'create pods default',
+    'get secrets default',
+    'create pods/exec default',
+  ])('may not %s where only namespaces are lent', async (question) => {
+    expect(await may(cluster, HOST_ACCOUNT, question)).toBe(true);
+    expect(await may(lent, HOST_ACCOUNT, question)).toBe(false);
   });
-  it.each(['create nodes/proxy', 'patch nodes/proxy', 'delete nodes', 'patch nodes/status'])(
-    'may not %s',
-    async (question) => {
-      expect(await may(cluster, HOST_ACCOUNT, question)).toBe(false);
-    },
-  );
 });
 
 describe('the other manifests', () => {
