@@ -24,6 +24,16 @@ export const GRANTS: readonly Grant[] = [
       '`rbac-service-account.yaml`, on top, and only where virtual nodes cannot have identities of their own (`hostIdentity: ServiceAccount`).',
     files: ['rbac-service-account.yaml'],
   },
+  {
+    title: 'The manager beside the scheduler',
+    about: '`scheduler/rbac.yaml`, on top, where the component `scheduler` runs.',
+    files: ['scheduler/rbac.yaml'],
+  },
+  {
+    title: 'The manager as a webhook',
+    about: '`admission/webhook.yaml`, on top, for hosts whose API server cannot do without the webhook.',
+    files: ['admission/webhook.yaml'],
+  },
   { title: 'The host in every member', about: '`member/read.yaml`.', files: ['member/read.yaml'] },
   {
     title: 'The host in a member that lends namespaces',

@@ -16,7 +16,7 @@ const HOST_ACCOUNT = 'system:serviceaccount:spillway-access:spillway-host';
 let workspace: Workspace;
 /** Host and dedicated member in one; rights of the two accounts do not meet. */
 let cluster: Cluster;
-/** Host where virtual nodes have no identities of their own, and a member that lends namespaces. */
+/** Host where the manager has every right that can be added to the first, and a member that lends namespaces. */
 let lent: Cluster;
 
 beforeAll(async () => {
@@ -40,6 +40,8 @@ beforeAll(async () => {
       'crds/spillway.dev_memberclusters.yaml',
       'rbac.yaml',
       'rbac-service-account.yaml',
+      'scheduler/rbac.yaml',
+      'admission/webhook.yaml',
       'node-guard.yaml',
       'member/read.yaml',
       'member/namespaced.yaml',
@@ -135,10 +137,10 @@ const granted = (...files: string[]): Pick<Holding, 'files' | 'rights'> => ({
 const HOLDINGS: readonly Holding[] = [
   { what: 'the manager', user: MANAGER, where: () => cluster, ...granted('rbac.yaml') },
   {
-    what: 'the manager that does the work of nodes',
+    what: 'the manager that does the work of nodes, and all that can be added',
     user: MANAGER,
     where: () => lent,
-    ...granted('rbac.yaml', 'rbac-service-account.yaml'),
+    ...granted('rbac.yaml', 'rbac-service-account.yaml', 'scheduler/rbac.yaml', 'admission/webhook.yaml'),
   },
   {
     what: 'the host in a dedicated member that shows what its nodes measure',
@@ -203,7 +205,8 @@ const manager = {
     'create secrets',
     'patch secrets',
     'delete configmaps',
-    'list namespaces',
+    'get namespaces',
+    'patch namespaces',
     'create serviceaccounts/token',
     'update leases.coordination.k8s.io kube-system',
     'update certificatesigningrequests.certificates.k8s.io/approval',
