@@ -132,7 +132,12 @@ export const managerConfigSchema = z.strictObject({
     .describe(
       'What this process does. members: virtual nodes and their pods. scheduler: answers kube-scheduler where pods may go (manifests/scheduler).',
     ),
-  identity: z.string().optional().describe('Name of this replica in Leases. Default: host name and process id.'),
+  identity: z
+    .string()
+    .optional()
+    .describe(
+      'Name of this replica in Leases; must never belong to two processes that live. Default: one that the next process in the same place inherits, so that it need not wait after a crash.',
+    ),
   nodeAddress: z
     .string()
     .optional()

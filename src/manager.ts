@@ -1,6 +1,12 @@
-import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, hostIdOf, NODE_LABEL } from './api/marks.ts';
+import {
+  HOST_LABEL,
+  HOST_NAME_ANNOTATION,
+  HOST_NAMESPACE_ANNOTATION,
+  hostIdOf,
+  INCARNATION_ANNOTATION,
+  NODE_LABEL,
+} from './api/marks.ts';
 import type { Namespace, Pod, Service } from './api/wire.ts';
 import { type ManagerConfig, nodeAddressOf } from './config.ts';
 import { HostObjects } from './dependents/host-objects.ts';
@@ -31,6 +37,7 @@ import { PodOwners } from './pods/pod-owners.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { schedulerComponent, type SchedulerComponent } from './scheduler-component.ts';
 import { runPodWebhook } from './pod-webhook.ts';
+import { type ProcessIdentity, processIdentity } from './process-identity.ts';
 import { InvariantCounter } from './telemetry/invariant-counter.ts';
 import { TelemetryServer } from './telemetry/http-server.ts';
 import { createLogger } from './telemetry/logger.ts';
@@ -141,7 +148,8 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       usageMetrics: usageMetrics(registry),
       logger,
     };
-    if (has('members')) controller = memberController(services);
+    const self = has('members') ? await processIdentity(`${hostId}/${config.namespace}`) : undefined;
+    if (self !== undefined) controller = memberController(services, self);
     if (has('scheduler')) scheduler = await schedulerComponent(services);
     await Promise.all([
       services.events.run(signal),
@@ -153,16 +161,17 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       scheduler?.run(signal),
       runPodWebhook(services, signal),
     ]);
+    self?.release();
   }
   await http.close(1000);
   await host.close();
   logger.info('stopped');
 }
 
-function memberController(services: HostServices): MemberClusterController {
+function memberController(services: HostServices, self: ProcessIdentity): MemberClusterController {
   const { config, host, hostId, logger } = services;
   const leases = new Map<string, LeaseElection>();
-  const identity = config.identity ?? `${hostname()}_${process.pid}_${Math.random().toString(36).slice(2, 8)}`;
+  const identity = config.identity ?? self.identity;
   return new MemberClusterController({
     host,
     hostId,
@@ -177,6 +186,7 @@ function memberController(services: HostServices): MemberClusterController {
         namespace: config.namespace,
         name: `spillway-member-${member}`,
         identity,
+        incarnation: { annotation: INCARNATION_ANNOTATION, value: self.incarnation },
         logger: logger.child({ member }),
       });
       leases.set(member, lease);

@@ -41,3 +41,6 @@ export const CONFIRM_IDENTITY_ANNOTATION = `${GROUP}/confirm-identity`;
 export const GANG_LABEL = `${GROUP}/gang`;
 /** Scheduling gate of pods that wait for their group to be placed. */
 export const GANG_GATE = `${GROUP}/gang`;
+
+/** Leases: the process that wrote it last, to tell it from a former one of the same identity. */
+export const INCARNATION_ANNOTATION = `${GROUP}/process`;

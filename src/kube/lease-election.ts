@@ -13,8 +13,13 @@ export interface LeaseElectionOptions {
   client: KubeClient;
   namespace: string;
   name: string;
-  /** Unique to this process: two processes of one identity would both believe that they hold the lease. */
+  /**
+   * Of one living process at a time: a lease under this identity is taken over at once, as a dead predecessor's. Should
+   * two live after all, `incarnation` makes the one that had the lease first stop when it next renews.
+   */
   identity: string;
+  /** Annotation, and its value, that tells this process from others of its identity. */
+  incarnation?: { annotation: string; value: string };
   /** How long others wait after the last change they saw before they take over; 15,000 ms, written in whole seconds. */
   leaseMs?: number;
   /** A holder that has not renewed for so long stops; 10,000 ms, less than `leaseMs`. */
@@ -37,10 +42,13 @@ const JITTER = 1.2;
  * never trusted: a record counts as alive for its duration after the last change of it that was seen here.
  */
 export class LeaseElection {
-  readonly #o: Required<Omit<LeaseElectionOptions, 'logger'>>;
+  readonly #o: Required<Omit<LeaseElectionOptions, 'logger' | 'incarnation'>> &
+    Pick<LeaseElectionOptions, 'incarnation'>;
   readonly #logger: Logger | undefined;
   #observed: { lease: Lease; at: number } | undefined;
   #renewed: { wall: number; monotonic: number } | undefined;
+  /** This process has had the lease: whoever has it now under the same identity came later, and lives. */
+  #hasHeld = false;
 
   constructor(options: LeaseElectionOptions) {
     const { logger, ...rest } = options;
@@ -146,6 +154,7 @@ export class LeaseElection {
       this.#observe(lease);
       // Counted from before the request: nobody can have seen the new record earlier.
       this.#renewed = started;
+      this.#hasHeld = true;
       return true;
     } catch (error) {
       this.#logger?.debug({ lease: this.#o.name }, `lease not renewed: ${describeError(error)}`);
@@ -179,13 +188,21 @@ export class LeaseElection {
     }
     this.#observe(current);
     const since = this.#observed?.at ?? this.#o.monotonic();
-    if (leaseIsHeldByOther(current, identity, this.#o.monotonic() - since, this.#o.leaseMs)) return undefined;
+    const own = this.#isTwins(current) ? undefined : identity;
+    if (leaseIsHeldByOther(current, own, this.#o.monotonic() - since, this.#o.leaseMs)) return undefined;
     try {
       return await replace(client, LEASES, this.#record(current, now), options);
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return undefined;
       throw error;
     }
+  }
+
+  /** Held by another process of our identity that took it after us. */
+  #isTwins({ metadata, spec }: Lease): boolean {
+    const { identity, incarnation } = this.#o;
+    if (incarnation === undefined || !this.#hasHeld || spec?.holderIdentity !== identity) return false;
+    return metadata.annotations?.[incarnation.annotation] !== incarnation.value;
   }
 
   /** A half-open connection must leave time for a second try before the deadline. */
@@ -205,7 +222,7 @@ export class LeaseElection {
 
   /** Our record over what is there; fields we do not know stay. */
   #record(current: Lease | undefined, now: number): Lease {
-    const { namespace, name, identity, leaseMs } = this.#o;
+    const { namespace, name, identity, incarnation, leaseMs } = this.#o;
     const old = current?.spec;
     const ours = old?.holderIdentity === identity;
     const time = microTime(now);
@@ -213,7 +230,12 @@ export class LeaseElection {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
       ...current,
-      metadata: current?.metadata ?? { namespace, name },
+      metadata: {
+        ...(current?.metadata ?? { namespace, name }),
+        ...(incarnation === undefined
+          ? {}
+          : { annotations: { ...current?.metadata.annotations, [incarnation.annotation]: incarnation.value } }),
+      },
       spec: {
         ...old,
         holderIdentity: identity,
@@ -231,7 +253,7 @@ export class LeaseElection {
     const options = { deadlineMs: 2_000 };
     try {
       const current = await get<Lease>(client, LEASES, { namespace, name }, { ...options, retry: false });
-      if (current.spec?.holderIdentity !== identity) return;
+      if (current.spec?.holderIdentity !== identity || this.#isTwins(current)) return;
       const { holderIdentity: _, ...spec } = current.spec;
       const time = microTime(clock());
       const released = { ...current, spec: { ...spec, leaseDurationSeconds: 1, acquireTime: time, renewTime: time } };

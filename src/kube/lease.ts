@@ -13,9 +13,14 @@ export interface Lease extends KubeObject {
 
 /**
  * Whether a lease whose record has not changed for `unchangedMs` belongs to somebody else. A record without a duration
- * gets `fallbackMs`.
+ * gets `fallbackMs`. Without an identity it is always somebody else's.
  */
-export function leaseIsHeldByOther(lease: Lease, identity: string, unchangedMs: number, fallbackMs: number): boolean {
+export function leaseIsHeldByOther(
+  lease: Lease,
+  identity: string | undefined,
+  unchangedMs: number,
+  fallbackMs: number,
+): boolean {
   const holder = lease.spec?.holderIdentity ?? '';
   if (holder === '' || holder === identity) return false;
   const seconds = lease.spec?.leaseDurationSeconds;

@@ -18,12 +18,13 @@ class Competitor {
   /** How long its work takes to end after it was told to. */
   windDownMs = 0;
 
-  constructor(api: MemoryApi, identity: string) {
+  constructor(api: MemoryApi, identity: string, incarnation?: string) {
     this.election = new LeaseElection({
       client: api.client(),
       namespace: 'spillway',
       name: 'east',
       identity,
+      ...(incarnation === undefined ? {} : { incarnation: { annotation: 'example.com/process', value: incarnation } }),
       random: () => 0,
     });
     this.#ended = this.election.run({
@@ -63,8 +64,8 @@ describe('LeaseElection', () => {
     vi.useRealTimers();
   });
   const tick = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
-  const compete = (identity: string, on = api): Competitor => {
-    const competitor = new Competitor(on, identity);
+  const compete = (identity: string, on = api, incarnation?: string): Competitor => {
+    const competitor = new Competitor(on, identity, incarnation);
     competitors.push(competitor);
     return competitor;
   };
@@ -160,6 +161,24 @@ describe('LeaseElection', () => {
       metadata: { labels: { keep: 'me' } },
       spec: { holderIdentity: 'b', leaseTransitions: 5, strategy: 'OldestEmulationVersion' },
     });
+  });
+
+  it('takes over at once from a dead process of its own identity, and stops when that one lives after all', async () => {
+    const elder = compete('a', api, 'elder');
+    await tick(3_000);
+    const younger = compete('a', api, 'younger');
+    await tick();
+    expect(younger.election.held).toBe(true);
+    expect(lease()?.metadata.annotations).toEqual({ 'example.com/process': 'younger' });
+    await tick(3_000);
+    expect([elder.election.held, elder.log]).toEqual([false, ['acquired', 'ended']]);
+    // It does not take the lease back, nor away, as long as the other one renews it.
+    await tick(60_000);
+    expect([elder.log, younger.log]).toEqual([['acquired', 'ended'], ['acquired']]);
+    expect(lease()?.metadata.annotations).toEqual({ 'example.com/process': 'younger' });
+    younger.abort();
+    await tick(10_000);
+    expect(elder.election.held).toBe(true);
   });
 
   it('never takes a lease that keeps changing', async () => {
