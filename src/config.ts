@@ -95,6 +95,12 @@ const admission = z
       .min(1)
       .optional()
       .describe('Scheduler for pods that may leave the host and asked for none. Default: the one they have.'),
+    splitNodeConstraints: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Let pods with node selectors and node affinities go to virtual nodes, and hold the member to them. Needs the extender.',
+      ),
     webhook: z
       .strictObject({
         enabled: z

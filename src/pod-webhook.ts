@@ -31,7 +31,7 @@ interface Certificates {
  */
 export async function runPodWebhook(services: Services, signal: AbortSignal): Promise<void> {
   const { config, host, registry, informerMetrics } = services;
-  const { webhook, schedulerName } = config.admission;
+  const { webhook, schedulerName, splitNodeConstraints } = config.admission;
   const metrics = admissionMetrics(registry);
   if (!webhook.enabled) return;
   const logger = services.logger.child({ part: 'pod-webhook' });
@@ -50,7 +50,11 @@ export async function runPodWebhook(services: Services, signal: AbortSignal): Pr
       address: webhook.bindAddress,
       port: webhook.port,
       certificate: () => certificates.current() ?? first,
-      settings: { schedulerName, isVirtualNode: (name) => members.byIndex(NODE_NAME, name).length > 0 },
+      settings: {
+        schedulerName,
+        isVirtualNode: (name) => members.byIndex(NODE_NAME, name).length > 0,
+        splitConstraints: splitNodeConstraints,
+      },
       metrics,
       logger,
     });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { PatchStep } from './pod-defaults.ts';
+import type { PatchStep } from './patch-step.ts';
 
 /** What is looked at of an AdmissionReview (admission.k8s.io/v1); the object is whatever was created. */
 const reviewSchema = z.object({

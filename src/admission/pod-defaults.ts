@@ -1,19 +1,16 @@
 import { BURST_LABEL } from '../placement/namespace-burst.ts';
 import { GANG_GATE, GANG_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
+import type { PatchStep } from './patch-step.ts';
+import { splitConstraints } from './split-constraints.ts';
 import { asksForVirtualNode, type IsVirtualNode } from './virtual-node-choice.ts';
-
-/** One step of a JSON patch (RFC 6902), of the kinds that defaulting needs. */
-export interface PatchStep {
-  readonly op: 'add' | 'replace' | 'remove';
-  readonly path: string;
-  readonly value?: unknown;
-}
 
 export interface PodDefaultSettings {
   /** Scheduler for pods that asked for none; undefined: the one they have. */
   readonly schedulerName: string | undefined;
   readonly isVirtualNode: IsVirtualNode;
+  /** Open node constraints to virtual nodes and hold the member to them, see {@link splitConstraints}. */
+  readonly splitConstraints: boolean;
 }
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
@@ -30,10 +27,12 @@ export function podDefaults(pod: unknown, optedIn: boolean, settings: PodDefault
   if (spec === undefined || isUntouched(metadata, spec)) return [];
   const bursts = optedIn && entryOf(recordOf(metadata?.['labels']), BURST_LABEL) !== 'disabled';
   const concerned = bursts || asksForVirtualNode(spec, settings.isVirtualNode);
+  const named = concerned || namesOurTaint(spec);
   return [
     ...(concerned ? toleration(spec) : []),
     ...(concerned ? gate(metadata, spec) : []),
-    ...(concerned || namesOurTaint(spec) ? scheduler(spec, settings) : []),
+    ...(named ? scheduler(spec, settings) : []),
+    ...(named && settings.splitConstraints ? splitConstraints(metadata, spec) : []),
   ];
 }
 

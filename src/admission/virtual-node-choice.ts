@@ -9,7 +9,7 @@ const HOSTNAME = 'kubernetes.io/hostname';
 export type IsVirtualNode = (name: string) => boolean;
 
 /** The terms of a pod's required node affinity; of several, one must hold. */
-function requiredTerms(spec: JsonRecord): readonly unknown[] {
+export function requiredTerms(spec: JsonRecord): readonly unknown[] {
   const affinity = recordOf(recordOf(spec['affinity'])?.['nodeAffinity']);
   return listOf(recordOf(affinity?.['requiredDuringSchedulingIgnoredDuringExecution'])?.['nodeSelectorTerms']);
 }

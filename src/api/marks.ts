@@ -44,3 +44,8 @@ export const GANG_GATE = `${GROUP}/gang`;
 
 /** Leases: the process that wrote it last, to tell it from a former one of the same identity. */
 export const INCARNATION_ANNOTATION = `${GROUP}/process`;
+/**
+ * Host pods: JSON of what the pod asks of nodes in a member (see docs/concepts/constraints.md). Written at admission with
+ * what the pod asked for itself, or by the user.
+ */
+export const MEMBER_CONSTRAINTS_ANNOTATION = `${GROUP}/member-constraints`;

@@ -3,6 +3,7 @@ import type { Pod } from '../api/wire.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { type JsonRecord, listOf, recordOf } from './translate-json.ts';
 import { copiedAnnotations, copiedLabels } from './translate-metadata.ts';
+import { tolerationsForMember } from './translate-constraints.ts';
 import { memberTolerations } from './translate-scheduling.ts';
 
 /**
@@ -75,7 +76,7 @@ export function partsOf(hostPod: Pod): AppliedParts {
   const spec = recordOf(hostPod.spec) ?? {};
   return {
     metadata: hashOf([copiedLabels(hostPod), copiedAnnotations(hostPod)]),
-    spec: hashOf([spec['activeDeadlineSeconds'], memberTolerations(spec['tolerations'])]),
+    spec: hashOf([spec['activeDeadlineSeconds'], memberTolerations(tolerationsForMember(hostPod))]),
     resources: hashOf(spec['resources']),
     ephemeral: hashOf(listOf(spec['ephemeralContainers'])),
     containers: containersOf(spec).map((container) => ({

@@ -19,6 +19,7 @@ import {
   copiedLabels,
   readCopiedKeys,
 } from './translate-metadata.ts';
+import { tolerationsForMember } from './translate-constraints.ts';
 import { memberTolerations } from './translate-scheduling.ts';
 import { injectedTokenVolumes } from './translate-volumes.ts';
 
@@ -138,7 +139,7 @@ function changedAmounts(host: unknown, member: unknown): JsonRecord | undefined 
 function runLimits(hostPod: Pod, memberPod: Pod): JsonRecord {
   const deadline = hostPod.spec.activeDeadlineSeconds;
   const tolerations = mergedTolerations(
-    listOf(memberTolerations(hostPod.spec.tolerations)),
+    listOf(memberTolerations(tolerationsForMember(hostPod))),
     listOf(memberPod.spec.tolerations),
   );
   return {

@@ -34,6 +34,14 @@ export interface NodeChoice {
   excludedNodes?: Readonly<Record<string, string>> | undefined;
 }
 
+/** Every virtual node says which it has, and real nodes do too: the key is for both levels. */
+const BOTH_LEVELS = 'kubernetes.io/os';
+
+/** A key that the host's scheduler can judge for any virtual node, whatever labels its MemberCluster adds. */
+export function isKnownOfVirtualNodes(key: string): boolean {
+  return key === BOTH_LEVELS || HOST_ONLY_KEYS.has(key) || key.startsWith('spillway.dev/');
+}
+
 /** The key speaks of virtual nodes only: the host's scheduler has dealt with it, and the member never sees it. */
 export function isHostOnlyKey(key: string, choice: NodeChoice): boolean {
   return HOST_ONLY_KEYS.has(key) || key.startsWith('spillway.dev/') || choice.hostOnlyLabels?.has(key) === true;
@@ -86,6 +94,7 @@ function rewritePreferred(preferences: unknown, choice: NodeChoice): unknown {
 function memberTerm(term: unknown, choice: NodeChoice): unknown {
   const record = recordOf(term);
   if (record === undefined) return term;
+  if (listOf(record['matchExpressions']).length + listOf(record['matchFields']).length === 0) return term;
   const expressions = rewriteField(record, 'matchExpressions', (list) => {
     const after = rewriteItems(list, (item) => (isHostOnlyKey(keyOf(item), choice) ? undefined : item));
     return keepSome(after, list);
@@ -97,7 +106,7 @@ function memberTerm(term: unknown, choice: NodeChoice): unknown {
 }
 
 /** False only if a part of the term that stays on the host is known not to hold for this virtual node. */
-function holdsHere(term: unknown, choice: NodeChoice): boolean {
+export function holdsHere(term: unknown, choice: NodeChoice): boolean {
   const record = recordOf(term);
   for (const item of listOf(record?.['matchFields'])) {
     const field = recordOf(item);

@@ -1,5 +1,8 @@
+import { MEMBER_CONSTRAINTS_ANNOTATION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
+import { constraintsProblem, whyConstraintsLeaveOut, withMemberConstraints } from './translate-constraints.ts';
 import { entryOf, type JsonRecord, listOf, recordOf, textOf } from './translate-json.ts';
+import type { NodeChoice } from './translate-node-affinity.ts';
 import { poolConflicts } from './translate-scheduling.ts';
 
 export interface Refusal {
@@ -7,8 +10,7 @@ export interface Refusal {
   message: string;
 }
 
-export interface RefusalContext {
-  nodeName: string;
+export interface RefusalContext extends NodeChoice {
   member: string;
   memberNamespace: string;
   poolSelector?: Readonly<Record<string, string>> | undefined;
@@ -32,7 +34,8 @@ export function refusalOfPod(
     unmarkable(hostPod, context) ??
     staticPod(hostPod, context) ??
     claims(spec, injected, context) ??
-    pool(spec, context)
+    constraints(hostPod, context) ??
+    pool(withMemberConstraints(spec, hostPod), context)
   );
 }
 
@@ -117,6 +120,19 @@ function identityVolume(volume: JsonRecord, name: string, context: RefusalContex
     }
   }
   return undefined;
+}
+
+/** What the host's scheduler could not hold the pod to, as admission took it out of its sight. */
+function constraints(hostPod: Pod, context: RefusalContext): Refusal | undefined {
+  const problem = constraintsProblem(hostPod);
+  if (problem !== undefined) {
+    const what = `Annotation ${MEMBER_CONSTRAINTS_ANNOTATION} of the pod is not as it must be (${problem})`;
+    return refuse('InvalidMemberConstraints', what, 'Correct it where the pod is made.', context);
+  }
+  const why = whyConstraintsLeaveOut(hostPod, context);
+  if (why === undefined) return undefined;
+  const what = `The pod asks for ${why}, which virtual node "${context.nodeName}" does not have`;
+  return refuse('NodeConstraintsMismatch', what, 'Delete the pod, so that it is scheduled anew.', context);
 }
 
 function pool(spec: JsonRecord, context: RefusalContext): Refusal | undefined {

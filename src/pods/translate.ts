@@ -2,6 +2,7 @@ import type { Pod } from '../api/wire.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation } from './applied.ts';
 import { hostFacts } from './downward-api.ts';
 import type { ServiceVariable } from './service-env.ts';
+import { withMemberConstraints } from './translate-constraints.ts';
 import { type ContainerContext, rewriteContainers } from './translate-containers.ts';
 import { type JsonRecord, recordOf, rewriteField, without } from './translate-json.ts';
 import { memberMetadata } from './translate-metadata.ts';
@@ -85,7 +86,7 @@ function memberSpec(hostPod: Pod, injected: ReadonlySet<string>, context: Transl
   spec = rewriteField(spec, 'containers', (list) => rewriteContainers(list, containers));
   spec = rewriteField(spec, 'initContainers', (list) => rewriteContainers(list, containers));
   spec = rewriteField(spec, 'volumes', (list) => rewriteVolumes(list, injected));
-  return rewriteScheduling(spec, schedulingContext(hostPod, context));
+  return rewriteScheduling(withMemberConstraints(spec, hostPod), schedulingContext(hostPod, context));
 }
 
 /** How containers of this pod are rewritten; the same for those that join later. */

@@ -1,8 +1,10 @@
 import { VIRTUAL_NODE_TAINT } from '../api/marks.ts';
-import type { Node, Pod } from '../api/wire.ts';
+import type { Node, Pod, PodSpec } from '../api/wire.ts';
 import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';
 import { onlyPoliciesBurst } from '../placement/namespace-burst.ts';
+import { withMemberConstraints } from '../pods/translate-constraints.ts';
+import type { JsonRecord } from '../pods/translate-json.ts';
 
 /** What a pod itself says of virtual nodes, beside any policy. */
 
@@ -25,17 +27,19 @@ export function asksForItself(pod: Pod, node: Node, namespaceLabels?: Readonly<R
   if (!taints.some(({ key, effect }) => key === VIRTUAL_NODE_TAINT && effect !== 'PreferNoSchedule')) return true;
   const tolerates = (pod.spec.tolerations ?? []).some(({ key }) => key === VIRTUAL_NODE_TAINT);
   if (tolerates && !onlyPoliciesBurst(namespaceLabels)) return true;
-  return choosesNodes(pod) && !choosesRealNodes(pod, node);
+  // Admission may have opened its selectors to all virtual nodes; what it asked for itself counts.
+  const spec = withMemberConstraints(pod.spec as unknown as JsonRecord, pod) as unknown as PodSpec;
+  return choosesNodes({ spec }) && !choosesRealNodes({ spec }, node);
 }
 
 /** Whether the pod names any nodes by labels or name. */
-export function choosesNodes({ spec }: Pod): boolean {
+export function choosesNodes({ spec }: Pick<Pod, 'spec'>): boolean {
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return Object.keys(spec.nodeSelector ?? {}).length > 0 || required !== undefined;
 }
 
 /** Without the labels that only virtual nodes have: whether what the pod asks for would be true of such a node still. */
-function choosesRealNodes({ spec }: Pod, node: Node): boolean {
+function choosesRealNodes({ spec }: Pick<Pod, 'spec'>, node: Node): boolean {
   const real = { metadata: { name: '', labels: withoutOwn(node.metadata.labels ?? {}) } };
   const selector = Object.entries(spec.nodeSelector ?? {});
   if (!selector.every(([key, value]) => real.metadata.labels[key] === value)) return false;

@@ -8,7 +8,11 @@ const optedIn = (namespace: string): boolean => ['enabled', 'policies'].includes
 describe('what a new pod gets', () => {
   // Which namespaces are never asked about is for the server and the configuration to say.
   it.each(POD_CASES.filter(({ namespace }) => namespace !== 'kube-system'))('$what', (one) => {
-    const steps = podDefaults(podOf(one), optedIn(one.namespace), { schedulerName: SCHEDULER, isVirtualNode });
+    const steps = podDefaults(podOf(one), optedIn(one.namespace), {
+      schedulerName: SCHEDULER,
+      isVirtualNode,
+      splitConstraints: false,
+    });
     const got = steps.map(({ path }) => path.split('/')[2]);
     const fields = { toleration: 'tolerations', gate: 'schedulingGates', scheduler: 'schedulerName' };
     expect(got).toEqual(one.gets.map((what) => fields[what]));
@@ -16,7 +20,7 @@ describe('what a new pod gets', () => {
 
   it('keeps the scheduler where none is configured', () => {
     const pod = podOf({ what: '', namespace: 'shop', gets: [] });
-    const steps = podDefaults(pod, true, { schedulerName: undefined, isVirtualNode });
+    const steps = podDefaults(pod, true, { schedulerName: undefined, isVirtualNode, splitConstraints: false });
     expect(steps).toEqual([
       {
         op: 'add',
@@ -29,12 +33,14 @@ describe('what a new pod gets', () => {
   it.each([undefined, null, 'pod', [], {}, { spec: [] }, { spec: { tolerations: 'x', affinity: 3 }, metadata: null }])(
     'takes %j for what it is',
     (pod) => {
-      expect(podDefaults(pod, false, { schedulerName: SCHEDULER, isVirtualNode })).toEqual([]);
+      expect(podDefaults(pod, false, { schedulerName: SCHEDULER, isVirtualNode, splitConstraints: false })).toEqual([]);
     },
   );
 
   it('does not take names of Object for labels', () => {
     const pod = { metadata: { labels: {} }, spec: { nodeSelector: { constructor: 'x' } } };
-    expect(podDefaults(pod, false, { schedulerName: SCHEDULER, isVirtualNode: () => true })).toEqual([]);
+    expect(
+      podDefaults(pod, false, { schedulerName: SCHEDULER, isVirtualNode: () => true, splitConstraints: false }),
+    ).toEqual([]);
   });
 });

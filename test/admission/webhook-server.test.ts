@@ -28,7 +28,7 @@ beforeEach(async () => {
     address: '127.0.0.1',
     port: 0,
     certificate: () => certificate,
-    settings: { schedulerName: undefined, isVirtualNode: () => false },
+    settings: { schedulerName: undefined, isVirtualNode: () => false, splitConstraints: false },
     metrics: admissionMetrics(registry),
     logger: pino({ level: 'silent' }),
   });

@@ -12,6 +12,7 @@ import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { admissionMetrics } from '../../src/admission/metrics.ts';
 import { WebhookServer } from '../../src/admission/webhook-server.ts';
+import { CONSTRAINT_CASES } from '../admission/constraint-cases.ts';
 import {
   MEMBERS,
   NAMESPACES,
@@ -23,17 +24,19 @@ import {
 } from '../admission/pod-cases.ts';
 
 interface AdmittedPod {
-  metadata: { labels?: object };
+  metadata: { labels?: object; annotations?: Record<string, string> };
   spec: Record<string, unknown> & {
     tolerations?: { key?: string; operator?: string; effect?: string }[];
     schedulingGates?: { name: string }[];
     schedulerName: string;
-    nodeName?: string;
+    nodeSelector?: object;
+    affinity?: object;
   };
 }
 
 const file = (name: string): string => readFileSync(new URL(`../../manifests/${name}`, import.meta.url), 'utf8');
-const POLICIES = ['pod-defaults.yaml', 'scheduler-name.yaml'];
+const POLICIES = ['pod-defaults.yaml', 'scheduler-name.yaml', 'node-constraints.yaml'];
+const CONSTRAINTS = 'spillway.dev/member-constraints';
 
 let workspace: Workspace;
 let host: Cluster;
@@ -65,8 +68,8 @@ beforeAll(async () => {
 afterAll(() => workspace?.close());
 
 /** What the API server would store. */
-async function admitted(pod: { metadata?: unknown }): Promise<AdmittedPod> {
-  const { namespace } = pod.metadata as { namespace: string };
+async function admitted(pod: Record<string, unknown>): Promise<AdmittedPod> {
+  const { namespace } = pod['metadata'] as { namespace: string };
   return (await host.api.call('POST', `/api/v1/namespaces/${namespace}/pods?dryRun=All`, pod)) as AdmittedPod;
 }
 
@@ -111,8 +114,36 @@ function runTable(): void {
     const first = await admitted(podOf(one));
     expect(has(first)).toEqual(expected(one));
     const { spec } = first;
-    const again = await admitted({ ...podOf(one), spec } as never);
+    const again = await admitted({ ...podOf(one), spec });
     expect(has(again)).toEqual(has(first));
+  });
+}
+
+/** What pods ask of nodes, split into two levels, and what comes of it admitted once more. */
+function runConstraints(): void {
+  test.each(CONSTRAINT_CASES)('constraints: $what', async ({ annotations = {}, spec, split }) => {
+    const pod = podOf({ what: '', namespace: 'shop', metadata: { annotations }, spec, gets: [] });
+    const first = await admitted(pod);
+    const { [CONSTRAINTS]: constraints, ...others } = first.metadata.annotations ?? {};
+    const { nodeSelector, affinity } = first.spec;
+    if (split === undefined) {
+      expect({ ...(nodeSelector && { nodeSelector }), ...(affinity && { affinity }) }).toEqual(spec);
+      expect(first.metadata.annotations ?? {}).toEqual(annotations);
+    } else {
+      expect(nodeSelector).toEqual(split.nodeSelector);
+      expect(affinity).toEqual(split.affinity);
+      expect(JSON.parse(constraints ?? '')).toEqual(split.constraints);
+      // To the byte, so that both ways write the same.
+      expect(constraints).toBe(JSON.stringify(split.constraints));
+      expect(others).toEqual(annotations);
+    }
+    const again = await admitted({
+      ...pod,
+      metadata: { ...(pod['metadata'] as object), annotations: first.metadata.annotations },
+      spec: first.spec,
+    });
+    expect(again.spec).toEqual(first.spec);
+    expect(again.metadata.annotations).toEqual(first.metadata.annotations);
   });
 }
 
@@ -140,6 +171,7 @@ describe('policies in the API server', () => {
     await untilActive(true);
   });
   runTable();
+  runConstraints();
   test('a pod is changed when it is created, and never after', async () => {
     await host.apply([podOf({ what: '', namespace: 'plain', gets: [] })]);
     await host.kubectl(['label', 'namespace', 'plain', 'spillway.dev/burst=enabled']);
@@ -166,7 +198,11 @@ describe('the webhook', () => {
       address: '127.0.0.1',
       port: 0,
       certificate: () => pair,
-      settings: { schedulerName: SCHEDULER, isVirtualNode: (name) => VIRTUAL_NODES.includes(name) },
+      settings: {
+        schedulerName: SCHEDULER,
+        isVirtualNode: (name) => VIRTUAL_NODES.includes(name),
+        splitConstraints: true,
+      },
       metrics: admissionMetrics(registry),
       logger: pino({ level: 'silent' }),
     });
@@ -181,6 +217,7 @@ describe('the webhook', () => {
   afterAll(() => server?.close(1000));
 
   runTable();
+  runConstraints();
 
   test('pods that cannot concern it are not asked about', async () => {
     const before = await asked();
@@ -201,6 +238,7 @@ describe('the webhook', () => {
       for (const name of POLICIES) await host.apply(file(`admission/${name}`));
     });
     runTable();
+    runConstraints();
   });
 
   test('while it is down, pods are created as they are, and soon', async () => {

@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startCluster, type Cluster } from '../../hack/cluster.ts';
+import { until } from '../../hack/until.ts';
+import { Workspace } from '../../hack/workspace.ts';
+import { KINDS } from '../../src/api/kinds.ts';
+import { rawPolicy } from '../placement/policies.ts';
+import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
+
+const file = (name: string): string => readFileSync(new URL(`../../manifests/${name}`, import.meta.url), 'utf8');
+
+let workspace: Workspace;
+let host: Cluster;
+
+beforeAll(async () => {
+  workspace = Workspace.create();
+  host = await startCluster(workspace, { name: 'host', components: 'api-only' });
+  for (const { resource } of KINDS) await host.apply(file(`crds/${resource.group}_${resource.plural}.yaml`));
+  await host.apply(file('admission/validation.yaml'));
+  await host.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }]);
+  for (const one of [foreignSelector('PlacementPolicy'), member({ 'spillway.dev/price': 'x' }), namespace('a', 'x')]) {
+    await until('wrong objects are refused', async () =>
+      (await dryRun(one)).stderr.includes('ValidatingAdmissionPolicy'),
+    );
+  }
+});
+afterAll(() => workspace?.close());
+
+async function dryRun(object: object): Promise<{ stdout: string; stderr: string; code: number }> {
+  return await host.kubectl(['create', '--dry-run=server', '-f', '-'], { input: JSON.stringify(object) });
+}
+
+function policy(kind: string, selectors: object[], namespace?: string): object {
+  const metadata = { name: 'p', ...(namespace === undefined ? {} : { namespace }) };
+  const rest = kind.includes('Placement') ? { placement: {} } : {};
+  return { apiVersion: 'spillway.dev/v1alpha1', kind, metadata, spec: { resourceSelectors: selectors, ...rest } };
+}
+
+const deployments = { apiVersion: 'apps/v1', kind: 'Deployment' };
+
+function foreignSelector(kind: string): object {
+  return policy(
+    kind,
+    [{ ...deployments, namespace: 'shop' }, deployments, { ...deployments, namespace: 'bank' }],
+    'shop',
+  );
+}
+
+function member(annotations: object): object {
+  return {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'MemberCluster',
+    metadata: { name: 'east', annotations },
+    spec: { credentials: { secretRef: { namespace: 'default', name: 'east' } } },
+  };
+}
+
+function namespace(name: string, burst: string): object {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { 'spillway.dev/burst': burst } } };
+}
+
+const NAMESPACE_REFUSAL =
+  'spec.resourceSelectors[2].namespace: must be shop, the namespace of the policy, or be left out';
+
+describe('refused', () => {
+  test.each<[string, object, string]>([
+    ['a PlacementPolicy for another namespace', foreignSelector('PlacementPolicy'), NAMESPACE_REFUSAL],
+    ['an OverridePolicy for another namespace', foreignSelector('OverridePolicy'), NAMESPACE_REFUSAL],
+    [
+      'a price in words',
+      member({ 'spillway.dev/price': 'cheap' }),
+      'metadata.annotations[spillway.dev/price]: must be a decimal number such as 0.25, not cheap',
+    ],
+    ['a negative price', member({ 'spillway.dev/price': '-1' }), 'metadata.annotations[spillway.dev/price]: must be'],
+    [
+      'an identity that is none',
+      member({ 'spillway.dev/confirm-identity': 'yes' }),
+      'metadata.annotations[spillway.dev/confirm-identity]: must be the UID of the namespace kube-system',
+    ],
+    [
+      'a namespace with a typing error',
+      namespace('bank', 'enable'),
+      'metadata.labels[spillway.dev/burst]: must be enabled (pods may burst), policies (where a policy says so) or disabled, not enable',
+    ],
+    [
+      'a namespace of the cluster itself that is to burst',
+      namespace('kube-other', 'enabled'),
+      'metadata.labels[spillway.dev/burst]: pods of the cluster itself never leave it',
+    ],
+  ])('%s', async (_what, object, words) => {
+    const { stderr, code } = await dryRun(object);
+    expect(code).toBe(1);
+    expect(stderr).toContain(words);
+  });
+
+  // The rest of them the schemas refuse by themselves.
+  test.each(WRONG_POLICIES.filter(({ refusal }) => refusal === undefined))('$what', async ({ spec, field }) => {
+    const { stderr, code } = await dryRun(rawPolicy('p', spec, 'shop'));
+    expect(code).toBe(1);
+    expect(stderr).toContain(field);
+  });
+});
+
+describe('taken', () => {
+  test.each<[string, object]>([
+    [
+      'a PlacementPolicy that names its own namespace',
+      policy('PlacementPolicy', [{ ...deployments, namespace: 'shop' }], 'shop'),
+    ],
+    [
+      'a ClusterPlacementPolicy for one namespace',
+      policy('ClusterPlacementPolicy', [{ ...deployments, namespace: 'bank' }]),
+    ],
+    ['an OverridePolicy for all', policy('OverridePolicy', [], 'shop')],
+    [
+      'a ClusterOverridePolicy for one namespace',
+      policy('ClusterOverridePolicy', [{ ...deployments, namespace: 'bank' }]),
+    ],
+    ['a member without annotations', member({})],
+    [
+      'a member with good ones',
+      member({ 'spillway.dev/price': '0.25', 'spillway.dev/confirm-identity': '0c7d2c5e-8a4b-4f0e-9c52-2f2a8f3f9c11' }),
+    ],
+    ['a namespace that may burst', namespace('bank', 'enabled')],
+    ['a namespace that bursts by policies', namespace('bank', 'policies')],
+    ['a namespace of the cluster itself that stays', namespace('kube-other', 'disabled')],
+  ])('%s', async (_what, object) => {
+    const { stderr, code } = await dryRun(object);
+    expect([code, stderr]).toEqual([0, '']);
+  });
+
+  test('a namespace whose label was there before the rule: all else of it can change', async () => {
+    const binding = 'validatingadmissionpolicybinding/spillway-burst-label';
+    await host.kubectl(['delete', binding]);
+    await until('the rule is gone', async () => (await dryRun(namespace('old', 'maybe'))).code === 0);
+    await host.apply([namespace('old', 'maybe')]);
+    await host.apply(file('admission/validation.yaml'));
+    await until('the rule is back', async () => (await dryRun(namespace('new', 'maybe'))).code === 1);
+    expect((await host.kubectl(['label', 'namespace', 'old', 'team=a'])).stderr).toBe('');
+    expect(
+      (await host.kubectl(['label', 'namespace', 'old', '--overwrite', 'spillway.dev/burst=no'])).stderr,
+    ).toContain('metadata.labels[spillway.dev/burst]: must be');
+    expect((await host.kubectl(['label', 'namespace', 'old', 'spillway.dev/burst-'])).stderr).toBe('');
+  });
+});
