@@ -196,6 +196,36 @@ describe.runIf(kubelets.ok)('Events of members', () => {
     expect(all.items.filter(({ message }) => message?.includes('the-secret-of-the-stranger'))).toEqual([]);
   });
 
+  test('repetitions are one Event, and a loud pod has its share and no more', async () => {
+    const began = Date.now();
+    await runPod(host, pod('loud', 'lent', podSpec([shell(IDLE)], on('lender'))));
+    const path = '/api/v1/namespaces/lent/events';
+    await say(lender, 'lent', 'loud', { metadata: { name: 'again', namespace: 'lent' }, reason: 'Again' });
+    const writes = (name: RegExp): number =>
+      writesOf(host, began).filter(
+        ({ objectRef }) => objectRef?.resource === 'events' && name.test(objectRef.name ?? ''),
+      ).length;
+    for (let count = 2; count <= 30; count += 1) await lender.api.call('PATCH', `${path}/again`, { count });
+    const again = await until(
+      'the host counts as the member does',
+      async () => (await told('lent', 'loud')).find(({ reason, count }) => reason === 'Again' && count === 30),
+      { timeoutMs: 30_000 },
+    );
+    expect(writes(new RegExp(`^${again.metadata.name}$`))).toBeLessThanOrEqual(3);
+    for (let nth = 0; nth < 40; nth += 1) {
+      await say(lender, 'lent', 'loud', { reason: `Loud${nth}`, message: `for the ${nth}th time` });
+    }
+    const left = async (): Promise<number> => {
+      const text = await (await fetch(`${topology.spillway.url}/metrics`)).text();
+      const series = 'spillway_member_events_total{member="lender",outcome="rate-limited"} ';
+      return Number(text.split(series)[1]?.split('\n')[0] ?? 0);
+    };
+    await until('the rest is left out', async () => (await left()) >= 20);
+    const shown = await told('lent', 'loud');
+    expect(shown.length).toBeGreaterThanOrEqual(10);
+    expect(shown.length).toBeLessThanOrEqual(16);
+  });
+
   test('are written once, also when the program is killed and starts again', async () => {
     const before = await told('lent', 'lodger');
     expect(new Set(before.map(({ reason }) => reason))).toEqual(new Set(['Leak', 'Marker']));

@@ -19,6 +19,7 @@ import {
   readPod,
   runPod,
   shell,
+  untilRunning,
 } from '../fixtures/live-pods.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -70,9 +71,7 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
     );
     const stranger = { ...pod('stranger', 'default', { containers: [shell(IDLE)] }) };
     await east.apply([stranger]);
-    await until('the stranger runs', async () => {
-      return (await readPod(east, 'default', 'stranger'))?.status?.phase === 'Running';
-    });
+    await untilRunning(east, 'default', 'stranger', { timeoutMs: 60_000 });
   });
 
   afterAll(() => topology?.close());
