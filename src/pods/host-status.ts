@@ -38,6 +38,8 @@ const HOST_OWNED_FIELDS: ReadonlySet<string> = new Set([
   'qosClass',
   'nominatedNodeName',
   'resourceClaimStatuses',
+  'extendedResourceClaimStatus',
+  'nodeAllocatableResourceClaimStatuses',
   'conditions',
 ]);
 

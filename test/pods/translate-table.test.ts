@@ -1,53 +1,112 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { findReferences } from '../../src/dependents/references.ts';
+import { type Path, pathsBelow, structIn, textOf } from '../fixtures/api-fields.ts';
+import { decisiveRow, exampleFor, type MappedExample } from '../fixtures/field-paths.ts';
+import { fieldRows, podFields, rowOf } from '../fixtures/pod-fields.ts';
+import { at, sampleOf } from '../fixtures/samples.ts';
 import { boundPod, type Loose, refused, translated } from '../fixtures/translation.ts';
 
-/** Schema name to field names, from the API's OpenAPI document; test/cluster compares it with a live one. */
-const { schemas } = JSON.parse(readFileSync(new URL('../fixtures/pod-fields.json', import.meta.url), 'utf8')) as {
-  schemas: Record<string, string[]>;
-};
+const { structs } = podFields;
+const id = ({ struct, field }: { struct: string; field: string }): string => `${struct}.${field}`;
 
-const page = readFileSync(new URL('../../docs/pod-translation.md', import.meta.url), 'utf8');
-const rows = [...page.matchAll(/^\| `(\w+)\.(\w+)` \| (copied|mapped|dropped|refused) \| ?(.*?) ?\|$/gm)].map(
-  ([, schema = '', field = '', treatment = '', why = '']) => ({ schema, field, treatment, why }),
-);
-const rowsOf = (schema: string, treatment: string): string[] =>
-  rows.filter((row) => row.schema === schema && row.treatment === treatment).map(({ field }) => field);
-
-/** A value that no rewrite could make up. */
-const MARK = { mark: ['of', 'a', 'field'], nested: { deep: 9007199254740991 } };
-
-test('every field of 1.36 has exactly one row, and every row is a field', () => {
-  const fields = Object.entries(schemas).flatMap(([schema, names]) => names.map((name) => `${schema}.${name}`));
-  expect(rows.map(({ schema, field }) => `${schema}.${field}`).sort()).toEqual(fields.sort());
+test('every field has exactly one row, and every row is needed', () => {
+  const needed = new Set<string>();
+  const visit = (name: string): void => {
+    for (const [field, type] of Object.entries(structs[name] ?? {})) {
+      const row = rowOf(name, field);
+      const seen = id(row ?? { struct: name, field });
+      if (needed.has(seen)) continue;
+      needed.add(seen);
+      const below = structIn(type, structs);
+      // What is sent later than the pod is treated as containers are.
+      const isOpen = row?.treatment === 'mapped' || field === 'ephemeralContainers';
+      if (isOpen && below !== undefined) visit(below.name);
+    }
+  };
+  for (const name of ['ObjectMeta', 'PodSpec', 'PodStatus']) visit(name);
+  expect(fieldRows.map(id).sort()).toEqual([...needed].sort());
 });
 
 test('every refusal names its reason on the page', () => {
-  for (const row of rows.filter(({ treatment }) => treatment === 'refused')) expect(row.why).toMatch(/^`[A-Z]\w+`/);
+  for (const row of fieldRows.filter(({ treatment }) => treatment === 'refused'))
+    expect(row.why).toMatch(/^`[A-Z]\w+`/);
 });
 
-describe('PodSpec', () => {
-  test.each(rowsOf('PodSpec', 'copied'))('%s is copied', (field) => {
-    expect(translated(boundPod({ [field]: MARK })).spec[field]).toEqual(MARK);
+/** Without these a struct is not sent at all. */
+const NEEDED: Readonly<Record<string, Loose>> = {
+  PodAffinityTerm: { topologyKey: 'kubernetes.io/hostname' },
+  TopologySpreadConstraint: { topologyKey: 'kubernetes.io/hostname' },
+  // A term of which nothing is left is no constraint any more.
+  PreferredSchedulingTerm: { preference: { matchExpressions: [{ key: 'gpu', operator: 'Exists' }] } },
+};
+
+/** What becomes of fields that are mapped and have no fields of their own: an example each, before and after. */
+const MAPPED: Readonly<Record<string, MappedExample>> = {
+  'PodSpec.automountServiceAccountToken': { before: true, after: false },
+  'PodSpec.enableServiceLinks': { before: true, after: false },
+  'PodSpec.nodeSelector': { before: { type: 'virtual-kubelet', disk: 'ssd' }, after: { disk: 'ssd' } },
+  'ObjectFieldSelector.fieldPath': { before: 'status.podIP', after: 'status.podIP' },
+  'PodAffinityTerm.namespaces': { before: ['shop'], after: ['team-shop'] },
+  'PodAffinityTerm.topologyKey': { before: 'kubernetes.io/hostname', after: 'kubernetes.io/hostname' },
+  'TopologySpreadConstraint.topologyKey': { before: 'kubernetes.io/hostname', after: 'kubernetes.io/hostname' },
+};
+
+const context = { memberNamespaceOf: (namespace: string) => `team-${namespace}` };
+
+function check(path: Path): void {
+  const { row, depth } = decisiveRow(path);
+  const what = `${textOf(path)} (${row.treatment})`;
+  const mapped = exampleFor(row, MAPPED);
+  const pod = boundPod(sampleOf(path, { needed: NEEDED, ...(mapped === undefined ? {} : { leaf: mapped.before }) }));
+  if (row.treatment === 'refused') {
+    expect(refused(pod, context).reason, what).toBe(/^`(\w+)`/.exec(row.why)?.[1]);
+    return;
+  }
+  const { spec } = translated(pod, context);
+  const before = at(pod.spec, path, depth);
+  const after = at(spec, path, depth);
+  expect(before, what).toBeDefined();
+  if (row.treatment === 'dropped') expect(after, what).toBeUndefined();
+  else expect(after, what).toEqual(mapped?.after ?? before);
+}
+
+describe('along every path of PodSpec the pod becomes what the page says', () => {
+  const paths = pathsBelow('PodSpec', structs);
+  const fields = [...new Set(paths.map(({ steps }) => steps[0]?.field ?? ''))];
+  test.each(fields)('%s', (field) => {
+    const below = paths.filter(({ steps }) => steps[0]?.field === field);
+    expect(below.length).toBeGreaterThan(0);
+    for (const path of below) {
+      // A term that selects namespaces by their labels stays on the host.
+      if (!path.steps.some((step) => step.field === 'namespaceSelector')) check(path);
+    }
   });
-  test.each(rowsOf('PodSpec', 'dropped'))('%s is dropped', (field) => {
-    expect(translated(boundPod({ [field]: [MARK] })).spec).not.toHaveProperty([field]);
-  });
-  test('resourceClaims are refused', () => {
-    expect(refused(boundPod({ resourceClaims: [{ name: 'gpu', resourceClaimName: 'gpu' }] })).reason).toBe(
-      'ResourceClaimsNotSupported',
-    );
-    expect(translated(boundPod({ resourceClaims: [] })).spec['resourceClaims']).toEqual([]);
-  });
-  test('automountServiceAccountToken and enableServiceLinks are off', () => {
-    const { spec } = translated(boundPod({ automountServiceAccountToken: true, enableServiceLinks: true }));
-    expect(spec).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false });
+});
+
+describe('what a pod refers to', () => {
+  const NAMES = /^(SecretKeySelector|SecretEnvSource|SecretProjection|SecretReference|LocalObjectReference)\.name$/;
+  const kindOf = (path: Path): 'Secret' | 'ConfigMap' | undefined => {
+    const last = path.steps.at(-1);
+    if (last === undefined) return undefined;
+    if (/^ConfigMap\w+\.name$/.test(id(last))) return 'ConfigMap';
+    return NAMES.test(id(last)) || last.field === 'secretName' ? 'Secret' : undefined;
+  };
+  const paths = pathsBelow('PodSpec', structs).filter(
+    (path) => kindOf(path) !== undefined && decisiveRow(path).row.treatment !== 'refused',
+  );
+
+  test('there are as many as there were', () => expect(paths.length).toBeGreaterThanOrEqual(25));
+
+  test.each(paths.map((path) => [textOf(path), path] as const))('%s comes along', (_, path) => {
+    const pod = boundPod(sampleOf(path, { needed: {} }));
+    expect(findReferences(pod)).toMatchObject([{ kind: kindOf(path), name: 'mark' }]);
   });
 });
 
 describe('ObjectMeta', () => {
-  test.each(rowsOf('ObjectMeta', 'dropped'))('%s is dropped', (field) => {
-    const { metadata } = translated(boundPod({}, field === 'uid' ? {} : { [field]: MARK }));
+  const dropped = fieldRows.filter(({ struct, treatment }) => struct === 'ObjectMeta' && treatment === 'dropped');
+  test.each(dropped.map(({ field }) => field))('%s is dropped', (field) => {
+    const { metadata } = translated(boundPod({}, field === 'uid' ? {} : { [field]: { mark: true } }));
     expect(metadata).not.toHaveProperty([field]);
   });
   test('the name is copied, the namespace mapped', () => {
@@ -55,64 +114,11 @@ describe('ObjectMeta', () => {
   });
 });
 
-describe.each(['containers', 'initContainers'])('%s', (list) => {
-  test.each(rowsOf('Container', 'copied'))('%s is copied', (field) => {
-    const value = field === 'name' ? 'app' : field === 'envFrom' ? [{ prefix: 'X_', other: MARK }] : MARK;
-    const { spec } = translated(boundPod({ [list]: [{ name: 'app', [field]: value }] }));
-    expect((spec[list] as Loose[])[0]?.[field]).toEqual(value);
-  });
+test('an empty list of resource claims is no claim', () => {
+  expect(translated(boundPod({ resourceClaims: [] })).spec['resourceClaims']).toEqual([]);
 });
 
-describe('Volume', () => {
-  test.each(rowsOf('Volume', 'copied'))('%s is copied', (field) => {
-    const volume = { name: 'v', [field]: field === 'name' ? 'v' : MARK };
-    expect(translated(boundPod({ volumes: [volume] })).spec['volumes']).toEqual([volume]);
-  });
-  test.each(rowsOf('Volume', 'refused'))('%s is refused', (field) => {
-    const refusal = refused(boundPod({ volumes: [{ name: 'data', [field]: { claimName: 'data-0' } }] }));
-    expect(refusal.reason).toBe('ClaimsNotSupported');
-    expect(refusal.message).toMatch(/"data".*cluster "east".*does not pass by itself/);
-  });
-});
-
-describe('VolumeProjection', () => {
-  const volumes = (source: Loose): Loose => ({ volumes: [{ name: 'v', projected: { sources: [source] } }] });
-  test.each(rowsOf('VolumeProjection', 'copied'))('%s is copied', (field) => {
-    const spec = volumes({ [field]: MARK });
-    expect(translated(boundPod(spec)).spec['volumes']).toEqual(spec['volumes']);
-  });
-  test('a token or certificate that a user asks for is refused', () => {
-    expect(rowsOf('VolumeProjection', 'refused')).toEqual(['podCertificate', 'serviceAccountToken']);
-    expect(refused(boundPod(volumes({ serviceAccountToken: { path: 'token' } }))).reason).toBe(
-      'ServiceAccountTokenNotAvailable',
-    );
-    expect(refused(boundPod(volumes({ podCertificate: { signerName: 'x' } }))).reason).toBe(
-      'PodCertificateNotAvailable',
-    );
-  });
-});
-
-describe('EnvVarSource', () => {
-  test.each(rowsOf('EnvVarSource', 'copied'))('%s is copied', (field) => {
-    const env = [{ name: 'X', valueFrom: { [field]: MARK } }];
-    const { spec } = translated(boundPod({ containers: [{ name: 'app', env }] }));
-    expect((spec['containers'] as Loose[])[0]?.['env']).toEqual(env);
-  });
-});
-
-describe('scheduling structs', () => {
-  test.each(rowsOf('TopologySpreadConstraint', 'copied'))('spread: %s is copied', (field) => {
-    const constraint = { topologyKey: 'kubernetes.io/hostname', [field]: MARK };
-    expect(translated(boundPod({ topologySpreadConstraints: [constraint] })).spec['topologySpreadConstraints']).toEqual(
-      [constraint],
-    );
-  });
-  test.each(rowsOf('PodAffinityTerm', 'copied'))('pod affinity: %s is copied', (field) => {
-    const affinity = {
-      podAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'kubernetes.io/hostname', [field]: MARK }],
-      },
-    };
-    expect(translated(boundPod({ affinity })).spec['affinity']).toEqual(affinity);
-  });
+test('a refused volume is named, with the cluster, and whether it passes', () => {
+  const { message } = refused(boundPod({ volumes: [{ name: 'data', ephemeral: {} }] }));
+  expect(message).toMatch(/"data".*cluster "east".*does not pass by itself/);
 });
