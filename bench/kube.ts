@@ -120,6 +120,7 @@ function podFacts(context: TranslateContext): PodFacts {
     member,
     hostId,
     reachable: true,
+    ignored: () => false,
     hostDeletionSeen: () => false,
     outdated: (hostPod, memberPod) => !isApplied(hostPod, memberPod),
     hostAnnotations: () => ({}),

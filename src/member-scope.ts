@@ -176,11 +176,10 @@ class MemberWork {
     if (!this.#complete) return undefined;
     const counts = { running: 0, pending: 0, total: 0 };
     for (const { scope } of this.#nodes.values()) {
-      for (const pod of scope?.hostPods() ?? []) {
-        counts.total += 1;
-        if (pod.status?.phase === 'Running') counts.running += 1;
-        else if (pod.status?.phase === 'Pending') counts.pending += 1;
-      }
+      const { running = 0, pending = 0, total = 0 } = scope?.podCounts() ?? {};
+      counts.running += running;
+      counts.pending += pending;
+      counts.total += total;
     }
     return counts;
   }

@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from './api/marks.ts';
-import type { MemberCluster } from './api/member-cluster.ts';
+import { daemonSetsOn, type MemberCluster } from './api/member-cluster.ts';
 import type { Pod } from './api/wire.ts';
 import type { CapacityTracker } from './capacity/capacity-tracker.ts';
+import { HostOnlyRequests } from './capacity/host-only-requests.ts';
 import { poolsOf } from './capacity/pool.ts';
 import { ScannedCapacity } from './capacity/scanned-capacity.ts';
 import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
@@ -24,6 +25,7 @@ import { withoutManagedFields } from './members/pod-projection.ts';
 import { NodeKeeper } from './nodes/node-keeper.ts';
 import { type NodeFacts, renderNode } from './nodes/render-node.ts';
 import type { Cluster } from './placement/cluster.ts';
+import { isShownIgnored } from './pods/daemon-pod.ts';
 import { isFinished } from './pods/finished.ts';
 import { PodController } from './pods/pod-controller.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
@@ -61,6 +63,7 @@ export class VirtualNodeScope {
   readonly pods: PodController;
   readonly #o: VirtualNodeOptions;
   readonly #hostPods: Informer<Pod>;
+  readonly #ignored = new HostOnlyRequests();
   #node: NodeKeeper | undefined;
 
   constructor(options: VirtualNodeOptions) {
@@ -82,6 +85,7 @@ export class VirtualNodeScope {
       hostId: services.hostId,
       nodeName,
       network: () => member().spec.network,
+      daemonSets: () => daemonSetsOn(member(), nodeName),
       podsUnreadyAfterMs: () => member().spec.probe.podsUnreadyAfterSeconds * 1000,
       frozen: options.frozen,
       namespaces: options.namespaces,
@@ -103,9 +107,15 @@ export class VirtualNodeScope {
     });
   }
 
-  /** The host pods bound to this node. */
-  hostPods(): IterableIterator<Pod> {
-    return this.#hostPods.values();
+  /** How many of them there are in the member, or are to be. */
+  podCounts(): { running: number; pending: number; total: number } {
+    const counts = { running: 0, pending: 0, total: 0 };
+    for (const pod of this.#takingPods()) {
+      counts.total += 1;
+      if (pod.status?.phase === 'Running') counts.running += 1;
+      else if (pod.status?.phase === 'Pending') counts.pending += 1;
+    }
+    return counts;
   }
 
   hostPod(key: string): Pod | undefined {
@@ -161,6 +171,14 @@ export class VirtualNodeScope {
       invariants: services.invariants,
       logger,
     });
+    const counted = (pod: Pod, takesNothing: boolean): void => {
+      if (this.#ignored.set(keyOf(pod), pod, takesNothing)) this.#node?.trigger();
+    };
+    this.#hostPods.on({
+      added: (pod) => counted(pod, isShownIgnored(pod)),
+      updated: (pod) => counted(pod, isShownIgnored(pod)),
+      deleted: (pod) => counted(pod, false),
+    });
     const room = this.#room();
     services.capacities.set(nodeName, room);
     const ended = Promise.all([
@@ -175,6 +193,11 @@ export class VirtualNodeScope {
     if (services.capacities.get(nodeName) === room) services.capacities.delete(nodeName);
   }
 
+  /** Host pods that take room of the member, or are going to. */
+  *#takingPods(): Generator<Pod> {
+    for (const pod of this.#hostPods.values()) if (!isShownIgnored(pod)) yield pod;
+  }
+
   /** What can be asked about the room behind this node. */
   #room(): VirtualNodeCapacity {
     const { nodeName, connection, member, namespaces } = this.#o;
@@ -182,7 +205,7 @@ export class VirtualNodeScope {
       pool: () => poolsOf(member()).find((pool) => pool.virtualNode === nodeName),
       nodes: () => connection.nodes.values(),
       pods: () => connection.pods.values(),
-      hostPods: () => this.#hostPods.values(),
+      hostPods: () => this.#takingPods(),
       ready: () => connection.synced() && this.#hostPods.hasSynced,
       translate: (pod) => {
         const namespace = namespaces.memberNamespaceOf(pod.metadata.namespace ?? '');
@@ -197,12 +220,13 @@ export class VirtualNodeScope {
     const { services, connection, capacity, member, nodeName } = this.#o;
     const synced = connection.synced();
     const { reachable, failure } = connection.reachability;
+    const offer = synced ? capacity.offer(nodeName) : undefined;
     return {
       name: nodeName,
       member: connection.name,
       spec: member().spec,
       pool: synced ? capacity.facts(nodeName) : undefined,
-      offer: synced ? capacity.offer(nodeName) : undefined,
+      offer: offer === undefined ? undefined : this.#ignored.onTopOf(offer),
       memberVersion: connection.version,
       address: services.nodeAddress,
       kubeletPort,
@@ -240,11 +264,25 @@ export class VirtualNodeScope {
         if (namespace === undefined) {
           return { unavailable: `namespace ${pod.metadata.namespace} has no place in cluster "${connection.name}"` };
         }
+        if (isShownIgnored(pod)) {
+          return { unavailable: `it belongs to a DaemonSet, and those do not run in cluster "${connection.name}"` };
+        }
         const unavailable = this.#unavailable();
         if (unavailable !== undefined) return { unavailable };
+        // A pod that waits must not show what a stranger's pod of its name says.
+        if (this.#memberPodOf(pod) === undefined) {
+          return { unavailable: `it has no running copy in cluster "${connection.name}" at the moment` };
+        }
         return { client: connection.client, namespace, name: pod.metadata.name };
       },
     };
+  }
+
+  /** The pod of the member that runs for exactly this host pod. */
+  #memberPodOf(hostPod: Pod): Pod | undefined {
+    const { connection, nodeName } = this.#o;
+    const pods = connection.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${keyOf(hostPod)}`);
+    return pods.find(({ metadata }) => metadata.labels?.[UID_LABEL] === hostPod.metadata.uid);
   }
 
   /** Why the member cannot be asked about pods now. */
@@ -275,14 +313,11 @@ export class VirtualNodeScope {
   }
 
   *#usageTargets(): Generator<UsageTarget> {
-    const { connection, nodeName } = this.#o;
     for (const hostPod of this.#hostPods.values()) {
-      if (isFinished(hostPod)) continue;
-      for (const memberPod of connection.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${keyOf(hostPod)}`)) {
-        const memberNode = memberPod.spec.nodeName;
-        if (memberNode === undefined || memberPod.metadata.labels?.[UID_LABEL] !== hostPod.metadata.uid) continue;
-        yield { hostPod, memberPod, memberKey: keyOf(memberPod), memberNode };
-      }
+      const memberPod = isFinished(hostPod) ? undefined : this.#memberPodOf(hostPod);
+      const memberNode = memberPod?.spec.nodeName;
+      if (memberPod === undefined || memberNode === undefined) continue;
+      yield { hostPod, memberPod, memberKey: keyOf(memberPod), memberNode };
     }
   }
 
@@ -313,5 +348,6 @@ export class VirtualNodeScope {
 
 /** As a kubelet counts: what is being deleted does not run any more, however long it takes to end. */
 function isRunning(pod: Pod): boolean {
-  return pod.status?.phase === 'Running' && pod.metadata.deletionTimestamp === undefined;
+  const { status, metadata } = pod;
+  return status?.phase === 'Running' && metadata.deletionTimestamp === undefined && !isShownIgnored(pod);
 }

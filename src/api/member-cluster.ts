@@ -67,6 +67,14 @@ const labels = labelMap({
   .default({})
   .describe('More labels for the virtual nodes.');
 
+const daemonSets = () =>
+  z
+    .enum(['Ignore', 'Run'])
+    .describe(
+      'Pods of DaemonSets that tolerate the taints of virtual nodes. Ignore: they do not run in the member, and are shown ' +
+        'as ready so that no roll-out waits for them. Run: one per virtual node runs in the member, on some node of it.',
+    );
+
 const virtualNodes = z
   .array(
     z.object({
@@ -74,6 +82,9 @@ const virtualNodes = z
       nodeSelector: labelMap()
         .default({})
         .describe('Labels that a node of the member must carry to belong to this pool. Empty: every node.'),
+      daemonSets: daemonSets().exactOptional().meta({
+        description: 'What becomes of pods of DaemonSets on this virtual node. Default: as spec.daemonSets says.',
+      }),
     }),
   )
   .max(16)
@@ -226,6 +237,7 @@ const memberClusterSpec = z
     virtualNodes,
     capacity,
     namespaces,
+    daemonSets: daemonSets().default('Ignore'),
     unschedulable: z
       .boolean()
       .default(false)
@@ -345,4 +357,11 @@ export function virtualNodesOf(member: MemberCluster): { name: string; nodeSelec
   const { name } = member.metadata;
   if (member.spec.virtualNodes.length === 0) return [{ name, nodeSelector: {} }];
   return member.spec.virtualNodes.map((pool) => ({ name: `${name}-${pool.name}`, nodeSelector: pool.nodeSelector }));
+}
+
+/** What becomes of pods of DaemonSets on a virtual node of the member. */
+export function daemonSetsOn(member: MemberCluster, nodeName: string): 'Ignore' | 'Run' {
+  const { virtualNodes, daemonSets } = member.spec;
+  const pool = virtualNodes.find(({ name }) => `${member.metadata.name}-${name}` === nodeName);
+  return pool?.daemonSets ?? daemonSets;
 }

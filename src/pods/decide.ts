@@ -1,5 +1,6 @@
 import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod, PodStatus } from '../api/wire.ts';
+import { ignoredStatus } from './daemon-pod.ts';
 import { isFinished } from './finished.ts';
 import { mirroredUid } from './host-status.ts';
 import { lostStatus } from './lost-status.ts';
@@ -30,6 +31,8 @@ export interface PodFacts {
   outdated: (hostPod: Pod, memberPod: Pod) => boolean;
   /** The status the host pod should have. */
   hostStatus: (hostPod: Pod, memberPod: Pod) => PodStatus;
+  /** It is not to run in the member at all, although it is bound to this node: a pod of a DaemonSet. */
+  ignored: (hostPod: Pod) => boolean;
   /** Annotations of ours that the host pod should have; null: should not. */
   hostAnnotations: (memberPod: Pod) => Readonly<Record<string, string | null>>;
   /** RFC 3339. */
@@ -42,6 +45,8 @@ export type Action =
   | { do: 'wait'; why: string }
   /** Not now, and users are told why on the host pod. */
   | { do: 'hold'; hold: Hold }
+  /** The pod is not to run in the member: show that. */
+  | { do: 'ignore'; hostPod: Pod; patch: Record<string, unknown> }
   | { do: 'create'; hostPod: Pod }
   | { do: 'update'; hostPod: Pod; memberPod: Pod }
   | { do: 'delete-member'; hostPod: Pod; memberPod: Pod; gracePeriodSeconds: number | undefined }
@@ -150,6 +155,10 @@ function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Acti
   if (facts.created?.overdue === false) return JUST_CREATED;
   if (remembered !== undefined || facts.created !== undefined) {
     return { do: 'report-lost', hostPod, status: vanished(hostPod, facts), departed: undefined };
+  }
+  if (facts.ignored(hostPod)) {
+    const patch = statusPatch(hostPod, ignoredStatus(hostPod, facts.member, facts.now));
+    return patch === undefined ? { do: 'nothing' } : { do: 'ignore', hostPod, patch };
   }
   if (stranger !== undefined) return { do: 'hold', hold: nameTaken(hostPod, stranger, facts) };
   if (!facts.reachable) {

@@ -11,11 +11,12 @@ export interface DeletionEvidence {
 
 /**
  * How it is known that the member has no pod for the host pod with UID `of`: its deletion there was watched, a live read
- * of the pinned cluster said so at `at` (ms), or its namespace may never have a place there.
+ * of the pinned cluster said so at `at` (ms), its namespace may never have a place there, or it is shown as one that
+ * never was to run there.
  */
 export interface AbsenceEvidence {
   of: string;
-  how: 'watched' | 'read' | 'nowhere';
+  how: 'watched' | 'read' | 'nowhere' | 'never';
   at: number;
 }
 

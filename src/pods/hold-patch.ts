@@ -1,5 +1,6 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
+import { isShownIgnored } from './daemon-pod.ts';
 import type { Hold } from './decide.ts';
 import { conditionOf, mirroredUid } from './host-status.ts';
 
@@ -13,13 +14,21 @@ export function holdPatch(hostPod: Pod, hold: Hold, now: string): Record<string,
   const { reason, message } = hold;
   const before = conditionOf(hostPod, MIRRORED_CONDITION);
   if (before?.reason === reason && before.message === message) return undefined;
-  const lastTransitionTime = before?.lastTransitionTime ?? now.replace(/\.\d+Z$/, 'Z');
+  const second = now.replace(/\.\d+Z$/, 'Z');
+  const lastTransitionTime = before?.lastTransitionTime ?? second;
+  // A pod that counted as ready without running, and now is to run, does not any more.
+  const unready = { type: 'Ready', status: 'False', reason, message, lastTransitionTime: second };
+  const wasIgnored = isShownIgnored(hostPod);
   return {
     metadata: { uid: hostPod.metadata.uid },
     status: {
+      ...(wasIgnored ? { phase: 'Pending' } : {}),
       reason,
       message,
-      conditions: [{ type: MIRRORED_CONDITION, status: 'False', reason, message, lastTransitionTime }],
+      conditions: [
+        { type: MIRRORED_CONDITION, status: 'False', reason, message, lastTransitionTime },
+        ...(wasIgnored ? [unready] : []),
+      ],
     },
   };
 }

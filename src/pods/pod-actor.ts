@@ -10,6 +10,7 @@ import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
 import { judgeOrphan, MISSING_GRACE_MS } from './collect-pod.ts';
 import { createMemberPod } from './create-pod.ts';
+import { isShownIgnored } from './daemon-pod.ts';
 import type { Action, Hold } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
@@ -77,6 +78,9 @@ export class PodActor {
     switch (action.do) {
       case 'hold':
         return await this.#hold(key, action.hold, memory, signal);
+      case 'ignore':
+        memory.host = await this.#writes.patchHostStatus(action.hostPod, action.patch, { from: 'hold' }, signal);
+        return undefined;
       case 'create':
         return await this.#create(action.hostPod, key, memory, signal);
       case 'update':
@@ -314,6 +318,8 @@ export class PodActor {
     const { member, namespaces, hostId, clock } = this.#o;
     const of = hostPod.metadata.uid ?? '';
     if (departed !== undefined) return { of, how: 'watched', at: clock() };
+    // A pod that never was to run in the member need not wait for it.
+    if (isShownIgnored(hostPod) && memory.created === undefined) return { of, how: 'never', at: clock() };
     const namespace = namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? '');
     if (namespace === undefined) return { of, how: 'nowhere', at: clock() };
     const at = clock();

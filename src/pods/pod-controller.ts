@@ -7,6 +7,7 @@ import type { Informer } from '../kube/informer.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
+import { ignoresPod } from './daemon-pod.ts';
 import { decide, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from './finished.ts';
@@ -37,6 +38,8 @@ export interface PodControllerOptions {
   hostId: string;
   nodeName: string;
   network: () => 'Flat' | 'Isolated';
+  /** What becomes of pods of DaemonSets. */
+  daemonSets: () => 'Ignore' | 'Run';
   /** How long a member may be silent before its pods are shown as not ready, in ms. */
   podsUnreadyAfterMs: () => number;
   /** Why nothing may be written at the moment (lease, identity), or undefined. */
@@ -301,6 +304,7 @@ export class PodController {
           },
           nowText,
         ),
+      ignored: (hostPod) => ignoresPod(hostPod, options.daemonSets()),
       hostAnnotations: (memberPod) => hostAnnotations(memberPod, { network: options.network() }),
       now: nowText,
     };

@@ -1,6 +1,7 @@
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { InvariantId } from '../api/invariants.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
+import { isShownIgnored } from './daemon-pod.ts';
 import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
 import { isFinished } from './finished.ts';
 import { mirroredUid } from './host-status.ts';
@@ -118,7 +119,9 @@ function isOurs({ metadata: { labels } }: Pod, { hostId, nodeName }: Owner): boo
 }
 
 function isEvidence(evidence: AbsenceEvidence, hostPod: Pod, now: number): boolean {
-  return evidence.of === hostPod.metadata.uid && (evidence.how !== 'read' || now - evidence.at < EVIDENCE_AGE_MS);
+  if (evidence.of !== hostPod.metadata.uid) return false;
+  if (evidence.how === 'never') return isShownIgnored(hostPod);
+  return evidence.how !== 'read' || now - evidence.at < EVIDENCE_AGE_MS;
 }
 
 /** An exit code that neither the member said nor the host knew, unless it is marked lost, and then never 0. */

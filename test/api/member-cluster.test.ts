@@ -33,6 +33,7 @@ describe('parseMemberCluster', () => {
       virtualNodes: [],
       capacity: { headroom: {}, caps: {} },
       namespaces: { mapping: 'Same', create: true, adoptExisting: true },
+      daemonSets: 'Ignore',
       unschedulable: false,
       probe: {
         periodSeconds: 10,

@@ -549,6 +549,14 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       const held = await untilPod(host, ns, 'mine', 'is held', (one) => one.status?.reason === 'NameTaken');
       expect(held.status).toMatchObject({ phase: 'Pending' });
       expect(condition(held, MIRRORED_CONDITION)?.status).toBe('False');
+      // Nor shown as the host's.
+      for (const args of [
+        ['logs', 'mine'],
+        ['exec', 'mine', '--', 'true'],
+      ]) {
+        const { code, stderr } = await host.kubectl([...args, '-n', ns]);
+        expect([args[0], code === 0, stderr]).toEqual([args[0], false, expect.stringContaining('has no running copy')]);
+      }
       await kubectl(host, ['label', 'pod', 'mine', '-n', ns, 'more=labels']);
       await kubectl(host, ['delete', 'pod', 'mine', '-n', ns]);
       expect(await getPod(played, ns, 'mine')).toEqual(before);

@@ -14,6 +14,7 @@ function facts(overrides: Partial<PodFacts> = {}): PodFacts {
     member: 'east',
     hostId: HOST_ID,
     reachable: true,
+    ignored: () => false,
     hostDeletionSeen: () => false,
     outdated: () => false,
     hostStatus: (host, member) => hostStatus(host, member, { member: 'east', network: 'Flat', inSync: true }, NOW),

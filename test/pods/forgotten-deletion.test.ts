@@ -47,6 +47,7 @@ it('I14: a deletion that fell out of the queue is found and goes on', async () =
     hostId: HOST_ID,
     nodeName: 'east',
     network: () => 'Flat',
+    daemonSets: () => 'Ignore',
     podsUnreadyAfterMs: () => 60_000,
     frozen: () => frozen,
     namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
