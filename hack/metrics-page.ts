@@ -1,5 +1,6 @@
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { admissionMetrics } from '../src/admission/metrics.ts';
+import { tokenMetrics } from '../src/dependents/token-metrics.ts';
 import { ClientMetrics } from '../src/kube/client-metrics.ts';
 import { InformerMetrics } from '../src/kube/informer-metrics.ts';
 import { createWorkQueueMetrics } from '../src/kube/workqueue-metrics.ts';
@@ -60,6 +61,7 @@ export async function describeMetrics(): Promise<Described[]> {
   createWorkQueueMetrics(registry);
   podMetrics(registry);
   admissionMetrics(registry);
+  tokenMetrics(registry);
   memberEventMetrics(registry);
   usageMetrics(registry);
   kubeletMetrics(registry);

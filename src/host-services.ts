@@ -5,6 +5,7 @@ import type { Service } from './api/wire.ts';
 import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
 import type { ManagerConfig } from './config.ts';
 import type { HostObjects } from './dependents/host-objects.ts';
+import type { TokenMetrics } from './dependents/token-metrics.ts';
 import type { Access, Credentials } from './kube/access.ts';
 import type { ClientMetrics } from './kube/client-metrics.ts';
 import type { KubeClient } from './kube/client.ts';
@@ -13,6 +14,7 @@ import type { InformerMetrics } from './kube/informer-metrics.ts';
 import type { Informer } from './kube/informer.ts';
 import type { WorkQueueMetrics } from './kube/workqueue-metrics.ts';
 import type { MemberEventMetrics } from './member-events/metrics.ts';
+import type { NamespaceModes } from './namespace-modes.ts';
 import type { OverridePolicies } from './override-policies.ts';
 import type { NodeIdentityMetrics } from './nodes/node-identity-metrics.ts';
 import type { PodMetrics } from './pods/pod-metrics.ts';
@@ -44,6 +46,8 @@ export interface HostServices {
   readonly podOwners: PodOwners;
   /** The room behind each virtual node that this process keeps, by the node's name. */
   readonly capacities: Map<string, VirtualNodeCapacity>;
+  /** Which service account modes namespaces of the host ask for. */
+  readonly namespaceModes: NamespaceModes;
   /** PEM bundle for client certificates on kubelet ports. */
   readonly clientCa: () => string | undefined;
   readonly registry: Registry;
@@ -52,6 +56,7 @@ export interface HostServices {
   readonly queueMetrics: WorkQueueMetrics;
   readonly podMetrics: PodMetrics;
   readonly invariants: Invariants;
+  readonly tokenMetrics: TokenMetrics;
   readonly memberEventMetrics: MemberEventMetrics;
   readonly usageMetrics: UsageMetrics;
   readonly logger: Logger;

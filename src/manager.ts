@@ -11,6 +11,7 @@ import type { Namespace, Pod, Service } from './api/wire.ts';
 import { type ManagerConfig, nodeAddressOf } from './config.ts';
 import { HostObjects } from './dependents/host-objects.ts';
 import { hostGuard } from './host-guard.ts';
+import { tokenMetrics } from './dependents/token-metrics.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import { ClientMetrics } from './kube/client-metrics.ts';
 import { KubeClient } from './kube/client.ts';
@@ -30,6 +31,7 @@ import { startMemberScope } from './member-scope.ts';
 import { memberEventMetrics } from './member-events/metrics.ts';
 import { MemberClusterController } from './members/member-cluster-controller.ts';
 import { MemberMetrics } from './members/member-metrics.ts';
+import { NamespaceModes } from './namespace-modes.ts';
 import { OverridePolicies } from './override-policies.ts';
 import { NodeIdentityMetrics } from './nodes/node-identity-metrics.ts';
 import { podMetrics } from './pods/pod-metrics.ts';
@@ -132,6 +134,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
       podOwners: new PodOwners(host),
       capacities: new Map(),
+      namespaceModes: new NamespaceModes({ host, logger, metrics: informerMetrics }),
       hostObjects: new HostObjects({
         clientOf: (node) => nodeClients.get(node) ?? host,
         logger,
@@ -144,6 +147,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       queueMetrics: createWorkQueueMetrics(registry),
       podMetrics: podMetrics(registry),
       invariants,
+      tokenMetrics: tokenMetrics(registry),
       memberEventMetrics: memberEventMetrics(registry),
       usageMetrics: usageMetrics(registry),
       logger,
@@ -156,6 +160,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.services.run(signal),
       services.hostObjects.run(signal),
       services.overridePolicies.run(signal),
+      services.namespaceModes.run(signal),
       clientCa.run(signal),
       controller?.run(signal),
       scheduler?.run(signal),

@@ -1,10 +1,13 @@
 import type { Logger } from 'pino';
+import { UID_LABEL } from './api/marks.ts';
 import { type MemberCluster, type MemberClusterStatus, virtualNodesOf } from './api/member-cluster.ts';
+import { admitsMode, madeInMode } from './api/service-account-mode.ts';
 import { addTo, formatAmounts, parseAmounts } from './capacity/amounts.ts';
 import { CapacityTracker } from './capacity/capacity-tracker.ts';
 import { poolsOf } from './capacity/pool.ts';
 import { MemberCopies } from './dependents/member-copies.ts';
 import { DependentsMirror } from './dependents/mirror.ts';
+import { PodTokens } from './dependents/pod-tokens.ts';
 import type { HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
 import { describeError } from './kube/errors.ts';
@@ -17,6 +20,7 @@ import { MemberNamespaces } from './members/namespaces.ts';
 import { type Cluster, clusterOf } from './placement/cluster.ts';
 import { NodeIdentity } from './nodes/node-identity.ts';
 import { providerIdOf } from './nodes/render-node.ts';
+import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { VirtualNodeScope } from './virtual-node-scope.ts';
 
 /** Between a virtual node that failed and its next start, in ms. */
@@ -59,6 +63,7 @@ class MemberWork {
   readonly #capacity: CapacityTracker;
   readonly #namespaces: MemberNamespaces;
   readonly #dependents: DependentsMirror;
+  readonly #tokens: PodTokens;
   readonly #memberEvents: MemberEvents;
   readonly #nodes = new Map<string, RunningNode>();
   /** Those of nodes that are not wanted any more too: their pods are still there. */
@@ -96,24 +101,22 @@ class MemberWork {
       },
     });
     this.#namespaces = new MemberNamespaces({ member: connection, hostId, spec: () => this.#member.spec.namespaces });
+    const copies = new MemberCopies({
+      client: connection.client,
+      hostId,
+      namespaces: connection.namespaces,
+      isUsable: (namespace) => this.#namespaces.isUsable(namespace),
+      logger: this.#logger,
+      metrics: informerMetrics,
+    });
     this.#dependents = new DependentsMirror({
       objects: services.hostObjects,
-      copies: new MemberCopies({
-        client: connection.client,
-        hostId,
-        namespaces: connection.namespaces,
-        isUsable: (namespace) => this.#namespaces.isUsable(namespace),
-        logger: this.#logger,
-        metrics: informerMetrics,
-      }),
+      copies,
       member: member.metadata.name,
       hostId,
       namespaces: this.#namespaces,
       events,
-      onReady: (podKey) => {
-        for (const { scope } of this.#nodes.values())
-          if (scope?.hostPod(podKey) !== undefined) scope.pods.requeue(podKey);
-      },
+      onReady: (podKey) => this.#requeue(podKey),
       mayWrite: () => this.#frozen() === undefined,
       memberPods: connection.pods,
       overrides: {
@@ -122,6 +125,25 @@ class MemberWork {
         member: () => this.#cluster,
       },
       invariants: services.invariants,
+      logger: this.#logger,
+      queueMetrics,
+    });
+    this.#tokens = new PodTokens({
+      member: member.metadata.name,
+      hostId,
+      copies,
+      memberNamespaceOf: (namespace) => this.#namespaces.memberNamespaceOf(namespace),
+      clientOf: (node) => services.nodeClients.get(node) ?? services.host,
+      hostPod: (podKey) => this.#scopeOf(podKey)?.hostPod(podKey),
+      isInMember: (node, podKey, uid) =>
+        connection.pods
+          .byIndex(HOST_POD_INDEX, `${node}/${podKey}`)
+          .some((pod) => pod.metadata.labels?.[UID_LABEL] === uid && madeInMode(pod) === 'Host'),
+      admitted: () => admitsMode(this.#member.spec.serviceAccount, 'Host'),
+      onReady: (podKey) => this.#requeue(podKey),
+      mayWrite: () => this.#frozen() === undefined,
+      events,
+      metrics: services.tokenMetrics,
       logger: this.#logger,
       queueMetrics,
     });
@@ -148,9 +170,17 @@ class MemberWork {
         for (const { scope } of this.#nodes.values()) scope?.changed();
       }),
       this.#services.overridePolicies.on(() => this.#overridesChanged()),
+      this.#services.namespaceModes.on(() => {
+        for (const { scope } of this.#nodes.values()) scope?.pods.requeueAll();
+      }),
     ];
     this.#adjustNodes();
-    await Promise.all([this.#dependents.run(this.#signal), this.#ended(), this.#whenComplete()]);
+    await Promise.all([
+      this.#dependents.run(this.#signal),
+      this.#tokens.run(this.#signal),
+      this.#ended(),
+      this.#whenComplete(),
+    ]);
     for (const unsubscribe of off) unsubscribe();
     await this.#closeIdentities();
   }
@@ -164,7 +194,17 @@ class MemberWork {
     }
     this.#capacity.setPools(poolsOf(member));
     this.#adjustNodes();
+    this.#tokens.lookAgain();
     for (const { scope } of this.#nodes.values()) scope?.changed();
+  }
+
+  #scopeOf(podKey: string): VirtualNodeScope | undefined {
+    for (const { scope } of this.#nodes.values()) if (scope?.hostPod(podKey) !== undefined) return scope;
+    return undefined;
+  }
+
+  #requeue(podKey: string): void {
+    this.#scopeOf(podKey)?.pods.requeue(podKey);
   }
 
   #overridesChanged(): void {
@@ -264,6 +304,7 @@ class MemberWork {
       connection: this.#connection,
       namespaces: this.#namespaces,
       dependents: this.#dependents,
+      tokens: this.#tokens,
       capacity: this.#capacity,
       member: () => this.#member,
       nodeName,
@@ -292,6 +333,7 @@ class MemberWork {
     this.#complete = true;
     // Copies without a user are garbage only now.
     this.#dependents.setComplete();
+    this.#tokens.setComplete();
     await this.#connection.pods.whenSynced(this.#signal).catch(() => undefined);
     if (!this.#signal.aborted) await this.#memberEvents.run(this.#signal);
   }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from './api/marks.ts';
 import { daemonSetsOn, type MemberCluster } from './api/member-cluster.ts';
+import type { ServiceAccountMode } from './api/service-account-mode.ts';
 import type { Pod } from './api/wire.ts';
 import type { CapacityTracker } from './capacity/capacity-tracker.ts';
 import { HostOnlyRequests } from './capacity/host-only-requests.ts';
@@ -8,6 +9,7 @@ import { poolsOf } from './capacity/pool.ts';
 import { ScannedCapacity } from './capacity/scanned-capacity.ts';
 import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
 import type { DependentsMirror } from './dependents/mirror.ts';
+import type { PodTokens } from './dependents/pod-tokens.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
 import { Informer } from './kube/informer.ts';
@@ -27,9 +29,9 @@ import { type NodeFacts, renderNode } from './nodes/render-node.ts';
 import type { Cluster } from './placement/cluster.ts';
 import { isShownIgnored } from './pods/daemon-pod.ts';
 import { isFinished } from './pods/finished.ts';
+import { podServiceAccounts, serviceEnvInMode } from './pod-service-accounts.ts';
 import { PodController } from './pods/pod-controller.ts';
-import { HOST_POD_INDEX } from './pods/pod-ports.ts';
-import { serviceEnvFor } from './pods/service-env.ts';
+import { HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
 import { type TranslateContext, translatePod } from './pods/translate.ts';
 import { PodUsage } from './usage/pod-usage.ts';
 import type { UsageTarget } from './usage/usage-target.ts';
@@ -41,6 +43,7 @@ export interface VirtualNodeOptions {
   connection: MemberConnection;
   namespaces: MemberNamespaces;
   dependents: DependentsMirror;
+  tokens: PodTokens;
   capacity: CapacityTracker;
   /** The MemberCluster as it is now. */
   member: () => MemberCluster;
@@ -64,6 +67,7 @@ export class VirtualNodeScope {
   readonly #o: VirtualNodeOptions;
   readonly #hostPods: Informer<Pod>;
   readonly #ignored = new HostOnlyRequests();
+  readonly #serviceAccounts: ServiceAccountsPort;
   #node: NodeKeeper | undefined;
 
   constructor(options: VirtualNodeOptions) {
@@ -78,6 +82,7 @@ export class VirtualNodeScope {
       logger,
       metrics: services.informerMetrics,
     });
+    this.#serviceAccounts = podServiceAccounts({ modes: services.namespaceModes, tokens: options.tokens, member });
     this.pods = new PodController({
       host: options.host,
       hostPods: this.#hostPods,
@@ -89,7 +94,15 @@ export class VirtualNodeScope {
       podsUnreadyAfterMs: () => member().spec.probe.podsUnreadyAfterSeconds * 1000,
       frozen: options.frozen,
       namespaces: options.namespaces,
-      dependents: options.dependents,
+      dependents: {
+        track: (pod) => options.dependents.track(pod),
+        require: (pod) => options.dependents.require(pod),
+        release: (podKey) => {
+          options.dependents.release(podKey);
+          options.tokens.release(podKey);
+        },
+      },
+      serviceAccounts: this.#serviceAccounts,
       overrides: {
         unknown: () => services.overridePolicies.unknown(),
         policies: (namespace) => services.overridePolicies.in(namespace),
@@ -98,7 +111,7 @@ export class VirtualNodeScope {
         member: options.cluster,
         pool: () => options.pool() ?? {},
       },
-      translateContext: (hostPod, memberNamespace) => this.#translateContext(hostPod, memberNamespace),
+      translateContext: (hostPod, memberNamespace, mode) => this.#translateContext(hostPod, memberNamespace, mode),
       events: services.events,
       metrics: services.podMetrics,
       invariants: services.invariants,
@@ -210,7 +223,10 @@ export class VirtualNodeScope {
       translate: (pod) => {
         const namespace = namespaces.memberNamespaceOf(pod.metadata.namespace ?? '');
         if (namespace === undefined) return 'its namespace has no place there';
-        const translation = translatePod(pod, this.#translateContext(pod, namespace));
+        const account = this.#serviceAccounts.modeOf(pod);
+        if ('hold' in account) return account.hold.message;
+        if ('wait' in account) return account.wait;
+        const translation = translatePod(pod, this.#translateContext(pod, namespace, account.mode));
         return translation.kind === 'pod' ? translation.pod : translation.message;
       },
     });
@@ -321,18 +337,20 @@ export class VirtualNodeScope {
     }
   }
 
-  #translateContext(hostPod: Pod, memberNamespace: string): TranslateContext {
+  #translateContext(hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode): TranslateContext {
     const { services, member, nodeName, namespaces, pool } = this.#o;
     const nodeLabels = (): Readonly<Record<string, string>> => renderNode(this.#nodeFacts(0)).labels;
     const { spec, metadata } = member();
     const inNamespace = services.services.byIndex(NAMESPACE_INDEX, hostPod.metadata.namespace ?? '');
+    const apiServer = services.services.get('default/kubernetes');
     const excluded = spec.capacity.excludeNodes?.matchLabels;
     return {
       hostId: services.hostId,
       nodeName,
       member: metadata.name,
       memberNamespace,
-      serviceEnv: serviceEnvFor(hostPod, inNamespace, services.services.get('default/kubernetes')),
+      serviceAccountMode: mode,
+      serviceEnv: serviceEnvInMode(hostPod, mode, inNamespace, apiServer, spec.serviceAccount.apiServer),
       // Few pods have constraints that ask for them.
       get nodeLabels() {
         return nodeLabels();

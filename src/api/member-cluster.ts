@@ -3,6 +3,7 @@ import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 import { ALLOW_HOST_LABEL, GROUP, VIRTUAL_NODE_TAINT } from './marks.ts';
 import { systemNamespaceCel } from './namespace-mapping.ts';
+import { SERVICE_ACCOUNT_MODE, SERVICE_ACCOUNT_MODES } from './service-account-mode.ts';
 import { cel, dnsLabel, dnsSubdomain, labelKey, labelMap, labelValue, listMap, quantityMap } from './schema-parts.ts';
 
 export const MEMBER_CLUSTERS: Resource = {
@@ -30,6 +31,49 @@ const secretRef = z
       .describe('Key of the Secret whose value is the kubeconfig.'),
   })
   .describe('The Secret that holds the kubeconfig of the member. It is followed: new credentials are used at once.');
+
+const serviceAccountMode = z.enum(SERVICE_ACCOUNT_MODES);
+const serviceAccount = z
+  .object({
+    mode: serviceAccountMode
+      .default('None')
+      .describe(
+        'Mode of pods that ask for none. None: they get no token. Member: they run as the service account of the same name ' +
+          'in the member. Host: they get tokens of their own service account for the API server of the host.',
+      ),
+    allowed: z
+      .array(serviceAccountMode)
+      .max(3)
+      .default([])
+      .describe(
+        `More modes that pods may ask for by annotation ${SERVICE_ACCOUNT_MODE}, or namespaces by a label of that name. None always is.`,
+      ),
+    apiServer: z
+      .object({
+        host: z
+          .string()
+          .min(1)
+          .max(253)
+          .regex(/^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$/)
+          .describe('DNS name or IP address. The certificate of the API server has to be valid for it.'),
+        port: z.int().min(1).max(65535).default(443).describe('Port.'),
+      })
+      .exactOptional()
+      .describe(
+        'Where pods in this member reach the API server of the host. They find it in KUBERNETES_SERVICE_HOST and _PORT. For mode Host.',
+      ),
+  })
+  .prefault({})
+  .meta({
+    description: 'What the service account of a pod becomes in the member.',
+    ...cel({
+      // The default of the whole object is judged before those of its fields are filled in.
+      rule: "has(self.apiServer) || !((has(self.mode) && self.mode == 'Host') || (has(self.allowed) && self.allowed.exists(m, m == 'Host')))",
+      message: 'mode Host needs the address of the API server of the host',
+      fieldPath: '.apiServer',
+      reason: 'FieldValueRequired',
+    }),
+  });
 
 const credentials = z
   .object({ secretRef })
@@ -250,12 +294,7 @@ const memberClusterSpec = z
         'Flat: pod addresses of the member are reachable from the host and are shown. ' +
           'Isolated: they are not; pods show no address, so Services of the host send them nothing.',
       ),
-    serviceAccount: z
-      .object({
-        mode: z.enum(['None']).default('None').describe('None: pods get no service account token in the member.'),
-      })
-      .prefault({})
-      .describe('What the service account of a pod becomes in the member.'),
+    serviceAccount,
   })
   .describe('What the administrator wants of this member.');
 

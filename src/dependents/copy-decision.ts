@@ -1,4 +1,5 @@
 import type { KubeObject } from '../kube/object.ts';
+import { TOKEN_SECRET_TYPE } from '../pods/translate-tokens.ts';
 import { CONTENT_HASH_ANNOTATION, type CopyRecord } from './copy.ts';
 import type { CopyPlan } from './copy-overrides.ts';
 import type { HostState } from './host-objects.ts';
@@ -26,8 +27,8 @@ export type CopyAction =
   | { do: 'replace'; from: KubeObject; copy: CopyRecord }
   | { do: 'delete'; copy: CopyRecord; confirm: boolean };
 
-/** Tokens of the host's API server. A member has no use for them but misuse. */
-const TOKEN_TYPE = 'kubernetes.io/service-account-token';
+/** Tokens of the host's API server, which a member gets only by a pod's service account mode. */
+const TOKEN_TYPES = new Set(['kubernetes.io/service-account-token', TOKEN_SECRET_TYPE]);
 
 /** What has to be done so that the member's copy is as the host's object. Pure. */
 export function decideCopy(facts: CopyFacts): CopyAction {
@@ -53,7 +54,7 @@ export function decideCopy(facts: CopyFacts): CopyAction {
 }
 
 export function isToken(object: KubeObject): boolean {
-  return typeOf(object) === TOKEN_TYPE;
+  return TOKEN_TYPES.has(typeOf(object) ?? '');
 }
 
 function typeOf(object: KubeObject): string | undefined {

@@ -16,7 +16,7 @@ export interface CopyStore {
   values(): Iterable<CopyRecord>;
   /**
    * `changed` is called with a copy that came, changed or went, `known` with a place that was asked for and is known
-   * from now on. To be called once, before `run`.
+   * from now on. To be called before `run`.
    */
   on(changed: (copy: CopyRecord) => void, known: (kind: DependentKind, namespace: string) => void): void;
   /** Reads past the cache whatever has that name, ours or not. */
@@ -32,15 +32,21 @@ export interface CopyStore {
 export class MemberCopies implements CopyStore {
   readonly #client: KubeClient;
   readonly #places: CopyPlaces;
-  #changed: (copy: CopyRecord) => void = () => undefined;
-  #known: (kind: DependentKind, namespace: string) => void = () => undefined;
+  readonly #listeners: {
+    changed: (copy: CopyRecord) => void;
+    known: (kind: DependentKind, namespace: string) => void;
+  }[] = [];
 
   constructor(options: Omit<CopyPlacesOptions, 'changed' | 'known'>) {
     this.#client = options.client;
     this.#places = new CopyPlaces({
       ...options,
-      changed: (copy) => this.#changed(copy),
-      known: (kind, namespace) => this.#known(kind, namespace),
+      changed: (copy) => {
+        for (const { changed } of this.#listeners) changed(copy);
+      },
+      known: (kind, namespace) => {
+        for (const { known } of this.#listeners) known(kind, namespace);
+      },
     });
   }
 
@@ -61,8 +67,7 @@ export class MemberCopies implements CopyStore {
   }
 
   on(changed: (copy: CopyRecord) => void, known: (kind: DependentKind, namespace: string) => void): void {
-    this.#changed = changed;
-    this.#known = known;
+    this.#listeners.push({ changed, known });
   }
 
   async read(

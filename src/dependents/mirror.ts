@@ -19,6 +19,7 @@ import type { HostObjectSource, HostRef } from './host-objects.ts';
 import type { CopyStore } from './member-copies.ts';
 import type { DependentKind } from './references.ts';
 import { withoutSecretValues } from './secret-words.ts';
+import { ownerOfTokens } from './token-secret.ts';
 import { optionalMissing, type Readiness, type Standing, verdictOf } from './verdict.ts';
 
 export interface DependentsMirrorOptions {
@@ -249,6 +250,8 @@ export class DependentsMirror {
   }
 
   #copySeen(copy: CopyRecord): void {
+    // Those belong to PodTokens.
+    if (ownerOfTokens(copy) !== undefined) return;
     const entry = this.#entryOfCopy(copy);
     if (entry !== undefined) {
       entry.madeAt = undefined;
@@ -329,6 +332,7 @@ export class DependentsMirror {
     if (!this.#complete || (kind !== 'ConfigMap' && kind !== 'Secret')) return undefined;
     const copy = this.#o.copies.get(kind, namespace, name);
     if (copy === undefined || copy.metadata.deletionTimestamp !== undefined) return undefined;
+    if (ownerOfTokens(copy) !== undefined) return undefined;
     if (this.#entryOfCopy(copy) !== undefined) return undefined;
     if (this.#uses.has({ kind, namespace, name })) return { requeueAfterMs: this.#o.keepMs ?? KEEP_MS };
     const again = await this.#writer.remove(copy, signal);

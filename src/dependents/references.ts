@@ -1,4 +1,5 @@
 import type { Pod } from '../api/wire.ts';
+import { isTokenSecretName } from '../pods/translate-tokens.ts';
 
 export type DependentKind = 'ConfigMap' | 'Secret';
 
@@ -37,6 +38,8 @@ export function findReferences(pod: Pod): Reference[] {
   const found = new Map<string, Reference>();
   const add = (kind: DependentKind, name: unknown, optional: unknown): void => {
     if (typeof name !== 'string' || name === '' || (kind === 'ConfigMap' && PUBLISHED.has(name))) return;
+    // In a member pod: what PodTokens puts there, which no host has.
+    if (kind === 'Secret' && isTokenSecretName(name)) return;
     const key = `${kind}/${name}`;
     const known = found.get(key);
     if (known === undefined) found.set(key, { kind, name, optional: optional === true });

@@ -1,5 +1,6 @@
 import { InvariantError } from '../api/invariants.ts';
 import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
+import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
 import { keyOf } from '../kube/object.ts';
@@ -7,8 +8,8 @@ import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
 import { type Hold, nameTaken } from './decide.ts';
 import type { PodOverrides } from './pod-overrides.ts';
-import type { DependentsPort, MemberPort, NamespacesPort } from './pod-ports.ts';
 import { type PodWrites, refOf } from './pod-writes.ts';
+import type { DependentsPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
 import { refusalOf } from './refusal.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
 
@@ -16,11 +17,13 @@ export interface CreateOptions {
   member: MemberPort;
   namespaces: NamespacesPort;
   dependents: DependentsPort;
+  /** Default: no pod has a service account in the member. */
+  serviceAccounts?: ServiceAccountsPort | undefined;
   overrides: PodOverrides;
   hostId: string;
   nodeName: string;
   writes: Pick<PodWrites, 'createMember'>;
-  translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
+  translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
 }
 
 /** `created`: the member pod exists and is ours for this host pod, be it made now or by an earlier, unanswered call. */
@@ -38,7 +41,11 @@ export async function createMemberPod(
   const { member, namespaces, dependents, overrides } = options;
   const place = await namespaces.ensure(hostPod.metadata.namespace ?? '', signal);
   if ('hold' in place) return { hold: place.hold, transient: false };
-  const translation = translatePod(hostPod, options.translateContext(hostPod, place.namespace));
+  const account = options.serviceAccounts?.modeOf(hostPod) ?? { mode: 'None' };
+  if ('wait' in account) return account;
+  if ('hold' in account) return { hold: account.hold, transient: false };
+  const context = options.translateContext(hostPod, place.namespace, account.mode);
+  const translation = translatePod(hostPod, context);
   if (translation.kind === 'refused') {
     return { hold: { reason: translation.reason, message: translation.message }, transient: false };
   }
@@ -46,8 +53,11 @@ export async function createMemberPod(
   if ('wait' in made) return made;
   if ('hold' in made) return { hold: made.hold, transient: false };
   const required = dependents.require(made.references);
-  if (!required.ready && required.pending) return { wait: required.message };
-  if (!required.ready) return { hold: { reason: required.reason, message: required.message }, transient: false };
+  if (!required.ready) return outcomeOf(required);
+  if (account.mode === 'Host') {
+    const tokens = options.serviceAccounts?.requireTokens(hostPod) ?? { ready: true };
+    if (!tokens.ready) return outcomeOf(tokens);
+  }
   try {
     return { created: await options.writes.createMember(hostPod, made.pod, signal) };
   } catch (error) {
@@ -56,6 +66,10 @@ export async function createMemberPod(
     if (!isAlreadyExists(error)) return { hold: refusalOf(error, member.name), transient: true };
   }
   return await occupied(hostPod, made.pod, options, signal);
+}
+
+function outcomeOf({ pending, reason, message }: Hold & { pending: boolean }): CreateOutcome {
+  return pending ? { wait: message } : { hold: { reason, message }, transient: false };
 }
 
 /** The name is taken: by our own earlier attempt, by a former pod of ours that is leaving, or by a stranger. */

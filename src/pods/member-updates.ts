@@ -66,8 +66,11 @@ export function memberUpdates(hostPod: Pod, memberPod: Pod, context: TranslateCo
 
 function newEphemeral(hostPod: Pod, memberPod: Pod, context: TranslateContext): JsonRecord[] {
   const known = new Set(listOf(memberPod.spec.ephemeralContainers).map((item) => recordOf(item)?.['name']));
-  const injected = injectedTokenVolumes(recordOf(hostPod.spec) ?? {});
-  const rewriting = containerContext(hostPod, injected, context);
+  // Whether the host's token volume is there was settled when the pod was made.
+  const present = new Set(listOf(memberPod.spec.volumes).map((item) => recordOf(item)?.['name']));
+  const injected = [...injectedTokenVolumes(recordOf(hostPod.spec) ?? {})];
+  const removed = new Set(injected.filter((name) => !present.has(name)));
+  const rewriting = containerContext(hostPod, removed, context);
   return listOf(hostPod.spec.ephemeralContainers).flatMap((item) => {
     const container = recordOf(item);
     if (container === undefined || known.has(container['name'])) return [];

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { InvariantError, type Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
+import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
@@ -20,8 +21,8 @@ import { conditionOf, mirroredUid } from './host-status.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
-import type { DependentsPort, EventPort, MemberPort, NamespacesPort } from './pod-ports.ts';
 import { PodWrites } from './pod-writes.ts';
+import type { DependentsPort, EventPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
 import { refusalOf } from './refusal.ts';
 import { statusPatch } from './status-patch.ts';
 import type { TranslateContext } from './translate.ts';
@@ -37,8 +38,10 @@ export interface PodActorOptions {
   nodeName: string;
   namespaces: NamespacesPort;
   dependents: DependentsPort;
+  /** Default: no pod has a service account in the member. */
+  serviceAccounts?: ServiceAccountsPort;
   overrides: PodOverrides;
-  translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
+  translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
   events: EventPort;
   metrics: PodMetrics;
   logger: Logger;
@@ -140,7 +143,7 @@ export class PodActor {
 
   async #update(hostPod: Pod, memberPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
     const { member, translateContext, dependents, overrides } = this.#o;
-    const context = translateContext(hostPod, memberPod.metadata.namespace ?? '');
+    const context = translateContext(hostPod, memberPod.metadata.namespace ?? '', madeInMode(memberPod));
     // An ephemeral container may refer to objects that nothing has needed so far.
     const required = dependents.require(overrides.referring(hostPod));
     if (!required.ready) {

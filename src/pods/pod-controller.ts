@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Informer } from '../kube/informer.ts';
@@ -24,6 +25,7 @@ import {
   type MemberPort,
   type NamespacesPort,
   type OverridesPort,
+  type ServiceAccountsPort,
 } from './pod-ports.ts';
 import type { TranslateContext } from './translate.ts';
 
@@ -46,9 +48,11 @@ export interface PodControllerOptions {
   frozen: () => string | undefined;
   namespaces: NamespacesPort;
   dependents: DependentsPort;
+  /** Default: no pod has a service account in the member. */
+  serviceAccounts?: ServiceAccountsPort;
   /** Default: there are no override policies. */
   overrides?: OverridesPort;
-  translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
+  translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
   events: EventPort;
   metrics: PodMetrics;
   invariants: Invariants;

@@ -1,4 +1,5 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
+import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import { findReferences } from '../dependents/references.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
@@ -26,7 +27,7 @@ import { copiedKeys, COPIED_KEYS_ANNOTATION } from './translate-metadata.ts';
 export interface PodOverridesOptions {
   /** Undefined: there are no policies. */
   port: OverridesPort | undefined;
-  translateContext: (hostPod: Pod, memberNamespace: string) => TranslateContext;
+  translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
   dependents: Pick<DependentsPort, 'track'>;
   events: EventPort;
 }
@@ -241,7 +242,7 @@ export class PodOverrides {
     port: OverridesPort,
   ): 'leave' | { refused: OverrideRefusal } | { hostPod: Pod; record: string | undefined } {
     if (rules.length === 0) return { hostPod, record: undefined };
-    const context = this.#o.translateContext(hostPod, memberPod.metadata.namespace ?? '');
+    const context = this.#o.translateContext(hostPod, memberPod.metadata.namespace ?? '', madeInMode(memberPod));
     const translation = translatePod(hostPod, context);
     if (translation.kind === 'refused') return 'leave';
     const { ephemeralContainers } = hostPod.spec;

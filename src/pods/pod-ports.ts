@@ -1,5 +1,6 @@
 /** What the pod controller needs from the rest of the program, as narrow interfaces that manager.ts fills in. */
 import type { OverridePolicy } from '../api/override-policy.ts';
+import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Informer } from '../kube/informer.ts';
@@ -35,6 +36,14 @@ export interface DependentsPort {
   require(pod: Pod): { ready: true } | ({ ready: false; pending: boolean } & Hold);
   /** The pod is gone. */
   release(podKey: string): void;
+}
+
+/** What a pod's service account becomes in the member. */
+export interface ServiceAccountsPort {
+  /** `wait`: not known yet; `hold`: there is no mode in which the pod may go. */
+  modeOf(hostPod: Pod): { mode: ServiceAccountMode } | { wait: string } | { hold: Hold };
+  /** Whether the tokens of a pod in mode Host are in the member; they are brought there from the first question on. */
+  requireTokens(hostPod: Pod): { ready: true } | ({ ready: false; pending: boolean } & Hold);
 }
 
 /** Policies of the host that change pods on their way to the member. */

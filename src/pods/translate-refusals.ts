@@ -1,4 +1,5 @@
 import { MEMBER_CONSTRAINTS_ANNOTATION } from '../api/marks.ts';
+import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import { constraintsProblem, whyConstraintsLeaveOut, withMemberConstraints } from './translate-constraints.ts';
 import { entryOf, type JsonRecord, listOf, recordOf, textOf } from './translate-json.ts';
@@ -14,6 +15,7 @@ export interface RefusalContext extends NodeChoice {
   member: string;
   memberNamespace: string;
   poolSelector?: Readonly<Record<string, string>> | undefined;
+  serviceAccountMode?: ServiceAccountMode | undefined;
 }
 
 /** Annotation of the pod that a kubelet makes for a static pod of its own. */
@@ -105,14 +107,11 @@ function claimVolume(volume: JsonRecord, name: string, context: RefusalContext):
 function identityVolume(volume: JsonRecord, name: string, context: RefusalContext): Refusal | undefined {
   for (const item of listOf(recordOf(volume['projected'])?.['sources'])) {
     const source = recordOf(item);
-    if (recordOf(source?.['serviceAccountToken']) !== undefined) {
-      const what = `Volume "${name}" of the pod asks for a service account token, and pods get none in this member`;
-      return refuse(
-        'ServiceAccountTokenNotAvailable',
-        what,
-        'Remove the source, or keep the pod on real nodes.',
-        context,
-      );
+    const tokens = (context.serviceAccountMode ?? 'None') !== 'None';
+    if (!tokens && recordOf(source?.['serviceAccountToken']) !== undefined) {
+      const what = `Volume "${name}" of the pod asks for a service account token, and its service account mode is None`;
+      const advice = 'Remove the source, ask for mode Host or Member, or keep the pod on real nodes.';
+      return refuse('ServiceAccountTokenNotAvailable', what, advice, context);
     }
     if (recordOf(source?.['podCertificate']) !== undefined) {
       const what = `Volume "${name}" of the pod asks for a certificate of the host's signers`;

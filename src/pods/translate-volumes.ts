@@ -32,10 +32,10 @@ function isUsers(source: JsonRecord): boolean {
   return audience !== '' || (configMap !== undefined && !PUBLISHED_CONFIG_MAPS.has(textOf(configMap['name']) ?? ''));
 }
 
-/** Volumes of the member pod: without the injected token, and with downward API files that speak of the host. */
-export function rewriteVolumes(volumes: unknown, injected: ReadonlySet<string>): unknown {
+/** Volumes of the member pod: without those removed, and with downward API files that speak of the host. */
+export function rewriteVolumes(volumes: unknown, removed: ReadonlySet<string>): unknown {
   const after = rewriteItems(volumes, (volume) => {
-    if (injected.has(textOf(volume['name']) ?? '')) return undefined;
+    if (removed.has(textOf(volume['name']) ?? '')) return undefined;
     return rewriteField(rewriteField(volume, 'downwardAPI', rewriteDownwardFiles), 'projected', rewriteProjected);
   });
   return keepSome(after, volumes);

@@ -1,3 +1,4 @@
+import { SERVICE_ACCOUNT_MODE, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation } from './applied.ts';
 import { hostFacts } from './downward-api.ts';
@@ -8,6 +9,7 @@ import { type JsonRecord, recordOf, rewriteField, without } from './translate-js
 import { memberMetadata } from './translate-metadata.ts';
 import { refusalOfPod } from './translate-refusals.ts';
 import { rewriteScheduling, type SchedulingContext } from './translate-scheduling.ts';
+import { rewriteTokens } from './translate-tokens.ts';
 import { injectedTokenVolumes, rewriteVolumes } from './translate-volumes.ts';
 
 /** What translation needs to know besides the pod. */
@@ -33,9 +35,13 @@ export interface TranslateContext {
   poolSelector?: Readonly<Record<string, string>>;
   /** Nodes of the member with all of these labels must not be used. */
   excludedNodes?: Readonly<Record<string, string>>;
+  /** What the pod's service account becomes. Default None. */
+  serviceAccountMode?: ServiceAccountMode;
 }
 
 export type Translation = { kind: 'pod'; pod: Pod } | { kind: 'refused'; reason: string; message: string };
+
+const NOTHING: ReadonlySet<string> = new Set();
 
 /** Fields of the spec that were the host's to act on, or whose values mean nothing in a member. */
 const HOST_SPEC = [
@@ -68,7 +74,11 @@ export function translatePod(hostPod: Pod, context: TranslateContext): Translati
   const refusal = refusalOfPod(hostPod, injected, context);
   if (refusal !== undefined) return { kind: 'refused', ...refusal };
   const spec = memberSpec(hostPod, injected, context);
-  const metadata = memberMetadata(hostPod, context, { [APPLIED_ANNOTATION]: appliedAtCreation(hostPod) });
+  const { serviceAccountMode = 'None' } = context;
+  const metadata = memberMetadata(hostPod, context, {
+    [APPLIED_ANNOTATION]: appliedAtCreation(hostPod),
+    ...(serviceAccountMode === 'None' ? {} : { [SERVICE_ACCOUNT_MODE]: serviceAccountMode }),
+  });
   const pod = {
     ...without(hostPod as unknown as JsonRecord, ['status']),
     apiVersion: 'v1',
@@ -80,24 +90,43 @@ export function translatePod(hostPod: Pod, context: TranslateContext): Translati
 }
 
 function memberSpec(hostPod: Pod, injected: ReadonlySet<string>, context: TranslateContext): JsonRecord {
-  const own = without(hostPod.spec as unknown as JsonRecord, HOST_SPEC);
-  const containers = containerContext(hostPod, injected, context);
-  let spec: JsonRecord = { ...own, automountServiceAccountToken: false, enableServiceLinks: false };
+  const host = hostPod.spec as unknown as JsonRecord;
+  const { serviceAccountMode = 'None' } = context;
+  // Tokens of the host are put in their place.
+  const removed = serviceAccountMode === 'Host' ? NOTHING : injected;
+  const containers = containerContext(hostPod, removed, context);
+  let spec: JsonRecord = {
+    ...without(host, HOST_SPEC),
+    ...(serviceAccountMode === 'Member' ? memberAccount(hostPod, injected) : { automountServiceAccountToken: false }),
+    enableServiceLinks: false,
+  };
   spec = rewriteField(spec, 'containers', (list) => rewriteContainers(list, containers));
   spec = rewriteField(spec, 'initContainers', (list) => rewriteContainers(list, containers));
-  spec = rewriteField(spec, 'volumes', (list) => rewriteVolumes(list, injected));
+  if (serviceAccountMode === 'Host') {
+    spec = rewriteField(spec, 'volumes', (list) => rewriteTokens(list, host, hostPod.metadata.uid ?? ''));
+  }
+  spec = rewriteField(spec, 'volumes', (list) => rewriteVolumes(list, removed));
   return rewriteScheduling(withMemberConstraints(spec, hostPod), schedulingContext(hostPod, context));
+}
+
+/** The account of the same name in the member, whose admission mounts a token of it where the host's mounted one. */
+function memberAccount(hostPod: Pod, injected: ReadonlySet<string>): JsonRecord {
+  const { serviceAccountName } = hostPod.spec;
+  return {
+    ...(serviceAccountName === undefined ? {} : { serviceAccountName }),
+    automountServiceAccountToken: injected.size > 0,
+  };
 }
 
 /** How containers of this pod are rewritten; the same for those that join later. */
 export function containerContext(
   hostPod: Pod,
-  injected: ReadonlySet<string>,
+  removedVolumes: ReadonlySet<string>,
   context: TranslateContext,
 ): ContainerContext {
   return {
     facts: hostFacts(hostPod, context.nodeName),
-    removedVolumes: injected,
+    removedVolumes,
     serviceEnv: context.serviceEnv,
     environmentKeys: context.environmentKeys,
   };

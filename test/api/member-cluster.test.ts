@@ -43,7 +43,7 @@ describe('parseMemberCluster', () => {
         podsUnreadyAfterSeconds: 60,
       },
       network: 'Flat',
-      serviceAccount: { mode: 'None' },
+      serviceAccount: { mode: 'None', allowed: [] },
     });
   });
 
@@ -59,7 +59,8 @@ describe('parseMemberCluster', () => {
     [{ capacity: { headroom: { cpu: '-1' } } }, 'spec.capacity.headroom.cpu'],
     [{ capacity: { caps: { cpu: 'lots' } } }, 'spec.capacity.caps.cpu'],
     [{ probe: { periodSeconds: 0 } }, 'spec.probe.periodSeconds'],
-    [{ serviceAccount: { mode: 'Host' } }, 'spec.serviceAccount.mode'],
+    [{ serviceAccount: { mode: 'Own' } }, 'spec.serviceAccount.mode'],
+    [{ serviceAccount: { apiServer: { host: 'https://a' } } }, 'spec.serviceAccount.apiServer.host'],
     [{ taints: [{ key: 'a b', effect: 'NoSchedule' }] }, 'spec.taints.0.key'],
   ])('names the field of %j', (spec, field) => {
     expect(problems(raw(spec))).toContain(field);

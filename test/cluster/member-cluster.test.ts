@@ -73,7 +73,7 @@ describe('the kind', () => {
         podsUnreadyAfterSeconds: 60,
       },
       network: 'Flat',
-      serviceAccount: { mode: 'None' },
+      serviceAccount: { mode: 'None', allowed: [] },
     });
   });
 
@@ -82,9 +82,19 @@ describe('the kind', () => {
     ['an unknown field', { taintmode: 'None' }, 'unknown field "spec.taintmode"'],
     ['an unknown taint mode', { taintMode: 'Sometimes' }, 'spec.taintMode: Unsupported value: "Sometimes"'],
     [
-      'a service account mode to come',
-      { serviceAccount: { mode: 'Host' } },
+      'an unknown service account mode',
+      { serviceAccount: { mode: 'Own' } },
       'spec.serviceAccount.mode: Unsupported value',
+    ],
+    [
+      'mode Host without an address of the host',
+      { serviceAccount: { mode: 'Host' } },
+      'spec.serviceAccount.apiServer: Required value: mode Host needs the address of the API server of the host',
+    ],
+    [
+      'mode Host for some without an address of the host',
+      { serviceAccount: { allowed: ['Host'] } },
+      'spec.serviceAccount.apiServer: Required value',
     ],
     [
       'two pools of one name',
