@@ -156,7 +156,7 @@ describe('places', () => {
   test('without copies that nobody asks for any more are left alone, others are not', async () => {
     namespace('t-shop');
     copy('secrets', 't-shop', 'b');
-    const places = await startPlaces({ idleMs: 50 });
+    const places = await startPlaces({ idleMs: 1_000 });
     places.knowledge('ConfigMap', 't-shop');
     places.knowledge('Secret', 't-shop');
     await until(() => expect(told).toHaveLength(2));
