@@ -152,6 +152,7 @@ class MemberWork {
       hostId,
       member: connection,
       hostPod: (nodeName, key) => this.#nodes.get(nodeName)?.scope?.hostPod(key),
+      podEvents: () => this.#member.spec.podEvents,
       mayWrite: () => this.#frozen() === undefined,
       metrics: services.memberEventMetrics,
       informerMetrics,
@@ -186,7 +187,9 @@ class MemberWork {
   }
 
   changed(member: MemberCluster): void {
+    const { podEvents } = this.#member.spec;
     this.#member = member;
+    if (podEvents !== member.spec.podEvents) this.#memberEvents.restart();
     const cluster = clusterOf(member);
     if (!isSameForOverrides(cluster, this.#cluster)) {
       this.#cluster = cluster;

@@ -294,6 +294,14 @@ const memberClusterSpec = z
         'Flat: pod addresses of the member are reachable from the host and are shown. ' +
           'Isolated: they are not; pods show no address, so Services of the host send them nothing.',
       ),
+    podEvents: z
+      .enum(['Problems', 'All'])
+      .default('Problems')
+      .describe(
+        'Which Events of the member about pods appear on the host pods. Problems: warnings, and the few others that explain ' +
+          'something; a pod that starts well causes none. All: those of every start too, as on a node of the host, at the ' +
+          'price of several writes for each pod.',
+      ),
     serviceAccount,
   })
   .describe('What the administrator wants of this member.');

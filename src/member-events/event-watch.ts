@@ -8,7 +8,6 @@ import { Reflector } from '../kube/reflector.ts';
 import { EVENTS, resourcePath } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { eventProjection, type MemberEvent } from './member-event.ts';
-import { EVENT_SELECTOR } from './telling.ts';
 
 /** A namespace that lost its last pod is watched for so much longer: what was said about that pod may still come. */
 const LINGER_MS = 30_000;
@@ -27,6 +26,8 @@ export interface UsedNamespaces {
 export interface EventWatchOptions {
   client: KubeClient;
   namespaces: UsedNamespaces;
+  /** The field selector of what may be worth keeping, as it is now. */
+  selector: () => string;
   /** Whether to keep an Event at all, before it is. */
   wanted: (event: MemberEvent) => boolean;
   /** `listed`: it was there before; else it has just happened. */
@@ -44,20 +45,29 @@ const UNWANTED: KubeObject = { metadata: { name: '' } };
  */
 export class EventWatch {
   readonly #o: EventWatchOptions;
+  #round = new AbortController();
 
   constructor(options: EventWatchOptions) {
     this.#o = options;
+  }
+
+  /** Begins anew, with what the selector is now. */
+  restart(): void {
+    this.#round.abort();
   }
 
   /** Follows until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal);
     while (!signal.aborted) {
-      const all = await this.#mayListAll(signal);
-      if (all === undefined) return;
+      this.#round = new AbortController();
+      const round = AbortSignal.any([signal, this.#round.signal]);
+      setMaxListeners(0, round);
+      const all = await this.#mayListAll(round);
+      if (all === undefined) continue;
       this.#o.logger.debug(all ? 'following Events of all namespaces' : 'following Events of used namespaces');
-      if (all) await this.#followAll(signal);
-      else await this.#followUsed(signal);
+      if (all) await this.#followAll(round);
+      else await this.#followUsed(round);
     }
   }
 
@@ -129,7 +139,7 @@ export class EventWatch {
   }
 
   #reflector(namespace: string | undefined): Reflector<KubeObject> {
-    const { client, wanted, take, logger, metrics } = this.#o;
+    const { client, selector, wanted, take, logger, metrics } = this.#o;
     const keep = (event: KubeObject | undefined, listed: boolean): void => {
       if (event !== undefined && event !== UNWANTED) take(event as MemberEvent, listed);
     };
@@ -137,7 +147,7 @@ export class EventWatch {
       client,
       resource: EVENTS,
       namespace,
-      fieldSelector: EVENT_SELECTOR,
+      fieldSelector: selector(),
       logger,
       metrics,
       sink: {

@@ -15,7 +15,7 @@ import { EventWriter } from './event-writer.ts';
 import { type HostEvent, hostEventOf } from './host-event.ts';
 import { lastSeen, type MemberEvent } from './member-event.ts';
 import type { MemberEventMetrics } from './metrics.ts';
-import { isTelling } from './telling.ts';
+import { eventSelector, isTelling, type PodEvents } from './telling.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /** Events that wait to be written. */
@@ -46,6 +46,8 @@ export interface MemberEventsOptions {
   member: { readonly name: string; readonly client: KubeClient; readonly pods: Informer<Pod> };
   /** The host pod of that key if it is bound to that virtual node. */
   hostPod: (nodeName: string, key: string) => Pod | undefined;
+  /** What is told, as it is now; after a change call {@link MemberEvents.restart}. */
+  podEvents: () => PodEvents;
   /** False while nothing may be written. */
   mayWrite: () => boolean;
   metrics: MemberEventMetrics;
@@ -91,6 +93,7 @@ export class MemberEvents {
     this.#watch = new EventWatch({
       client: member.client,
       namespaces: usedNamespaces(member.pods, hostId),
+      selector: () => eventSelector(options.podEvents()),
       wanted: (event) => this.#isWanted(event),
       take: (event, listed) => this.#take(event, listed),
       logger,
@@ -106,13 +109,20 @@ export class MemberEvents {
     });
   }
 
+  /** What is told has changed. */
+  restart(): void {
+    this.#watch.restart();
+  }
+
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#queue.run(signal), this.#watch.run(signal)]);
   }
 
   #isWanted(event: MemberEvent): boolean {
-    return event.involvedObject.kind === 'Pod' && isTelling(event) && this.#place(event) !== 'foreign';
+    return (
+      event.involvedObject.kind === 'Pod' && isTelling(this.#o.podEvents(), event) && this.#place(event) !== 'foreign'
+    );
   }
 
   #take(event: MemberEvent, listed: boolean): void {
@@ -139,7 +149,7 @@ export class MemberEvents {
       // Dropped are also Events about other people's pods that are gone by now.
       return again === undefined ? this.#drop(uid, waiting, 'unplaced') : { requeueAfterMs: again };
     }
-    if (place === 'foreign' || !isTelling(waiting.event, place)) return this.#drop(uid, waiting);
+    if (place === 'foreign' || !isTelling(this.#o.podEvents(), waiting.event, place)) return this.#drop(uid, waiting);
     const wanted = hostEventOf(waiting.event, place, this.#o.member.name, now);
     const written = this.#writer.written(wanted);
     if (written !== undefined) {

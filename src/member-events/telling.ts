@@ -12,8 +12,17 @@ const QUIET = [
   'SuccessfulMountVolume',
 ] as const;
 
+/**
+ * What of a member's Events is told. `Problems`: warnings, and the few others that explain something; a pod that starts
+ * well causes none. `All`: as on a node of the host.
+ */
+export type PodEvents = 'Problems' | 'All';
+
 /** Selects, on the member's side, what may be worth telling. */
-export const EVENT_SELECTOR = ['involvedObject.kind=Pod', ...QUIET.map((reason) => `reason!=${reason}`)].join(',');
+export function eventSelector(events: PodEvents): string {
+  const quiet = events === 'All' ? [] : QUIET.map((reason) => `reason!=${reason}`);
+  return ['involvedObject.kind=Pod', ...quiet].join(',');
+}
 
 /**
  * Normal Events that say why a pod does not run yet, runs anew, or ends without its owner's doing. All others repeat
@@ -43,8 +52,12 @@ const TELLING = new Set([
 const PLAIN_STOP = /^Stopping container\b/;
 
 /** Whether people who look at the host pod learn something from an Event about its member pod. */
-export function isTelling(event: Pick<MemberEvent, 'type' | 'reason' | 'message'>, hostPod?: Pod): boolean {
-  if (event.type === 'Warning') return true;
+export function isTelling(
+  events: PodEvents,
+  event: Pick<MemberEvent, 'type' | 'reason' | 'message'>,
+  hostPod?: Pod,
+): boolean {
+  if (events === 'All' || event.type === 'Warning') return true;
   const { reason = '', message = '' } = event;
   if (!TELLING.has(reason)) return false;
   return reason !== 'Killing' || (hostPod?.metadata.deletionTimestamp === undefined && !PLAIN_STOP.test(message));

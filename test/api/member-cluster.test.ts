@@ -43,6 +43,7 @@ describe('parseMemberCluster', () => {
         podsUnreadyAfterSeconds: 60,
       },
       network: 'Flat',
+      podEvents: 'Problems',
       serviceAccount: { mode: 'None', allowed: [] },
     });
   });

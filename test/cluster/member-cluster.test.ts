@@ -73,6 +73,7 @@ describe('the kind', () => {
         podsUnreadyAfterSeconds: 60,
       },
       network: 'Flat',
+      podEvents: 'Problems',
       serviceAccount: { mode: 'None', allowed: [] },
     });
   });

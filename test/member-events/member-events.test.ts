@@ -41,6 +41,7 @@ describe('Events of a member', () => {
   let stops: (() => Promise<void>)[];
   let now: number;
   let mayWrite: boolean;
+  let podEvents: 'Problems' | 'All';
   let asked: number;
   const hostPods = new Map<string, Pod>();
   const uids = new Map<string, string>();
@@ -54,6 +55,7 @@ describe('Events of a member', () => {
     stops = [];
     now = Date.parse('2026-11-21T08:00:00Z');
     mayWrite = true;
+    podEvents = 'Problems';
     asked = 0;
     hostPods.clear();
     uids.clear();
@@ -112,7 +114,7 @@ describe('Events of a member', () => {
     return values.find(({ labels }) => labels.outcome === name)?.value ?? 0;
   };
 
-  function start(): () => Promise<void> {
+  function start(): { end: () => Promise<void>; events: MemberEvents } {
     const [hostClient, memberClient] = [servers[0]?.client('host'), servers[1]?.client('east')];
     if (hostClient === undefined || memberClient === undefined) throw new Error('no servers');
     const pods = new Informer<Pod>({ client: memberClient, resource: PODS });
@@ -121,6 +123,7 @@ describe('Events of a member', () => {
       hostId: HOST_ID,
       member: { name: 'east', client: memberClient, pods },
       hostPod: (node, key) => hostPods.get(`${node} ${key}`),
+      podEvents: () => podEvents,
       mayWrite: () => {
         asked += 1;
         return mayWrite;
@@ -136,8 +139,27 @@ describe('Events of a member', () => {
       await ended;
     };
     stops.push(end);
-    return end;
+    return { end, events };
   }
+
+  it('of a pod that starts well appear only where all are wanted, as soon as they are', async () => {
+    const { events } = start();
+    const started = { type: 'Normal', reason: 'Started', message: 'Started container app' };
+    say('e1', started);
+    say('e2');
+    await until(() => written().length === 1, 'the warning is written');
+    expect(written()[0]).toMatchObject({ reason: 'FailedMount' });
+    podEvents = 'All';
+    events.restart();
+    await until(() => written().length === 2, 'the other one is written too');
+    expect(written()[1]).toMatchObject({ type: 'Normal', reason: 'Started', involvedObject: { uid: 'host-web-0' } });
+    podEvents = 'Problems';
+    events.restart();
+    say('e3', started);
+    say('e4', { reason: 'Other' });
+    await until(() => written().length === 3, 'a warning is written');
+    expect(written()[2]).toMatchObject({ reason: 'Other' });
+  });
 
   it('appear on the host pod', async () => {
     start();
@@ -204,7 +226,7 @@ describe('Events of a member', () => {
   });
 
   it('are written once, whoever starts anew: nothing is written when the host has them', async () => {
-    const stop = start();
+    const { end: stop } = start();
     say('e1', { count: 4 });
     await until(() => written().length === 1, 'the Event is written');
     await stop();
@@ -218,7 +240,7 @@ describe('Events of a member', () => {
   });
 
   it('that went on while nobody looked raise the count', async () => {
-    const stop = start();
+    const { end: stop } = start();
     say('e1');
     await until(() => written().length === 1, 'the Event is written');
     await stop();
