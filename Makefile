@@ -1,7 +1,7 @@
 # Every target does its own set-up and says what it is doing. What is slow is done once and kept.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build test lint format manifests bench tools demo demo-down
+.PHONY: help build test lint format manifests bench conformance tools demo demo-down
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -43,6 +43,9 @@ tools: build ## get the Kubernetes binaries (download or go build)
 
 bench: build tools ## measured comparisons; writes bench/RESULTS.md
 	@node dist/bench/main.js
+
+conformance: build tools ## suites of others through a virtual node; writes docs/conformance.md
+	@node dist/hack/conformance/main.js
 
 demo: build ## a host and two members on this machine, with pods on virtual nodes
 	@node dist/hack/main.js demo

@@ -88,6 +88,9 @@ function releaseOf(tool: Tool): Release | undefined {
     }
     case 'agnhost':
     case 'metrics-server':
+    case 'e2e.test':
+    case 'ginkgo':
+    case 'virtual-kubelet.test':
       break;
   }
   return undefined;

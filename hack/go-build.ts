@@ -11,7 +11,7 @@ export async function buildTool(tool: Tool, target: string, say: Say): Promise<'
   say(`building ${tool.name} ${tool.version} with ${version.stdout.trim()} (cold: minutes; kept for later runs)`);
   const began = Date.now();
   const seconds = (): string => `${Math.round((Date.now() - began) / 1000)} s`;
-  const child = spawn('go', ['build', ...tool.goFlags, '-o', target, tool.package], {
+  const child = spawn('go', [...tool.goCommand, ...tool.goFlags, '-o', target, tool.package], {
     cwd: tool.moduleDir,
     // The compiler's garbage collector is the bottleneck of such a build; memory is cheaper.
     env: { ...process.env, CGO_ENABLED: '0', GOGC: '400', GOFLAGS: '-mod=readonly' },

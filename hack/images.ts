@@ -47,7 +47,7 @@ int main(void) {
 export async function imageArchive(say: Say): Promise<string> {
   const { agnhost } = await ensureBinaries(['agnhost'], { say });
   const inputs = { busybox: readFileSync(await busyboxPath(say)), agnhost: readFileSync(agnhost) };
-  const pause = compilePause();
+  const pause = compileStatic(PAUSE_C);
   const key = sha256(
     [RECIPE, process.arch, sha256(inputs.busybox), sha256(inputs.agnhost), pause === undefined].join(),
   );
@@ -66,8 +66,8 @@ async function makeArchive(
   say: Say,
 ): Promise<void> {
   say('making the images of pause, busybox and agnhost');
-  const applets = (await run('/bin/sh', ['-c', `exec "$0" --list`, await busyboxPath(say)])).trim().split('\n');
-  const base = makeLayer(busyboxFiles(inputs.busybox, applets));
+  const applets = await appletsOf(await busyboxPath(say));
+  const base = busyboxLayer(inputs.busybox, applets);
   const test = makeLayer(agnhostFiles(inputs.agnhost));
   const images: Image[] = [
     { tags: [IMAGES.busybox], layers: [base], config: { Cmd: ['sh'] } },
@@ -114,6 +114,16 @@ export function dockerArchive(
   return makeTar([...files].map(([path, content]) => ({ type: 'file', path, mode: 0o644, content })));
 }
 
+/** The commands that are in a busybox. */
+export async function appletsOf(busybox: string): Promise<string[]> {
+  return (await run('/bin/sh', ['-c', 'exec "$0" --list', busybox])).trim().split('\n');
+}
+
+/** A root file system of busybox with a link for each of its commands. */
+export function busyboxLayer(busybox: Uint8Array, applets: readonly string[]): Layer {
+  return makeLayer(busyboxFiles(busybox, applets));
+}
+
 function busyboxFiles(busybox: Uint8Array, applets: readonly string[]): TarEntry[] {
   const text = (path: string, content: string): TarEntry => ({
     type: 'file',
@@ -144,7 +154,7 @@ function busyboxFiles(busybox: Uint8Array, applets: readonly string[]): TarEntry
   ];
 }
 
-function agnhostFiles(agnhost: Uint8Array): TarEntry[] {
+export function agnhostFiles(agnhost: Uint8Array): TarEntry[] {
   return [
     { type: 'file', path: 'agnhost', mode: 0o755, content: agnhost },
     { type: 'link', path: 'agnhost-2', target: 'agnhost' },
@@ -152,13 +162,13 @@ function agnhostFiles(agnhost: Uint8Array): TarEntry[] {
   ];
 }
 
-/** The static pause program, or undefined where there is no C compiler. */
-function compilePause(): Buffer | undefined {
-  const dir = mkdtempSync(join(tmpdir(), 'pause-'));
+/** A static program from C, or undefined where there is no C compiler. */
+export function compileStatic(source: string): Buffer | undefined {
+  const dir = mkdtempSync(join(tmpdir(), 'program-'));
   try {
     const out = join(dir, 'pause');
     const args = ['-Os', '-static', '-s', '-Wl,--build-id=none', '-x', 'c', '-o', out, '-'];
-    return spawnSync('gcc', args, { input: PAUSE_C }).status === 0 ? readFileSync(out) : undefined;
+    return spawnSync('gcc', args, { input: source }).status === 0 ? readFileSync(out) : undefined;
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

@@ -14,7 +14,17 @@ interface ToolModule {
 const KUBERNETES: ToolModule = { folder: 'kubernetes', pin: 'k8s.io/kubernetes' };
 const ETCD: ToolModule = { folder: 'etcd', pin: 'go.etcd.io/etcd/server/v3' };
 const KWOK: ToolModule = { folder: 'kwok', pin: 'sigs.k8s.io/kwok' };
+const E2E: ToolModule = { folder: 'e2e', pin: 'k8s.io/kubernetes' };
+const GINKGO: ToolModule = { folder: 'e2e', pin: 'github.com/onsi/ginkgo/v2' };
+const VIRTUAL_KUBELET: ToolModule = { folder: 'virtual-kubelet', pin: 'github.com/virtual-kubelet/virtual-kubelet' };
 const METRICS_SERVER: ToolModule = { folder: 'metrics-server', pin: 'sigs.k8s.io/metrics-server' };
+
+interface ToolSource {
+  module: ToolModule;
+  package: string;
+  /** The package's tests, compiled to a program; `tags` are their build tags. */
+  tests?: { tags?: string };
+}
 
 /** Every program we can run, and the Go package it is built from. */
 const TOOLS = {
@@ -28,7 +38,14 @@ const TOOLS = {
   etcd: { module: ETCD, package: 'go.etcd.io/etcd/server/v3' },
   kwok: { module: KWOK, package: 'sigs.k8s.io/kwok/cmd/kwok' },
   'metrics-server': { module: METRICS_SERVER, package: 'sigs.k8s.io/metrics-server/cmd/metrics-server' },
-} as const satisfies Record<string, { module: ToolModule; package: string }>;
+  'e2e.test': { module: E2E, package: 'k8s.io/kubernetes/test/e2e', tests: {} },
+  ginkgo: { module: GINKGO, package: 'github.com/onsi/ginkgo/v2/ginkgo' },
+  'virtual-kubelet.test': {
+    module: VIRTUAL_KUBELET,
+    package: 'github.com/virtual-kubelet/virtual-kubelet/internal/test/e2e',
+    tests: { tags: 'e2e' },
+  },
+} as const satisfies Record<string, ToolSource>;
 
 export type ToolName = keyof typeof TOOLS;
 
@@ -41,11 +58,13 @@ export interface Tool {
   /** As in go.mod, with the `v`. */
   version: string;
   goFlags: string[];
+  /** Arguments of `go` before the flags. */
+  goCommand: string[];
   /** Changes when anything that makes the binary another one changes. */
   cacheKey: string;
 }
 
-/** What every control plane needs; kubelet, agnhost and metrics-server only when asked for. */
+/** What every control plane needs; the others only when asked for. */
 export const CONTROL_PLANE_TOOLS: readonly ToolName[] = [
   'etcd',
   'kube-apiserver',
@@ -59,15 +78,24 @@ export function isToolName(name: string): name is ToolName {
 }
 
 export function describeTool(name: ToolName): Tool {
-  const { module, package: goPackage } = TOOLS[name];
+  const { module, package: goPackage, tests }: ToolSource = TOOLS[name];
   const moduleDir = join(repositoryRoot(), 'hack', 'tools', module.folder);
   const version = pinnedVersion(readFileSync(join(moduleDir, 'go.mod'), 'utf8'), module.pin);
-  const goFlags = ['-trimpath', '-buildvcs=false', '-ldflags', ['-s', '-w', ...stamps(module, version)].join(' ')];
+  const goCommand = tests === undefined ? ['build'] : ['test', '-c', '-vet=off'];
+  const tags = tests?.tags === undefined ? [] : ['-tags', tests.tags];
+  const goFlags = [
+    ...tags,
+    '-trimpath',
+    '-buildvcs=false',
+    '-ldflags',
+    ['-s', '-w', ...stamps(module, version)].join(' '),
+  ];
   const hash = createHash('sha256')
     .update(readFileSync(join(moduleDir, 'go.sum')))
     .update(JSON.stringify([goFlags, process.platform, process.arch]))
     .digest('hex');
-  return { name, moduleDir, package: goPackage, version, goFlags, cacheKey: `${module.folder}-${hash.slice(0, 12)}` };
+  const cacheKey = `${module.folder}-${hash.slice(0, 12)}`;
+  return { name, moduleDir, package: goPackage, version, goCommand, goFlags, cacheKey };
 }
 
 /** The version of `module` in a go.mod's require block or line. */
@@ -85,7 +113,7 @@ export function pinnedVersion(goMod: string, module: string): string {
 /** Module archives carry no version; without the stamps a kubelet reports v0.0.0. */
 function stamps(module: ToolModule, version: string): string[] {
   if (module === KWOK) return [`-X sigs.k8s.io/kwok/pkg/consts.Version=${version}`];
-  if (module !== KUBERNETES) return [];
+  if (module !== KUBERNETES && module !== E2E) return [];
   const [major, minor] = version.slice(1).split('.');
   return ['k8s.io/component-base/version', 'k8s.io/client-go/pkg/version'].flatMap((target) => [
     `-X ${target}.gitVersion=${version}`,
