@@ -37,11 +37,6 @@ export function hostIdOf(kubeSystemUid: string): string {
 /** MemberClusters: the administrator accepts this cluster identity (a kube-system namespace UID) instead of the pinned one. */
 export const CONFIRM_IDENTITY_ANNOTATION = `${GROUP}/confirm-identity`;
 
-/** Host pods: name of the group, within their namespace, that is placed all in one cluster or not at all. */
-export const GANG_LABEL = `${GROUP}/gang`;
-/** Scheduling gate of pods that wait for their group to be placed. */
-export const GANG_GATE = `${GROUP}/gang`;
-
 /** Leases: the process that wrote it last, to tell it from a former one of the same identity. */
 export const INCARNATION_ANNOTATION = `${GROUP}/process`;
 /**

@@ -103,7 +103,7 @@ function expected({ spec, gets }: PodCase): object {
         ? [{ key: 'spillway.dev/virtual-node', operator: 'Exists', effect: 'NoSchedule' }]
         : []),
     ],
-    schedulingGates: [...schedulingGates, ...(gets.includes('gate') ? [{ name: 'spillway.dev/gang' }] : [])],
+    schedulingGates,
     schedulerName: gets.includes('scheduler') ? SCHEDULER : schedulerName,
   };
 }
@@ -152,9 +152,8 @@ async function untilActive(active: boolean): Promise<void> {
   const asking: PodCase = {
     what: '',
     namespace: 'plain',
-    metadata: { labels: { 'spillway.dev/gang': 'ring' } },
     spec: { nodeSelector: { 'kubernetes.io/hostname': 'west-cpu' } },
-    gets: active ? ['toleration', 'gate', 'scheduler'] : [],
+    gets: active ? ['toleration', 'scheduler'] : [],
   };
   const bursting: PodCase = { what: '', namespace: 'shop', gets: active ? ['toleration', 'scheduler'] : [] };
   await until(`pods are ${active ? '' : 'not '}changed`, async () => {
@@ -257,10 +256,9 @@ describe('the webhook of the manager, as shipped', () => {
   const bursting: PodCase = {
     what: '',
     namespace: 'shop',
-    metadata: { labels: { 'spillway.dev/gang': 'ring' } },
     gets: [],
   };
-  const changed = expected({ ...bursting, gets: ['toleration', 'gate', 'scheduler'] });
+  const changed = expected({ ...bursting, gets: ['toleration', 'scheduler'] });
   const secretPath = '/api/v1/namespaces/spillway-system/secrets/spillway-webhook';
   const untilAsked = async (): Promise<void> => {
     await until(
