@@ -32,6 +32,7 @@ import { isFinished } from './pods/finished.ts';
 import { podServiceAccounts, serviceEnvInMode } from './pod-service-accounts.ts';
 import { PodController } from './pods/pod-controller.ts';
 import { HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
+import { type RenderedPod, renderPod } from './pods/render-pod.ts';
 import { type TranslateContext, translatePod } from './pods/translate.ts';
 import { PodUsage } from './usage/pod-usage.ts';
 import type { UsageTarget } from './usage/usage-target.ts';
@@ -137,6 +138,31 @@ export class VirtualNodeScope {
 
   get synced(): boolean {
     return this.#hostPods.hasSynced;
+  }
+
+  /**
+   * The pod as it would be in the member, for a pod that may come here; from memory. `unknown` passes once the override
+   * policies, and with services.podOwners.read the owners of the pod, have been read.
+   */
+  render(hostPod: Pod): RenderedPod {
+    const { services, namespaces, connection } = this.#o;
+    const { namespace = '' } = hostPod.metadata;
+    const memberNamespace = namespaces.memberNamespaceOf(namespace);
+    if (memberNamespace === undefined) {
+      const message = `Namespace ${namespace} has no place in cluster "${connection.name}".`;
+      return { hold: { reason: 'NamespaceNotAllowed', message } };
+    }
+    if (services.overridePolicies.unknown() !== undefined)
+      return { unknown: 'the override policies have not been read' };
+    const account = this.#serviceAccounts.modeOf(hostPod);
+    if ('hold' in account) return account;
+    if ('wait' in account) return { unknown: account.wait };
+    return renderPod(hostPod, this.#translateContext(hostPod, memberNamespace, account.mode), {
+      policies: services.overridePolicies.in(namespace),
+      owners: services.podOwners.known(hostPod),
+      member: this.#o.cluster(),
+      pool: this.#o.pool() ?? {},
+    });
   }
 
   /** The member's state or spec changed in a way that may concern every pod and the Node. */

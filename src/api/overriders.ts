@@ -172,7 +172,9 @@ const imagePullSecretsOverrider = z.object({
   value: z
     .array(z.string().min(1).max(253))
     .max(MAX_ENTRIES)
-    .describe('Names of Secrets. Those that the host has in the namespace of the pod are copied to the member.'),
+    .describe(
+      'Names of Secrets. Those of the namespace of the pod that may be read are copied to the member; it may have others.',
+    ),
 });
 
 const tolerationsOverrider = z.object({

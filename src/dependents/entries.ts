@@ -2,13 +2,14 @@ import type { Pod } from '../api/wire.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { type Entry, entryKeyOf, newEntry } from './entry.ts';
 import { EntrySource } from './entry-source.ts';
-import type { FollowedObject, HostObjectSource, HostRef } from './host-objects.ts';
+import { BY_MANAGER, type FollowedObject, type HostObjectSource, type HostRef } from './host-objects.ts';
 import { findReferences, type Reference } from './references.ts';
 
 interface User {
   uid: string;
   node: string;
-  references: readonly Reference[];
+  /** In whose name each entry is read: the pod's node, or {@link BY_MANAGER} where only a policy refers to it. */
+  readers: ReadonlyMap<string, string>;
   /** Optional objects whose absence was reported. */
   told: Set<string>;
 }
@@ -19,6 +20,13 @@ export interface EntriesOptions {
   changed: (entryKey: string) => void;
   /** The last user of the entry is gone. */
   unused: (entryKey: string) => void;
+}
+
+/** An entry with the way a pod refers to it. */
+export interface Need extends Pick<Reference, 'optional' | 'pulling'> {
+  entry: Entry;
+  /** An override policy refers to it, and the pod on the host does not. */
+  byPolicy: boolean;
 }
 
 /** Who needs what: the pods of a member on one side, the host's objects that they refer to on the other. */
@@ -44,31 +52,39 @@ export class Entries {
   }
 
   /**
-   * Notes what a pod refers to; `wanting` says that it is to run in the member, or does. Answers the entries with the
-   * way they are referred to.
+   * Notes what a pod refers to; `wanting` says that it is to run in the member, or does. `rendered` is the pod as it
+   * refers to objects there.
    */
-  track(pod: Pod, wanting: boolean): { entry: Entry; optional: boolean }[] {
+  track(pod: Pod, wanting: boolean, rendered: Pod = pod): Need[] {
     const podKey = keyOf(pod);
     const { namespace = '', uid = '' } = pod.metadata;
     const node = pod.spec?.nodeName ?? '';
-    const references = findReferences(pod);
+    const references = findReferences(rendered);
+    const own = new Set(rendered === pod ? [] : keysOf(podKey, findReferences(pod)));
+    const readerOf = (entryKey: string): string => (rendered === pod || own.has(entryKey) ? node : BY_MANAGER);
+    const readers = new Map(keysOf(podKey, references).map((entryKey) => [entryKey, readerOf(entryKey)]));
     const before = this.#users.get(podKey);
     // A pod of the same name may be on another node.
     if (before !== undefined && before.node !== node) this.release(podKey);
-    this.#users.set(podKey, { uid, node, references, told: before?.uid === uid ? before.told : new Set() });
-    const needed = references.map(({ kind, name, optional }) => ({
-      entry: this.#entry({ kind, namespace, name }),
-      optional,
-    }));
+    this.#users.set(podKey, { uid, node, readers, told: before?.uid === uid ? before.told : new Set() });
+    const needed = references.map(({ kind, name, optional, pulling }): Need => {
+      const entry = this.#entry({ kind, namespace, name });
+      return { entry, optional, pulling, byPolicy: readers.get(entryKeyOf(entry)) !== node };
+    });
     const changed = needed.filter(({ entry }) => !entry.users.has(podKey) || (wanting && !entry.wanting.has(podKey)));
+    for (const { entry } of needed) {
+      const reader = readers.get(entryKeyOf(entry)) ?? node;
+      const former = entry.users.has(podKey) ? before?.readers.get(entryKeyOf(entry)) : undefined;
+      if (former === reader) continue;
+      entry.source.need(reader);
+      if (former !== undefined) entry.source.leave(former);
+    }
     for (const { entry } of changed) {
-      if (!entry.users.has(podKey)) entry.source.need(node);
       entry.users.add(podKey);
       if (wanting) entry.wanting.add(podKey);
     }
-    const kept = new Set(keysOf(podKey, references));
-    for (const entryKey of keysOf(podKey, before?.references ?? [])) {
-      if (!kept.has(entryKey)) this.#drop(entryKey, podKey, node);
+    for (const [entryKey, reader] of before?.readers ?? []) {
+      if (!readers.has(entryKey)) this.#drop(entryKey, podKey, reader);
     }
     for (const { entry } of changed) this.#o.changed(entryKeyOf(entry));
     return needed;
@@ -78,7 +94,7 @@ export class Entries {
     const user = this.#users.get(podKey);
     if (user === undefined) return;
     this.#users.delete(podKey);
-    for (const entryKey of keysOf(podKey, user.references)) this.#drop(entryKey, podKey, user.node);
+    for (const [entryKey, reader] of user.readers) this.#drop(entryKey, podKey, reader);
   }
 
   /** True the first time it is asked for that pod (by UID) and object. */
@@ -113,10 +129,10 @@ export class Entries {
     return entry;
   }
 
-  #drop(entryKey: string, podKey: string, node: string): void {
+  #drop(entryKey: string, podKey: string, reader: string): void {
     const entry = this.#entries.get(entryKey);
     if (entry === undefined) return;
-    if (entry.users.has(podKey)) entry.source.leave(node);
+    if (entry.users.has(podKey)) entry.source.leave(reader);
     for (const set of [entry.users, entry.wanting, entry.waiting]) set.delete(podKey);
     if (entry.users.size === 0) this.#o.unused(entryKey);
   }

@@ -1,6 +1,6 @@
 import type { FollowedObject, HostState } from './host-objects.ts';
 
-/** One object of the host, followed in the name of every virtual node whose pods refer to it. */
+/** One object of the host, followed in the name of everybody on whose behalf it is needed. */
 export class EntrySource {
   readonly #follow: (node: string) => FollowedObject;
   readonly #nodes = new Map<string, { followed: FollowedObject; users: number }>();
@@ -14,7 +14,7 @@ export class EntrySource {
     return first?.followed.current() ?? { state: 'unknown', problem: undefined };
   }
 
-  /** One more pod on that node refers to the object. */
+  /** One more pod on that node, or policy of the manager, refers to the object. */
   need(node: string): void {
     const known = this.#nodes.get(node);
     if (known !== undefined) {

@@ -21,11 +21,14 @@ export interface HostRef {
   name: string;
 }
 
+/** In the place of a virtual node: the manager itself, which may read what somebody granted it. */
+export const BY_MANAGER = '';
+
 /** Objects of the host, one by one. */
 export interface HostObjectSource {
   /**
-   * Begins to follow an object that a pod on that virtual node refers to, until `stop`. `changed` is called whenever
-   * `current` may answer something new.
+   * Begins to follow an object that a pod on that virtual node refers to, or {@link BY_MANAGER} one that no pod on the
+   * host does, until `stop`. `changed` is called whenever `current` may answer something new.
    */
   follow(ref: HostRef, node: string, changed: () => void): FollowedObject;
   /** Reads past all caches. */
@@ -40,7 +43,10 @@ export interface FollowedObject {
 }
 
 export interface HostObjectsOptions {
-  /** The identity of a virtual node, which may read what its own pods refer to (Node authorizer), and no more. */
+  /**
+   * The identity of a virtual node, which may read what its own pods refer to (Node authorizer), and no more; that of the
+   * manager for {@link BY_MANAGER}.
+   */
   clientOf: (node: string) => KubeClient;
   /** Objects followed by a watch each, which is a connection each; 250. Those beyond are read every `pollMs`. */
   maxWatches?: number;
@@ -103,7 +109,8 @@ export class HostObjects implements HostObjectSource {
     const listener = (): void => changed();
     const follower = { node, inUse: true };
     own.listeners.set(listener, follower);
-    if (isNew && this.#signal !== undefined) this.#begin(key, own);
+    if (!isNew) this.#settle(key, own);
+    else if (this.#signal !== undefined) this.#begin(key, own);
     return {
       current: () => currentState(own),
       use: (inUse) => {
@@ -171,7 +178,7 @@ export class HostObjects implements HostObjectSource {
     this.#running.add(run);
   }
 
-  /** Lets a node read it that has a pod which refers to it; while there is none, nobody: the host would refuse that. */
+  /** Lets those read it that {@link nodeOf} says; while nobody needs it, nobody: the host would refuse that. */
   #settle(key: string, followed: Followed): void {
     const { watch } = followed;
     const nodes = new Set([...followed.listeners.values()].flatMap(({ node, inUse }) => (inUse ? [node] : [])));
@@ -181,7 +188,7 @@ export class HostObjects implements HostObjectSource {
       // What changed meanwhile is not known.
       Object.assign(followed, { resting: false, read: { state: 'unknown', problem: undefined } });
       if (this.#signal !== undefined) this.#begin(key, followed);
-    } else if (watch !== undefined && !nodes.has(watch.node)) {
+    } else if (watch !== undefined && (!nodes.has(watch.node) || (watch.node === BY_MANAGER && nodes.size > 1))) {
       followed.read = currentState(followed);
       this.#unwatch(followed);
       this.#watch(followed);
@@ -248,9 +255,11 @@ function currentState({ ref, watch, read }: Followed): HostState {
   return object === undefined ? { state: 'absent' } : { state: 'present', object };
 }
 
+/** The node that reads it: one with a pod that refers to it. The manager needs a grant, so it is the last to be asked. */
 function nodeOf({ listeners }: Followed): string {
   const all = [...listeners.values()];
-  return (all.find(({ inUse }) => inUse) ?? all[0])?.node ?? '';
+  const using = all.filter(({ inUse }) => inUse);
+  return (using.find(({ node }) => node !== BY_MANAGER) ?? using[0] ?? all[0])?.node ?? BY_MANAGER;
 }
 
 function isUsed({ listeners }: Followed): boolean {

@@ -20,7 +20,7 @@ import type { CopyStore } from './member-copies.ts';
 import type { DependentKind } from './references.ts';
 import { withoutSecretValues } from './secret-words.ts';
 import { ownerOfTokens } from './token-secret.ts';
-import { optionalMissing, type Readiness, type Standing, verdictOf } from './verdict.ts';
+import { optionalMissing, pullSecretUnread, type Readiness, type Standing, verdictOf } from './verdict.ts';
 
 export interface DependentsMirrorOptions {
   /** Objects of the host; shared by the mirrors of all members, run by their owner. */
@@ -131,33 +131,41 @@ export class DependentsMirror {
 
   /**
    * Notes what a pod refers to, so that it is followed and kept. To be called for every host pod of the member's virtual
-   * nodes as soon as it is seen, also for those that run already, and again when it changed.
+   * nodes as soon as it is seen, also for those that run already, and again when it changed. `rendered` is the pod as it
+   * refers to objects in the member.
    */
-  track(pod: Pod): void {
+  track(pod: Pod, rendered?: Pod): void {
     const mirrored = pod.status?.conditions?.some(
       ({ type, status }) => type === MIRRORED_CONDITION && status === 'True',
     );
-    this.#entries.track(pod, mirrored === true);
+    this.#entries.track(pod, mirrored === true, rendered);
   }
 
   /**
    * Whether all that the pod refers to is in the member, as far as the caches know. If not, why; {@link
    * DependentsMirrorOptions.onReady} is called when the answer may have changed.
    */
-  require(pod: Pod): Readiness {
+  require(pod: Pod, rendered?: Pod): Readiness {
     const podKey = keyOf(pod);
-    const missing: Entry[] = [];
+    const missing: { entry: Entry; reason: string; message: string }[] = [];
     let answer: Readiness = { ready: true };
-    for (const { entry, optional } of this.#entries.track(pod, true)) {
+    for (const { entry, optional, pulling, byPolicy } of this.#entries.track(pod, true, rendered)) {
       const standing = this.#standing(entry);
+      if (standing.is === 'unreadable' && pulling && byPolicy) {
+        missing.push({ entry, ...pullSecretUnread(entry.namespace, entry.name, standing.problem) });
+        continue;
+      }
       const verdict = verdictOf(standing, {
         ...entry,
         optional,
+        byPolicy,
         member: this.#o.member,
         memberNamespace: this.#o.namespaces.memberNamespaceOf(entry.namespace) ?? '',
         overdue: this.#isOverdue(entry),
       });
-      if (standing.is === 'absent' && optional) missing.push(entry);
+      if (standing.is === 'absent' && optional) {
+        missing.push({ entry, ...optionalMissing(entry.kind, entry.namespace, entry.name) });
+      }
       if (verdict === undefined) continue;
       entry.waiting.add(podKey);
       // What users can do something about comes first.
@@ -240,11 +248,10 @@ export class DependentsMirror {
     return pendingSince !== undefined && this.#clock() - pendingSince >= this.#overdueMs;
   }
 
-  #reportMissing(pod: Pod, missing: readonly Entry[]): void {
+  #reportMissing(pod: Pod, missing: readonly { entry: Entry; reason: string; message: string }[]): void {
     const { namespace = '', name, uid = '' } = pod.metadata;
-    for (const entry of missing) {
+    for (const { entry, reason, message } of missing) {
       if (!this.#entries.isNews(keyOf(pod), entry)) continue;
-      const { reason, message } = optionalMissing(entry.kind, namespace, entry.name);
       this.#o.events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', reason, message);
     }
   }

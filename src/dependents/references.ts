@@ -9,6 +9,8 @@ export interface Reference {
   name: string;
   /** The pod starts without it, as on a kubelet. True only if every mention says so. */
   optional: boolean;
+  /** Only for pulling images: a kubelet looks for it again before each pull, so it may come after the pod. */
+  pulling: boolean;
 }
 
 /** ConfigMaps that every cluster publishes in each of its namespaces: a pod in a member gets the member's. */
@@ -36,26 +38,29 @@ const CONTAINER_LISTS = ['initContainers', 'containers', 'ephemeralContainers'];
  */
 export function findReferences(pod: Pod): Reference[] {
   const found = new Map<string, Reference>();
-  const add = (kind: DependentKind, name: unknown, optional: unknown): void => {
+  const add = (kind: DependentKind, name: unknown, optional: unknown, pulling = false): void => {
     if (typeof name !== 'string' || name === '' || (kind === 'ConfigMap' && PUBLISHED.has(name))) return;
     // In a member pod: what PodTokens puts there, which no host has.
     if (kind === 'Secret' && isTokenSecretName(name)) return;
     const key = `${kind}/${name}`;
     const known = found.get(key);
-    if (known === undefined) found.set(key, { kind, name, optional: optional === true });
-    else if (optional !== true) known.optional = false;
+    if (known === undefined) found.set(key, { kind, name, optional: optional === true, pulling });
+    else {
+      if (optional !== true) known.optional = false;
+      if (!pulling) known.pulling = false;
+    }
   };
   const spec = fieldsOf(pod.spec);
   for (const volume of itemsOf(spec['volumes'])) addVolume(volume, add);
   for (const list of CONTAINER_LISTS) {
     for (const container of itemsOf(spec[list])) addContainer(container, add);
   }
-  for (const secret of itemsOf(spec['imagePullSecrets'])) add('Secret', secret['name'], true);
+  for (const secret of itemsOf(spec['imagePullSecrets'])) add('Secret', secret['name'], true, true);
   return [...found.values()];
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-type Add = (kind: DependentKind, name: unknown, optional: unknown) => void;
+type Add = (kind: DependentKind, name: unknown, optional: unknown, pulling?: boolean) => void;
 
 function addVolume(volume: Fields, add: Add): void {
   const configMap = fieldsOf(volume['configMap']);

@@ -31,6 +31,8 @@ export interface VerdictContext {
   member: string;
   memberNamespace: string;
   optional: boolean;
+  /** Only an override policy refers to it. */
+  byPolicy: boolean;
   /** It has been pending for so long that users should know. */
   overdue: boolean;
 }
@@ -57,7 +59,7 @@ export function verdictOf(standing: Standing, context: VerdictContext): NotReady
     case 'unreadable':
       return say(
         `FailedToRead${optional ? 'Optional' : 'Mandatory'}${kind}`,
-        `${object}, to which the pod refers, cannot be read in namespace "${namespace}": ${standing.problem}. It is tried again by itself.`,
+        unreadable(object, context, standing.problem),
       );
     case 'taken':
       return say(
@@ -77,6 +79,29 @@ export function verdictOf(standing: Standing, context: VerdictContext): NotReady
         `${object} could not be copied to namespace "${memberNamespace}" of cluster "${member}": ${standing.problem}. It is tried again by itself.`,
       );
   }
+}
+
+function unreadable(object: string, { namespace, byPolicy }: VerdictContext, problem: string): string {
+  const who = byPolicy ? 'which an override policy adds to the pod' : 'to which the pod refers';
+  const advice = byPolicy ? ` ${GRANT}` : '';
+  return `${object}, ${who}, cannot be read in namespace "${namespace}": ${problem}. It is tried again by itself.${advice}`;
+}
+
+/** Virtual nodes may read what pods on the host refer to; for all else somebody has to decide. */
+const GRANT = 'If the manager may not read it, bind it a Role that names it: see docs/concepts/overrides.md.';
+
+/** The Event for a pull secret that only a policy refers to and that we may not read: the member may have it. */
+export function pullSecretUnread(
+  namespace: string,
+  name: string,
+  problem: string,
+): { reason: string; message: string } {
+  return {
+    reason: 'FailedToReadOptionalSecret',
+    message:
+      `Secret "${name}", with which an override policy makes the pod pull images, cannot be read in namespace "${namespace}": ` +
+      `${problem}. The pod is created without a copy and pulls with the one that the member has, if any. ${GRANT}`,
+  };
 }
 
 /** The Event for something optional that is missing: the pod starts without it. */

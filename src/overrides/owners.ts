@@ -1,4 +1,5 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
+import type { ResourceSelector } from '../api/selectors.ts';
 import type { Pod } from '../api/wire.ts';
 import type { ObjectIdentity } from './selection.ts';
 
@@ -24,10 +25,36 @@ export function identitiesOfPod(pod: Pod): [ObjectIdentity, ...ObjectIdentity[]]
 
 /** Whether owners of pods have to be known to tell which of the policies apply to a pod. */
 export function askForOwners(policies: readonly OverridePolicy[]): boolean {
-  return policies.some(({ spec }) =>
-    spec.resourceSelectors.some(({ apiVersion, kind }) => apiVersion !== 'v1' || !OF_NO_OWNER.has(kind)),
+  return ownerSelectors(policies).length > 0;
+}
+
+/**
+ * Whether {@link identitiesOfPod} already says which owners the policies choose by name or kind. Not so for custom kinds,
+ * which may stand above anything, and for the CronJob of a Job.
+ */
+export function tellsOwners(pod: Pod, policies: readonly OverridePolicy[]): boolean {
+  const below = identitiesOfPod(pod).at(-1)?.kind;
+  return ownerSelectors(policies).every(
+    ({ apiVersion, kind }) =>
+      TOLD_BY_PODS.has(`${apiVersion} ${kind}`) || (apiVersion === 'batch/v1' && kind === 'CronJob' && below !== 'Job'),
   );
 }
+
+function ownerSelectors(policies: readonly OverridePolicy[]): ResourceSelector[] {
+  return policies.flatMap(({ spec }) =>
+    spec.resourceSelectors.filter(({ apiVersion, kind }) => apiVersion !== 'v1' || !OF_NO_OWNER.has(kind)),
+  );
+}
+
+/** Kinds that own pods themselves, or ReplicaSets under their own name. */
+const TOLD_BY_PODS: ReadonlySet<string> = new Set([
+  'apps/v1 ReplicaSet',
+  'apps/v1 Deployment',
+  'apps/v1 StatefulSet',
+  'apps/v1 DaemonSet',
+  'batch/v1 Job',
+  'v1 ReplicationController',
+]);
 
 /** Kinds of core/v1 that never own a pod. */
 const OF_NO_OWNER: ReadonlySet<string> = new Set(['Pod', 'ConfigMap', 'Secret', 'PersistentVolumeClaim']);

@@ -49,7 +49,8 @@ export function planRules(subject: OverrideSubject, policies: Iterable<OverrideP
 
 const CLUSTER_KIND = 'ClusterOverridePolicy';
 
-function policyInWords({ kind, metadata }: OverridePolicy): string {
+/** As rules name it. */
+export function policyInWords({ kind, metadata }: OverridePolicy): string {
   return kind === CLUSTER_KIND ? `${kind} ${metadata.name}` : `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
 }
 

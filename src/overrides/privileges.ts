@@ -17,11 +17,21 @@ export function privilegesOf(object: JsonRecord): ReadonlySet<string> {
   }
   if (spec['automountServiceAccountToken'] !== false) found.add('automountServiceAccountToken');
   addSecurity(recordOf(spec['securityContext']), found);
+  addAnnotations(recordOf(recordOf(object['metadata'])?.['annotations']), found);
   for (const volume of listOf(spec['volumes'])) addVolume(recordOf(volume), found);
   for (const list of ALL_CONTAINERS) {
     for (const container of listOf(spec[list])) addContainer(recordOf(container), found);
   }
   return found;
+}
+
+/** Older API servers take profiles from annotations, too. */
+const APPARMOR_ANNOTATION = 'container.apparmor.security.beta.kubernetes.io/';
+
+function addAnnotations(annotations: JsonRecord | undefined, found: Set<string>): void {
+  for (const [key, value] of Object.entries(annotations ?? {})) {
+    if (key.startsWith(APPARMOR_ANNOTATION) && value === 'unconfined') found.add(`annotation ${key}`);
+  }
 }
 
 function addVolume(volume: JsonRecord | undefined, found: Set<string>): void {
@@ -39,7 +49,17 @@ function addContainer(container: JsonRecord | undefined, found: Set<string>): vo
     const number = recordOf(port)?.['hostPort'];
     if (typeof number === 'number' && number > 0) found.add(`hostPort ${number}`);
   }
+  for (const probe of ['livenessProbe', 'readinessProbe', 'startupProbe']) addHost(recordOf(container?.[probe]), found);
+  for (const hook of ['postStart', 'preStop']) addHost(recordOf(recordOf(container?.['lifecycle'])?.[hook]), found);
   addSecurity(recordOf(container?.['securityContext']), found);
+}
+
+/** A probe or hook that makes the node call another address than the pod's. */
+function addHost(handler: JsonRecord | undefined, found: Set<string>): void {
+  for (const action of ['httpGet', 'tcpSocket']) {
+    const host = textOf(recordOf(handler?.[action])?.['host']);
+    if (host !== undefined && host !== '') found.add(`${action} host "${host}"`);
+  }
 }
 
 /** Of a pod or a container. */

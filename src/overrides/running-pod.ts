@@ -1,4 +1,5 @@
 import { GROUP } from '../api/marks.ts';
+import type { OverridePolicy } from '../api/override-policy.ts';
 import type { Pod } from '../api/wire.ts';
 import {
   entryOf,
@@ -9,22 +10,26 @@ import {
   rewriteItems,
   without,
 } from '../pods/translate-json.ts';
-import { isOfClusterPolicy, type PlannedRule } from './planned-rules.ts';
+import { isOfClusterPolicy, type PlannedRule, policyInWords } from './planned-rules.ts';
 
 /**
  * The rules for a pod that runs in a member already. Policies that are for running pods count as they are now, and not at
- * all when they are gone; all others as they were when the pod was created. In the order they are applied.
+ * all when they are gone; all others as they were when the pod was created, or when they turned into policies for new
+ * pods, after which nothing that happens to them is the pod's business. In the order they are applied.
+ *
+ * `following`: what is planned of policies for running pods. `policies`: all that may concern the pod.
  */
 export function rulesForRunningPod(
   recorded: readonly PlannedRule[],
-  planned: readonly PlannedRule[],
+  following: readonly PlannedRule[],
+  policies: readonly OverridePolicy[],
 ): readonly PlannedRule[] {
-  const present = new Set(planned.map(({ policy }) => policy));
-  const following = planned.filter(({ applyTo }) => applyTo === 'RunningPods');
-  const followed = new Set(following.map(({ policy }) => policy));
-  const kept = recorded.filter(
-    ({ policy, applyTo }) => !followed.has(policy) && (applyTo === 'NewPods' || present.has(policy)),
-  );
+  const applyTo = new Map(policies.map((policy) => [policyInWords(policy), policy.spec.applyTo]));
+  const kept = recorded.flatMap((rule): PlannedRule[] => {
+    const now = applyTo.get(rule.policy) ?? (rule.applyTo === 'NewPods' ? 'NewPods' : undefined);
+    if (now !== 'NewPods') return [];
+    return [rule.applyTo === now ? rule : { ...rule, applyTo: now }];
+  });
   return [...kept, ...following].sort(inOrder);
 }
 

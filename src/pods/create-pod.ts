@@ -49,10 +49,10 @@ export async function createMemberPod(
   if (translation.kind === 'refused') {
     return { hold: { reason: translation.reason, message: translation.message }, transient: false };
   }
-  const made = await overrides.forNewPod(hostPod, translation.pod, signal);
+  const made = await overrides.forNewPod(hostPod, translation.pod, context, signal);
   if ('wait' in made) return made;
   if ('hold' in made) return { hold: made.hold, transient: false };
-  const required = dependents.require(made.references);
+  const required = dependents.require(hostPod, made.references);
   if (!required.ready) return outcomeOf(required);
   if (account.mode === 'Host') {
     const tokens = options.serviceAccounts?.requireTokens(hostPod) ?? { ready: true };

@@ -145,7 +145,7 @@ export class PodActor {
     const { member, translateContext, dependents, overrides } = this.#o;
     const context = translateContext(hostPod, memberPod.metadata.namespace ?? '', madeInMode(memberPod));
     // An ephemeral container may refer to objects that nothing has needed so far.
-    const required = dependents.require(overrides.referring(hostPod));
+    const required = dependents.require(hostPod, overrides.referring(hostPod));
     if (!required.ready) {
       if (!required.pending) this.#event(hostPod, required);
       return this.#retryLater(memory);

@@ -108,14 +108,14 @@ export class PodController {
     const unsubscribe = [
       hostPods.on({
         added: (pod) => {
-          this.#options.dependents.track(this.#overrides.referring(pod));
+          this.#options.dependents.track(pod, this.#overrides.referring(pod));
           this.#hostPodSeen(pod);
         },
         updated: (pod, old) => {
           const { generation } = pod.metadata;
           // Hosts before 1.35 do not count generations of pods.
           if (generation === undefined || generation !== old.metadata.generation) {
-            this.#options.dependents.track(this.#overrides.referring(pod));
+            this.#options.dependents.track(pod, this.#overrides.referring(pod));
           }
           this.#hostPodSeen(pod);
         },

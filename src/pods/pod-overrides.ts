@@ -4,11 +4,11 @@ import type { Pod } from '../api/wire.ts';
 import { findReferences } from '../dependents/references.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
-import { applyOverrides, applyRules, type OverrideContext } from '../overrides/apply-overrides.ts';
+import { applyRules, type OverrideContext } from '../overrides/apply-overrides.ts';
 import {
   APPLIED_OVERRIDES_ANNOTATION,
   hashOfRules,
-  MAX_RECORD_BYTES,
+  type PodRecord,
   readPodRecord,
   writePodRecord,
 } from '../overrides/override-record.ts';
@@ -19,8 +19,9 @@ import type { OverrideSubject } from '../overrides/selection.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation, isApplied } from './applied.ts';
 import type { Hold } from './decide.ts';
 import { type MemberUpdate, memberUpdates } from './member-updates.ts';
-import { overrideRefused, ownerNotRead, policiesNotRead, recordTooLong } from './override-holds.ts';
+import { policiesNotRead } from './override-holds.ts';
 import type { DependentsPort, EventPort, OverridesPort } from './pod-ports.ts';
+import { overriddenPod } from './render-pod.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
 import { copiedKeys, COPIED_KEYS_ANNOTATION } from './translate-metadata.ts';
 
@@ -32,7 +33,7 @@ export interface PodOverridesOptions {
   events: EventPort;
 }
 
-/** `references`: the host pod as it refers to ConfigMaps and Secrets once it is in the member. */
+/** `references`: a pod that refers to the ConfigMaps and Secrets that the host pod does once it is in the member. */
 export type NewPod = { pod: Pod; references: Pod } | { hold: Hold } | { wait: string };
 
 /** A running member pod, as far as policies are concerned. `leave`: nothing may be sent to it for now. */
@@ -71,7 +72,7 @@ export class PodOverrides {
   }
 
   /** The pod to create in the member for the translated one. Only an abort is thrown. */
-  async forNewPod(hostPod: Pod, translated: Pod, signal: AbortSignal): Promise<NewPod> {
+  async forNewPod(hostPod: Pod, translated: Pod, context: TranslateContext, signal: AbortSignal): Promise<NewPod> {
     const { port } = this.#o;
     if (port === undefined) return { pod: translated, references: hostPod };
     const unknown = port.unknown();
@@ -81,22 +82,21 @@ export class PodOverrides {
         : { hold: policiesNotRead(unknown.problem) };
     }
     const policies = port.policies(hostPod.metadata.namespace ?? '');
-    if (policies.length === 0) return { pod: translated, references: hostPod };
-    let owners: OverrideSubject['identities'];
+    let owners: OverrideSubject['identities'] | undefined;
     try {
-      owners = askForOwners(policies) ? await port.readOwners(hostPod, signal) : selfOf(hostPod);
+      if (askForOwners(policies)) owners = await port.readOwners(hostPod, signal);
     } catch {
       signal.throwIfAborted();
       return { wait: 'the owners of the pod cannot be read' };
     }
-    const outcome = applyOverrides(translated, policies, contextOf(hostPod, owners, port));
-    if ('unknown' in outcome) return { hold: ownerNotRead(outcome.unknown) };
-    if ('refused' in outcome) return { hold: overrideRefused(outcome.refused.message) };
-    const record = writePodRecord(outcome.applied);
+    const inputs = { policies, owners, member: port.member(), pool: port.pool() };
+    const rendered = overriddenPod(hostPod, translated, context, inputs);
+    if ('unknown' in rendered) return { wait: rendered.unknown };
+    if ('hold' in rendered) return rendered;
+    const { record } = rendered;
     if (record === undefined) return { pod: translated, references: hostPod };
-    if (typeof record !== 'string') return { hold: recordTooLong(record.bytes, MAX_RECORD_BYTES) };
-    const counts = podWithOverrides(hostPod, outcome.object);
-    const pod = withAnnotations(outcome.object, {
+    const counts = podWithOverrides(hostPod, rendered.pod);
+    const pod = withAnnotations(rendered.pod, {
       [COPIED_KEYS_ANNOTATION]: copiedKeys(counts),
       [APPLIED_ANNOTATION]: appliedAtCreation(counts),
       [APPLIED_OVERRIDES_ANNOTATION]: record,
@@ -110,14 +110,14 @@ export class PodOverrides {
     const { port, dependents, events } = this.#o;
     if (port === undefined || port.unknown() !== undefined) return;
     const policies = port.policies(hostPod.metadata.namespace ?? '');
-    if (isForRunningPods(policies) && askForOwners(policies) && port.owners(hostPod) === undefined) {
+    if (askForOwners(policies.filter(isForRunningPods)) && port.owners(hostPod) === undefined) {
       // The next look tries again; until then the pod stays as it is.
       await port.readOwners(hostPod, signal).catch(() => signal.throwIfAborted());
     }
     const key = keyOf(hostPod);
     const references = this.#references.get(key);
     const state = this.#stateOf(hostPod, memberPod);
-    if (this.#references.get(key) !== references) dependents.track(this.referring(hostPod));
+    if (this.#references.get(key) !== references) dependents.track(hostPod, this.referring(hostPod));
     const refusal = state === 'leave' ? undefined : state.refusal;
     if (refusal === undefined) this.#told.delete(key);
     else if (this.#told.get(key) !== refusal.message) {
@@ -157,7 +157,7 @@ export class PodOverrides {
     return [...updates.slice(0, -1), { ...last, patch: { ...last.patch, metadata: { ...metadata, annotations } } }];
   }
 
-  /** The host pod with the references that it has in the member. */
+  /** A pod with the references that the host pod has in the member. */
   referring(hostPod: Pod): Pod {
     const known = this.#references.get(keyOf(hostPod));
     if (known === undefined || known.uid !== hostPod.metadata.uid) return hostPod;
@@ -214,7 +214,7 @@ export class PodOverrides {
       if (before === 'leave' || 'refused' in before) return 'leave';
       return { ...before, record: text, refusal: rendered.refused };
     }
-    const unchanged = record !== 'none' && hashOfRules(plan.rules) === record.hash;
+    const unchanged = record !== 'none' && sameRules(plan.rules, record);
     return { ...rendered, ...(unchanged ? { record: text } : {}), refusal: plan.refusal };
   }
 
@@ -225,13 +225,14 @@ export class PodOverrides {
     port: OverridesPort,
   ): 'leave' | { rules: readonly PlannedRule[]; refusal: OverrideRefusal | undefined } {
     const policies = port.policies(hostPod.metadata.namespace ?? '');
-    const followed = isForRunningPods(policies) || recorded.some(({ applyTo }) => applyTo === 'RunningPods');
+    const following = policies.filter(isForRunningPods);
+    const followed = following.length > 0 || recorded.some(({ applyTo }) => applyTo === 'RunningPods');
     if (!followed) return { rules: recorded, refusal: undefined };
-    const owners = askForOwners(policies) ? port.owners(hostPod) : selfOf(hostPod);
+    const owners = askForOwners(following) ? port.owners(hostPod) : selfOf(hostPod);
     if (owners === undefined) return 'leave';
     const { subject, member } = contextOf(hostPod, owners, port);
-    const plan = planRules(subject, policies, member);
-    if ('rules' in plan) return { rules: rulesForRunningPod(recorded, plan.rules), refusal: undefined };
+    const plan = planRules(subject, following, member);
+    if ('rules' in plan) return { rules: rulesForRunningPod(recorded, plan.rules, policies), refusal: undefined };
     return { rules: recorded, refusal: 'refused' in plan ? plan.refused : undefined };
   }
 
@@ -265,8 +266,14 @@ function received({ hostPod, record }: Exclude<RunningState, 'leave'>, memberPod
   return record === recordOf(memberPod) && isApplied(hostPod, memberPod);
 }
 
-function isForRunningPods(policies: readonly OverridePolicy[]): boolean {
-  return policies.some(({ spec }) => spec.applyTo === 'RunningPods');
+function sameRules(rules: readonly PlannedRule[], record: PodRecord): boolean {
+  return (
+    hashOfRules(rules) === record.hash && rules.every(({ applyTo }, index) => record.rules[index]?.applyTo === applyTo)
+  );
+}
+
+function isForRunningPods({ spec }: OverridePolicy): boolean {
+  return spec.applyTo === 'RunningPods';
 }
 
 function selfOf(hostPod: Pod): OverrideSubject['identities'] {

@@ -30,10 +30,10 @@ export interface NamespacesPort {
 }
 
 export interface DependentsPort {
-  /** Notes what a host pod refers to, as soon as it is seen and when its spec changed. */
-  track(pod: Pod): void;
+  /** Notes what a host pod refers to, as soon as it is seen and when its spec changed; `rendered`: in the member. */
+  track(pod: Pod, rendered: Pod): void;
   /** `pending`: on its way; not worth telling users about. */
-  require(pod: Pod): { ready: true } | ({ ready: false; pending: boolean } & Hold);
+  require(pod: Pod, rendered: Pod): { ready: true } | ({ ready: false; pending: boolean } & Hold);
   /** The pod is gone. */
   release(podKey: string): void;
 }

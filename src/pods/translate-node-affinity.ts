@@ -1,3 +1,4 @@
+import { jsonEqual } from '../kube/json-equal.ts';
 import {
   entryOf,
   type JsonRecord,
@@ -58,7 +59,7 @@ export function memberNodeAffinity(affinity: unknown, choice: NodeChoice): unkno
   const own = before ?? {};
   const required = rewriteField(own, REQUIRED, (value) => rewriteRequired(value, choice));
   const preferred = rewriteField(required, PREFERRED, (value) => rewritePreferred(value, choice));
-  const after = withExclusion(preferred, choice);
+  const after = withExclusion(preferred, choice.excludedNodes);
   if (Object.keys(after).length === 0) return Object.keys(own).length === 0 ? affinity : undefined;
   return after;
 }
@@ -149,16 +150,21 @@ function holds(requirement: JsonRecord, value: string | undefined): boolean {
   }
 }
 
-/** Not (a and b) is (not a) or (not b), so every term is repeated for each label of the excluded nodes. */
-function withExclusion(affinity: JsonRecord, choice: NodeChoice): JsonRecord {
-  const excluded = Object.entries(choice.excludedNodes ?? {});
+/**
+ * Not (a and b) is (not a) or (not b), so every term is repeated for each label of the excluded nodes; one that keeps
+ * away from them already stays.
+ */
+export function withExclusion(affinity: JsonRecord, excludedNodes: NodeChoice['excludedNodes'] = {}): JsonRecord {
+  const excluded = Object.entries(excludedNodes);
   if (excluded.length === 0) return affinity;
   const required = recordOf(affinity[REQUIRED]) ?? {};
   const terms = listOf(required['nodeSelectorTerms']);
   const narrowed = terms.flatMap((term) => {
     const expressions = listOf(recordOf(term)?.['matchExpressions']);
     // An empty term matches no node; a line more would open it to all others.
-    return expressions.length === 0 ? [term] : narrow(recordOf(term) ?? {}, expressions, excluded);
+    const done =
+      expressions.length === 0 || expressions.some((one) => excluded.some((pair) => jsonEqual(one, not(pair))));
+    return done ? [term] : narrow(recordOf(term) ?? {}, expressions, excluded);
   });
   const nodeSelectorTerms = terms.length === 0 ? narrow({}, [], excluded) : narrowed;
   return { ...affinity, [REQUIRED]: { ...required, nodeSelectorTerms } };
@@ -169,8 +175,9 @@ function narrow(
   expressions: readonly unknown[],
   excluded: readonly [string, string][],
 ): JsonRecord[] {
-  return excluded.map(([key, value]) => ({
-    ...term,
-    matchExpressions: [...expressions, { key, operator: 'NotIn', values: [value] }],
-  }));
+  return excluded.map((pair) => ({ ...term, matchExpressions: [...expressions, not(pair)] }));
+}
+
+function not([key, value]: readonly [string, string]): JsonRecord {
+  return { key, operator: 'NotIn', values: [value] };
 }

@@ -1,6 +1,7 @@
 import { GROUP } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
 import { entryOf, type JsonRecord, keepSome, recordOf, rewriteField, rewriteItems, without } from './translate-json.ts';
-import { isHostOnlyKey, memberNodeAffinity, type NodeChoice } from './translate-node-affinity.ts';
+import { isHostOnlyKey, memberNodeAffinity, type NodeChoice, withExclusion } from './translate-node-affinity.ts';
 import { memberPodAffinity, memberSpread, type NamespaceMap } from './translate-pod-affinity.ts';
 
 export interface SchedulingContext extends NodeChoice {
@@ -16,6 +17,16 @@ export function rewriteScheduling(spec: JsonRecord, context: SchedulingContext):
   const spread = rewriteField(spec, 'topologySpreadConstraints', memberSpread);
   const tolerations = rewriteField(spread, 'tolerations', memberTolerations);
   return replace(replace(tolerations, 'affinity', affinity), 'nodeSelector', nodeSelector);
+}
+
+/** A translated pod whose affinity was changed afterwards, kept away from the excluded nodes as before. */
+export function excludingNodes(pod: Pod, translated: Pod, excludedNodes: SchedulingContext['excludedNodes']): Pod {
+  const spec = pod.spec as unknown as JsonRecord;
+  if (excludedNodes === undefined || spec['affinity'] === (translated.spec as unknown as JsonRecord)['affinity'])
+    return pod;
+  const affinity = recordOf(spec['affinity']) ?? {};
+  const nodeAffinity = withExclusion(recordOf(affinity['nodeAffinity']) ?? {}, excludedNodes);
+  return { ...pod, spec: { ...spec, affinity: { ...affinity, nodeAffinity } } as unknown as Pod['spec'] };
 }
 
 function replace(record: JsonRecord, key: string, value: unknown): JsonRecord {

@@ -5,11 +5,13 @@ import { waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod, Secret } from '../../src/api/wire.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
+import { manifestsOn } from '../fixtures/documented.ts';
 import {
   condition,
   describeWrite,
   type Fields,
   getPod,
+  isReady,
   kubectl,
   newNamespace,
   ON_VIRTUAL_NODE,
@@ -55,6 +57,10 @@ function policy(kind: 'OverridePolicy' | 'ClusterOverridePolicy', name: string, 
 const rules = (...overriders: Fields[]) => ({ overrideRules: overriders.map((one) => ({ overriders: one })) });
 const labelled = (value: string) => ({ labelsOverrider: [{ operator: 'add', value: { seen: value } }] });
 
+/** The manifests on the page for users, and those of one kind. */
+const EXAMPLES = manifestsOn('concepts/overrides.md');
+const examples = (...kinds: string[]) => EXAMPLES.filter(({ kind }) => kinds.includes(kind ?? ''));
+
 function on(member: string, more: Fields = {}): Fields {
   const nodeSelector = { 'kubernetes.io/hostname': member };
   return {
@@ -77,10 +83,17 @@ function deployment(name: string, member: string, replicas: number, more: Fields
   };
 }
 async function ready(name: string, replicas: number): Promise<Pod[]> {
-  return await until(`the pods of ${name} are ready`, async () => {
-    const pods = await podsOf(host, NS, `app=${name}`);
-    const good = pods.filter((one) => condition(one, 'Ready')?.status === 'True');
-    return good.length === replicas && pods.length === replicas ? pods : undefined;
+  let seen: Pod[] = [];
+  return await until(
+    `${replicas} pods of ${name} are ready`,
+    async () => {
+      seen = await podsOf(host, NS, `app=${name}`);
+      return seen.length === replicas && seen.every(isReady) ? seen : undefined;
+    },
+    { timeoutMs: 60_000 },
+  ).catch((error: unknown) => {
+    const states = seen.map(({ metadata, spec, status }) => JSON.stringify([metadata.name, spec.nodeName, status]));
+    throw new Error([(error as Error).message, ...states].join('\n'), { cause: error });
   });
 }
 const images = ({ spec }: Pod) => spec.containers.map(({ image }) => image);
@@ -119,6 +132,7 @@ describe('one Deployment in two members with registries of their own', () => {
           ],
         }),
       }),
+      ...examples('Role', 'RoleBinding'),
       ...['east', 'west'].map((name) => ({
         apiVersion: 'v1',
         kind: 'Secret',
@@ -309,6 +323,38 @@ it('blocks only the pod that a bad patch is for, says why, and starts it when th
   ]);
   await untilRunning(host, NS, 'held');
   expect(images(await getPod(east, NS, 'held'))).toEqual(['fixed:v1']);
+});
+
+it('does what the page says, with the manifests of the page', async () => {
+  const settings = { 'app.yaml': '# ours\ndatabase:\n  host: none\n' };
+  await host.apply([
+    ...examples('ClusterOverridePolicy', 'OverridePolicy'),
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'web-settings', namespace: NS }, data: settings },
+    deployment('web', 'east', 1, {
+      containers: [
+        { name: 'app', image: 'registry.example/web:v1', envFrom: [{ configMapRef: { name: 'web-settings' } }] },
+      ],
+    }),
+  ]);
+  await ready('web', 1);
+  const [{ spec }] = (await podsOf(east, NS, 'app=web')) as [Pod];
+  // The policy of this test is as close a match as that of the page, and comes later by its name.
+  expect(spec.containers).toMatchObject([
+    {
+      image: 'east.example/web:v1',
+      env: expect.arrayContaining([{ name: 'CLUSTER', value: 'east' }]) as unknown,
+      resources: { requests: { memory: '2Gi' }, limits: { memory: '2Gi' } },
+    },
+  ]);
+  expect(spec.imagePullSecrets).toEqual([{ name: 'pull-east' }]);
+  expect((await configMap(east, 'web-settings'))?.data).toEqual({
+    'app.yaml': '# ours\ndatabase:\n  host: db.eu-1.internal\n',
+  });
+  await kubectl(host, ['delete', 'clusteroverridepolicy', 'registries']);
+  await kubectl(host, ['rollout', 'restart', '-n', NS, 'deployment/web']);
+  await kubectl(host, ['rollout', 'status', '-n', NS, 'deployment/web', '--timeout=60s']);
+  const [last] = await ready('web', 1);
+  expect(images(await getPod(east, NS, last?.metadata.name ?? ''))).toEqual(['mirror.eu-1.example:5000/web:v1']);
 });
 
 it('writes nothing for healthy pods and copies when the program starts again', async () => {

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { EntrySource } from '../../src/dependents/entry-source.ts';
-import { HostObjects, type HostObjectsOptions, type HostState } from '../../src/dependents/host-objects.ts';
+import { BY_MANAGER, HostObjects, type HostObjectsOptions, type HostState } from '../../src/dependents/host-objects.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
@@ -128,6 +128,28 @@ describe('an object of the host', () => {
     refusals = Number.POSITIVE_INFINITY;
     server.cutWatches();
     await vi.waitFor(() => expect(lines.join('')).toContain('no relationship found'), { timeout: 15_000 });
+  });
+
+  test.each([
+    ['watched', {}],
+    ['polled', { maxWatches: 0 }],
+  ])('%s: is read by the manager only while no node may', async (_, options) => {
+    write('1');
+    const manager = new MemoryApi();
+    const other = await serveMemoryApi(manager);
+    clients.set(BY_MANAGER, other.client('manager'));
+    const objects = start(options);
+    try {
+      const byPolicy = objects.follow(REF, BY_MANAGER, () => undefined);
+      await until(() => expect(byPolicy.current()).toEqual({ state: 'absent' }));
+      const east = objects.follow(REF, 'east', () => undefined);
+      await until(() => expect(valueOf(byPolicy.current())).toBe('1'));
+      east.stop();
+      await until(() => expect(byPolicy.current()).toEqual({ state: 'absent' }));
+    } finally {
+      await stop();
+      await other.close();
+    }
   });
 
   test('that nobody refers to any more is not read', async () => {

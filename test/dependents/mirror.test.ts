@@ -105,6 +105,59 @@ describe('before the pod', () => {
     expect(member.objects.has('ConfigMap/t-shop/x')).toBe(true);
   });
 
+  describe('of which a policy names some', () => {
+    const onHost = { ...needing('web', 'ConfigMap/a', 'Secret/b'), spec: { nodeName: 'east-vn', containers: [] } };
+    const withPull = (...objects: string[]): Pod => {
+      const { spec } = needing('web', ...objects);
+      return { ...onHost, spec: { ...spec, imagePullSecrets: [{ name: 'pull' }] } };
+    };
+    const hostPod: Pod = {
+      ...onHost,
+      spec: { ...needing('web', 'ConfigMap/a', 'Secret/b').spec, nodeName: 'east-vn' },
+    };
+
+    test('each is read by who may: what the host pod refers to by its node, the rest by the manager', () => {
+      const { host, mirror } = start();
+      mirror.require(hostPod, withPull('ConfigMap/a', 'Secret/extra'));
+      expect([...host.readers].sort()).toEqual(['ConfigMap/shop/a east-vn', 'Secret/shop/extra ', 'Secret/shop/pull ']);
+      mirror.track(hostPod);
+      expect(host.readers).toContain('Secret/shop/b east-vn');
+      const edited = { ...hostPod, spec: { ...needing('web', 'Secret/extra').spec, nodeName: 'east-vn' } };
+      mirror.require(edited, withPull('Secret/extra'));
+      expect(host.readers.filter((one) => one.startsWith('Secret/shop/extra'))).toEqual(['Secret/shop/extra east-vn']);
+    });
+
+    test('a pull secret that may not be read holds nothing: the member may have it; that is told once', async () => {
+      const { host, member, mirror, events } = start();
+      host.problems.set('Secret/shop/pull', 'forbidden');
+      host.set('ConfigMap', 'shop', 'a');
+      await until(() => expect(mirror.require(hostPod, withPull('ConfigMap/a'))).toEqual({ ready: true }));
+      mirror.require(hostPod, withPull('ConfigMap/a'));
+      expect(events).toEqual(['Warning FailedToReadOptionalSecret web']);
+      expect([...member.objects.keys()]).toEqual(['ConfigMap/t-shop/a']);
+      // As soon as it may, the copy comes: a kubelet tries again by itself.
+      host.problems.delete('Secret/shop/pull');
+      host.set('Secret', 'shop', 'pull', { type: 'kubernetes.io/dockerconfigjson' });
+      await until(() => expect([...member.objects.keys()]).toContain('Secret/t-shop/pull'));
+    });
+
+    test('one that is needed otherwise holds the pod, with advice', () => {
+      const { host, mirror } = start();
+      host.problems.set('Secret/shop/pull', 'forbidden');
+      const both = withPull('Secret/pull?');
+      expect(mirror.require(hostPod, both)).toEqual({
+        ready: false,
+        pending: false,
+        reason: 'FailedToReadOptionalSecret',
+        message:
+          'Secret "pull", which an override policy adds to the pod, cannot be read in namespace "shop": forbidden. It is tried ' +
+          'again by itself. If the manager may not read it, bind it a Role that names it: see docs/concepts/overrides.md.',
+      });
+      // That of the host pod itself holds it too.
+      expect(mirror.require({ ...both, spec: { ...both.spec, nodeName: 'east-vn' } })).toMatchObject({ ready: false });
+    });
+  });
+
   test('one that the host does not let us read is told with its words', async () => {
     const { host, mirror } = start();
     host.problems.set('Secret/shop/b', 'cluster host: secrets "b" is forbidden (403 Forbidden)');

@@ -245,6 +245,39 @@ describe('privileges', () => {
       'hostPort 80',
     ],
     [
+      'a probe of another host',
+      gain({
+        path: '/spec/containers/0/livenessProbe',
+        operator: 'add',
+        value: { tcpSocket: { host: '10.0.0.1', port: 1 } },
+      }),
+      'tcpSocket host "10.0.0.1"',
+    ],
+    [
+      'a hook that calls another host',
+      gain({
+        path: '/spec/containers/0/lifecycle',
+        operator: 'add',
+        value: { preStop: { httpGet: { host: 'metadata', port: 80 } } },
+      }),
+      'httpGet host "metadata"',
+    ],
+    [
+      'a container without AppArmor, the old way',
+      {
+        overrideRules: [
+          {
+            overriders: {
+              annotationsOverrider: [
+                { operator: 'add', value: { 'container.apparmor.security.beta.kubernetes.io/app': 'unconfined' } },
+              ],
+            },
+          },
+        ],
+      },
+      'annotation container.apparmor.security.beta.kubernetes.io/app',
+    ],
+    [
       'a service account',
       gain({ path: '/spec/serviceAccountName', operator: 'add', value: 'admin' }),
       'serviceAccountName "admin"',

@@ -1,15 +1,16 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { type OverridePolicy, type OverridePolicyKind, parseOverridePolicy } from '../../src/api/override-policy.ts';
 import { overridersSchema } from '../../src/api/overriders.ts';
 import type { Pod } from '../../src/api/wire.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { applyOverrides } from '../../src/overrides/apply-overrides.ts';
+import { documented, manifestsOn } from '../fixtures/documented.ts';
 import { contextOf, EAST, rendered } from './rendered-pod.ts';
 
-const PAGE = readFileSync(new URL('../../docs/concepts/overrides.md', import.meta.url), 'utf8');
-const EXAMPLES = [...PAGE.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = '']) => parse(text) as KubeObject);
+const PAGE = documented('concepts/overrides.md');
+const EXAMPLES = manifestsOn('concepts/overrides.md').filter(
+  ({ apiVersion }) => apiVersion === 'spillway.dev/v1alpha1',
+);
 
 function example(name: string): OverridePolicy {
   const raw = EXAMPLES.find(({ metadata }) => metadata.name === name);

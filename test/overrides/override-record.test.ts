@@ -151,6 +151,9 @@ describe('rulesForRunningPod', () => {
   const values = (rules: readonly PlannedRule[]) =>
     rules.map(({ policy, overriders }) => `${policy.split(' ')[1]}=${overriders.labelsOverrider?.[0]?.value['seen']}`);
 
+  const rulesFor = (before: readonly PlannedRule[], ...policies: OverridePolicy[]) =>
+    rulesForRunningPod(before, planned(...policies.filter(({ spec }) => spec.applyTo === 'RunningPods')), policies);
+
   it('keeps what policies for new pods were, and takes what policies for running pods are', () => {
     const before = recorded(
       cluster('edited', 'NewPods', label('1')),
@@ -160,7 +163,7 @@ describe('rulesForRunningPod', () => {
       cluster('turned', 'NewPods', label('1')),
       cluster('turned-back', 'RunningPods', label('1')),
     );
-    const now = planned(
+    const now = [
       cluster('edited', 'NewPods', label('2')),
       cluster('follows', 'RunningPods', label('2'), label('3')),
       cluster('new', 'NewPods', label('2')),
@@ -168,8 +171,8 @@ describe('rulesForRunningPod', () => {
       cluster('turned', 'RunningPods', label('2')),
       cluster('turned-back', 'NewPods', label('2')),
       namespaced('a', 'RunningPods', label('2')),
-    );
-    expect(values(rulesForRunningPod(before, now))).toEqual([
+    ];
+    expect(values(rulesFor(before, ...now))).toEqual([
       'edited=1',
       'follows=2',
       'follows=3',
@@ -183,7 +186,20 @@ describe('rulesForRunningPod', () => {
 
   it('is what was recorded when no policy is for running pods', () => {
     const before = recorded(cluster('b', 'NewPods', label('1')), namespaced('a', 'NewPods', label('1')));
-    expect(rulesForRunningPod(before, planned(cluster('b', 'NewPods', label('2'))))).toEqual(before);
+    expect(rulesFor(before, cluster('b', 'NewPods', label('2')))).toEqual(before);
+  });
+
+  it('lets go of a policy that turned to new pods, whatever becomes of it afterwards', () => {
+    const before = recorded(cluster('a', 'RunningPods', label('1')));
+    const elsewhere = policy('ClusterOverridePolicy', 'a', {
+      resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod', name: 'another' }],
+      overrideRules: [label('2')],
+    });
+    const [kept] = rulesFor(before, elsewhere);
+    expect(kept).toEqual({ ...before[0], applyTo: 'NewPods' });
+    expect(rulesFor(kept === undefined ? [] : [kept])).toEqual([kept]);
+    // One for running pods that chooses others now is gone for this one.
+    expect(rulesFor(before, { ...elsewhere, spec: { ...elsewhere.spec, applyTo: 'RunningPods' } })).toEqual([]);
   });
 });
 

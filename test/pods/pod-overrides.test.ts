@@ -61,7 +61,7 @@ function setup(...policies: OverridePolicy[]) {
   const overrides = new PodOverrides({
     port: host,
     translateContext: () => CONTEXT,
-    dependents: { track: (pod) => void tracked.push(pod) },
+    dependents: { track: (_, references) => void tracked.push(references) },
     events: {
       record: (object, type, reason, message) => void events.push(`${type} ${reason} ${object.name}: ${message}`),
     },
@@ -71,7 +71,7 @@ function setup(...policies: OverridePolicy[]) {
 type Setup = ReturnType<typeof setup>;
 
 async function make({ overrides }: Setup, hostPod = webPod()): Promise<Pod> {
-  const made = await overrides.forNewPod(hostPod, rendered(hostPod), SIGNAL);
+  const made = await overrides.forNewPod(hostPod, rendered(hostPod), CONTEXT, SIGNAL);
   if (!('pod' in made)) throw new Error(`not made: ${JSON.stringify(made)}`);
   return { ...made.pod, metadata: { ...made.pod.metadata, uid: 'member-uid' } };
 }
@@ -113,12 +113,15 @@ describe('a new pod', () => {
   it('is the translated one, and refers to the same, where there are no policies', async () => {
     const hostPod = webPod();
     const translated = rendered(hostPod);
-    expect(await setup().overrides.forNewPod(hostPod, translated, SIGNAL)).toEqual({
+    expect(await setup().overrides.forNewPod(hostPod, translated, CONTEXT, SIGNAL)).toEqual({
       pod: translated,
       references: hostPod,
     });
     const without = new PodOverrides({ ...optionsWithoutPort(), port: undefined });
-    expect(await without.forNewPod(hostPod, translated, SIGNAL)).toEqual({ pod: translated, references: hostPod });
+    expect(await without.forNewPod(hostPod, translated, CONTEXT, SIGNAL)).toEqual({
+      pod: translated,
+      references: hostPod,
+    });
   });
 
   it('is changed, says by what, and has received everything', async () => {
@@ -151,18 +154,18 @@ describe('a new pod', () => {
   it('waits for policies that have not been read, and says what is in the way', async () => {
     const world = setup();
     world.host.problem = { problem: undefined };
-    expect(await world.overrides.forNewPod(webPod(), rendered(), SIGNAL)).toMatchObject({
+    expect(await world.overrides.forNewPod(webPod(), rendered(), CONTEXT, SIGNAL)).toMatchObject({
       wait: expect.any(String) as string,
     });
     world.host.problem = { problem: 'overridepolicies.spillway.dev is forbidden (403 Forbidden)' };
-    expect(await world.overrides.forNewPod(webPod(), rendered(), SIGNAL)).toMatchObject({
+    expect(await world.overrides.forNewPod(webPod(), rendered(), CONTEXT, SIGNAL)).toMatchObject({
       hold: { reason: 'OverridePoliciesNotRead', message: expect.stringContaining('403 Forbidden') as string },
     });
   });
 
   it('is held by a policy that cannot be applied, in its words', async () => {
     const world = setup(cluster('bad', 'NewPods', BAD));
-    expect(await world.overrides.forNewPod(webPod(), rendered(), SIGNAL)).toEqual({
+    expect(await world.overrides.forNewPod(webPod(), rendered(), CONTEXT, SIGNAL)).toEqual({
       hold: {
         reason: 'OverrideRefused',
         message: expect.stringMatching(
@@ -182,7 +185,7 @@ describe('a new pod', () => {
       },
     };
     expect(
-      await setup(cluster('long', 'NewPods', long)).overrides.forNewPod(webPod(), rendered(), SIGNAL),
+      await setup(cluster('long', 'NewPods', long)).overrides.forNewPod(webPod(), rendered(), CONTEXT, SIGNAL),
     ).toMatchObject({
       hold: { reason: 'OverrideRefused', message: expect.stringContaining('bytes to write down') as string },
     });
@@ -207,7 +210,7 @@ describe('a new pod', () => {
     expect((await make(world)).metadata.labels?.['seen']).toBe('owner');
     expect(world.host.reads).toBe(1);
     world.host.readable = new Error('timeout');
-    expect(await world.overrides.forNewPod(webPod(), rendered(), SIGNAL)).toMatchObject({
+    expect(await world.overrides.forNewPod(webPod(), rendered(), CONTEXT, SIGNAL)).toMatchObject({
       wait: expect.any(String) as string,
     });
     world.host.readable = [
@@ -215,7 +218,7 @@ describe('a new pod', () => {
       replicaSet ?? pod,
       { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', labels: undefined },
     ];
-    expect(await world.overrides.forNewPod(webPod(), rendered(), SIGNAL)).toMatchObject({
+    expect(await world.overrides.forNewPod(webPod(), rendered(), CONTEXT, SIGNAL)).toMatchObject({
       hold: { reason: 'OverrideRefused', message: expect.stringContaining('Deployment "web"') as string },
     });
   });
@@ -235,7 +238,7 @@ describe('a new pod', () => {
     };
     const world = setup(cluster('eu', 'NewPods', add));
     const hostPod = webPod();
-    const made = await world.overrides.forNewPod(hostPod, rendered(hostPod), SIGNAL);
+    const made = await world.overrides.forNewPod(hostPod, rendered(hostPod), CONTEXT, SIGNAL);
     const names = (pod: Pod) => findReferences(pod).map(({ kind, name }) => `${kind} ${name}`);
     expect('references' in made && names(made.references)).toEqual(['ConfigMap regional', 'Secret pull-east']);
     expect(names(world.overrides.referring(hostPod))).toEqual(['ConfigMap regional', 'Secret pull-east']);
@@ -363,6 +366,25 @@ describe('a pod that runs', () => {
     await world.overrides.prepare(hostPod, memberPod, SIGNAL);
     expect(world.host.reads).toBe(1);
     expect(settled(world, hostPod, memberPod)).toEqual([true, false]);
+  });
+
+  it('stays as it is when a policy turns to new pods, needs no owners for that, and does not care when that is gone', async () => {
+    const byOwner = (applyTo: string, value: string) =>
+      policy('ClusterOverridePolicy', 'owner', {
+        applyTo,
+        resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }],
+        overrideRules: [registry(value)],
+      });
+    const { world, hostPod, memberPod } = await running(byOwner('RunningPods', 'eu.example'));
+    const fresh = setup(byOwner('NewPods', 'us.example'));
+    await fresh.overrides.prepare(hostPod, memberPod, SIGNAL);
+    expect(world.host.reads + fresh.host.reads).toBe(1);
+    expect(settled(fresh, hostPod, memberPod)).toEqual([true, false]);
+    const turned = patched(memberPod, fresh, hostPod);
+    expect(images(turned)).toEqual(['eu.example/web:v1', 'eu.example/side:v2']);
+    expect(settled(fresh, hostPod, turned)).toEqual([false, true]);
+    fresh.host.list = [];
+    expect(settled(fresh, hostPod, turned)).toEqual([false, true]);
   });
 
   it('keeps what it refers to after a restart of this program', async () => {
