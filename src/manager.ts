@@ -161,6 +161,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.hostObjects.run(signal),
       services.overridePolicies.run(signal),
       services.namespaceModes.run(signal),
+      services.podOwners.run(signal),
       clientCa.run(signal),
       controller?.run(signal),
       scheduler?.run(signal),

@@ -33,7 +33,7 @@ import { podServiceAccounts, serviceEnvInMode } from './pod-service-accounts.ts'
 import { PodController } from './pods/pod-controller.ts';
 import { HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
 import { type RenderedPod, renderPod } from './pods/render-pod.ts';
-import { type TranslateContext, translatePod } from './pods/translate.ts';
+import type { TranslateContext } from './pods/translate.ts';
 import { PodUsage } from './usage/pod-usage.ts';
 import type { UsageTarget } from './usage/usage-target.ts';
 
@@ -141,8 +141,8 @@ export class VirtualNodeScope {
   }
 
   /**
-   * The pod as it would be in the member, for a pod that may come here; from memory. `unknown` passes once the override
-   * policies, and with services.podOwners.read the owners of the pod, have been read.
+   * The pod as it would be in the member, for a pod that may come here; from memory. `unknown` passes by itself: the
+   * override policies, or the owners of the pod, are being read.
    */
   render(hostPod: Pod): RenderedPod {
     const { services, namespaces, connection } = this.#o;
@@ -157,12 +157,14 @@ export class VirtualNodeScope {
     const account = this.#serviceAccounts.modeOf(hostPod);
     if ('hold' in account) return account;
     if ('wait' in account) return { unknown: account.wait };
-    return renderPod(hostPod, this.#translateContext(hostPod, memberNamespace, account.mode), {
+    const rendered = renderPod(hostPod, this.#translateContext(hostPod, memberNamespace, account.mode), {
       policies: services.overridePolicies.in(namespace),
       owners: services.podOwners.known(hostPod),
       member: this.#o.cluster(),
       pool: this.#o.pool() ?? {},
     });
+    if ('unknown' in rendered) services.podOwners.want(hostPod);
+    return rendered;
   }
 
   /** The member's state or spec changed in a way that may concern every pod and the Node. */
@@ -239,22 +241,14 @@ export class VirtualNodeScope {
 
   /** What can be asked about the room behind this node. */
   #room(): VirtualNodeCapacity {
-    const { nodeName, connection, member, namespaces } = this.#o;
+    const { nodeName, connection, member } = this.#o;
     return new ScannedCapacity(nodeName, connection.name, {
       pool: () => poolsOf(member()).find((pool) => pool.virtualNode === nodeName),
       nodes: () => connection.nodes.values(),
       pods: () => connection.pods.values(),
       hostPods: () => this.#takingPods(),
       ready: () => connection.synced() && this.#hostPods.hasSynced,
-      translate: (pod) => {
-        const namespace = namespaces.memberNamespaceOf(pod.metadata.namespace ?? '');
-        if (namespace === undefined) return 'its namespace has no place there';
-        const account = this.#serviceAccounts.modeOf(pod);
-        if ('hold' in account) return account.hold.message;
-        if ('wait' in account) return account.wait;
-        const translation = translatePod(pod, this.#translateContext(pod, namespace, account.mode));
-        return translation.kind === 'pod' ? translation.pod : translation.message;
-      },
+      render: (pod) => this.render(pod),
     });
   }
 

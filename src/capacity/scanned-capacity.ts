@@ -24,8 +24,8 @@ export interface ScannedCapacityOptions {
   /** Bound to the virtual node. */
   hostPods: () => Iterable<Pod>;
   ready: () => boolean;
-  /** The pod as it will be in the member, or why it cannot be there, for people. */
-  translate: (pod: Pod) => Pod | string;
+  /** The pod as it will be in the member. `hold`: why it cannot be there. `unknown`: why that cannot be told yet. */
+  render: (pod: Pod) => { pod: Pod } | { hold: { message: string } } | { unknown: string };
 }
 
 /** The room behind a virtual node, worked out anew from all nodes and pods of the member with every question. */
@@ -45,9 +45,11 @@ export class ScannedCapacity implements VirtualNodeCapacity {
     return this.#o.ready();
   }
 
-  request(hostPod: Pod): Asked | { refused: string } {
-    const pod = this.#o.translate(hostPod);
-    if (typeof pod === 'string') return { refused: pod };
+  request(hostPod: Pod): Asked | { refused: string } | { unknown: string } {
+    const rendered = this.#o.render(hostPod);
+    if ('unknown' in rendered) return rendered;
+    if ('hold' in rendered) return { refused: rendered.hold.message };
+    const { pod } = rendered;
     return { key: '', requests: podRequests(pod), pod };
   }
 

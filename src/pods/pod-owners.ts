@@ -44,10 +44,31 @@ interface Owner {
 export class PodOwners {
   readonly #host: Pick<KubeClient, 'request'>;
   readonly #owners: LRUCache<string, Promise<Owner> | Owner>;
+  readonly #reading = new Set<Promise<void>>();
+  #signal: AbortSignal | undefined;
 
   constructor(host: Pick<KubeClient, 'request'>, clock: () => number = Date.now) {
     this.#host = host;
     this.#owners = new LRUCache({ max: 10_000, ttl: FRESH_MS, ttlResolution: 0, perf: { now: clock } });
+  }
+
+  /** Lets {@link want} read until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    await Promise.all(this.#reading);
+  }
+
+  /** For whoever cannot wait: reads what {@link known} does not know, so that it does when it is asked again. */
+  want(pod: Pod): void {
+    const signal = this.#signal;
+    if (signal === undefined || signal.aborted) return;
+    // What fails is tried again with the next question.
+    const reading: Promise<void> = this.read(pod, signal)
+      .then(() => undefined)
+      .catch(() => undefined)
+      .finally(() => this.#reading.delete(reading));
+    this.#reading.add(reading);
   }
 
   /** The pod and its owners as far as they were read; undefined when some have to be read first. */

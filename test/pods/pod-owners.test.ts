@@ -72,6 +72,24 @@ describe('PodOwners', () => {
     expect(requests).toHaveLength(4);
   });
 
+  it('reads for those who cannot wait while it runs, and tries again what failed', async () => {
+    const world: Record<string, KubeObject['metadata'] | Error> = { ...WORLD, 'deployments/web': refusal(503, 'Busy') };
+    const { owners } = setup(world);
+    owners.want(webPod());
+    const end = new AbortController();
+    const running = owners.run(end.signal);
+    owners.want(webPod());
+    await new Promise(setImmediate);
+    expect(owners.known(webPod())).toBeUndefined();
+    world['deployments/web'] = DEPLOYMENT;
+    owners.want(webPod());
+    end.abort();
+    // What was begun is ended, so that nothing is left behind.
+    await running;
+    expect(owners.known(webPod())).toHaveLength(3);
+    owners.want(boundPod());
+  });
+
   it('needs to read nothing of a bare pod', async () => {
     const { owners, requests } = setup({});
     expect(owners.known(boundPod())).toHaveLength(1);
