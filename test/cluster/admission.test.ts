@@ -156,12 +156,14 @@ async function untilActive(active: boolean): Promise<void> {
     gets: active ? ['toleration', 'scheduler'] : [],
   };
   const bursting: PodCase = { what: '', namespace: 'shop', gets: active ? ['toleration', 'scheduler'] : [] };
-  await until(`pods are ${active ? '' : 'not '}changed`, async () => {
+  const done = async (): Promise<boolean> => {
     for (const one of [asking, bursting]) {
       if (JSON.stringify(has(await admitted(podOf(one)))) !== JSON.stringify(expected(one))) return false;
     }
     return true;
-  });
+  };
+  // A busy machine takes its time to follow kinds, objects of them, and policies.
+  await until(`pods are ${active ? '' : 'not '}changed`, done, { timeoutMs: 120_000 });
 }
 
 describe('policies in the API server', () => {
