@@ -554,7 +554,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
         ['logs', 'mine'],
         ['exec', 'mine', '--', 'true'],
       ]) {
-        const { code, stderr } = await host.kubectl([...args, '-n', ns]);
+        const { code, stderr } = await host.kubectl(['-n', ns, ...args]);
         expect([args[0], code === 0, stderr]).toEqual([args[0], false, expect.stringContaining('has no running copy')]);
       }
       await kubectl(host, ['label', 'pod', 'mine', '-n', ns, 'more=labels']);
