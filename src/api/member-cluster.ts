@@ -20,7 +20,9 @@ const MAX_POOL_NAME = 20;
 
 const secretRef = z
   .object({
-    namespace: dnsLabel().describe('Namespace of the Secret in the host cluster.'),
+    namespace: dnsLabel().describe(
+      'Namespace of the Secret in the host cluster. The manifests let the manager read Secrets in spillway-system; another namespace needs a Role of its own.',
+    ),
     name: dnsSubdomain().describe('Name of the Secret.'),
     key: z
       .string()
