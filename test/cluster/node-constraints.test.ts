@@ -28,10 +28,14 @@ beforeAll(async () => {
   await newNamespace(host, 'shop');
   await kubectl(host, ['label', 'namespace', 'shop', 'spillway.dev/burst=enabled']);
   const probe = JSON.stringify({ ...pod('probe', { nodeSelector: { disk: 'ssd' } }) });
-  await until('pods are split', async () => {
-    const { stdout } = await host.kubectl(['create', '--dry-run=server', '-o', 'json', '-f', '-'], { input: probe });
-    return stdout.includes('spillway.dev/member-constraints') && stdout.includes('spillway.dev/virtual-node');
-  });
+  await until(
+    'pods are split',
+    async () => {
+      const { stdout } = await host.kubectl(['create', '--dry-run=server', '-o', 'json', '-f', '-'], { input: probe });
+      return stdout.includes('spillway.dev/member-constraints') && stdout.includes('spillway.dev/virtual-node');
+    },
+    { timeoutMs: 120_000 },
+  );
 });
 afterAll(async () => {
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);
