@@ -7,6 +7,7 @@ import { kube } from './kube.ts';
 import { describeMachine } from './machine.ts';
 import type { SuiteReport } from './measurement.ts';
 import { renderResults, writeResults } from './results.ts';
+import { scheduler } from './scheduler.ts';
 import { streams } from './streams.ts';
 
 interface Flags {
@@ -18,7 +19,7 @@ interface Flags {
   output: string;
 }
 
-const SUITES = ['burst', 'streams', 'kube'];
+const SUITES = ['burst', 'streams', 'kube', 'scheduler'];
 
 const flags = new Command('bench')
   .description('Measures Spillway against floors and direct access, and writes results/latest.json and RESULTS.md.')
@@ -54,6 +55,7 @@ const runs: [suite: string, run: () => Promise<SuiteReport>][] = [
   ['burst', () => burst({ sizes: flags.pods, rounds: flags.rounds, floorOnly: flags.floorOnly, say })],
   ['streams', () => streams({ trips: flags.trips, say })],
   ['kube', () => kube(say)],
+  ['scheduler', () => scheduler({ rounds: flags.rounds, say })],
 ];
 const reports: SuiteReport[] = [];
 for (const [suite, run] of runs) {

@@ -5,7 +5,7 @@ import { freePort } from './addresses.ts';
 import { Api, type ApiAccess } from './api-access.ts';
 import { ensureBinaries } from './binaries.ts';
 import * as plane from './control-plane.ts';
-import { extenderSettings } from './extender.ts';
+import { extenderSettings, ownSchedulerConfiguration } from './extender.ts';
 import { raiseInotifyLimit } from './inotify.ts';
 import { runKubectl, type KubectlOptions, type KubectlResult } from './kubectl.ts';
 import type { ManagedProcess } from './managed-process.ts';
@@ -257,7 +257,7 @@ export async function startCluster(workspace: Workspace, options: ClusterOptions
         plane.schedulerFlags(files, schedulerPort, {
           ...(options.extenderPort === undefined
             ? {}
-            : extenderSettings('kube-scheduler.yaml', options.extenderPort, {
+            : extenderSettings(ownSchedulerConfiguration(), options.extenderPort, {
                 ca: files.pki('ca.crt'),
                 cert: files.pki('kube-scheduler.crt'),
                 key: files.pki('kube-scheduler.key'),

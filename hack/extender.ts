@@ -16,12 +16,11 @@ export interface ExtenderFiles {
 }
 
 /**
- * What a file of manifests/scheduler/ says of the configuration of kube-scheduler, for an extender on this machine: only
- * address and files are put in.
+ * What a configuration of kube-scheduler from manifests/scheduler/ says, for an extender on this machine: only address and
+ * files are put in.
  */
-export function extenderSettings(manifest: string, port: number, files: ExtenderFiles): Record<string, unknown> {
-  const text = readFileSync(join(repositoryRoot(), 'manifests/scheduler', manifest), 'utf8');
-  const configuration = parse(text) as SchedulerConfiguration & Record<string, unknown>;
+export function extenderSettings(shipped: unknown, port: number, files: ExtenderFiles): Record<string, unknown> {
+  const configuration = shipped as SchedulerConfiguration & Record<string, unknown>;
   const { apiVersion: _a, kind: _k, clientConnection: _c, leaderElection: _l, ...settings } = configuration;
   return {
     ...settings,
@@ -31,6 +30,11 @@ export function extenderSettings(manifest: string, port: number, files: Extender
       tlsConfig: { caFile: files.ca, certFile: files.cert, keyFile: files.key },
     })),
   };
+}
+
+/** The shipped configuration of the cluster's own scheduler. */
+export function ownSchedulerConfiguration(): unknown {
+  return parse(readFileSync(join(repositoryRoot(), 'manifests/scheduler/kube-scheduler.yaml'), 'utf8'));
 }
 
 /** Writes a configuration for `spillway manager` whose extender listens on `port` with a certificate of the host. */

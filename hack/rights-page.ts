@@ -30,6 +30,12 @@ export const GRANTS: readonly Grant[] = [
     files: ['scheduler/rbac.yaml'],
   },
   {
+    title: 'A second kube-scheduler',
+    about:
+      "`scheduler/second-scheduler.yaml`, where one runs. It also binds Kubernetes' own roles `system:kube-scheduler`, `system:volume-scheduler` and, in `kube-system`, `extension-apiserver-authentication-reader`.",
+    files: ['scheduler/second-scheduler.yaml'],
+  },
+  {
     title: 'The manager as a webhook',
     about: '`admission/webhook.yaml`, on top, for hosts whose API server cannot do without the webhook.',
     files: ['admission/webhook.yaml'],

@@ -55,7 +55,9 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
   const { hostIdentity } = options;
   if (hostIdentity !== undefined) await host.apply(manifest('rbac-service-account.yaml'));
   const { extenderPort } = options;
-  if (extenderPort !== undefined) await host.apply(manifest('scheduler/rbac.yaml'));
+  if (extenderPort !== undefined) {
+    for (const file of ['rbac.yaml', 'pod-guard.yaml']) await host.apply(manifest(`scheduler/${file}`));
+  }
   const components =
     extenderPort === undefined
       ? ['--components', 'members']

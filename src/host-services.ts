@@ -32,6 +32,8 @@ export interface HostServices {
   /** Each virtual node's own, by its name. */
   readonly nodeClients: Map<string, KubeClient>;
   readonly nodeIdentityMetrics: NodeIdentityMetrics;
+  /** Name of this replica in the Lease of those who write about scheduling. */
+  readonly identity: string;
   /** The host's id in marks. */
   readonly hostId: string;
   /** Address that virtual nodes announce. */

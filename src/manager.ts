@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import {
   HOST_LABEL,
@@ -120,6 +121,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       connectHost,
       nodeClients,
       nodeIdentityMetrics: new NodeIdentityMetrics(registry),
+      identity: config.identity ?? `${hostname()}_${process.pid}_${Math.random().toString(36).slice(2, 8)}`,
       hostId,
       nodeAddress,
       events,

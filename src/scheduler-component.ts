@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { HostServices } from './host-services.ts';
 import { describeError } from './kube/errors.ts';
+import { LeaseElection } from './kube/lease-election.ts';
 import { pause } from './kube/timers.ts';
 import type { ServingCertificates } from './kubelet/certificates.ts';
 import { FileCertificates } from './kubelet/file-certificates.ts';
@@ -24,7 +25,7 @@ export interface SchedulerComponent {
 
 /** @throws when certificate or token cannot be read. */
 export async function schedulerComponent(services: HostServices): Promise<SchedulerComponent> {
-  const { config, host, events, informerMetrics } = services;
+  const { config, host, events, informerMetrics, queueMetrics } = services;
   const { scheduler } = config;
   const logger = services.logger.child({ part: 'scheduler' });
   const certificates = await servingCertificates(services, logger);
@@ -32,6 +33,13 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
   const token = scheduler.tokenFile === undefined ? undefined : new TokenFile(scheduler.tokenFile, logger);
   const room = new Scheduler({
     host,
+    lease: new LeaseElection({
+      client: host,
+      namespace: config.namespace,
+      name: SERVICE,
+      identity: services.identity,
+      logger,
+    }),
     capacityOf: (node) => services.capacities.get(node),
     server: {
       address: scheduler.bindAddress,
@@ -45,6 +53,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
     events,
     metrics: schedulerMetrics(services.registry),
     informerMetrics,
+    queueMetrics,
     logger,
   });
   return {

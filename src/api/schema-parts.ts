@@ -63,6 +63,3 @@ export const listMap = (...keys: string[]) => ({
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': keys,
 });
-
-/** Ends the description of a kind whose schema is ahead of the components that will act on it. */
-export const STORED_ONLY = 'This version checks and stores such objects; nothing acts on them yet.';

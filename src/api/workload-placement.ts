@@ -5,7 +5,7 @@ import type { Resource } from '../kube/resource.ts';
 import { conditions } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
 import { GROUP } from './marks.ts';
-import { cel, listMap, STORED_ONLY } from './schema-parts.ts';
+import { cel, listMap } from './schema-parts.ts';
 
 export const WORKLOAD_PLACEMENTS: Resource = {
   group: GROUP,
@@ -117,8 +117,7 @@ export const workloadPlacementKind: KindDefinition = {
   categories: ['spillway'],
   schema: z.object({ spec, status: status.exactOptional() }).meta({
     description:
-      'WorkloadPlacement shows where the pods of one workload are, where they should be, and why. Nobody needs to write it. ' +
-      STORED_ONLY,
+      'WorkloadPlacement shows where the pods of one workload are, where they should be, and why. Nobody needs to write it.',
   }),
   columns: [
     { name: 'Kind', type: 'string', jsonPath: '.spec.workload.kind' },

@@ -29,7 +29,8 @@ export function mayBurst(namespaceLabels: Readonly<Record<string, string>> | und
   return !chain.some(({ metadata }) => metadata.labels?.[BURST_LABEL] === 'disabled');
 }
 
-/** Whether pods that no policy speaks about stay on the host, though all pods of the namespace tolerate virtual nodes. */
-export function onlyPoliciesBurst(namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
-  return namespaceLabels?.[BURST_LABEL] === 'policies';
+/** Whether every pod of the namespace is given the toleration of virtual nodes, so that it says nothing about one pod. */
+export function givesToleration(namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
+  const value = namespaceLabels?.[BURST_LABEL];
+  return value === 'enabled' || value === 'policies';
 }

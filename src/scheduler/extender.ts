@@ -1,24 +1,20 @@
-import type { Logger } from 'pino';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../api/wire.ts';
-import { timestamp } from '../kube/timestamps.ts';
-import type { Room } from '../placement/candidates.ts';
-import type { Decision } from '../placement/choice.ts';
+import type { Decision, PlacementFacts } from '../placement/choice.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { nextPlace } from '../placement/next-place.ts';
-import { workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { refusalInWords } from '../placement/refusal.ts';
-import type { Selection } from '../placement/policy-selection.ts';
 import { failing, MAX_SCORE, passing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
-import { memberRoom } from './member-rooms.ts';
-import type { CapacityOf, MemberRoom } from './member-rooms.ts';
-import { asksForItself, choosesNodes } from './node-demands.ts';
+import type { CapacityOf } from './member-rooms.ts';
+import { asksForItself } from './node-demands.ts';
+import type { PlacementQuestions, Split } from './placement-questions.ts';
 import { Reservations } from './reservations.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
-import type { WorkloadBook } from './workload-book.ts';
+import type { WaitingPods } from './waiting-pods.ts';
+import type { Rules, WorkloadBook } from './workload-book.ts';
 
 /** A pod can be heard of before its owner; so long it is waited for, in ms. */
 const OWNER_WAIT_MS = 500;
@@ -26,20 +22,22 @@ const OWNER_WAIT_MS = 500;
 export interface ExtenderOptions {
   view: HostView;
   workloads: WorkloadBook;
+  questions: PlacementQuestions;
+  /** Told of every pod that has to wait because of an answer from here. */
+  waiting: Pick<WaitingPods, 'answered' | 'lookAgainAt'>;
+  /** Told what is wrong with annotations that were passed over. */
+  annotationProblem: (chain: OwnerChain, problem: string) => void;
   capacityOf: CapacityOf;
   metrics: SchedulerMetrics;
-  logger: Logger;
   /** Wall clock in ms. */
   clock: () => number;
 }
 
-interface Split {
-  readonly local: readonly string[];
-  /** By member. */
-  readonly virtual: ReadonlyMap<string, readonly string[]>;
+/** What a decision came to: the cluster, or none while the pod has to wait. */
+interface Answer {
+  readonly cluster: string | undefined;
+  readonly result: FilterResult;
 }
-
-type Rules = NonNullable<Selection['chosen']>;
 
 /**
  * Answers kube-scheduler from memory: which nodes may take a pod now. A pod with rules gets exactly one place, all of its
@@ -73,13 +71,14 @@ export class Extender {
     this.#reservations.release(uid);
     const split = this.#split(nodeNames);
     const selection = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
-    if (selection.problem !== undefined) this.#o.workloads.annotationProblem(chain, selection.problem);
+    if (selection.problem !== undefined) this.#o.annotationProblem(chain, selection.problem);
     const { chosen } = selection;
     const result = chosen === undefined ? this.#withoutRules(pod, split) : this.#byRules(pod, chain, chosen, split);
-    const { cluster, result: answer } = result;
+    const { cluster } = result;
     const outcome = cluster === undefined ? 'wait' : cluster === LOCAL ? 'local' : 'member';
     metrics.decisions.inc({ rules: chosen?.source.kind ?? 'None', outcome });
-    return answer;
+    this.#o.waiting.answered(pod, cluster !== undefined);
+    return result.result;
   }
 
   /**
@@ -87,9 +86,10 @@ export class Extender {
    * themselves is left to the scheduler.
    */
   prioritize({ pod, nodeNames }: ExtenderArgs): HostPriority[] {
+    const { questions } = this.#o;
     const slots = new Map<string, number>();
     for (const [member, asked] of this.#split(nodeNames).virtual) {
-      for (const { name, slots: count } of this.#room(pod, member, asked).nodes) slots.set(name, count);
+      for (const { name, slots: count } of questions.room(pod, member, asked).nodes) slots.set(name, count);
     }
     const most = Math.max(1, ...slots.values());
     return nodeNames.map((Host) => {
@@ -109,15 +109,9 @@ export class Extender {
     return { local, virtual };
   }
 
-  #room(pod: Pod, member: string, asked: readonly string[], upTo?: number): MemberRoom {
-    const { view, capacityOf } = this.#o;
-    const all = view.nodes.virtualNodesOf(member);
-    return memberRoom({ pod, member, asked, all, ...(upTo === undefined ? {} : { upTo }) }, view.nodes, capacityOf);
-  }
-
   /** No policy and no label says that the pod may leave the host: it goes where it says itself, if it fits there. */
-  #withoutRules(pod: Pod, { local, virtual }: Split): { cluster: string | undefined; result: FilterResult } {
-    const { view } = this.#o;
+  #withoutRules(pod: Pod, { local, virtual }: Split): Answer {
+    const { view, questions } = this.#o;
     const names = [...local];
     const reasons: Record<string, string> = {};
     let member: string | undefined;
@@ -131,7 +125,7 @@ export class Extender {
           reasons[one] = `${clusterInWords(name)}: nothing says that the pod may leave the host`;
       }
       if (wanted.length === 0) continue;
-      const { room, nodes } = this.#room(pod, name, wanted, 1);
+      const { room, nodes } = questions.room(pod, name, wanted, 1);
       names.push(...nodes.map((one) => one.name));
       if (nodes.length > 0) member ??= name;
       const why = room.impossible ?? room.why ?? 'it has no room for the pod';
@@ -143,61 +137,22 @@ export class Extender {
     return { cluster: local.length > 0 ? LOCAL : member, result: passing(names) };
   }
 
-  #byRules(
-    pod: Pod,
-    chain: OwnerChain,
-    rules: Rules,
-    split: Split,
-  ): { cluster: string | undefined; result: FilterResult } {
-    const { view, workloads, clock } = this.#o;
-    const identity = workloadOf(chain);
-    const rooms = new Map<string, Room>([[LOCAL, this.#localRoom(pod, split.local)]]);
-    const memberRooms = new Map<string, MemberRoom>();
-    for (const { name, unavailable } of view.nodes.clusters()) {
-      if (name === LOCAL || unavailable !== undefined) continue;
-      const found = this.#room(pod, name, split.virtual.get(name) ?? []);
-      memberRooms.set(name, found);
-      rooms.set(name, found.room);
-    }
-    const now = clock();
-    const decision = nextPlace({
-      placement: rules.placement,
-      clusters: view.nodes.clusters(),
-      workload: {
-        uid: identity.object.metadata.uid,
-        replicas: identity.replicas,
-        pods: view.seats.counts(view.seatGroupsOf(identity.object)),
-      },
-      pod: {
-        revision: identity.revision,
-        tolerations: pod.spec.tolerations ?? [],
-        waitedMs: now - Date.parse(pod.metadata.creationTimestamp ?? timestamp(now)),
-      },
-      rooms,
-      avoided: workloads.avoided(identity.object),
-      remembered: workloads.plan(identity.object),
-      signals: new Map(),
-      now,
-    });
+  #byRules(pod: Pod, chain: OwnerChain, rules: Rules, split: Split): Answer {
+    const { view, workloads, questions } = this.#o;
+    const { facts, members, identity } = questions.ask(pod, chain, rules, split);
+    const decision = nextPlace(facts);
     workloads.decided({ chain, identity, pod, rules, decision });
     const [place] = decision.allowed;
-    if (place === undefined) return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
+    if (place === undefined) {
+      for (const at of timesOfChange(facts, pod)) this.#o.waiting.lookAgainAt(at);
+      return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
+    }
     const { cluster } = place;
-    const nodes = memberRooms.get(cluster)?.nodes ?? [];
+    const nodes = members.get(cluster)?.nodes ?? [];
     view.seats.assume(pod, cluster, Reservations.FOR_MS);
     const [best] = nodes;
     if (best !== undefined) this.#reservations.reserve(pod.metadata.uid ?? '', best.name, best.request);
     return { cluster, result: passing(cluster === LOCAL ? split.local : nodes.map(({ name }) => name)) };
-  }
-
-  /** The scheduler has looked at every node of the host itself: what passed has room. */
-  #localRoom(pod: Pod, local: readonly string[]): Room {
-    if (local.length > 0) return { fits: undefined };
-    const why = 'no node passes the checks of the scheduler itself';
-    if (!choosesNodes(pod)) return { fits: 0, why };
-    return this.#o.view.nodes.someRealNodeIsChosenBy(pod)
-      ? { fits: 0, why }
-      : { fits: 0, impossible: 'the node selector or node affinity of the pod leaves all of its nodes out' };
   }
 
   #reasons({ local, virtual }: Split, { refusals }: Decision): Record<string, string> {
@@ -211,4 +166,18 @@ export class Extender {
     for (const [member, nodes] of virtual) tell(member, nodes);
     return reasons;
   }
+}
+
+/** When a pod that waits may be told something else only because time goes by, in ms. */
+function timesOfChange({ placement, avoided, now }: PlacementFacts, pod: Pod): number[] {
+  const came = Date.parse(pod.metadata.creationTimestamp ?? '');
+  const times = avoided.map(({ until }) => until);
+  for (const { tiers } of placement.groups) {
+    let wait = 0;
+    for (const { tryNextAfterMs } of tiers) {
+      wait += tryNextAfterMs;
+      times.push(came + wait);
+    }
+  }
+  return times.filter((time) => time > now);
 }

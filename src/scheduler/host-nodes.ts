@@ -87,6 +87,15 @@ export class HostNodes {
     return this.memberOf(nodeName) ?? LOCAL;
   }
 
+  /** Some virtual node that is there. */
+  anyVirtualNode(): string | undefined {
+    for (const { nodes } of this.members.values()) {
+      const found = nodes.find((name) => this.nodes.get(name) !== undefined);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   /** All virtual nodes of a member, there or not yet. */
   virtualNodesOf(member: string): readonly string[] {
     return this.members.get(member)?.nodes ?? [];

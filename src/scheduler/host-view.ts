@@ -3,10 +3,11 @@ import type { Namespace, Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
 import { NAMESPACES, PODS } from '../kube/resource.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { HostNodes } from './host-nodes.ts';
-import { OwnerDirectory } from './owner-directory.ts';
+import { controllerOf, OwnerDirectory } from './owner-directory.ts';
 import { PodSeats } from './pod-seats.ts';
 import { PolicyBook } from './policy-book.ts';
 import { hostPodProjection, namespaceProjection } from './projections.ts';
@@ -19,8 +20,9 @@ export interface HostViewOptions {
   clock: () => number;
 }
 
-/** The nodes that a pod was bound to, as an index. */
+/** Indexes of pods: the node they are bound to, the UID of their controller. */
 const NODE = 'node';
+const CONTROLLER = 'controller';
 
 /** What the scheduler room knows of the host, all of it from caches. */
 export class HostView {
@@ -42,7 +44,13 @@ export class HostView {
       ...common,
       resource: PODS,
       transform: hostPodProjection,
-      indexes: { [NODE]: ({ spec }) => (spec.nodeName === undefined ? [] : [spec.nodeName]) },
+      indexes: {
+        [NODE]: ({ spec }) => (spec.nodeName === undefined ? [] : [spec.nodeName]),
+        [CONTROLLER]: (pod) => {
+          const controller = controllerOf(pod);
+          return controller === undefined ? [] : [controller.uid];
+        },
+      },
     });
     const set = (pod: Pod): void => this.seats.set(pod);
     this.pods.on({ added: set, updated: set, deleted: (pod) => this.seats.delete(pod) });
@@ -83,6 +91,31 @@ export class HostView {
   onPod(handlers: { changed: (pod: Pod) => void; gone: (pod: Pod) => void }): () => void {
     const { changed, gone } = handlers;
     return this.pods.on({ added: changed, updated: changed, deleted: gone });
+  }
+
+  /** Calls the handler after labels of a namespace changed. Returns what ends that. */
+  onNamespaceLabels(handler: () => void): () => void {
+    return this.#namespaces.on({
+      updated: ({ metadata }, old) => {
+        if (!jsonEqual(metadata.labels, old.metadata.labels)) handler();
+      },
+    });
+  }
+
+  /** Calls the handler after something of the members that placement looks at changed. Returns what ends that. */
+  onClusters(handler: () => void): () => void {
+    return this.nodes.members.on({
+      added: handler,
+      deleted: handler,
+      updated: ({ cluster }, old) => {
+        if (!jsonEqual(cluster, old.cluster)) handler();
+      },
+    });
+  }
+
+  /** All pods whose controller has that UID. */
+  podsOf(controllerUid: string): readonly Pod[] {
+    return this.pods.byIndex(CONTROLLER, controllerUid);
   }
 
   namespaceLabels(namespace: string): Readonly<Record<string, string>> | undefined {

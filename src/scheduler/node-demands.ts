@@ -2,7 +2,7 @@ import { VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { Node, Pod, PodSpec } from '../api/wire.ts';
 import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';
-import { onlyPoliciesBurst } from '../placement/namespace-burst.ts';
+import { givesToleration } from '../placement/namespace-burst.ts';
 import { withMemberConstraints } from '../pods/translate-constraints.ts';
 import type { JsonRecord } from '../pods/translate-json.ts';
 
@@ -20,13 +20,13 @@ export function whyPodKeepsOff(pod: Pod, node: Node): string | undefined {
 /**
  * Whether a pod that no rules speak about may go to a virtual node by its own words: it tolerates the taint of virtual
  * nodes by name, it asks for the node by a selector that real nodes do not satisfy, or the node is open to all. In a
- * namespace that leaves it to policies, every pod is given the toleration when it is created, so that says nothing.
+ * namespace that opted in every pod is given the toleration when it is created, so that says nothing.
  */
 export function asksForItself(pod: Pod, node: Node, namespaceLabels?: Readonly<Record<string, string>>): boolean {
   const taints = node.spec?.taints ?? [];
   if (!taints.some(({ key, effect }) => key === VIRTUAL_NODE_TAINT && effect !== 'PreferNoSchedule')) return true;
   const tolerates = (pod.spec.tolerations ?? []).some(({ key }) => key === VIRTUAL_NODE_TAINT);
-  if (tolerates && !onlyPoliciesBurst(namespaceLabels)) return true;
+  if (tolerates && !givesToleration(namespaceLabels)) return true;
   // Admission may have opened its selectors to all virtual nodes; what it asked for itself counts.
   const spec = withMemberConstraints(pod.spec as unknown as JsonRecord, pod) as unknown as PodSpec;
   return choosesNodes({ spec }) && !choosesRealNodes({ spec }, node);

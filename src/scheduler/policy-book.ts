@@ -4,6 +4,7 @@ import {
   parsePlacementPolicy,
   PLACEMENT_POLICIES,
   type PlacementPolicy,
+  type PlacementPolicyStatus,
 } from '../api/placement-policy.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
@@ -20,6 +21,7 @@ export interface KnownPolicy extends KubeObject {
   readonly compiled: CompiledPolicy | undefined;
   /** What is wrong, with the fields' paths; the policy is then not in use. */
   readonly problems: readonly string[];
+  readonly status: PlacementPolicyStatus | undefined;
 }
 
 export interface PolicyBookOptions {
@@ -64,6 +66,11 @@ export class PolicyBook {
     return this.namespaced.problem ?? this.clusterWide.problem;
   }
 
+  /** By namespace and name; by the name alone one for the whole cluster. */
+  get(key: string): KnownPolicy | undefined {
+    return key.includes('/') ? this.namespaced.get(key) : this.clusterWide.get(key);
+  }
+
   *values(): Generator<KnownPolicy> {
     yield* this.namespaced.values();
     yield* this.clusterWide.values();
@@ -97,9 +104,13 @@ function readPolicy(raw: KubeObject): KnownPolicy {
     ...(generation === undefined ? {} : { generation }),
   };
   const parsed = parsePlacementPolicy({ ...raw, metadata });
-  if ('problems' in parsed) return { metadata, policy: undefined, compiled: undefined, problems: parsed.problems };
+  if ('problems' in parsed) {
+    const { problems } = parsed;
+    return { metadata, policy: undefined, compiled: undefined, problems, status: undefined };
+  }
   const { policy } = parsed;
+  const { status } = policy;
   const compiled = compilePolicy(policy);
-  if ('problems' in compiled) return { metadata, policy, compiled: undefined, problems: compiled.problems };
-  return { metadata, policy, compiled, problems: [] };
+  if ('problems' in compiled) return { metadata, policy, compiled: undefined, problems: compiled.problems, status };
+  return { metadata, policy, compiled, problems: [], status };
 }

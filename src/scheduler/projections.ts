@@ -1,8 +1,11 @@
-import { MEMBER_LABEL } from '../api/marks.ts';
-import type { Namespace, Node, Pod } from '../api/wire.ts';
+import { GROUP, MEMBER_LABEL, MIRRORED_CONDITION } from '../api/marks.ts';
+import type { Condition, Namespace, Node, Pod } from '../api/wire.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
+
+/** Host pods show by this condition, while it is False, that the member's scheduler finds no node for them. */
+export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
 
 /** What the caches keep of each object: only what placement looks at, so that a large host stays small here. */
 
@@ -33,8 +36,16 @@ export function hostPodProjection(raw: KubeObject): Pod {
   return {
     metadata: metadataOf(raw, (key) => key === DELETION_COST_ANNOTATION || key === OWN_COST_ANNOTATION),
     spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
-    status: defined({ phase: status?.phase }),
+    status: defined({ phase: status?.phase, conditions: refusals(status?.conditions) }),
   };
+}
+
+/** Of the conditions those by which a member says that it does not run the pod. */
+function refusals(conditions: readonly Condition[] = []): Condition[] | undefined {
+  const found = conditions.filter(
+    ({ type, status }) => status === 'False' && (type === MIRRORED_CONDITION || type === MEMBER_SCHEDULED_CONDITION),
+  );
+  return found.length === 0 ? undefined : found;
 }
 
 /** Virtual nodes with their labels and taints; of real ones only that they are there, and where. */

@@ -5,6 +5,8 @@ export interface SchedulerMetrics {
   readonly requests: Counter<'verb' | 'code'>;
   readonly seconds: Histogram<'verb'>;
   readonly decisions: Counter<'rules' | 'outcome'>;
+  readonly placementWrites: Counter;
+  readonly costWrites: Counter;
 }
 
 /** One set for the process. */
@@ -28,6 +30,16 @@ export function schedulerMetrics(registry: Registry): SchedulerMetrics {
       name: 'spillway_scheduler_decisions_total',
       help: 'Decisions about pods, by the kind of rules they follow (policy, annotation, namespace, none) and by what came of it (local, member, wait)',
       labelNames: ['rules', 'outcome'],
+      registers,
+    }),
+    placementWrites: new Counter({
+      name: 'spillway_scheduler_placement_writes_total',
+      help: 'WorkloadPlacements written',
+      registers,
+    }),
+    costWrites: new Counter({
+      name: 'spillway_scheduler_deletion_cost_writes_total',
+      help: 'Deletion costs of pods written',
       registers,
     }),
   };

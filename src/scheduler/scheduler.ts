@@ -1,20 +1,35 @@
 import type { Logger } from 'pino';
+import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
+import { DeletionCostWriter } from './deletion-cost-writer.ts';
 import { ExtenderServer } from './extender-server.ts';
 import { Extender } from './extender.ts';
 import { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-rooms.ts';
+import { PlacementQuestions } from './placement-questions.ts';
+import { PlacementStore } from './placement-store.ts';
+import { PlacementWriter } from './placement-writer.ts';
+import { PolicyStatusWriter } from './policy-status-writer.ts';
+import { RefusalWatch } from './refusal-watch.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
+import { WaitingPods } from './waiting-pods.ts';
 import { WorkloadBook } from './workload-book.ts';
+import { Writers } from './writers.ts';
+import type { WritersLease } from './writers.ts';
 
 export interface SchedulerOptions {
   host: KubeClient;
   /** What members can take, by virtual node. */
   capacityOf: CapacityOf;
+  /** How many such pods fit on the host's own nodes; undefined when that is not known. */
+  localSlots?: (pod: Pod) => number | undefined;
+  /** The right to write. */
+  lease: WritersLease;
   server: {
     address: string;
     /** 0: any free port. */
@@ -29,42 +44,94 @@ export interface SchedulerOptions {
   events: Pick<EventRecorder, 'record'>;
   metrics: SchedulerMetrics;
   informerMetrics?: InformerMetrics | undefined;
+  queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
   clock?: () => number;
 }
 
-/** Answers schedulers where pods may go, by policies and by what members can really take. */
+/**
+ * Answers schedulers where pods may go, by policies and by what members can really take, and keeps what follows from the
+ * answers. Every replica answers; one of them writes.
+ */
 export class Scheduler {
   readonly #o: SchedulerOptions;
   readonly #view: HostView;
+  readonly #store: PlacementStore;
   readonly #extender: Extender;
-  #port: number | undefined;
+  readonly #waiting: WaitingPods;
+  readonly #writers: Writers;
+  readonly #refusals: RefusalWatch;
 
   constructor(options: SchedulerOptions) {
     this.#o = options;
-    const { host, capacityOf, metrics, informerMetrics, clock = Date.now } = options;
-    const logger = options.logger.child({ part: 'scheduler' });
-    this.#view = new HostView({ host, logger, metrics: informerMetrics, clock });
-    const workloads = new WorkloadBook({ clock, onAnnotationProblem: (chain, problem) => this.#tell(chain, problem) });
-    this.#extender = new Extender({ view: this.#view, workloads, capacityOf, metrics, logger, clock });
+    const { host, capacityOf, metrics, logger, lease, queueMetrics, clock = Date.now } = options;
+    const { localSlots = () => undefined } = options;
+    const view = new HostView({ host, logger, metrics: options.informerMetrics, clock });
+    const store = new PlacementStore({ host, logger, metrics: options.informerMetrics });
+    const workloads = new WorkloadBook({ stored: (workload) => store.statusOf(workload), clock });
+    const questions = new PlacementQuestions({ view, workloads, capacityOf, localSlots, clock });
+    const virtualNode = (): string | undefined => view.nodes.anyVirtualNode();
+    this.#waiting = new WaitingPods({ host, virtualNode, logger, clock });
+    this.#view = view;
+    this.#store = store;
+    this.#extender = new Extender({
+      view,
+      workloads,
+      questions,
+      waiting: this.#waiting,
+      annotationProblem: (chain, problem) => this.#tell(chain, problem),
+      capacityOf,
+      metrics,
+      clock,
+    });
+    this.#refusals = new RefusalWatch({ view, workloads, queueMetrics, logger, clock });
+    this.#writers = new Writers({
+      lease,
+      view,
+      workloads,
+      store,
+      costs: new DeletionCostWriter({ host, view, workloads, metrics }),
+      placements: new PlacementWriter({ host, view, workloads, store, questions, metrics, clock }),
+      policies: new PolicyStatusWriter({ host, view, clock }),
+      queueMetrics,
+      logger,
+    });
   }
 
   /** Why questions cannot be answered yet, in words; undefined when they can. */
   get problem(): string | undefined {
+    if (!this.#store.informer.hasSynced) return this.#store.informer.problem ?? 'the caches are not complete yet';
     return this.#extender.notReady();
-  }
-
-  /** The port that is listened on. */
-  get port(): number | undefined {
-    return this.#port;
   }
 
   /** Answers until the signal aborts. Rejects when the port cannot be had. */
   async run(signal: AbortSignal): Promise<void> {
     const { server, graceMs, metrics, logger, clock = Date.now } = this.#o;
-    const port = new ExtenderServer({ ...server, extender: this.#extender, metrics, logger, clock });
-    ({ port: this.#port } = await port.listen());
-    await this.#view.run(signal);
+    const extender = {
+      notReady: () => this.problem,
+      filter: this.#extender.filter.bind(this.#extender),
+      prioritize: this.#extender.prioritize.bind(this.#extender),
+    };
+    const port = new ExtenderServer({ ...server, extender, metrics, logger, clock });
+    await port.listen();
+    const lookAgain = (): void => this.#waiting.lookAgainAt(clock());
+    const settled = (pod: Pod): void => {
+      if (pod.spec.nodeName !== undefined) this.#waiting.settled(pod);
+    };
+    const off = [
+      this.#view.policies.on(lookAgain),
+      this.#view.onNamespaceLabels(lookAgain),
+      this.#view.onClusters(lookAgain),
+      this.#view.onPod({ changed: settled, gone: (pod) => this.#waiting.settled(pod) }),
+    ];
+    await Promise.all([
+      this.#view.run(signal),
+      this.#store.informer.run(signal),
+      this.#waiting.run(signal),
+      this.#writers.run(signal),
+      this.#refusals.run(signal),
+    ]);
+    for (const unsubscribe of off) unsubscribe();
     await port.close(graceMs);
   }
 

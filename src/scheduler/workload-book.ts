@@ -1,9 +1,11 @@
 import { LRUCache } from 'lru-cache';
+import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import type { Pod } from '../api/wire.ts';
-import { stillAvoided } from '../placement/avoided.ts';
+import { avoid, stillAvoided } from '../placement/avoided.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { Decision, Plan } from '../placement/choice.ts';
 import type { OwnerChain, TypedObject, WorkloadIdentity } from '../placement/owner-chain.ts';
+import { remembered } from '../placement/placement-report.ts';
 import type { Selection } from '../placement/policy-selection.ts';
 
 export type Rules = NonNullable<Selection['chosen']>;
@@ -20,69 +22,80 @@ export interface Made {
 /** What is remembered of a workload between two of its pods. */
 export interface WorkloadMemory {
   plan: Plan | undefined;
-  plannedAt: number;
-  last: { made: Made; at: number } | undefined;
+  /** Wall clock in ms. */
+  plannedAt: number | undefined;
+  /** In the life of this process. */
+  last: { readonly made: Made; readonly at: number } | undefined;
   avoided: readonly Avoided[];
 }
 
-/** Workloads whose pods came lately; those that are left out are known from their WorkloadPlacement again. */
+export interface WorkloadBookOptions {
+  /** What a WorkloadPlacement says of the workload, as another replica or an earlier process left it. */
+  stored: (workload: TypedObject) => WorkloadPlacementStatus | undefined;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** Workloads whose pods came lately; the others are known from their WorkloadPlacement again. */
 const MAX_WORKLOADS = 20_000;
 
-/** What decisions about workloads leave behind, by UID of the workload. */
+/** What decisions about workloads leave to the next one, by UID of the workload. */
 export class WorkloadBook {
+  readonly #o: WorkloadBookOptions;
   readonly #memories = new LRUCache<string, WorkloadMemory>({ max: MAX_WORKLOADS });
-  readonly #clock: () => number;
   readonly #handlers = new Set<(workload: TypedObject) => void>();
-  readonly #onProblem: (chain: OwnerChain, problem: string) => void;
 
-  constructor(o: { clock: () => number; onAnnotationProblem: (chain: OwnerChain, problem: string) => void }) {
-    this.#clock = o.clock;
-    this.#onProblem = o.onAnnotationProblem;
+  constructor(options: WorkloadBookOptions) {
+    this.#o = options;
   }
 
-  /** Calls the handler after something about a workload was remembered. */
+  /** Calls the handler after something about a workload was remembered. Returns what ends that. */
   on(handler: (workload: TypedObject) => void): () => void {
     this.#handlers.add(handler);
     return () => this.#handlers.delete(handler);
   }
 
-  plan({ metadata }: TypedObject): Plan | undefined {
-    return this.#memories.get(metadata.uid ?? '')?.plan;
+  memory(workload: TypedObject): WorkloadMemory {
+    const { uid = '' } = workload.metadata;
+    const known = this.#memories.get(uid);
+    if (known !== undefined) return known;
+    const status = this.#o.stored(workload);
+    if (status === undefined) return { plan: undefined, plannedAt: undefined, last: undefined, avoided: [] };
+    const { plannedAt } = status;
+    return {
+      ...remembered(status),
+      plannedAt: plannedAt === undefined ? undefined : Date.parse(plannedAt),
+      last: undefined,
+    };
   }
 
-  avoided({ metadata }: TypedObject): readonly Avoided[] {
-    return stillAvoided(this.#memories.get(metadata.uid ?? '')?.avoided ?? [], this.#clock());
+  plan(workload: TypedObject): Plan | undefined {
+    return this.memory(workload).plan;
   }
 
-  memory({ metadata }: TypedObject): WorkloadMemory | undefined {
-    return this.#memories.get(metadata.uid ?? '');
+  avoided(workload: TypedObject): readonly Avoided[] {
+    return stillAvoided(this.memory(workload).avoided, this.#o.clock());
   }
 
   decided(made: Made): void {
     const { object } = made.identity;
-    const memory = this.#of(object);
-    const now = this.#clock();
-    memory.plan = made.decision.plan;
-    memory.plannedAt = now;
-    memory.last = { made, at: now };
-    this.#tell(object);
+    const at = this.#o.clock();
+    this.#remember(object, { plan: made.decision.plan, plannedAt: at, last: { made, at } });
   }
 
-  annotationProblem(chain: OwnerChain, problem: string): void {
-    this.#onProblem(chain, problem);
+  /** The plan was worked out anew without a pod that asked. */
+  refreshed(workload: TypedObject, plan: Plan): void {
+    this.#remember(workload, { plan, plannedAt: this.#o.clock() });
   }
 
-  #of({ metadata }: TypedObject): WorkloadMemory {
-    const { uid = '' } = metadata;
-    let memory = this.#memories.get(uid);
-    if (memory === undefined) {
-      memory = { plan: undefined, plannedAt: 0, last: undefined, avoided: [] };
-      this.#memories.set(uid, memory);
-    }
-    return memory;
+  /** A member refused a pod of the workload and is left alone for so long, in ms. */
+  refused(workload: TypedObject, refusal: { cluster: string; reason: string; message: string }, forMs: number): void {
+    const avoided = avoid(this.memory(workload).avoided, refusal, this.#o.clock(), forMs);
+    this.#remember(workload, { avoided });
   }
 
-  #tell(workload: TypedObject): void {
+  #remember(workload: TypedObject, news: Partial<WorkloadMemory>): void {
+    this.#memories.set(workload.metadata.uid ?? '', { ...this.memory(workload), ...news });
     for (const handler of this.#handlers) handler(workload);
   }
 }

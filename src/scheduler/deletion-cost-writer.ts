@@ -1,0 +1,99 @@
+import { LRUCache } from 'lru-cache';
+import type { Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { PODS } from '../kube/resource.ts';
+import { patch } from '../kube/verbs.ts';
+import { costAnnotations, deletionCostOf, deletionCosts } from '../placement/deletion-cost.ts';
+import { removalOrder } from '../placement/removal-order.ts';
+import type { HostView } from './host-view.ts';
+import type { SchedulerMetrics } from './scheduler-metrics.ts';
+import type { WorkloadBook } from './workload-book.ts';
+import { holdsPlace, ruledWorkload } from './workload-view.ts';
+
+/** Controllers that look at the cost of their pods when they have to remove some. */
+const HEEDS_COST = new Set(['ReplicaSet', 'ReplicationController']);
+
+/** For the cache to show what was written, in ms. */
+const CAUGHT_UP_MS = 30_000;
+
+export interface DeletionCostWriterOptions {
+  host: KubeClient;
+  view: HostView;
+  workloads: WorkloadBook;
+  metrics: SchedulerMetrics;
+}
+
+/**
+ * Keeps the deletion costs of the pods of one controller in the order in which they should go. Writes only what the order
+ * needs: see `deletionCosts`.
+ */
+export class DeletionCostWriter {
+  readonly #o: DeletionCostWriterOptions;
+  /** By UID of the pod, what was written and the cache may not show yet. */
+  readonly #sent = new LRUCache<string, number>({ max: 10_000, ttl: CAUGHT_UP_MS });
+
+  constructor(options: DeletionCostWriterOptions) {
+    this.#o = options;
+  }
+
+  /** Throws what the host answers; pods that are gone meanwhile are no failure. */
+  async bringUpToDate(controllerUid: string, signal: AbortSignal): Promise<void> {
+    const { view, workloads } = this.#o;
+    const controller = view.owners.byUid(controllerUid);
+    if (controller === undefined || !HEEDS_COST.has(controller.kind)) return;
+    const pods = view.podsOf(controllerUid).filter(holdsPlace);
+    const costed = pods
+      .map((pod) => ({ pod, known: deletionCostOf(pod) }))
+      .filter(({ known }) => !known.foreign)
+      .map(({ pod, known }) => ({
+        pod,
+        uid: pod.metadata.uid ?? '',
+        cluster: view.nodes.clusterOf(pod.spec.nodeName ?? ''),
+        cost: this.#newest(pod.metadata.uid ?? '', known.cost),
+      }));
+    const counts = new Map<string, number>();
+    for (const { cluster } of costed) counts.set(cluster, (counts.get(cluster) ?? 0) + 1);
+    if (counts.size < 2 && costed.every(({ cost }) => cost === undefined)) return;
+    const ruled = ruledWorkload(controllerUid, view, workloads);
+    if (ruled === undefined) return;
+    const plan = workloads.plan(ruled.object);
+    const order = removalOrder({
+      placement: ruled.rules.placement,
+      clusters: view.nodes.clusters(),
+      uid: ruled.object.metadata.uid,
+      affinityName: plan?.affinityName,
+      pods: counts,
+      targets: plan?.targets,
+    });
+    const changes = deletionCosts(order, costed);
+    for (const { uid, pod } of costed) {
+      const cost = changes.get(uid);
+      if (cost !== undefined) await this.#write(pod, cost, signal);
+    }
+  }
+
+  /** The cost that the pod has, or will be shown to have in a moment. */
+  #newest(uid: string, shown: number | undefined): number | undefined {
+    const sent = this.#sent.get(uid);
+    if (sent === shown) this.#sent.delete(uid);
+    return sent ?? shown;
+  }
+
+  async #write({ metadata }: Pod, cost: number, signal: AbortSignal): Promise<void> {
+    const { name, namespace, uid } = metadata;
+    const body = { metadata: { uid, annotations: costAnnotations(cost) } };
+    try {
+      await patch(this.#o.host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
+      this.#sent.set(uid ?? '', cost);
+      this.#o.metrics.costWrites.inc();
+    } catch (error) {
+      if (!isAnotherPod(error)) throw error;
+    }
+  }
+}
+
+/** Gone, or another pod has the name by now: a wrong UID is 409 or 422. */
+function isAnotherPod(error: unknown): boolean {
+  return isNotFound(error) || isConflict(error) || (error instanceof ApiError && error.code === 422);
+}

@@ -1,0 +1,71 @@
+import { MIRRORED_CONDITION } from '../api/marks.ts';
+import type { Condition, Pod } from '../api/wire.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import { workloadOf } from '../placement/owner-chain.ts';
+import type { Rules } from './workload-book.ts';
+import type { HostView } from './host-view.ts';
+import { MEMBER_SCHEDULED_CONDITION } from './projections.ts';
+
+/**
+ * Reasons of condition Mirrored that are a member's answer to the pod, and not a state of the network, of this program, or of
+ * what the pod refers to: another member may well take it.
+ */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'MemberQuotaExceeded',
+  'MemberPodSecurity',
+  'MemberRefused',
+  'MemberInvalid',
+  'MemberForbidden',
+  'NamespaceNotAllowed',
+  'NamespaceMissing',
+  'NamespaceCreateForbidden',
+]);
+
+/** What a pod that is bound to a member says about that member. */
+export interface MemberRefusal {
+  readonly workload: TypedObject;
+  readonly rules: Rules;
+  readonly cluster: string;
+  readonly reason: string;
+  readonly message: string;
+  /** From when on it counts, wall clock in ms: at once, or after the patience of the tier with a Pending pod. */
+  readonly at: number;
+}
+
+/** The refusal that a pod shows, if it is under rules and bound to a member that does not run it. */
+export function memberRefusal(pod: Pod, view: HostView): MemberRefusal | undefined {
+  const { nodeName } = pod.spec;
+  if (nodeName === undefined || pod.metadata.deletionTimestamp !== undefined) return undefined;
+  const cluster = view.nodes.clusterOf(nodeName);
+  const condition = cluster === LOCAL ? undefined : refusingCondition(pod);
+  if (condition === undefined) return undefined;
+  const chain = view.owners.chainOf(pod);
+  const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+  if (chosen === undefined) return undefined;
+  const since = Date.parse(condition.lastTransitionTime ?? pod.metadata.creationTimestamp ?? '');
+  const { reason = 'Refused', message = '' } = condition;
+  const about = { workload: workloadOf(chain).object, rules: chosen, cluster, reason, message };
+  if (condition.type === MIRRORED_CONDITION) return { ...about, at: since };
+  const patience = patienceWith(cluster, chosen, view);
+  return patience === 0 ? undefined : { ...about, at: since + patience };
+}
+
+function refusingCondition({ status }: Pod): Condition | undefined {
+  return status?.conditions?.find(
+    ({ type, status: value, reason = '' }) =>
+      value === 'False' &&
+      ((type === MIRRORED_CONDITION && REFUSALS.has(reason)) || type === MEMBER_SCHEDULED_CONDITION),
+  );
+}
+
+/** `tryNextAfter` of the tier that the member is in; 0: pods wait there for ever. */
+function patienceWith(name: string, { placement }: Rules, view: HostView): number {
+  const cluster = view.nodes.clusters().find((one) => one.name === name);
+  if (cluster === undefined) return 0;
+  for (const { tiers } of placement.groups) {
+    const tier = tiers.find(({ whyNot }) => whyNot(cluster) === undefined);
+    if (tier !== undefined) return tier.tryNextAfterMs;
+  }
+  return 0;
+}

@@ -1,0 +1,108 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
+import type { Pod } from '../api/wire.ts';
+import { timestamp } from '../kube/timestamps.ts';
+import type { Room } from '../placement/candidates.ts';
+import type { PlacementFacts } from '../placement/choice.ts';
+import { workloadOf } from '../placement/owner-chain.ts';
+import type { OwnerChain, WorkloadIdentity } from '../placement/owner-chain.ts';
+import type { HostView } from './host-view.ts';
+import { memberRoom } from './member-rooms.ts';
+import type { CapacityOf, MemberRoom } from './member-rooms.ts';
+import { choosesNodes } from './node-demands.ts';
+import type { Rules, WorkloadBook } from './workload-book.ts';
+
+/** The nodes that a scheduler asks about. */
+export interface Split {
+  readonly local: readonly string[];
+  /** By member. */
+  readonly virtual: ReadonlyMap<string, readonly string[]>;
+}
+
+/** Everything that a decision about one pod looks at, and the rooms behind it. */
+export interface PlacementQuestion {
+  readonly facts: PlacementFacts;
+  readonly members: ReadonlyMap<string, MemberRoom>;
+  readonly identity: WorkloadIdentity;
+}
+
+export interface PlacementQuestionsOptions {
+  view: HostView;
+  workloads: WorkloadBook;
+  capacityOf: CapacityOf;
+  /** Room on the host's own nodes: how many such pods fit, undefined when that is not known. */
+  localSlots: (pod: Pod) => number | undefined;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** Puts together what placement wants to know of a pod, from caches only. */
+export class PlacementQuestions {
+  readonly #o: PlacementQuestionsOptions;
+
+  constructor(options: PlacementQuestionsOptions) {
+    this.#o = options;
+  }
+
+  ask(pod: Pod, chain: OwnerChain, { placement }: Rules, split: Split): PlacementQuestion {
+    const { view, workloads, clock } = this.#o;
+    const identity = workloadOf(chain);
+    const clusters = view.nodes.clusters();
+    const rooms = new Map<string, Room>([[LOCAL, this.#localRoom(pod, split.local)]]);
+    const members = new Map<string, MemberRoom>();
+    for (const { name, unavailable } of clusters) {
+      if (name === LOCAL || unavailable !== undefined) continue;
+      const found = this.room(pod, name, split.virtual.get(name) ?? []);
+      members.set(name, found);
+      rooms.set(name, found.room);
+    }
+    const now = clock();
+    const facts: PlacementFacts = {
+      placement,
+      clusters,
+      workload: {
+        uid: identity.object.metadata.uid,
+        replicas: identity.replicas,
+        pods: view.seats.counts(view.seatGroupsOf(identity.object)),
+      },
+      pod: {
+        revision: identity.revision,
+        tolerations: pod.spec.tolerations ?? [],
+        waitedMs: now - Date.parse(pod.metadata.creationTimestamp ?? timestamp(now)),
+      },
+      rooms,
+      avoided: workloads.avoided(identity.object),
+      remembered: workloads.plan(identity.object),
+      signals: new Map(),
+      now,
+    };
+    return { facts, members, identity };
+  }
+
+  /** Every node that there is, as if it had passed the scheduler's own checks: for plans without a question. */
+  everyNode(): Split {
+    const { nodes } = this.#o.view;
+    const virtual = new Map<string, readonly string[]>();
+    for (const { name } of nodes.clusters()) if (name !== LOCAL) virtual.set(name, nodes.virtualNodesOf(name));
+    return { local: [LOCAL], virtual };
+  }
+
+  /** Room for the pod behind those virtual nodes of the member that the scheduler asks about. */
+  room(pod: Pod, member: string, asked: readonly string[], upTo?: number): MemberRoom {
+    const { view, capacityOf } = this.#o;
+    const all = view.nodes.virtualNodesOf(member);
+    return memberRoom({ pod, member, asked, all, ...(upTo === undefined ? {} : { upTo }) }, view.nodes, capacityOf);
+  }
+
+  /** The scheduler has looked at every node of the host itself: what passed has room for one pod at least. */
+  #localRoom(pod: Pod, local: readonly string[]): Room {
+    if (local.length > 0) {
+      const slots = this.#o.localSlots(pod);
+      return { fits: slots === undefined ? undefined : Math.max(1, slots) };
+    }
+    const why = 'no node passes the checks of the scheduler itself';
+    if (!choosesNodes(pod)) return { fits: 0, why };
+    return this.#o.view.nodes.someRealNodeIsChosenBy(pod)
+      ? { fits: 0, why }
+      : { fits: 0, impossible: 'the node selector or node affinity of the pod leaves all of its nodes out' };
+  }
+}

@@ -1,0 +1,201 @@
+import { WORKLOAD_PLACEMENTS, workloadPlacementName } from '../api/workload-placement.ts';
+import type { WorkloadPlacement, WorkloadPlacementStatus } from '../api/workload-placement.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import { apiVersionOf } from '../kube/resource.ts';
+import { create, patch, remove } from '../kube/verbs.ts';
+import type { PlacementFacts, Plan } from '../placement/choice.ts';
+import { sum } from '../placement/highest-averages.ts';
+import { refreshPlan } from '../placement/next-place.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import { revisionOf } from '../placement/owner-chain.ts';
+import { placementStatus } from '../placement/placement-report.ts';
+import type { HostView } from './host-view.ts';
+import type { PlacementQuestions } from './placement-questions.ts';
+import type { PlacementStore } from './placement-store.ts';
+import type { SchedulerMetrics } from './scheduler-metrics.ts';
+import type { RuledWorkload } from './workload-view.ts';
+import { controllersOf, ruledWorkload } from './workload-view.ts';
+import type { WorkloadBook } from './workload-book.ts';
+
+/** Between two writes of one object, in ms. */
+const PACE_MS = 10_000;
+
+export interface PlacementWriterOptions {
+  host: KubeClient;
+  view: HostView;
+  workloads: WorkloadBook;
+  store: PlacementStore;
+  questions: PlacementQuestions;
+  metrics: SchedulerMetrics;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** Keeps the WorkloadPlacement of each workload under rules: at most one write in ten seconds, none without news. */
+export class PlacementWriter {
+  readonly #o: PlacementWriterOptions;
+  readonly #written = new Map<string, number>();
+
+  constructor(options: PlacementWriterOptions) {
+    this.#o = options;
+  }
+
+  /** Returns when to come back, when it is too early for another write. */
+  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
+    const { view, workloads, clock } = this.#o;
+    const workload = view.owners.byUid(workloadUid);
+    // Kubernetes collects the object of a workload that is gone: it owns it.
+    if (workload === undefined) {
+      this.#written.delete(workloadUid);
+      return undefined;
+    }
+    const controllers = controllersOf(workload, view);
+    const ruled = controllers
+      .map(({ metadata }) => ruledWorkload(metadata.uid ?? '', view, workloads))
+      .find((one) => one?.object.metadata.uid === workloadUid);
+    const before = this.#o.store.get(workload);
+    if (ruled === undefined) {
+      // Without pods nothing says that the rules are gone.
+      const idle = controllers.every(({ metadata }) => view.podsOf(metadata.uid ?? '').length === 0);
+      if (before !== undefined && !idle) await this.#remove(before, signal);
+      return undefined;
+    }
+    const status = this.#status(ruled, controllers, before?.status);
+    if (jsonEqual(before?.status, status)) return undefined;
+    const rest = (this.#written.get(workloadUid) ?? 0) + PACE_MS - clock();
+    if (rest > 0) return { requeueAfterMs: rest };
+    this.#written.set(workloadUid, clock());
+    await this.#write(ruled.object, before, status, signal);
+    return undefined;
+  }
+
+  #status(
+    ruled: RuledWorkload,
+    controllers: readonly TypedObject[],
+    before: WorkloadPlacementStatus | undefined,
+  ): WorkloadPlacementStatus {
+    const { view, workloads, clock } = this.#o;
+    const { object, rules, replicas } = ruled;
+    const groups = view.seatGroupsOf(object);
+    const facts = this.#facts(ruled);
+    const plan = this.#plan(ruled, facts);
+    const memory = workloads.memory(object);
+    const revision = memory.last?.made.identity.revision ?? newestRevision(controllers, view);
+    const status = placementStatus({
+      source: rules.source,
+      workload: { uid: object.metadata.uid, replicas, pods: view.seats.counts(groups) },
+      revision,
+      waiting: view.seats.waiting(groups),
+      plan,
+      plannedAt: memory.plannedAt ?? clock(),
+      avoided: memory.avoided,
+      last: memory.last === undefined ? undefined : { decision: memory.last.made.decision, at: memory.last.at },
+      before,
+      now: clock(),
+    });
+    return keepTimes(status, before);
+  }
+
+  /** The plan, worked out anew where the workload has shrunk since. */
+  #plan({ object, replicas }: RuledWorkload, facts: PlacementFacts): Plan {
+    const { workloads } = this.#o;
+    const known = workloads.plan(object);
+    const shrunk = known?.targets !== undefined && replicas !== undefined && replicas < sum(known.targets);
+    if (known !== undefined && !shrunk) return known;
+    const plan = refreshPlan(facts);
+    workloads.refreshed(object, plan);
+    return plan;
+  }
+
+  /** As for any pod of the workload: the last one asked about, as only of that one all is known. */
+  #facts({ object, chain, rules }: RuledWorkload): PlacementFacts {
+    const { questions, workloads } = this.#o;
+    const made = workloads.memory(object).last?.made;
+    if (made !== undefined) return questions.ask(made.pod, chain, rules, questions.everyNode()).facts;
+    const { facts } = questions.ask({ ...chain[0], spec: { containers: [] } }, chain, rules, questions.everyNode());
+    // What its pods ask for is not known, so neither is the room for them.
+    return { ...facts, rooms: new Map() };
+  }
+
+  async #write(
+    workload: TypedObject,
+    before: WorkloadPlacement | undefined,
+    status: WorkloadPlacementStatus,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { host, metrics } = this.#o;
+    const { namespace, name: workloadName, uid = '' } = workload.metadata;
+    const { apiVersion, kind } = workload;
+    const name = before?.metadata.name ?? workloadPlacementName({ apiVersion, kind, name: workloadName });
+    const ref = { namespace, name };
+    if (before !== undefined && before.spec.workload.uid !== uid) {
+      // It speaks of a former workload of that name, which Kubernetes has not collected yet.
+      await this.#remove(before, signal);
+    }
+    if (before === undefined || before.spec.workload.uid !== uid) {
+      const object: WorkloadPlacement = {
+        apiVersion: apiVersionOf(WORKLOAD_PLACEMENTS),
+        kind: WORKLOAD_PLACEMENTS.kind,
+        metadata: {
+          name,
+          ...(namespace === undefined ? {} : { namespace }),
+          ownerReferences: [{ apiVersion, kind, name: workloadName, uid }],
+        },
+        spec: { workload: { apiVersion, kind, name: workloadName, uid } },
+      };
+      try {
+        await create(host, WORKLOAD_PLACEMENTS, object, { signal });
+      } catch (error) {
+        if (!isAlreadyExists(error)) throw error;
+      }
+    }
+    // Fields that are not there any more have to be named to be removed.
+    const gone = Object.keys(before?.status ?? {}).filter((field) => !(field in status));
+    const body = { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...status } };
+    await patch(host, WORKLOAD_PLACEMENTS, ref, body, { type: 'merge', subresource: 'status' }, { signal });
+    metrics.placementWrites.inc();
+  }
+
+  async #remove({ metadata }: WorkloadPlacement, signal: AbortSignal): Promise<void> {
+    const { name, namespace, uid } = metadata;
+    try {
+      await remove(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, { uid }, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+/** The revision of the newest controller of pods, or of the newest pod where there is one controller for all. */
+function newestRevision(controllers: readonly TypedObject[], view: HostView): string | undefined {
+  const created = ({ metadata }: { metadata: { creationTimestamp?: string } }): string =>
+    metadata.creationTimestamp ?? '';
+  const newest = controllers.toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
+  if (newest === undefined) return undefined;
+  if (newest.kind === 'ReplicaSet') return revisionOf(newest);
+  const pod = view.podsOf(newest.metadata.uid ?? '').toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
+  return pod === undefined ? undefined : revisionOf(pod);
+}
+
+/** A decision that says the same as the one before is no news, and neither is a plan that is still the same. */
+function keepTimes(
+  status: WorkloadPlacementStatus,
+  before: WorkloadPlacementStatus | undefined,
+): WorkloadPlacementStatus {
+  if (before === undefined) return status;
+  const { lastDecision: last, plannedAt, ...rest } = status;
+  const { lastDecision: old, plannedAt: oldPlan } = before;
+  const lastDecision =
+    last === undefined || (last.message === old?.message && last.cluster === old.cluster) ? old : last;
+  const targets = ({ clusters = [] }: WorkloadPlacementStatus): unknown =>
+    clusters.map(({ name, target }) => [name, target ?? null]);
+  const samePlan = oldPlan !== undefined && jsonEqual(targets(status), targets(before));
+  const planned = samePlan ? oldPlan : plannedAt;
+  return {
+    ...rest,
+    ...(lastDecision === undefined ? {} : { lastDecision }),
+    ...(planned === undefined ? {} : { plannedAt: planned }),
+  };
+}

@@ -1,0 +1,69 @@
+import type { Logger } from 'pino';
+import type { Pod } from '../api/wire.ts';
+import { keyOf } from '../kube/object.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import type { HostView } from './host-view.ts';
+import { memberRefusal } from './member-refusals.ts';
+import type { WorkloadBook } from './workload-book.ts';
+
+export interface RefusalWatchOptions {
+  view: HostView;
+  workloads: WorkloadBook;
+  queueMetrics?: WorkQueueMetrics | undefined;
+  logger: Logger;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/**
+ * Notes which members refused pods of which workloads, as the pods say it: every replica sees the same. A refusal counts
+ * once, from the moment it happened, so that a restart does not make it longer.
+ */
+export class RefusalWatch {
+  readonly #o: RefusalWatchOptions;
+  readonly #queue: WorkQueue;
+  /** By UID of the pod, what was counted last. */
+  readonly #counted = new Map<string, string>();
+
+  constructor(options: RefusalWatchOptions) {
+    this.#o = options;
+    const { queueMetrics, logger } = options;
+    this.#queue = new WorkQueue({
+      name: 'scheduler-refusals',
+      concurrency: 1,
+      handler: async (key) => await Promise.resolve(this.#look(key)),
+      logger,
+      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+    });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { view } = this.#o;
+    const changed = (pod: Pod): void => {
+      if ((pod.status?.conditions ?? []).length > 0) this.#queue.add(keyOf(pod));
+    };
+    const off = view.onPod({ changed, gone: ({ metadata }) => this.#counted.delete(metadata.uid ?? '') });
+    await this.#queue.run(signal);
+    off();
+  }
+
+  #look(key: string): HandlerResult {
+    const { view, workloads, clock } = this.#o;
+    if (!view.hasSynced) return { requeueAfterMs: 500 };
+    const pod = view.pods.get(key);
+    const refusal = pod === undefined ? undefined : memberRefusal(pod, view);
+    if (pod === undefined || refusal === undefined) return undefined;
+    const { workload, rules, cluster, reason, message, at } = refusal;
+    const now = clock();
+    if (at > now) return { requeueAfterMs: at - now };
+    const { uid = '' } = pod.metadata;
+    const words = `${cluster} ${reason} ${String(at)}`;
+    if (this.#counted.get(uid) === words) return undefined;
+    this.#counted.set(uid, words);
+    const rest = at + rules.placement.avoidForMs - now;
+    if (rest > 0) workloads.refused(workload, { cluster, reason, message }, rest);
+    return undefined;
+  }
+}

@@ -1,0 +1,106 @@
+import type { Logger } from 'pino';
+import { GROUP } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError } from '../kube/errors.ts';
+import { NODES } from '../kube/resource.ts';
+import { pause } from '../kube/timers.ts';
+import { timestamp } from '../kube/timestamps.ts';
+import { patch } from '../kube/verbs.ts';
+import { Bell } from '../kube/bell.ts';
+
+/** On one virtual node: when waiting pods were worth another look last. Writing it makes schedulers take that look. */
+const LOOK_AGAIN_ANNOTATION = `${GROUP}/look-again`;
+
+/** Between two such writes at least, and at most while pods wait, in ms. */
+const SOONEST_MS = 2_000;
+const LATEST_MS = 20_000;
+/** A pod that was not asked about for so long does not wait for us any more. */
+const FORGET_MS = 15 * 60_000;
+
+export interface WaitingPodsOptions {
+  host: KubeClient;
+  /** Any virtual node; undefined while there is none. */
+  virtualNode: () => string | undefined;
+  logger: Logger;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/**
+ * Pods that no node may take because of an answer from here. kube-scheduler looks at such a pod again only after an event
+ * of the host, or five minutes; but room in a member, an edited policy, or a tier that may be tried by now are no events of
+ * the host. So one annotation of one virtual node is changed when something may have changed, and every 20 s while pods wait.
+ */
+export class WaitingPods {
+  readonly #o: WaitingPodsOptions;
+  readonly #waiting = new Map<string, number>();
+  readonly #bell = new Bell();
+  #due = Number.POSITIVE_INFINITY;
+
+  constructor(options: WaitingPodsOptions) {
+    this.#o = options;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  answered(pod: Pod, placed: boolean): void {
+    const { uid = '' } = pod.metadata;
+    if (placed) {
+      this.#waiting.delete(uid);
+      return;
+    }
+    const now = this.#o.clock();
+    if (this.#waiting.size === 0) this.lookAgainAt(now + LATEST_MS);
+    this.#waiting.set(uid, now);
+  }
+
+  /** The pod is bound, or gone. */
+  settled(pod: Pod): void {
+    this.#waiting.delete(pod.metadata.uid ?? '');
+  }
+
+  /** Something changed that may make room for pods which wait, or will at that time (wall clock in ms). */
+  lookAgainAt(at: number): void {
+    if (at >= this.#due) return;
+    this.#due = at;
+    this.#bell.ring();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#o;
+    while (!signal.aborted) {
+      const rest = this.#due - clock();
+      if (rest > 0) {
+        await this.#bell.wait(signal, Math.min(rest, LATEST_MS));
+        continue;
+      }
+      this.#due = Number.POSITIVE_INFINITY;
+      this.#forgetOld();
+      if (this.#waiting.size === 0) continue;
+      await this.#lookAgain(signal);
+      this.lookAgainAt(clock() + LATEST_MS);
+      await pause(SOONEST_MS, signal);
+    }
+  }
+
+  #forgetOld(): void {
+    const now = this.#o.clock();
+    for (const [uid, at] of this.#waiting) if (now - at > FORGET_MS) this.#waiting.delete(uid);
+  }
+
+  async #lookAgain(signal: AbortSignal): Promise<void> {
+    const { host, virtualNode, clock, logger } = this.#o;
+    const name = virtualNode();
+    if (name === undefined) return;
+    const annotations = { [LOOK_AGAIN_ANNOTATION]: timestamp(clock()) };
+    try {
+      await patch(host, NODES, { name }, { metadata: { annotations } }, { type: 'merge' }, { signal });
+    } catch (error) {
+      if (!signal.aborted)
+        logger.warn({ node: name }, `schedulers could not be told to look again: ${describeError(error)}`);
+    }
+  }
+}

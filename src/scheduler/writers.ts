@@ -1,0 +1,128 @@
+import type { Logger } from 'pino';
+import type { Pod } from '../api/wire.ts';
+import { keyOf } from '../kube/object.ts';
+import { pause } from '../kube/timers.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import { workloadOf } from '../placement/owner-chain.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import type { DeletionCostWriter } from './deletion-cost-writer.ts';
+import type { HostView } from './host-view.ts';
+import { controllerOf } from './owner-directory.ts';
+import type { PlacementStore } from './placement-store.ts';
+import type { PlacementWriter } from './placement-writer.ts';
+import type { PolicyStatusWriter } from './policy-status-writer.ts';
+import { controllersOf } from './workload-view.ts';
+import type { WorkloadBook } from './workload-book.ts';
+
+/** The right to write, held by one replica at a time. */
+export interface WritersLease {
+  run(o: { signal: AbortSignal; onAcquired: (signal: AbortSignal) => Promise<void> }): Promise<void>;
+}
+
+export interface WritersOptions {
+  lease: WritersLease;
+  view: HostView;
+  workloads: WorkloadBook;
+  store: PlacementStore;
+  costs: DeletionCostWriter;
+  placements: PlacementWriter;
+  policies: PolicyStatusWriter;
+  queueMetrics?: WorkQueueMetrics | undefined;
+  logger: Logger;
+}
+
+/** Pods come and go in crowds: one look at the end of each, in ms. */
+const SETTLE_MS = 300;
+/** The same for edits of policies and members, which may concern everything. */
+const EDIT_MS = 1_000;
+const SYNC_POLL_MS = 100;
+
+/** What only one replica writes: costs of pods, WorkloadPlacements, conditions of policies. */
+export class Writers {
+  readonly #o: WritersOptions;
+
+  constructor(options: WritersOptions) {
+    this.#o = options;
+  }
+
+  /** Works whenever the lease is held, until the signal aborts. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#o.lease.run({ signal, onAcquired: async (held) => await this.#work(held) });
+  }
+
+  async #work(signal: AbortSignal): Promise<void> {
+    const { view, store, costs, placements, policies } = this.#o;
+    while (!(view.hasSynced && store.informer.hasSynced)) {
+      if (signal.aborted) return;
+      await pause(SYNC_POLL_MS, signal);
+    }
+    const queues: Queues = {
+      costs: this.#queue('costs', (key, aborted) => costs.bringUpToDate(key, aborted)),
+      placements: this.#queue('placements', (key, aborted) => placements.bringUpToDate(key, aborted)),
+      policies: this.#queue('policies', (key, aborted) => policies.bringUpToDate(key, aborted)),
+    };
+    const off = this.#follow(queues);
+    await Promise.all(Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)));
+    for (const unsubscribe of off) unsubscribe();
+  }
+
+  #queue(name: string, handler: (key: string, signal: AbortSignal) => Promise<HandlerResult>): WorkQueue {
+    const { queueMetrics, logger } = this.#o;
+    return new WorkQueue({
+      name: `scheduler-${name}`,
+      concurrency: 4,
+      handler,
+      backoff: { baseMs: 250, maxMs: 60_000 },
+      logger,
+      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+    });
+  }
+
+  #follow({ costs, placements, policies }: Queues): (() => void)[] {
+    const { view, workloads, store } = this.#o;
+    const podSeen = (pod: Pod): void => {
+      const controller = controllerOf(pod)?.uid;
+      if (controller === undefined) return;
+      costs.addAfter(controller, SETTLE_MS);
+      const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
+      if (uid !== undefined) placements.addAfter(uid, SETTLE_MS);
+    };
+    const planned = (workload: TypedObject): void => {
+      placements.addAfter(workload.metadata.uid ?? '', SETTLE_MS);
+      for (const { metadata } of controllersOf(workload, view)) costs.addAfter(metadata.uid ?? '', SETTLE_MS);
+    };
+    const edited = (): void => {
+      for (const policy of view.policies.values()) policies.addAfter(keyOf(policy), EDIT_MS);
+    };
+    const rulesChanged = (): void => {
+      for (const pod of view.pods.values()) {
+        const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
+        if (uid !== undefined && controllerOf(pod) !== undefined) placements.addAfter(uid, EDIT_MS);
+      }
+    };
+    const allEdited = (): void => {
+      edited();
+      rulesChanged();
+    };
+    allEdited();
+    return [
+      view.onPod({ changed: podSeen, gone: podSeen }),
+      view.owners.on(({ metadata }) => placements.addAfter(metadata.uid ?? '', SETTLE_MS)),
+      workloads.on(planned),
+      view.policies.on(allEdited),
+      view.onClusters(edited),
+      view.onNamespaceLabels(rulesChanged),
+      store.informer.on({
+        deleted: ({ spec }) => placements.addAfter(spec.workload.uid, SETTLE_MS),
+      }),
+    ];
+  }
+}
+
+interface Queues {
+  readonly costs: WorkQueue;
+  readonly placements: WorkQueue;
+  readonly policies: WorkQueue;
+}
