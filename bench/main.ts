@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { sayOnStderr } from '../hack/progress.ts';
 import { repositoryRoot } from '../hack/repository.ts';
 import { burst } from './burst.ts';
+import { capacity } from './capacity.ts';
 import { kube } from './kube.ts';
 import { describeMachine } from './machine.ts';
 import type { SuiteReport } from './measurement.ts';
@@ -19,7 +20,7 @@ interface Flags {
   output: string;
 }
 
-const SUITES = ['burst', 'streams', 'kube', 'scheduler'];
+const SUITES = ['burst', 'streams', 'kube', 'scheduler', 'capacity'];
 
 const flags = new Command('bench')
   .description('Measures Spillway against floors and direct access, and writes results/latest.json and RESULTS.md.')
@@ -56,6 +57,7 @@ const runs: [suite: string, run: () => Promise<SuiteReport>][] = [
   ['streams', () => streams({ trips: flags.trips, say })],
   ['kube', () => kube(say)],
   ['scheduler', () => scheduler({ rounds: flags.rounds, say })],
+  ['capacity', () => capacity(say)],
 ];
 const reports: SuiteReport[] = [];
 for (const [suite, run] of runs) {

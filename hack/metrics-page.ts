@@ -6,6 +6,7 @@ import { InformerMetrics } from '../src/kube/informer-metrics.ts';
 import { createWorkQueueMetrics } from '../src/kube/workqueue-metrics.ts';
 import { kubeletMetrics } from '../src/kubelet/metrics.ts';
 import { memberEventMetrics } from '../src/member-events/metrics.ts';
+import { CapacityMetrics } from '../src/members/capacity-metrics.ts';
 import { MemberMetrics } from '../src/members/member-metrics.ts';
 import { NodeIdentityMetrics } from '../src/nodes/node-identity-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
@@ -56,8 +57,15 @@ export async function metricsPage(): Promise<string> {
 /** Everything the manager registers, by name. */
 export async function describeMetrics(): Promise<Described[]> {
   const registry = createRegistry('0.0.0');
-  for (const metrics of [ClientMetrics, InformerMetrics, InvariantCounter, MemberMetrics, NodeIdentityMetrics])
-    Reflect.construct(metrics, [registry]);
+  const classes = [
+    ClientMetrics,
+    InformerMetrics,
+    InvariantCounter,
+    MemberMetrics,
+    CapacityMetrics,
+    NodeIdentityMetrics,
+  ];
+  for (const metrics of classes) Reflect.construct(metrics, [registry]);
   createWorkQueueMetrics(registry);
   podMetrics(registry);
   admissionMetrics(registry);

@@ -16,6 +16,7 @@ import type { WorkQueueMetrics } from './kube/workqueue-metrics.ts';
 import type { MemberEventMetrics } from './member-events/metrics.ts';
 import type { NamespaceModes } from './namespace-modes.ts';
 import type { OverridePolicies } from './override-policies.ts';
+import type { CapacityMetrics } from './members/capacity-metrics.ts';
 import type { NodeIdentityMetrics } from './nodes/node-identity-metrics.ts';
 import type { PodMetrics } from './pods/pod-metrics.ts';
 import type { PodOwners } from './pods/pod-owners.ts';
@@ -59,6 +60,7 @@ export interface HostServices {
   readonly podMetrics: PodMetrics;
   readonly invariants: Invariants;
   readonly tokenMetrics: TokenMetrics;
+  readonly capacityMetrics: CapacityMetrics;
   readonly memberEventMetrics: MemberEventMetrics;
   readonly usageMetrics: UsageMetrics;
   readonly logger: Logger;

@@ -31,6 +31,7 @@ import { ClientCa } from './kubelet/client-ca.ts';
 import { startMemberScope } from './member-scope.ts';
 import { memberEventMetrics } from './member-events/metrics.ts';
 import { MemberClusterController } from './members/member-cluster-controller.ts';
+import { CapacityMetrics } from './members/capacity-metrics.ts';
 import { MemberMetrics } from './members/member-metrics.ts';
 import { NamespaceModes } from './namespace-modes.ts';
 import { OverridePolicies } from './override-policies.ts';
@@ -150,6 +151,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       podMetrics: podMetrics(registry),
       invariants,
       tokenMetrics: tokenMetrics(registry),
+      capacityMetrics: new CapacityMetrics(registry),
       memberEventMetrics: memberEventMetrics(registry),
       usageMetrics: usageMetrics(registry),
       logger,

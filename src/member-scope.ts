@@ -2,8 +2,9 @@ import type { Logger } from 'pino';
 import { UID_LABEL } from './api/marks.ts';
 import { type MemberCluster, type MemberClusterStatus, virtualNodesOf } from './api/member-cluster.ts';
 import { admitsMode, madeInMode } from './api/service-account-mode.ts';
-import { addTo, formatAmounts, parseAmounts } from './capacity/amounts.ts';
-import { CapacityTracker } from './capacity/capacity-tracker.ts';
+import { addTo, formatAmounts, NOTHING, parseAmounts } from './capacity/amounts.ts';
+import { elasticGroupsOf } from './capacity/elastic.ts';
+import { MemberCapacity } from './capacity/member-capacity.ts';
 import { poolsOf } from './capacity/pool.ts';
 import { MemberCopies } from './dependents/member-copies.ts';
 import { DependentsMirror } from './dependents/mirror.ts';
@@ -52,6 +53,7 @@ export function startMemberScope(
     podCounts: () => work.podCounts(),
     problem: () => work.problem(),
     allocatable: () => work.allocatable(),
+    room: () => work.room(),
   };
 }
 
@@ -60,7 +62,7 @@ class MemberWork {
   readonly #connection: MemberConnection;
   readonly #signal: AbortSignal;
   readonly #logger: Logger;
-  readonly #capacity: CapacityTracker;
+  readonly #capacity: MemberCapacity;
   readonly #namespaces: MemberNamespaces;
   readonly #dependents: DependentsMirror;
   readonly #tokens: PodTokens;
@@ -93,9 +95,10 @@ class MemberWork {
       if (!connection.identityOk()) return 'the member is not known to be the pinned cluster';
       return undefined;
     };
-    this.#capacity = new CapacityTracker({
+    this.#capacity = new MemberCapacity({
       hostId,
       pools: poolsOf(member),
+      elastic: elasticGroupsOf(member),
       onChange: () => {
         for (const { scope } of this.#nodes.values()) scope?.capacityChanged();
       },
@@ -167,6 +170,9 @@ class MemberWork {
     const off = [
       connection.nodes.on(this.#capacity.nodeHandler),
       connection.pods.on(this.#capacity.podHandler),
+      connection.namespaces.on(this.#capacity.namespaceHandler),
+      connection.quotas.on(this.#capacity.quotaHandler),
+      connection.limitRanges.on(this.#capacity.limitRangeHandler),
       connection.onChange(() => {
         for (const { scope } of this.#nodes.values()) scope?.changed();
       }),
@@ -174,6 +180,7 @@ class MemberWork {
       this.#services.namespaceModes.on(() => {
         for (const { scope } of this.#nodes.values()) scope?.pods.requeueAll();
       }),
+      this.#services.capacityMetrics.watch(connection.name, this.#capacity),
     ];
     this.#adjustNodes();
     await Promise.all([
@@ -195,7 +202,7 @@ class MemberWork {
       this.#cluster = cluster;
       this.#dependents.overridesChanged();
     }
-    this.#capacity.setPools(poolsOf(member));
+    this.#capacity.setSpec(poolsOf(member), elasticGroupsOf(member));
     this.#adjustNodes();
     this.#tokens.lookAgain();
     for (const { scope } of this.#nodes.values()) scope?.changed();
@@ -238,8 +245,14 @@ class MemberWork {
   allocatable(): MemberClusterStatus['allocatable'] | undefined {
     if (!this.#connection.synced()) return undefined;
     const sum = new Map<string, bigint>();
-    for (const name of this.#nodes.keys()) addTo(sum, parseAmounts(this.#capacity.offer(name)?.allocatable));
+    for (const name of this.#nodes.keys()) addTo(sum, parseAmounts(this.#capacity.tracker.offer(name)?.allocatable));
     return formatAmounts(sum);
+  }
+
+  room(): ReturnType<MemberScope['room']> {
+    if (!this.#connection.synced()) return undefined;
+    const largest = this.#capacity.largestFreeSlot();
+    return { largestFreeSlot: formatAmounts(largest ?? NOTHING), fits: this.#capacity.roomForShapes() };
   }
 
   /** Starts virtual nodes that the spec wants and ends those it does not want any more. */

@@ -3,11 +3,8 @@ import { HOST_LABEL, NODE_LABEL, UID_LABEL } from './api/marks.ts';
 import { daemonSetsOn, type MemberCluster } from './api/member-cluster.ts';
 import type { ServiceAccountMode } from './api/service-account-mode.ts';
 import type { Pod } from './api/wire.ts';
-import type { CapacityTracker } from './capacity/capacity-tracker.ts';
 import { HostOnlyRequests } from './capacity/host-only-requests.ts';
-import { poolsOf } from './capacity/pool.ts';
-import { ScannedCapacity } from './capacity/scanned-capacity.ts';
-import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
+import type { MemberCapacity } from './capacity/member-capacity.ts';
 import type { DependentsMirror } from './dependents/mirror.ts';
 import type { PodTokens } from './dependents/pod-tokens.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
@@ -36,6 +33,7 @@ import { type RenderedPod, renderPod } from './pods/render-pod.ts';
 import type { TranslateContext } from './pods/translate.ts';
 import { PodUsage } from './usage/pod-usage.ts';
 import type { UsageTarget } from './usage/usage-target.ts';
+import { VirtualNodeRoom } from './virtual-node-room.ts';
 
 export interface VirtualNodeOptions {
   services: HostServices;
@@ -45,7 +43,7 @@ export interface VirtualNodeOptions {
   namespaces: MemberNamespaces;
   dependents: DependentsMirror;
   tokens: PodTokens;
-  capacity: CapacityTracker;
+  capacity: MemberCapacity;
   /** The MemberCluster as it is now. */
   member: () => MemberCluster;
   nodeName: string;
@@ -69,6 +67,7 @@ export class VirtualNodeScope {
   readonly #hostPods: Informer<Pod>;
   readonly #ignored = new HostOnlyRequests();
   readonly #serviceAccounts: ServiceAccountsPort;
+  readonly #room: VirtualNodeRoom;
   #node: NodeKeeper | undefined;
 
   constructor(options: VirtualNodeOptions) {
@@ -84,6 +83,7 @@ export class VirtualNodeScope {
       metrics: services.informerMetrics,
     });
     this.#serviceAccounts = podServiceAccounts({ modes: services.namespaceModes, tokens: options.tokens, member });
+    this.#room = this.#makeRoom();
     this.pods = new PodController({
       host: options.host,
       hostPods: this.#hostPods,
@@ -220,8 +220,8 @@ export class VirtualNodeScope {
       updated: (pod) => counted(pod, isShownIgnored(pod)),
       deleted: (pod) => counted(pod, false),
     });
-    const room = this.#room();
-    services.capacities.set(nodeName, room);
+    services.capacities.set(nodeName, this.#room);
+    const off = this.#hostPods.on(this.#room.hostPodHandler);
     const ended = Promise.all([
       this.#hostPods.run(signal),
       this.pods.run(signal),
@@ -231,7 +231,8 @@ export class VirtualNodeScope {
     ]);
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await Promise.all([ended, server.close(services.config.shutdownGraceSeconds * 1000)]);
-    if (services.capacities.get(nodeName) === room) services.capacities.delete(nodeName);
+    off();
+    if (services.capacities.get(nodeName) === this.#room) services.capacities.delete(nodeName);
   }
 
   /** Host pods that take room of the member, or are going to. */
@@ -240,15 +241,20 @@ export class VirtualNodeScope {
   }
 
   /** What can be asked about the room behind this node. */
-  #room(): VirtualNodeCapacity {
-    const { nodeName, connection, member } = this.#o;
-    return new ScannedCapacity(nodeName, connection.name, {
-      pool: () => poolsOf(member()).find((pool) => pool.virtualNode === nodeName),
-      nodes: () => connection.nodes.values(),
-      pods: () => connection.pods.values(),
-      hostPods: () => this.#takingPods(),
+  #makeRoom(): VirtualNodeRoom {
+    const { services, nodeName, connection, namespaces, capacity, member, cluster } = this.#o;
+    return new VirtualNodeRoom({
+      nodeName,
+      member: connection.name,
+      capacity,
       ready: () => connection.synced() && this.#hostPods.hasSynced,
-      render: (pod) => this.render(pod),
+      memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
+      modeOf: (hostPod) => this.#serviceAccounts.modeOf(hostPod),
+      translateContext: (hostPod, namespace, mode) => this.#translateContext(hostPod, namespace, mode),
+      policiesAreKnown: () => services.overridePolicies.unknown() === undefined,
+      policies: (namespace) => services.overridePolicies.in(namespace),
+      render: (hostPod) => this.render(hostPod),
+      depends: () => [member(), cluster(), capacity.tracker.facts(nodeName)],
     });
   }
 
@@ -256,12 +262,12 @@ export class VirtualNodeScope {
     const { services, connection, capacity, member, nodeName } = this.#o;
     const synced = connection.synced();
     const { reachable, failure } = connection.reachability;
-    const offer = synced ? capacity.offer(nodeName) : undefined;
+    const offer = synced ? capacity.tracker.offer(nodeName) : undefined;
     return {
       name: nodeName,
       member: connection.name,
       spec: member().spec,
-      pool: synced ? capacity.facts(nodeName) : undefined,
+      pool: synced ? capacity.tracker.facts(nodeName) : undefined,
       offer: offer === undefined ? undefined : this.#ignored.onTopOf(offer),
       memberVersion: connection.version,
       address: services.nodeAddress,

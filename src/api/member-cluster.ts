@@ -142,6 +142,22 @@ const virtualNodes = z
     ...listMap('name'),
   });
 
+const elasticGroup = z.object({
+  name: dnsLabel().describe('Name of the group, for messages.'),
+  resources: quantityMap().describe('What one of its nodes offers to pods, as in status.allocatable of a node.'),
+  maxNodes: z.int().min(1).max(1000).describe('How many nodes the group can have, those included that are there.'),
+  leadTimeSeconds: z
+    .int()
+    .min(0)
+    .max(86_400)
+    .default(300)
+    .meta({ description: 'How long pods may have to wait for a new node.', unit: 'seconds' }),
+  nodeLabels: labelMap()
+    .default({})
+    .describe('Labels of its nodes. Those that are there are counted by them; empty: every node is of the group.'),
+  taints: z.array(taint).max(32).default([]).describe('Taints of its nodes.'),
+});
+
 const capacity = z
   .object({
     excludeNodes: z
@@ -150,6 +166,16 @@ const capacity = z
       .describe('Nodes of the member that do not count as capacity.'),
     headroom: quantityMap().default({}).describe('Kept free for the member itself in every pool, by resource name.'),
     caps: quantityMap().default({}).describe('The most that a virtual node offers, by resource name.'),
+    elastic: z
+      .array(elasticGroup)
+      .max(8)
+      .default([])
+      .meta({
+        description:
+          'Nodes that the member gets by itself when pods need them, such as autoscaled node groups. ' +
+          'What they would offer counts as capacity, but pods go to nodes that are there first.',
+        ...listMap('name'),
+      }),
   })
   .prefault({})
   .describe('What part of the member the virtual nodes offer.');
@@ -340,6 +366,23 @@ const memberClusterStatus = z
       .exactOptional()
       .describe('UID of the kube-system namespace of the member, pinned at first contact.'),
     allocatable: quantityMap().exactOptional().describe('What all virtual nodes of the member offer together.'),
+    largestFreeSlot: quantityMap()
+      .exactOptional()
+      .describe('The most that one node of the member has free for ordinary pods, each resource by itself.'),
+    fits: z
+      .array(
+        z.object({
+          requests: quantityMap().describe('What one such pod asks for.'),
+          where: z.string().max(256).exactOptional().describe('Node labels that such pods ask for.'),
+          slots: z.int().min(0).describe('How many more fit, rounded down to two digits.'),
+        }),
+      )
+      .max(8)
+      .exactOptional()
+      .meta({
+        description: 'How many more pods of the shapes that were asked about last the member can take.',
+        'x-kubernetes-list-type': 'atomic',
+      }),
     pods: z
       .object({
         running: podCount('Pods in phase Running.'),

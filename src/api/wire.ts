@@ -254,6 +254,8 @@ export interface TopologySpreadConstraint {
   labelSelector?: LabelSelector;
   minDomains?: number;
   matchLabelKeys?: string[];
+  nodeAffinityPolicy?: 'Honor' | 'Ignore';
+  nodeTaintsPolicy?: 'Honor' | 'Ignore';
 }
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
@@ -346,6 +348,28 @@ export interface NodeStatus {
 }
 
 // --- The rest of core/v1 ---
+
+export interface ResourceQuota extends KubeObject {
+  spec?: { scopes?: string[]; scopeSelector?: { matchExpressions?: QuotaScope[] } };
+  /** What is enforced; of the spec only once a controller has taken it over. */
+  status?: { hard?: ResourceList; used?: ResourceList };
+}
+export interface QuotaScope {
+  scopeName: string;
+  operator: string;
+  values?: string[];
+}
+export interface LimitRange extends KubeObject {
+  spec?: { limits?: LimitRangeItem[] };
+}
+export interface LimitRangeItem {
+  type: string;
+  max?: ResourceList;
+  min?: ResourceList;
+  default?: ResourceList;
+  defaultRequest?: ResourceList;
+  maxLimitRequestRatio?: ResourceList;
+}
 
 /** `data` values are base64. */
 export interface Secret extends KubeObject {

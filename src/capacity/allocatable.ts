@@ -3,7 +3,7 @@ import type { Node, Pod } from '../api/wire.ts';
 import { addTo, formatAmounts, parseAmounts, remainder } from './amounts.ts';
 import type { Amounts } from './amounts.ts';
 import { whyNotEligible, whyNotInPool } from './eligible-nodes.ts';
-import { holdsResources, podRequests } from './pod-requests.ts';
+import { holdsResources, isUnschedulable, podRequests } from './pod-requests.ts';
 import type { Pool } from './pool.ts';
 
 /** What a virtual node shows: quantities by resource name; cpu, memory and pods are always there. */
@@ -21,13 +21,16 @@ export interface PoolSums {
   free: Amounts;
   /** Requests of the pods of this virtual node that are bound to any node of the member. */
   ours: Amounts;
+  /** Requests of its pods for which the member has no node. */
+  stuck: Amounts;
 }
 
 const ALWAYS = ['cpu', 'memory', 'pods'];
 
 /**
  * Allocatable is the free room plus what our own pods hold: the host's scheduler subtracts these itself. They count
- * wherever they run, a node cordoned since then included, or the host would see them take room from the other nodes.
+ * wherever they run, a node cordoned since then included, or the host would see them take room from the other nodes. Pods
+ * that the member has no node for hold nothing there, so what the host subtracts for them is put back on top.
  * Headroom comes off, caps limit, and nothing is ever negative, which the API server would refuse. Capacity is what the
  * pool's nodes have in all, capped too.
  */
@@ -39,10 +42,11 @@ export function offered(sums: PoolSums, pool: Pool): Pick<Offer, 'capacity' | 'a
     const limited = cap !== undefined && nanos > cap ? cap : nanos;
     return limited > 0n ? limited : 0n;
   };
-  const names = new Set([...ALWAYS, ...sums.capacity.keys(), ...sums.free.keys(), ...sums.ours.keys()]);
+  const all = [sums.capacity, sums.free, sums.ours, sums.stuck].flatMap((amounts) => [...amounts.keys()]);
+  const names = new Set([...ALWAYS, ...all]);
   for (const name of names) {
     const room = (sums.free.get(name) ?? 0n) + (sums.ours.get(name) ?? 0n) - (pool.headroom.get(name) ?? 0n);
-    const offer = capped(name, room);
+    const offer = capped(name, room) + (sums.stuck.get(name) ?? 0n);
     const whole = capped(name, sums.capacity.get(name) ?? 0n);
     allocatable.set(name, offer);
     capacity.set(name, whole > offer ? whole : offer);
@@ -63,10 +67,15 @@ export function virtualNodeOf(pod: Pod, hostId: string): string | undefined {
 export function offerFromScratch(nodes: Iterable<Node>, pods: Iterable<Pod>, pool: Pool, hostId: string): Offer {
   const used = new Map<string, Map<string, bigint>>();
   const ours = new Map<string, bigint>();
+  const stuck = new Map<string, bigint>();
   for (const pod of pods) {
-    const { nodeName } = pod.spec;
-    if (nodeName === undefined || nodeName === '' || !holdsResources(pod)) continue;
+    const { nodeName = '' } = pod.spec;
+    if (!holdsResources(pod)) continue;
     const requests = podRequests(pod);
+    if (nodeName === '') {
+      if (virtualNodeOf(pod, hostId) === pool.virtualNode && isUnschedulable(pod)) addTo(stuck, requests);
+      continue;
+    }
     const onNode = used.get(nodeName) ?? new Map<string, bigint>();
     used.set(nodeName, onNode);
     addTo(onNode, requests);
@@ -83,5 +92,5 @@ export function offerFromScratch(nodes: Iterable<Node>, pods: Iterable<Pod>, poo
     count.eligible += 1;
     addTo(free, remainder(parseAmounts(node.status?.allocatable), used.get(node.metadata.name) ?? new Map()));
   }
-  return { ...offered({ capacity, free, ours }, pool), nodes: count };
+  return { ...offered({ capacity, free, ours, stuck }, pool), nodes: count };
 }

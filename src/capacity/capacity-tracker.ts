@@ -5,14 +5,17 @@ import { offered, virtualNodeOf } from './allocatable.ts';
 import type { Offer } from './allocatable.ts';
 import { addTo, NOTHING, parseAmounts, remainder } from './amounts.ts';
 import type { Amounts } from './amounts.ts';
+import { elasticGroupOf } from './elastic.ts';
 import { whyNotEligible, whyNotInPool } from './eligible-nodes.ts';
-import { holdsResources, podRequests } from './pod-requests.ts';
+import { holdsResources, isUnschedulable, podRequests } from './pod-requests.ts';
 import { poolFacts } from './pool-facts.ts';
 import type { PoolFacts } from './pool-facts.ts';
 import type { Pool } from './pool.ts';
 
-interface Held {
-  readonly node: string;
+/** What a pod takes, and for whom. */
+export interface Held {
+  /** Undefined: the member has no node for the pod. It holds nothing there, but the host counts it on the virtual node. */
+  readonly node: string | undefined;
   readonly requests: Amounts;
   readonly virtualNode: string | undefined;
 }
@@ -29,6 +32,8 @@ interface NodeState {
 interface Share {
   capacity: Amounts;
   free: Amounts | undefined;
+  /** Of a node that does not exist yet. */
+  elastic: boolean;
 }
 
 interface PoolState {
@@ -37,6 +42,7 @@ interface PoolState {
   readonly capacity: Map<string, bigint>;
   readonly free: Map<string, bigint>;
   eligible: number;
+  elastic: number;
   facts: PoolFacts | undefined;
 }
 
@@ -54,6 +60,7 @@ export class CapacityTracker {
   readonly #nodes = new Map<string, NodeState>();
   readonly #pods = new Map<string, Held>();
   readonly #ours = new Map<string, Map<string, bigint>>();
+  readonly #stuck = new Map<string, Map<string, bigint>>();
   readonly #touched = new Set<string>();
   readonly #shapes = new Map<string, Amounts>();
   #pools: Map<string, PoolState>;
@@ -107,16 +114,23 @@ export class CapacityTracker {
   }
 
   setPod(pod: Pod): void {
-    const { nodeName } = pod.spec;
-    if (nodeName === undefined || nodeName === '' || !holdsResources(pod)) {
+    const virtualNode = virtualNodeOf(pod, this.#hostId);
+    const nodeName = pod.spec.nodeName === '' ? undefined : pod.spec.nodeName;
+    const counts = nodeName !== undefined || (virtualNode !== undefined && isUnschedulable(pod));
+    if (!counts || !holdsResources(pod)) {
       this.deletePod(pod);
       return;
     }
     const id = idOf(pod);
     const requests = this.#share(podRequests(pod));
-    const virtualNode = virtualNodeOf(pod, this.#hostId);
     const before = this.#pods.get(id);
-    if (before?.node === nodeName && before.requests === requests && before.virtualNode === virtualNode) return;
+    if (
+      before !== undefined &&
+      before.node === nodeName &&
+      before.requests === requests &&
+      before.virtualNode === virtualNode
+    )
+      return;
     if (before !== undefined) this.#release(before);
     const held: Held = { node: nodeName, requests, virtualNode };
     this.#pods.set(id, held);
@@ -131,6 +145,16 @@ export class CapacityTracker {
     this.#release(held);
   }
 
+  /** For whoever keeps account of pods himself: one more pod on a node; not to be mixed with {@link setPod} for one pod. */
+  hold(held: Held): void {
+    this.#account(held, 1n);
+  }
+
+  /** The pod that {@link hold} was told of is gone. */
+  release(held: Held): void {
+    this.#release(held);
+  }
+
   /** What a virtual node can offer now; undefined for one that is not in the pools. */
   offer(virtualNode: string): Offer | undefined {
     this.#settle();
@@ -138,7 +162,26 @@ export class CapacityTracker {
     if (state === undefined) return undefined;
     const { pool, capacity, free, shares, eligible } = state;
     const ours = this.#ours.get(virtualNode) ?? NOTHING;
-    return { ...offered({ capacity, free, ours }, pool), nodes: { total: shares.size, eligible } };
+    const stuck = this.#stuck.get(virtualNode) ?? NOTHING;
+    const nodes = { total: shares.size - state.elastic, eligible };
+    return { ...offered({ capacity, free, ours, stuck }, pool), nodes };
+  }
+
+  /** What headroom and caps leave of the resources that they speak of, beside the pods that are there. */
+  allowance(virtualNode: string): Amounts {
+    this.#settle();
+    const state = this.#pools.get(virtualNode);
+    if (state === undefined) return NOTHING;
+    const { pool, free } = state;
+    const ours = this.#ours.get(virtualNode) ?? NOTHING;
+    const left = new Map<string, bigint>();
+    for (const [name, headroom] of pool.headroom) left.set(name, (free.get(name) ?? 0n) - headroom);
+    for (const [name, cap] of pool.caps) {
+      const rest = cap - (ours.get(name) ?? 0n);
+      const known = left.get(name);
+      left.set(name, known !== undefined && known < rest ? known : rest);
+    }
+    return left;
   }
 
   /** What the nodes behind a virtual node have in common; undefined for one that is not in the pools. */
@@ -148,30 +191,28 @@ export class CapacityTracker {
     if (state === undefined) return undefined;
     if (state.facts === undefined) {
       const nodes = [...state.shares.keys()].map((name) => this.#nodes.get(name)?.node);
-      state.facts = poolFacts(nodes.filter((node) => node !== undefined));
+      const real = nodes.filter((node) => node !== undefined).filter((node) => elasticGroupOf(node) === undefined);
+      state.facts = poolFacts(real);
     }
     return state.facts;
   }
 
-  #account(held: Held, times: 1n | -1n): void {
-    const state = this.#stateOf(held.node);
-    addTo(state.used, held.requests, times);
-    state.pods += Number(times);
-    if (held.virtualNode !== undefined) {
-      const ours = this.#ours.get(held.virtualNode) ?? new Map<string, bigint>();
-      this.#ours.set(held.virtualNode, ours);
-      addTo(ours, held.requests, times);
+  #account({ node, requests, virtualNode }: Held, times: 1n | -1n): void {
+    if (virtualNode !== undefined) addFor(node === undefined ? this.#stuck : this.#ours, virtualNode, requests, times);
+    if (node === undefined) {
+      this.#onChange?.();
+      return;
     }
-    this.#touch(held.node);
+    const state = this.#stateOf(node);
+    addTo(state.used, requests, times);
+    state.pods += Number(times);
+    this.#touch(node);
   }
 
   #release(held: Held): void {
     this.#account(held, -1n);
-    const state = this.#nodes.get(held.node);
-    if (state !== undefined) this.#dropIfEmpty(held.node, state);
-    if (held.virtualNode !== undefined && this.#ours.get(held.virtualNode)?.size === 0) {
-      this.#ours.delete(held.virtualNode);
-    }
+    const state = held.node === undefined ? undefined : this.#nodes.get(held.node);
+    if (held.node !== undefined && state !== undefined) this.#dropIfEmpty(held.node, state);
   }
 
   #stateOf(name: string): NodeState {
@@ -219,7 +260,7 @@ function poolStates(pools: readonly Pool[]): Map<string, PoolState> {
   return new Map(
     pools.map((pool) => [
       pool.virtualNode,
-      { pool, shares: new Map(), capacity: new Map(), free: new Map(), eligible: 0, facts: undefined },
+      { pool, shares: new Map(), capacity: new Map(), free: new Map(), eligible: 0, elastic: 0, facts: undefined },
     ]),
   );
 }
@@ -227,25 +268,36 @@ function poolStates(pools: readonly Pool[]): Map<string, PoolState> {
 function shareOf(state: NodeState | undefined, pool: Pool): Share | undefined {
   if (state?.node === undefined || whyNotInPool(state.node, pool) !== undefined) return undefined;
   const eligible = whyNotEligible(state.node, pool) === undefined;
-  return { capacity: state.capacity, free: eligible ? remainder(state.allocatable, state.used) : undefined };
+  const elastic = elasticGroupOf(state.node) !== undefined;
+  return { capacity: state.capacity, free: eligible ? remainder(state.allocatable, state.used) : undefined, elastic };
 }
 
 function replaceShare(pool: PoolState, name: string, share: Share | undefined): void {
   const before = pool.shares.get(name);
   if (before !== undefined) {
-    addTo(pool.capacity, before.capacity, -1n);
-    if (before.free !== undefined) addTo(pool.free, before.free, -1n);
-    if (before.free !== undefined) pool.eligible -= 1;
+    countShare(pool, before, -1n);
     pool.shares.delete(name);
   }
   if (share !== undefined) {
-    addTo(pool.capacity, share.capacity);
-    if (share.free !== undefined) addTo(pool.free, share.free);
-    if (share.free !== undefined) pool.eligible += 1;
+    countShare(pool, share, 1n);
     pool.shares.set(name, share);
   }
   // A node that enters or leaves the pool changes what its nodes have in common.
   if ((before === undefined) !== (share === undefined)) pool.facts = undefined;
+}
+
+function countShare(pool: PoolState, { capacity, free, elastic }: Share, times: 1n | -1n): void {
+  addTo(pool.capacity, capacity, times);
+  if (free !== undefined) addTo(pool.free, free, times);
+  if (elastic) pool.elastic += Number(times);
+  else if (free !== undefined) pool.eligible += Number(times);
+}
+
+function addFor(sums: Map<string, Map<string, bigint>>, key: string, amounts: Amounts, times: 1n | -1n): void {
+  const sum = sums.get(key) ?? new Map<string, bigint>();
+  sums.set(key, sum);
+  addTo(sum, amounts, times);
+  if (sum.size === 0) sums.delete(key);
 }
 
 /** The UID tells a pod from its successor of the same name. */
@@ -253,8 +305,8 @@ function idOf(pod: Pod): string {
   return pod.metadata.uid ?? keyOf(pod);
 }
 
-/** Heartbeats change a node all the time; few changes matter here. */
-function sameForUs(a: Node, b: Node): boolean {
+/** Heartbeats change a node all the time; few changes matter for what it can take. */
+export function sameForUs(a: Node, b: Node): boolean {
   return (
     sameFacts(a, b) &&
     a.metadata.deletionTimestamp === b.metadata.deletionTimestamp &&

@@ -1,4 +1,14 @@
+import { GROUP } from '../api/marks.ts';
+import type { Container, Pod, PodSpec, ResourceRequirements } from '../api/wire.ts';
+import { canonicalJson } from '../kube/canonical-json.ts';
 import type { Amounts } from './amounts.ts';
+import type { CompanyRules } from './company.ts';
+import { hostPortsOf } from './host-ports.ts';
+import type { HostPort } from './host-ports.ts';
+import { nodeChoiceOf } from './node-choice.ts';
+import type { NodeChoice } from './node-choice.ts';
+import { podRequests } from './pod-requests.ts';
+import { affinityTermsOf, antiAffinityTermsOf, spreadRulesOf } from './pod-terms.ts';
 
 /** What a pod asks of a member's nodes and of its namespace there: compiled once for all pods of one shape. */
 export interface FitRequest {
@@ -6,4 +16,128 @@ export interface FitRequest {
   readonly key: string;
   /** What the pod asks for as it is written, before the defaults of its namespace in the member. */
   readonly requests: Amounts;
+  /** The virtual node it would come through, whose headroom and caps count. */
+  readonly virtualNode: string;
+  /** In the member. */
+  readonly namespace: string;
+  /** The parts of the pod that count, as the member's API server fills them in. */
+  readonly spec: FitSpec;
+  readonly choice: NodeChoice;
+  /** Node labels it asks for, for people: `disk=ssd,zone=a`; '' for none. */
+  readonly where: string;
+  readonly hostPorts: readonly HostPort[];
+  readonly company: CompanyRules;
+}
+
+/** What quota and limits look at. */
+export interface FitSpec {
+  readonly containers: readonly Container[];
+  readonly initContainers: readonly Container[];
+  readonly resources: ResourceRequirements | undefined;
+  readonly overhead: PodSpec['overhead'];
+  readonly priorityClassName: string | undefined;
+  readonly hasDeadline: boolean;
+  /** Its pod affinity, preferred or required, names other namespaces. */
+  readonly crossesNamespaces: boolean;
+}
+
+/**
+ * Compiles a pod as it will be in the member: with its namespace there, rewritten constraints, and overrides. Neither its
+ * name nor anything else that differs from pod to pod of a workload counts, labels excepted.
+ */
+export function fitRequestOf(memberPod: Pod, virtualNode: string): FitRequest {
+  const { namespace = '' } = memberPod.metadata;
+  const labels = withoutMarks(memberPod.metadata.labels ?? {});
+  const { nodeSelector, affinity, tolerations, topologySpreadConstraints } = memberPod.spec;
+  const spec = fitSpecOf(memberPod.spec);
+  const neighbour = { namespace, labels };
+  const neighbourKey = canonicalJson([namespace, labels]);
+  const hostPorts = hostPortsOf(memberPod.spec);
+  const required = {
+    ...(nodeSelector === undefined ? {} : { nodeSelector }),
+    ...(affinity === undefined ? {} : { affinity }),
+    ...(tolerations === undefined ? {} : { tolerations }),
+  };
+  return {
+    key: canonicalJson([
+      virtualNode,
+      neighbourKey,
+      spec,
+      hostPorts,
+      required,
+      topologySpreadConstraints?.filter(({ whenUnsatisfiable }) => whenUnsatisfiable === 'DoNotSchedule'),
+    ]),
+    requests: requestsOf(spec),
+    virtualNode,
+    namespace,
+    spec,
+    choice: nodeChoiceOf(required),
+    where: Object.entries(nodeSelector ?? {})
+      .map(([key, value]) => `${key}=${value}`)
+      .toSorted()
+      .join(),
+    hostPorts,
+    company: {
+      neighbourKey,
+      neighbour,
+      affinity: affinityTermsOf(memberPod.spec, neighbour),
+      antiAffinity: antiAffinityTermsOf(memberPod.spec, neighbour),
+      spread: spreadRulesOf(memberPod.spec, labels),
+    },
+  };
+}
+
+/** Requests of a pod with these parts. */
+export function requestsOf({ containers, initContainers, resources, overhead }: FitSpec): Amounts {
+  return podRequests({
+    metadata: { name: '' },
+    spec: {
+      containers: [...containers],
+      initContainers: [...initContainers],
+      ...(resources === undefined ? {} : { resources }),
+      ...(overhead === undefined ? {} : { overhead }),
+    },
+  });
+}
+
+/** Our own marks tell pods apart; nobody chooses pods by them. */
+function withoutMarks(labels: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels).filter(([key]) => !key.startsWith(`${GROUP}/`)));
+}
+
+function fitSpecOf(spec: PodSpec): FitSpec {
+  const { containers, initContainers = [], resources, overhead, priorityClassName, activeDeadlineSeconds } = spec;
+  return {
+    containers: containers.map(demandingPart),
+    initContainers: initContainers.map(demandingPart),
+    resources,
+    overhead,
+    priorityClassName,
+    hasDeadline: activeDeadlineSeconds !== undefined,
+    crossesNamespaces: crossesNamespaces(spec),
+  };
+}
+
+/** A container without what takes no room. A limit without a request is a request, as the API server fills it in. */
+function demandingPart({ name, resources, restartPolicy }: Container): Container {
+  const { limits, requests } = resources ?? {};
+  return {
+    name,
+    ...(limits === undefined && requests === undefined
+      ? {}
+      : { resources: { requests: { ...limits, ...requests }, ...(limits === undefined ? {} : { limits }) } }),
+    ...(restartPolicy === undefined ? {} : { restartPolicy }),
+  };
+}
+
+function crossesNamespaces({ affinity }: PodSpec): boolean {
+  const { podAffinity, podAntiAffinity } = affinity ?? {};
+  return [podAffinity, podAntiAffinity].some((part) => {
+    const required = part?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+    const preferred = part?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+    const terms = [...required, ...preferred.map(({ podAffinityTerm }) => podAffinityTerm)];
+    return terms.some(
+      ({ namespaces = [], namespaceSelector }) => namespaces.length > 0 || namespaceSelector !== undefined,
+    );
+  });
 }

@@ -1,4 +1,4 @@
-import type { Container, ContainerStatus, Pod, ResourceList } from '../api/wire.ts';
+import type { Container, ContainerStatus, Pod, PodSpec, ResourceList } from '../api/wire.ts';
 import { addTo, parseAmounts, raiseTo, UNIT } from './amounts.ts';
 import type { Amounts } from './amounts.ts';
 
@@ -6,6 +6,12 @@ import type { Amounts } from './amounts.ts';
 export function holdsResources(pod: Pod): boolean {
   const phase = pod.status?.phase;
   return phase !== 'Succeeded' && phase !== 'Failed';
+}
+
+/** The scheduler of its cluster has found no node for the pod. */
+export function isUnschedulable(pod: Pod): boolean {
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  return scheduled?.status === 'False' && scheduled.reason === 'Unschedulable';
 }
 
 /**
@@ -21,27 +27,60 @@ export function podRequests(pod: Pod): Amounts {
   const demandOf = (container: Container): Amounts =>
     demand(container.resources?.requests, statuses?.get(container.name), infeasible);
 
+  const sum = sumOverContainers(containers, initContainers, demandOf, ({ resources }) =>
+    parseAmounts(resources?.requests),
+  );
+  applyPodLevel(pod, sum, infeasible);
+  if (overhead !== undefined) addTo(sum, parseAmounts(overhead));
+  sum.set('pods', UNIT);
+  return sum;
+}
+
+/**
+ * The limits of a pod, as quota counts them: summed up like requests; pod-level limits in place of that where given; and
+ * overhead on top where there is a limit at all.
+ */
+export function podLimits({ containers, initContainers = [], resources, overhead }: PodSpec): Amounts {
+  const limitsOf = (container: Container): Map<string, bigint> => parseAmounts(container.resources?.limits);
+  const sum = sumOverContainers(containers, initContainers, limitsOf, limitsOf);
+  for (const [name, nanos] of parseAmounts(resources?.limits)) if (isOfWholePod(name)) sum.set(name, nanos);
+  for (const [name, nanos] of parseAmounts(overhead)) {
+    const limit = sum.get(name) ?? 0n;
+    if (limit > 0n) sum.set(name, limit + nanos);
+  }
+  return sum;
+}
+
+/** All containers and sidecars together, or the largest step of the init sequence where that is more (KEP-753). */
+function sumOverContainers(
+  containers: readonly Container[],
+  initContainers: readonly Container[],
+  amountsOf: (container: Container) => Amounts,
+  amountsOfStep: (container: Container) => Map<string, bigint>,
+): Map<string, bigint> {
   const sum = new Map<string, bigint>();
-  for (const container of containers) addTo(sum, demandOf(container));
+  for (const container of containers) addTo(sum, amountsOf(container));
   const sidecars = new Map<string, bigint>();
   const largestStep = new Map<string, bigint>();
   for (const container of initContainers) {
     if (container.restartPolicy === 'Always') {
-      const amounts = demandOf(container);
+      const amounts = amountsOf(container);
       addTo(sum, amounts);
       addTo(sidecars, amounts);
       raiseTo(largestStep, sidecars);
     } else {
-      const step = parseAmounts(container.resources?.requests);
+      const step = amountsOfStep(container);
       addTo(step, sidecars);
       raiseTo(largestStep, step);
     }
   }
   raiseTo(sum, largestStep);
-  applyPodLevel(pod, sum, infeasible);
-  if (overhead !== undefined) addTo(sum, parseAmounts(overhead));
-  sum.set('pods', UNIT);
   return sum;
+}
+
+/** What can be requested for a pod as a whole (KEP-2837). */
+export function isOfWholePod(resource: string): boolean {
+  return resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
 }
 
 /** Pod-level requests exist for these resources only, and replace what the containers come to. */
@@ -52,7 +91,7 @@ function applyPodLevel(pod: Pod, sum: Map<string, bigint>, infeasible: boolean):
   const status = resources === undefined ? undefined : { resources, allocatedResources };
   const wanted = demand(requests, status, infeasible);
   for (const name of Object.keys(requests)) {
-    if (name === 'cpu' || name === 'memory' || name.startsWith('hugepages-')) sum.set(name, wanted.get(name) ?? 0n);
+    if (isOfWholePod(name)) sum.set(name, wanted.get(name) ?? 0n);
   }
 }
 

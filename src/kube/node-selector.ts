@@ -31,24 +31,28 @@ export interface NodeChoosingSpec {
  * term without lines matches no node, and a term with an invalid line matches no node either.
  */
 export function matchesNodeSelectorTerms(terms: readonly NodeSelectorTerm[], node: SelectableNode): boolean {
-  return terms.some((term) => matchesTerm(term, node));
+  return compiledTerms(terms)(node);
 }
 
-function matchesTerm(term: NodeSelectorTerm, node: SelectableNode): boolean {
-  const expressions = term.matchExpressions ?? [];
-  const fields = term.matchFields ?? [];
-  if (expressions.length === 0 && fields.length === 0) return false;
-  return (
-    expressions.every((expression) => matchesExpression(expression, node)) &&
-    fields.every((field) => matchesField(field, node))
-  );
+type NodeTest = (node: SelectableNode) => boolean;
+
+function compiledTerms(terms: readonly NodeSelectorTerm[]): NodeTest {
+  const tests = terms.map(compiledTerm).filter((test) => test !== undefined);
+  return (node) => tests.some((test) => test(node));
 }
 
-function matchesExpression({ key, operator, values }: NodeSelectorRequirement, node: SelectableNode): boolean {
+/** Undefined: no node can match it. */
+function compiledTerm({ matchExpressions, matchFields }: NodeSelectorTerm): NodeTest | undefined {
+  const expressions = matchExpressions ?? [];
+  const fields = matchFields ?? [];
+  if (expressions.length === 0 && fields.length === 0) return undefined;
   try {
-    return matchesRequirement(labelRequirement(key, operator, values), node.metadata.labels);
+    const requirements = expressions.map(({ key, operator, values }) => labelRequirement(key, operator, values));
+    return (node) =>
+      requirements.every((requirement) => matchesRequirement(requirement, node.metadata.labels)) &&
+      fields.every((field) => matchesField(field, node));
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -60,11 +64,19 @@ function matchesField({ key, operator, values }: NodeSelectorRequirement, node: 
   return operator === 'NotIn' && values[0] !== actual;
 }
 
-/** Whether a pod's `nodeSelector` and its required node affinity both allow the node. */
-export function nodeIsChosenBy(spec: NodeChoosingSpec, node: SelectableNode): boolean {
-  const labels = node.metadata.labels ?? {};
+/** Whether a pod's `nodeSelector` and its required node affinity both allow a node; for asking about many nodes. */
+export function nodesChosenBy(spec: NodeChoosingSpec): NodeTest {
   const plain = Object.entries(spec.nodeSelector ?? {});
-  if (!plain.every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value)) return false;
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  return required === undefined || matchesNodeSelectorTerms(required.nodeSelectorTerms, node);
+  const matches = required === undefined ? undefined : compiledTerms(required.nodeSelectorTerms);
+  return (node) => {
+    const labels = node.metadata.labels ?? {};
+    if (!plain.every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value)) return false;
+    return matches === undefined || matches(node);
+  };
+}
+
+/** The same for a single node. */
+export function nodeIsChosenBy(spec: NodeChoosingSpec, node: SelectableNode): boolean {
+  return nodesChosenBy(spec)(node);
 }

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
-import type { Namespace, Node, Pod } from '../api/wire.ts';
+import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../api/wire.ts';
 import type { ClientMetrics } from '../kube/client-metrics.ts';
 import { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
-import { NAMESPACES, NODES, PODS } from '../kube/resource.ts';
+import { LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS } from '../kube/resource.ts';
 import { pause, systemTimers } from '../kube/timers.ts';
 import type { Timers } from '../kube/timers.ts';
 import { get } from '../kube/verbs.ts';
@@ -22,6 +22,8 @@ import type { RotatingAccess } from './rotating-access.ts';
 const STALE_MS = 120_000;
 /** Longest wait between tries to read the member's state, in ms: pods wait for it when the member comes back. */
 const CACHE_RETRY_MS = 5_000;
+/** The same for quotas and limits, which the account may have no right to read. */
+const RULES_RETRY_MS = 60_000;
 /** The version is asked for again after this time, in ms. */
 const VERSION_AGE_MS = 300_000;
 /** Whose UID is the identity of a cluster. */
@@ -61,6 +63,9 @@ export class MemberConnection {
   readonly pods: Informer<Pod>;
   readonly nodes: Informer<Node>;
   readonly namespaces: Informer<Namespace>;
+  /** What the member's owner allows; never complete where the account may not read it, and then only admission tells. */
+  readonly quotas: Informer<ResourceQuota>;
+  readonly limitRanges: Informer<LimitRange>;
   readonly #o: MemberConnectionOptions;
   /** The probe has a connection of its own: it must not wait behind a burst of other requests. */
   readonly #probeClient: KubeClient;
@@ -108,6 +113,17 @@ export class MemberConnection {
     });
     this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection });
     this.namespaces = new Informer<Namespace>({ ...cache, resource: NAMESPACES, transform: withoutManagedFields });
+    const rules = { ...cache, timings: { backoffMaxMs: RULES_RETRY_MS } };
+    this.quotas = new Informer<ResourceQuota>({
+      ...rules,
+      resource: RESOURCE_QUOTAS,
+      transform: (raw) => withoutManagedFields(raw as ResourceQuota),
+    });
+    this.limitRanges = new Informer<LimitRange>({
+      ...rules,
+      resource: LIMIT_RANGES,
+      transform: (raw) => withoutManagedFields(raw as LimitRange),
+    });
   }
 
   /** Whether the member counts as reachable; false before the first probe. */
@@ -185,7 +201,8 @@ export class MemberConnection {
       if (namespace.metadata.name === IDENTITY_NAMESPACE) this.#observe(namespace.metadata.uid);
     };
     const off = this.namespaces.on({ added: watchIdentity, updated: watchIdentity });
-    const caches = [this.pods, this.nodes, this.namespaces].map((cache) => cache.run(signal));
+    const all = [this.pods, this.nodes, this.namespaces, this.quotas, this.limitRanges];
+    const caches = all.map((cache) => cache.run(signal));
     await Promise.all([this.#probeLoop(signal), ...caches]);
     off();
     await Promise.all([this.client.close(), this.#probeClient.close()]);

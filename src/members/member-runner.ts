@@ -235,6 +235,7 @@ export class MemberRunner {
       cacheProblem: connection?.cacheProblem,
       version: connection?.version,
       allocatable: this.#session?.scope?.allocatable(),
+      room: this.#session?.scope?.room(),
       pods: this.#session?.scope?.podCounts(),
     };
     return memberStatus(previous, facts, `${new Date().toISOString().slice(0, 19)}Z`);

@@ -14,6 +14,8 @@ export interface MemberScope {
   problem(): Refusal | undefined;
   /** What all its virtual nodes offer together; undefined while unknown. */
   allocatable(): MemberClusterStatus['allocatable'] | undefined;
+  /** What one node of it can take at most, and how many pods of some shapes it can take; undefined while unknown. */
+  room(): Pick<MemberClusterStatus, 'largestFreeSlot' | 'fits'> | undefined;
 }
 
 /**

@@ -34,6 +34,7 @@ export interface MemberFacts {
   cacheProblem: string | undefined;
   version: string | undefined;
   allocatable: MemberClusterStatus['allocatable'] | undefined;
+  room: Pick<MemberClusterStatus, 'largestFreeSlot' | 'fits'> | undefined;
   pods: MemberClusterStatus['pods'] | undefined;
 }
 
@@ -66,6 +67,7 @@ export function memberStatus(
     ...(facts.version === undefined ? {} : { version: facts.version }),
     ...(facts.pinned === undefined ? {} : { identity: facts.pinned }),
     ...(facts.allocatable === undefined ? {} : { allocatable: facts.allocatable }),
+    ...facts.room,
     ...(facts.pods === undefined ? {} : { pods: facts.pods }),
   };
 }

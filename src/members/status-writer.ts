@@ -13,7 +13,7 @@ import { Bell } from '../kube/bell.ts';
 const WRITE_INTERVAL_MS = 2_000;
 const FIGURES_INTERVAL_MS = 5_000;
 const SETTLE_MS = 400;
-const FIGURES = new Set(['allocatable', 'pods']);
+const FIGURES = new Set(['allocatable', 'largestFreeSlot', 'fits', 'pods']);
 const LONGEST_RETRY_MS = 30_000;
 
 export type StatusObject = KubeObject & { status?: MemberClusterStatus };

@@ -6,7 +6,7 @@ import type { ServiceVariable } from './service-env.ts';
 import { withMemberConstraints } from './translate-constraints.ts';
 import { type ContainerContext, rewriteContainers } from './translate-containers.ts';
 import { type JsonRecord, recordOf, rewriteField, without } from './translate-json.ts';
-import { memberMetadata } from './translate-metadata.ts';
+import { copiedLabels, memberMetadata } from './translate-metadata.ts';
 import { refusalOfPod } from './translate-refusals.ts';
 import { rewriteScheduling, type SchedulingContext } from './translate-scheduling.ts';
 import { rewriteTokens } from './translate-tokens.ts';
@@ -87,6 +87,20 @@ export function translatePod(hostPod: Pod, context: TranslateContext): Translati
     spec,
   };
   return { kind: 'pod', pod: pod as unknown as Pod };
+}
+
+/**
+ * The same pod as far as it matters to the member's scheduler and admission: containers and volumes stay as they are, which
+ * is most of the work. Not to be created.
+ */
+export function translateScheduling(hostPod: Pod, context: TranslateContext): Translation {
+  const refusal = refusalOfPod(hostPod, injectedTokenVolumes(recordOf(hostPod.spec) ?? {}), context);
+  if (refusal !== undefined) return { kind: 'refused', ...refusal };
+  const own = without(hostPod.spec as unknown as JsonRecord, HOST_SPEC);
+  const spec = rewriteScheduling(own, schedulingContext(hostPod, context)) as unknown as Pod['spec'];
+  const { name } = hostPod.metadata;
+  const labels = copiedLabels(hostPod) as Record<string, string>;
+  return { kind: 'pod', pod: { metadata: { name, namespace: context.memberNamespace, labels }, spec } };
 }
 
 function memberSpec(hostPod: Pod, injected: ReadonlySet<string>, context: TranslateContext): JsonRecord {

@@ -31,7 +31,7 @@ describe('parseMemberCluster', () => {
       taintMode: 'NoSchedule',
       taints: [],
       virtualNodes: [],
-      capacity: { headroom: {}, caps: {} },
+      capacity: { headroom: {}, caps: {}, elastic: [] },
       namespaces: { mapping: 'Same', create: true, adoptExisting: true },
       daemonSets: 'Ignore',
       unschedulable: false,

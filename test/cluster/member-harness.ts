@@ -112,6 +112,7 @@ export class MemberHarness {
       problem: () => undefined,
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
+      room: () => undefined,
     };
   }
 }

@@ -23,6 +23,7 @@ const good: MemberFacts = {
   cacheProblem: undefined,
   version: 'v1.36.3',
   allocatable: { cpu: '4' },
+  room: { largestFreeSlot: { cpu: '2' }, fits: [{ requests: { cpu: '1' }, slots: 3 }] },
   pods: { running: 1, pending: 2, total: 3 },
 };
 const none: MemberFacts = {
@@ -34,6 +35,7 @@ const none: MemberFacts = {
   synced: false,
   version: undefined,
   allocatable: undefined,
+  room: undefined,
   pods: undefined,
 };
 
@@ -50,6 +52,8 @@ describe('memberStatus', () => {
       version: 'v1.36.3',
       identity: 'uid-1',
       allocatable: { cpu: '4' },
+      largestFreeSlot: { cpu: '2' },
+      fits: [{ requests: { cpu: '1' }, slots: 3 }],
       pods: { running: 1, pending: 2, total: 3 },
     });
     expect(conditions(good)).toEqual({
@@ -133,12 +137,17 @@ describe('memberStatus', () => {
     expect(memberStatus(first, good, LATER)).toEqual(first);
     const second = memberStatus(
       first,
-      { ...good, reachability: DOWN, version: undefined, allocatable: undefined, pods: undefined },
+      { ...good, reachability: DOWN, version: undefined, allocatable: undefined, room: undefined, pods: undefined },
       LATER,
     );
     const times = Object.fromEntries((second.conditions ?? []).map((one) => [one.type, one.lastTransitionTime]));
     expect(times).toMatchObject({ Ready: LATER, Reachable: LATER, IdentityPinned: NOW });
-    expect(second).toMatchObject({ version: 'v1.36.3', allocatable: { cpu: '4' }, pods: { total: 3 } });
+    expect(second).toMatchObject({
+      version: 'v1.36.3',
+      allocatable: { cpu: '4' },
+      largestFreeSlot: { cpu: '2' },
+      pods: { total: 3 },
+    });
   });
 
   it('leaves conditions of others alone', () => {

@@ -45,7 +45,13 @@ describe('podProjection', () => {
 
   it('keeps of others only what decides how much of a node they take', () => {
     expect(podProjection(HOST_ID)(pod('theirs'))).toEqual({
-      metadata: { name: 'theirs', namespace: 'shop', uid: 'uid-theirs', resourceVersion: '7' },
+      metadata: {
+        name: 'theirs',
+        namespace: 'shop',
+        uid: 'uid-theirs',
+        resourceVersion: '7',
+        labels: { app: 'web', 'pod-template-hash': 'abc' },
+      },
       spec: {
         nodeName: 'node-1',
         containers: [{ name: '', resources: { requests: { cpu: '100m', memory: '64Mi' } } }],
@@ -55,6 +61,27 @@ describe('podProjection', () => {
       },
       status: { phase: 'Running' },
     });
+  });
+
+  it('keeps whom others keep away, by ports of the node and by anti-affinity, and that they are on their way', () => {
+    const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] };
+    const preferred = { preferredDuringSchedulingIgnoredDuringExecution: [] };
+    const ports = [{ name: 'web', containerPort: 80, hostPort: 8080, protocol: 'TCP' }, { containerPort: 81 }];
+    const { spec, status, metadata } = podProjection(HOST_ID)({
+      ...pod('theirs', {
+        metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' },
+        spec: {
+          nodeName: undefined,
+          containers: [{ name: 'web', ports }],
+          affinity: { podAntiAffinity: { ...podAntiAffinity, ...preferred }, podAffinity: podAntiAffinity },
+        },
+      }),
+      status: { phase: 'Pending', nominatedNodeName: 'node-2' },
+    } as KubeObject);
+    expect(spec.containers).toEqual([{ name: '', ports: [{ containerPort: 80, hostPort: 8080, protocol: 'TCP' }] }]);
+    expect(spec.affinity).toEqual({ podAntiAffinity });
+    expect(status).toEqual({ phase: 'Pending', nominatedNodeName: 'node-2' });
+    expect(metadata.deletionTimestamp).toBe('2026-01-01T00:00:00Z');
   });
 
   it('copes with a pod that says almost nothing', () => {

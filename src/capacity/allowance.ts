@@ -1,0 +1,37 @@
+import { formatAmounts } from './amounts.ts';
+import type { Amounts } from './amounts.ts';
+
+/** What is left of headroom and caps once `reserved` has come, for the resources they speak of. */
+export function leftOfAllowance(allowance: Amounts, reserved: Iterable<Amounts>): Amounts {
+  if (allowance.size === 0) return allowance;
+  const left = new Map(allowance);
+  for (const requests of reserved) {
+    for (const [name, nanos] of requests) {
+      const before = left.get(name);
+      if (before !== undefined) left.set(name, before - nanos);
+    }
+  }
+  return left;
+}
+
+/** For people: `headroom and caps leave 500m cpu`; undefined when the pod may have what it asks for. */
+export function whyOverAllowance(requests: Amounts, left: Amounts): string | undefined {
+  for (const [name, nanos] of requests) {
+    const most = left.get(name);
+    if (most === undefined || nanos <= most) continue;
+    const shown = formatAmounts(new Map([[name, most > 0n ? most : 0n]]))[name] ?? '0';
+    return `headroom and caps leave ${shown} ${name}`;
+  }
+  return undefined;
+}
+
+/** How many such pods the allowance is enough for; Infinity where it says nothing. */
+export function slotsInAllowance(requests: Amounts, left: Amounts): number {
+  let slots = Infinity;
+  for (const [name, nanos] of requests) {
+    const most = left.get(name);
+    if (most === undefined || nanos <= 0n) continue;
+    slots = Math.min(slots, most > 0n ? Number(most / nanos) : 0);
+  }
+  return slots;
+}

@@ -1,0 +1,132 @@
+import type { NodeChoice } from './node-choice.ts';
+import { elasticGroupOf } from './elastic.ts';
+import { byDomain, domainOf } from './neighbours.ts';
+import type { Neighbours } from './neighbours.ts';
+import type { NodeTable } from './node-table.ts';
+import type { Neighbour, PodTerm, SpreadRule } from './pod-terms.ts';
+
+/** What a pod wants of the pods around it. */
+export interface CompanyRules {
+  /** Stands for namespace and labels of the pod. */
+  readonly neighbourKey: string;
+  readonly neighbour: Neighbour;
+  readonly affinity: readonly PodTerm[];
+  readonly antiAffinity: readonly PodTerm[];
+  readonly spread: readonly SpreadRule[];
+}
+
+export interface CompanyReason {
+  readonly text: string;
+  /** No pod that ends would change it. */
+  readonly unresolvable: boolean;
+}
+
+const NO_SPREAD_LABEL: CompanyReason = { text: 'lacks the label of a topology spread constraint', unresolvable: true };
+const SKEW: CompanyReason = { text: 'does not satisfy topology spread constraints', unresolvable: false };
+const AFFINITY: CompanyReason = { text: 'does not match pod affinity rules', unresolvable: true };
+const ANTI_AFFINITY: CompanyReason = { text: 'does not match pod anti-affinity rules', unresolvable: false };
+const KEPT_AWAY: CompanyReason = { text: 'anti-affinity of pods that are there', unresolvable: false };
+
+type Check = (row: number) => CompanyReason | undefined;
+
+/**
+ * Asks nodes whether a pod's wishes about other pods are met there, with the pods as they are now: plugins
+ * PodTopologySpread and InterPodAffinity of kube-scheduler. Undefined: there is nothing to ask.
+ */
+export function companyChecks(
+  rules: CompanyRules,
+  choice: NodeChoice,
+  neighbours: Neighbours,
+  table: NodeTable,
+): Check | undefined {
+  const checks: Check[] = [];
+  if (rules.spread.length > 0) checks.push(spreadCheck(rules, choice, neighbours, table));
+  if (rules.affinity.length > 0) checks.push(affinityCheck(rules, neighbours, table));
+  for (const term of rules.antiAffinity) {
+    const domains = byDomain(neighbours.countsOf(term), term.topologyKey, table);
+    if (domains.size > 0) checks.push(notIn(domains, term.topologyKey, table, ANTI_AFFINITY));
+  }
+  if (!neighbours.keepsNobodyAway) {
+    for (const { term, counts } of neighbours.against(rules.neighbourKey, rules.neighbour)) {
+      checks.push(notIn(byDomain(counts, term.topologyKey, table), term.topologyKey, table, KEPT_AWAY));
+    }
+  }
+  if (checks.length === 0) return undefined;
+  return (row) => {
+    for (const check of checks) {
+      const reason = check(row);
+      if (reason !== undefined) return reason;
+    }
+    return undefined;
+  };
+}
+
+function notIn(
+  domains: ReadonlyMap<string, number>,
+  topologyKey: string,
+  table: NodeTable,
+  reason: CompanyReason,
+): Check {
+  return (row) => {
+    const domain = domainOf(row, topologyKey, table);
+    return domain !== undefined && domains.has(domain) ? reason : undefined;
+  };
+}
+
+function affinityCheck({ affinity, neighbour }: CompanyRules, neighbours: Neighbours, table: NodeTable): Check {
+  const counts = neighbours.countsOfAll(affinity);
+  const domains = affinity.map(({ topologyKey }) => ({ topologyKey, has: byDomain(counts, topologyKey, table) }));
+  // The first of a series of pods that want to be together may go anywhere.
+  const isFirst = domains.every(({ has }) => has.size === 0) && neighbours.meantByAll(affinity, neighbour);
+  return (row) => {
+    let near = true;
+    for (const { topologyKey, has } of domains) {
+      const domain = domainOf(row, topologyKey, table);
+      if (domain === undefined) return AFFINITY;
+      if (!has.has(domain)) near = false;
+    }
+    return near || isFirst ? undefined : AFFINITY;
+  };
+}
+
+/** Pods that count for each spread constraint, by domain; a domain without any pod is there with 0. */
+export function spreadDomains(
+  { spread, neighbour }: CompanyRules,
+  choice: NodeChoice,
+  neighbours: Neighbours,
+  table: NodeTable,
+): { rule: SpreadRule; domains: Map<string, number> }[] {
+  const counted = spread.map((rule) => {
+    const counts = neighbours.countsWhere(rule.key, neighbour.namespace, (labels) => rule.counts(labels));
+    return { rule, counts, domains: new Map<string, number>() };
+  });
+  for (let row = 0; row < table.rows; row++) {
+    const node = table.node(row);
+    // Nodes that do not exist yet hold up nobody.
+    if (node === undefined || elasticGroupOf(node) !== undefined) continue;
+    if (!spread.every(({ topologyKey }) => domainOf(row, topologyKey, table) !== undefined)) continue;
+    for (const { rule, counts, domains } of counted) {
+      if (rule.honorsAffinity && !choice.chooses(node)) continue;
+      if (rule.honorsTaints && !choice.tolerates(node)) continue;
+      const domain = domainOf(row, rule.topologyKey, table) ?? '';
+      domains.set(domain, (domains.get(domain) ?? 0) + (counts.get(row) ?? 0));
+    }
+  }
+  return counted;
+}
+
+function spreadCheck(rules: CompanyRules, choice: NodeChoice, neighbours: Neighbours, table: NodeTable): Check {
+  const counted = spreadDomains(rules, choice, neighbours, table).map(({ rule, domains }) => {
+    const enough = domains.size >= rule.minDomains;
+    return { rule, domains, least: enough ? [...domains.values()].reduce((a, b) => Math.min(a, b), Infinity) : 0 };
+  });
+  return (row) => {
+    for (const { rule, domains, least } of counted) {
+      const domain = domainOf(row, rule.topologyKey, table);
+      if (domain === undefined) return NO_SPREAD_LABEL;
+      const there = (domains.get(domain) ?? 0) + (rule.includesItself ? 1 : 0);
+      if (there - least > rule.maxSkew) return SKEW;
+    }
+    return undefined;
+  };
+}

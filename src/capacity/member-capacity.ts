@@ -1,0 +1,403 @@
+import { LRUCache } from 'lru-cache';
+import { UID_LABEL } from '../api/marks.ts';
+import type { Node, Pod } from '../api/wire.ts';
+import { leftOfAllowance, slotsInAllowance, whyOverAllowance } from './allowance.ts';
+import { virtualNodeOf } from './allocatable.ts';
+import type { Amounts } from './amounts.ts';
+import { AskedShapes } from './asked-shapes.ts';
+import type { ShapeRoom } from './asked-shapes.ts';
+import { CapacityTracker, sameForUs } from './capacity-tracker.ts';
+import type { Held } from './capacity-tracker.ts';
+import { companyChecks } from './company.ts';
+import type { CompanyReason } from './company.ts';
+import { slotsInCompany } from './company-slots.ts';
+import { nanosOf } from './demand.ts';
+import { ElasticNodes, elasticGroupOf } from './elastic.ts';
+import type { ElasticGroup } from './elastic.ts';
+import type { FitAnswer } from './fit-answer.ts';
+import { reasonsOf } from './fit-reasons.ts';
+import { fitRequestOf } from './fit-request.ts';
+import type { FitRequest } from './fit-request.ts';
+import type { FitShape } from './fit-shape.ts';
+import { FitShapes } from './fit-shapes.ts';
+import { NamespaceRules } from './namespace-rules.ts';
+import type { AdmittedRequest } from './namespace-rules.ts';
+import { Neighbours } from './neighbours.ts';
+import type { PlacedNeighbour } from './neighbours.ts';
+import { nodeChoiceOf, VERDICT } from './node-choice.ts';
+import type { NodeChoice } from './node-choice.ts';
+import { NodeTable } from './node-table.ts';
+import { holdsResources, isUnschedulable } from './pod-requests.ts';
+import { PodsOnNodes } from './pods-on-nodes.ts';
+import type { HeldPod } from './pods-on-nodes.ts';
+import type { Pool } from './pool.ts';
+import { Reservations } from './reservations.ts';
+import type { ReservationHolder } from './reservations.ts';
+
+export interface MemberCapacityOptions {
+  hostId: string;
+  pools?: readonly Pool[];
+  elastic?: readonly ElasticGroup[];
+  /** Called for each event that changes an answer, so it must be quick. */
+  onChange?: () => void;
+  /** Wall clock in ms, to compare with creation times of pods. */
+  clock?: () => number;
+}
+
+type CompanyCheck = (row: number) => CompanyReason | undefined;
+
+const MAX_REMEMBERED = 1_024;
+const ANY_NODE = nodeChoiceOf({});
+const NO_DEMAND = { key: '', amounts: [] };
+
+/**
+ * What a member can really take, answered from memory: which of its nodes have room for a pod, with the pods that run there
+ * and those that are on their way. Fed by the informers of the member; see docs/concepts/capacity.md for what is looked at.
+ */
+export class MemberCapacity {
+  /** What each virtual node offers to the host. */
+  readonly tracker: CapacityTracker;
+  readonly #hostId: string;
+  readonly #clock: () => number;
+  readonly #onChange: (() => void) | undefined;
+  readonly #table: NodeTable;
+  readonly #pods: PodsOnNodes;
+  readonly #neighbours: Neighbours;
+  readonly #rules: NamespaceRules;
+  readonly #shapes: FitShapes;
+  readonly #reservations: Reservations;
+  readonly #elastic: ElasticNodes;
+  /** Pods of this host that the member knows, by UID of the host pod. */
+  readonly #known = new Map<string, 'waiting' | 'stuck' | 'placed'>();
+  /** When pods give up waiting for a node that does not exist yet, in ms. */
+  readonly #deadlines = new Map<string, number>();
+  readonly #answers = new LRUCache<string, { version: number; answer: FitAnswer }>({ max: MAX_REMEMBERED });
+  readonly #counts = new LRUCache<string, { version: number; slots: number }>({ max: MAX_REMEMBERED });
+  readonly #asked = new AskedShapes();
+  #settings = 0;
+
+  /** Handlers for the informers of the member. */
+  readonly nodeHandler = {
+    added: (node: Node): void => this.#setNode(node),
+    updated: (node: Node): void => this.#setNode(node),
+    deleted: (node: Node): void => this.#deleteNode(node.metadata.name),
+  };
+  readonly podHandler = {
+    added: (pod: Pod): void => this.#setPod(pod),
+    updated: (pod: Pod): void => this.#setPod(pod),
+    deleted: (pod: Pod): void => this.#deletePod(pod),
+  };
+  readonly namespaceHandler: NamespaceRules['namespaceHandler'];
+  readonly quotaHandler: NamespaceRules['quotaHandler'];
+  readonly limitRangeHandler: NamespaceRules['limitRangeHandler'];
+
+  constructor({ hostId, pools = [], elastic = [], onChange, clock = Date.now }: MemberCapacityOptions) {
+    this.#hostId = hostId;
+    this.#clock = clock;
+    this.#onChange = onChange;
+    this.tracker = new CapacityTracker({ hostId, pools, ...(onChange === undefined ? {} : { onChange }) });
+    this.#table = new NodeTable((row, nodeItself) => {
+      this.#shapes.refresh(row, nodeItself);
+      this.#reservations.rowChanged(row);
+    });
+    this.#shapes = new FitShapes(this.#table);
+    this.#rules = new NamespaceRules((what) => {
+      if (what === 'labels') this.#neighbours.namespacesChanged();
+      else onChange?.();
+    });
+    this.namespaceHandler = this.#rules.namespaceHandler;
+    this.quotaHandler = this.#rules.quotaHandler;
+    this.limitRangeHandler = this.#rules.limitRangeHandler;
+    this.#neighbours = new Neighbours(
+      () => this.#placed(),
+      (namespace) => this.#rules.labelsOf(namespace),
+    );
+    const added = (pod: PlacedNeighbour): void => this.#neighbours.add(pod);
+    const removed = (pod: PlacedNeighbour): void => this.#neighbours.remove(pod);
+    const held = ({ node, requests, source }: HeldPod): Held => ({
+      node,
+      requests,
+      virtualNode: virtualNodeOf(source, hostId),
+    });
+    this.#pods = new PodsOnNodes(
+      this.#table,
+      (pod) => {
+        added(pod);
+        this.tracker.hold(held(pod));
+      },
+      (pod) => {
+        removed(pod);
+        this.tracker.release(held(pod));
+      },
+    );
+    this.#reservations = new Reservations({
+      table: this.#table,
+      shapes: this.#shapes,
+      rules: this.#rules,
+      mayJoin: (admitted) => {
+        const check = this.#companyOf(admitted);
+        return (row) => check?.(row) === undefined;
+      },
+      added,
+      removed,
+    });
+    this.#elastic = new ElasticNodes({
+      set: (node) => {
+        this.#table.setNode(node);
+        this.tracker.setNode(node);
+      },
+      delete: (name) => {
+        this.#table.deleteNode(name);
+        this.tracker.deleteNode(name);
+      },
+    });
+    this.#elastic.setGroups(elastic);
+  }
+
+  /** What the MemberCluster says now: its virtual nodes, and the nodes it can get. */
+  setSpec(pools: readonly Pool[], elastic: readonly ElasticGroup[]): void {
+    this.#settings += 1;
+    this.#elastic.setGroups(elastic);
+    this.tracker.setPools(pools);
+  }
+
+  /** Whether a pod can run on some node now. Costs microseconds, and less when nothing changed since it was asked last. */
+  fits(request: FitRequest): FitAnswer {
+    const version = this.#settled();
+    this.#asked.note(request);
+    const known = this.#answers.get(request.key);
+    if (known?.version === version) return known.answer;
+    const answer = this.#answer(this.#rules.admit(request));
+    this.#answers.set(request.key, { version, answer });
+    return answer;
+  }
+
+  /** Names of the nodes that can take the pod now, those that do not exist yet left out. */
+  fittingNodes(request: FitRequest): string[] {
+    this.#settled();
+    const admitted = this.#rules.admit(request);
+    const shape = this.#shapes.of(admitted.parts, admitted.shapeKey);
+    const check = this.#companyOf(admitted);
+    const names: string[] = [];
+    for (let row = 0; row < this.#table.rows; row++) {
+      const node = shape.fits(row) && check?.(row) === undefined ? this.#table.node(row) : undefined;
+      if (node !== undefined && elasticGroupOf(node) === undefined) names.push(node.metadata.name);
+    }
+    return names;
+  }
+
+  /** How many such pods fit together, at most `upTo`. */
+  slots(request: FitRequest, upTo: number): number {
+    const version = this.#settled();
+    const known = this.#counts.get(request.key);
+    if (known?.version === version) return Math.min(known.slots, upTo);
+    const slots = this.#slots(this.#rules.admit(request));
+    this.#counts.set(request.key, { version, slots });
+    return Math.min(slots, upTo);
+  }
+
+  /**
+   * The most that one node has free, each resource by itself: of the nodes that the request may use, or without one of all
+   * that an ordinary pod may use. Undefined when there is no such node.
+   */
+  largestFreeSlot(request?: FitRequest): Amounts | undefined {
+    this.#settled();
+    return this.#largest(request?.choice ?? ANY_NODE);
+  }
+
+  /** How many more pods of the shapes that were asked about last fit. */
+  roomForShapes(): ShapeRoom[] {
+    return this.#asked.rooms((request, upTo) => this.slots(request, upTo));
+  }
+
+  /** Sets room aside for a pod that the member does not show yet; again for the same pod replaces it. */
+  reserve(podUid: string, request: FitRequest, holder: ReservationHolder = 'choice'): void {
+    const known = this.#known.get(podUid);
+    if (known === 'placed' || known === 'stuck') return;
+    this.#settled();
+    this.#reservations.reserve(podUid, this.#rules.admit(request), holder, known === undefined);
+    this.#onChange?.();
+  }
+
+  release(podUid: string, holder: ReservationHolder = 'choice'): void {
+    this.#reservations.release(podUid, holder);
+    this.#onChange?.();
+  }
+
+  /** For tests and metrics: pods on nodes, and pods on their way. */
+  get size(): { pods: number; reservations: number } {
+    return { pods: this.#pods.size, reservations: this.#reservations.size };
+  }
+
+  *#placed(): Generator<PlacedNeighbour> {
+    yield* this.#pods.values();
+    yield* this.#reservations.values();
+  }
+
+  #setNode(node: Node): void {
+    this.tracker.setNode(node);
+    const row = this.#table.rowOf(node.metadata.name);
+    const before = row === undefined ? undefined : this.#table.node(row);
+    if (before !== undefined && sameForUs(before, node)) this.#table.renewNode(node);
+    else this.#table.setNode(node);
+    this.#elastic.noteNode(node);
+  }
+
+  #deleteNode(name: string): void {
+    this.tracker.deleteNode(name);
+    this.#table.deleteNode(name);
+    this.#elastic.noteNodeGone(name);
+  }
+
+  #setPod(pod: Pod): void {
+    this.#pods.set(pod);
+    // Of pods without a node the tracker has to know those that the host counts all the same.
+    if ((pod.spec.nodeName ?? '') === '') this.tracker.setPod(pod);
+    else this.tracker.deletePod(pod);
+    const podUid = this.#hostUidOf(pod);
+    if (podUid !== undefined) this.#noteOwn(pod, podUid);
+  }
+
+  #deletePod(pod: Pod): void {
+    this.tracker.deletePod(pod);
+    this.#pods.delete(pod);
+    const podUid = this.#hostUidOf(pod);
+    if (podUid === undefined) return;
+    this.#known.delete(podUid);
+    this.#forgetReservation(podUid);
+  }
+
+  /** A pod of ours that the member knows: from its node on it needs no reservation. */
+  #noteOwn(pod: Pod, podUid: string): void {
+    const hasNode = (pod.spec.nodeName ?? '') !== '';
+    if (hasNode || !holdsResources(pod) || pod.metadata.deletionTimestamp !== undefined) {
+      this.#known.set(podUid, 'placed');
+      this.#forgetReservation(podUid);
+      return;
+    }
+    const stuck = isUnschedulable(pod);
+    this.#known.set(podUid, stuck ? 'stuck' : 'waiting');
+    if (stuck && this.#elastic.isEmpty) {
+      this.#forgetReservation(podUid);
+      return;
+    }
+    const virtualNode = virtualNodeOf(pod, this.#hostId) ?? '';
+    this.#reservations.reserve(podUid, this.#rules.admit(fitRequestOf(pod, virtualNode)), 'member', false);
+    if (stuck) this.#awaitNode(pod, podUid);
+  }
+
+  /** No node has room for the pod; perhaps the member is about to get one. */
+  #awaitNode(pod: Pod, podUid: string): void {
+    const group = this.#reservations.elasticGroupOf(podUid);
+    const created = Date.parse(pod.metadata.creationTimestamp ?? '');
+    const deadline = created + (group?.leadTimeSeconds ?? 0) * 1000;
+    if (group === undefined || !(deadline > this.#clock())) this.#forgetReservation(podUid);
+    else this.#deadlines.set(podUid, deadline);
+  }
+
+  #forgetReservation(podUid: string): void {
+    this.#reservations.drop(podUid);
+    this.#deadlines.delete(podUid);
+  }
+
+  #hostUidOf(pod: Pod): string | undefined {
+    return virtualNodeOf(pod, this.#hostId) === undefined ? undefined : pod.metadata.labels?.[UID_LABEL];
+  }
+
+  /** Brings everything up to date, and returns what answers may be remembered under. */
+  #settled(): number {
+    if (this.#deadlines.size > 0) {
+      const now = this.#clock();
+      for (const [podUid, deadline] of this.#deadlines) if (deadline <= now) this.#forgetReservation(podUid);
+    }
+    this.#reservations.settle();
+    return this.#table.version + this.#rules.version + this.#settings;
+  }
+
+  #answer(admitted: AdmittedRequest): FitAnswer {
+    if (admitted.refused !== undefined) return refused(admitted.refused, true);
+    const overQuota = this.#rules.whyOverQuota(admitted);
+    if (overQuota !== undefined) return refused(overQuota, false);
+    const overAllowance = whyOverAllowance(admitted.requests, this.#allowanceFor(admitted));
+    if (overAllowance !== undefined) return refused(overAllowance, false);
+    const shape = this.#shapes.of(admitted.parts, admitted.shapeKey);
+    const check = this.#companyOf(admitted);
+    if (check === undefined && shape.real > 0) return { fits: true, nodes: shape.real };
+    const { real, elastic, leadTimeSeconds } = this.#open(shape, check);
+    if (real > 0) return { fits: true, nodes: real };
+    if (elastic > 0) return { fits: true, nodes: elastic, leadTimeSeconds };
+    return { fits: false, ...reasonsOf(shape, check, this.#table) };
+  }
+
+  #open(shape: FitShape, check: CompanyCheck | undefined): { real: number; elastic: number; leadTimeSeconds: number } {
+    let [real, elastic, leadTimeSeconds] = [0, 0, Infinity];
+    if (shape.real + shape.elastic > 0) {
+      for (let row = 0; row < this.#table.rows; row++) {
+        const node = shape.fits(row) && check?.(row) === undefined ? this.#table.node(row) : undefined;
+        if (node === undefined) continue;
+        const group = elasticGroupOf(node);
+        if (group === undefined) real += 1;
+        else [elastic, leadTimeSeconds] = [elastic + 1, Math.min(leadTimeSeconds, group.leadTimeSeconds)];
+      }
+    }
+    return { real, elastic, leadTimeSeconds };
+  }
+
+  #slots(admitted: AdmittedRequest): number {
+    if (admitted.refused !== undefined) return 0;
+    const limit = Math.min(
+      this.#rules.slotsInQuota(admitted),
+      slotsInAllowance(admitted.requests, this.#allowanceFor(admitted)),
+    );
+    const shape = this.#shapes.of(admitted.parts, admitted.shapeKey);
+    if (limit === 0 || shape.real + shape.elastic === 0) return 0;
+    const check = this.#companyOf(admitted);
+    const { company } = admitted.request;
+    const isSocial = company.affinity.length + company.antiAffinity.length + company.spread.length > 0;
+    const open = new Map<number, number>();
+    let sum = 0;
+    for (let row = 0; row < this.#table.rows; row++) {
+      if (!shape.fits(row) || check?.(row) !== undefined) continue;
+      const slots = shape.slotsOn(row);
+      sum += slots;
+      if (isSocial) open.set(row, slots);
+    }
+    if (isSocial) {
+      sum = slotsInCompany(open, company, admitted.parts.choice, this.#neighbours, this.#table);
+    }
+    return Math.min(limit, sum);
+  }
+
+  #companyOf({ request, parts }: AdmittedRequest): CompanyCheck | undefined {
+    return companyChecks(request.company, parts.choice, this.#neighbours, this.#table);
+  }
+
+  #allowanceFor({ request }: AdmittedRequest): Amounts {
+    const allowance = this.tracker.allowance(request.virtualNode);
+    if (allowance.size === 0) return allowance;
+    const reserved = [...this.#reservations.placedOf(request.virtualNode)].map(({ requests }) => requests);
+    return leftOfAllowance(allowance, reserved);
+  }
+
+  #largest(choice: NodeChoice): Amounts | undefined {
+    const shape = this.#shapes.of({ choice, demand: NO_DEMAND, hostPorts: [] });
+    const largest = new Map<string, bigint>();
+    for (let row = 0; row < this.#table.rows; row++) {
+      const node = this.#table.node(row);
+      if (node === undefined || elasticGroupOf(node) !== undefined) continue;
+      if (shape.column.verdict(row) !== VERDICT.suits) continue;
+      const raise = (resource: string, amount: number): void => {
+        const nanos = nanosOf(resource, Math.max(0, amount));
+        const before = largest.get(resource);
+        if (before === undefined || nanos > before) largest.set(resource, nanos);
+      };
+      raise('pods', this.#table.podsFree[row] ?? 0);
+      for (const resource of this.#table.resources()) raise(resource, this.#table.column(resource)?.free[row] ?? 0);
+    }
+    return largest.size === 0 ? undefined : largest;
+  }
+}
+
+function refused(text: string, unresolvable: boolean): FitAnswer {
+  return { fits: false, reasons: [{ text, nodes: 0 }], unresolvable };
+}

@@ -1,0 +1,225 @@
+import type { ElasticGroup } from './elastic.ts';
+import { elasticGroupOf } from './elastic.ts';
+import type { FitShapes } from './fit-shapes.ts';
+import type { NamespaceRules, AdmittedRequest } from './namespace-rules.ts';
+import type { Column, NodeTable } from './node-table.ts';
+import type { PlacedPod } from './pods-on-nodes.ts';
+
+/**
+ * Who says that a pod is on its way: the scheduler that chose the place, the host where it is bound, or the member where it
+ * waits for its node.
+ */
+export type ReservationHolder = 'choice' | 'binding' | 'member';
+
+interface Reservation {
+  readonly admitted: AdmittedRequest;
+  readonly holders: Set<ReservationHolder>;
+  placed: PlacedPod | undefined;
+  /** Counted in {@link NamespaceRules}. */
+  inQuota: boolean;
+}
+
+export interface ReservationsOptions {
+  readonly table: NodeTable;
+  readonly shapes: FitShapes;
+  readonly rules: NamespaceRules;
+  /** Whether company lets the pod onto a row; asked for nodes that have room. */
+  readonly mayJoin: (admitted: AdmittedRequest) => (row: number) => boolean;
+  /** A pod was put on a row or taken off it. */
+  readonly added: (pod: PlacedPod) => void;
+  readonly removed: (pod: PlacedPod) => void;
+}
+
+/** How many pods that found no room are tried again at a time. */
+const MAX_TRIES = 64;
+
+/**
+ * Pods that are on their way to the member. Each one sits on the node where the member's scheduler would most likely put
+ * it, and takes its room there like a pod that runs; one that finds no room holds nothing and tries again when something
+ * changes. When the real pods come and go, reservations give way and move.
+ */
+export class Reservations {
+  readonly #o: ReservationsOptions;
+  readonly #all = new Map<string, Reservation>();
+  readonly #byRow = new Map<number, Set<string>>();
+  /** Rows that changed under reservations. */
+  readonly #disturbed = new Set<number>();
+  readonly #homeless = new Set<string>();
+  #triedAt = -1;
+  #moving = false;
+
+  constructor(options: ReservationsOptions) {
+    this.#o = options;
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  *values(): Generator<PlacedPod> {
+    for (const { placed } of this.#all.values()) if (placed !== undefined) yield placed;
+  }
+
+  /** What placed reservations of a virtual node ask for. */
+  *placedOf(virtualNode: string): Generator<AdmittedRequest> {
+    for (const { admitted, placed } of this.#all.values()) {
+      if (placed !== undefined && admitted.request.virtualNode === virtualNode) yield admitted;
+    }
+  }
+
+  has(podUid: string): boolean {
+    return this.#all.has(podUid);
+  }
+
+  /** The group of the node that does not exist yet on which the pod sits. */
+  elasticGroupOf(podUid: string): ElasticGroup | undefined {
+    const placed = this.#all.get(podUid)?.placed;
+    const node = placed === undefined ? undefined : this.#o.table.node(placed.row);
+    return node === undefined ? undefined : elasticGroupOf(node);
+  }
+
+  /** `countsInQuota`: the member's own figures do not contain the pod yet. */
+  reserve(podUid: string, admitted: AdmittedRequest, holder: ReservationHolder, countsInQuota: boolean): void {
+    const known = this.#all.get(podUid);
+    if (known !== undefined && known.admitted.request.key === admitted.request.key) {
+      known.holders.add(holder);
+      if (!countsInQuota) this.#leaveQuota(known);
+      return;
+    }
+    const holders = new Set(known?.holders).add(holder);
+    const inQuota = countsInQuota && (known?.inQuota ?? true);
+    this.drop(podUid);
+    const reservation: Reservation = { admitted, holders, placed: undefined, inQuota };
+    this.#all.set(podUid, reservation);
+    if (inQuota) this.#o.rules.reserve(admitted, 1n);
+    this.#place(podUid, reservation);
+  }
+
+  /** One holder less; with the last one the room is free again. */
+  release(podUid: string, holder: ReservationHolder): void {
+    const known = this.#all.get(podUid);
+    if (known === undefined) return;
+    known.holders.delete(holder);
+    if (known.holders.size === 0) this.drop(podUid);
+  }
+
+  /** The pod is there, or will never come. */
+  drop(podUid: string): void {
+    const known = this.#all.get(podUid);
+    if (known === undefined) return;
+    this.#unplace(podUid, known);
+    this.#leaveQuota(known);
+    this.#homeless.delete(podUid);
+    this.#all.delete(podUid);
+  }
+
+  /** To be told of each change of a row. */
+  rowChanged(row: number): void {
+    if (!this.#moving && this.#byRow.has(row)) this.#disturbed.add(row);
+  }
+
+  /** Moves reservations from where there is no room for them any more, and gives the homeless another try. */
+  settle(): void {
+    for (const row of this.#disturbed) this.#settleRow(row);
+    this.#disturbed.clear();
+    const { version } = this.#o.table;
+    if (this.#homeless.size === 0 || this.#triedAt === version) return;
+    let tries = 0;
+    for (const podUid of this.#homeless) {
+      if (tries++ >= MAX_TRIES) break;
+      const reservation = this.#all.get(podUid);
+      if (reservation !== undefined) this.#place(podUid, reservation);
+    }
+    this.#triedAt = this.#o.table.version;
+  }
+
+  #settleRow(row: number): void {
+    // A copy: pods that stay are taken off and put back.
+    const there = Array.from(this.#byRow.get(row) ?? []);
+    for (const podUid of there) {
+      const reservation = this.#all.get(podUid);
+      if (reservation === undefined) continue;
+      // Without itself, does it still have room where it is?
+      const { placed } = reservation;
+      this.#unplace(podUid, reservation);
+      if (placed !== undefined && this.#fitsOn(reservation.admitted, row)) {
+        this.#put(podUid, reservation, row);
+      } else {
+        this.#place(podUid, reservation);
+      }
+    }
+  }
+
+  #fitsOn({ parts, shapeKey }: AdmittedRequest, row: number): boolean {
+    return this.#o.shapes.of(parts, shapeKey).fits(row);
+  }
+
+  #place(podUid: string, reservation: Reservation): void {
+    const row = this.#bestRow(reservation.admitted);
+    if (row === undefined) this.#homeless.add(podUid);
+    else this.#put(podUid, reservation, row);
+  }
+
+  #put(podUid: string, reservation: Reservation, row: number): void {
+    const { table, added } = this.#o;
+    const { parts, request } = reservation.admitted;
+    const { neighbour, antiAffinity } = request.company;
+    const { demand, hostPorts } = parts;
+    const placed: PlacedPod = { ...neighbour, row, deleting: false, demand, hostPorts, antiAffinity };
+    this.#homeless.delete(podUid);
+    reservation.placed = placed;
+    const there = this.#byRow.get(row) ?? new Set<string>();
+    this.#byRow.set(row, there.add(podUid));
+    this.#quietly(() => {
+      table.addPod(table.node(row)?.metadata.name ?? '', placed);
+      added(placed);
+    });
+  }
+
+  #unplace(podUid: string, reservation: Reservation): void {
+    const { placed } = reservation;
+    if (placed === undefined) return;
+    reservation.placed = undefined;
+    const there = this.#byRow.get(placed.row);
+    there?.delete(podUid);
+    if (there?.size === 0) this.#byRow.delete(placed.row);
+    this.#quietly(() => {
+      this.#o.removed(placed);
+      this.#o.table.removePod(placed.row, placed);
+    });
+  }
+
+  /** Where kube-scheduler would most likely put it: the node with the largest part of its CPU and memory free. */
+  #bestRow(admitted: AdmittedRequest): number | undefined {
+    const { table, shapes } = this.#o;
+    const shape = shapes.of(admitted.parts, admitted.shapeKey);
+    if (shape.real + shape.elastic === 0) return undefined;
+    const mayJoin = this.#o.mayJoin(admitted);
+    const [cpu, memory] = [table.column('cpu'), table.column('memory')];
+    let best: number | undefined;
+    let bestScore = -Infinity;
+    for (let row = 0; row < table.rows; row++) {
+      if (!shape.fits(row) || !mayJoin(row)) continue;
+      // A node that does not exist yet comes after all others.
+      const score = freePart(cpu, row) + freePart(memory, row) - (table.isElastic(row) ? 10 : 0);
+      if (score > bestScore) [best, bestScore] = [row, score];
+    }
+    return best;
+  }
+
+  #leaveQuota(reservation: Reservation): void {
+    if (reservation.inQuota) this.#o.rules.reserve(reservation.admitted, -1n);
+    reservation.inQuota = false;
+  }
+
+  #quietly(work: () => void): void {
+    const before = this.#moving;
+    this.#moving = true;
+    work();
+    this.#moving = before;
+  }
+}
+
+function freePart(column: Column | undefined, row: number): number {
+  return (column?.free[row] ?? 0) / Math.max(1, column?.allocatable[row] ?? 0);
+}

@@ -1,0 +1,202 @@
+import { LRUCache } from 'lru-cache';
+import { MIRRORED_CONDITION } from './api/marks.ts';
+import type { OverridePolicy } from './api/override-policy.ts';
+import type { ServiceAccountMode } from './api/service-account-mode.ts';
+import type { Pod } from './api/wire.ts';
+import type { Amounts } from './capacity/amounts.ts';
+import type { FitAnswer } from './capacity/fit-answer.ts';
+import { type FitRequest, fitRequestOf } from './capacity/fit-request.ts';
+import type { MemberCapacity } from './capacity/member-capacity.ts';
+import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
+import { isFinished } from './pods/finished.ts';
+import type { ServiceAccountsPort } from './pods/pod-ports.ts';
+import type { RenderedPod } from './pods/render-pod.ts';
+import { type TranslateContext, translateScheduling } from './pods/translate.ts';
+
+type Answer = FitRequest | { readonly refused: string } | { readonly unknown: string };
+
+export interface VirtualNodeRoomOptions {
+  readonly nodeName: string;
+  readonly member: string;
+  readonly capacity: MemberCapacity;
+  readonly ready: () => boolean;
+  readonly memberNamespaceOf: (hostNamespace: string) => string | undefined;
+  readonly modeOf: ServiceAccountsPort['modeOf'];
+  readonly translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
+  /** What its translation depends on besides the pod and policies; other objects once any of it has changed. */
+  readonly depends: () => readonly unknown[];
+  /** Override policies have been read. */
+  readonly policiesAreKnown: () => boolean;
+  /** Those that may concern pods of a namespace. The same list until one of them changes. */
+  readonly policies: (hostNamespace: string) => readonly OverridePolicy[];
+  /** The whole pod with policies applied, which is needed only where there are any. */
+  readonly render: (hostPod: Pod) => RenderedPod;
+}
+
+/** Shapes of pods whose translation is remembered. */
+const MAX_SHAPES = 512;
+
+/** The room behind one virtual node: asks the member's nodes about pods of the host as they will be there. */
+export class VirtualNodeRoom implements VirtualNodeCapacity {
+  readonly nodeName: string;
+  readonly member: string;
+  readonly #o: VirtualNodeRoomOptions;
+  readonly #requests = new LRUCache<string, { policies: readonly OverridePolicy[]; answer: Answer }>({
+    max: MAX_SHAPES,
+  });
+  #depends: readonly unknown[] = [];
+
+  constructor(options: VirtualNodeRoomOptions) {
+    this.#o = options;
+    this.nodeName = options.nodeName;
+    this.member = options.member;
+  }
+
+  get ready(): boolean {
+    return this.#o.ready();
+  }
+
+  request(hostPod: Pod): Answer {
+    this.#forgetWhatChanged();
+    if (!this.#o.policiesAreKnown()) return { unknown: 'the override policies have not been read yet' };
+    const policies = this.#o.policies(hostPod.metadata.namespace ?? '');
+    const account = this.#o.modeOf(hostPod);
+    if ('hold' in account) return { refused: account.hold.message };
+    if ('wait' in account) return { unknown: account.wait };
+    const shape = `${account.mode} ${policies.length === 0 ? shapeOf(hostPod) : wholeShapeOf(hostPod)}`;
+    const known = this.#requests.get(shape);
+    if (known?.policies === policies) return known.answer;
+    const answer = this.#render(hostPod, policies, account.mode);
+    if (!('unknown' in answer)) this.#requests.set(shape, { policies, answer });
+    return answer;
+  }
+
+  fits(request: FitRequest): FitAnswer {
+    return this.#o.capacity.fits(request);
+  }
+
+  slots(request: FitRequest, upTo: number): number {
+    return this.#o.capacity.slots(request, upTo);
+  }
+
+  largestFreeSlot(request: FitRequest): Amounts | undefined {
+    return this.#o.capacity.largestFreeSlot(request);
+  }
+
+  reserve(podUid: string, request: FitRequest): void {
+    this.#o.capacity.reserve(podUid, request);
+  }
+
+  release(podUid: string): void {
+    this.#o.capacity.release(podUid);
+  }
+
+  /**
+   * For the informer of host pods that are bound to this node: whatever the member was never asked to run still needs its
+   * room there. That is known from the pods alone, so it is known again after a restart.
+   */
+  readonly hostPodHandler = {
+    added: (pod: Pod): void => this.#noteBound(pod),
+    updated: (pod: Pod): void => this.#noteBound(pod),
+    deleted: (pod: Pod): void => this.#o.capacity.release(pod.metadata.uid ?? '', 'binding'),
+  };
+
+  #noteBound(pod: Pod): void {
+    const { uid = '', deletionTimestamp } = pod.metadata;
+    // Of a DaemonSet's pod that is not to run in the member it says False.
+    const mirrored = pod.status?.conditions?.find(({ type }) => type === MIRRORED_CONDITION)?.status;
+    const request =
+      mirrored !== undefined || deletionTimestamp !== undefined || isFinished(pod) ? undefined : this.request(pod);
+    if (request !== undefined && 'key' in request) this.#o.capacity.reserve(uid, request, 'binding');
+    // A pod that the member has been shown stands there for itself.
+    else if (mirrored !== 'True') this.#o.capacity.release(uid, 'binding');
+  }
+
+  #render(hostPod: Pod, policies: readonly OverridePolicy[], mode: ServiceAccountMode): Answer {
+    const { memberNamespaceOf, translateContext, render, nodeName } = this.#o;
+    const pod = markable(hostPod);
+    let memberPod: Pod;
+    if (policies.length > 0) {
+      const rendered = render(pod);
+      if ('unknown' in rendered) return rendered;
+      if ('hold' in rendered) return { refused: rendered.hold.message };
+      memberPod = rendered.pod;
+    } else {
+      const namespace = memberNamespaceOf(hostPod.metadata.namespace ?? '');
+      if (namespace === undefined) return { refused: 'its namespace has no place there' };
+      const translation = translateScheduling(pod, translateContext(pod, namespace, mode));
+      if (translation.kind === 'refused') return { refused: translation.message };
+      memberPod = translation.pod;
+    }
+    return fitRequestOf(withOverhead(memberPod, hostPod), nodeName);
+  }
+
+  #forgetWhatChanged(): void {
+    const now = this.#o.depends();
+    if (now.length === this.#depends.length && now.every((one, index) => one === this.#depends[index])) return;
+    this.#depends = now;
+    this.#requests.clear();
+  }
+}
+
+/** The member's RuntimeClass will say what it adds; until then it is taken to be what the host's class of that name adds. */
+function withOverhead(pod: Pod, { spec: { overhead, runtimeClassName } }: Pod): Pod {
+  if (overhead === undefined || pod.spec.runtimeClassName !== runtimeClassName) return pod;
+  return { ...pod, spec: { ...pod.spec, overhead } };
+}
+
+/** A pod that is only being thought about may have no UID yet; whether it can be marked is no question of room. */
+function markable(hostPod: Pod): Pod {
+  const { uid, name } = hostPod.metadata;
+  if (uid !== undefined && name !== '') return hostPod;
+  return { ...hostPod, metadata: { ...hostPod.metadata, uid: uid ?? 'none', name: name === '' ? 'none' : name } };
+}
+
+const shapes = new WeakMap<Pod, string>();
+const wholeShapes = new WeakMap<Pod, string>();
+
+/** All that decides where a pod can run, as a text; the same for all pods of a template. */
+function shapeOf(pod: Pod): string {
+  return remembered(shapes, pod, () => {
+    const { namespace, labels } = pod.metadata;
+    const { containers, initContainers, volumes, hostname: _, nodeName: _node, ...spec } = pod.spec;
+    const demand = ({ name, resources, ports, restartPolicy }: Pod['spec']['containers'][number]): unknown => [
+      name,
+      resources,
+      ports,
+      restartPolicy,
+    ];
+    const claims = volumes?.filter(isNoToken).map(({ name: _name, ...source }) => Object.keys(source));
+    return JSON.stringify([namespace, labels, spec, containers.map(demand), initContainers?.map(demand), claims]);
+  });
+}
+
+/** The same where policies may look at, and change, anything. */
+function wholeShapeOf(pod: Pod): string {
+  return remembered(wholeShapes, pod, () => {
+    const { namespace, labels, annotations, ownerReferences } = pod.metadata;
+    const { containers, volumes, hostname: _, nodeName: _node, ...spec } = pod.spec;
+    const parts = containers.map(({ volumeMounts, ...container }) => [
+      container,
+      volumeMounts?.filter(({ name }) => !name.startsWith(TOKEN_VOLUME)),
+    ]);
+    const owners = ownerReferences?.map(({ kind, name }) => [kind, name]);
+    return JSON.stringify([namespace, labels, annotations, owners, spec, parts, volumes?.filter(isNoToken)]);
+  });
+}
+
+/** The volume with the token that the API server gives each pod has a name of its own. */
+const TOKEN_VOLUME = 'kube-api-access-';
+
+function isNoToken({ name }: { name: string }): boolean {
+  return !name.startsWith(TOKEN_VOLUME);
+}
+
+function remembered(memory: WeakMap<Pod, string>, pod: Pod, make: () => string): string {
+  let text = memory.get(pod);
+  if (text === undefined) {
+    text = make();
+    memory.set(pod, text);
+  }
+  return text;
+}
