@@ -3,10 +3,13 @@
  * first, and ends with a line that counts all tests. Further arguments after `--` go to vitest.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { programVersion } from '../src/version.ts';
+import { FAULTS } from './fault-matrix.ts';
 import { ensureBinaries } from './binaries.ts';
+import { faultRows, faultsPage, faultTable } from './faults-page.ts';
 import { imageArchive } from './images.ts';
 import { sayOnStderr as say } from './progress.ts';
 import { repositoryRoot } from './repository.ts';
@@ -33,6 +36,15 @@ async function prepareClusters(): Promise<void> {
   await imageArchive(say);
 }
 
+/** Prints the table of faults; a run of all of them writes the page, too. */
+function showFaults(report: unknown): void {
+  const rows = faultRows(report);
+  console.log(`\n${faultTable(rows)}`);
+  if (!Object.keys(FAULTS).every((id) => rows.some((row) => row.id === id))) return;
+  const machine = `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node.js ${process.version}`;
+  writeFileSync(join(repositoryRoot(), 'docs/faults.md'), faultsPage(rows, { machine, version: programVersion() }));
+}
+
 async function runProject(project: string, more: readonly string[]): Promise<Counts> {
   const folder = mkdtempSync(join(tmpdir(), 'test-report-'));
   const report = join(folder, 'report.json');
@@ -49,6 +61,7 @@ async function runProject(project: string, more: readonly string[]): Promise<Cou
     const result = existsSync(report)
       ? (JSON.parse(readFileSync(report, 'utf8')) as Record<string, number | undefined>)
       : {};
+    if (project === 'faults') showFaults(result);
     const failed = result['numFailedTests'] ?? 0;
     return {
       passed: result['numPassedTests'] ?? 0,
@@ -67,6 +80,7 @@ const more = split < 0 ? [] : process.argv.slice(split + 1);
 const total: Counts = { passed: 0, failed: 0, skipped: 0 };
 for (const project of projects) {
   if (project === 'cluster') await prepareClusters();
+  if (project === 'faults') await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok'], { say });
   const counts = await runProject(project, more);
   total.passed += counts.passed;
   total.failed += counts.failed;

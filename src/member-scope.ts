@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { UID_LABEL } from './api/marks.ts';
+import { GROUP, UID_LABEL } from './api/marks.ts';
 import { type MemberCluster, type MemberClusterStatus, virtualNodesOf } from './api/member-cluster.ts';
 import { admitsMode, madeInMode } from './api/service-account-mode.ts';
 import { addTo, formatAmounts, NOTHING, parseAmounts } from './capacity/amounts.ts';
@@ -17,6 +17,8 @@ import { pause } from './kube/timers.ts';
 import { MemberEvents } from './member-events/member-events.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberScope } from './members/member-scope.ts';
+import { deletionToken, type KeptDeletions } from './members/kept-deletions.ts';
+import { wasBreakerOpen } from './members/member-status.ts';
 import { MemberNamespaces } from './members/namespaces.ts';
 import { type Cluster, clusterOf } from './placement/cluster.ts';
 import { NodeIdentity } from './nodes/node-identity.ts';
@@ -54,6 +56,8 @@ export function startMemberScope(
     problem: () => work.problem(),
     allocatable: () => work.allocatable(),
     room: () => work.room(),
+    keptDeletions: () => work.keptDeletions(),
+    confirmDeletions: (token) => work.confirmDeletions(token),
   };
 }
 
@@ -75,6 +79,9 @@ class MemberWork {
   /** The member as override policies know it; another object only when something of that changed. */
   #cluster: Cluster;
   #complete = false;
+  /** As a former process left it; what is open now is for the virtual nodes to say. */
+  #breakerWasOpen: boolean;
+  #breakerOpen: boolean;
 
   constructor(
     services: HostServices,
@@ -87,6 +94,8 @@ class MemberWork {
     this.#services = services;
     this.#member = member;
     this.#cluster = clusterOf(member);
+    this.#breakerWasOpen = wasBreakerOpen(member.status);
+    this.#breakerOpen = this.#breakerWasOpen;
     this.#connection = connection;
     this.#signal = signal;
     this.#logger = logger.child({ member: member.metadata.name });
@@ -242,6 +251,45 @@ class MemberWork {
     return undefined;
   }
 
+  keptDeletions(): KeptDeletions {
+    const parts = [...this.#nodes.values()].flatMap(({ scope }) => (scope === undefined ? [] : [scope.pods.keptPods]));
+    return {
+      uids: parts.flatMap(({ uids }) => uids),
+      open: parts.some(({ open }) => open),
+      hostWentBack: parts.some(({ hostWentBack }) => hostWentBack),
+    };
+  }
+
+  confirmDeletions(token: string): void {
+    const { uids } = this.keptDeletions();
+    if (uids.length === 0 || token !== deletionToken(uids)) return;
+    this.#logger.warn({ count: uids.length }, 'an administrator confirmed deletions that were held back');
+    this.#event('Normal', 'DeletionsConfirmed', `The deletion of ${uids.length} pods that were kept was confirmed.`);
+    this.#breakerWasOpen = false;
+    for (const { scope } of this.#nodes.values()) scope?.pods.confirmDeletions(new Set(uids));
+  }
+
+  #keptChanged(): void {
+    const { open } = this.keptDeletions();
+    if (open && !this.#breakerOpen) {
+      const message =
+        'More host pods vanished at once than is believed: their copies in the member are kept until an administrator confirms the deletions. See condition DeletionsAllowed.';
+      this.#event('Warning', 'DeletionBreakerOpen', message);
+    }
+    this.#breakerOpen = open;
+  }
+
+  #event(type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const { name, uid } = this.#member.metadata;
+    const object = {
+      apiVersion: `${GROUP}/v1alpha1`,
+      kind: 'MemberCluster',
+      name,
+      ...(uid === undefined ? {} : { uid }),
+    };
+    this.#services.events.record(object, type, reason, message);
+  }
+
   allocatable(): MemberClusterStatus['allocatable'] | undefined {
     if (!this.#connection.synced()) return undefined;
     const sum = new Map<string, bigint>();
@@ -327,6 +375,8 @@ class MemberWork {
       pool: () => virtualNodesOf(this.#member).find(({ name }) => name === nodeName)?.nodeSelector,
       cluster: () => this.#cluster,
       frozen: this.#frozen,
+      breakerOpen: this.#breakerWasOpen,
+      keptChanged: () => this.#keptChanged(),
       logger: this.#logger,
     });
   }

@@ -53,6 +53,10 @@ export interface VirtualNodeOptions {
   cluster: () => Cluster;
   /** Why nothing may be written, or undefined. */
   frozen: () => string | undefined;
+  /** The deletion breaker was open when a former process ended. */
+  breakerOpen: boolean;
+  /** Told when pods begin or cease to be kept although their host pods are gone. */
+  keptChanged: () => void;
   logger: Logger;
 }
 
@@ -116,6 +120,8 @@ export class VirtualNodeScope {
       events: services.events,
       metrics: services.podMetrics,
       invariants: services.invariants,
+      breakerOpen: options.breakerOpen,
+      keptChanged: options.keptChanged,
       queueMetrics: services.queueMetrics,
       logger,
     });

@@ -16,6 +16,12 @@ export const HOST_NAME_ANNOTATION = `${GROUP}/host-name`;
 export const HOST_UID_ANNOTATION = `${GROUP}/host-uid`;
 
 /**
+ * Member pods: the host pod's resourceVersion when they were made. A host that is older than that was restored from a
+ * backup, and does not know what it lacks.
+ */
+export const HOST_VERSION_ANNOTATION = `${GROUP}/host-version`;
+
+/**
  * Member namespaces: put there by the member's owner to lend an existing namespace. Value: a host id, or `any`.
  * Without it a namespace that Spillway did not create is never used.
  */
@@ -36,6 +42,9 @@ export function hostIdOf(kubeSystemUid: string): string {
 
 /** MemberClusters: the administrator accepts this cluster identity (a kube-system namespace UID) instead of the pinned one. */
 export const CONFIRM_IDENTITY_ANNOTATION = `${GROUP}/confirm-identity`;
+
+/** MemberClusters: the administrator confirms deletions that were held back, by the token that the condition names. */
+export const CONFIRM_DELETIONS_ANNOTATION = `${GROUP}/confirm-deletions`;
 
 /** Leases: the process that wrote it last, to tell it from a former one of the same identity. */
 export const INCARNATION_ANNOTATION = `${GROUP}/process`;

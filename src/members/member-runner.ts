@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { CONFIRM_IDENTITY_ANNOTATION, hostIdOf } from '../api/marks.ts';
+import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, hostIdOf } from '../api/marks.ts';
 import { parseMemberCluster } from '../api/member-cluster.ts';
 import type { MemberCluster, MemberClusterStatus } from '../api/member-cluster.ts';
 import type { Access } from '../kube/access.ts';
@@ -90,6 +90,8 @@ export class MemberRunner {
       if (edited) this.#session?.scope?.changed(parsed.member);
       if (this.#watch !== undefined && this.#watch.secret !== secretOf(parsed.member)) this.#watch.child.abort();
       this.#writer.observe(parsed.member);
+      const token = parsed.member.metadata.annotations?.[CONFIRM_DELETIONS_ANNOTATION];
+      if (token !== undefined) this.#session?.scope?.confirmDeletions(token);
     }
     this.#secretBell.ring();
     this.#changed();
@@ -237,6 +239,7 @@ export class MemberRunner {
       allocatable: this.#session?.scope?.allocatable(),
       room: this.#session?.scope?.room(),
       pods: this.#session?.scope?.podCounts(),
+      keptDeletions: this.#session?.scope?.keptDeletions(),
     };
     return memberStatus(previous, facts, `${new Date().toISOString().slice(0, 19)}Z`);
   }

@@ -1,4 +1,5 @@
 import type { MemberCluster, MemberClusterStatus } from '../api/member-cluster.ts';
+import type { KeptDeletions } from './kept-deletions.ts';
 import type { Refusal } from './member-status.ts';
 import type { MemberConnection } from './connection.ts';
 
@@ -12,6 +13,10 @@ export interface MemberScope {
   podCounts(): MemberClusterStatus['pods'] | undefined;
   /** Why some of it cannot work as the spec wants it. */
   problem(): Refusal | undefined;
+  /** Pods that are kept although their host pods are gone. Cheap. */
+  keptDeletions(): KeptDeletions;
+  /** Deletes them, if the token is that of exactly these pods. */
+  confirmDeletions(token: string): void;
   /** What all its virtual nodes offer together; undefined while unknown. */
   allocatable(): MemberClusterStatus['allocatable'] | undefined;
   /** What one node of it can take at most, and how many pods of some shapes it can take; undefined while unknown. */

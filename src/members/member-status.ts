@@ -1,6 +1,9 @@
-import { CONFIRM_IDENTITY_ANNOTATION } from '../api/marks.ts';
+import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION } from '../api/marks.ts';
 import type { MemberClusterStatus } from '../api/member-cluster.ts';
+import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
 import type { Reachability } from './reachability.ts';
+
+const DELETIONS_ALLOWED = 'DeletionsAllowed';
 
 type Condition = NonNullable<MemberClusterStatus['conditions']>[number];
 type Finding = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
@@ -36,6 +39,8 @@ export interface MemberFacts {
   allocatable: MemberClusterStatus['allocatable'] | undefined;
   room: Pick<MemberClusterStatus, 'largestFreeSlot' | 'fits'> | undefined;
   pods: MemberClusterStatus['pods'] | undefined;
+  /** Undefined while nothing runs for the member. */
+  keptDeletions: KeptDeletions | undefined;
 }
 
 /**
@@ -48,7 +53,8 @@ export function memberStatus(
   now: string,
 ): MemberClusterStatus {
   const parts = [credentialsValid(facts), reachable(facts), identityPinned(facts), capacityFresh(facts)];
-  const findings = [ready(facts, parts), ...parts];
+  const allowed = facts.keptDeletions === undefined ? [] : [deletionsAllowed(facts.name, facts.keptDeletions)];
+  const findings = [ready(facts, parts), ...parts, ...allowed];
   const own = new Set(findings.map(({ type }) => type));
   const before = previous?.conditions ?? [];
   const conditions = findings.map((finding): Condition => {
@@ -128,6 +134,29 @@ function identityPinned({ name, pinned, observed, isHost }: MemberFacts): Findin
     `Cluster ${observed} answers in the place of ${pinned}. Nothing is written to it. If this is meant to be, run: ` +
       `kubectl annotate --overwrite membercluster ${name} ${CONFIRM_IDENTITY_ANNOTATION}=${observed}`,
   );
+}
+
+/** Whether deletions were held back when this status was written: a start must not let go what a former process kept. */
+export function wasBreakerOpen(status: MemberClusterStatus | undefined): boolean {
+  const before = status?.conditions?.find(({ type }) => type === DELETIONS_ALLOWED);
+  return before?.status === 'False';
+}
+
+/** Not part of Ready: new pods are welcome meanwhile. */
+function deletionsAllowed(name: string, { uids, open, hostWentBack }: KeptDeletions): Finding {
+  const type = DELETIONS_ALLOWED;
+  if (!open && uids.length === 0) return yes(type, 'NothingKept', 'No pod is kept that should have been deleted.');
+  const pods = uids.length === 1 ? '1 pod is' : `${uids.length} pods are`;
+  const why = hostWentBack
+    ? 'The host cluster shows an older state than before, as after a restore from a backup'
+    : 'Host pods vanished in numbers, and nobody saw them being deleted';
+  const how =
+    uids.length === 0
+      ? 'None is kept at present; deletions are allowed again after 5 minutes without one.'
+      : `If they are to be deleted, run: kubectl annotate --overwrite membercluster ${name} ` +
+        `${CONFIRM_DELETIONS_ANNOTATION}=${deletionToken(uids)}`;
+  const reason = open ? 'DeletionBreakerOpen' : 'HostWentBack';
+  return no(type, reason, `${why}. ${pods} kept in the member. ${how}`);
 }
 
 function capacityFresh({ reachability, synced, cacheProblem }: MemberFacts): Finding {

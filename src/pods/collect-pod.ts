@@ -1,4 +1,4 @@
-import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../api/marks.ts';
+import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_VERSION_ANNOTATION, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isOlder } from '../kube/resource-version.ts';
@@ -7,6 +7,7 @@ import { list } from '../kube/verbs.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import type { DeletionEvidence } from './evidence.ts';
 import { isFinished } from './finished.ts';
+import type { KeptReason } from './kept-pods.ts';
 import type { PodMemory } from './pod-memory.ts';
 
 /** How long a host pod has to be missing, in ms, before its member pod goes when nobody saw it being deleted (I1). */
@@ -18,7 +19,7 @@ export type CollectVerdict =
   /** The host pod lives; our cache is behind. */
   | { delete: false; why: string; againMs: number }
   /** Left alone for good until an operator looks. */
-  | { delete: false; quarantined: string };
+  | { delete: false; kept: KeptReason; why: string };
 
 export interface CollectOptions {
   host: KubeClient;
@@ -27,7 +28,9 @@ export interface CollectOptions {
   deletionSeen: boolean;
   /** Highest resourceVersion of pods that the host has shown to this process. */
   hostVersion: () => string | undefined;
-  breaker: Pick<DeletionBreaker, 'permit'>;
+  /** Why the member pod of this UID has been kept so far: a host that went back catches up with its versions, not its pods. */
+  keptBefore: (uid: string) => KeptReason | undefined;
+  breaker: Pick<DeletionBreaker, 'permit' | 'isConfirmed'>;
   ownPods: () => number;
   missingGraceMs: number;
   clock: () => number;
@@ -56,10 +59,20 @@ export async function judgeOrphan(
     delete memory.hostMissingSince;
     return judgeLiving(hostPod, memberPod);
   }
-  if (isOlder(answer.resourceVersion, options.hostVersion())) {
-    return { delete: false, quarantined: 'the host cluster has gone back in time (restored from a backup?)' };
-  }
   const of = memberPod.metadata.labels?.[UID_LABEL] ?? '';
+  const { uid = '' } = memberPod.metadata;
+  if (options.breaker.isConfirmed(uid)) {
+    return { delete: true, evidence: { of, says: 'missing' }, gracePeriodSeconds: undefined };
+  }
+  const { resourceVersion } = answer;
+  const wentBack =
+    options.keptBefore(uid) === 'HostWentBack' ||
+    isOlder(resourceVersion, options.hostVersion()) ||
+    isOlder(resourceVersion, annotations[HOST_VERSION_ANNOTATION]);
+  if (wentBack) {
+    const why = 'the host cluster has gone back in time (restored from a backup?)';
+    return { delete: false, kept: 'HostWentBack', why };
+  }
   if (options.deletionSeen) {
     return { delete: true, evidence: { of, says: 'deletion-watched' }, gracePeriodSeconds: undefined };
   }
@@ -73,8 +86,9 @@ export async function judgeOrphan(
       againMs: options.missingGraceMs - missingFor,
     };
   }
-  if (!options.breaker.permit(memberPod.metadata.uid ?? '', options.ownPods())) {
-    return { delete: false, quarantined: 'too many host pods vanished at once; the deletion breaker is open' };
+  if (!options.breaker.permit(uid, options.ownPods())) {
+    const why = 'too many host pods vanished at once; the deletion breaker is open';
+    return { delete: false, kept: 'BreakerOpen', why };
   }
   return { delete: true, evidence: { of, says: 'missing' }, gracePeriodSeconds: undefined };
 }

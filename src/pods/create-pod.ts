@@ -1,5 +1,5 @@
 import { InvariantError } from '../api/invariants.ts';
-import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
+import { HOST_LABEL, HOST_VERSION_ANNOTATION, UID_LABEL } from '../api/marks.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
@@ -59,7 +59,7 @@ export async function createMemberPod(
     if (!tokens.ready) return outcomeOf(tokens);
   }
   try {
-    return { created: await options.writes.createMember(hostPod, made.pod, signal) };
+    return { created: await options.writes.createMember(hostPod, withHostVersion(made.pod, hostPod), signal) };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof InvariantError) throw error;
@@ -70,6 +70,14 @@ export async function createMemberPod(
 
 function outcomeOf({ pending, reason, message }: Hold & { pending: boolean }): CreateOutcome {
   return pending ? { wait: message } : { hold: { reason, message }, transient: false };
+}
+
+/** The one mark that is about the moment, not about the pod. */
+function withHostVersion(memberPod: Pod, hostPod: Pod): Pod {
+  const { resourceVersion } = hostPod.metadata;
+  if (resourceVersion === undefined) return memberPod;
+  const annotations = { ...memberPod.metadata.annotations, [HOST_VERSION_ANNOTATION]: resourceVersion };
+  return { ...memberPod, metadata: { ...memberPod.metadata, annotations } };
 }
 
 /** The name is taken: by our own earlier attempt, by a former pod of ours that is leaving, or by a stranger. */

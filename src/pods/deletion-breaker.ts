@@ -44,6 +44,11 @@ export class DeletionBreaker {
     return true;
   }
 
+  /** Whether an operator confirmed the deletion of this member pod. */
+  isConfirmed(uid: string): boolean {
+    return this.#confirmed.has(uid);
+  }
+
   /** Whether the deletion of this member pod was permitted. */
   redeem(uid: string): boolean {
     return this.#confirmed.has(uid) || (!this.#open && this.#permits.has(uid));

@@ -18,6 +18,7 @@ import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence
 import { isFinished } from './finished.ts';
 import { holdPatch } from './hold-patch.ts';
 import { conditionOf, mirroredUid } from './host-status.ts';
+import type { KeptPods } from './kept-pods.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
@@ -47,6 +48,7 @@ export interface PodActorOptions {
   logger: Logger;
   clock: () => number;
   breaker: DeletionBreaker;
+  kept: KeptPods;
   invariants: Invariants;
   missingGraceMs: number | undefined;
 }
@@ -97,7 +99,7 @@ export class PodActor {
           signal,
         );
       case 'collect':
-        return await this.#collect(action.memberPod, action.deletionSeen, memory, signal);
+        return await this.#collect(action.memberPod, action.deletionSeen, key, memory, signal);
       case 'patch-status':
         return await this.#patchStatus(action, memory, signal);
       case 'report-lost':
@@ -194,7 +196,13 @@ export class PodActor {
     return undefined;
   }
 
-  async #collect(memberPod: Pod, deletionSeen: boolean, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+  async #collect(
+    memberPod: Pod,
+    deletionSeen: boolean,
+    key: string,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
     const { host, nodeName, hostPods, member, breaker, clock, logger, hostId } = this.#o;
     const verdict = await judgeOrphan(
       memberPod,
@@ -204,6 +212,7 @@ export class PodActor {
         memory,
         deletionSeen,
         hostVersion: () => hostPods.resourceVersion,
+        keptBefore: (uid) => this.#o.kept.reasonOf(uid),
         breaker,
         ownPods: () => ownPods(member, hostId),
         missingGraceMs: this.#o.missingGraceMs ?? MISSING_GRACE_MS,
@@ -211,15 +220,16 @@ export class PodActor {
       },
       signal,
     );
+    const { uid = '' } = memberPod.metadata;
+    if (!('kept' in verdict)) this.#o.kept.release(uid);
     if (verdict.delete) {
       return await this.#deleteMember(memberPod, verdict.evidence, verdict.gracePeriodSeconds, memory, signal);
     }
-    if ('quarantined' in verdict) {
+    if ('kept' in verdict) {
       this.#o.metrics.quarantined.inc({ node: nodeName });
-      logger.error(
-        { memberPod: keyOf(memberPod), uid: memberPod.metadata.labels?.[UID_LABEL] },
-        `member pod kept: ${verdict.quarantined}`,
-      );
+      this.#o.kept.keep(uid, key, verdict.kept);
+      const about = { memberPod: keyOf(memberPod), uid: memberPod.metadata.labels?.[UID_LABEL] };
+      logger.error(about, `member pod kept: ${verdict.why}`);
       return this.#retryLater(memory);
     }
     return { requeueAfterMs: verdict.againMs };

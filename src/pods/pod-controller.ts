@@ -14,6 +14,7 @@ import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from './finished.ts';
 import { DeletionSweep, SWEEP_MS } from './forgotten-deletion.ts';
 import { hostAnnotations, hostStatus } from './host-status.ts';
+import { KeptPods } from './kept-pods.ts';
 import { PodActor, type Next } from './pod-actor.ts';
 import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
@@ -31,6 +32,8 @@ import type { TranslateContext } from './translate.ts';
 
 /** A member pod that we made is read past the cache when the watch has not shown it for this long, in ms. */
 const CREATED_OVERDUE_MS = 15_000;
+/** The deletion breaker closes by itself when it has held nothing back for so long, in ms. */
+const BREAKER_REST_MS = 300_000;
 
 export interface PodControllerOptions {
   host: KubeClient;
@@ -61,6 +64,10 @@ export interface PodControllerOptions {
   clock?: () => number;
   concurrency?: number;
   missingGraceMs?: number;
+  /** The deletion breaker was open when a former process ended. */
+  breakerOpen?: boolean;
+  /** Told when pods begin or cease to be kept although their host pods are gone. */
+  keptChanged?: () => void;
 }
 
 /**
@@ -74,7 +81,8 @@ export class PodController {
   readonly #queue: WorkQueue;
   readonly #actor: PodActor;
   readonly #overrides: PodOverrides;
-  readonly breaker: DeletionBreaker;
+  readonly #breaker: DeletionBreaker;
+  readonly #kept: KeptPods;
   readonly #deletions: DeletionSweep;
   /** Keys of host pods that wait for a name taken by a stranger, by the stranger's key in the member. */
   readonly #nameWaiters = new Map<string, string>();
@@ -82,7 +90,9 @@ export class PodController {
   constructor(options: PodControllerOptions) {
     this.#options = options;
     this.#clock = options.clock ?? Date.now;
-    this.breaker = new DeletionBreaker({ clock: this.#clock });
+    this.#breaker = new DeletionBreaker({ clock: this.#clock, open: options.breakerOpen ?? false });
+    this.#kept = new KeptPods({ clock: this.#clock, changed: () => this.#keptChanged() });
+    this.#showKept();
     this.#deletions = new DeletionSweep(this.#clock);
     this.#queue = new WorkQueue({
       name: `pods-${options.nodeName}`,
@@ -97,7 +107,8 @@ export class PodController {
       ...options,
       overrides: this.#overrides,
       clock: this.#clock,
-      breaker: this.breaker,
+      breaker: this.#breaker,
+      kept: this.#kept,
       missingGraceMs: options.missingGraceMs,
     });
   }
@@ -152,6 +163,8 @@ export class PodController {
   /** The last resort of invariant I14: a deletion that fell out of the queue goes back into it. */
   #sweepDeletions(): void {
     const { member, hostPods, invariants, frozen } = this.#options;
+    // What it held back has resolved itself: the host pods are back, or somebody removed the member pods.
+    if (this.#breaker.open && this.#kept.emptyMs() > BREAKER_REST_MS) this.confirmDeletions(new Set());
     if (!this.#deletions.begin() || frozen() !== undefined || !hostPods.hasSynced || !member.pods.hasSynced) return;
     for (const pod of member.pods.values()) {
       const key = this.#hostKeyOf(pod);
@@ -160,6 +173,32 @@ export class PodController {
       invariants.violated('I14', 'a deletion that nobody looked after', { pod: key, uid: pod.metadata.uid });
       this.#queue.add(key, 'high');
     }
+  }
+
+  /** Pods that are kept although their host pods are gone. */
+  get keptPods(): { uids: string[]; open: boolean; hostWentBack: boolean } {
+    const entries = [...this.#kept.entries()];
+    const hostWentBack = entries.some(([, { reason }]) => reason === 'HostWentBack');
+    return { uids: entries.map(([uid]) => uid), open: this.#breaker.open, hostWentBack };
+  }
+
+  /** An administrator confirms that those of these member pods which are kept here are to be deleted. */
+  confirmDeletions(uids: ReadonlySet<string>): void {
+    const confirmed = [...this.#kept.entries()].filter(([uid]) => uids.has(uid));
+    this.#breaker.confirm(confirmed.map(([uid]) => uid));
+    for (const [, { key }] of confirmed) this.#queue.add(key, 'high');
+    this.#keptChanged();
+  }
+
+  #keptChanged(): void {
+    this.#showKept();
+    this.#options.keptChanged?.();
+  }
+
+  #showKept(): void {
+    const { metrics, nodeName } = this.#options;
+    metrics.kept.set({ node: nodeName }, this.#kept.size);
+    metrics.breakerOpen.set({ node: nodeName }, this.#breaker.open ? 1 : 0);
   }
 
   /** Looks at one pod again. */
@@ -201,6 +240,8 @@ export class PodController {
     }
     const key = this.#hostKeyOf(pod);
     if (key === undefined) return;
+    this.#kept.release(pod.metadata.uid ?? '');
+    this.#breaker.forget(pod.metadata.uid ?? '');
     const memory = this.#memories.of(key);
     if (evidence === 'watched') memory.departed = pod;
     if (memory.member?.metadata.uid === pod.metadata.uid) delete memory.member;

@@ -1,10 +1,12 @@
-import { Counter, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** What happens to pods, by virtual node. */
 export interface PodMetrics {
   actions: Counter<'node' | 'action'>;
   holds: Counter<'node' | 'reason'>;
   quarantined: Counter<'node'>;
+  kept: Gauge<'node'>;
+  breakerOpen: Gauge<'node'>;
 }
 
 export function podMetrics(registry: Registry): PodMetrics {
@@ -25,6 +27,18 @@ export function podMetrics(registry: Registry): PodMetrics {
     quarantined: new Counter({
       name: 'spillway_pods_quarantined_total',
       help: 'Member pods without a host pod that were left alone because the evidence did not suffice to delete them.',
+      labelNames: ['node'],
+      registers,
+    }),
+    kept: new Gauge({
+      name: 'spillway_pods_kept',
+      help: 'Member pods that are kept at present although their host pods are gone, until an administrator confirms their deletion.',
+      labelNames: ['node'],
+      registers,
+    }),
+    breakerOpen: new Gauge({
+      name: 'spillway_deletion_breaker_open',
+      help: '1 while too many host pods vanished at once, so that no member pod is deleted for a host pod that is merely missing.',
       labelNames: ['node'],
       registers,
     }),

@@ -110,6 +110,8 @@ export class MemberHarness {
       changed: (edited: MemberCluster) => void record.changes.push(edited),
       done,
       problem: () => undefined,
+      keptDeletions: () => ({ uids: [], open: false, hostWentBack: false }),
+      confirmDeletions: () => undefined,
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
       room: () => undefined,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MemberClusterStatus } from '../../src/api/member-cluster.ts';
-import { memberStatus } from '../../src/members/member-status.ts';
+import { deletionToken } from '../../src/members/kept-deletions.ts';
+import { memberStatus, wasBreakerOpen } from '../../src/members/member-status.ts';
 import type { MemberFacts } from '../../src/members/member-status.ts';
 import { NOT_PROBED } from '../../src/members/reachability.ts';
 
@@ -25,6 +26,7 @@ const good: MemberFacts = {
   allocatable: { cpu: '4' },
   room: { largestFreeSlot: { cpu: '2' }, fits: [{ requests: { cpu: '1' }, slots: 3 }] },
   pods: { running: 1, pending: 2, total: 3 },
+  keptDeletions: { uids: [], open: false, hostWentBack: false },
 };
 const none: MemberFacts = {
   ...good,
@@ -37,6 +39,7 @@ const none: MemberFacts = {
   allocatable: undefined,
   room: undefined,
   pods: undefined,
+  keptDeletions: undefined,
 };
 
 function conditions(facts: MemberFacts, previous?: MemberClusterStatus): Record<string, string> {
@@ -62,6 +65,7 @@ describe('memberStatus', () => {
       Reachable: 'True ProbeSucceeded',
       IdentityPinned: 'True Pinned',
       CapacityFresh: 'True Watching',
+      DeletionsAllowed: 'True NothingKept',
     });
     for (const condition of status.conditions ?? []) {
       expect(condition).toMatchObject({ observedGeneration: 4, lastTransitionTime: NOW });
@@ -160,6 +164,28 @@ describe('memberStatus', () => {
     } as const;
     const status = memberStatus({ conditions: [foreign] }, good, LATER);
     expect(status.conditions).toContainEqual(foreign);
-    expect(status.conditions).toHaveLength(6);
+    expect(status.conditions).toHaveLength(7);
+  });
+
+  it('says how to confirm deletions that are held back, for exactly the pods that are kept', () => {
+    const kept = { uids: ['b', 'a'], open: true, hostWentBack: false };
+    const status = memberStatus(undefined, { ...good, keptDeletions: kept }, NOW);
+    const condition = status.conditions?.find(({ type }) => type === 'DeletionsAllowed');
+    expect(condition).toMatchObject({ status: 'False', reason: 'DeletionBreakerOpen' });
+    const token = deletionToken(['a', 'b']);
+    expect(token).toMatch(/^2-[0-9a-f]{10}$/);
+    expect(condition?.message).toContain(`membercluster east spillway.dev/confirm-deletions=${token}`);
+    expect(deletionToken(['a', 'b', 'c'])).not.toBe(token);
+    // New pods are welcome meanwhile.
+    expect(conditions({ ...good, keptDeletions: kept })['Ready']).toBe('True Ready');
+    expect([
+      wasBreakerOpen(status),
+      wasBreakerOpen(memberStatus(status, good, LATER)),
+      wasBreakerOpen(undefined),
+    ]).toEqual([true, false, false]);
+    const back = conditions({ ...good, keptDeletions: { uids: ['a'], open: false, hostWentBack: true } });
+    expect(back['DeletionsAllowed']).toBe('False HostWentBack');
+    const kept1 = { uids: ['a'], open: false, hostWentBack: true };
+    expect(wasBreakerOpen(memberStatus(undefined, { ...good, keptDeletions: kept1 }, NOW))).toBe(true);
   });
 });

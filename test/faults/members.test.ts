@@ -1,0 +1,363 @@
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startSpillway, waitForNode, waitReady } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import type { Pod } from '../../src/api/wire.ts';
+import {
+  condition,
+  eventsOf,
+  exitCodeOf,
+  getPod,
+  isReady,
+  kubectl,
+  newNamespace,
+  podsOf,
+  read,
+  serviceAccountIn,
+  untilGone,
+  untilPod,
+  untilRunning,
+  writesOf,
+} from '../fixtures/live-pods.ts';
+import { idle, isPodOf, Lab, MEMBER, numbered, phaseOf, report } from './lab.ts';
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const CONFIRM = /kubectl annotate --overwrite membercluster \S+ (\S+)$/;
+
+/** Harm that is done to members and to what is in them, and to the program itself. */
+describe('members and their pods', () => {
+  let lab: Lab;
+  beforeAll(async () => {
+    lab = await Lab.start({ proxied: true });
+  });
+  afterAll(() => lab?.close());
+
+  const deletions = (namespace: string, since: number) =>
+    writesOf(lab.member, since)
+      .filter(isPodOf(namespace))
+      .filter(({ verb }) => verb === 'delete');
+
+  test('F33: pods are deleted by hand in the member', async (context) => {
+    const ns = await newNamespace(lab.host, 'by-hand');
+    const labels = { app: 'web' };
+    const { spec } = idle('web', ns) as { spec: object };
+    await lab.host.apply([
+      {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'web', namespace: ns },
+        spec: { replicas: 2, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+      },
+      {
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { name: 'done', namespace: ns },
+        spec: { template: { spec: { ...spec, restartPolicy: 'Never' } } },
+      },
+    ]);
+    const ofWeb = async (): Promise<Pod[]> => (await podsOf(lab.host, ns, 'app=web')).filter(isReady);
+    await until('two replicas run', async () => (await ofWeb()).length === 2, { timeoutMs: 60_000 });
+    await kubectl(lab.host, ['wait', 'job/done', '-n', ns, '--for=condition=Complete', '--timeout=60s']);
+    const before = await ofWeb();
+    const [done] = await podsOf(lab.host, ns, 'job-name=done');
+    const began = Date.now();
+    await kubectl(lab.member, ['delete', 'pods', '--all', '-n', ns, '--wait=false']);
+    await until(
+      'both were replaced',
+      async () => {
+        const now = await ofWeb();
+        return (
+          now.length === 2 && now.every(({ metadata }) => before.every((one) => one.metadata.uid !== metadata.uid))
+        );
+      },
+      { timeoutMs: 60_000 },
+    );
+    const took = Date.now() - began;
+    const [still] = await podsOf(lab.host, ns, 'job-name=done');
+    expect([still?.metadata.uid, still?.status?.phase]).toEqual([done?.metadata.uid, 'Succeeded']);
+    expect(await podsOf(lab.member, ns, 'job-name=done')).toEqual([]);
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['F33'],
+      'running ones Failed and replaced, finished ones stay',
+      `2 of 2 replaced after ${seconds(took)}; Job not run again`,
+    );
+  });
+
+  test('F32: the namespace is deleted in the member', async (context) => {
+    const ns = await newNamespace(lab.host, 'torn');
+    await lab.runPods(ns, numbered(5, 'torn'));
+    const since = Date.now();
+    await kubectl(lab.member, ['delete', 'namespace', ns, '--wait=true', '--timeout=60s']);
+    await until('all are Failed with a reason', async () => {
+      const pods = await podsOf(lab.host, ns);
+      return pods.length === 5 && pods.every((pod) => phaseOf(pod) === 'Failed' && (pod.status?.reason ?? '') !== '');
+    });
+    const reasons = new Set((await podsOf(lab.host, ns)).map(({ status }) => status?.reason));
+    await wait(10_000);
+    const created = writesOf(lab.member, since).filter(
+      ({ verb, objectRef }) => verb === 'create' && objectRef?.namespace === ns,
+    );
+    expect(created).toEqual([]);
+    expect(exitCodeOf((await podsOf(lab.host, ns))[0] as Pod)).not.toBe(0);
+    // And the namespace may be used again.
+    await lab.runPods(ns, ['anew']).catch(() => undefined);
+    await untilRunning(lab.host, ns, 'anew', { timeoutMs: 60_000 });
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['F32'],
+      'lost with a reason, no create loop',
+      `5 of 5 Failed (${[...reasons].join(', ')}), 0 creates into it`,
+    );
+  });
+
+  test("F38: a stranger's pod has the name", async (context) => {
+    const ns = await newNamespace(lab.host, 'strange');
+    await lab.member.apply([
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ns, labels: { 'spillway.dev/allow-host': 'any' } } },
+    ]);
+    await serviceAccountIn(lab.member, ns);
+    const { spec } = idle('mine', ns) as { spec: { containers: object[] } };
+    await lab.member.apply([
+      {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: 'mine', namespace: ns },
+        spec: { containers: spec.containers },
+      },
+    ]);
+    await untilRunning(lab.member, ns, 'mine');
+    const before = await getPod(lab.member, ns, 'mine');
+    const since = Date.now();
+    await lab.host.apply([idle('mine', ns)]);
+    await untilPod(lab.host, ns, 'mine', 'is held', (pod) => pod.status?.reason === 'NameTaken');
+    await lab.crash();
+    await lab.works();
+    await kubectl(lab.host, ['delete', 'pod', 'mine', '-n', ns]);
+    expect(await getPod(lab.member, ns, 'mine')).toEqual(before);
+    const sent = writesOf(lab.member, since).filter(isPodOf(ns));
+    expect(sent.filter(({ responseStatus }) => (responseStatus?.code ?? 0) < 300)).toEqual([]);
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['F38'],
+      'left alone, conflict shown',
+      `NameTaken; a restart and a deletion later it is byte for byte the same`,
+    );
+  });
+
+  test('F24: the member is cut off for a minute', async (context) => {
+    const ns = await newNamespace(lab.host, 'cut');
+    await lab.runPods(ns, numbered(10, 'cut'));
+    const before = (await podsOf(lab.member, ns)).map(({ metadata }) => [
+      metadata.name,
+      metadata.uid,
+      metadata.resourceVersion,
+    ]);
+    const since = Date.now();
+    lab.proxies.member.freeze();
+    await until(
+      'pods are shown as not ready',
+      async () => (await podsOf(lab.host, ns)).every((pod) => condition(pod, 'Ready')?.status === 'False'),
+      {
+        timeoutMs: 50_000,
+      },
+    );
+    const unready = Date.now() - since;
+    const node = await read<{ spec?: { taints?: { key: string; effect: string }[] } }>(
+      lab.host,
+      `/api/v1/nodes/${MEMBER}`,
+    );
+    expect(node?.spec?.taints?.map(({ key, effect }) => `${key}:${effect}`)).toContain(
+      'spillway.dev/member-unreachable:NoSchedule',
+    );
+    await wait(60_000 - (Date.now() - since));
+    const back = Date.now();
+    lab.proxies.member.thaw();
+    await until('all are ready again', async () => (await podsOf(lab.host, ns)).every(isReady), { timeoutMs: 60_000 });
+    const healed = Date.now() - back;
+    await waitForNode(lab.host, MEMBER);
+    await until('the taint is gone', async () => {
+      const now = await read<{ spec?: { taints?: { key: string }[] } }>(lab.host, `/api/v1/nodes/${MEMBER}`);
+      return now?.spec?.taints?.every(({ key }) => key !== 'spillway.dev/member-unreachable') === true;
+    });
+    expect(
+      (await podsOf(lab.member, ns)).map(({ metadata }) => [metadata.name, metadata.uid, metadata.resourceVersion]),
+    ).toEqual(before);
+    const removed = [...writesOf(lab.host, since), ...writesOf(lab.member, since)]
+      .filter(isPodOf(ns))
+      .filter(({ verb }) => verb !== 'patch');
+    expect(removed).toEqual([]);
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['F24'],
+      'not ready, nothing deleted, heals',
+      `10 pods not ready after ${seconds(unready)}, ready again ${seconds(healed)} after the line; member pods unchanged`,
+    );
+  });
+
+  test('I2: host pods vanish in numbers; the breaker opens, outlives a restart, and closes on confirmation', async (context) => {
+    const ns = await newNamespace(lab.host, 'vanish');
+    const names = numbered(12, 'vanish');
+    await lab.runPods(ns, names);
+    const uids = new Set((await podsOf(lab.member, ns)).map(({ metadata }) => metadata.uid));
+    const since = Date.now();
+    await lab.crash(async () => {
+      await kubectl(lab.host, ['delete', 'pods', '--all', '-n', ns, '--force', '--grace-period=0']);
+      await until('they are gone from the host', async () => (await podsOf(lab.host, ns)).length === 0);
+    });
+    const opened = await until(
+      'the breaker is open and holds the rest',
+      async () => {
+        const text = await lab.condition('DeletionsAllowed');
+        return text.startsWith('False DeletionBreakerOpen') && text.includes('7 pods are kept') ? text : undefined;
+      },
+      { timeoutMs: 150_000, intervalMs: 500 },
+    );
+    expect(await podsOf(lab.member, ns)).toHaveLength(7);
+    expect(deletions(ns, since)).toHaveLength(5);
+    expect((await eventsOf(lab.host, 'default', MEMBER, 'MemberCluster')).map(({ reason }) => reason)).toContain(
+      'DeletionBreakerOpen',
+    );
+    expect(await lab.metric('spillway_deletion_breaker_open', MEMBER)).toBe(1);
+    expect(await lab.metric('spillway_pods_kept', MEMBER)).toBe(7);
+
+    // A wrong token confirms nothing; nor does a restart.
+    await kubectl(lab.host, [
+      'annotate',
+      'membercluster',
+      MEMBER,
+      'spillway.dev/confirm-deletions=7-0000000000',
+      '--overwrite',
+    ]);
+    await lab.crash();
+    expect(await lab.metric('spillway_deletion_breaker_open', MEMBER)).toBeLessThanOrEqual(1);
+    const again = await until(
+      'it is open again with all of them',
+      async () => {
+        const text = await lab.condition('DeletionsAllowed');
+        return (await lab.metric('spillway_pods_kept', MEMBER)) === 7 && text === opened ? text : undefined;
+      },
+      { timeoutMs: 150_000, intervalMs: 500 },
+    );
+    expect(deletions(ns, since)).toHaveLength(5);
+    await lab.works();
+
+    const [, annotation = ''] = CONFIRM.exec(again) ?? [];
+    expect(annotation).toMatch(/^spillway\.dev\/confirm-deletions=7-[0-9a-f]{10}$/);
+    await kubectl(lab.host, ['annotate', 'membercluster', MEMBER, annotation, '--overwrite']);
+    const began = Date.now();
+    await until('all are gone', async () => (await podsOf(lab.member, ns)).length === 0, { timeoutMs: 30_000 });
+    const took = Date.now() - began;
+    await until('the condition says so', async () => (await lab.condition('DeletionsAllowed')).startsWith('True'));
+    expect(await lab.metric('spillway_deletion_breaker_open', MEMBER)).toBe(0);
+    expect(uids.size).toBe(12);
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['I2'],
+      'kept until confirmed',
+      `12 vanished: 5 copies deleted after a minute of doubt, 7 kept, also over a restart; gone ${seconds(took)} after the confirmation`,
+    );
+  }, 600_000);
+
+  test('F08: two programs, one virtual node; the one in charge hangs', async (context) => {
+    const ns = await newNamespace(lab.host, 'two');
+    const first = lab.spillway;
+    const second = await startSpillway(lab.host, {
+      name: 'second',
+      kubeconfig: join(lab.host.dir, 'manager.kubeconfig'),
+      hostIdentity: 'ServiceAccount',
+    });
+    const holder = async (): Promise<string> => {
+      const path = `/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-member-${MEMBER}`;
+      return (await read<{ spec: { holderIdentity?: string } }>(lab.host, path))?.spec.holderIdentity ?? '';
+    };
+    const former = await holder();
+    await lab.runPods(ns, numbered(5, 'one'));
+    expect(await holder()).toBe(former);
+    const stopped = Date.now();
+    first.process.signal('SIGSTOP');
+    await until('the other one is in charge', async () => (await holder()) !== former, { timeoutMs: 60_000 });
+    const taken = Date.now() - stopped;
+    await lab.host.apply(numbered(5, 'next').map((name) => idle(name, ns)));
+    for (const name of numbered(5, 'next')) await untilRunning(lab.host, ns, name, { timeoutMs: 60_000 });
+    const names = numbered(5, 'one');
+    await kubectl(lab.host, ['delete', 'pod', ...names, '-n', ns, '--wait=false']);
+    for (const name of names) await untilGone(lab.host, ns, name);
+    const before = await lab.lives(ns);
+    const awake = Date.now();
+    first.process.signal('SIGCONT');
+    await wait(20_000);
+    expect(await holder()).not.toBe(former);
+    expect(await lab.lives(ns)).toEqual(before);
+    expect(writesOf(lab.member, awake).filter(isPodOf(ns))).toEqual([]);
+    const leaving = Date.now();
+    await second.process.stop('SIGTERM', 15_000);
+    await until('the first one is back in charge', async () => (await holder()) === former, { timeoutMs: 30_000 });
+    await lab.works();
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['F08'],
+      'one acts at a time',
+      `taken over ${seconds(taken)} after the hang; awake again it wrote nothing; given back in ${seconds(Date.now() - leaving)}`,
+    );
+  }, 300_000);
+
+  test('F21: the etcd of the host is restored to an older state', async (context) => {
+    const ns = await newNamespace(lab.host, 'restored');
+    await lab.runPods(ns, numbered(3, 'known'));
+    const [data, backup] = [join(lab.host.dir, 'etcd'), join(lab.host.dir, 'etcd-backup')];
+    const whileDown = async (meanwhile: () => void): Promise<void> => {
+      await lab.spillway.process.stop('SIGTERM', 15_000);
+      await lab.halt(lab.host, meanwhile);
+      lab.spillway.process.restart();
+      await waitReady(lab.spillway);
+    };
+    await whileDown(() => cpSync(data, backup, { recursive: true }));
+    await lab.works(90_000);
+    await lab.runPods(ns, [...numbered(3, 'known'), ...numbered(8, 'young')]);
+    // The host's history goes on for a while.
+    for (let i = 0; i < 500; i++) {
+      await lab.host.api.call('PATCH', `/api/v1/namespaces/${ns}`, { metadata: { annotations: { i: String(i) } } });
+    }
+    const before = (await podsOf(lab.member, ns)).map(({ metadata }) => [metadata.name, metadata.uid]);
+    expect(before).toHaveLength(11);
+    const since = Date.now();
+    await whileDown(() => {
+      rmSync(data, { recursive: true, force: true });
+      cpSync(backup, data, { recursive: true });
+    });
+    expect(await podsOf(lab.host, ns)).toHaveLength(3);
+    const text = await until(
+      'it is told',
+      async () => {
+        const now = await lab.condition('DeletionsAllowed');
+        return now.includes('8 pods are kept') ? now : undefined;
+      },
+      { timeoutMs: 90_000, intervalMs: 250 },
+    );
+    expect(text).toContain('restore from a backup');
+    // Longer than the doubt about a pod that is merely missing.
+    await wait(75_000);
+    expect((await podsOf(lab.member, ns)).map(({ metadata }) => [metadata.name, metadata.uid])).toEqual(before);
+    expect(deletions(ns, since)).toEqual([]);
+    await lab.works(90_000);
+    const [, annotation = ''] = CONFIRM.exec(await lab.condition('DeletionsAllowed')) ?? [];
+    await kubectl(lab.host, ['annotate', 'membercluster', MEMBER, annotation, '--overwrite']);
+    await until('those that the host lacks are gone', async () => (await podsOf(lab.member, ns)).length === 3);
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['F21'],
+      'kept until confirmed',
+      '11 pods run, 8 of them younger than the backup: 0 deleted, condition names them; gone after the confirmation, the 3 others untouched',
+    );
+  }, 400_000);
+});

@@ -1,0 +1,127 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Pod } from '../../src/api/wire.ts';
+import { judgeOrphan, type CollectVerdict } from '../../src/pods/collect-pod.ts';
+import { DeletionBreaker } from '../../src/pods/deletion-breaker.ts';
+import type { PodMemory } from '../../src/pods/pod-memory.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { hostPod, memberPod } from '../fixtures/pods.ts';
+
+const PATH = '/api/v1/namespaces/shop/pods';
+const SIGNAL = new AbortController().signal;
+
+describe('whether a member pod without a fitting host pod may go', () => {
+  let host: MemoryApi;
+  let memory: PodMemory;
+  let now: number;
+  let seen: string | undefined;
+  let keptBefore: 'HostWentBack' | undefined;
+  let breaker: DeletionBreaker;
+  beforeEach(() => {
+    host = new MemoryApi();
+    memory = { attempts: 0 };
+    now = 1_000_000;
+    seen = undefined;
+    keptBefore = undefined;
+    breaker = new DeletionBreaker({ clock: () => now });
+  });
+  const judge = async (pod: Pod = memberPod(), deletionSeen = false): Promise<CollectVerdict> =>
+    await judgeOrphan(
+      pod,
+      {
+        host: host.client('host'),
+        nodeName: 'east',
+        memory,
+        deletionSeen,
+        hostVersion: () => seen,
+        keptBefore: () => keptBefore,
+        breaker,
+        ownPods: () => 10,
+        missingGraceMs: 60_000,
+        clock: () => now,
+      },
+      SIGNAL,
+    );
+  /** The host pod as the host has it; answers its member pod. */
+  async function exists(pod: Pod): Promise<Pod> {
+    const { uid: _, resourceVersion: __, ...metadata } = pod.metadata;
+    await host.client().request({ method: 'POST', path: PATH, body: { ...pod, metadata } });
+    const { uid = '' } = (host.objects.get(`${PATH}/web-0`) as unknown as Pod).metadata;
+    return memberPod({ metadata: { labels: { ...memberPod().metadata.labels, 'spillway.dev/uid': uid } } });
+  }
+
+  it('keeps it while its host pod lives, whatever the cache says', async () => {
+    expect(await judge(await exists(hostPod()), true)).toMatchObject({ delete: false, againMs: 1000 });
+  });
+
+  it.each([
+    ['is being deleted', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }, 'deleting'],
+    ['has finished', { status: { phase: 'Failed' as const } }, 'finished'],
+  ])('deletes it when its host pod %s', async (_, parts, says) => {
+    expect(await judge(await exists(hostPod(parts)))).toMatchObject({ delete: true, evidence: { says } });
+  });
+
+  it('deletes it when another pod has the name by now', async () => {
+    await exists(hostPod());
+    const evidence = { of: 'host-uid', says: 'replaced' };
+    expect(await judge(memberPod())).toMatchObject({ delete: true, evidence });
+  });
+
+  it('deletes it at once when the deletion of its host pod was watched', async () => {
+    const evidence = { of: 'host-uid', says: 'deletion-watched' };
+    expect(await judge(memberPod(), true)).toMatchObject({ delete: true, evidence });
+  });
+
+  it('waits out a time of doubt when its host pod is merely missing', async () => {
+    expect(await judge()).toMatchObject({ delete: false, againMs: 60_000 });
+    now += 59_000;
+    expect(await judge()).toMatchObject({ delete: false, againMs: 1_000 });
+    now += 1_000;
+    expect(await judge()).toMatchObject({ delete: true, evidence: { says: 'missing' } });
+  });
+
+  it('begins the doubt anew when the host pod showed up in between', async () => {
+    await judge();
+    now += 30_000;
+    await exists(hostPod());
+    await judge();
+    host.delete(`${PATH}/web-0`);
+    now += 30_000;
+    expect(await judge()).toMatchObject({ delete: false, againMs: 60_000 });
+  });
+
+  it('keeps it when the host has gone back in time, even if the deletion was watched', async () => {
+    seen = '1000000';
+    now += 120_000;
+    expect(await judge(memberPod(), true)).toMatchObject({ delete: false, kept: 'HostWentBack' });
+  });
+
+  it('keeps it when the host is older than the pod, although this process has seen nothing before', async () => {
+    const annotations = { ...memberPod().metadata.annotations, 'spillway.dev/host-version': '1000' };
+    const pod = memberPod({ metadata: { annotations } });
+    now += 120_000;
+    memory.hostMissingSince = 0;
+    expect(await judge(pod)).toMatchObject({ delete: false, kept: 'HostWentBack' });
+    // Its versions catch up in time; what it has forgotten does not come back by that.
+    for (let i = 0; i < 1000; i += 1) {
+      const body = { metadata: { name: `other-${i}`, namespace: 'shop' } };
+      await host.client().request({ method: 'POST', path: '/api/v1/namespaces/shop/configmaps', body });
+    }
+    keptBefore = 'HostWentBack';
+    expect(await judge(pod)).toMatchObject({ delete: false, kept: 'HostWentBack' });
+    keptBefore = undefined;
+    expect(await judge(pod)).toMatchObject({ delete: true });
+  });
+
+  it('compares versions that no number can hold', async () => {
+    seen = '9007199254740993000';
+    expect(await judge(memberPod(), true)).toMatchObject({ kept: 'HostWentBack' });
+  });
+
+  it('keeps it once the breaker is open, until an operator confirms it', async () => {
+    for (let i = 0; i < 6; i += 1) breaker.permit(`other-${i}`, 10);
+    memory.hostMissingSince = 0;
+    expect(await judge()).toMatchObject({ delete: false, kept: 'BreakerOpen' });
+    breaker.confirm(['member-uid']);
+    expect(await judge()).toMatchObject({ delete: true, evidence: { says: 'missing' } });
+  });
+});
