@@ -14,6 +14,8 @@ export interface Containerd {
   socket: string;
   /** Runs ctr in the namespace that the kubelet uses. @returns standard output. */
   ctr(args: readonly string[]): Promise<string>;
+  /** Pulls images of a registry, by the host name in their names, from the base URL given, plain HTTP too; from now on. */
+  useRegistry(host: string, url: string): void;
 }
 
 /** Starts containerd inside a machine, with bridge networking on the machine's pod range. */
@@ -43,8 +45,21 @@ export async function startContainerd(machine: Machine): Promise<Containerd> {
     if (failed !== undefined) throw new GiveUp(`containerd could not load ${failed}:\n${process.logTail(40)}`);
     return true;
   });
-  return { process, socket, ctr };
+  const useRegistry = (host: string, url: string): void => {
+    const folder = join(machine.dir, REGISTRIES, host);
+    mkdirSync(folder, { recursive: true });
+    // containerd 1.6 takes no file without a table of hosts.
+    const place = JSON.stringify(url);
+    writeFileSync(
+      join(folder, 'hosts.toml'),
+      `server = ${place}\n[host.${place}]\n  capabilities = ["pull", "resolve"]\n`,
+    );
+  };
+  return { process, socket, ctr, useRegistry };
 }
+
+/** Read again for each pull. */
+const REGISTRIES = 'registries';
 
 function accepts(socket: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -98,6 +113,8 @@ state = ${text(join(dir, 'containerd-state'))}
   netns_mounts_under_state_dir = true
   disable_apparmor = true
   stream_server_address = "127.0.0.1"
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = ${text(join(dir, REGISTRIES))}
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = ${text(cniBinDir)}
     conf_dir = ${text(join(dir, 'cni'))}
