@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/api/wire.ts';
-import type { FitRequest } from '../../src/capacity/fit-request.ts';
+import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Extender } from '../../src/scheduler/extender.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
@@ -29,8 +29,16 @@ let close: () => Promise<void>;
 const NAMES = ['local-1', 'local-2', 'east', 'west'];
 const TOLERATION = { key: 'spillway.dev/virtual-node', operator: 'Exists' as const };
 
+/** Asks for four cores. */
+const ASKING: Pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'p', namespace: 'shop' },
+  spec: { containers: [{ name: 'main', image: 'app', resources: { requests: { cpu: '4' } } }] },
+};
+
 function capacityOf(name: string): VirtualNodeCapacity {
-  const request: FitRequest = { key: 'k', requests: new Map([['cpu', 4_000_000_000n]]) };
+  const request = fitRequestOf(ASKING, name);
   return {
     nodeName: name,
     member: name,
@@ -41,7 +49,11 @@ function capacityOf(name: string): VirtualNodeCapacity {
         ? { fits: true, nodes: 1 }
         : { fits: false, reasons: [{ text: 'insufficient cpu', nodes: 3 }], unresolvable: false },
     slots: (_request, upTo) => Math.min(upTo, slots.get(name) ?? 0),
-    largestFreeSlot: () => new Map([['cpu', 2_000_000_000n]]),
+    largestFreeSlot: () =>
+      new Map([
+        ['cpu', 2_000_000_000n],
+        ['pods', 10_000_000_000n],
+      ]),
     reserve: (uid) => reserved.set(uid, name),
     release: (uid) => reserved.delete(uid),
   };
