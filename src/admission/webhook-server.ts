@@ -1,10 +1,11 @@
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
-import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
+import { describeError } from '../kube/errors.ts';
+import { closeWithin, listenOn } from '../kube/http-listener.ts';
+import { checkKeyed, type KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { allow, parseReview } from './admission-review.ts';
 import type { AdmissionMetrics } from './metrics.ts';
 import { podDefaults, type PodDefaultSettings } from './pod-defaults.ts';
@@ -62,27 +63,14 @@ export class WebhookServer {
   /** Rejects when the address cannot be had, such as EADDRINUSE. */
   async listen(): Promise<{ port: number }> {
     const { address, port, logger } = this.#o;
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen(port, address, () => {
-        this.#server.removeListener('error', reject);
-        resolve();
-      });
-    });
-    const bound = (this.#server.address() as AddressInfo).port;
+    const bound = await listenOn(this.#server, { address, port });
     logger.info({ address, port: bound }, 'serving the pod webhook');
     return { port: bound };
   }
 
   /** Takes no new connections, lets answers end for `graceMs`, then breaks what is left. */
   async close(graceMs: number): Promise<void> {
-    const closed = new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-    });
-    this.#server.closeIdleConnections();
-    const timer = setTimeout(() => this.#server.closeAllConnections(), graceMs);
-    await closed;
-    clearTimeout(timer);
+    await closeWithin(this.#server, graceMs);
   }
 
   #review(request: Request, response: Response, optedIn: boolean): void {
@@ -106,7 +94,15 @@ export class WebhookServer {
   #refresh(): void {
     const next = this.#o.certificate();
     if (next.cert === this.#shown.cert && next.key === this.#shown.key) return;
-    this.#shown = next;
-    this.#server.setSecureContext({ ...next, minVersion: 'TLSv1.2' });
+    try {
+      checkKeyed(next);
+      this.#server.setSecureContext({ ...next, minVersion: 'TLSv1.2' });
+      this.#shown = next;
+    } catch (error) {
+      this.#o.logger.warn(
+        { error: describeError(error) },
+        'the certificate of the webhook cannot be used: the one before stays in use',
+      );
+    }
   }
 }

@@ -1,11 +1,11 @@
 import { createServer } from 'node:https';
 import type { Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
 import express from 'express';
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../kube/errors.ts';
+import { closeWithin, listenOn } from '../kube/http-listener.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { checkKeyed } from '../kube/keyed-certificate.ts';
 import { CallerCheck } from './caller-check.ts';
@@ -83,27 +83,14 @@ export class ExtenderServer {
   /** Rejects when the address cannot be had. */
   async listen(): Promise<{ port: number }> {
     const { address, port, logger } = this.#o;
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen(port, address, () => {
-        this.#server.removeListener('error', reject);
-        resolve();
-      });
-    });
-    const bound = (this.#server.address() as AddressInfo).port;
+    const bound = await listenOn(this.#server, { address, port });
     logger.info({ address, port: bound }, 'answering schedulers');
     return { port: bound };
   }
 
   /** Takes no new connections, lets answers end for `graceMs`, then breaks what is left. */
   async close(graceMs: number): Promise<void> {
-    const closed = new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-    });
-    this.#server.closeIdleConnections();
-    const timer = setTimeout(() => this.#server.closeAllConnections(), graceMs);
-    await closed;
-    clearTimeout(timer);
+    await closeWithin(this.#server, graceMs);
   }
 
   #routes(): express.Express {

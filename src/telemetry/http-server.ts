@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import { closeWithin, listenOn } from '../kube/http-listener.ts';
 
 /** One thing that must hold. `check` answers true, or says in words what is missing. It must not wait. */
 export interface HealthCheck {
@@ -48,31 +48,14 @@ export class TelemetryServer {
   /** Rejects when the address cannot be had, such as EADDRINUSE. */
   async listen(): Promise<{ port: number }> {
     const { address, port, logger } = this.#options;
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen(port, address, () => {
-        this.#server.removeListener('error', reject);
-        resolve();
-      });
-    });
-    const bound = (this.#server.address() as AddressInfo).port;
+    const bound = await listenOn(this.#server, { address, port });
     logger.info({ address, port: bound }, 'serving metrics and health');
     return { port: bound };
   }
 
   /** Takes no new connections, lets answers end for `graceMs`, then breaks what is left. */
   async close(graceMs: number): Promise<void> {
-    const closed = new Promise<void>((resolve) => {
-      this.#server.close(() => {
-        resolve();
-      });
-    });
-    this.#server.closeIdleConnections();
-    const timer = setTimeout(() => {
-      this.#server.closeAllConnections();
-    }, graceMs);
-    await closed;
-    clearTimeout(timer);
+    await closeWithin(this.#server, graceMs);
   }
 }
 

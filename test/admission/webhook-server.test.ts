@@ -108,6 +108,23 @@ describe('the webhook', () => {
     open.destroy();
     second.destroy();
   });
+
+  it('keeps the certificate it has when the next one does not belong to its key, or is none', async () => {
+    const shown = certificate.cert;
+    for (const unusable of [
+      { cert: next.cert, key: certificate.key },
+      { cert: 'cut off', key: next.key },
+    ]) {
+      certificate = unusable;
+      const socket = await handshake();
+      expect(socket.getPeerX509Certificate()?.toString()).toContain(body(shown));
+      socket.destroy();
+    }
+    certificate = next;
+    const mended = await handshake();
+    expect(mended.getPeerX509Certificate()?.toString()).toContain(body(next.cert));
+    mended.destroy();
+  });
 });
 
 async function handshake(): Promise<TLSSocket> {
