@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { GROUP, UID_LABEL } from './api/marks.ts';
-import { type MemberCluster, type MemberClusterStatus, virtualNodesOf } from './api/member-cluster.ts';
+import { type MemberCluster, virtualNodesOf } from './api/member-cluster.ts';
+import type { MemberClusterStatus } from './api/member-cluster-status.ts';
 import { admitsMode, madeInMode } from './api/service-account-mode.ts';
 import { addTo, formatAmounts, NOTHING, parseAmounts } from './capacity/amounts.ts';
 import { elasticGroupsOf } from './capacity/elastic.ts';

@@ -2,7 +2,10 @@ import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 import { ALLOW_HOST_LABEL, GROUP, VIRTUAL_NODE_TAINT } from './marks.ts';
+import { memberClusterStatus } from './member-cluster-status.ts';
+import type { MemberClusterStatus } from './member-cluster-status.ts';
 import { systemNamespaceCel } from './namespace-mapping.ts';
+import { parseObject } from './parse-object.ts';
 import { SERVICE_ACCOUNT_MODE, SERVICE_ACCOUNT_MODES } from './service-account-mode.ts';
 import { cel, dnsLabel, dnsSubdomain, labelKey, labelMap, labelValue, listMap, quantityMap } from './schema-parts.ts';
 
@@ -334,66 +337,6 @@ const memberClusterSpec = z
   })
   .describe('What the administrator wants of this member.');
 
-const condition = z.object({
-  type: z.string().max(316).describe('What the condition speaks about.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
-  observedGeneration: z.int().min(0).exactOptional().describe('metadata.generation of the spec it was found for.'),
-  lastTransitionTime: z.iso.datetime().meta({ description: 'When status last changed.', format: 'date-time' }),
-  reason: z.string().max(1024).describe('One word for programs.'),
-  message: z.string().max(32_768).describe('For people: what happened and what happens next.'),
-});
-
-const podCount = (description: string) => z.int().min(0).describe(description);
-const memberClusterStatus = z
-  .object({
-    observedGeneration: z
-      .int()
-      .min(0)
-      .exactOptional()
-      .describe('metadata.generation of the spec this status speaks of.'),
-    conditions: z
-      .array(condition)
-      .exactOptional()
-      .meta({
-        description:
-          'Ready: pods can be sent here. Reachable: probes succeed. CredentialsValid: the kubeconfig is usable and accepted. ' +
-          'CapacityFresh: allocatable is up to date. IdentityPinned: it is still the cluster it was at first contact.',
-        ...listMap('type'),
-      }),
-    version: z.string().exactOptional().describe('Kubernetes version of the member.'),
-    identity: z
-      .string()
-      .exactOptional()
-      .describe('UID of the kube-system namespace of the member, pinned at first contact.'),
-    allocatable: quantityMap().exactOptional().describe('What all virtual nodes of the member offer together.'),
-    largestFreeSlot: quantityMap()
-      .exactOptional()
-      .describe('The most that one node of the member has free for ordinary pods, each resource by itself.'),
-    fits: z
-      .array(
-        z.object({
-          requests: quantityMap().describe('What one such pod asks for.'),
-          where: z.string().max(256).exactOptional().describe('Node labels that such pods ask for.'),
-          slots: z.int().min(0).describe('How many more fit, rounded down to two digits.'),
-        }),
-      )
-      .max(8)
-      .exactOptional()
-      .meta({
-        description: 'How many more pods of the shapes that were asked about last the member can take.',
-        'x-kubernetes-list-type': 'atomic',
-      }),
-    pods: z
-      .object({
-        running: podCount('Pods in phase Running.'),
-        pending: podCount('Pods in phase Pending.'),
-        total: podCount('All pods, finished ones included.'),
-      })
-      .exactOptional()
-      .describe('Pods of the host that run in the member.'),
-  })
-  .describe('What Spillway found. Written by Spillway only.');
-
 /** The whole kind, in the shape the CRD generator reads; `metadata` is Kubernetes' own. */
 export const memberClusterSchema = z
   .object({ spec: memberClusterSpec, status: memberClusterStatus.exactOptional() })
@@ -414,34 +357,15 @@ export const memberClusterSchema = z
   });
 
 export type MemberClusterSpec = z.output<typeof memberClusterSpec>;
-export type MemberClusterStatus = z.output<typeof memberClusterStatus>;
 export interface MemberCluster extends KubeObject {
   spec: MemberClusterSpec;
   status?: MemberClusterStatus;
 }
 
-/**
- * A MemberCluster as the API server sent it, with every default filled in. The API server checks the same schema, but
- * an object may be older than its CRD. `problems` name the field and what is wrong with it; a status that cannot be read
- * is no problem of the spec and counts as none.
- */
+/** A MemberCluster as the API server sent it, with every default filled in; see {@link parseObject}. */
 export function parseMemberCluster(raw: KubeObject): { member: MemberCluster } | { problems: string[] } {
-  const { spec, status } = raw as { spec?: unknown; status?: unknown };
-  const parsed = memberClusterSpec.safeParse(spec);
-  if (!parsed.success) {
-    return { problems: parsed.error.issues.map(({ path, message }) => `${['spec', ...path].join('.')}: ${message}`) };
-  }
-  const known = memberClusterStatus.safeParse(status);
-  const { apiVersion, kind, metadata } = raw;
-  return {
-    member: {
-      ...(apiVersion === undefined ? {} : { apiVersion }),
-      ...(kind === undefined ? {} : { kind }),
-      metadata,
-      spec: parsed.data,
-      ...(known.success ? { status: known.data } : {}),
-    },
-  };
+  const parsed = parseObject(raw, { spec: memberClusterSpec, status: memberClusterStatus });
+  return 'object' in parsed ? { member: parsed.object } : parsed;
 }
 
 /** Names of the virtual nodes a member wants, with the labels that choose the member's nodes for each. */

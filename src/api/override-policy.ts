@@ -4,6 +4,7 @@ import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
 import { GROUP } from './marks.ts';
 import { overridersSchema } from './overriders.ts';
+import { problemsOf } from './parse-object.ts';
 import { cel } from './schema-parts.ts';
 import { clusterAffinity, resourceSelector } from './selectors.ts';
 
@@ -119,9 +120,7 @@ export function parseOverridePolicy(
 ): { policy: OverridePolicy } | { problems: string[] } {
   const { spec } = raw as { spec?: unknown };
   const parsed = (kind === 'OverridePolicy' ? namespacedSpec : clusterSpec).safeParse(spec);
-  if (!parsed.success) {
-    return { problems: parsed.error.issues.map(({ path, message }) => `${['spec', ...path].join('.')}: ${message}`) };
-  }
+  if (!parsed.success) return { problems: problemsOf(parsed.error) };
   const resource = kind === 'OverridePolicy' ? OVERRIDE_POLICIES : CLUSTER_OVERRIDE_POLICIES;
   return { policy: { apiVersion: apiVersionOf(resource), kind, metadata: raw.metadata, spec: parsed.data } };
 }

@@ -4,6 +4,7 @@ import type { Resource } from '../kube/resource.ts';
 import { conditions } from './conditions.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
 import { GROUP } from './marks.ts';
+import { parseObject } from './parse-object.ts';
 import { placement } from './placement.ts';
 import { resourceSelector } from './selectors.ts';
 
@@ -122,25 +123,10 @@ export const clusterPlacementPolicyKind: KindDefinition = {
 };
 
 /**
- * A policy of either kind as the API server sent it, with every default filled in. `problems` name the field and what is
- * wrong with it; the API server checks the same schema, but an object may be older than its CRD. What the types cannot
- * say is checked by `policyProblems`.
+ * A policy of either kind as the API server sent it, with every default filled in; see {@link parseObject}. What the types
+ * cannot say is checked by `policyProblems`.
  */
 export function parsePlacementPolicy(raw: KubeObject): { policy: PlacementPolicy } | { problems: string[] } {
-  const parts = raw as { spec?: unknown; status?: unknown };
-  const parsed = spec.safeParse(parts.spec);
-  if (!parsed.success) {
-    return { problems: parsed.error.issues.map(({ path, message }) => `${['spec', ...path].join('.')}: ${message}`) };
-  }
-  const known = status.safeParse(parts.status);
-  const { apiVersion, kind, metadata } = raw;
-  return {
-    policy: {
-      ...(apiVersion === undefined ? {} : { apiVersion }),
-      ...(kind === undefined ? {} : { kind }),
-      metadata,
-      spec: parsed.data,
-      ...(known.success ? { status: known.data } : {}),
-    },
-  };
+  const parsed = parseObject(raw, { spec, status });
+  return 'object' in parsed ? { policy: parsed.object } : parsed;
 }

@@ -5,6 +5,7 @@ import type { Resource } from '../kube/resource.ts';
 import { conditions } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
 import { GROUP } from './marks.ts';
+import { parseObject } from './parse-object.ts';
 import { cel, listMap } from './schema-parts.ts';
 
 export const WORKLOAD_PLACEMENTS: Resource = {
@@ -134,18 +135,8 @@ export const workloadPlacementKind: KindDefinition = {
 
 /** The object as the API server sent it; a status that cannot be read counts as none. Undefined when the spec cannot. */
 export function parseWorkloadPlacement(raw: KubeObject): WorkloadPlacement | undefined {
-  const parts = raw as { spec?: unknown; status?: unknown };
-  const parsed = spec.safeParse(parts.spec);
-  if (!parsed.success) return undefined;
-  const known = status.safeParse(parts.status);
-  const { apiVersion, kind, metadata } = raw;
-  return {
-    ...(apiVersion === undefined ? {} : { apiVersion }),
-    ...(kind === undefined ? {} : { kind }),
-    metadata,
-    spec: parsed.data,
-    ...(known.success ? { status: known.data } : {}),
-  };
+  const parsed = parseObject(raw, { spec, status });
+  return 'object' in parsed ? parsed.object : undefined;
 }
 
 const MAX_NAME = 253;

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, hostIdOf } from '../api/marks.ts';
 import { parseMemberCluster } from '../api/member-cluster.ts';
-import type { MemberCluster, MemberClusterStatus } from '../api/member-cluster.ts';
+import type { MemberCluster } from '../api/member-cluster.ts';
+import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { Access } from '../kube/access.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { CredentialsError, describeError } from '../kube/errors.ts';

@@ -1,4 +1,5 @@
-import type { MemberCluster, MemberClusterStatus } from '../api/member-cluster.ts';
+import type { MemberCluster } from '../api/member-cluster.ts';
+import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KeptDeletions } from './kept-deletions.ts';
 import type { Refusal } from './member-status.ts';
 import type { MemberConnection } from './connection.ts';

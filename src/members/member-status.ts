@@ -1,5 +1,5 @@
 import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION } from '../api/marks.ts';
-import type { MemberClusterStatus } from '../api/member-cluster.ts';
+import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
 import type { Reachability } from './reachability.ts';
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
-import type { MemberClusterStatus } from '../api/member-cluster.ts';
+import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import { mergePatch } from '../kube/merge-patch.ts';

@@ -6,7 +6,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { SYSTEM_NAMESPACE } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { ALLOW_HOST_LABEL } from '../../src/api/marks.ts';
-import type { MemberClusterStatus } from '../../src/api/member-cluster.ts';
+import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Condition } from '../../src/api/wire.ts';
 import {
   eventsOf,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { MemberClusterStatus } from '../../src/api/member-cluster.ts';
+import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import { deletionToken } from '../../src/members/kept-deletions.ts';
 import { memberStatus, wasBreakerOpen } from '../../src/members/member-status.ts';
 import type { MemberFacts } from '../../src/members/member-status.ts';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { MemberClusterStatus } from '../../src/api/member-cluster.ts';
+import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import { StatusWriter } from '../../src/members/status-writer.ts';
 import type { StatusObject } from '../../src/members/status-writer.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';

@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { conditions } from './conditions.ts';
+import { quantityMap } from './schema-parts.ts';
+
+const podCount = (description: string) => z.int().min(0).describe(description);
+export const memberClusterStatus = z
+  .object({
+    observedGeneration: z
+      .int()
+      .min(0)
+      .exactOptional()
+      .describe('metadata.generation of the spec this status speaks of.'),
+    conditions: conditions(
+      'Ready: pods can be sent here. Reachable: probes succeed. CredentialsValid: the kubeconfig is usable and accepted. ' +
+        'CapacityFresh: allocatable is up to date. IdentityPinned: it is still the cluster it was at first contact.',
+    ),
+    version: z.string().exactOptional().describe('Kubernetes version of the member.'),
+    identity: z
+      .string()
+      .exactOptional()
+      .describe('UID of the kube-system namespace of the member, pinned at first contact.'),
+    allocatable: quantityMap().exactOptional().describe('What all virtual nodes of the member offer together.'),
+    largestFreeSlot: quantityMap()
+      .exactOptional()
+      .describe('The most that one node of the member has free for ordinary pods, each resource by itself.'),
+    fits: z
+      .array(
+        z.object({
+          requests: quantityMap().describe('What one such pod asks for.'),
+          where: z.string().max(256).exactOptional().describe('Node labels that such pods ask for.'),
+          slots: z.int().min(0).describe('How many more fit, rounded down to two digits.'),
+        }),
+      )
+      .max(8)
+      .exactOptional()
+      .meta({
+        description: 'How many more pods of the shapes that were asked about last the member can take.',
+        'x-kubernetes-list-type': 'atomic',
+      }),
+    pods: z
+      .object({
+        running: podCount('Pods in phase Running.'),
+        pending: podCount('Pods in phase Pending.'),
+        total: podCount('All pods, finished ones included.'),
+      })
+      .exactOptional()
+      .describe('Pods of the host that run in the member.'),
+  })
+  .describe('What Spillway found. Written by Spillway only.');
+
+export type MemberClusterStatus = z.output<typeof memberClusterStatus>;
