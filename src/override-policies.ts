@@ -10,7 +10,7 @@ import type { KubeClient } from './kube/client.ts';
 import type { EventRecorder } from './kube/event-recorder.ts';
 import type { InformerMetrics } from './kube/informer-metrics.ts';
 import { Informer } from './kube/informer.ts';
-import { keyOf, type KubeObject } from './kube/object.ts';
+import { identifying, keyOf, type KubeObject } from './kube/object.ts';
 import { apiVersionOf } from './kube/resource.ts';
 
 export interface OverridePoliciesOptions {
@@ -96,14 +96,7 @@ export class OverridePolicies {
 
   /** Throws for what is no policy, which leaves the last readable state in force. */
   #read(kind: OverridePolicyKind, raw: KubeObject): OverridePolicy {
-    const { name, namespace, uid, resourceVersion, generation } = raw.metadata;
-    const metadata = {
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(generation === undefined ? {} : { generation }),
-    };
+    const metadata = identifying(raw.metadata);
     const result = parseOverridePolicy(kind, { ...raw, metadata });
     if ('policy' in result) return result.policy;
     const problems = result.problems.join('; ');

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { HOST_NAMESPACE_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import { describeError } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
@@ -33,14 +34,7 @@ export interface DependentsMirrorOptions {
     /** Where objects of a host namespace are in the member; undefined where they may never be. No calls. */
     memberNamespaceOf(hostNamespace: string): string | undefined;
   };
-  events: {
-    record(
-      object: { apiVersion: string; kind: string; namespace?: string; name: string; uid?: string },
-      type: 'Normal' | 'Warning',
-      reason: string,
-      message: string,
-    ): void;
-  };
+  events: Pick<EventRecorder, 'record'>;
   /** A pod that was not ready may be so now, or for another reason. */
   onReady: (podKey: string) => void;
   /** False while nothing at all may be written to the member (lease not held, identity changed). Default: always true. */

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isAlreadyExists, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
@@ -30,14 +31,7 @@ export interface PodTokensOptions {
   /** A pod that was not ready may be so now, or for another reason. */
   onReady: (podKey: string) => void;
   mayWrite(): boolean;
-  events: {
-    record(
-      object: { apiVersion: string; kind: string; namespace?: string; name: string; uid?: string },
-      type: 'Normal' | 'Warning',
-      reason: string,
-      message: string,
-    ): void;
-  };
+  events: Pick<EventRecorder, 'record'>;
   metrics?: TokenMetrics;
   logger: Logger;
   queueMetrics?: WorkQueueMetrics;

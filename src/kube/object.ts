@@ -29,6 +29,17 @@ export interface KubeObject {
   metadata: ObjectMeta;
 }
 
+/** What tells an object and its version from others, for caches that need no more of the metadata. */
+export function identifying({ name, namespace, uid, resourceVersion, generation }: ObjectMeta): ObjectMeta {
+  return {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(generation === undefined ? {} : { generation }),
+  };
+}
+
 /** `namespace/name`, or `name` for cluster-scoped objects: the key that caches and queues use. */
 export function keyOf(object: { metadata: { namespace?: string; name: string } }): string {
   return keyFor(object.metadata.namespace, object.metadata.name);

@@ -3,6 +3,7 @@ import type { OverridePolicy } from '../api/override-policy.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Informer } from '../kube/informer.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../placement/cluster.ts';
@@ -61,11 +62,4 @@ export interface OverridesPort {
   pool(): Readonly<Record<string, string>>;
 }
 
-export interface EventPort {
-  record(
-    object: { apiVersion: string; kind: string; namespace?: string; name: string; uid?: string },
-    type: 'Normal' | 'Warning',
-    reason: string,
-    message: string,
-  ): void;
-}
+export type EventPort = Pick<EventRecorder, 'record'>;

@@ -9,7 +9,7 @@ import {
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
-import type { KubeObject } from '../kube/object.ts';
+import { identifying, type KubeObject } from '../kube/object.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { compilePolicy, selectPolicy } from '../placement/policy-selection.ts';
 import type { CompiledPolicy, Selection } from '../placement/policy-selection.ts';
@@ -95,14 +95,7 @@ export class PolicyBook {
 }
 
 function readPolicy(raw: KubeObject): KnownPolicy {
-  const { name, namespace, uid, resourceVersion, generation } = raw.metadata;
-  const metadata = {
-    name,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(uid === undefined ? {} : { uid }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    ...(generation === undefined ? {} : { generation }),
-  };
+  const metadata = identifying(raw.metadata);
   const parsed = parsePlacementPolicy({ ...raw, metadata });
   if ('problems' in parsed) {
     const { problems } = parsed;
