@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { programVersion } from '../src/version.ts';
 import { FAULTS } from './fault-matrix.ts';
 import { ensureBinaries } from './binaries.ts';
+import { failedTests, slowestFiles } from './failed-tests.ts';
 import { faultRows, faultsPage, faultTable } from './faults-page.ts';
 import { imageArchive } from './images.ts';
 import { sayOnStderr as say } from './progress.ts';
@@ -20,6 +21,7 @@ interface Counts {
   passed: number;
   failed: number;
   skipped: number;
+  failures: string[];
 }
 
 /** Gets slow things before the tests' clocks start: binaries, packages, images. */
@@ -61,6 +63,7 @@ async function runProject(project: string, more: readonly string[]): Promise<Cou
     const result = existsSync(report)
       ? (JSON.parse(readFileSync(report, 'utf8')) as Record<string, number | undefined>)
       : {};
+    if (project !== 'unit') say(`the slowest files:\n${slowestFiles(result, root, 12).join('\n')}`);
     if (project === 'faults') showFaults(result);
     const failed = result['numFailedTests'] ?? 0;
     return {
@@ -68,6 +71,7 @@ async function runProject(project: string, more: readonly string[]): Promise<Cou
       // A file that does not load fails without any test in it.
       failed: code === 0 ? failed : Math.max(failed, 1),
       skipped: (result['numPendingTests'] ?? 0) + (result['numTodoTests'] ?? 0),
+      failures: failedTests(result, root),
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -77,14 +81,16 @@ async function runProject(project: string, more: readonly string[]): Promise<Cou
 const split = process.argv.indexOf('--');
 const projects = process.argv.slice(2, split < 0 ? undefined : split);
 const more = split < 0 ? [] : process.argv.slice(split + 1);
-const total: Counts = { passed: 0, failed: 0, skipped: 0 };
+const total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 for (const project of projects) {
-  if (project === 'cluster') await prepareClusters();
+  if (project === 'cluster' || project === 'long') await prepareClusters();
   if (project === 'faults') await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok'], { say });
   const counts = await runProject(project, more);
   total.passed += counts.passed;
   total.failed += counts.failed;
   total.skipped += counts.skipped;
+  total.failures.push(...counts.failures);
 }
+if (total.failures.length > 0) console.log(`\nfailed:\n${total.failures.join('\n')}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
 process.exitCode = total.failed === 0 && total.passed > 0 ? 0 : 1;
