@@ -1,7 +1,7 @@
 # Every target does its own set-up and says what it is doing. What is slow is done once and kept.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build test faults lint format manifests bench conformance tools demo demo-down
+.PHONY: help build test test-long faults lint format manifests bench conformance tools demo demo-down
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -21,6 +21,9 @@ build: node_modules/.package-lock.json ## compile to dist/
 
 test: build ## unit tests, then tests on real clusters
 	@node dist/hack/test.js unit cluster
+
+test-long: build ## what shows only after minutes, on real clusters (10 minutes)
+	@node dist/hack/test.js long
 
 faults: build ## break things on real clusters; prints the table and writes docs/faults.md (15 minutes)
 	@node dist/hack/test.js faults

@@ -7,7 +7,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/cluster/**', 'test/faults/**'],
+          exclude: ['test/cluster/**', 'test/faults/**', 'test/long/**'],
           testTimeout: 20_000,
         },
       },
@@ -21,16 +21,16 @@ export default defineConfig({
           pool: 'forks',
         },
       },
-      {
+      ...['faults', 'long'].map((name) => ({
         test: {
-          name: 'faults',
-          include: ['test/faults/**/*.test.ts'],
+          name,
+          include: [`test/${name}/**/*.test.ts`],
           testTimeout: 300_000,
           hookTimeout: 300_000,
           fileParallelism: false,
-          pool: 'forks',
+          pool: 'forks' as const,
         },
-      },
+      })),
     ],
   },
 });

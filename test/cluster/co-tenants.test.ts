@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
-import { waitForNode, waitReady } from '../../hack/spillway.ts';
+import { waitForNode } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { HOST_LABEL, MIRRORED_CONDITION } from '../../src/api/marks.ts';
 import type { Node, Pod } from '../../src/api/wire.ts';
@@ -20,10 +20,8 @@ import {
   pod,
   podsOf,
   read,
-  readPod,
   runPod,
   shell,
-  untilGone,
   untilPod,
   untilRunning,
   writesOf,
@@ -394,29 +392,4 @@ describe('a virtual node among other nodes', () => {
     expect(about.map(describeWrite)).toEqual([]);
     await kubectl(host, ['taint', 'node', 'east', 'team-']);
   });
-
-  test('a Node deleted while nobody keeps it: the host gives its pods up, and none of them runs twice', async () => {
-    const ns = 'given-up';
-    const [before] = await workload(ns, 1, 0);
-    const { process: manager } = topology.spillway;
-    await manager.stop('SIGKILL');
-    await kubectl(host, ['delete', 'node', 'east']);
-    // The garbage collector of pods looks every 20 s, and believes that a node is gone after 40 s.
-    await until(
-      'the host has given the pod up',
-      async () => (await readPod(host, ns, before?.metadata.name ?? '')) === undefined,
-      { timeoutMs: 110_000, intervalMs: 500 },
-    );
-    // Its copy knows nothing of that; the replacement is on the local node.
-    expect(await memberPods(ns)).toHaveLength(1);
-    await until('the replacement runs', async () => (await podsOf(host, ns)).filter(isReady).length === 1);
-    manager.restart();
-    await waitReady(topology.spillway);
-    await waitForNode(host, 'east', 60_000);
-    // It was not seen being deleted, so its host is asked again after a minute.
-    await untilGone(east, ns, before?.metadata.name ?? '', { timeoutMs: 100_000, intervalMs: 250 });
-    expect(await memberPods(ns)).toEqual([]);
-    const left = await podsOf(host, ns);
-    expect(left.map(({ spec, status }) => [spec.nodeName, status?.phase])).toEqual([['local-0', 'Running']]);
-  }, 300_000);
 });

@@ -231,7 +231,7 @@ describe('the controller', () => {
       version: expect.stringMatching(/^v1\.\d+\./),
       allocatable: { cpu: '4', memory: '8Gi' },
     });
-    expect(harness.scopes.get('good')).toMatchObject({ starts: 1, ends: 0 });
+    expect(await harness.scopeOf('good')).toMatchObject({ starts: 1, ends: 0 });
     const { stdout } = await host.kubectl(['get', 'mc', 'good']);
     expect(stdout).toMatch(
       /^NAME +READY +REACHABLE +VERSION +CPU +MEMORY +PODS +AGE\ngood +True +True +v1\.\d+\S* +4 +8Gi +0 /,
@@ -239,7 +239,7 @@ describe('the controller', () => {
   });
 
   it('tells the scope of an edit, and only of edits', async () => {
-    const scope = harness.scopes.get('good');
+    const scope = await harness.scopeOf('good');
     expect(scope?.changes).toEqual([]);
     await applyMember(host, 'good', await kubeconfigOf(east), { unschedulable: true });
     await until('the edit arrives', () => scope?.changes.length === 1);
@@ -371,15 +371,15 @@ describe('the controller', () => {
     await harness.whenCondition('tide', 'Ready', 'True');
     proxy.delayMs = 30_000;
     await harness.whenCondition('tide', 'Reachable', 'False', 'Timeout');
-    const { connection } = harness.scopes.get('tide') ?? {};
-    expect(connection?.reachable()).toBe(false);
-    expect(connection?.unreachableSince()).toBeLessThan(Date.now());
-    expect(connection?.identityOk()).toBe(true);
+    const { connection } = await harness.scopeOf('tide');
+    expect(connection.reachable()).toBe(false);
+    expect(connection.unreachableSince()).toBeLessThan(Date.now());
+    expect(connection.identityOk()).toBe(true);
     proxy.delayMs = 0;
     proxy.breakAll();
     await harness.whenCondition('tide', 'Ready', 'True', undefined, 40_000);
-    expect(connection?.unreachableSince()).toBeUndefined();
-    expect(harness.scopes.get('tide')).toMatchObject({ starts: 1, ends: 0 });
+    expect(connection.unreachableSince()).toBeUndefined();
+    expect(await harness.scopeOf('tide')).toMatchObject({ starts: 1, ends: 0 });
   });
 
   it('takes rotated credentials into the running connection', async () => {
@@ -388,7 +388,7 @@ describe('the controller', () => {
     await applySecret(host, 'rotated', await east.kubeconfigFor('second', ['system:masters']));
     await until('the member is asked by the new user', () => usersOf(east).has('second'));
     await harness.whenCondition('rotated', 'Ready', 'True');
-    expect(harness.scopes.get('rotated')).toMatchObject({ starts: 1, ends: 0 });
+    expect(await harness.scopeOf('rotated')).toMatchObject({ starts: 1, ends: 0 });
     expect(usersOf(east).has('first')).toBe(true);
   });
 
@@ -401,20 +401,20 @@ describe('the controller', () => {
     await harness.whenCondition('rotated', 'Ready', 'False', 'SecretNotFound');
     await applySecret(host, 'rotated', await east.kubeconfigFor('third', ['system:masters']));
     await harness.whenCondition('rotated', 'Ready', 'True');
-    expect(harness.scopes.get('rotated')).toMatchObject({ starts: 1, ends: 0 });
+    expect(await harness.scopeOf('rotated')).toMatchObject({ starts: 1, ends: 0 });
   });
 
   it('is read-only while another cluster answers, until that is confirmed', async () => {
     await applyMember(host, 'swapped', await kubeconfigOf(east));
     await harness.whenCondition('swapped', 'Ready', 'True');
-    expect(harness.scopes.get('swapped')?.connection.identityOk()).toBe(true);
+    expect((await harness.scopeOf('swapped')).connection.identityOk()).toBe(true);
     await applySecret(host, 'swapped', await kubeconfigOf(west));
     const pinned = await harness.whenCondition('swapped', 'IdentityPinned', 'False', 'IdentityChanged');
     const found = await uidOf(west);
     expect(pinned.message).toContain(`spillway.dev/confirm-identity=${found}`);
     expect((await harness.status('swapped')).identity).toBe(await uidOf(east));
-    const scope = harness.scopes.get('swapped');
-    expect(scope?.starts).toBe(2);
+    const scope = await harness.scopeOf('swapped', 2);
+    expect(scope.starts).toBe(2);
     expect(scope?.connection.identityOk()).toBe(false);
     expect(await scope?.connection.confirmIdentity(AbortSignal.timeout(5_000))).toBe(false);
     const told: (boolean | undefined)[] = [];
@@ -435,7 +435,7 @@ describe('the controller', () => {
     await host.api.call('GET', '/api/v1/nodes/good');
     await applyMember(host, 'good', await kubeconfigOf(east));
     await harness.whenCondition('good', 'Ready', 'True');
-    expect(harness.scopes.get('good')).toMatchObject({ starts: 2, ends: 1 });
+    expect(await harness.scopeOf('good', 2)).toMatchObject({ starts: 2, ends: 1 });
   });
 });
 

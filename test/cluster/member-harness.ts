@@ -5,7 +5,8 @@ import { parse } from 'yaml';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { hostIdOf } from '../../src/api/marks.ts';
-import type { MemberCluster, MemberClusterStatus } from '../../src/api/member-cluster.ts';
+import type { MemberCluster } from '../../src/api/member-cluster.ts';
+import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import type { MemberConnection } from '../../src/members/connection.ts';
@@ -77,7 +78,7 @@ export class MemberHarness {
   }
 
   /** Waits until a condition is so, and returns it. */
-  async whenCondition(name: string, type: string, status: string, reason?: string, timeoutMs = 20_000) {
+  async whenCondition(name: string, type: string, status: string, reason?: string, timeoutMs = 45_000) {
     return await until(
       `${name}: ${type}=${status} ${reason ?? ''}`,
       async () => {
@@ -88,6 +89,14 @@ export class MemberHarness {
       },
       { timeoutMs },
     );
+  }
+
+  /** The scope of a member, once it was started that often: others can read the status a moment before. */
+  async scopeOf(name: string, starts = 1): Promise<ScopeRecord> {
+    return await until(`the scope of ${name} was started ${starts} times`, () => {
+      const scope = this.scopes.get(name);
+      return scope !== undefined && scope.starts >= starts && scope;
+    });
   }
 
   #scope(member: MemberCluster, connection: MemberConnection, signal: AbortSignal) {

@@ -11,7 +11,6 @@ import type { Node, Pod } from '../../src/api/wire.ts';
 import {
   condition,
   describeWrite,
-  eventsOf,
   exitCodeOf,
   type Fields,
   getPod,
@@ -38,9 +37,6 @@ import { TcpProxy } from '../members/tcp-proxy.ts';
 
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
-
-/** Longer than twenty tries with backoff take. */
-const OUTAGE_MS = 100_000;
 
 /**
  * What earlier programs of this kind were measured to get wrong, each with a test that shows it right. What belongs to
@@ -632,50 +628,4 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     );
     expect(await readPod(real, ns, 'wants-token')).toBeUndefined();
   });
-
-  // Last: it takes the member down.
-  test('2: nothing that was asked for during a long outage is forgotten', async () => {
-    const ns = await newNamespace(host, 'outage');
-    const leaving = numbered(5, 'leaving');
-    const coming = numbered(5, 'coming');
-    await host.apply(['stays', ...leaving].map((name) => idle(name, ns, 'played-burst')));
-    await until('they run', async () => (await podsOf(host, ns)).every(isReady));
-    const uid = (await getPod(played, ns, 'stays')).metadata.uid;
-    const server = played.component('kube-apiserver');
-    await server.stop('SIGKILL');
-    const began = Date.now();
-    await host.apply(coming.map((name) => idle(name, ns, 'played-burst')));
-    await kubectl(host, ['delete', 'pod', ...leaving, '-n', ns, '--wait=false']);
-    for (const name of coming) {
-      await untilPod(
-        host,
-        ns,
-        name,
-        'says why it waits',
-        (one) => one.spec.nodeName === undefined || one.status?.reason === 'MemberUnreachable',
-      );
-    }
-    await sleep(OUTAGE_MS - (Date.now() - began));
-    const pods = await podsOf(host, ns);
-    expect(pods).toHaveLength(11);
-    for (const { metadata, status } of pods) expect(['Pending', 'Running'], metadata.name).toContain(status?.phase);
-    server.restart();
-    await played.whenReady();
-    await until(
-      'all that was asked for has been passed on',
-      async () => {
-        const below = new Map((await podsOf(played, ns)).map((one) => [one.metadata.name, one.metadata]));
-        const left = leaving.every((name) => below.get(name)?.deletionTimestamp !== undefined || !below.has(name));
-        return left && coming.every((name) => below.has(name));
-      },
-      { timeoutMs: 15_000 },
-    );
-    // The member's own scheduler and (fake) kubelets take up to a minute to notice that their API server is back.
-    for (const name of coming) await untilRunning(host, ns, name, { timeoutMs: 90_000 });
-    for (const name of leaving) await untilGone(host, ns, name, { timeoutMs: 30_000 });
-    expect((await podsOf(played, ns)).map(({ metadata }) => metadata.name)).toEqual([...coming, 'stays']);
-    expect((await getPod(played, ns, 'stays')).metadata.uid).toBe(uid);
-    expect(isReady(await untilRunning(host, ns, 'stays'))).toBe(true);
-    expect((await eventsOf(host, ns, 'stays')).filter(({ type }) => type === 'Warning')).toEqual([]);
-  }, 300_000);
 });
