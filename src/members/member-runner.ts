@@ -257,8 +257,11 @@ export class MemberRunner {
     this.#o.metrics?.statusWrites.inc({ member: this.#raw.metadata.name });
     if (status.identity === undefined || status.identity === this.#pinned) return;
     this.#o.logger.info({ before: this.#pinned, identity: status.identity }, 'the identity of the member is pinned');
+    const before = this.#pinned;
     this.#pinned = status.identity;
-    this.#session?.connection.repinned();
+    // What was cached of the former cluster says nothing about this one, and is newer than anything it will say.
+    if (before !== undefined) this.#session?.child.abort();
+    else this.#session?.connection.repinned();
     this.#changed();
   }
 
