@@ -16,6 +16,8 @@ export class InformerMetrics {
   readonly lists: Counter<'cluster' | 'resource' | 'method'>;
   /** Answers that were not believed. */
   readonly refused: Counter<'cluster' | 'resource' | 'reason'>;
+  /** An older state that turned out to be the truth. */
+  readonly turnedBack: Counter<'cluster' | 'resource'>;
   /** Watches that ended, by what ended them. */
   readonly watches: Counter<'cluster' | 'resource' | 'end'>;
   /** Differences that a list found after the first one: what watches had not delivered. */
@@ -40,8 +42,14 @@ export class InformerMetrics {
     });
     this.refused = new Counter({
       name: 'kube_informer_lists_refused_total',
-      help: 'Answers that were not believed: backward (older than what is known), empty (asked again), malformed, disorder (watch events out of order).',
+      help: 'Answers that were not believed: backward (older than what is known), empty (asked again, or objects are there all the same), malformed, disorder (watch events out of order).',
       labelNames: [...labels, 'reason'],
+      registers,
+    });
+    this.turnedBack = new Counter({
+      name: 'kube_informer_turned_back_total',
+      help: 'Times an older state was believed after a minute: restored from a backup, or what was seen before was not true.',
+      labelNames: labels,
       registers,
     });
     this.watches = new Counter({

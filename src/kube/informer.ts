@@ -69,6 +69,7 @@ export class Informer<T extends KubeObject> {
         get size() {
           return store.size;
         },
+        values: () => store.values(),
         transform: (raw) => this.#transform(raw),
         put: (object) => store.put(object),
         delete: (object) => store.delete(object),

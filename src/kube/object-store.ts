@@ -96,8 +96,9 @@ export class ObjectStore<T extends KubeObject> {
   }
 
   /**
-   * A trusted list of everything there is. An undefined value stands for an object that exists but could not be
-   * transformed: what is known of it stays. Returns how many objects differed.
+   * A trusted list of everything there is, also where it is older than what is known: then that was not true. An undefined
+   * value stands for an object that exists but could not be transformed: what is known of it stays. Returns how many
+   * objects differed.
    */
   replace(listed: ReadonlyMap<string, T | undefined>): number {
     const gone: T[] = [];
@@ -110,8 +111,7 @@ export class ObjectStore<T extends KubeObject> {
     const changed: { object: T; old: T | undefined }[] = [];
     for (const [key, object] of listed) {
       const old = this.#objects.get(key);
-      const order = compareResourceVersions(object?.metadata.resourceVersion, old?.metadata.resourceVersion);
-      if (object !== undefined && (order === undefined || order > 0)) {
+      if (object !== undefined && (old === undefined || !isSame(object, old))) {
         this.#set(key, object, old);
         changed.push({ object, old });
       }
@@ -184,4 +184,9 @@ export class ObjectStore<T extends KubeObject> {
       }
     }
   }
+}
+
+/** The same object in the same state. */
+function isSame({ metadata: a }: KubeObject, { metadata: b }: KubeObject): boolean {
+  return a.uid === b.uid && compareResourceVersions(a.resourceVersion, b.resourceVersion) === 0;
 }

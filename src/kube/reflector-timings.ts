@@ -1,5 +1,7 @@
+import type { HistoryTimings } from './seen-history.ts';
+
 /** Times that a reflector lives by, in milliseconds unless named otherwise. Tests shorten them. */
-export interface ReflectorTimings {
+export interface ReflectorTimings extends HistoryTimings {
   /** A watch that brings nothing at all for this long is given up and tested. */
   silenceMs: number;
   /** timeoutSeconds of a watch that brought events: a random value between these, so that reconnects spread out. */
@@ -29,6 +31,9 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
   backoffBaseMs: 500,
   backoffMaxMs: 30_000,
   confirmMs: 1_000,
+  turnedBackMs: 60_000,
+  checkMs: 30_000,
+  checkMaxMs: 600_000,
 };
 
 /** Doubles from the base to the maximum, each between half and one and a half of that. `failures` counts from 1. */

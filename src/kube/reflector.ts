@@ -6,25 +6,23 @@ import type { KubeClient } from './client.ts';
 import { DistrustError } from './distrust-error.ts';
 import { ApiError, describeError, isGone, TransportError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
+import { checkGone, currentVersion } from './list-checks.ts';
 import { readPages, type Selection } from './list-pages.ts';
+import { gather } from './initial-events.ts';
 import { keyOf, type KubeObject } from './object.ts';
 import type { Outcome } from './object-store.ts';
 import { backoffMs, DEFAULT_TIMINGS, watchSeconds, type Pace, type ReflectorTimings } from './reflector-timings.ts';
 import { resourcePath, type Resource } from './resource.ts';
-import { isOlder } from './resource-version.ts';
+import { SeenHistory } from './seen-history.ts';
 import type { WatchEvent } from './watch-decoder.ts';
-import {
-  checkIdentified,
-  hasInitialEventsEnd,
-  isRefusedRequest,
-  resourceVersionOf,
-  watchError,
-} from './watch-event.ts';
+import { checkIdentified, isRefusedRequest, resourceVersionOf, watchError } from './watch-event.ts';
+import { watchQuery } from './watch-query.ts';
 import { WatchRound } from './watch-round.ts';
 
 /** Where a reflector puts what it learns. `transform` returns undefined for an object that it cannot take. */
 export interface ReflectorSink<T extends KubeObject> {
   readonly size: number;
+  values(): Iterable<KubeObject>;
   transform(raw: KubeObject): T | undefined;
   put(object: T): Outcome;
   delete(object: KubeObject): Outcome;
@@ -47,30 +45,33 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection {
 }
 
 /**
- * Lists that succeed while watches keep failing: backoff falls back to this many failures, so that a server that is
- * well again is watched soon, but a broken one is not listed in a tight loop.
+ * Lists that succeed while watches keep failing: backoff falls back to this many failures, so that a server that is well
+ * again is watched soon, but a broken one is not listed in a tight loop.
  */
 const MAX_FAILURES_BESIDE_LISTS = 3;
 
-/** How a watch went, when it did not fail. */
-type WatchEnd = 'closed' | 'silent';
-
 /** A watch that was to prove itself may be late by this much. */
 const PROOF_MARGIN_MS = 3_000;
+
+type WatchEnd = 'closed' | 'silent';
 
 /**
  * Keeps a sink equal to a collection of the API, for ever: lists it, watches from there, and lists again only when the
  * server has forgotten where we were (410) or its answers cannot be trusted.
  *
  * Lists: as a stream (WatchList, KEP-3157) where the server offers it, else in pages; always consistent reads. A list
- * older than anything seen before is refused, an empty one is believed only after a second read says so too.
+ * older than anything seen before is refused, unless the cluster goes on from there for a minute (see SeenHistory). An
+ * empty one is believed only after a second read says so too and objects that were known are not found by name.
  *
- * Dead watches: TCP cannot tell a quiet watch from one behind a black hole, and bookmarks come once a minute at best (an
- * API server sends none for a kind that does not change, unless its etcd notifies progress). What always comes is the
- * orderly end of a watch when its timeoutSeconds are over. So a watch that brought no event is asked for half a minute
- * only, which costs one small request on a kept connection; a busy one for 5 to 10 minutes. When nothing at all has
- * arrived for 40 s, the next watch, from the same resourceVersion on a new connection, lasts five seconds: if it does
- * not even end by itself, everything is listed again. So a watch that dies silently is replaced within 40 s.
+ * Dead watches: TCP cannot tell a quiet watch from one behind a black hole, and bookmarks come once a minute at best (none
+ * for a kind that does not change, unless etcd notifies progress). What always comes is the orderly end of a watch when its
+ * timeoutSeconds are over. So a watch that brought no event is asked for half a minute only, which costs one small request
+ * on a kept connection; a busy one for 5 to 10 minutes. When nothing at all has arrived for 40 s, the next watch, from the
+ * same resourceVersion on a new connection, lasts five seconds: if it does not even end by itself, everything is listed
+ * again. So a watch that dies silently is replaced within 40 s.
+ *
+ * A watch from where the cluster has not come yet, after a list with too high a version, is silent and ends in order. So
+ * where watches bring nothing at all, the server is asked how far it is: 30 s after a list, then ever more rarely.
  */
 export class Reflector<T extends KubeObject> {
   readonly #o: ReflectorOptions<T>;
@@ -81,7 +82,9 @@ export class Reflector<T extends KubeObject> {
   readonly #labels: { cluster: string; resource: string };
   /** Where the next watch starts; undefined: list first. */
   #resume: string | undefined;
-  #newest: string | undefined;
+  readonly #history: SeenHistory;
+  /** The last watch ended in order and brought neither event nor bookmark. */
+  #idle = false;
   #pace: Pace = 'busy';
   #streamLists = true;
   #lists = 0;
@@ -95,6 +98,7 @@ export class Reflector<T extends KubeObject> {
     this.#clock = o.clock ?? (() => performance.now());
     this.#random = o.random ?? Math.random;
     this.#timings = { ...DEFAULT_TIMINGS, ...o.timings };
+    this.#history = new SeenHistory(this.#timings, this.#clock);
     this.#path = resourcePath(o.resource, o.namespace);
     this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
     this.#provedAt = this.#clock();
@@ -112,7 +116,7 @@ export class Reflector<T extends KubeObject> {
 
   /** The newest resourceVersion of any list, event or bookmark; undefined before the first list. */
   get resourceVersion(): string | undefined {
-    return this.#newest;
+    return this.#history.newest;
   }
 
   /** Ends only with the signal. */
@@ -127,6 +131,9 @@ export class Reflector<T extends KubeObject> {
       try {
         if (this.#resume === undefined && !this.#mayStreamLists()) {
           await this.#listPages(signal);
+        } else if (await this.#isPlaceUnreached(signal)) {
+          this.#resume = undefined;
+          continue;
         }
         this.#ended(await this.#watch(signal));
       } catch (e) {
@@ -151,8 +158,17 @@ export class Reflector<T extends KubeObject> {
       // there is nothing to wait for.
       const told = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
       const delay = forgotten && !before ? 0 : backoffMs(this.#timings, failures, this.#random());
-      await this.#pause(Math.max(told, delay), signal);
+      const longest = this.#history.inDoubt ? this.#timings.turnedBackMs / 6 : Infinity;
+      await this.#pause(Math.max(told, Math.min(delay, longest)), signal);
     }
+  }
+
+  /** Watches say nothing; whether that is because they start from where the cluster has not come yet. */
+  async #isPlaceUnreached(signal: AbortSignal): Promise<boolean> {
+    if (this.#resume === undefined || !this.#idle || !this.#history.takeCheck()) {
+      return false;
+    }
+    return this.#history.isBehind(await currentVersion(this.#o, signal));
   }
 
   #mayStreamLists(): boolean {
@@ -187,14 +203,18 @@ export class Reflector<T extends KubeObject> {
     logger?.[level]({ ...this.#labels, failures, staleMs: this.staleMs() }, `watching ${this.#path}: ${problem}`);
   }
 
-  async #listPages(signal: AbortSignal): Promise<void> {
-    let { listed, version } = await this.#readPages(signal);
-    if (listed.size === 0 && this.#o.sink.size > 0) {
+  /** With `refused` an empty list has been seen already. */
+  async #listPages(signal: AbortSignal, refused = false): Promise<void> {
+    let read = refused ? undefined : await this.#readPages(signal);
+    if (read === undefined || (read.listed.size === 0 && this.#o.sink.size > 0)) {
       this.#refused('empty');
       await this.#pause(this.#timings.confirmMs, signal);
-      ({ listed, version } = await this.#readPages(signal));
+      read = await this.#readPages(signal);
+      if (read.listed.size === 0) {
+        await checkGone(this.#o, this.#o.sink.values(), signal);
+      }
     }
-    this.#accept(listed, version, 'pages');
+    this.#accept(read.listed, read.version, 'pages');
     if (!this.#streamLists) {
       this.#o.client.capabilities.watchList = false; // the same list works in pages
     }
@@ -215,13 +235,7 @@ export class Reflector<T extends KubeObject> {
   }
 
   #accept(listed: ReadonlyMap<string, T | undefined>, version: string, method: 'pages' | 'stream'): void {
-    if (isOlder(version, this.#newest)) {
-      throw new DistrustError(
-        'backward',
-        `${this.#labels.cluster} listed ${this.#labels.resource} of resourceVersion ${version}, but ${this.#newest} was ` +
-          'seen before; the old state is kept. If etcd was restored from a backup, restart this program to accept it',
-      );
-    }
+    this.#checkBackward(version);
     const differences = this.#o.sink.replace(listed);
     if (this.#lists > 0) {
       this.#o.metrics?.missed.inc(this.#labels, differences);
@@ -229,8 +243,29 @@ export class Reflector<T extends KubeObject> {
     this.#o.metrics?.lists.inc({ ...this.#labels, method });
     this.#lists++;
     this.#pace = 'busy';
+    this.#history.listed();
     this.#advance(version);
     this.#delivered = false;
+  }
+
+  /** @throws DistrustError for the version of a consistent read that is older than what was seen before, see SeenHistory. */
+  #checkBackward(version: string): void {
+    const { cluster, resource } = this.#labels;
+    const older = `${cluster} listed ${resource} of version ${version}, but ${this.#history.newest} was seen before`;
+    const seconds = this.#timings.turnedBackMs / 1000;
+    switch (this.#history.judge(version)) {
+      case 'onward':
+        return;
+      case 'turned':
+        this.#o.metrics?.turnedBack.inc(this.#labels);
+        this.#o.logger?.warn(this.#labels, `${older}; it goes on from there, so this is the present now`);
+        return;
+      case 'backward':
+        throw new DistrustError(
+          'backward',
+          `${older}; what is known is kept unless the cluster goes on like this for ${seconds} s (was etcd restored from a backup?)`,
+        );
+    }
   }
 
   /** One watch, from the resume point or, as a streamed list, from nothing. */
@@ -244,7 +279,7 @@ export class Reflector<T extends KubeObject> {
     const onEvent = (event: WatchEvent): void => {
       if (gathering === undefined) {
         this.#take(event, round);
-      } else if (this.#gather(event, gathering)) {
+      } else if (gather(event, gathering, this.#where(), this.#o.resource, this.#o.sink)) {
         const listed = gathering;
         gathering = undefined;
         if (listed.size === 0 && this.#o.sink.size > 0) {
@@ -255,17 +290,14 @@ export class Reflector<T extends KubeObject> {
         }
       }
     };
-    const request = { ...this.#watchRequest(seconds), deadlineMs: startMs };
+    const request = { path: this.#path, query: watchQuery(this.#o, this.#resume, seconds), deadlineMs: startMs };
     try {
       await round.run(this.#o.client, request, seconds, signal, onEvent);
     } catch (e) {
       throw e instanceof SyntaxError ? malformed(this.#where(), e.message, e) : e;
     }
     if (distrustEmpty) {
-      this.#refused('empty');
-      await this.#pause(this.#timings.confirmMs, signal);
-      const { listed, version } = await this.#readPages(signal);
-      this.#accept(listed, version, 'pages');
+      await this.#listPages(signal, true);
       return 'closed';
     }
     if (gathering !== undefined) {
@@ -282,6 +314,7 @@ export class Reflector<T extends KubeObject> {
         throw new TransportError({ ...this.#where(), kind: 'reset', detail: 'the watch ended before its time' });
       }
       this.#prove();
+      this.#idle = !round.proved;
       this.#pace = round.events > 0 ? 'busy' : 'quiet';
       return 'closed';
     }
@@ -293,30 +326,13 @@ export class Reflector<T extends KubeObject> {
     return 'silent';
   }
 
-  /** Collects the initial state of a streamed list; true at its end. */
-  #gather(event: WatchEvent, listed: Map<string, T | undefined>): boolean {
-    if (event.type === 'ERROR') {
-      throw watchError(this.#where(), event.object);
-    }
-    if (event.type === 'BOOKMARK') {
-      return hasInitialEventsEnd(event.object);
-    }
-    const raw = checkIdentified(this.#where(), this.#o.resource, event.object);
-    if (event.type === 'DELETED') {
-      listed.delete(keyOf(raw));
-    } else {
-      listed.set(keyOf(raw), this.#o.sink.transform(raw));
-    }
-    return false;
-  }
-
   #take(event: WatchEvent, round: WatchRound): void {
     if (event.type === 'ERROR') {
       throw watchError(this.#where(), event.object);
     }
     if (event.type === 'BOOKMARK') {
       round.proved = true;
-      this.#advance(resourceVersionOf(event.object));
+      this.#checkOrder(resourceVersionOf(event.object));
       return;
     }
     const raw = checkIdentified(this.#where(), this.#o.resource, event.object);
@@ -325,11 +341,15 @@ export class Reflector<T extends KubeObject> {
     round.events++;
     round.proved = true;
     this.#o.metrics?.events.inc({ ...this.#labels, outcome });
-    if (isOlder(version, this.#newest)) {
-      // Events of one watch only go forward. What else went missing on the way here cannot be known.
+    this.#checkOrder(version ?? '');
+  }
+
+  /** Events of one watch only go forward. What else went missing on the way to one that does not cannot be known. */
+  #checkOrder(version: string): void {
+    if (this.#history.isBehind(version)) {
       throw new DistrustError('disorder', `${this.#labels.cluster} sent watch events of ${this.#path} out of order`);
     }
-    this.#advance(version ?? '');
+    this.#advance(version);
   }
 
   #apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: KubeObject): Outcome | 'unusable' {
@@ -349,11 +369,9 @@ export class Reflector<T extends KubeObject> {
 
   #advance(version: string): void {
     this.#prove();
-    if (version === '' || isOlder(version, this.#newest)) {
-      return;
+    if (this.#history.advance(version)) {
+      this.#resume = version;
     }
-    this.#newest = version;
-    this.#resume = version;
   }
 
   #listVersion(bookmark: unknown): string {
@@ -362,22 +380,6 @@ export class Reflector<T extends KubeObject> {
       throw malformed(this.#where(), 'the streamed list has no resourceVersion');
     }
     return version;
-  }
-
-  #watchRequest(timeoutSeconds: number) {
-    const initial = this.#resume === undefined;
-    return {
-      path: this.#path,
-      query: {
-        labelSelector: this.#o.labelSelector,
-        fieldSelector: this.#o.fieldSelector,
-        watch: true,
-        allowWatchBookmarks: true,
-        timeoutSeconds,
-        resourceVersion: this.#resume,
-        ...(initial ? { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' } : {}),
-      },
-    };
   }
 
   #where(): Where {

@@ -153,6 +153,7 @@ export class EventWatch {
       sink: {
         // Nothing is kept, so no list can lack anything.
         size: 0,
+        values: () => [],
         transform: (raw) => {
           const event = raw as MemberEvent;
           return wanted(event) ? eventProjection(event) : UNWANTED;

@@ -89,11 +89,15 @@ export class StatusWriter {
   }
 
   async #write(body: object, signal: AbortSignal): Promise<boolean> {
+    const before = this.#object.metadata.resourceVersion;
     const { name } = this.#object.metadata;
     try {
       const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
       const stored = await patch<StatusObject>(this.#o.host, MEMBER_CLUSTERS, { name }, body, how, { signal });
-      if (!isOlder(stored.metadata.resourceVersion, this.#object.metadata.resourceVersion)) this.#object = stored;
+      const { resourceVersion } = stored.metadata;
+      // The answer to a write is newer than what was known before, unless the host itself has gone back.
+      const wentBack = isOlder(resourceVersion, before);
+      if (wentBack || !isOlder(resourceVersion, this.#object.metadata.resourceVersion)) this.#object = stored;
       this.#o.written(stored.status ?? {});
       return true;
     } catch (error) {

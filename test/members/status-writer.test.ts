@@ -122,6 +122,19 @@ describe('StatusWriter', () => {
     expect(patches()).toHaveLength(2);
   });
 
+  it('goes on from the older object of a host that was restored', async () => {
+    const { api, writer, patches, want } = start({ version: 'v1' });
+    await vi.advanceTimersByTimeAsync(500);
+    const known = structuredClone(api.objects.get(PATH)) as unknown as StatusObject;
+    known.metadata.resourceVersion = '99999';
+    writer.observe(known);
+    want({ version: 'v2' });
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(patches()).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(patches()).toHaveLength(2);
+  });
+
   it('ends when told', async () => {
     const { running, controller } = start({});
     controller.abort();
