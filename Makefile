@@ -1,7 +1,7 @@
 # Every target does its own set-up and says what it is doing. What is slow is done once and kept.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build test test-long faults lint format manifests bench conformance tools demo demo-down
+.PHONY: help build test test-long faults lint format manifests bench conformance tools demo demo-down burst-demo
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -58,3 +58,6 @@ demo: build ## a host and two members on this machine, with pods on virtual node
 
 demo-down: build ## end the demo and remove all of it
 	@node dist/hack/main.js demo-down
+
+burst-demo: build ## watch an autoscaler burst out of its host into two members, and come back (2 minutes)
+	@node dist/hack/main.js burst

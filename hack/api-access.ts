@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline';
 import { Agent, request } from 'undici';
 import type { KeyPair } from './pki.ts';
 
@@ -8,6 +9,12 @@ export interface ApiAccess {
   ca: string;
   cert: string;
   key: string;
+}
+
+/** One line of a watch. */
+export interface WatchEvent {
+  type: string;
+  object: { metadata: { resourceVersion: string } };
 }
 
 /** A small JSON client for setting clusters up; the program itself has src/kube. */
@@ -47,6 +54,36 @@ export class Api {
     } catch (error) {
       if (!(error instanceof ApiStatusError && error.code === 409)) throw error;
     }
+  }
+
+  /**
+   * Hands on every object of a collection, and then every change, until the signal aborts.
+   * @throws when the server ends the watch before.
+   */
+  async follow(path: string, signal: AbortSignal, seen: (event: WatchEvent) => void): Promise<void> {
+    const list = (await this.call('GET', path)) as {
+      metadata: { resourceVersion: string };
+      items: WatchEvent['object'][];
+    };
+    for (const object of list.items) seen({ type: 'ADDED', object });
+    const query = `watch=true&timeoutSeconds=3600&resourceVersion=${list.metadata.resourceVersion}`;
+    try {
+      const { statusCode, body } = await request(`${this.access.server}${path}?${query}`, {
+        dispatcher: this.#agent,
+        bodyTimeout: 0,
+        signal,
+      });
+      if (statusCode >= 400) throw new ApiStatusError(statusCode, 'GET', path, await body.text());
+      for await (const line of createInterface({ input: body })) {
+        const event = JSON.parse(line) as WatchEvent;
+        if (event.type === 'ERROR') throw new Error(`the watch of ${path} was refused: ${line.slice(0, 500)}`);
+        seen(event);
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      throw error;
+    }
+    if (!signal.aborted) throw new Error(`the watch of ${path} has ended`);
   }
 
   async close(): Promise<void> {

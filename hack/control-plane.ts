@@ -166,15 +166,20 @@ export function apiServerFlags(settings: ApiServerSettings): Flags {
   return flags;
 }
 
+/** Autoscaling in seconds instead of minutes: pods that are never still warming up count as soon as they are measured. */
+export const QUICK_AUTOSCALING: Flags = {
+  'horizontal-pod-autoscaler-sync-period': '1s',
+  'horizontal-pod-autoscaler-downscale-stabilization': '5s',
+  'horizontal-pod-autoscaler-cpu-initialization-period': '1s',
+  'horizontal-pod-autoscaler-initial-readiness-delay': '1s',
+};
+
 /** Node failures and autoscaling in seconds instead of minutes, for tests that wait for them. */
 export const FAST_CONTROLLERS: Flags = {
   'node-monitor-period': '1s',
   'node-monitor-grace-period': '5s',
   'node-eviction-rate': '100',
-  'horizontal-pod-autoscaler-sync-period': '2s',
-  'horizontal-pod-autoscaler-downscale-stabilization': '5s',
-  'horizontal-pod-autoscaler-cpu-initialization-period': '1s',
-  'horizontal-pod-autoscaler-initial-readiness-delay': '1s',
+  ...QUICK_AUTOSCALING,
 };
 
 /**

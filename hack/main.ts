@@ -1,6 +1,8 @@
 /** `node dist/hack/main.js`: real Kubernetes clusters on this machine, for development and for the demo. */
 import { Command } from 'commander';
 import { ensureBinaries } from './binaries.ts';
+import { startBurstLab } from './burst-lab.ts';
+import { runBurst } from './burst.ts';
 import { startDemo } from './demo.ts';
 import { imageArchive } from './images.ts';
 import { sayOnStderr as say } from './progress.ts';
@@ -56,6 +58,21 @@ program
   .description('end the demo and remove all of it')
   .option('--name <name>', 'as given to demo', 'demo')
   .action(({ name }: { name: string }) => end(name));
+
+program
+  .command('burst')
+  .description('an autoscaler takes a Deployment from 2 to 20 pods and back, out of its host into two members')
+  .action(async () => {
+    await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server'], { say });
+    const workspace = Workspace.create({ say });
+    try {
+      say('starting a host with metrics-server, and members a and b');
+      const lab = await startBurstLab(workspace);
+      await runBurst(lab, (line) => console.log(line));
+    } finally {
+      await workspace.close();
+    }
+  });
 
 async function defaultTools(): Promise<(typeof CONTROL_PLANE_TOOLS)[number][]> {
   const kubelets = (await canRunKubelets()).ok ? (['kubelet', 'agnhost'] as const) : [];

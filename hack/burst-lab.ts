@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort } from './addresses.ts';
+import { startCluster, type Cluster } from './cluster.ts';
+import { QUICK_AUTOSCALING } from './control-plane.ts';
+import { startKwok, type KwokOptions } from './kwok.ts';
+import { startMetricsServer } from './metrics-server.ts';
+import { repositoryRoot } from './repository.ts';
+import { addMember, installSpillway, startSpillway, waitForNode, type Spillway } from './spillway.ts';
+import type { Workspace } from './workspace.ts';
+
+/** A host that is full with ten pods of one core each, and members `a` and `b` that help out. */
+export interface BurstLab {
+  host: Cluster;
+  members: readonly Cluster[];
+  spillway: Spillway;
+}
+
+const HOST_NODES = { nodes: 2, cpu: '5', prefix: 'local', usage: true };
+interface MemberPlan {
+  name: string;
+  nodes: KwokOptions;
+}
+const MEMBERS: readonly MemberPlan[] = [
+  { name: 'a', nodes: { nodes: 1, cpu: '8', prefix: 'a-n', usage: true } },
+  { name: 'b', nodes: { nodes: 2, cpu: '8', prefix: 'b-n', usage: true } },
+];
+
+/** As often as metrics-server agrees to measure, in seconds. */
+const MEASURED_EVERY = 10;
+
+const manifest = (file: string): string => readFileSync(join(repositoryRoot(), 'manifests', file), 'utf8');
+
+/**
+ * The clusters of docs/guides/burst-in-ten-minutes.md: a host with two nodes, an unmodified metrics-server, Spillway as the
+ * extender of its scheduler, the samples of the guide, and two members. All nodes are played by kwok and measure what pods say
+ * that they use.
+ */
+export async function startBurstLab(workspace: Workspace): Promise<BurstLab> {
+  const [{ host, spillway }, ...members] = await Promise.all([
+    startHost(workspace),
+    ...MEMBERS.map(async (plan, index) => await startMember(workspace, plan, index)),
+  ]);
+  for (const member of members) await addMember(host, member);
+  await Promise.all(members.map(({ name }) => waitForNode(host, name)));
+  return { host, members, spillway };
+}
+
+async function startHost(workspace: Workspace): Promise<Pick<BurstLab, 'host' | 'spillway'>> {
+  const extenderPort = await freePort();
+  const host = await startCluster(workspace, {
+    name: 'host',
+    extenderPort,
+    controllerManagerFlags: QUICK_AUTOSCALING,
+  });
+  await Promise.all([installSpillway(host), startKwok(host, HOST_NODES)]);
+  for (const file of ['admission/pod-defaults.yaml', 'samples/burst/workload.yaml', 'samples/burst/policy.yaml']) {
+    await host.apply(manifest(file));
+  }
+  const [spillway] = await Promise.all([
+    startSpillway(host, { extenderPort }),
+    startMetricsServer(host, { everySeconds: MEASURED_EVERY }),
+  ]);
+  return { host, spillway };
+}
+
+async function startMember(workspace: Workspace, plan: MemberPlan, index: number): Promise<Cluster> {
+  const member = await startCluster(workspace, { name: plan.name, serviceCidr: `10.${97 + index}.0.0/16` });
+  await startKwok(member, plan.nodes);
+  await member.apply(manifest('member/node-metrics.yaml'));
+  return member;
+}
