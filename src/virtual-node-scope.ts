@@ -28,7 +28,7 @@ import { isShownIgnored } from './pods/daemon-pod.ts';
 import { isFinished } from './pods/finished.ts';
 import { podServiceAccounts, serviceEnvInMode } from './pod-service-accounts.ts';
 import { PodController } from './pods/pod-controller.ts';
-import { HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
+import { type DependentsPort, HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
 import { type RenderedPod, renderPod } from './pods/render-pod.ts';
 import type { TranslateContext } from './pods/translate.ts';
 import { PodUsage } from './usage/pod-usage.ts';
@@ -41,7 +41,8 @@ export interface VirtualNodeOptions {
   host: KubeClient;
   connection: MemberConnection;
   namespaces: MemberNamespaces;
-  dependents: DependentsMirror;
+  /** As the port: what policies make of a pod has to be passed on. */
+  dependents: DependentsPort & Pick<DependentsMirror, 'environmentKeys'>;
   tokens: PodTokens;
   capacity: MemberCapacity;
   /** The MemberCluster as it is now. */
@@ -100,8 +101,8 @@ export class VirtualNodeScope {
       frozen: options.frozen,
       namespaces: options.namespaces,
       dependents: {
-        track: (pod) => options.dependents.track(pod),
-        require: (pod) => options.dependents.require(pod),
+        track: (pod, rendered) => options.dependents.track(pod, rendered),
+        require: (pod, rendered) => options.dependents.require(pod, rendered),
         release: (podKey) => {
           options.dependents.release(podKey);
           options.tokens.release(podKey);

@@ -72,6 +72,8 @@ interface Followed {
  * refusals in a row are no news.
  */
 const LATE_ANSWERS = 3;
+/** Between two tries to read an object that cannot be read, at most, in ms; more or less by half. */
+const RETRY_MS = 10_000;
 
 /**
  * ConfigMaps and Secrets of the host that somebody needs, each by its own name: nothing else is ever read, which is
@@ -161,7 +163,8 @@ export class HostObjects implements HostObjectSource {
       fieldSelector: `metadata.name=${ref.name}`,
       transform: withoutManagedFields,
       // One object that is not there is no reason for doubt, and pods wait for the answer.
-      timings: { confirmMs: 50 },
+      // What is refused may be granted any time.
+      timings: { confirmMs: 50, backoffMaxMs: RETRY_MS },
       passing: (error, failures) => isForbidden(error) && (failures <= LATE_ANSWERS || !isUsed(followed)),
       logger,
       ...(metrics === undefined ? {} : { metrics }),
