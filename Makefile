@@ -47,8 +47,8 @@ manifests: build ## write what follows from the kinds' schemas
 tools: build ## get the Kubernetes binaries (download or go build)
 	@node dist/hack/main.js tools
 
-bench: build tools ## measured comparisons; writes bench/RESULTS.md
-	@node dist/bench/main.js
+bench: build tools ## measured comparisons (ONLY=burst,streams: some); writes bench/RESULTS.md (25 minutes)
+	@node dist/bench/main.js $(if $(ONLY),--only $(ONLY))
 
 conformance: build tools ## suites of others through a virtual node; writes docs/conformance.md
 	@node dist/hack/conformance/main.js

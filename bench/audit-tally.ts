@@ -14,7 +14,8 @@ export class AuditTally {
   /** Bytes of the log that were counted before. */
   #from = 0;
 
-  constructor(dir: string, cluster: string, users: readonly string[]) {
+  /** `uncounted`: namespaces whose requests are left out. */
+  constructor(dir: string, cluster: string, users: readonly string[], uncounted: readonly string[] = []) {
     const policy = join(dir, `audit-policy-${cluster}.yaml`);
     this.#log = join(dir, `audit-${cluster}.log`);
     writeFileSync(
@@ -23,7 +24,11 @@ export class AuditTally {
         apiVersion: 'audit.k8s.io/v1',
         kind: 'Policy',
         omitStages: ['RequestReceived', 'ResponseStarted'],
-        rules: [{ level: 'Metadata', users }, { level: 'None' }],
+        rules: [
+          ...(uncounted.length === 0 ? [] : [{ level: 'None', namespaces: uncounted }]),
+          { level: 'Metadata', users },
+          { level: 'None' },
+        ],
       }),
     );
     this.flags = { 'audit-policy-file': policy, 'audit-log-path': this.#log, 'audit-log-maxsize': '4000' };

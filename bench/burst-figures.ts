@@ -1,10 +1,13 @@
 import type { RequestCounts } from './audit-tally.ts';
 import type { Turn } from './burst.ts';
+import type { Spread } from './load-driver.ts';
 import { measured, median, type Measurement, type SuiteReport } from './measurement.ts';
 
 const MB = 2 ** 20;
 /** The size that the goals for CPU and memory speak of. */
 const GOAL_PODS = 3000;
+/** The size that the goal for deletion speaks of. */
+const GOAL_DELETED = 1000;
 
 /** What all turns of a run come to: medians of each program at each size, and the two programs against each other. */
 export function compareBursts(
@@ -17,7 +20,8 @@ export function compareBursts(
     measurements.push(...compareAt(pods, of('floor'), of('spillway')));
   }
   const notes = [
-    `Medians of ${setting.rounds} turns of each program, taken in alternation on the same host and member; every turn ` +
+    `Medians of ${setting.rounds} turns of each program at the first size, one less at each further one, taken in alternation ` +
+      `on the same host and member; every turn ` +
       `is a fresh process and a fresh namespace. The member has ${setting.nodes} kwok nodes behind a real kube-scheduler. ` +
       `A load driver in a process of its own keeps ${setting.inFlight} creates in flight, bound to the node directly.`,
     `Programs that have nothing to do with the bench used ${percent(median(turns.map((turn) => turn.othersShare)))} of the ` +
@@ -48,9 +52,11 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
     ['floor', floor],
   ] as const) {
     if (all.length === 0) continue;
-    const goal = (value: number): number | null => (program === 'spillway' && pods === GOAL_PODS ? value : null);
+    const goalAt = (size: number, value: number): number | null =>
+      program === 'spillway' && pods === size ? value : null;
+    const goal = (value: number): number | null => goalAt(GOAL_PODS, value);
     const name = (text: string): string => `${at}: ${text}, ${program}`;
-    const spread = (what: string, read: (turn: Turn) => { p50: number; p99: number }): Measurement[] => [
+    const spread = (what: string, read: (turn: Turn) => Spread, wanted: number | null = null): Measurement[] => [
       measured(
         name(`${what} p50`),
         typical(all, (turn) => read(turn).p50),
@@ -62,6 +68,7 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
         typical(all, (turn) => read(turn).p99),
         's',
         'lower',
+        wanted,
       ),
     ];
     lines.push(
@@ -80,6 +87,10 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
       measured(name('throughput'), typical(all, rate), 'pods/s', 'higher'),
       ...spread('create to Running', (turn) => turn.create.toRunning),
       ...spread('create to copy in member', (turn) => turn.create.toMember),
+      ...spread('status from member to host during the burst', (turn) => turn.create.lag, goal(1)),
+      ...(all.every(({ restLag }) => restLag !== undefined)
+        ? spread('status from member to host at rest', (turn) => turn.restLag ?? NOTHING, 0.1)
+        : []),
       measured(
         name('first delete to all gone'),
         typical(all, (turn) => turn.delete.gone),
@@ -87,7 +98,7 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
         'lower',
       ),
       ...spread('delete to gone', (turn) => turn.delete.toGone),
-      ...spread('host pod gone after member pod', (turn) => turn.delete.hostAfterMember),
+      ...spread('host pod gone after member pod', (turn) => turn.delete.hostAfterMember, goalAt(GOAL_DELETED, 1)),
       measured(
         name('CPU, creation to all Running'),
         typical(all, (turn) => turn.cpuSeconds),
@@ -101,6 +112,8 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
   }
   return lines;
 }
+
+const NOTHING: Spread = { p50: Number.NaN, p99: Number.NaN };
 
 function percent(share: number): string {
   return `${(share * 100).toFixed(0)} %`;

@@ -1,22 +1,21 @@
 import { startCluster, type Cluster } from '../hack/cluster.ts';
 import { startKwok, type Kwok } from '../hack/kwok.ts';
-import type { ManagedProcess } from '../hack/managed-process.ts';
 import type { Say } from '../hack/progress.ts';
-import { until } from '../hack/until.ts';
 import { Workspace } from '../hack/workspace.ts';
-import { ALLOW_HOST_LABEL } from '../src/api/marks.ts';
 import { AuditTally, type RequestCounts } from './audit-tally.ts';
+import { makeNamespace } from './bench-namespace.ts';
 import { compareBursts } from './burst-figures.ts';
 import { Disturbance } from './disturbance.ts';
 import { FloorProgram, SpillwayProgram, type DrivenProgram } from './driven-program.ts';
-import type { CreateReport, DeleteReport } from './load-driver.ts';
+import type { CreateReport, DeleteReport, Spread } from './load-driver.ts';
 import { LoadProcess } from './load-process.ts';
 import type { SuiteReport } from './measurement.ts';
+import { whenIdle } from './when-idle.ts';
 
 export interface BurstOptions {
   /** Pods of each burst. */
   sizes: readonly number[];
-  /** How often each program takes its turn at each size. */
+  /** How often each program takes its turn at the first size; at each further one once less, for they take longer. */
   rounds: number;
   /** Leave Spillway out: only what the floor says about this machine. */
   floorOnly: boolean;
@@ -28,6 +27,8 @@ export interface Turn {
   program: string;
   pods: number;
   create: CreateReport;
+  /** Of a status from the member to the host while nothing else goes on; only of a program that follows every change. */
+  restLag: Spread | undefined;
   delete: DeleteReport;
   /** From the first create to all pods Running. */
   cpuSeconds: number;
@@ -41,8 +42,8 @@ export interface Turn {
 const PODS_PER_NODE = 110;
 /** Creates under way at the same time. */
 const IN_FLIGHT = 16;
-/** What a program at rest may use in a second. */
-const IDLE_CPU_SECONDS = 0.05;
+/** Changes of a status that are followed from the member to the host while nothing else goes on. */
+const LAG_CHANGES = 200;
 
 /**
  * Bursts of pods onto one member whose nodes kwok plays behind a real scheduler. Both programs take turns on the same
@@ -72,8 +73,8 @@ export async function burst(options: BurstOptions): Promise<SuiteReport> {
     say('a small burst first, so that the API servers are warm');
     await takeTurn(stage, floor, 50, 'warm-up');
     const turns: Turn[] = [];
-    for (const pods of sizes) {
-      for (let round = 0; round < rounds; round++) {
+    for (const [index, pods] of sizes.entries()) {
+      for (let round = 0; round < Math.max(1, rounds - index); round++) {
         // Turned round each time, so that neither always finds the tidier cluster.
         const order = round % 2 === 0 ? programs : programs.toReversed();
         for (const program of order) {
@@ -108,7 +109,8 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
     pods,
     inFlight: IN_FLIGHT,
   });
-  let half: Omit<Turn, 'hostRequests' | 'memberRequests'>;
+  // Requests up to the deletion; those of the measurement in between are left out.
+  let half: Turn;
   try {
     hostAudit.take(program.users);
     memberAudit.take(program.users);
@@ -125,6 +127,11 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
     const othersShare = disturbance.share();
     const cpuSeconds = (running.usage()?.cpuSeconds ?? Number.NaN) - before;
     await whenIdle(running);
+    const calls = { host: hostAudit.take(program.users), member: memberAudit.take(program.users) };
+    const lag = program.mirrorsAll ? await load.order({ do: 'lag', changes: LAG_CHANGES }, patienceMs) : undefined;
+    if (lag !== undefined) await whenIdle(running);
+    hostAudit.take(program.users);
+    memberAudit.take(program.users);
     const deleted = await load.order({ do: 'delete' }, patienceMs);
     await whenIdle(running);
     const peakRssBytes = running.usage()?.peakRssBytes ?? Number.NaN;
@@ -132,10 +139,13 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
       program: program.name,
       pods,
       create: created.report,
+      restLag: lag?.report,
       delete: deleted.report,
       cpuSeconds,
       peakRssBytes,
       othersShare,
+      hostRequests: calls.host,
+      memberRequests: calls.member,
     };
   } catch (error) {
     say(`${program.name}: the end of its log\n${running.logTail(30)}`);
@@ -144,42 +154,28 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
     await load.close();
     await program.stop();
   }
-  const requests = { hostRequests: hostAudit.take(program.users), memberRequests: memberAudit.take(program.users) };
-  const turn: Turn = { ...half, ...requests };
+  const turn: Turn = {
+    ...half,
+    hostRequests: addCounts(half.hostRequests, hostAudit.take(program.users)),
+    memberRequests: addCounts(half.memberRequests, memberAudit.take(program.users)),
+  };
   say(describeTurn(turn));
   return turn;
 }
 
-/** Waits until a program does next to nothing, so that requests it still wants to make are counted too. */
-async function whenIdle(program: ManagedProcess): Promise<void> {
-  let before = Number.NaN;
-  await until(
-    `${program.spec.name} has nothing more to do`,
-    () => {
-      const now = program.usage()?.cpuSeconds ?? Number.NaN;
-      const idle = now - before < IDLE_CPU_SECONDS;
-      before = now;
-      return idle;
-    },
-    { intervalMs: 1_000, timeoutMs: 30_000 },
-  );
-}
-
-/** Usable at once: the default ServiceAccount is there, and Spillway may use it in the member. */
-async function makeNamespace(cluster: Cluster, name: string): Promise<void> {
-  await cluster.api.ensure('/api/v1/namespaces', { metadata: { name, labels: { [ALLOW_HOST_LABEL]: 'any' } } });
-  await until(`the default ServiceAccount of ${name}`, async () => {
-    await cluster.api.call('GET', `/api/v1/namespaces/${name}/serviceaccounts/default`);
-    return true;
-  });
+function addCounts(counts: RequestCounts, more: RequestCounts): RequestCounts {
+  const sums = new Map(counts);
+  for (const [key, count] of more) sums.set(key, (sums.get(key) ?? 0) + count);
+  return sums;
 }
 
 function describeTurn(turn: Turn): string {
   const seconds = (value: number): string => `${value.toFixed(2)} s`;
-  const { create, delete: gone } = turn;
+  const { create, restLag, delete: gone } = turn;
   return (
     `${turn.program}: ${turn.pods} pods created in ${seconds(create.created)}, Running after ${seconds(create.running)} ` +
     `(p50 ${seconds(create.toRunning.p50)}, p99 ${seconds(create.toRunning.p99)}), ` +
+    `lag p99 ${seconds(create.lag.p99)}${restLag === undefined ? '' : `, at rest ${seconds(restLag.p99)}`}, ` +
     `${turn.cpuSeconds.toFixed(2)} CPU-s, peak ${(turn.peakRssBytes / 2 ** 20).toFixed(0)} MB, ` +
     `deleted after ${seconds(gone.gone)} (host after member p99 ${seconds(gone.hostAfterMember.p99)}), ` +
     `others used ${(turn.othersShare * 100).toFixed(0)} % of the machine`

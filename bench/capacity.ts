@@ -1,15 +1,16 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Say } from '../hack/progress.ts';
-import type { Node, Pod } from '../src/api/wire.ts';
+import type { Pod } from '../src/api/wire.ts';
 import { fitRequestOf, type FitRequest } from '../src/capacity/fit-request.ts';
-import { MemberCapacity } from '../src/capacity/member-capacity.ts';
+import type { MemberCapacity } from '../src/capacity/member-capacity.ts';
 import { podRequests } from '../src/capacity/pod-requests.ts';
 import { keyOf } from '../src/kube/object.ts';
 import { nodesChosenBy } from '../src/kube/node-selector.ts';
 import { toleratesAll } from '../src/kube/taints.ts';
 import { parseAmounts } from '../src/capacity/amounts.ts';
 import { podProjection } from '../src/members/pod-projection.ts';
+import { benchNode, benchPod, memberWith } from './bench-members.ts';
 import { measured, median, type Measurement, quantile, type SuiteReport } from './measurement.ts';
 import { samplePod } from './sample-pod.ts';
 
@@ -45,49 +46,6 @@ function withRatio(measurements: Measurement[]): Measurement[] {
 
 const MEDIAN = 'capacity: does a pod fit, all members, median';
 const SCAN = 'capacity: the same by a scan, median';
-
-function memberWith(nodes: number, pods: number, index: number): MemberCapacity {
-  const member = new MemberCapacity({ hostId: 'bench' });
-  for (let node = 0; node < nodes; node++)
-    member.nodeHandler.added(benchNode(`m${String(index)}-n${String(node)}`, node));
-  for (let pod = 0; pod < pods; pod++) {
-    member.podHandler.added(
-      benchPod(`m${String(index)}-p${String(pod)}`, `m${String(index)}-n${String(pod % nodes)}`, pod),
-    );
-  }
-  return member;
-}
-
-function benchNode(name: string, index: number): Node {
-  return {
-    metadata: {
-      name,
-      labels: {
-        'kubernetes.io/hostname': name,
-        'topology.kubernetes.io/zone': `z${String(index % 3)}`,
-        disk: index % 2 ? 'ssd' : 'hdd',
-      },
-    },
-    spec: index % 10 === 0 ? { taints: [{ key: 'dedicated', value: 'gpu', effect: 'NoSchedule' }] } : {},
-    status: {
-      allocatable: { cpu: String(4 + (index % 5) * 4), memory: '64Gi', 'ephemeral-storage': '100Gi', pods: '110' },
-      conditions: [{ type: 'Ready', status: 'True' }],
-    },
-  };
-}
-
-function benchPod(name: string, nodeName: string | undefined, shape: number): Pod {
-  const cpu = `${String(100 + (shape % 40) * 50)}m`;
-  return {
-    metadata: { name, namespace: 'bench', uid: `uid-${name}`, labels: { app: `app-${String(shape % 40)}` } },
-    spec: {
-      containers: [{ name: 'c', image: 'registry.example/app:1', resources: { requests: { cpu, memory: '256Mi' } } }],
-      ...(shape % 4 === 0 ? { nodeSelector: { disk: 'ssd' } } : {}),
-      ...(nodeName === undefined ? {} : { nodeName }),
-    },
-    status: { phase: 'Running' },
-  };
-}
 
 function questions(members: readonly MemberCapacity[]): Measurement[] {
   const ask = (request: FitRequest): number => {

@@ -14,6 +14,8 @@ export interface DrivenProgram {
   /** Who it is towards both API servers, to tell its requests apart. */
   readonly users: readonly string[];
   readonly node: string;
+  /** It brings every change of a member pod's status to the host, not only that it runs. */
+  readonly mirrorsAll: boolean;
   /** Resolves once its node takes pods. */
   start(): Promise<ManagedProcess>;
   /** Ends it, so that it does not disturb another one's turn. */
@@ -28,6 +30,7 @@ const USER = 'bench-spillway';
 
 export class FloorProgram implements DrivenProgram {
   readonly name = 'floor';
+  readonly mirrorsAll = false;
   readonly users = ['bench-floor'];
   readonly node = 'floor';
   readonly #host: Cluster;
@@ -74,6 +77,7 @@ export class FloorProgram implements DrivenProgram {
 
 export class SpillwayProgram implements DrivenProgram {
   readonly name = 'spillway';
+  readonly mirrorsAll = true;
   readonly users: readonly string[];
   readonly node: string;
   readonly #host: Cluster;
@@ -95,14 +99,31 @@ export class SpillwayProgram implements DrivenProgram {
     await addMember(this.#host, this.#member, { kubeconfig: await this.#kubeconfigFor(this.#member) });
   }
 
+  /** @throws before the first start. */
+  get process(): ManagedProcess {
+    if (this.#process === undefined) throw new Error('spillway was not started yet');
+    return this.#process;
+  }
+
   async start(): Promise<ManagedProcess> {
     const began = Date.now();
     this.#starts += 1;
     const kubeconfig = await this.#kubeconfigFor(this.#host);
     const spillway = await startSpillway(this.#host, { kubeconfig, name: `spillway-${this.#starts}` });
     this.#process = spillway.process;
-    await untilSo(spillway.process, 'the virtual node takes pods', () => this.#takesPods(began), 60_000);
+    await this.#untilItTakesPods(began);
     return spillway.process;
+  }
+
+  /** Starts it again in the same place, after it was killed. Resolves once its node takes pods. */
+  async restart(): Promise<void> {
+    const began = Date.now();
+    this.process.restart();
+    await this.#untilItTakesPods(began);
+  }
+
+  async #untilItTakesPods(since: number): Promise<void> {
+    await untilSo(this.process, 'the virtual node takes pods', () => this.#takesPods(since), 60_000);
   }
 
   /** A file with this program's own identity, which the audit logs then show. */

@@ -10,6 +10,8 @@ export type LoadCommand =
   | { do: 'watch'; load: Load }
   /** Creates all pods; answered once every one is Running in the host. */
   | { do: 'create' }
+  /** Changes the status of so many pods in the member, one after the other; answered once the host shows the last. */
+  | { do: 'lag'; changes: number }
   /** Deletes all pods with their normal grace; answered once they are gone from both clusters. */
   | { do: 'delete' };
 
@@ -27,6 +29,7 @@ export interface Load {
 export type LoadAnswer =
   | { done: 'watch' }
   | { done: 'create'; report: CreateReport }
+  | { done: 'lag'; report: Spread }
   | { done: 'delete'; report: DeleteReport };
 
 /** Seconds since the first request, or between two things that happened to the same pod. */
@@ -39,6 +42,8 @@ export interface CreateReport {
   toRunning: Spread;
   /** From sending a pod's create to seeing its copy in the member. */
   toMember: Spread;
+  /** From seeing the copy Running in the member to seeing the pod Running in the host. */
+  lag: Spread;
 }
 
 export interface DeleteReport {
@@ -57,6 +62,7 @@ export interface Spread {
 type Moments = Map<string, number>;
 
 const RUNNING = '"phase":"Running"';
+const TICK_CONDITION = 'bench.example/Tick';
 
 class LoadDriver {
   readonly #load: Load;
@@ -66,7 +72,9 @@ class LoadDriver {
   readonly #stop = new AbortController();
   readonly #createSent: Moments = new Map();
   readonly #inMember: Moments = new Map();
+  readonly #memberRunning: Moments = new Map();
   readonly #running: Moments = new Map();
+  #tick: { mark: string; member?: number; host?: number; seen: () => void } | undefined;
   readonly #deleteSent: Moments = new Map();
   readonly #memberGone: Moments = new Map();
   readonly #hostGone: Moments = new Map();
@@ -89,9 +97,21 @@ class LoadDriver {
       this.#watch(this.#host, (name, type, line) => {
         if (type === 'DELETED') first(this.#hostGone, name);
         else if (!this.#running.has(name) && line.includes(RUNNING)) first(this.#running, name);
+        this.#noteTick('host', line);
       }),
-      this.#watch(this.#member, (name, type) => first(type === 'DELETED' ? this.#memberGone : this.#inMember, name)),
+      this.#watch(this.#member, (name, type, line) => {
+        first(type === 'DELETED' ? this.#memberGone : this.#inMember, name);
+        if (!this.#memberRunning.has(name) && line.includes(RUNNING)) first(this.#memberRunning, name);
+        this.#noteTick('member', line);
+      }),
     ]);
+  }
+
+  #noteTick(cluster: 'host' | 'member', line: Buffer): void {
+    const tick = this.#tick;
+    if (tick === undefined || tick[cluster] !== undefined || !line.includes(tick.mark)) return;
+    tick[cluster] = performance.now();
+    if (tick.host !== undefined && tick.member !== undefined) tick.seen();
   }
 
   #watch(api: PlainApi, onEvent: (name: string, type: string, line: Buffer) => void): Promise<void> {
@@ -121,7 +141,36 @@ class LoadDriver {
       running: (Math.max(...this.#running.values()) - began) / 1000,
       toRunning: between(this.#createSent, this.#running),
       toMember: between(this.#createSent, this.#inMember),
+      lag: between(this.#memberRunning, this.#running),
     };
+  }
+
+  /** What a change of a pod's status takes from the member to the host while nothing else goes on. */
+  async lag(changes: number): Promise<Spread> {
+    const seconds: number[] = [];
+    for (let turn = 0; turn < changes; turn++) {
+      const mark = `tick ${turn}.`;
+      const name = this.#names[turn % this.#names.length] ?? '';
+      const condition = {
+        type: TICK_CONDITION,
+        status: 'True',
+        reason: 'Tick',
+        message: mark,
+        lastTransitionTime: new Date().toISOString(),
+      };
+      const shown = new Promise<void>((resolve) => (this.#tick = { mark, seen: resolve }));
+      const body = { status: { conditions: [condition] } };
+      await this.#member.change(
+        'PATCH',
+        `${this.#path}/${name}/status`,
+        body,
+        'application/strategic-merge-patch+json',
+      );
+      await shown;
+      seconds.push(((this.#tick?.host ?? Number.NaN) - (this.#tick?.member ?? Number.NaN)) / 1000);
+    }
+    this.#tick = undefined;
+    return spreadOf(seconds);
   }
 
   async delete(): Promise<DeleteReport> {
@@ -170,6 +219,10 @@ function first(moments: Moments, name: string): void {
 function between(from: Moments, to: Moments): Spread {
   const seconds: number[] = [];
   for (const [name, end] of to) seconds.push((end - (from.get(name) ?? Number.NaN)) / 1000);
+  return spreadOf(seconds);
+}
+
+function spreadOf(seconds: readonly number[]): Spread {
   return { p50: quantile(seconds, 0.5), p99: quantile(seconds, 0.99) };
 }
 
@@ -210,6 +263,7 @@ async function obey(command: LoadCommand): Promise<LoadAnswer> {
   }
   if (driver === undefined) throw new Error('the first command must be watch');
   if (command.do === 'create') return { done: 'create', report: await driver.create() };
+  if (command.do === 'lag') return { done: 'lag', report: await driver.lag(command.changes) };
   return { done: 'delete', report: await driver.delete() };
 }
 

@@ -4,10 +4,12 @@ import { sayOnStderr } from '../hack/progress.ts';
 import { repositoryRoot } from '../hack/repository.ts';
 import { burst } from './burst.ts';
 import { capacity } from './capacity.ts';
+import { extender } from './extender.ts';
 import { kube } from './kube.ts';
 import { describeMachine } from './machine.ts';
 import type { SuiteReport } from './measurement.ts';
 import { renderResults, writeResults } from './results.ts';
+import { restart } from './restart.ts';
 import { scheduler } from './scheduler.ts';
 import { streams } from './streams.ts';
 
@@ -15,18 +17,20 @@ interface Flags {
   only?: string[];
   pods: number[];
   rounds: number;
+  held: number;
   trips: number;
   floorOnly: boolean;
   output: string;
 }
 
-const SUITES = ['burst', 'streams', 'kube', 'scheduler', 'capacity'];
+const SUITES = ['burst', 'restart', 'streams', 'kube', 'scheduler', 'extender', 'capacity'];
 
 const flags = new Command('bench')
   .description('Measures Spillway against floors and direct access, and writes results/latest.json and RESULTS.md.')
   .option('--only <suites>', `comma-separated: ${SUITES.join(', ')} (default: all)`, suites)
   .option('--pods <sizes>', 'comma-separated sizes of bursts', sizes, [1000, 3000])
   .option('--rounds <count>', 'turns of each program', count, 3)
+  .option('--held <pods>', 'pods that run while the manager is killed and started again', count, 10_000)
   .option('--trips <count>', 'exec round trips on each path', count, 60)
   .option('--floor-only', 'bursts without Spillway: what this machine allows', false)
   .option('--output <dir>', 'where the results go', join(repositoryRoot(), 'bench'))
@@ -54,9 +58,11 @@ const machine = describeMachine();
 const say = sayOnStderr;
 const runs: [suite: string, run: () => Promise<SuiteReport>][] = [
   ['burst', () => burst({ sizes: flags.pods, rounds: flags.rounds, floorOnly: flags.floorOnly, say })],
+  ['restart', () => restart({ pods: flags.held, rounds: Math.min(2, flags.rounds), say })],
   ['streams', () => streams({ trips: flags.trips, say })],
   ['kube', () => kube(say)],
   ['scheduler', () => scheduler({ rounds: flags.rounds, say })],
+  ['extender', () => extender(say)],
   ['capacity', () => capacity(say)],
 ];
 const reports: SuiteReport[] = [];

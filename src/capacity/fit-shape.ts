@@ -18,6 +18,8 @@ interface Need {
 }
 
 const NOTHING_FREE = new Float64Array(0);
+/** More than any node has, and what its row can hold. */
+const MOST_SLOTS = 65_535;
 const NO = 0;
 const REAL = 1;
 const ELASTIC = 2;
@@ -64,6 +66,9 @@ export class FitShape {
   #fits: Uint8Array = new Uint8Array(0);
   #real = 0;
   #elastic = 0;
+  /** By row, and their sum: only once somebody has asked for it. */
+  #slots: Uint16Array | undefined;
+  #slotsInAll = 0;
 
   constructor(parts: ShapeParts, column: ChoiceColumn, table: NodeTable) {
     this.parts = parts;
@@ -82,6 +87,15 @@ export class FitShape {
   /** How many of the nodes that do not exist yet could. */
   get elastic(): number {
     return this.#elastic;
+  }
+
+  /** How many such pods all nodes together can take by their resources and ports alone. */
+  get slots(): number {
+    if (this.#slots === undefined) {
+      this.#slots = new Uint16Array(this.#fits.length);
+      for (let row = 0; row < this.#table.rows; row++) this.#noteSlots(row);
+    }
+    return this.#slotsInAll;
   }
 
   fits(row: number): boolean {
@@ -103,6 +117,17 @@ export class FitShape {
     if (now === REAL) this.#real += 1;
     else if (now === ELASTIC) this.#elastic += 1;
     this.#fits[row] = now;
+    if (this.#slots !== undefined) this.#noteSlots(row);
+  }
+
+  #noteSlots(row: number): void {
+    const known = this.#slots;
+    if (known === undefined) return;
+    const slots = row < known.length ? known : longer(known, row + 1);
+    this.#slots = slots;
+    const now = Math.min(MOST_SLOTS, this.slotsOn(row));
+    this.#slotsInAll += now - (slots[row] ?? 0);
+    slots[row] = now;
   }
 
   /** How many such pods one node can take by its resources and ports alone. */
@@ -159,8 +184,8 @@ function roomFor(rows: number): number {
   return Math.max(16, 2 * rows);
 }
 
-function longer(values: Uint8Array, rows: number): Uint8Array {
-  const copy = new Uint8Array(roomFor(rows));
+function longer<T extends Uint8Array | Uint16Array>(values: T, rows: number): T {
+  const copy = new (values.constructor as new (length: number) => T)(roomFor(rows));
   copy.set(values);
   return copy;
 }

@@ -354,6 +354,7 @@ export class MemberCapacity {
     const check = this.#companyOf(admitted);
     const { company } = admitted.request;
     const isSocial = company.affinity.length + company.antiAffinity.length + company.spread.length > 0;
+    if (check === undefined && !isSocial) return Math.min(limit, shape.slots);
     const open = new Map<number, number>();
     let sum = 0;
     for (let row = 0; row < this.#table.rows; row++) {

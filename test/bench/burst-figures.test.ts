@@ -8,7 +8,8 @@ function turn(program: string, running: number, overrides: Partial<Turn> = {}): 
   return {
     program,
     pods: 1000,
-    create: { created: 1, running, toRunning: spread, toMember: spread },
+    create: { created: 1, running, toRunning: spread, toMember: spread, lag: spread },
+    restLag: program === 'spillway' ? spread : undefined,
     delete: { gone: 3, toGone: spread, hostAfterMember: spread },
     cpuSeconds: 1,
     peakRssBytes: 100 * 2 ** 20,
@@ -64,6 +65,13 @@ describe('compareBursts', () => {
       value: 1,
       ok: true,
     });
+  });
+
+  it('reports the lag of status at rest only of a program that follows every change', () => {
+    const turns = [turn('floor', 5), turn('spillway', 5)];
+    const name = (program: string): string => `burst 1000: status from member to host at rest p99, ${program}`;
+    expect(find(turns, name('spillway'))).toMatchObject({ value: 2, goal: 0.1, ok: false });
+    expect(find(turns, name('floor'))).toBeUndefined();
   });
 
   it('speaks of the floor alone where Spillway took no turn', () => {

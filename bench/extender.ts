@@ -1,0 +1,264 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import type { Say } from '../hack/progress.ts';
+import { until } from '../hack/until.ts';
+import type { Pod } from '../src/api/wire.ts';
+import type { MemberCapacity } from '../src/capacity/member-capacity.ts';
+import { Extender } from '../src/scheduler/extender.ts';
+import { parseExtenderArgs } from '../src/scheduler/extender-wire.ts';
+import { HostView } from '../src/scheduler/host-view.ts';
+import { PlacementQuestions } from '../src/scheduler/placement-questions.ts';
+import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
+import { WorkloadBook } from '../src/scheduler/workload-book.ts';
+import { VirtualNodeRoom } from '../src/virtual-node-room.ts';
+import { MemoryApi } from '../test/fixtures/memory-api.ts';
+import { serveMemoryApi } from '../test/fixtures/memory-api-server.ts';
+import { memberWith } from './bench-members.ts';
+import { measured, median, quantile, type Measurement, type SuiteReport } from './measurement.ts';
+import { samplePod } from './sample-pod.ts';
+
+const MEMBERS = 100;
+const NODES = 1_000;
+const PODS = 10_000;
+const LOCAL_NODES = 50;
+const WORKLOADS = 200;
+const QUESTIONS = 2_000;
+/** Namespaces by what says that their pods may leave the host. */
+const BURST = 'burst';
+const DIVIDED = 'divided';
+
+/** What answering kube-scheduler costs in the process, with a large fleet in its caches. */
+export async function extender(say: Say): Promise<SuiteReport> {
+  say(`extender: ${MEMBERS} members of ${NODES} nodes, ${PODS} pods`);
+  const members = Array.from({ length: MEMBERS }, (_, index) => memberWith(NODES, PODS / MEMBERS, index));
+  const api = new MemoryApi();
+  const workloads = fillHost(api);
+  const server = await serveMemoryApi(api);
+  const stop = new AbortController();
+  const logger = pino({ level: 'silent' });
+  const clock = Date.now;
+  const view = new HostView({ host: server.client('host'), logger, clock });
+  const running = view.run(stop.signal);
+  try {
+    await until('the caches are complete', () => view.hasSynced && view.pods.size === PODS, { timeoutMs: 60_000 });
+    const book = new WorkloadBook({ stored: () => undefined, clock });
+    const rooms = new Map(members.map((capacity, index) => [nodeName(index), roomOf(capacity, index)]));
+    const capacityOf = (name: string): VirtualNodeRoom | undefined => rooms.get(name);
+    const questions = new PlacementQuestions({ view, workloads: book, capacityOf, localSlots: () => undefined, clock });
+    const asked = new Extender({
+      view,
+      workloads: book,
+      questions,
+      capacityOf,
+      waiting: { answered: () => undefined, lookAgainAt: () => undefined },
+      annotationProblem: (_chain, problem) => {
+        throw new Error(problem);
+      },
+      metrics: schedulerMetrics(new Registry()),
+      clock,
+    });
+    return { suite: 'extender', failures: [], ...(await measure(asked, workloads)) };
+  } finally {
+    stop.abort();
+    await running;
+    await server.close();
+  }
+}
+
+/** A workload of the host, with the ReplicaSet that its pods belong to. */
+interface Workload {
+  namespace: string;
+  name: string;
+  setUid: string;
+  shape: number;
+}
+
+/** Members, nodes, workloads and their pods, half of them in a namespace with a policy. */
+function fillHost(api: MemoryApi): Workload[] {
+  const make = (path: string, body: object): string => {
+    const made = api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' });
+    return (made['metadata'] as { uid: string }).uid;
+  };
+  make('/api/v1/namespaces', { metadata: { name: BURST, labels: { 'spillway.dev/burst': 'enabled' } } });
+  make('/api/v1/namespaces', { metadata: { name: DIVIDED } });
+  for (let index = 0; index < MEMBERS; index++) {
+    const name = nodeName(index);
+    make('/apis/spillway.dev/v1alpha1/memberclusters', memberCluster(name));
+    make('/api/v1/nodes', node(name, { 'spillway.dev/member': name, type: 'virtual-kubelet' }));
+  }
+  for (let index = 0; index < LOCAL_NODES; index++) make('/api/v1/nodes', node(`local-${index}`, {}));
+  make(`/apis/spillway.dev/v1alpha1/namespaces/${DIVIDED}/placementpolicies`, {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'PlacementPolicy',
+    metadata: { name: 'by-room', namespace: DIVIDED, generation: 1 },
+    spec: {
+      resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }],
+      placement: { replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } },
+    },
+  });
+  const workloads = Array.from({ length: WORKLOADS }, (_, index): Workload => {
+    const namespace = index % 2 === 0 ? BURST : DIVIDED;
+    const name = `service-${index}`;
+    const apps = `/apis/apps/v1/namespaces/${namespace}`;
+    const spec = { replicas: PODS / WORKLOADS + QUESTIONS / WORKLOADS };
+    const uid = make(`${apps}/deployments`, {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace },
+      spec,
+    });
+    const setUid = make(`${apps}/replicasets`, {
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: {
+        name: `${name}-1`,
+        namespace,
+        labels: { 'pod-template-hash': 'one' },
+        ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name, uid, controller: true }],
+      },
+      spec,
+    });
+    return { namespace, name, setUid, shape: index % 40 };
+  });
+  for (let index = 0; index < PODS; index++) {
+    const workload = workloads[index % WORKLOADS];
+    if (workload === undefined) throw new Error('no workloads');
+    const { metadata, ...pod } = podOf(workload, `held-${index}`);
+    const at = Math.floor(index / WORKLOADS) * 7 + (index % WORKLOADS);
+    make(`/api/v1/namespaces/${workload.namespace}/pods`, {
+      ...pod,
+      metadata: { ...metadata, uid: undefined },
+      spec: { ...pod.spec, nodeName: nodeName(at % MEMBERS) },
+      status: { phase: 'Running' },
+    });
+  }
+  return workloads;
+}
+
+function nodeName(index: number): string {
+  return `m${index}`;
+}
+
+function memberCluster(name: string): object {
+  const ready = { type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: AT };
+  return {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'MemberCluster',
+    metadata: { name },
+    spec: { credentials: { secretRef: { namespace: 'spillway-system', name } } },
+    status: { conditions: [ready] },
+  };
+}
+
+const AT = '2026-01-01T00:00:00Z';
+
+function node(name: string, labels: Record<string, string>): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: { ...labels, 'kubernetes.io/hostname': name } },
+    spec: 'type' in labels ? { taints: [{ key: 'spillway.dev/virtual-node', effect: 'NoSchedule' }] } : {},
+  };
+}
+
+function podOf(workload: Workload, name: string): Pod {
+  const { namespace, setUid, shape } = workload;
+  const owner = {
+    apiVersion: 'apps/v1',
+    kind: 'ReplicaSet',
+    name: `${workload.name}-1`,
+    uid: setUid,
+    controller: true,
+  };
+  const sample = samplePod(0);
+  const { nodeName: _, ...spec } = sample.spec;
+  const [container] = spec.containers;
+  const resources = { requests: { cpu: `${100 + shape * 50}m`, memory: '256Mi' } };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: `${workload.name}-1-${name}`,
+      namespace,
+      uid: `uid-of-${workload.name}-${name}`,
+      creationTimestamp: new Date().toISOString(),
+      labels: { app: workload.name, 'pod-template-hash': 'one' },
+      ownerReferences: [owner],
+    },
+    spec: { ...spec, containers: container === undefined ? [] : [{ ...container, resources }] },
+  };
+}
+
+function roomOf(capacity: MemberCapacity, index: number): VirtualNodeRoom {
+  const member = nodeName(index);
+  const none: never[] = [];
+  return new VirtualNodeRoom({
+    nodeName: member,
+    member,
+    capacity,
+    ready: () => true,
+    memberNamespaceOf: (namespace) => namespace,
+    modeOf: () => ({ mode: 'None' }),
+    translateContext: (_pod, memberNamespace) => ({
+      hostId: 'bench',
+      nodeName: member,
+      member,
+      memberNamespace,
+      serviceEnv: [],
+    }),
+    depends: () => none,
+    policiesAreKnown: () => true,
+    policies: () => none,
+    render: () => {
+      throw new Error('there are no override policies');
+    },
+  });
+}
+
+async function measure(
+  extender: Extender,
+  workloads: readonly Workload[],
+): Promise<{ measurements: Measurement[]; notes: string[] }> {
+  // The host's own nodes are full: kube-scheduler asks about the others.
+  const NodeNames = Array.from({ length: MEMBERS }, (_, index) => nodeName(index));
+  const ask = async (workload: Workload, name: string): Promise<number> => {
+    const body = JSON.stringify({ Pod: podOf(workload, name), NodeNames });
+    const began = performance.now();
+    const args = parseExtenderArgs(JSON.parse(body));
+    const result = await extender.filter(args);
+    JSON.stringify(result);
+    if (result.NodeNames.length === 0) throw new Error(`${workload.name} fits nowhere`);
+    JSON.stringify(extender.prioritize({ pod: args.pod, nodeNames: result.NodeNames }));
+    return performance.now() - began;
+  };
+  const first: number[] = [];
+  for (const workload of workloads) first.push(await ask(workload, 'first'));
+  const burst: number[] = [];
+  const divided: number[] = [];
+  const before = process.cpuUsage();
+  for (let index = 0; index < QUESTIONS; index++) {
+    const workload = workloads[index % workloads.length];
+    if (workload === undefined) throw new Error('no workloads');
+    (workload.namespace === BURST ? burst : divided).push(await ask(workload, `asked-${index}`));
+    // What is due meanwhile gets its turn, as between two requests.
+    if (index % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const { user, system } = process.cpuUsage(before);
+  const all = [...burst, ...divided];
+  const name = (text: string): string => `extender: filter and prioritize, ${text}`;
+  return {
+    measurements: [
+      measured(name('p99'), quantile(all, 0.99), 'ms', 'lower', 5),
+      measured(name('median'), median(all), 'ms', 'lower'),
+      measured(name('burst by label, p99'), quantile(burst, 0.99), 'ms', 'lower'),
+      measured(name('division by free room, p99'), quantile(divided, 0.99), 'ms', 'lower'),
+      measured(name('first pod of a workload, p99'), quantile(first, 0.99), 'ms', 'lower'),
+      measured(name('CPU'), (user + system) / 1000 / QUESTIONS, 'ms', 'lower'),
+    ],
+    notes: [
+      `In the process, JSON of question and answers included: ${QUESTIONS} questions about pods of ${WORKLOADS} workloads, half of ` +
+        `them in a namespace that may burst, half divided by free room; ${MEMBERS} members with ${NODES} nodes and one virtual node ` +
+        `each pass the scheduler's own checks; ${PODS} pods run. What is decided is set aside, so that each question finds another state.`,
+    ],
+  };
+}
