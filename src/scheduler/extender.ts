@@ -68,6 +68,7 @@ export class Extender {
     if (chain[1]?.kind === 'DaemonSet') return passing(nodeNames);
     const uid = pod.metadata.uid ?? '';
     view.seats.forget(uid);
+    this.#reservations.expire();
     this.#reservations.release(uid);
     const split = this.#split(nodeNames);
     const selection = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));

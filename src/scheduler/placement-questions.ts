@@ -67,7 +67,8 @@ export class PlacementQuestions {
       pod: {
         revision: identity.revision,
         tolerations: pod.spec.tolerations ?? [],
-        waitedMs: now - Date.parse(pod.metadata.creationTimestamp ?? timestamp(now)),
+        // The clock of the API server may be ahead of ours.
+        waitedMs: Math.max(0, now - Date.parse(pod.metadata.creationTimestamp ?? timestamp(now))),
       },
       rooms,
       avoided: workloads.avoided(identity.object),

@@ -1,10 +1,12 @@
 import type { Pod } from '../api/wire.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
+import { holdsResources } from '../capacity/pod-requests.ts';
 import type { CapacityOf } from './member-rooms.ts';
 
 /**
- * Room in members that is set aside for pods a scheduler was just told a place for. A bound pod is reserved by itself; one
- * that was not bound after all gives the room back after a few seconds.
+ * Room in members that is set aside for a few seconds for pods a scheduler was just told a place for. A bound pod is
+ * reserved by itself, but whoever sees to that may hear of the bind later than others: it keeps what was set aside, which is
+ * never counted twice, until its time is over. One that was not bound after all gives the room back then.
  */
 export class Reservations {
   /** Between the answer and the bind lie milliseconds, unless the API server is slow. */
@@ -20,7 +22,7 @@ export class Reservations {
   }
 
   reserve(podUid: string, node: string, request: FitRequest): void {
-    this.#expire();
+    this.expire();
     this.release(podUid);
     this.#capacityOf(node)?.reserve(podUid, request);
     this.#held.set(podUid, { node, until: this.#clock() + Reservations.FOR_MS });
@@ -33,13 +35,13 @@ export class Reservations {
     this.#capacityOf(held.node)?.release(podUid);
   }
 
-  /** A pod changed or went. Once it is bound its room is counted as that of a bound pod. */
   podSeen(pod: Pod): void {
     const { uid = '', deletionTimestamp } = pod.metadata;
-    if (pod.spec.nodeName !== undefined || deletionTimestamp !== undefined) this.release(uid);
+    if (deletionTimestamp !== undefined || !holdsResources(pod)) this.release(uid);
   }
 
-  #expire(): void {
+  /** To be called before each question about room. */
+  expire(): void {
     const now = this.#clock();
     for (const [uid, { until }] of this.#held) {
       if (until > now) return;

@@ -195,6 +195,30 @@ describe('local first', () => {
     expect(reserved).toEqual(new Map([['uid-of-c', 'east']]));
   });
 
+  test('what was set aside is free again when its time is over, also while nothing else fits', async () => {
+    expect((await filter(pod('a'), ['east'])).NodeNames).toEqual(['east']);
+    slots.clear();
+    now += 9_000;
+    expect((await filter(pod('b'), ['east'])).NodeNames).toEqual([]);
+    expect(reserved).toEqual(new Map([['uid-of-a', 'east']]));
+    now += 1_000;
+    await filter(pod('b'), ['east']);
+    expect(reserved.size).toBe(0);
+  });
+
+  test('a bound pod keeps what was set aside, as its node may hear of it later; one that ended does not', async () => {
+    const pods = '/api/v1/namespaces/shop/pods';
+    const [a, b] = ['a', 'b'].map(
+      (name) => make(pods, { apiVersion: 'v1', kind: 'Pod', ...pod(name) }) as unknown as Pod,
+    );
+    for (const one of [a, b]) if (one !== undefined) await filter(one, ['east']);
+    expect([...reserved.keys()]).toEqual([a?.metadata.uid, b?.metadata.uid]);
+    api.edit(`${pods}/a`, { spec: { nodeName: 'east' } });
+    api.edit(`${pods}/b`, { spec: { nodeName: 'east' }, status: { phase: 'Succeeded' } });
+    await until('both were seen', () => !reserved.has(b?.metadata.uid ?? ''), { intervalMs: 5 });
+    expect([...reserved.keys()]).toEqual([a?.metadata.uid]);
+  });
+
   test('a pod that fits nowhere is told why, cluster by cluster, and none of it invites preemption', async () => {
     slots.clear();
     const answer = await filter(pod('a'), ['east', 'west']);
