@@ -26,12 +26,16 @@ export function nextPlace(facts: PlacementFacts): Decision {
 
 /**
  * The plan as it is without a pod that asks: for a workload that has shrunk, so that what is remembered shrinks with it.
- * The facts of the pod are those of any pod of the workload.
+ * The facts of the pod are those of any pod of the workload. Growth is divided by the room for it: while that is not known
+ * (`roomIsKnown`), the first pod that asks must find it undivided, or it would keep to shares that nobody has looked at.
  */
-export function refreshPlan(facts: PlacementFacts): Plan {
-  const { workload, pod } = facts;
+export function refreshPlan(facts: PlacementFacts, roomIsKnown = true): Plan {
+  const { workload, pod, remembered } = facts;
   const placed = sum(ofRevision(workload.pods, pod.revision));
-  return decide(facts, placed, workload.replicas ?? placed).plan;
+  const replicas = workload.replicas ?? placed;
+  const { plan } = decide(facts, placed, replicas);
+  const grows = replicas > sum(remembered?.targets ?? ofAllRevisions(workload.pods));
+  return grows && !roomIsKnown ? { ...plan, targets: remembered?.targets } : plan;
 }
 
 function decide(facts: PlacementFacts, placed: number, replicas: number): Decision {

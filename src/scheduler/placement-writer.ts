@@ -104,7 +104,7 @@ export class PlacementWriter {
     const known = workloads.plan(object);
     const shrunk = known?.targets !== undefined && replicas !== undefined && replicas < sum(known.targets);
     if (known !== undefined && !shrunk) return known;
-    const plan = refreshPlan(facts);
+    const plan = refreshPlan(facts, workloads.memory(object).last !== undefined);
     workloads.refreshed(object, plan);
     return plan;
   }
