@@ -14,8 +14,8 @@ export interface NamedReading {
 const BATCH = 200;
 
 /**
- * /metrics/resource of a virtual node, in pieces. Labels come as `container`, `pod`, `namespace`: some readers find them
- * by position. `node`: undefined while nothing at all is known. `failed`: something could not be read.
+ * /metrics/resource of a virtual node, in pieces. Labels come as `container`, `pod`, `namespace`, and those of whole pods
+ * as `namespace`, `pod`: some readers take the second for the pod. `node`: undefined while nothing at all is known. `failed`: something could not be read.
  */
 export function* resourceText(
   pods: readonly NamedReading[],
@@ -27,8 +27,7 @@ export function* resourceText(
     let lines = 0;
     for (const [index, { namespace, name, reading }] of pods.entries()) {
       for (const { container, value, timestamp } of reading.samples.get(family.name) ?? []) {
-        const labels: Label[] = container === '' ? [] : [{ name: 'container', value: container }];
-        labels.push({ name: 'pod', value: name }, { name: 'namespace', value: namespace });
+        const labels = labelsOf(container, { name: 'pod', value: name }, { name: 'namespace', value: namespace });
         text += `${formatSample({ family: family.name, labels, value, timestamp })}\n`;
         lines += 1;
       }
@@ -44,4 +43,8 @@ export function* resourceText(
     yield `${headOf(NODE_MEMORY)}${NODE_MEMORY.name} ${node.memoryBytes} ${Math.round(node.at)}\n`;
   }
   yield `${headOf(RESOURCE_ERROR)}${RESOURCE_ERROR.name} ${failed ? 1 : 0}\n`;
+}
+
+function labelsOf(container: string, pod: Label, namespace: Label): Label[] {
+  return container === '' ? [namespace, pod] : [{ name: 'container', value: container }, pod, namespace];
 }
