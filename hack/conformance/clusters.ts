@@ -20,7 +20,7 @@ export const VIRTUAL_NODE = 'east';
 /**
  * A member with one real kubelet that has the images of `archive`, and a host whose only node is that member's virtual
  * one. It has no taint, because the suite's pods know nothing of virtual nodes, and shows all Events, because the suite waits
- * for those of healthy pods.
+ * for those of healthy pods. Pods have tokens for the host, which is the only cluster that the suite knows.
  */
 export async function startTestBed(workspace: Workspace, archive: string): Promise<TestBed> {
   const { gateway: bindAddress } = await machineNetwork(workspace);
@@ -35,7 +35,9 @@ export async function startTestBed(workspace: Workspace, archive: string): Promi
   await startSpillway(host);
   // For virtual-kubelet's suite: exact counters, as the member's kubelet has them.
   await member.apply(readFileSync(join(repositoryRoot(), 'manifests/member/node-metrics.yaml'), 'utf8'));
-  await addMember(host, member, { spec: { taintMode: 'None', podEvents: 'All' } });
+  const { hostname, port } = new URL(host.server);
+  const serviceAccount = { mode: 'Host', apiServer: { host: hostname, port: Number(port) } };
+  await addMember(host, member, { spec: { taintMode: 'None', podEvents: 'All', serviceAccount } });
   await waitForNode(host, VIRTUAL_NODE);
   return { host, member, node };
 }

@@ -10,11 +10,3 @@ export const LEFT_OUT: readonly LeftOut[] = [
     reason: 'it pulls an image from a registry, and nothing is pulled here; images as volumes also need containerd 2.1',
   },
 ];
-
-/** Why specs fail through a virtual node, where that is known. They count as failed all the same. */
-export const KNOWN_CAUSES: readonly LeftOut[] = [
-  {
-    pattern: String.raw`PreStop should call prestop when killing a pod`,
-    reason: "its server asks the host's API with the token of its service account, and pods get none in mode None",
-  },
-];

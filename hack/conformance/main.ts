@@ -14,7 +14,7 @@ import { describeTool } from '../tools.ts';
 import { Workspace } from '../workspace.ts';
 import { startTestBed, VIRTUAL_NODE, type TestBed } from './clusters.ts';
 import { compare, type Comparison } from './comparison.ts';
-import { FOCUS, KNOWN_CAUSES, LEFT_OUT } from './left-out.ts';
+import { FOCUS, LEFT_OUT } from './left-out.ts';
 import { conformancePage, isConformant, type Findings } from './page.ts';
 import { runSuite } from './run-suite.ts';
 import { suiteImages } from './suite-images.ts';
@@ -57,7 +57,6 @@ try {
     runtime: await runtimeOf(bed),
     comparison: options.kubernetes ? await onEach() : compare(new Map(), new Map()),
     leftOut: LEFT_OUT,
-    causes: KNOWN_CAUSES,
     gaps: images.gaps,
     virtualKubelet: { version: describeTool('virtual-kubelet.test').version, outcomes: virtualKubelet },
   };

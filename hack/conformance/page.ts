@@ -8,8 +8,6 @@ export interface Findings {
   runtime: string;
   comparison: Comparison;
   leftOut: readonly LeftOut[];
-  /** Of failures through the virtual node, where they are known. */
-  causes: readonly LeftOut[];
   /** Images that are not as the suite has them, in words. */
   gaps: readonly string[];
   virtualKubelet: { version: string; outcomes: readonly Outcome[] };
@@ -24,7 +22,7 @@ export function isConformant({ comparison, virtualKubelet }: Findings): boolean 
 
 /** docs/conformance.md. It depends on how specs ended alone, not on how long they took, so that it changes with results only. */
 export function conformancePage(findings: Findings): string {
-  const { kubernetes, runtime, comparison: c, leftOut, causes, gaps, virtualKubelet } = findings;
+  const { kubernetes, runtime, comparison: c, leftOut, gaps, virtualKubelet } = findings;
   const direct = c.passed.length + c.broken.length;
   const virtual = c.passed.length + c.better.length;
   return `# Conformance
@@ -47,10 +45,7 @@ repointed, as for any cluster without a registry. A spec that fails is tried onc
 | left out | ${leftOut.length} | ${leftOut.length} |
 
 ${verdict(c)}
-${section(
-  'Failing through the virtual node only',
-  c.broken.map((one) => withMessage(one) + causeOf(one, causes)),
-)}${section(
+${section('Failing through the virtual node only', c.broken.map(withMessage))}${section(
     'Failing on both',
     c.failed.map(({ direct: one, virtual: other }) => withMessage(one.state === 'failed' ? one : other)),
   )}${section('Failing on the member only', c.better.map(item))}${section(
@@ -104,11 +99,6 @@ function clean(text: string): string {
     .replaceAll(/\s+/g, ' ')
     .replaceAll(/[<>|`*_]/g, (character) => `\\${character}`)
     .slice(0, 300);
-}
-
-function causeOf({ name }: Outcome, causes: readonly LeftOut[]): string {
-  const known = causes.find(({ pattern }) => new RegExp(pattern).test(name));
-  return known === undefined ? '' : ` (${known.reason})`;
 }
 
 function firstLine(text: string): string {
