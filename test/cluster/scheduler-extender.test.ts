@@ -1,18 +1,15 @@
-import { isDeepStrictEqual } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { startSecondScheduler } from '../../hack/second-scheduler.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/api/wire.ts';
-import { condition, eventsOf, kubectl, newNamespace, pod, podsOf, read } from '../fixtures/live-pods.ts';
+import { condition, eventsOf, kubectl, newNamespace, pod, podsOf } from '../fixtures/live-pods.ts';
 import {
   burstNamespace,
   burstSpec,
   deployment,
   LOCAL_PREFIX,
-  placementOf,
-  policy,
   scale,
   schedulingMessage,
   settled,
@@ -40,6 +37,9 @@ afterAll(async () => {
   await topology?.close();
   expect(errors).toEqual([]);
 });
+
+/** Of the host's nodes, and of both members. */
+const ALL_CORES = 20 + 2 * 32;
 
 /** Every test has the room of all clusters for itself. */
 afterEach(async () => {
@@ -71,91 +71,6 @@ describe('a namespace that may burst', () => {
     });
   });
 });
-
-describe('tiers', () => {
-  test('fill one after the other up to their maximum, and are emptied in the reverse order', async () => {
-    await newNamespace(host, 'tiers');
-    const placement = {
-      clusterAffinity: {
-        clusterNames: ['local'],
-        overflowAffinities: [{ clusterNames: ['east'], max: 3 }, { clusterNames: ['west'] }],
-      },
-    };
-    await host.apply([policy('tiers', 'overflow', placement), deployment('tiers', 'web', 10, '2')]);
-    await settled(host, 'tiers', 'web', { local: 10 });
-    await scale(host, 'tiers', 'web', 12);
-    await settled(host, 'tiers', 'web', { local: 10, east: 2 });
-    await scale(host, 'tiers', 'web', 20);
-    const pods = await settled(host, 'tiers', 'web', { local: 10, east: 3, west: 7 });
-    await costsKeep('tiers', { local: 10, east: 3 });
-    await costsKeep('tiers', { local: 10 });
-    await scale(host, 'tiers', 'web', 13);
-    await settled(host, 'tiers', 'web', { local: 10, east: 3 });
-    await scale(host, 'tiers', 'web', 2);
-    await settled(host, 'tiers', 'web', { local: 2 });
-    expect(pods).toHaveLength(20);
-  });
-});
-
-describe('static weights', () => {
-  test('divide exactly, through a roll-out and from 3 to 30 to 3', async () => {
-    await newNamespace(host, 'weights');
-    const rule = (name: string, weight: number) => ({ targetCluster: { clusterNames: [name] }, weight });
-    const placement = {
-      replicaScheduling: {
-        weightPreference: { staticWeightList: [rule('local', 1), rule('east', 2), rule('west', 3)] },
-      },
-    };
-    await host.apply([policy('weights', 'shares', placement), deployment('weights', 'web', 12, '100m')]);
-    await settled(host, 'weights', 'web', { local: 2, east: 4, west: 6 });
-    await kubectl(host, ['set', 'image', '-n', 'weights', 'deployment/web', 'main=registry.example/app:v2']);
-    await kubectl(host, ['rollout', 'status', '-n', 'weights', 'deployment/web', '--timeout=60s']);
-    await settled(host, 'weights', 'web', { local: 2, east: 4, west: 6 });
-    await costsKeep('weights', { local: 1, east: 1, west: 1 });
-    await scale(host, 'weights', 'web', 3);
-    await settled(host, 'weights', 'web', { local: 1, east: 1, west: 1 });
-    await scale(host, 'weights', 'web', 30);
-    await settled(host, 'weights', 'web', { local: 5, east: 10, west: 15 });
-    await costsKeep('weights', { local: 1, east: 1, west: 1 });
-    await scale(host, 'weights', 'web', 3);
-    await settled(host, 'weights', 'web', { local: 1, east: 1, west: 1 });
-    const placed = await until('WorkloadPlacement tells of it', async () => {
-      const found = await placementOf(host, 'weights', 'web');
-      return found?.status?.replicas === 3 && found.status.placed === 3 ? found : undefined;
-    });
-    expect(placed.status).toMatchObject({
-      policy: { kind: 'PlacementPolicy', name: 'shares', generation: 1 },
-      where: 'east 1, local 1, west 1',
-      waiting: 0,
-      clusters: [
-        { name: 'east', tier: 0, target: 1, actual: 1 },
-        { name: 'local', tier: 0, target: 1, actual: 1 },
-        { name: 'west', tier: 0, target: 1, actual: 1 },
-      ],
-    });
-    const accepted = await read<{ status?: { conditions?: { type: string; status: string }[] } }>(
-      host,
-      '/apis/spillway.dev/v1alpha1/namespaces/weights/placementpolicies/shares',
-    );
-    expect(accepted?.status?.conditions?.map(({ type, status }) => [type, status])).toEqual([
-      ['Accepted', 'True'],
-      ['Consistent', 'True'],
-    ]);
-  });
-});
-
-/** Waits until the costs are such that these pods, and no others, are left when the workload shrinks to as many. */
-async function costsKeep(namespace: string, wanted: Record<string, number>): Promise<void> {
-  const total = Object.values(wanted).reduce((all, one) => all + one, 0);
-  const costOf = ({ metadata }: Pod): number =>
-    Number(metadata.annotations?.['controller.kubernetes.io/pod-deletion-cost'] ?? 0);
-  await until(`the costs of ${namespace} keep ${JSON.stringify(wanted)}`, async () => {
-    const pods = (await podsOf(host, namespace)).toSorted((a, b) => costOf(b) - costOf(a));
-    const [last, next] = [pods[total - 1], pods[total]];
-    if (last === undefined || next === undefined || costOf(last) <= costOf(next)) return false;
-    return isDeepStrictEqual(whereAre(pods.slice(0, total)), wanted);
-  });
-}
 
 /** As the API server noted it, in whole seconds. */
 function secondsToBind(one: Pod): number {
@@ -193,26 +108,43 @@ describe('scale-in', () => {
   });
 });
 
+/** The recipe of a virtual node with thousands of cores on paper, none of them where a big pod could use it. */
 describe('pods that fit nowhere', () => {
-  test('stay unbound, hold nothing, and are told why; small ones are bound at once', async () => {
+  test('stay unbound, hold nothing, and are told why; small ones do not wait behind them', async () => {
     await burstNamespace(host, 'big');
     await host.apply([deployment('big', 'huge', 30, '16')]);
     const message = await schedulingMessage(host, 'big', 'huge');
     expect(message).toMatch(/1 member east: .*no node has 16 cpu free \(largest free slot 8 cpu\)/);
     expect(message).toMatch(/1 member west: .*no node has 16 cpu free \(largest free slot 8 cpu\)/);
-    await host.apply([deployment('big', 'small', 40, '1')]);
-    const small = await until('40 small pods are bound', async () => {
-      const found = await podsOf(host, 'big', 'app=small');
-      return found.length === 40 && whereAre(found)['waiting'] === undefined ? found : undefined;
-    });
-    // From the creation of each pod to its bind; how long kubectl and the controllers take on a busy machine is not meant.
-    expect(Math.max(...small.map(secondsToBind))).toBeLessThan(5);
+    // As many as there are cores, in the host and in the members: whatever a big one held would be missing.
+    await host.apply([deployment('big', 'small', ALL_CORES, '1')]);
+    const small = await until(
+      'every small pod is bound',
+      async () => {
+        const found = await podsOf(host, 'big', 'app=small');
+        return found.length === ALL_CORES && whereAre(found)['waiting'] === undefined ? found : undefined;
+      },
+      { timeoutMs: 90_000 },
+    );
+    console.info(`of ${ALL_CORES} small pods the slowest was bound after ${Math.max(...small.map(secondsToBind))} s`);
+    // Each was bound when the scheduler looked at it first. How long that took is up to the machine.
+    expect(await refusedBefore('big', small)).toEqual([]);
     const huge = await podsOf(host, 'big', 'app=huge');
     expect(whereAre(huge)).toEqual({ waiting: 30 });
     const events = await eventsOf(host, 'big', huge[0]?.metadata.name ?? '');
     expect(events.find(({ reason }) => reason === 'FailedScheduling')?.message).toContain('member east: ');
   });
 });
+
+/** Names of pods for which the scheduler found no node at least once. */
+async function refusedBefore(namespace: string, pods: readonly Pod[]): Promise<string[]> {
+  const failed = encodeURIComponent('reason=FailedScheduling');
+  const list = (await host.api.call('GET', `/api/v1/namespaces/${namespace}/events?fieldSelector=${failed}`)) as {
+    items: { involvedObject: { name?: string } }[];
+  };
+  const names = new Set(pods.map(({ metadata }) => metadata.name));
+  return list.items.map(({ involvedObject }) => involvedObject.name ?? '').filter((name) => names.has(name));
+}
 
 describe('pods that ask for a virtual node', () => {
   test('go there without any rules, and stay on the host when they do not ask', async () => {
