@@ -192,11 +192,21 @@ function isNoToken({ name }: { name: string }): boolean {
   return !name.startsWith(TOKEN_VOLUME);
 }
 
+/** Shapes by their texts: a hundred members look them up for each pod, and texts of a KiB or two are slow keys. */
+const names = new LRUCache<string, string>({ max: 16 * MAX_SHAPES });
+let shapesNamed = 0;
+
+/** A short name for what `make` says of the pod; the same for the same text, as long as the text is not forgotten. */
 function remembered(memory: WeakMap<Pod, string>, pod: Pod, make: () => string): string {
-  let text = memory.get(pod);
-  if (text === undefined) {
-    text = make();
-    memory.set(pod, text);
+  const known = memory.get(pod);
+  if (known !== undefined) return known;
+  const text = make();
+  let name = names.get(text);
+  if (name === undefined) {
+    shapesNamed += 1;
+    name = String(shapesNamed);
+    names.set(text, name);
   }
-  return text;
+  memory.set(pod, name);
+  return name;
 }
