@@ -251,7 +251,7 @@ export class Reflector<T extends KubeObject> {
   /** @throws DistrustError for the version of a consistent read that is older than what was seen before, see SeenHistory. */
   #checkBackward(version: string): void {
     const { cluster, resource } = this.#labels;
-    const older = `${cluster} listed ${resource} of version ${version}, but ${this.#history.newest} was seen before`;
+    const older = `${cluster} listed ${resource} of resourceVersion ${version}, but ${this.#history.newest} was seen before`;
     const seconds = this.#timings.turnedBackMs / 1000;
     switch (this.#history.judge(version)) {
       case 'onward':
