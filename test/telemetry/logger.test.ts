@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
+import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createLogger } from '../../src/telemetry/logger.ts';
+import { createLogger, lastingDestination } from '../../src/telemetry/logger.ts';
 import { redactText } from '../../src/telemetry/redaction.ts';
 
 const CANARY = 'canary0123456789';
@@ -61,6 +63,21 @@ describe('createLogger', () => {
     expect(lines.join('')).not.toContain(CANARY);
     expect(lines[3]).toContain('"member":"east"');
   });
+
+  // Node ends a process for an error that nobody listens to; here vitest would report it.
+  it.runIf(existsSync('/dev/full'))(
+    'goes on when the disk is full, and keeps little of what it cannot write',
+    async () => {
+      const destination = lastingDestination('/dev/full');
+      let dropped = 0;
+      destination.on('drop', () => (dropped += 1));
+      const logger = createLogger({ destination });
+      for (let i = 0; i < 2_000; i++) logger.info({ i, text: 'x'.repeat(100) }, 'into the void');
+      await turn();
+      expect(dropped).toBeGreaterThan(1_000);
+      expect(dropped).toBeLessThan(2_000);
+    },
+  );
 
   it('survives hostile and circular objects', () => {
     const { logger, last } = capture();
