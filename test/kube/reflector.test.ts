@@ -193,9 +193,11 @@ describe.each([
     server.put('b', 'as it was');
     server.compacted = 1_000;
     proxy.resetConnections();
-    for (let round = 0; (await followed.metric('kube_informer_turned_back_total')) === 0; round++) {
+    for (let round = 0; ; round++) {
       expect(round).toBeLessThan(500);
-      expect(followed.deletedUids.size).toBe(0);
+      const { size } = followed.deletedUids;
+      if ((await followed.metric('kube_informer_turned_back_total')) > 0) break;
+      expect(size).toBe(0);
       server.put('elsewhere', `round ${round}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -204,7 +206,7 @@ describe.each([
     server.put('b', 'and on');
     await converged(followed);
     expect(followed.deletedUids.size).toBe(1);
-    expect(await followed.metric('kube_informer_lists_refused_total', { reason: 'backward' })).toBeGreaterThan(1);
+    expect(await followed.metric('kube_informer_lists_refused_total', { reason: 'backward' })).toBeGreaterThan(0);
   });
 
   it('comes back to the truth after a list that claimed to be of the far future', async () => {
