@@ -25,7 +25,7 @@ test: build ## unit tests, then tests on real clusters
 test-long: build ## what shows only after minutes, on real clusters (10 minutes)
 	@node dist/hack/test.js long
 
-faults: build ## break things on real clusters; prints the table and writes docs/faults.md (15 minutes)
+faults: build ## break things on real clusters; prints the table and writes docs/faults.md (40 minutes)
 	@node dist/hack/test.js faults
 
 lint: build ## types, lint, format, unused code, import rules, generated files

@@ -1,14 +1,260 @@
-/** Faults by number, in the words of the table; a scenario in test/faults shows each of them. */
+/** One fault: in the words of the table, and who shows what becomes of it. */
+export interface Fault {
+  what: string;
+  /** What other tests show about it: in a few words, and where, as `file: part of its title`. Not given: a scenario in test/faults. */
+  elsewhere?: { result: string; tests: readonly string[] };
+  /** Why nothing shows it on one machine, or yet. */
+  not?: string;
+}
+
+const CLUSTER = 'test/cluster';
+
+/** Faults by number. A scenario in test/faults shows each one that says nothing else. */
 export const FAULTS = {
-  F02: 'crash at every API call of the birth of a pod',
-  F03: 'crash at every API call of the death of a pod',
-  F08: 'two programs, one virtual node; the one in charge hangs',
-  F21: 'the etcd of the host is restored to an older state',
-  F24: 'the member is cut off for a minute',
-  F32: 'the namespace is deleted in the member',
-  F33: 'pods are deleted by hand in the member',
-  F38: "a stranger's pod has the name",
-  I2: 'host pods vanish in numbers: the deletion breaker',
-} as const;
+  F01: { what: 'kill -9 of the program, 1,000 running pods' },
+  F02: { what: 'crash at every API call of the birth of a pod' },
+  F03: { what: 'crash at every API call of the death of a pod' },
+  F04: { what: 'the program stands still for two minutes (SIGSTOP)' },
+  F05: { what: 'upgrade to another version and back, 1,000 running pods' },
+  F06: { what: 'a heap of 64 MiB, 1,000 running pods' },
+  F07: { what: 'the event loop is blocked for 20 s' },
+  F08: { what: 'two programs, one virtual node; the one in charge hangs' },
+  F09: {
+    what: 'two hosts, one namespace of a member',
+    elsewhere: {
+      result: 'refused; neither touches what is of the other',
+      tests: [
+        `${CLUSTER}/bad-input.test.ts: a namespace of the member that belongs to another host`,
+        `${CLUSTER}/pods-wrong-results.test.ts: two virtual nodes of one member and two hosts on it`,
+      ],
+    },
+  },
+  F10: { what: 'the disk for logs is full' },
+  F11: { what: '200 Jobs end while the host API and the program are down' },
+  F12: { what: 'watches answer 410' },
+  F13: { what: 'lists answer 200 with {}, HTML, half of the bytes, or no items' },
+  F14: { what: 'a stale API server serves the past; one claims a version of the far future' },
+  F15: { what: 'the host answers 429 with Retry-After to everything but Leases, now and then' },
+  F16: { what: 'half of all requests fail for 5 minutes, both sides' },
+  F17: {
+    what: 'one member answers after 30 s',
+    elsewhere: {
+      result: 'the others are as prompt as before',
+      tests: [`${CLUSTER}/member-cluster.test.ts: keeps every other member prompt while one answers after 30 s`],
+    },
+  },
+  F18: { what: 'somebody else writes to pod and Node all the time' },
+  F19: { what: 'watches fall silent without an end' },
+  F20: {
+    what: 'tokens and certificates are rotated',
+    elsewhere: {
+      result: 'taken into running connections',
+      tests: [
+        'test/kube/credentials.test.ts: follows rotated certificates and tokens',
+        `${CLUSTER}/member-cluster.test.ts: takes rotated credentials into the running connection`,
+      ],
+    },
+  },
+  F21: { what: 'the etcd of the host is restored to an older state' },
+  F22: {
+    what: 'the Node is deleted',
+    elsewhere: {
+      result: 'back within 10 s with the same labels, pods untouched',
+      tests: [`${CLUSTER}/co-tenants.test.ts: a deleted Node is back in a moment`],
+    },
+  },
+  F23: { what: 'Events and the status of pods are forbidden in the host' },
+  F24: { what: 'the member is cut off for a minute' },
+  F25: {
+    what: 'the member is cut off for 30 minutes',
+    not: 'nothing moves pods away from a member that is lost: they are held for as long as it lasts, as F24 shows for a minute',
+  },
+  F26: { what: 'requests pass, but watches are dead' },
+  F27: {
+    what: 'a quota of the member refuses the pod',
+    elsewhere: {
+      result: 'Pending with the words of the member, rarer and rarer tries',
+      tests: [
+        `${CLUSTER}/pods-refusals.test.ts: refused by the API server`,
+        `${CLUSTER}/pods-refusals.test.ts: nothing loops`,
+      ],
+    },
+  },
+  F28: {
+    what: 'Pod Security or a webhook of the member refuses the pod',
+    elsewhere: {
+      result: 'Pending with the words of the member',
+      tests: [`${CLUSTER}/pods-refusals.test.ts: each says within seconds what is wrong`],
+    },
+  },
+  F29: {
+    what: 'the member changes the pod at admission',
+    elsewhere: {
+      result: 'accepted, not fought',
+      tests: [`${CLUSTER}/pods-wrong-results.test.ts: a container that the member's admission adds`],
+    },
+  },
+  F30: { what: 'the pod is created in the member, but the answer never comes, or is an error' },
+  F31: { what: 'the member is wiped, same address and certificates' },
+  F32: { what: 'the namespace is deleted in the member' },
+  F33: { what: 'pods are deleted by hand in the member' },
+  F34: { what: 'a node of the member is gone' },
+  F35: { what: 'members three minor versions older or younger', not: 'only one version of Kubernetes is built here' },
+  F36: {
+    what: 'the serving certificate of the member is not of its CA',
+    elsewhere: {
+      result: 'Ready=False, never falls back to insecure',
+      tests: [`${CLUSTER}/member-cluster.test.ts: never trusts another CA`],
+    },
+  },
+  F37: {
+    what: 'the member does not accept the credentials any more',
+    elsewhere: {
+      result: 'as when it cannot be reached; the reason is told',
+      tests: [
+        `${CLUSTER}/member-cluster.test.ts: says when the member does not accept the credentials`,
+        `${CLUSTER}/member-cluster.test.ts: says when the credentials lack rights`,
+      ],
+    },
+  },
+  F38: { what: "a stranger's pod has the name" },
+  F39: {
+    what: 'the member dies in the middle of an exec',
+    elsewhere: {
+      result: 'the stream ends with an error',
+      tests: [`${CLUSTER}/streams.test.ts: the member dies: streams end`],
+    },
+  },
+  F40: {
+    what: 'the member dies in the middle of `logs -f`',
+    elsewhere: {
+      result: 'the answer breaks',
+      tests: ['test/kubelet/server.test.ts: stream that breaks breaks the answer'],
+    },
+  },
+  F41: {
+    what: 'somebody reads slowly',
+    elsewhere: {
+      result: 'the member is slowed down, memory stays flat',
+      tests: [
+        'test/kubelet/server.test.ts: a slow reader stops the member’s stream',
+        `${CLUSTER}/streams.test.ts: 100 MiB each way arrive whole and memory stays flat`,
+      ],
+    },
+  },
+  F42: {
+    what: 'exit codes, end of input, sizes of terminals, SPDY and WebSocket',
+    elsewhere: { result: 'as on the member itself', tests: [`${CLUSTER}/streams.test.ts: exit code %d`] },
+  },
+  F43: {
+    what: 'certificates are renewed under open streams',
+    elsewhere: {
+      result: 'streams go on',
+      tests: [
+        'test/kubelet/server.test.ts: an open stream goes on',
+        'test/long/certificates.test.ts: their renewal disturbs nobody',
+      ],
+    },
+  },
+  F44: {
+    what: 'the clock jumps',
+    elsewhere: {
+      result: 'leases are neither kept too long nor stolen',
+      tests: [
+        'test/kube/lease-election.test.ts: counts a wall clock that jumped ahead',
+        'test/kube/lease-election.test.ts: whatever its clock says',
+      ],
+    },
+  },
+  F45: {
+    what: 'the request for a certificate is denied or never signed',
+    elsewhere: {
+      result: 'asked again; told with what to do',
+      tests: [
+        'test/kubelet/certificates.test.ts: a denied or deleted request',
+        'test/nodes/node-identity.test.ts: not at all where neither is possible, and says why and what to do',
+      ],
+    },
+  },
+  F46: { what: 'objects as large as they may be' },
+  F47: {
+    what: 'names as long as they may be',
+    elsewhere: {
+      result: 'hashed, without collisions',
+      tests: ['test/api/namespace-mapping.test.ts: puts the prefix before the name and hashes from 63 characters on'],
+    },
+  },
+  F48: {
+    what: 'hostile input: paths, control characters, keys like __proto__',
+    elsewhere: {
+      result: 'refused, or kept as data',
+      tests: [
+        'test/kubelet/routes.test.ts: gives a route or a reason',
+        'test/kubelet/server.test.ts: malformed HTTP, endless headers and half a request do no harm',
+        'test/pods/translate-properties.test.ts: keys that name what every object inherits are ordinary keys',
+      ],
+    },
+  },
+  F49: {
+    what: 'numbers beyond 2^53, quantities, unknown fields',
+    elsewhere: {
+      result: 'the same bytes',
+      tests: [
+        'test/kube/json.test.ts: gives back what it read, byte for byte',
+        `${CLUSTER}/pods-wrong-results.test.ts: arrive in the member as they are`,
+      ],
+    },
+  },
+  F50: { what: '10,000 pods within a minute', not: '`make bench` measures bursts, of 3,000 pods' },
+  F51: {
+    what: '50 pods that fit the sum of nodes but none of them',
+    elsewhere: {
+      result: 'not bound; small ones are, at once',
+      tests: [`${CLUSTER}/scheduler-extender.test.ts: stay unbound, hold nothing, and are told why`],
+    },
+  },
+  F52: { what: 'nodes of the member are cordoned under running pods' },
+  F53: {
+    what: 'the scheduler extender does not answer',
+    elsewhere: {
+      result: 'pods that need it wait',
+      tests: [`${CLUSTER}/scheduler-extender.test.ts: while Spillway does not answer they wait`],
+    },
+  },
+  F54: { what: 'descheduler and autoscaler work against each other', not: 'there is no descheduler yet' },
+  F55: { what: 'all members are cut off' },
+  F56: { what: 'most members are cut off at once', not: 'nothing is evicted for members that are lost: see F55' },
+  F57: {
+    what: 'our webhook is down',
+    elsewhere: {
+      result: 'pods are created as they are',
+      tests: [`${CLUSTER}/admission.test.ts: while it is down, pods are created as they are, and soon`],
+    },
+  },
+  F58: { what: 'a Secret is rotated while pods start' },
+  F59: { what: 'a pod of a StatefulSet is deleted by force while the member is cut off' },
+  F60: { what: 'a member leaves while it is gone', not: 'there is no command for leaving yet' },
+  F61: {
+    what: 'the member has no nodes at first',
+    elsewhere: {
+      result: 'room is kept for pods that wait for a node, for its lead time',
+      tests: ['test/capacity/room-of-member.test.ts: are kept for pods that wait for them, for the lead time'],
+    },
+  },
+  F62: { what: 'one object that handlers choke on' },
+  F63: {
+    what: 'watch events come twice, late, or in another order',
+    elsewhere: {
+      result: 'the cache equals the API, nothing is invented',
+      tests: [`${CLUSTER}/kube-informer.test.ts: the cache equals the API, no delete is missed or invented`],
+    },
+  },
+  F64: {
+    what: 'the name of the member leads nowhere, then elsewhere',
+    not: 'needs a name server under control; reconnecting and the pinned CA are shown by F24 and F36',
+  },
+  F65: { what: 'two members hold a copy after a heal', not: 'nothing moves pods from member to member' },
+  I2: { what: 'host pods vanish in numbers: the deletion breaker' },
+} as const satisfies Record<string, Fault>;
 
 export type FaultId = keyof typeof FAULTS;

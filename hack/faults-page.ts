@@ -1,9 +1,13 @@
+import type { Fault } from './fault-matrix.ts';
+
 /** One line of the table: a fault by number, what became of it, and the figures of the run. */
 export interface FaultRow {
   id: string;
   what: string;
   result: string;
   figures: string;
+  /** The day of the run, like 2026-11-21. */
+  day?: string;
 }
 
 /** The lines that scenarios of passed tests put into vitest's JSON report, failed tests as such, in order of number. */
@@ -15,6 +19,7 @@ export function faultRows(report: unknown): FaultRow[] {
     .flatMap(({ assertionResults = [] }) => assertionResults)
     .flatMap(({ status, title, meta }): FaultRow[] => {
       if (status === 'passed') return meta?.faults ?? [];
+      if (status !== 'failed') return [];
       const ids = /^((?:[FI]\d+ ?)+):/.exec(title)?.[1]?.trim().split(' ') ?? ['?'];
       return ids.map((id) => ({
         id,
@@ -26,12 +31,33 @@ export function faultRows(report: unknown): FaultRow[] {
   return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
+/**
+ * All faults, in order: those of the run, else of an earlier one, those that `other tests show, and those that nothing
+ * shows, with the reason.
+ */
+export function wholeMatrix(
+  run: readonly FaultRow[],
+  matrix: Readonly<Record<string, Fault>>,
+  earlier: readonly FaultRow[] = [],
+): FaultRow[] {
+  const rows = [...run, ...earlier];
+  return Object.entries(matrix).map(([id, { what, elsewhere, not }]) => {
+    if (elsewhere !== undefined) {
+      const figures = elsewhere.tests.map((test) => test.replace(/^(\S+):/, '`$1`:')).join('; ');
+      return { id, what, result: elsewhere.result, figures };
+    }
+    if (not !== undefined) return { id, what, result: 'not run', figures: not };
+    const row = rows.find((row) => row.id === id);
+    return row === undefined ? { id, what, result: '**NOT RUN**', figures: '' } : { ...row, what };
+  });
+}
+
 /** For the terminal. */
 export function faultTable(rows: readonly FaultRow[]): string {
   return rows.map(({ id, what, result, figures }) => `${id.padEnd(4)} ${what}\n     ${result}: ${figures}`).join('\n');
 }
 
-/** The page that a complete run writes. */
+/** The page, with the lines of the scenarios that have run. */
 export function faultsPage(rows: readonly FaultRow[], about: { machine: string; version: string }): string {
   const lines = [
     '<!-- Written by `make faults`. Do not edit. -->',
@@ -39,15 +65,31 @@ export function faultsPage(rows: readonly FaultRow[], about: { machine: string; 
     '',
     'What happens to pods when things break, shown on real API servers with fake nodes (kwok), by killing and stopping',
     'processes and by proxies that lie, stall and fail. Every scenario also requires that no guard had to step in',
-    '([what must never happen](invariants.md)), and "0 writes" is read from the audit logs of both API servers.',
+    '([what must never happen](invariants.md)), and "0 writes" is read from the audit logs of both API servers. Where a test of',
+    '`make test` or `make test-long` shows a fault, its file and title stand in the place of figures; where nothing does, the',
+    'reason. A run of some scenarios (`node dist/hack/test.js faults -- test/faults/lies.test.ts`) replaces their lines.',
     '',
     `Version ${about.version}; ${about.machine}.`,
     '',
-    '| | fault | result | figures |',
-    '|---|---|---|---|',
-    ...rows.map(({ id, what, result, figures }) => `| ${[id, what, result, figures].map(cell).join(' | ')} |`),
+    '| | fault | result | figures | run |',
+    '|---|---|---|---|---|',
+    ...rows.map(
+      ({ id, what, result, figures, day = '' }) => `| ${[id, what, result, figures, day].map(cell).join(' | ')} |`,
+    ),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** The lines of a page that scenarios wrote. */
+export function rowsOfPage(page: string): FaultRow[] {
+  return page.split('\n').flatMap((line) => {
+    if (!/^\| [FI]\d/.test(line)) return [];
+    const cells = line.slice(2, -2).split(/ \| /);
+    const [id = '', what = '', result = '', figures = '', day = ''] = cells.map((one) =>
+      one.replaceAll('\\|', '|').trim(),
+    );
+    return day === '' ? [] : [{ id, what, result, figures, day }];
+  });
 }
 
 function cell(text: string): string {

@@ -10,7 +10,7 @@ import { programVersion } from '../src/version.ts';
 import { FAULTS } from './fault-matrix.ts';
 import { ensureBinaries } from './binaries.ts';
 import { failedTests, slowestFiles } from './failed-tests.ts';
-import { faultRows, faultsPage, faultTable } from './faults-page.ts';
+import { faultRows, faultsPage, faultTable, rowsOfPage, wholeMatrix } from './faults-page.ts';
 import { imageArchive } from './images.ts';
 import { sayOnStderr as say } from './progress.ts';
 import { repositoryRoot } from './repository.ts';
@@ -38,13 +38,15 @@ async function prepareClusters(): Promise<void> {
   await imageArchive(say);
 }
 
-/** Prints the table of faults; a run of all of them writes the page, too. */
+/** Prints the table of faults and puts its lines into the page. */
 function showFaults(report: unknown): void {
-  const rows = faultRows(report);
+  const day = new Date().toISOString().slice(0, 10);
+  const rows = faultRows(report).map((row) => ({ ...row, day }));
   console.log(`\n${faultTable(rows)}`);
-  if (!Object.keys(FAULTS).every((id) => rows.some((row) => row.id === id))) return;
+  const page = join(repositoryRoot(), 'docs/faults.md');
+  const matrix = wholeMatrix(rows, FAULTS, existsSync(page) ? rowsOfPage(readFileSync(page, 'utf8')) : []);
   const machine = `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node.js ${process.version}`;
-  writeFileSync(join(repositoryRoot(), 'docs/faults.md'), faultsPage(rows, { machine, version: programVersion() }));
+  writeFileSync(page, faultsPage(matrix, { machine, version: programVersion() }));
 }
 
 async function runProject(project: string, more: readonly string[]): Promise<Counts> {

@@ -1,8 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'vitest';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
 import { startKwok, type Kwok, type KwokOptions } from '../../hack/kwok.ts';
+import { repositoryRoot } from '../../hack/repository.ts';
 import { serviceAccountKubeconfig } from '../../hack/service-account.ts';
 import {
   addMember,
@@ -19,6 +20,7 @@ import type { Pod } from '../../src/api/wire.ts';
 import { FaultProxy } from '../fixtures/fault-proxy.ts';
 import { type Fields, IDLE, isReady, pod, podsOf, podSpec, read, shell } from '../fixtures/live-pods.ts';
 import { FAULTS, type FaultId } from '../../hack/fault-matrix.ts';
+import type { FaultRow } from '../../hack/faults-page.ts';
 
 /** Name of the member, and of its virtual node. */
 export const MEMBER = 'far';
@@ -98,6 +100,14 @@ export class Lab {
   async crash(meanwhile: () => Promise<unknown> = () => Promise.resolve()): Promise<void> {
     await this.spillway.process.stop('SIGKILL');
     await meanwhile();
+    this.spillway.process.restart();
+    await waitReady(this.spillway);
+  }
+
+  /** Ends the program in order and starts this version in its place. */
+  async upgrade(version: string): Promise<void> {
+    await this.spillway.process.stop('SIGTERM', 15_000);
+    this.spillway.process.spec.args[0] = join(versionOf(this.workspace, version), 'dist/src/main.js');
     this.spillway.process.restart();
     await waitReady(this.spillway);
   }
@@ -182,10 +192,19 @@ export class Lab {
   }
 }
 
-/** Puts a line into the table that the run writes. */
+/** Puts lines into the table that the run writes. */
 export function report({ task }: TestContext, ids: readonly FaultId[], result: string, figures: string): void {
-  const rows = ids.map((id) => ({ id, what: FAULTS[id], result, figures }));
-  Object.assign(task.meta, { faults: rows });
+  const { faults = [] } = task.meta as { faults?: FaultRow[] };
+  const rows = ids.map((id) => ({ id, what: FAULTS[id].what, result, figures }));
+  Object.assign(task.meta, { faults: [...faults, ...rows] });
+}
+
+export function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}
+
+export function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 export function idle(name: string, namespace: string, more: Fields = {}, metadata: Fields = {}): Fields {
@@ -196,7 +215,7 @@ export function numbered(count: number, prefix: string): string[] {
   return Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
 }
 
-async function inBatches<T>(items: readonly T[], act: (item: T) => Promise<unknown>, width = 16): Promise<void> {
+export async function inBatches<T>(items: readonly T[], act: (item: T) => Promise<unknown>, width = 16): Promise<void> {
   const queue = items.values();
   const worker = async (): Promise<void> => {
     for (const item of queue) await act(item);
@@ -224,4 +243,20 @@ async function proxyOf(cluster: Cluster, asAdmin = false): Promise<FaultProxy> {
 
 function viaProxy(kubeconfig: string, cluster: Cluster, proxy: FaultProxy | undefined): string {
   return proxy === undefined ? kubeconfig : kubeconfig.replaceAll(cluster.server, proxy.url);
+}
+
+/** A folder with the program under another version. */
+function versionOf(workspace: Workspace, version: string): string {
+  const root = repositoryRoot();
+  const folder = join(workspace.dir, `version-${version}`);
+  mkdirSync(folder, { recursive: true });
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as object;
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, version }));
+  cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true });
+  try {
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  return folder;
 }

@@ -14,16 +14,15 @@ import {
   newNamespace,
   podsOf,
   read,
+  readPod,
   serviceAccountIn,
   untilGone,
   untilPod,
   untilRunning,
   writesOf,
 } from '../fixtures/live-pods.ts';
-import { idle, isPodOf, Lab, MEMBER, numbered, phaseOf, report } from './lab.ts';
+import { idle, isPodOf, Lab, MEMBER, numbered, phaseOf, report, seconds, wait } from './lab.ts';
 
-const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
-const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const CONFIRM = /kubectl annotate --overwrite membercluster \S+ (\S+)$/;
 
 /** Harm that is done to members and to what is in them, and to the program itself. */
@@ -150,7 +149,7 @@ describe('members and their pods', () => {
     );
   });
 
-  test('F24: the member is cut off for a minute', async (context) => {
+  test('F24 F55: the member is cut off for a minute', async (context) => {
     const ns = await newNamespace(lab.host, 'cut');
     await lab.runPods(ns, numbered(10, 'cut'));
     const before = (await podsOf(lab.member, ns)).map(({ metadata }) => [
@@ -195,9 +194,57 @@ describe('members and their pods', () => {
     expect(lab.violations()).toEqual([]);
     report(
       context,
-      ['F24'],
+      ['F24', 'F55'],
       'not ready, nothing deleted, heals',
       `10 pods not ready after ${seconds(unready)}, ready again ${seconds(healed)} after the line; member pods unchanged`,
+    );
+  });
+
+  test('F59: a pod of a StatefulSet is deleted by force while the member is cut off', async (context) => {
+    const ns = await newNamespace(lab.host, 'forced');
+    const labels = { app: 'db' };
+    const { spec } = idle('db', ns) as { spec: object };
+    await lab.host.apply([
+      {
+        apiVersion: 'apps/v1',
+        kind: 'StatefulSet',
+        metadata: { name: 'db', namespace: ns },
+        spec: { serviceName: 'db', selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+      },
+    ]);
+    const former = await untilRunning(lab.host, ns, 'db-0', { timeoutMs: 60_000 });
+    const since = Date.now();
+    lab.proxies.member.freeze();
+    await kubectl(lab.host, ['delete', 'pod', 'db-0', '-n', ns, '--force', '--grace-period=0']);
+    await untilPod(lab.host, ns, 'db-0', 'was made anew', ({ metadata }) => metadata.uid !== former.metadata.uid);
+    await wait(20_000);
+    lab.proxies.member.thaw();
+    const back = Date.now();
+    const now = await untilPod(
+      lab.host,
+      ns,
+      'db-0',
+      'runs anew',
+      (pod) => isReady(pod) && pod.metadata.uid !== former.metadata.uid,
+      { timeoutMs: 90_000 },
+    );
+    const took = Date.now() - back;
+    const below = await podsOf(lab.member, ns);
+    expect(below.map(({ metadata }) => metadata.labels?.['spillway.dev/uid'])).toEqual([now.metadata.uid]);
+    const sent = writesOf(lab.member, since)
+      .filter(isPodOf(ns))
+      .filter(
+        ({ objectRef, responseStatus }) => objectRef?.subresource === undefined && (responseStatus?.code ?? 0) < 300,
+      )
+      .map(({ verb }) => verb);
+    expect(sent.filter((verb) => verb === 'create')).toHaveLength(1);
+    expect(sent.indexOf('delete')).toBeLessThan(sent.indexOf('create'));
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['F59'],
+      'one copy at any time',
+      `the former copy was deleted and gone before the new one was made; it ran ${seconds(took)} after the line was back`,
     );
   });
 
@@ -360,4 +407,54 @@ describe('members and their pods', () => {
       '11 pods run, 8 of them younger than the backup: 0 deleted, condition names them; gone after the confirmation, the 3 others untouched',
     );
   }, 400_000);
+
+  // Last: afterwards the member is another one.
+  test('F31: the member is wiped, same address and certificates', async (context) => {
+    const ns = await newNamespace(lab.host, 'wiped');
+    await lab.runPods(ns, numbered(10, 'wiped'));
+    const since = Date.now();
+    await lab.kwok.process.stop('SIGKILL');
+    await lab.halt(lab.member, () => rmSync(join(lab.member.dir, 'etcd'), { recursive: true, force: true }));
+    lab.kwok.process.restart();
+    const changed = await until(
+      'the change of identity is noticed',
+      async () => {
+        const text = await lab.condition('IdentityPinned');
+        return text.startsWith('False IdentityChanged') ? text : undefined;
+      },
+      { timeoutMs: 90_000 },
+    );
+    const noticed = Date.now() - since;
+    await wait(20_000);
+    expect(
+      writesOf(lab.member)
+        .map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp))
+        .filter((at) => at > since),
+    ).toEqual([]);
+    const pods = await podsOf(lab.host, ns);
+    expect(pods).toHaveLength(10);
+    expect(pods.filter((pod) => phaseOf(pod) !== 'Running')).toEqual([]);
+    expect(await readPod(lab.host, ns, 'wiped-0')).toBeDefined();
+
+    const [, annotation = ''] = CONFIRM.exec(changed) ?? [];
+    await lab.kwok.addNodes({ nodes: 2, prefix: 'fresh' });
+    await kubectl(lab.host, ['annotate', 'membercluster', MEMBER, annotation, '--overwrite']);
+    await until(
+      'its pods are known to be lost',
+      async () => (await podsOf(lab.host, ns)).every((pod) => phaseOf(pod) === 'Failed'),
+      {
+        timeoutMs: 60_000,
+      },
+    );
+    // What its owner lends has to be said again, too.
+    await kubectl(lab.member, ['label', 'namespace', 'default', 'spillway.dev/allow-host=any', '--overwrite']);
+    await lab.works(90_000);
+    expect(lab.violations()).toEqual([]);
+    report(
+      context,
+      ['F31'],
+      'read-only until confirmed',
+      `noticed after ${seconds(noticed)}; 0 writes to the other cluster, 10 of 10 host pods kept; after the confirmation Failed, and new pods run`,
+    );
+  }, 300_000);
 });

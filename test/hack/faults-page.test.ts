@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { faultRows, faultsPage, faultTable } from '../../hack/faults-page.ts';
+import { type Fault, FAULTS } from '../../hack/fault-matrix.ts';
+import { faultRows, faultsPage, faultTable, rowsOfPage, wholeMatrix } from '../../hack/faults-page.ts';
 
 const row = { id: 'F12', what: 'watches answer 410', result: 'fine', figures: '0 writes | none' };
 const report = {
@@ -7,6 +9,7 @@ const report = {
     {
       assertionResults: [
         { status: 'passed', title: 'F12: watches', meta: { faults: [row] } },
+        { status: 'pending', title: 'F02: not chosen' },
         { status: 'failed', title: 'F01 F05: killed and upgraded', meta: { faults: [{ ...row, id: 'F01' }] } },
       ],
     },
@@ -22,6 +25,54 @@ it('takes the lines of passed scenarios, and shows failed ones as failed', () =>
   ]);
   expect(faultTable([row])).toBe('F12  watches answer 410\n     fine: 0 writes | none');
   expect(faultsPage([row], { machine: '2 cores', version: '1' })).toContain(
-    '| F12 | watches answer 410 | fine | 0 writes \\| none |',
+    '| F12 | watches answer 410 | fine | 0 writes \\| none |  |',
   );
+});
+
+it('says of every fault who shows it, or why nobody does', () => {
+  const matrix = {
+    F12: { what: row.what },
+    F13: { what: 'lies', elsewhere: { result: 'refused', tests: ['test/a.test.ts: a title'] } },
+    F14: { what: 'the past', not: 'no time machine' },
+    F15: { what: 'forgotten' },
+  };
+  expect(wholeMatrix([row], matrix).map(({ result, figures }) => [result, figures])).toEqual([
+    ['fine', '0 writes | none'],
+    ['refused', '`test/a.test.ts`: a title'],
+    ['not run', 'no time machine'],
+    ['**NOT RUN**', ''],
+  ]);
+});
+
+it('keeps the lines of earlier runs until their scenarios run again', () => {
+  const about = { machine: '2 cores', version: '1' };
+  const matrix = { F12: { what: row.what }, F14: { what: 'the past', not: 'no time machine' }, F15: { what: 'new' } };
+  const page = faultsPage(wholeMatrix([{ ...row, day: '2026-11-20' }], matrix), about);
+  const earlier = rowsOfPage(page);
+  expect(earlier).toEqual([{ ...row, day: '2026-11-20' }]);
+  const next = { id: 'F12', what: '', result: 'better', figures: '', day: '2026-11-21' };
+  expect(wholeMatrix([next], matrix, earlier).map(({ result }) => result)).toEqual([
+    'better',
+    'not run',
+    '**NOT RUN**',
+  ]);
+  expect(wholeMatrix([], matrix, earlier)[0]).toEqual(earlier[0]);
+});
+
+const all: [string, Fault][] = Object.entries(FAULTS);
+
+it.each(all.flatMap(([id, { elsewhere }]) => (elsewhere?.tests ?? []).map((test) => [id, test])))(
+  '%s is shown by %s',
+  (_id, test) => {
+    const [file = '', title = ''] = test.split(/: (.*)/);
+    expect(readFileSync(file, 'utf8').replaceAll("\\'", "'")).toContain(title);
+  },
+);
+
+it('has a scenario for every other fault', () => {
+  const files = ['crash-sites', 'failures', 'lies', 'members', 'pressure', 'restarts'];
+  const text = files.map((file) => readFileSync(`test/faults/${file}.test.ts`, 'utf8')).join('');
+  const shown = new Set([...text.matchAll(/'([FI]\d+)'/g)].map(([, id]) => id));
+  const wanted = all.filter(([, { elsewhere, not }]) => elsewhere === undefined && not === undefined).map(([id]) => id);
+  expect(wanted.filter((id) => !shown.has(id))).toEqual([]);
 });
