@@ -8,6 +8,7 @@ import { Extender } from '../src/scheduler/extender.ts';
 import { parseExtenderArgs } from '../src/scheduler/extender-wire.ts';
 import { HostView } from '../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../src/scheduler/placement-questions.ts';
+import { Reservations } from '../src/scheduler/reservations.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
 import { WorkloadBook } from '../src/scheduler/workload-book.ts';
 import { VirtualNodeRoom } from '../src/virtual-node-room.ts';
@@ -49,7 +50,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
       view,
       workloads: book,
       questions,
-      capacityOf,
+      reservations: new Reservations(capacityOf, Date.now),
       waiting: { answered: () => undefined, lookAgainAt: () => undefined },
       annotationProblem: (_chain, problem) => {
         throw new Error(problem);

@@ -1,5 +1,6 @@
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { admissionMetrics } from '../src/admission/metrics.ts';
+import { gangMetrics } from '../src/gangs/gang-metrics.ts';
 import { tokenMetrics } from '../src/dependents/token-metrics.ts';
 import { ClientMetrics } from '../src/kube/client-metrics.ts';
 import { InformerMetrics } from '../src/kube/informer-metrics.ts';
@@ -69,6 +70,7 @@ export async function describeMetrics(): Promise<Described[]> {
   createWorkQueueMetrics(registry);
   podMetrics(registry);
   admissionMetrics(registry);
+  gangMetrics(registry);
   tokenMetrics(registry);
   memberEventMetrics(registry);
   usageMetrics(registry);

@@ -30,6 +30,11 @@ export const GRANTS: readonly Grant[] = [
     files: ['scheduler/rbac.yaml'],
   },
   {
+    title: 'The manager where gangs are used',
+    about: '`scheduler/gangs.yaml`, on top of the former.',
+    files: ['scheduler/gangs.yaml'],
+  },
+  {
     title: 'A second kube-scheduler',
     about:
       "`scheduler/second-scheduler.yaml`, where one runs. It also binds Kubernetes' own roles `system:kube-scheduler`, `system:volume-scheduler` and, in `kube-system`, `extension-apiserver-authentication-reader`.",

@@ -1,5 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
+import { INCARNATION_ANNOTATION } from './api/marks.ts';
+import { GangKeeper } from './gangs/gang-keeper.ts';
+import { gangMetrics } from './gangs/gang-metrics.ts';
+import type { GangPlaces } from './gangs/gang-places.ts';
 import type { HostServices } from './host-services.ts';
 import { describeError } from './kube/errors.ts';
 import { LeaseElection } from './kube/lease-election.ts';
@@ -8,11 +12,14 @@ import type { ServingCertificates } from './kubelet/certificates.ts';
 import { FileCertificates } from './kubelet/file-certificates.ts';
 import { ClientCa } from './kubelet/client-ca.ts';
 import { SelfSignedCertificates } from './kubelet/self-signed-certificates.ts';
+import { processIdentity } from './process-identity.ts';
 import { Scheduler } from './scheduler/scheduler.ts';
 import { schedulerMetrics } from './scheduler/scheduler-metrics.ts';
 
 /** Name of the Service in front of the extender, in the namespace of the manager (manifests/scheduler). */
 const SERVICE = 'spillway-scheduler';
+/** Lease of the replica that opens the gates of gangs. */
+const GANGS_LEASE = 'spillway-gangs';
 /** Between two looks at the token. */
 const TOKEN_MS = 10_000;
 
@@ -56,13 +63,49 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
     queueMetrics,
     logger,
   });
+  const gangs = gangKeeper(services, room.gangRooms, logger);
   return {
     get problem() {
       return room.problem;
     },
     run: async (signal) => {
-      await Promise.all([room.run(signal), certificates.run(signal), clientCa?.run(signal), token?.run(signal)]);
+      await Promise.all([
+        room.run(signal),
+        gangs(signal),
+        certificates.run(signal),
+        clientCa?.run(signal),
+        token?.run(signal),
+      ]);
     },
+  };
+}
+
+/** One replica at a time opens the gates of gangs, with what it knows of the members it follows. */
+function gangKeeper(
+  services: HostServices,
+  places: GangPlaces,
+  logger: Logger,
+): (signal: AbortSignal) => Promise<void> {
+  const { host, config, events, informerMetrics, queueMetrics, registry } = services;
+  const metrics = gangMetrics(registry);
+  return async (signal) => {
+    const self = await processIdentity(`${services.hostId}/${config.namespace}/${GANGS_LEASE}`);
+    const lease = new LeaseElection({
+      client: host,
+      namespace: config.namespace,
+      name: GANGS_LEASE,
+      identity: config.identity ?? self.identity,
+      incarnation: { annotation: INCARNATION_ANNOTATION, value: self.incarnation },
+      logger,
+    });
+    await lease.run({
+      signal,
+      onAcquired: async (held) => {
+        const clock = Date.now;
+        await new GangKeeper({ host, places, events, metrics, informerMetrics, queueMetrics, logger, clock }).run(held);
+      },
+    });
+    self.release();
   };
 }
 

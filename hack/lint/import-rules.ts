@@ -23,6 +23,7 @@ const EFFECT_ROOMS = [
   'scheduler',
   'descheduler',
   'admission',
+  'gangs',
 ];
 
 /** Where decisions are made: functions of plain JSON and the time. */

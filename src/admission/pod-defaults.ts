@@ -1,5 +1,5 @@
 import { BURST_LABEL } from '../placement/namespace-burst.ts';
-import { VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import { GANG_GATE, GANG_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
 import type { PatchStep } from './patch-step.ts';
 import { splitConstraints } from './split-constraints.ts';
@@ -30,6 +30,7 @@ export function podDefaults(pod: unknown, optedIn: boolean, settings: PodDefault
   const named = concerned || namesOurTaint(spec);
   return [
     ...(concerned ? toleration(spec) : []),
+    ...(named ? gate(metadata, spec) : []),
     ...(named ? scheduler(spec, settings) : []),
     ...(named && settings.splitConstraints ? splitConstraints(metadata, spec) : []),
   ];
@@ -61,6 +62,12 @@ function tolerates(item: unknown): boolean {
 
 function namesOurTaint(spec: JsonRecord): boolean {
   return listOf(spec['tolerations']).some((item) => recordOf(item)?.['key'] === VIRTUAL_NODE_TAINT);
+}
+
+function gate(metadata: JsonRecord | undefined, spec: JsonRecord): PatchStep[] {
+  if (entryOf(recordOf(metadata?.['labels']), GANG_LABEL) === undefined) return [];
+  if (listOf(spec['schedulingGates']).some((item) => recordOf(item)?.['name'] === GANG_GATE)) return [];
+  return append(spec, 'schedulingGates', { name: GANG_GATE });
 }
 
 function scheduler(spec: JsonRecord, { schedulerName }: PodDefaultSettings): PatchStep[] {

@@ -46,6 +46,17 @@ export const CONFIRM_IDENTITY_ANNOTATION = `${GROUP}/confirm-identity`;
 /** MemberClusters: the administrator confirms deletions that were held back, by the token that the condition names. */
 export const CONFIRM_DELETIONS_ANNOTATION = `${GROUP}/confirm-deletions`;
 
+/** Host pods: name of the group, within their namespace, that is placed all in one cluster or not at all. */
+export const GANG_LABEL = `${GROUP}/gang`;
+/** Host pods of a gang: how many there have to be. */
+export const GANG_SIZE_ANNOTATION = `${GROUP}/gang-size`;
+/** Host pods of a gang: how long a place is held for those that have no node yet, in seconds. */
+export const GANG_TIMEOUT_ANNOTATION = `${GROUP}/gang-timeout-seconds`;
+/** Host pods of a gang: when it got its place. Where that is, the pod's node selector says. */
+export const GANG_PLACED_ANNOTATION = `${GROUP}/gang-placed-at`;
+/** Scheduling gate of pods that wait for their group to be placed. */
+export const GANG_GATE = `${GROUP}/gang`;
+
 /** Leases: the process that wrote it last, to tell it from a former one of the same identity. */
 export const INCARNATION_ANNOTATION = `${GROUP}/process`;
 /**

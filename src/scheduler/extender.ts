@@ -1,14 +1,15 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
+import { GANG_PLACED_ANNOTATION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
 import { clusterInWords } from '../placement/cluster.ts';
+import { forPlacedGang } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { refusalInWords } from '../placement/refusal.ts';
 import { failing, MAX_SCORE, passing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
-import type { CapacityOf } from './member-rooms.ts';
 import { asksForItself } from './node-demands.ts';
 import type { PlacementQuestions, Split } from './placement-questions.ts';
 import { Reservations } from './reservations.ts';
@@ -27,7 +28,7 @@ export interface ExtenderOptions {
   waiting: Pick<WaitingPods, 'answered' | 'lookAgainAt'>;
   /** Told what is wrong with annotations that were passed over. */
   annotationProblem: (chain: OwnerChain, problem: string) => void;
-  capacityOf: CapacityOf;
+  reservations: Reservations;
   metrics: SchedulerMetrics;
   /** Wall clock in ms. */
   clock: () => number;
@@ -49,7 +50,7 @@ export class Extender {
 
   constructor(options: ExtenderOptions) {
     this.#o = options;
-    this.#reservations = new Reservations(options.capacityOf, options.clock);
+    this.#reservations = options.reservations;
     options.view.onPod({
       changed: (pod) => this.#reservations.podSeen(pod),
       gone: (pod) => this.#reservations.release(pod.metadata.uid ?? ''),
@@ -141,7 +142,7 @@ export class Extender {
   #byRules(pod: Pod, chain: OwnerChain, rules: Rules, split: Split): Answer {
     const { view, workloads, questions } = this.#o;
     const { facts, members, identity } = questions.ask(pod, chain, rules, split);
-    const decision = nextPlace(facts);
+    const decision = nextPlace(inPlacedGang(pod) ? { ...facts, placement: forPlacedGang(facts.placement) } : facts);
     workloads.decided({ chain, identity, pod, rules, decision });
     const [place] = decision.allowed;
     if (place === undefined) {
@@ -167,6 +168,11 @@ export class Extender {
     for (const [member, nodes] of virtual) tell(member, nodes);
     return reasons;
   }
+}
+
+/** It was decided for the gang as a whole how many of its pods go where, see gang-rooms.ts. */
+function inPlacedGang({ metadata }: Pod): boolean {
+  return metadata.annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
 }
 
 /** When a pod that waits may be told something else only because time goes by, in ms. */

@@ -13,7 +13,7 @@ export class Reservations {
   static readonly FOR_MS = 10_000;
   readonly #capacityOf: CapacityOf;
   readonly #clock: () => number;
-  /** By pod UID, the oldest first. */
+  /** By pod UID. */
   readonly #held = new Map<string, { node: string; until: number }>();
 
   constructor(capacityOf: CapacityOf, clock: () => number) {
@@ -21,11 +21,17 @@ export class Reservations {
     this.#clock = clock;
   }
 
-  reserve(podUid: string, node: string, request: FitRequest): void {
+  /** For `forMs` at most; gangs are longer on their way than a single pod. */
+  reserve(podUid: string, node: string, request: FitRequest, forMs: number = Reservations.FOR_MS): void {
     this.expire();
     this.release(podUid);
     this.#capacityOf(node)?.reserve(podUid, request);
-    this.#held.set(podUid, { node, until: this.#clock() + Reservations.FOR_MS });
+    this.#held.set(podUid, { node, until: this.#clock() + forMs });
+  }
+
+  has(podUid: string): boolean {
+    this.expire();
+    return this.#held.has(podUid);
   }
 
   release(podUid: string): void {
@@ -43,9 +49,6 @@ export class Reservations {
   /** To be called before each question about room. */
   expire(): void {
     const now = this.#clock();
-    for (const [uid, { until }] of this.#held) {
-      if (until > now) return;
-      this.release(uid);
-    }
+    for (const [uid, { until }] of this.#held) if (until <= now) this.release(uid);
   }
 }

@@ -9,12 +9,15 @@ import type { OwnerChain } from '../placement/owner-chain.ts';
 import { DeletionCostWriter } from './deletion-cost-writer.ts';
 import { ExtenderServer } from './extender-server.ts';
 import { Extender } from './extender.ts';
+import { GangRooms } from './gang-rooms.ts';
+import { HostRoom } from './host-room.ts';
 import { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-rooms.ts';
 import { PlacementQuestions } from './placement-questions.ts';
 import { PlacementStore } from './placement-store.ts';
 import { PlacementWriter } from './placement-writer.ts';
 import { PolicyStatusWriter } from './policy-status-writer.ts';
+import { Reservations } from './reservations.ts';
 import { RefusalWatch } from './refusal-watch.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { WaitingPods } from './waiting-pods.ts';
@@ -54,6 +57,8 @@ export interface SchedulerOptions {
  * answers. Every replica answers; one of them writes.
  */
 export class Scheduler {
+  /** Places for pods that have to be together. */
+  readonly gangRooms: GangRooms;
   readonly #o: SchedulerOptions;
   readonly #view: HostView;
   readonly #store: PlacementStore;
@@ -74,13 +79,16 @@ export class Scheduler {
     this.#waiting = new WaitingPods({ host, virtualNode, logger, clock });
     this.#view = view;
     this.#store = store;
+    const reservations = new Reservations(capacityOf, clock);
+    const hostRoom = new HostRoom({ host, view, clock });
+    this.gangRooms = new GangRooms({ view, questions, reservations, hostRoom, clock });
     this.#extender = new Extender({
       view,
       workloads,
       questions,
       waiting: this.#waiting,
       annotationProblem: (chain, problem) => this.#tell(chain, problem),
-      capacityOf,
+      reservations,
       metrics,
       clock,
     });

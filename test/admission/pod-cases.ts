@@ -1,5 +1,7 @@
+import { GANG_LABEL } from '../../src/api/marks.ts';
+
 /** What a pod gets when it is created. */
-export type Gets = readonly ('toleration' | 'scheduler')[];
+export type Gets = readonly ('toleration' | 'gate' | 'scheduler')[];
 
 export interface PodCase {
   readonly what: string;
@@ -43,6 +45,7 @@ const shop = (what: string, rest: Omit<PodCase, 'what' | 'namespace'>): PodCase 
   namespace: 'shop',
   ...rest,
 });
+const gang = { labels: { [GANG_LABEL]: 'ring' }, annotations: { 'spillway.dev/gang-size': '2' } };
 const owned = (kind: string, controller: boolean): object => ({
   ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'x', uid: 'u', controller }],
 });
@@ -122,6 +125,33 @@ export const POD_CASES: readonly PodCase[] = [
   plain('with the toleration of everything, of any namespace', tolerate({ operator: 'Exists' }), []),
   shop('with a scheduler of its own', { spec: { schedulerName: 'mine' }, gets: ['toleration'] }),
   shop('with the default scheduler by name', { spec: { schedulerName: 'default-scheduler' }, gets: ALL }),
+
+  shop('of a gang', { metadata: gang, gets: ['toleration', 'gate', 'scheduler'] }),
+  shop('of a gang, with another gate', {
+    metadata: gang,
+    spec: { schedulingGates: [{ name: 'example.com/wait' }] },
+    gets: ['toleration', 'gate', 'scheduler'],
+  }),
+  shop('of a gang, with the gate', {
+    metadata: gang,
+    spec: { schedulingGates: [{ name: 'spillway.dev/gang' }] },
+    gets: ALL,
+  }),
+  { what: 'of a gang that stays', namespace: 'plain', metadata: gang, gets: [] },
+  {
+    what: 'of a gang that asks for a virtual node by name',
+    namespace: 'plain',
+    metadata: gang,
+    spec: select({ 'kubernetes.io/hostname': 'east' }),
+    gets: ['toleration', 'gate', 'scheduler'],
+  },
+  {
+    what: 'of a gang, with the toleration, of any namespace',
+    namespace: 'plain',
+    metadata: gang,
+    spec: tolerate(OURS),
+    gets: ['gate', 'scheduler'],
+  },
 ];
 
 /** The pod as its creator sends it. */

@@ -14,7 +14,7 @@ describe('what a new pod gets', () => {
       splitConstraints: false,
     });
     const got = steps.map(({ path }) => path.split('/')[2]);
-    const fields = { toleration: 'tolerations', scheduler: 'schedulerName' };
+    const fields = { toleration: 'tolerations', gate: 'schedulingGates', scheduler: 'schedulerName' };
     expect(got).toEqual(one.gets.map((what) => fields[what]));
   });
 

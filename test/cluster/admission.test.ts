@@ -103,7 +103,7 @@ function expected({ spec, gets }: PodCase): object {
         ? [{ key: 'spillway.dev/virtual-node', operator: 'Exists', effect: 'NoSchedule' }]
         : []),
     ],
-    schedulingGates,
+    schedulingGates: [...schedulingGates, ...(gets.includes('gate') ? [{ name: 'spillway.dev/gang' }] : [])],
     schedulerName: gets.includes('scheduler') ? SCHEDULER : schedulerName,
   };
 }

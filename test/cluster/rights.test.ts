@@ -11,6 +11,7 @@ import { Workspace } from '../../hack/workspace.ts';
 import { newNodeRequest } from '../../src/kube/certificate-key.ts';
 
 const MANAGER = 'system:serviceaccount:spillway-system:spillway-manager';
+const SCHEDULER = 'system:serviceaccount:spillway-system:spillway-scheduler';
 const HOST_ACCOUNT = 'system:serviceaccount:spillway-access:spillway-host';
 
 let workspace: Workspace;
@@ -41,12 +42,19 @@ beforeAll(async () => {
       'rbac.yaml',
       'rbac-service-account.yaml',
       'scheduler/rbac.yaml',
+      'scheduler/gangs.yaml',
+      'scheduler/pod-guard.yaml',
       'admission/webhook.yaml',
       'node-guard.yaml',
       'member/read.yaml',
       'member/namespaced.yaml',
     ),
   ]);
+  // Without the roles of Kubernetes itself that the file binds beside its own.
+  const ownRole = parseAllDocuments(manifest('scheduler/second-scheduler.yaml'))
+    .map((document) => document.toJS() as { kind: string; metadata: { name: string } })
+    .filter(({ kind, metadata }) => kind.startsWith('Role') && metadata.name === 'spillway-kube-scheduler');
+  await lent.apply(ownRole);
   await until('the kinds are served', async () => {
     await cluster.api.call('GET', '/apis/spillway.dev/v1alpha1/memberclusters');
     return true;
@@ -140,7 +148,19 @@ const HOLDINGS: readonly Holding[] = [
     what: 'the manager that does the work of nodes, and all that can be added',
     user: MANAGER,
     where: () => lent,
-    ...granted('rbac.yaml', 'rbac-service-account.yaml', 'scheduler/rbac.yaml', 'admission/webhook.yaml'),
+    ...granted(
+      'rbac.yaml',
+      'rbac-service-account.yaml',
+      'scheduler/rbac.yaml',
+      'scheduler/gangs.yaml',
+      'admission/webhook.yaml',
+    ),
+  },
+  {
+    what: 'a second scheduler',
+    user: SCHEDULER,
+    where: () => lent,
+    ...granted('scheduler/second-scheduler.yaml'),
   },
   {
     what: 'the host in a dedicated member that shows what its nodes measure',
@@ -198,9 +218,7 @@ const manager = {
     'get nodes/proxy',
     'create nodes/proxy',
     'create pods',
-    'patch pods',
     'create pods/exec',
-    'create pods/eviction',
     'create pods/binding',
     'create secrets',
     'patch secrets',
@@ -256,6 +274,61 @@ describe('the manager in the host', () => {
   it.each(manager.nodes)('may not %s, unless it does the work of nodes', async (question) => {
     expect(await may(cluster, MANAGER, question)).toBe(false);
     expect(await may(lent, MANAGER, question)).toBe(true);
+  });
+
+  it.each(['patch pods', 'create pods/eviction'])(
+    'may not %s, unless it takes part in scheduling',
+    async (question) => {
+      expect(await may(cluster, MANAGER, question)).toBe(false);
+      expect(await may(lent, MANAGER, question)).toBe(true);
+    },
+  );
+
+  it('may change the deletion cost of pods and the place of gangs at their gate, and nothing else of them', async () => {
+    const { server, ca } = lent.adminAccess;
+    const asManager = new Api(server, ca, await lent.issueClient(MANAGER));
+    const gates = [{ name: 'spillway.dev/gang' }, { name: 'example.com/wait' }];
+    const containers = [{ name: 'main', image: 'app:v1' }];
+    const tolerations = [{ operator: 'Exists' }];
+    const pod = (name: string, schedulingGates: object[]) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'default', labels: { app: name } },
+      spec: { containers, schedulingGates, tolerations, automountServiceAccountToken: false },
+    });
+    await lent.apply([
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: 'default' } },
+      pod('gated', gates),
+      pod('open', []),
+    ]);
+    const patch = async (name: string, body: object) =>
+      await asManager.call('PATCH', `/api/v1/namespaces/default/pods/${name}`, body);
+    const image = { spec: { containers: [{ ...containers[0], image: 'app:v2' }] } };
+    // The policy takes a moment to be in force.
+    await until('the guard is in force', async () =>
+      String(await patch('open?dryRun=All', image).catch(String)).includes('Spillway may change'),
+    );
+    for (const [name, body] of [
+      ['open', image],
+      ['gated', image],
+      ['open', { metadata: { labels: { app: 'other' } } }],
+      ['gated', { metadata: { annotations: { other: 'x' } } }],
+      ['gated', { metadata: { finalizers: ['example.com/mine'] } }],
+      ['gated', { spec: { tolerations: [...tolerations, { key: 'a', operator: 'Exists' }] } }],
+      ['gated', { spec: { schedulingGates: [] } }],
+    ] as const) {
+      await expect(patch(name, body), JSON.stringify(body)).rejects.toThrow('Spillway may change');
+    }
+    await patch('open', { metadata: { annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-1' } } });
+    await patch('gated', {
+      metadata: { annotations: { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' } },
+      spec: { nodeSelector: { 'spillway.dev/member': 'east' } },
+    });
+    await patch('gated', { spec: { schedulingGates: gates.slice(1) } });
+    await expect(patch('gated', { spec: { nodeSelector: { 'spillway.dev/member': 'east', a: 'b' } } })).rejects.toThrow(
+      'Spillway may change',
+    );
+    await asManager.close();
   });
 
   it('may write virtual nodes, and only those', async () => {

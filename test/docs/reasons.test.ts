@@ -4,10 +4,10 @@ import { expect, it } from 'vitest';
 
 const PAGE = readFileSync('docs/reference/events.md', 'utf8');
 /** Rooms whose reasons users meet. API refusals of the kubelet port speak HTTP instead. */
-const ROOMS = ['src/pods', 'src/dependents', 'src/members', 'src/nodes', 'src/kube'];
+const ROOMS = ['src/pods', 'src/dependents', 'src/members', 'src/nodes', 'src/kube', 'src/gangs'];
 /** How a reason is written in code: a field, or the first text of a helper that makes a hold, refusal or condition. */
 const REASON =
-  /(?:reason: |refuse\(\s*|say\(\s*|#hold\(\s*|(?:no|yes|unknown)\(\s*type,\s*|unready\(\s*|new CredentialsError\(\s*)'([A-Z][A-Za-z]+)'/g;
+  /(?:reason: |refuse\(\s*|say\(\s*|#hold\(\s*|#tell\(key, (?:step\.)?pods, |(?:no|yes|unknown)\(\s*type,\s*|unready\(\s*|new CredentialsError\(\s*)'([A-Z][A-Za-z]+)'/g;
 /** Reasons of the Kubernetes API that are parsed or passed on, and those of the operator's own kubeconfig. */
 const NOT_OURS = new Set(['FieldValueRequired', 'FieldValueForbidden', 'CredentialPluginFailed', 'FileUnreadable', 'NoCredentials']);
 

@@ -8,6 +8,7 @@ import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capaci
 import { Extender } from '../../src/scheduler/extender.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
+import { Reservations } from '../../src/scheduler/reservations.ts';
 import { RefusalWatch } from '../../src/scheduler/refusal-watch.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
 import { WorkloadBook } from '../../src/scheduler/workload-book.ts';
@@ -157,7 +158,7 @@ beforeEach(async () => {
     view,
     workloads,
     questions,
-    capacityOf,
+    reservations: new Reservations(capacityOf, clock),
     waiting: { answered: () => undefined, lookAgainAt: () => undefined },
     annotationProblem: (_chain, problem) => problems.push(problem),
     metrics: schedulerMetrics(new Registry()),

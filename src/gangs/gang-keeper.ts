@@ -1,0 +1,249 @@
+import type { Logger } from 'pino';
+import { GANG_LABEL } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { PODS, resourcePath } from '../kube/resource.ts';
+import { patch } from '../kube/verbs.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
+import type { GangMetrics } from './gang-metrics.ts';
+import { openPatch, pinPatch } from './gang-patches.ts';
+import type { GangPlaces } from './gang-places.ts';
+import { gangStep, type GangStep, isGated } from './gang.ts';
+
+const GANG = 'gang';
+/** Between two looks at a gang that waits for room, or for its pods to be bound, in ms. */
+const LOOK_MS = 3_000;
+/** Pods of one gang come one after the other; so long nothing is said about those that are missing. */
+const PATIENCE_MS = 30_000;
+/** A place that did not work out is not tried again for so long. */
+const AVOID_MS = 60_000;
+/** Pods that are written at the same time. */
+const AT_ONCE = 8;
+
+export interface GangKeeperOptions {
+  host: KubeClient;
+  places: GangPlaces;
+  events: Pick<EventRecorder, 'record'>;
+  metrics: GangMetrics;
+  informerMetrics?: InformerMetrics | undefined;
+  queueMetrics?: WorkQueueMetrics | undefined;
+  logger: Logger;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/**
+ * Opens the gates of gangs when one place takes all of their pods. Room is held for those that have no node yet; when time
+ * is up all of them give back what they have, and their controllers make new ones. What it knows is on the pods, so another
+ * process goes on where this one ended.
+ */
+export class GangKeeper {
+  readonly #o: GangKeeperOptions;
+  readonly #pods: Informer<Pod>;
+  readonly #avoid = new Map<string, { cluster: string; until: number }>();
+  /** What was said about a gang last. */
+  readonly #told = new Map<string, string>();
+
+  constructor(options: GangKeeperOptions) {
+    const { host, logger, informerMetrics } = options;
+    this.#o = options;
+    this.#pods = new Informer<Pod>({
+      client: host,
+      resource: PODS,
+      labelSelector: GANG_LABEL,
+      transform: withoutManagedFields,
+      indexes: { [GANG]: (pod) => [gangOf(pod)] },
+      logger,
+      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+    });
+  }
+
+  /** Works until the signal aborts; never rejects. To be run by one replica at a time, anew each time. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { logger, queueMetrics } = this.#o;
+    const queue = new WorkQueue({
+      name: 'gangs',
+      concurrency: 1,
+      handler: async (key, abort) => await this.#look(key, abort),
+      backoff: { baseMs: 250, maxMs: 30_000 },
+      logger,
+      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+    });
+    const add = (pod: Pod): void => queue.add(gangOf(pod));
+    const off = this.#pods.on({ added: add, updated: add, deleted: add });
+    const informing = this.#pods.run(signal);
+    const synced = await this.#pods.whenSynced(signal).then(
+      () => true,
+      () => false,
+    );
+    if (synced) await queue.run(signal);
+    await informing;
+    off();
+  }
+
+  async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
+    const pods = this.#pods.byIndex(GANG, key).filter(isThere).toSorted(byAge);
+    const step = gangStep(pods, this.#o.clock());
+    switch (step.do) {
+      case 'nothing':
+        this.#forget(key, pods);
+        return;
+      case 'refuse':
+        return this.#tell(key, pods, 'GangInvalid', `the gang waits, as ${step.problem}`);
+      case 'gather':
+        return this.#gather(key, pods, step);
+      case 'place':
+        return await this.#place(key, step, signal);
+      case 'open':
+        await this.#open(key, step.pods, step.at, signal);
+        return { requeueAfterMs: LOOK_MS };
+      case 'hold':
+        this.#o.places.hold(step.pods, step.at, step.until);
+        return { requeueAfterMs: LOOK_MS };
+      case 'giveUp':
+        return await this.#giveUp(key, step, signal);
+    }
+  }
+
+  #forget(key: string, pods: readonly Pod[]): void {
+    this.#told.delete(key);
+    if (pods.length === 0) this.#avoid.delete(key);
+  }
+
+  #gather(key: string, pods: readonly Pod[], { present, size }: GangStep & { do: 'gather' }): HandlerResult {
+    const age = this.#o.clock() - Math.max(...pods.map(createdAt));
+    if (age < PATIENCE_MS) return { requeueAfterMs: PATIENCE_MS - age };
+    const words = `${String(present)} of ${String(size)} pods of the gang are there; the others are waited for, and nothing is held`;
+    return this.#tell(key, pods, 'GangIncomplete', words);
+  }
+
+  async #place(key: string, step: GangStep & { do: 'place' }, signal: AbortSignal): Promise<HandlerResult> {
+    const { places, clock } = this.#o;
+    const { pods, at, since, late, timeoutMs } = step;
+    const avoided = this.#avoid.get(key);
+    const avoid = avoided !== undefined && avoided.until > clock() ? avoided.cluster : undefined;
+    if (at !== undefined) places.hold(late, at, clock() + timeoutMs);
+    const found = await places.place(pods, { at, avoid, holdMs: timeoutMs });
+    if ('why' in found) {
+      const words = `no place takes all ${String(pods.length)} pods of the gang now: ${found.why}`;
+      this.#tell(key, pods, 'GangWaiting', words);
+      return { requeueAfterMs: LOOK_MS };
+    }
+    const { cluster } = found;
+    const now = since ?? clock();
+    const pinned = await this.#write(pods, (pod) => pinPatch(pod, cluster, now), signal);
+    // One that changed meanwhile is looked at again with the others, before any gate is opened.
+    if (pinned.length === pods.length) await this.#open(key, [...late.filter(isGated), ...pinned], cluster, signal);
+    return { requeueAfterMs: LOOK_MS };
+  }
+
+  async #open(key: string, pods: readonly Pod[], cluster: string, signal: AbortSignal): Promise<void> {
+    const { metrics, logger } = this.#o;
+    await this.#write(pods, openPatch, signal);
+    this.#told.delete(key);
+    metrics.gangs.inc({ outcome: 'placed' });
+    logger.info({ gang: key, cluster, pods: pods.length }, 'pods of a gang may go to their place');
+  }
+
+  /** The pods as they are then; without those that changed or went meanwhile, whose room is given back. */
+  async #write(pods: readonly Pod[], change: (pod: Pod) => object, signal: AbortSignal): Promise<Pod[]> {
+    const { host, places } = this.#o;
+    const written: Pod[] = [];
+    const left = pods.values();
+    const worker = async (): Promise<void> => {
+      for (const pod of left) {
+        const { namespace, name } = pod.metadata;
+        const ref = { name, ...(namespace === undefined ? {} : { namespace }) };
+        try {
+          written.push(await patch<Pod>(host, PODS, ref, change(pod), { type: 'merge' }, { signal }));
+        } catch (error) {
+          if (!isConflict(error) && !isNotFound(error)) throw error;
+          places.release([pod]);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    return written;
+  }
+
+  async #giveUp(key: string, { pods, at }: GangStep & { do: 'giveUp' }, signal: AbortSignal): Promise<HandlerResult> {
+    const { places, metrics, clock, logger } = this.#o;
+    places.release(pods);
+    this.#avoid.set(key, { cluster: at, until: clock() + AVOID_MS });
+    const owned = pods.filter(({ metadata }) =>
+      metadata.ownerReferences?.some(({ controller }) => controller === true),
+    );
+    const words =
+      owned.length === pods.length
+        ? 'They give back what they have; their controller makes new ones, and another place is looked for'
+        : 'Pods without a controller stay as they are, as nobody would make them anew; delete them to start over';
+    this.#tell(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
+    for (const pod of owned) await this.#evict(pod, signal);
+    if (owned.length > 0) {
+      metrics.gangs.inc({ outcome: 'timed-out' });
+      logger.info({ gang: key, cluster: at, pods: owned.length }, 'a gang gave its place back');
+    }
+    return { requeueAfterMs: LOOK_MS };
+  }
+
+  async #evict({ metadata }: Pod, signal: AbortSignal): Promise<void> {
+    const { host, logger } = this.#o;
+    const { namespace, name, uid } = metadata;
+    const body = {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { namespace, name },
+      deleteOptions: { preconditions: { uid } },
+    };
+    try {
+      await host.request({ method: 'POST', path: resourcePath(PODS, namespace, name, 'eviction'), body, signal });
+    } catch (error) {
+      // A disruption budget, say: tried again at the next look.
+      if (!isNotFound(error) && !isConflict(error))
+        logger.warn(`pod ${namespace ?? ''}/${name} of a gang was not evicted: ${describeError(error)}`);
+    }
+  }
+
+  #tell(key: string, pods: readonly Pod[], reason: string, message: string): void {
+    const [pod] = pods;
+    if (pod === undefined || this.#told.get(key) === message) return;
+    this.#told.set(key, message);
+    const { namespace, name, uid } = pod.metadata;
+    const object = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+    };
+    this.#o.events.record(object, 'Warning', reason, message);
+  }
+}
+
+function gangOf({ metadata }: Pod): string {
+  return `${metadata.namespace ?? ''}/${metadata.labels?.[GANG_LABEL] ?? ''}`;
+}
+
+function isThere({ metadata, status }: Pod): boolean {
+  return metadata.deletionTimestamp === undefined && status?.phase !== 'Succeeded' && status?.phase !== 'Failed';
+}
+
+function createdAt({ metadata }: Pod): number {
+  return Date.parse(metadata.creationTimestamp ?? '') || 0;
+}
+
+function byAge(a: Pod, b: Pod): number {
+  return createdAt(a) - createdAt(b) || (a.metadata.name < b.metadata.name ? -1 : 1);
+}
+
+function withoutManagedFields(raw: KubeObject): Pod {
+  if (!('managedFields' in raw.metadata)) return raw as Pod;
+  const { managedFields: _, ...metadata } = raw.metadata;
+  return { ...raw, metadata } as Pod;
+}

@@ -1,0 +1,20 @@
+import type { Pod } from '../api/wire.ts';
+
+/** What is asked when a gang looks for a place. */
+export interface GangQuestion {
+  /** Only there. */
+  readonly at: string | undefined;
+  /** Not there. */
+  readonly avoid: string | undefined;
+  /** How long room is set aside, in ms. */
+  readonly holdMs: number;
+}
+
+/** Where a gang may go, and room that is kept for it. Answered by whoever knows policies and capacity. */
+export interface GangPlaces {
+  /** The best place that takes all of the pods together, a member or `local`, with their room set aside; or why there is none. */
+  place(pods: readonly Pod[], question: GangQuestion): Promise<{ readonly cluster: string } | { readonly why: string }>;
+  /** Keeps the room of pods that have their place but no node yet, until then (wall clock in ms). */
+  hold(pods: readonly Pod[], cluster: string, until: number): void;
+  release(pods: readonly Pod[]): void;
+}

@@ -1,0 +1,151 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
+import {
+  GANG_GATE,
+  GANG_PLACED_ANNOTATION,
+  GANG_SIZE_ANNOTATION,
+  GANG_TIMEOUT_ANNOTATION,
+  MEMBER_LABEL,
+} from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+
+/** More pods than this are no gang that could ever be placed. */
+const LARGEST = 10_000;
+const DEFAULT_TIMEOUT_S = 120;
+const TIMEOUT_S = { least: 5, most: 24 * 3600 };
+
+/** What is to be done for a gang now. Times are wall clock in ms. */
+export type GangStep =
+  /** Nobody is there, or everybody has a node. */
+  | { readonly do: 'nothing' }
+  | { readonly do: 'refuse'; readonly problem: string }
+  /** Pods are missing; nothing is held for those that are there. */
+  | { readonly do: 'gather'; readonly present: number; readonly size: number }
+  /**
+   * `pods` wait for a place. `at`: where the others are, and these have to go too; `late` of these have no node yet.
+   * `since`: when the place was given to those that the `pods` come with, if it was.
+   */
+  | {
+      readonly do: 'place';
+      readonly pods: readonly Pod[];
+      readonly at: string | undefined;
+      readonly since: number | undefined;
+      readonly late: readonly Pod[];
+      readonly timeoutMs: number;
+    }
+  /** All have the place; `pods` are still behind the gate. */
+  | { readonly do: 'open'; readonly pods: readonly Pod[]; readonly at: string }
+  /** `pods` have the place but no node; until then their room is kept. */
+  | { readonly do: 'hold'; readonly pods: readonly Pod[]; readonly at: string; readonly until: number }
+  /** Some of them did not get a node in time: these give back what they have. */
+  | { readonly do: 'giveUp'; readonly pods: readonly Pod[]; readonly at: string };
+
+/**
+ * Reads from the pods of a gang alone how far it is, so that nothing has to be remembered. Pods are pinned to the place one
+ * by one behind their gates, and only when as many as the gang needs are pinned, all gates are opened. `pods` are those that
+ * neither ended nor are being deleted; `now` is the wall clock in ms.
+ */
+export function gangStep(pods: readonly Pod[], now: number): GangStep {
+  if (pods.length === 0) return { do: 'nothing' };
+  const terms = termsOf(pods);
+  if ('problem' in terms) return { do: 'refuse', problem: terms.problem };
+  const { size, timeoutMs } = terms;
+  const gated = pods.filter(isGated);
+  const waiting = gated.filter((pod) => !isPlaced(pod));
+  const pinned = gated.filter(isPlaced);
+  const open = pods.filter((pod) => isPlaced(pod) && !isGated(pod));
+  const [first] = [...open, ...pinned];
+  if (first === undefined) {
+    if (waiting.length === 0) return { do: 'nothing' };
+    if (waiting.length < size) return { do: 'gather', present: waiting.length, size };
+    return { do: 'place', pods: waiting, at: undefined, since: undefined, late: [], timeoutMs };
+  }
+  const at = first.spec.nodeSelector?.[MEMBER_LABEL] ?? LOCAL;
+  if (open.length > 0 && pinned.length > 0) return { do: 'open', pods: pinned, at };
+  return open.length > 0
+    ? whileOpen({ open, waiting, at, timeoutMs }, now)
+    : beforeOpen({ pinned, waiting, at, timeoutMs, size }, now);
+}
+
+/** No gate was opened yet: either all pods of the gang get the place, or those that have it give it back. */
+function beforeOpen(
+  {
+    pinned,
+    waiting,
+    at,
+    timeoutMs,
+    size,
+  }: { pinned: Pod[]; waiting: Pod[]; at: string; timeoutMs: number; size: number },
+  now: number,
+): GangStep {
+  if (pinned.length >= size) return { do: 'open', pods: pinned, at };
+  const since = Math.min(...pinned.map(placedAt));
+  const until = since + timeoutMs;
+  if (until <= now) return { do: 'giveUp', pods: pinned, at };
+  return waiting.length > 0
+    ? { do: 'place', pods: waiting, at, since, late: pinned, timeoutMs }
+    : { do: 'hold', pods: pinned, at, until };
+}
+
+/**
+ * Those that came first stand for the gang: when one of them has no node in time, all give theirs back. Those that joined
+ * later, or stand in for one that failed, go by themselves.
+ */
+function whileOpen(
+  { open, waiting, at, timeoutMs }: { open: Pod[]; waiting: Pod[]; at: string; timeoutMs: number },
+  now: number,
+): GangStep {
+  const late = open.filter((pod) => !hasNode(pod));
+  const overdue = late.filter((pod) => placedAt(pod) + timeoutMs <= now);
+  if (overdue.length > 0) {
+    const founded = Math.min(...open.map(placedAt));
+    const all = overdue.some((pod) => placedAt(pod) === founded);
+    return { do: 'giveUp', pods: all ? open : overdue, at };
+  }
+  if (waiting.length > 0) return { do: 'place', pods: waiting, at, since: undefined, late, timeoutMs };
+  if (late.length === 0) return { do: 'nothing' };
+  return { do: 'hold', pods: late, at, until: Math.min(...late.map(placedAt)) + timeoutMs };
+}
+
+export function isGated({ spec }: Pod): boolean {
+  return (spec.schedulingGates ?? []).some(({ name }) => name === GANG_GATE);
+}
+
+function isPlaced({ metadata }: Pod): boolean {
+  return metadata.annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
+}
+
+/** All pods of a gang have to say the same. */
+function termsOf(pods: readonly Pod[]): { size: number; timeoutMs: number } | { problem: string } {
+  const said = (key: string): (string | undefined)[] => [
+    ...new Set(pods.map(({ metadata }) => metadata.annotations?.[key])),
+  ];
+  const sizes = said(GANG_SIZE_ANNOTATION);
+  const timeouts = said(GANG_TIMEOUT_ANNOTATION);
+  if (sizes.length > 1) return { problem: `its pods do not agree in annotation ${GANG_SIZE_ANNOTATION}` };
+  if (timeouts.length > 1) return { problem: `its pods do not agree in annotation ${GANG_TIMEOUT_ANNOTATION}` };
+  const size = whole(sizes[0], 1, LARGEST);
+  if (size === undefined) {
+    return { problem: `annotation ${GANG_SIZE_ANNOTATION} of its pods must be a number from 1 to ${String(LARGEST)}` };
+  }
+  const { least, most } = TIMEOUT_S;
+  const timeout = timeouts[0] === undefined ? DEFAULT_TIMEOUT_S : whole(timeouts[0], least, most);
+  return timeout === undefined
+    ? { problem: `annotation ${GANG_TIMEOUT_ANNOTATION} must be a number from ${String(least)} to ${String(most)}` }
+    : { size, timeoutMs: timeout * 1000 };
+}
+
+function whole(text: string | undefined, least: number, most: number): number | undefined {
+  if (text === undefined || !/^[0-9]{1,9}$/.test(text)) return undefined;
+  const value = Number(text);
+  return value >= least && value <= most ? value : undefined;
+}
+
+/** A kubelet has taken it, in the member too: that one starts it sets the time, which then never changes. */
+function hasNode({ spec, status }: Pod): boolean {
+  return (spec.nodeName ?? '') !== '' && status?.startTime !== undefined;
+}
+
+function placedAt({ metadata }: Pod): number {
+  const at = Date.parse(metadata.annotations?.[GANG_PLACED_ANNOTATION] ?? '');
+  return Number.isNaN(at) ? 0 : at;
+}

@@ -1,0 +1,87 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
+import { chooseGroup } from './affinity-group.ts';
+import { stillAvoided } from './avoided.ts';
+import { findCandidates } from './candidates.ts';
+import type { Candidate } from './candidates.ts';
+import type { Choice, PlacementFacts } from './choice.ts';
+import type { Cluster } from './cluster.ts';
+import type { Group } from './compiled-placement.ts';
+import type { Refusal } from './refusal.ts';
+import { scoreCandidates } from './score.ts';
+import { ofAllRevisions, ofRevision } from './workload.ts';
+
+/**
+ * The clusters there are to choose from, ranked, and why the others are out of the question. `placed`: pods of the revision
+ * that have a place; `replicas`: pods the workload will have.
+ */
+export function choiceOf(
+  facts: PlacementFacts,
+  placed: number,
+  replicas: number,
+): { choice: Choice; refusals: readonly Refusal[] } {
+  const { placement, workload, pod, clusters } = facts;
+  const avoided = stillAvoided(facts.avoided, facts.now);
+  const here = ofRevision(workload.pods, pod.revision);
+  const all = ofAllRevisions(workload.pods);
+  const find = (group: Group): ReturnType<typeof findCandidates> =>
+    findCandidates({
+      placement,
+      group,
+      clusters,
+      tolerations: pod.tolerations,
+      avoided,
+      rooms: facts.rooms,
+      here,
+      inUse: new Set(all.keys()),
+      replicas,
+    });
+  const group = chooseGroup({
+    placement,
+    clusters,
+    pods: all,
+    remembered: facts.remembered?.affinityName,
+    need: Math.max(0, replicas - placed),
+    fits: (one) => fitsInGroup(find(one).candidates, one, replicas),
+  });
+  const { candidates, refusals } = find(group);
+  const tiers = tiersOf(group, clusters);
+  return { choice: { facts, group, here, tiers, replicas, ...ranked(candidates, facts), rules: [] }, refusals };
+}
+
+/** Pods that candidates of a group could take in all, by room and by what its tiers may have. */
+function fitsInGroup(candidates: readonly Candidate[], group: Group, replicas: number): number | undefined {
+  if (candidates.length === 0) return undefined;
+  return group.tiers.reduce((all, tier, index) => {
+    const members = candidates.filter((candidate) => candidate.tier === index);
+    const room = members.reduce((sum, one) => sum + one.room, 0);
+    const taken = members.reduce((sum, one) => sum + one.here, 0);
+    return all + Math.max(0, Math.min(room, tier.max(replicas) - taken));
+  }, 0);
+}
+
+function ranked(candidates: readonly Candidate[], facts: PlacementFacts): Pick<Choice, 'candidates' | 'scores'> {
+  const { scoreWeights: weights, hysteresis } = facts.placement;
+  const homeRegion = facts.clusters.find(({ name }) => name === LOCAL)?.region;
+  const scores = scoreCandidates(candidates, { ...facts, weights, hysteresis, homeRegion });
+  const score = ({ name }: Candidate): number => scores.get(name) ?? 0;
+  const localFirst = ({ name }: Candidate): number => (name === LOCAL ? 0 : 1);
+  const isPlain = facts.placement.division.kind === 'none';
+  const sorted = candidates.toSorted(
+    (a, b) =>
+      a.tier - b.tier ||
+      (isPlain ? localFirst(a) - localFirst(b) : 0) ||
+      score(b) - score(a) ||
+      b.room - a.room ||
+      (a.name < b.name ? -1 : 1),
+  );
+  return { candidates: sorted, scores };
+}
+
+function tiersOf(group: Group, clusters: readonly Cluster[]): Map<string, number> {
+  const tiers = new Map<string, number>();
+  for (const cluster of clusters) {
+    const tier = group.tiers.findIndex(({ whyNot }) => whyNot(cluster) === undefined);
+    if (tier >= 0) tiers.set(cluster.name, tier);
+  }
+  return tiers;
+}

@@ -1,0 +1,148 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
+import type { Pod } from '../api/wire.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import { gangOrder } from '../placement/gang-order.ts';
+import type { HostRoom } from './host-room.ts';
+import type { HostView } from './host-view.ts';
+import { asksForItself, whyPodKeepsOff } from './node-demands.ts';
+import type { PlacementQuestions, Split } from './placement-questions.ts';
+import type { Reservations } from './reservations.ts';
+
+/** A pod can be heard of before its owner; so long it is waited for, in ms. */
+const OWNER_WAIT_MS = 500;
+
+export interface GangRoomsOptions {
+  view: HostView;
+  questions: PlacementQuestions;
+  reservations: Reservations;
+  hostRoom: HostRoom;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** Clusters to try in turn, and why others are not. */
+interface Options {
+  readonly order: readonly string[];
+  readonly whys: Map<string, string>;
+}
+
+/**
+ * Places for gangs: the clusters that the rules of the oldest pod allow, in the order of the rules, until one takes all pods.
+ * Room is set aside pod by pod, so pods of different shapes are counted as they are.
+ */
+export class GangRooms {
+  readonly #o: GangRoomsOptions;
+
+  constructor(options: GangRoomsOptions) {
+    this.#o = options;
+  }
+
+  /** Room for all of the pods in one place, kept for `holdMs`. `at`: only there. `avoid`: not there. */
+  async place(
+    pods: readonly Pod[],
+    { at, avoid, holdMs }: { at: string | undefined; avoid: string | undefined; holdMs: number },
+  ): Promise<{ cluster: string } | { why: string }> {
+    const { view } = this.#o;
+    const [first] = pods;
+    if (first === undefined || !view.hasSynced) return { why: 'the caches are not complete yet' };
+    await view.owners.whenKnown(first, OWNER_WAIT_MS);
+    const { order, whys } = at === undefined ? this.#options(first, pods.length) : { order: [at], whys: new Map() };
+    for (const cluster of order) {
+      const why = cluster === avoid ? 'a place there was not filled in time' : await this.#take(cluster, pods, holdMs);
+      if (why === undefined) return { cluster };
+      whys.set(cluster, why);
+    }
+    const words = [...whys].map(([cluster, why]) => `${clusterInWords(cluster)}: ${String(why)}`).join('; ');
+    return { why: words === '' ? 'nothing says that it may leave the host' : words };
+  }
+
+  /** Sets room aside again for pods that lost it, as when a scheduler looked at one and did not bind it. */
+  hold(pods: readonly Pod[], cluster: string, until: number): void {
+    const { reservations, hostRoom, clock } = this.#o;
+    for (const pod of pods) {
+      if (pod.spec.nodeName !== undefined || reservations.has(pod.metadata.uid ?? '')) continue;
+      if (cluster === LOCAL) hostRoom.promise([pod], until);
+      else this.#reserve(pod, cluster, until - clock());
+    }
+  }
+
+  release(pods: readonly Pod[]): void {
+    const { reservations, hostRoom } = this.#o;
+    for (const { metadata } of pods) {
+      reservations.release(metadata.uid ?? '');
+      hostRoom.release(metadata.uid ?? '');
+    }
+  }
+
+  /** Undefined when there is room for all of them, else why not. */
+  async #take(cluster: string, pods: readonly Pod[], holdMs: number): Promise<string | undefined> {
+    const { hostRoom, clock } = this.#o;
+    if (cluster === LOCAL) {
+      const count = await hostRoom.fits(pods);
+      if (count < pods.length) return `room for ${String(count)} of ${String(pods.length)} pods`;
+      hostRoom.promise(pods, clock() + holdMs);
+      return undefined;
+    }
+    for (const [index, pod] of pods.entries()) {
+      const why = this.#reserve(pod, cluster, holdMs);
+      if (why === undefined) continue;
+      this.release(pods);
+      return index === 0 ? why : `room for ${String(index)} of ${String(pods.length)} pods (${why})`;
+    }
+    return undefined;
+  }
+
+  #reserve(pod: Pod, member: string, holdMs: number): string | undefined {
+    const { questions, reservations } = this.#o;
+    const { room, nodes } = questions.room(pod, member, this.#openNodes(pod, member), 1);
+    const [best] = nodes;
+    if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
+    reservations.reserve(pod.metadata.uid ?? '', best.name, best.request, holdMs);
+    return undefined;
+  }
+
+  #options(first: Pod, count: number): Options {
+    const { view, questions } = this.#o;
+    const chain = view.owners.chainOf(first);
+    const rules = view.policies.select(chain, view.namespaceLabels(first.metadata.namespace ?? '')).chosen;
+    if (rules === undefined) return { order: this.#ownChoice(first), whys: new Map() };
+    const { facts } = questions.ask(first, chain, rules, this.#everyOpenNode(first));
+    const { order, refusals } = gangOrder(facts, count);
+    return { order, whys: new Map(refusals.map(({ cluster, message }) => [cluster, message])) };
+  }
+
+  /** Without rules: the host, then where the pod asks to go itself. */
+  #ownChoice(pod: Pod): string[] {
+    const { nodes, namespaceLabels } = { nodes: this.#o.view.nodes, namespaceLabels: this.#labelsOf(pod) };
+    const members = nodes
+      .clusters()
+      .filter(({ name, unavailable }) => name !== LOCAL && unavailable === undefined)
+      .map(({ name }) => name)
+      .filter((name) =>
+        this.#openNodes(pod, name).some((one) => {
+          const node = nodes.nodes.get(one);
+          return node !== undefined && asksForItself(pod, node, namespaceLabels);
+        }),
+      );
+    return [LOCAL, ...members];
+  }
+
+  #labelsOf(pod: Pod): Readonly<Record<string, string>> | undefined {
+    return this.#o.view.namespaceLabels(pod.metadata.namespace ?? '');
+  }
+
+  /** The nodes that would pass the scheduler's own checks, as far as they speak of virtual nodes. */
+  #everyOpenNode(pod: Pod): Split {
+    const all = this.#o.questions.everyNode();
+    const virtual = new Map([...all.virtual.keys()].map((member) => [member, this.#openNodes(pod, member)] as const));
+    return { ...all, virtual };
+  }
+
+  #openNodes(pod: Pod, member: string): string[] {
+    const { nodes } = this.#o.view;
+    return nodes.virtualNodesOf(member).filter((name) => {
+      const node = nodes.nodes.get(name);
+      return node !== undefined && node.spec?.unschedulable !== true && whyPodKeepsOff(pod, node) === undefined;
+    });
+  }
+}
