@@ -64,6 +64,7 @@ export function federationPreferences(chain: OwnerChain): FederationPreferences 
 
 function compile(preferences: string | undefined, selector: string | undefined): CompiledPlacement {
   const wanted = within(PREFERENCES_WORDS, () => withoutNulls.parse(JSON.parse(preferences ?? '{}')));
+  checkLimits(wanted.clusters);
   const compiled = compilePlacement(placement.parse({ replicaScheduling: { clusterPreferences: wanted } }));
   if (selector === undefined) return compiled;
   const requirements = within(SELECTOR_WORDS, () => conditions.parse(JSON.parse(selector)).map(requirementOf));
@@ -72,6 +73,17 @@ function compile(preferences: string | undefined, selector: string | undefined):
   const [group] = compiled.groups;
   const tiers = group.tiers.map((tier) => ({ ...tier, whyNot }));
   return { ...compiled, groups: [{ ...group, tiers }] };
+}
+
+/** What a policy's rules of the API server would say. */
+function checkLimits(clusters: z.output<typeof clusterPreferences>['clusters']): void {
+  for (const [name, { minReplicas, maxReplicas = minReplicas }] of Object.entries(clusters)) {
+    if (maxReplicas < minReplicas) {
+      throw new Error(
+        `${PREFERENCES_WORDS} cannot be used: clusters.${name}.maxReplicas: must not be less than minReplicas`,
+      );
+    }
+  }
 }
 
 const PREFERENCES_WORDS = 'the preferences';

@@ -76,6 +76,11 @@ describe('federation preferences', () => {
     ['a list', '[]', 'cannot be used: value: '],
     ['a negative weight', '{"clusters":{"a":{"weight":-1}}}', 'clusters.a.weight'],
     ['a word for a number', '{"clusters":{"a":{"minReplicas":"two"}}}', 'clusters.a.minReplicas'],
+    [
+      'a most below the fewest',
+      '{"clusters":{"a":{"minReplicas":3,"maxReplicas":2}}}',
+      'clusters.a.maxReplicas: must not be less',
+    ],
     ['a word for a switch', '{"rebalance":"yes"}', 'rebalance'],
   ])('are ignored when they are %s', (_name, text, words) => {
     const found = federationPreferences(deployment(text));

@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { openApiSchema, type SchemaNode } from '../../src/api/crd.ts';
+import { KINDS } from '../../src/api/kinds.ts';
+import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { compilePolicy } from '../../src/placement/policy-selection.ts';
+
+const PAGE = readFileSync('docs/guides/from-karmada.md', 'utf8');
+
+/** Karmada's fields, of its API of 1.19. */
+const PROPAGATION = [
+  'resourceSelectors',
+  'association',
+  'propagateDeps',
+  'placement',
+  'priority',
+  'preemption',
+  'dependentOverrides',
+  'schedulerName',
+  'failover',
+  'conflictResolution',
+  'activationPreference',
+  'suspension',
+  'preserveResourcesOnDeletion',
+  'schedulePriority',
+  'placement.clusterAffinity',
+  'placement.clusterAffinities',
+  'placement.clusterTolerations',
+  'placement.spreadConstraints',
+  'placement.replicaScheduling',
+  'placement.workloadAffinity',
+  'placement.replicaScheduling.replicaSchedulingType',
+  'placement.replicaScheduling.replicaDivisionPreference',
+  'placement.replicaScheduling.weightPreference.staticWeightList',
+  'placement.replicaScheduling.weightPreference.dynamicWeight',
+];
+const OVERRIDERS = ['image', 'command', 'args', 'labels', 'annotations', 'field'].map((name) => `${name}Overrider`);
+
+/** Rows of the table below a heading: Karmada's fields, and ours. */
+function rows(heading: string): { karmada: string[]; ours: string[] }[] {
+  const section = PAGE.slice(PAGE.indexOf(`## ${heading}`)).split('\n## ')[0] ?? '';
+  const lines = section.split('\n').filter((line) => line.startsWith('| `'));
+  const codes = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
+  return lines.map((line) => {
+    const [, karmada = '', ours = ''] = line.split('|');
+    return { karmada: codes(karmada), ours: codes(ours) };
+  });
+}
+
+function schemaOf(kind: string): SchemaNode {
+  const found = KINDS.find(({ resource }) => resource.kind === kind);
+  if (found === undefined) throw new Error(kind);
+  return openApiSchema(found.schema);
+}
+
+function has(schema: SchemaNode, path: string): boolean {
+  let node: SchemaNode | undefined = schema;
+  for (const name of path.replaceAll('[]', '').split('.')) {
+    node = node?.properties?.[name];
+    if (node?.items !== undefined) node = node.items;
+  }
+  return node !== undefined;
+}
+
+describe('the page about Karmada', () => {
+  it.each([
+    ['Placement', 'PlacementPolicy'],
+    ['Overrides', 'OverridePolicy'],
+  ])('%s: names fields that there are', (heading, kind) => {
+    const ours = rows(heading).flatMap((row) => row.ours);
+    expect(ours.length).toBeGreaterThan(8);
+    expect(ours.filter((path) => !has(schemaOf(kind), path))).toEqual([]);
+  });
+
+  it('names fields with the same name by the same name', () => {
+    const same = rows('Placement').filter(({ ours }) => ours.length === 1);
+    for (const { karmada, ours } of same) {
+      const [first = ''] = karmada;
+      const [own = ''] = ours;
+      expect(`spec.${first}`.startsWith(own), `${first}: ${own}`).toBe(true);
+      const rest = [first, ...karmada.slice(1).map((field) => `${first.replace(/\.[^.]+$/, '')}${field}`)];
+      for (const path of rest) expect(has(schemaOf('PlacementPolicy'), `spec.${path}`), path).toBe(true);
+    }
+  });
+
+  it('speaks about every field of a PropagationPolicy and every overrider', () => {
+    const told = rows('Placement').flatMap(({ karmada }) => karmada.map((field) => field.replaceAll('[]', '')));
+    const isTold = (field: string): boolean =>
+      told.some((one) => one === field || one.startsWith(`${field}.`) || `.${field}` === one);
+    expect(PROPAGATION.filter((field) => !isTold(field))).toEqual([]);
+    const overriders = rows('Overrides').flatMap(({ karmada }) => karmada);
+    expect([...OVERRIDERS, 'plaintext'].filter((name) => !overriders.includes(`overriders.${name}[]`))).toEqual([]);
+  });
+
+  it('shows a policy that is accepted, and divides as the one of Karmada', () => {
+    const [karmada, ours] = [...PAGE.matchAll(/^```yaml\n(.*?)^```/gms)].map(
+      ([, text = '']) => parse(text) as KubeObject & { spec: { placement: object } },
+    );
+    expect(ours?.spec.placement).toEqual(karmada?.spec.placement);
+    if (ours === undefined) throw new Error('no policy');
+    const parsed = parsePlacementPolicy(ours);
+    expect('policy' in parsed ? compilePolicy(parsed.policy) : parsed).not.toHaveProperty('problems');
+  });
+});
