@@ -10,6 +10,7 @@ import { dialServer } from './dial.ts';
 import { CredentialsError, isUnauthorized, ApiError, type TransportError } from './errors.ts';
 import { CancelledError, DeadlineError, exchange, type Answer, type Outgoing } from './exchange.ts';
 import { stringifyJson } from './json.ts';
+import { openFramed, readFramed } from './framed-stream.ts';
 import { openStream } from './stream-exchange.ts';
 import { withQuery, type KubeRequest, type StreamResponse } from './request.ts';
 import { retryDelayMs } from './retry-policy.ts';
@@ -106,19 +107,18 @@ export class KubeClient {
       }
       const release = (): void => r.signal?.removeEventListener('abort', onAbort);
       try {
-        const { tls } = this.#transport.pools();
-        const body = await openStream(this.#transport.origin, tls, this.#outgoing(r, headers), stop.signal);
-        const status = body.statusCode ?? 0;
+        const opened = await this.#openStream(r, headers, stop.signal);
+        const { status, headers: about, body } = opened;
         this.#observe(where, String(status), started);
         if (status >= 300) {
-          throw refusal(where, status, body.headers, await buffer(body));
+          throw refusal(where, status, about, await opened.whole());
         }
         this.#streaming.add(body);
         body.once('close', () => {
           this.#streaming.delete(body);
           release();
         });
-        return { status, headers: body.headers, body };
+        return { status, headers: about, body, framing: opened.framing };
       } catch (e) {
         release();
         throw this.#failure(where, e, started);
@@ -127,6 +127,22 @@ export class KubeClient {
       }
     });
     return answer;
+  }
+
+  async #openStream(
+    r: KubeRequest,
+    headers: Record<string, string>,
+    signal: AbortSignal,
+  ): Promise<StreamResponse & { whole: () => Promise<Buffer> }> {
+    const { tls } = this.#transport.pools();
+    const { origin } = this.#transport;
+    const outgoing = this.#outgoing(r, headers);
+    if (r.framed === true) {
+      const answer = await openFramed(origin, tls, outgoing, signal);
+      return { ...answer, status: answer.statusCode, whole: async () => await readFramed(answer) };
+    }
+    const body = await openStream(origin, tls, outgoing, signal);
+    return { status: body.statusCode ?? 0, headers: body.headers, body, whole: async () => await buffer(body) };
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Framing } from './framed-stream.ts';
 
 export type Query = Record<string, string | number | boolean | readonly string[] | undefined>;
 
@@ -24,6 +25,8 @@ export interface KubeRequest {
   retry?: boolean | undefined;
   /** Ask for a compressed answer: worth it for lists. */
   gzip?: boolean;
+  /** Streams only: leave the body in its HTTP/1.1 framing, for a relay that passes it on as it is. GET only. */
+  framed?: boolean;
 }
 
 /** An answer whose body is still coming; the reader must consume or destroy it. */
@@ -31,6 +34,8 @@ export interface StreamResponse {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   body: Readable;
+  /** What the body still is in; undefined: in nothing. */
+  framing?: Framing | undefined;
 }
 
 export function withQuery(path: string, query: Query | undefined): string {

@@ -2,9 +2,11 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ApiError, describeError } from '../kube/errors.ts';
+import type { Framing } from '../kube/framed-stream.ts';
 import { PODS, resourcePath } from '../kube/resource.ts';
 import type { Answer } from './answer.ts';
 import { sendAnswer, textAnswer } from './answer.ts';
+import { relayFramed } from './framed-relay.ts';
 import { logOptions } from './log-options.ts';
 
 import type { LogsRoute } from './routes.ts';
@@ -17,7 +19,8 @@ export interface LogSource {
     query: Record<string, string>;
     accept: string;
     signal: AbortSignal;
-  }): Promise<{ body: Readable }>;
+    framed: boolean;
+  }): Promise<{ body: Readable; framing?: Framing | undefined }>;
 }
 
 /**
@@ -42,14 +45,16 @@ export async function serveLogs(o: {
   response.once('close', () => left.abort(new Error('the caller left')));
   const signal = AbortSignal.any([o.signal, left.signal]);
   let body: Readable;
+  let framing: Framing | undefined;
   try {
     const answer = await member.stream({
       path: resourcePath(PODS, pod.namespace, pod.name, 'log'),
       query: { container: route.container, ...options.query },
       accept: '*/*',
       signal,
+      framed: response.req.httpVersion === '1.1',
     });
-    body = answer.body;
+    ({ body, framing } = answer);
   } catch (error) {
     if (!response.destroyed) {
       sendAnswer(response, logFailure(member.cluster, error));
@@ -58,6 +63,10 @@ export async function serveLogs(o: {
   }
   response.setHeader('Content-Type', 'text/plain; charset=utf-8');
   response.setHeader('X-Content-Type-Options', 'nosniff');
+  if (framing !== undefined) {
+    await relayFramed(response, body, framing);
+    return;
+  }
   // The kubelet starts the answer before the first line too, so that a quiet follow is seen to be open.
   response.flushHeaders();
   try {

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { corkForThisTurn } from './cork.ts';
 
 /** Stream bytes so far, head bytes included. */
 export interface Traffic {
@@ -49,6 +50,7 @@ export function relay(caller: Socket, member: Socket, traffic: Traffic, signal: 
       });
       from.on('data', (chunk: Buffer) => {
         count(chunk.length);
+        corkForThisTurn(to);
         if (!to.write(chunk) && to.writableLength > MOST_HELD) {
           from.pause();
         }

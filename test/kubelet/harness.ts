@@ -329,12 +329,12 @@ export function ask(
   });
 }
 
-/** Waits for a condition; rejects after five seconds. */
+/** Waits for a condition; rejects after fifteen seconds. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = Date.now() + 5000;
+  const deadline = Date.now() + 15_000;
   while (!(await condition())) {
     if (Date.now() > deadline) {
-      throw new Error(`not within 5 s: ${what}`);
+      throw new Error(`not within 15 s: ${what}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

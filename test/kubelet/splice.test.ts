@@ -241,7 +241,7 @@ describe('the stream itself', () => {
   });
 
   test.each(['to the caller', 'to the member'])('a slow reader stops a fast writer: %s', async (direction) => {
-    const total = 192 * MiB;
+    const total = 96 * MiB;
     const piece = randomBytes(MiB);
     let offered = 0;
     const offer = (socket: {
