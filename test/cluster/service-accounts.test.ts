@@ -53,7 +53,8 @@ describe.runIf(kubelets.ok)('service accounts of pods in members', () => {
   beforeAll(async () => {
     topology = await startTopology({
       members: [
-        { name: 'open', kubelet: 'open-1', unregistered: true },
+        // A kubelet looks for new tokens about once a minute; here more often.
+        { name: 'open', kubelet: { node: 'open-1', configuration: { syncFrequency: '5s' } }, unregistered: true },
         { name: 'closed', kwok: { nodes: 1 } },
       ],
       host: { reachable: true },
@@ -241,7 +242,6 @@ describe.runIf(kubelets.ok)('service accounts of pods in members', () => {
         expect(Date.parse(after.metadata.annotations?.['spillway.dev/refresh-after'] ?? '')).toBeGreaterThan(
           refreshAfter - 1,
         );
-        // A kubelet looks about once a minute.
         const file = await until(
           'the pod has the new token',
           async () => {
