@@ -208,6 +208,7 @@ function roomOf(capacity: MemberCapacity, index: number): VirtualNodeRoom {
       serviceEnv: [],
     }),
     depends: () => none,
+    claimRefusal: () => undefined,
     policiesAreKnown: () => true,
     policies: () => none,
     render: () => {

@@ -1,5 +1,6 @@
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { admissionMetrics } from '../src/admission/metrics.ts';
+import { claimMetrics } from '../src/dependents/claim-metrics.ts';
 import { gangMetrics } from '../src/gangs/gang-metrics.ts';
 import { tokenMetrics } from '../src/dependents/token-metrics.ts';
 import { ClientMetrics } from '../src/kube/client-metrics.ts';
@@ -72,6 +73,7 @@ export async function describeMetrics(): Promise<Described[]> {
   admissionMetrics(registry);
   gangMetrics(registry);
   tokenMetrics(registry);
+  claimMetrics(registry);
   memberEventMetrics(registry);
   usageMetrics(registry);
   kubeletMetrics(registry);

@@ -42,7 +42,7 @@ function manifest(file: string): string {
 /** Puts Spillway's kinds, its namespace and its rights into a host cluster, as its administrator would. */
 export async function installSpillway(host: Cluster): Promise<void> {
   for (const file of readdirSync(join(repositoryRoot(), 'manifests/crds'))) await host.apply(manifest(`crds/${file}`));
-  for (const file of ['rbac.yaml', 'node-guard.yaml']) await host.apply(manifest(file));
+  for (const file of ['rbac.yaml', 'node-guard.yaml', 'storage.yaml']) await host.apply(manifest(file));
   const established = ['wait', '--for=condition=Established', 'crd/memberclusters.spillway.dev', '--timeout=30s'];
   const result = await host.kubectl(established);
   if (result.code !== 0) throw new Error(result.stderr);

@@ -4,6 +4,8 @@ import type { Invariants } from './api/invariants.ts';
 import type { Service } from './api/wire.ts';
 import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
 import type { ManagerConfig } from './config.ts';
+import type { ClaimMetrics } from './dependents/claim-metrics.ts';
+import type { HostClaims } from './dependents/host-claims.ts';
 import type { HostObjects } from './dependents/host-objects.ts';
 import type { TokenMetrics } from './dependents/token-metrics.ts';
 import type { Access, Credentials } from './kube/access.ts';
@@ -44,6 +46,8 @@ export interface HostServices {
   readonly services: Informer<Service>;
   /** ConfigMaps and Secrets of the host that pods on virtual nodes refer to. */
   readonly hostObjects: HostObjects;
+  /** Claims, and volumes of members. */
+  readonly hostClaims: HostClaims;
   /** What changes objects on their way to members. */
   readonly overridePolicies: OverridePolicies;
   readonly podOwners: PodOwners;
@@ -60,6 +64,7 @@ export interface HostServices {
   readonly podMetrics: PodMetrics;
   readonly invariants: Invariants;
   readonly tokenMetrics: TokenMetrics;
+  readonly claimMetrics: ClaimMetrics;
   readonly capacityMetrics: CapacityMetrics;
   readonly memberEventMetrics: MemberEventMetrics;
   readonly usageMetrics: UsageMetrics;

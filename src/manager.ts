@@ -10,6 +10,8 @@ import {
 } from './api/marks.ts';
 import type { Namespace, Pod, Service } from './api/wire.ts';
 import { type ManagerConfig, nodeAddressOf } from './config.ts';
+import { claimMetrics } from './dependents/claim-metrics.ts';
+import { HostClaims } from './dependents/host-claims.ts';
 import { HostObjects } from './dependents/host-objects.ts';
 import { hostGuard } from './host-guard.ts';
 import { tokenMetrics } from './dependents/token-metrics.ts';
@@ -138,6 +140,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       podOwners: new PodOwners(host),
       capacities: new Map(),
       namespaceModes: new NamespaceModes({ host, logger, metrics: informerMetrics }),
+      hostClaims: new HostClaims({ host, logger, metrics: informerMetrics }),
       hostObjects: new HostObjects({
         clientOf: (node) => nodeClients.get(node) ?? host,
         logger,
@@ -151,6 +154,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       podMetrics: podMetrics(registry),
       invariants,
       tokenMetrics: tokenMetrics(registry),
+      claimMetrics: claimMetrics(registry),
       capacityMetrics: new CapacityMetrics(registry),
       memberEventMetrics: memberEventMetrics(registry),
       usageMetrics: usageMetrics(registry),
@@ -163,6 +167,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.events.run(signal),
       services.services.run(signal),
       services.hostObjects.run(signal),
+      services.hostClaims.run(signal),
       services.overridePolicies.run(signal),
       services.namespaceModes.run(signal),
       services.podOwners.run(signal),

@@ -1,20 +1,17 @@
 import type { Logger } from 'pino';
-import { GROUP, UID_LABEL } from './api/marks.ts';
+import { GROUP } from './api/marks.ts';
 import { type MemberCluster, virtualNodesOf } from './api/member-cluster.ts';
 import type { MemberClusterStatus } from './api/member-cluster-status.ts';
-import { admitsMode, madeInMode } from './api/service-account-mode.ts';
 import { addTo, formatAmounts, NOTHING, parseAmounts } from './capacity/amounts.ts';
 import { elasticGroupsOf } from './capacity/elastic.ts';
 import { MemberCapacity } from './capacity/member-capacity.ts';
 import { poolsOf } from './capacity/pool.ts';
-import { MemberCopies } from './dependents/member-copies.ts';
-import { DependentsMirror } from './dependents/mirror.ts';
-import { PodTokens } from './dependents/pod-tokens.ts';
 import type { HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
 import { describeError } from './kube/errors.ts';
 import { jsonEqual } from './kube/json-equal.ts';
 import { pause } from './kube/timers.ts';
+import { MemberDependents } from './member-dependents.ts';
 import { MemberEvents } from './member-events/member-events.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberScope } from './members/member-scope.ts';
@@ -24,7 +21,6 @@ import { MemberNamespaces } from './members/namespaces.ts';
 import { type Cluster, clusterOf } from './placement/cluster.ts';
 import { NodeIdentity } from './nodes/node-identity.ts';
 import { providerIdOf } from './nodes/render-node.ts';
-import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { VirtualNodeScope } from './virtual-node-scope.ts';
 
 /** Between a virtual node that failed and its next start, in ms. */
@@ -69,8 +65,7 @@ class MemberWork {
   readonly #logger: Logger;
   readonly #capacity: MemberCapacity;
   readonly #namespaces: MemberNamespaces;
-  readonly #dependents: DependentsMirror;
-  readonly #tokens: PodTokens;
+  readonly #dependents: MemberDependents;
   readonly #memberEvents: MemberEvents;
   readonly #nodes = new Map<string, RunningNode>();
   /** Those of nodes that are not wanted any more too: their pods are still there. */
@@ -91,7 +86,7 @@ class MemberWork {
     leaseHeld: () => boolean,
     signal: AbortSignal,
   ) {
-    const { hostId, logger, events, informerMetrics, queueMetrics } = services;
+    const { hostId, logger, informerMetrics, queueMetrics } = services;
     this.#services = services;
     this.#member = member;
     this.#cluster = clusterOf(member);
@@ -114,51 +109,16 @@ class MemberWork {
       },
     });
     this.#namespaces = new MemberNamespaces({ member: connection, hostId, spec: () => this.#member.spec.namespaces });
-    const copies = new MemberCopies({
-      client: connection.client,
-      hostId,
-      namespaces: connection.namespaces,
-      isUsable: (namespace) => this.#namespaces.isUsable(namespace),
-      logger: this.#logger,
-      metrics: informerMetrics,
-    });
-    this.#dependents = new DependentsMirror({
-      objects: services.hostObjects,
-      copies,
-      member: member.metadata.name,
-      hostId,
+    this.#dependents = new MemberDependents({
+      services,
+      connection,
       namespaces: this.#namespaces,
-      events,
-      onReady: (podKey) => this.#requeue(podKey),
+      member: () => this.#member,
+      cluster: () => this.#cluster,
       mayWrite: () => this.#frozen() === undefined,
-      memberPods: connection.pods,
-      overrides: {
-        unknown: () => services.overridePolicies.unknown(),
-        policies: (namespace) => services.overridePolicies.in(namespace),
-        member: () => this.#cluster,
-      },
-      invariants: services.invariants,
-      logger: this.#logger,
-      queueMetrics,
-    });
-    this.#tokens = new PodTokens({
-      member: member.metadata.name,
-      hostId,
-      copies,
-      memberNamespaceOf: (namespace) => this.#namespaces.memberNamespaceOf(namespace),
-      clientOf: (node) => services.nodeClients.get(node) ?? services.host,
       hostPod: (podKey) => this.#scopeOf(podKey)?.hostPod(podKey),
-      isInMember: (node, podKey, uid) =>
-        connection.pods
-          .byIndex(HOST_POD_INDEX, `${node}/${podKey}`)
-          .some((pod) => pod.metadata.labels?.[UID_LABEL] === uid && madeInMode(pod) === 'Host'),
-      admitted: () => admitsMode(this.#member.spec.serviceAccount, 'Host'),
-      onReady: (podKey) => this.#requeue(podKey),
-      mayWrite: () => this.#frozen() === undefined,
-      events,
-      metrics: services.tokenMetrics,
+      requeue: (podKey) => this.#requeue(podKey),
       logger: this.#logger,
-      queueMetrics,
     });
     this.#memberEvents = new MemberEvents({
       host: services.host,
@@ -193,12 +153,7 @@ class MemberWork {
       this.#services.capacityMetrics.watch(connection.name, this.#capacity),
     ];
     this.#adjustNodes();
-    await Promise.all([
-      this.#dependents.run(this.#signal),
-      this.#tokens.run(this.#signal),
-      this.#ended(),
-      this.#whenComplete(),
-    ]);
+    await Promise.all([this.#dependents.run(this.#signal), this.#ended(), this.#whenComplete()]);
     for (const unsubscribe of off) unsubscribe();
     await this.#closeIdentities();
   }
@@ -210,11 +165,11 @@ class MemberWork {
     const cluster = clusterOf(member);
     if (!isSameForOverrides(cluster, this.#cluster)) {
       this.#cluster = cluster;
-      this.#dependents.overridesChanged();
+      this.#dependents.mirror.overridesChanged();
     }
     this.#capacity.setSpec(poolsOf(member), elasticGroupsOf(member));
     this.#adjustNodes();
-    this.#tokens.lookAgain();
+    this.#dependents.changed();
     for (const { scope } of this.#nodes.values()) scope?.changed();
   }
 
@@ -228,7 +183,7 @@ class MemberWork {
   }
 
   #overridesChanged(): void {
-    this.#dependents.overridesChanged();
+    this.#dependents.mirror.overridesChanged();
     for (const { scope } of this.#nodes.values()) scope?.pods.requeueAll();
   }
 
@@ -369,7 +324,6 @@ class MemberWork {
       connection: this.#connection,
       namespaces: this.#namespaces,
       dependents: this.#dependents,
-      tokens: this.#tokens,
       capacity: this.#capacity,
       member: () => this.#member,
       nodeName,
@@ -400,7 +354,6 @@ class MemberWork {
     this.#complete = true;
     // Copies without a user are garbage only now.
     this.#dependents.setComplete();
-    this.#tokens.setComplete();
     await this.#connection.pods.whenSynced(this.#signal).catch(() => undefined);
     if (!this.#signal.aborted) await this.#memberEvents.run(this.#signal);
   }

@@ -31,6 +31,8 @@ export interface VirtualNodeRoomOptions {
   readonly policies: (hostNamespace: string) => readonly OverridePolicy[];
   /** The whole pod with policies applied, which is needed only where there are any. */
   readonly render: (hostPod: Pod) => RenderedPod;
+  /** Why claims of a pod cannot be used in the member; each pod of a template has its own. */
+  readonly claimRefusal: (hostPod: Pod) => { message: string } | undefined;
 }
 
 /** Shapes of pods whose translation is remembered. */
@@ -59,6 +61,8 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
   request(hostPod: Pod): Answer {
     this.#forgetWhatChanged();
     if (!this.#o.policiesAreKnown()) return { unknown: 'the override policies have not been read yet' };
+    const refusal = this.#o.claimRefusal(hostPod);
+    if (refusal !== undefined) return { refused: refusal.message };
     const policies = this.#o.policies(hostPod.metadata.namespace ?? '');
     const account = this.#o.modeOf(hostPod);
     if ('hold' in account) return { refused: account.hold.message };

@@ -5,8 +5,6 @@ import type { ServiceAccountMode } from './api/service-account-mode.ts';
 import type { Pod } from './api/wire.ts';
 import { HostOnlyRequests } from './capacity/host-only-requests.ts';
 import type { MemberCapacity } from './capacity/member-capacity.ts';
-import type { DependentsMirror } from './dependents/mirror.ts';
-import type { PodTokens } from './dependents/pod-tokens.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
 import { Informer } from './kube/informer.ts';
@@ -18,6 +16,7 @@ import { FileCertificates } from './kubelet/file-certificates.ts';
 import type { PodDirectory } from './kubelet/pod-directory.ts';
 import { SelfSignedCertificates } from './kubelet/self-signed-certificates.ts';
 import { KubeletServer } from './kubelet/server.ts';
+import type { MemberDependents } from './member-dependents.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberNamespaces } from './members/namespaces.ts';
 import { withoutManagedFields } from './members/pod-projection.ts';
@@ -28,7 +27,7 @@ import { isShownIgnored } from './pods/daemon-pod.ts';
 import { isFinished } from './pods/finished.ts';
 import { podServiceAccounts, serviceEnvInMode } from './pod-service-accounts.ts';
 import { PodController } from './pods/pod-controller.ts';
-import { type DependentsPort, HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
+import { HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
 import { type RenderedPod, renderPod } from './pods/render-pod.ts';
 import type { TranslateContext } from './pods/translate.ts';
 import { PodUsage } from './usage/pod-usage.ts';
@@ -41,9 +40,7 @@ export interface VirtualNodeOptions {
   host: KubeClient;
   connection: MemberConnection;
   namespaces: MemberNamespaces;
-  /** As the port: what policies make of a pod has to be passed on. */
-  dependents: DependentsPort & Pick<DependentsMirror, 'environmentKeys'>;
-  tokens: PodTokens;
+  dependents: MemberDependents;
   capacity: MemberCapacity;
   /** The MemberCluster as it is now. */
   member: () => MemberCluster;
@@ -87,7 +84,11 @@ export class VirtualNodeScope {
       logger,
       metrics: services.informerMetrics,
     });
-    this.#serviceAccounts = podServiceAccounts({ modes: services.namespaceModes, tokens: options.tokens, member });
+    this.#serviceAccounts = podServiceAccounts({
+      modes: services.namespaceModes,
+      tokens: options.dependents.tokens,
+      member,
+    });
     this.#room = this.#makeRoom();
     this.pods = new PodController({
       host: options.host,
@@ -100,14 +101,7 @@ export class VirtualNodeScope {
       podsUnreadyAfterMs: () => member().spec.probe.podsUnreadyAfterSeconds * 1000,
       frozen: options.frozen,
       namespaces: options.namespaces,
-      dependents: {
-        track: (pod, rendered) => options.dependents.track(pod, rendered),
-        require: (pod, rendered) => options.dependents.require(pod, rendered),
-        release: (podKey) => {
-          options.dependents.release(podKey);
-          options.tokens.release(podKey);
-        },
-      },
+      dependents: options.dependents,
       serviceAccounts: this.#serviceAccounts,
       overrides: {
         unknown: () => services.overridePolicies.unknown(),
@@ -261,6 +255,7 @@ export class VirtualNodeScope {
       policiesAreKnown: () => services.overridePolicies.unknown() === undefined,
       policies: (namespace) => services.overridePolicies.in(namespace),
       render: (hostPod) => this.render(hostPod),
+      claimRefusal: (hostPod) => this.#o.dependents.claims.refusalOf(hostPod),
       depends: () => [member(), cluster(), capacity.tracker.facts(nodeName)],
     });
   }
@@ -389,9 +384,11 @@ export class VirtualNodeScope {
         return nodeLabels();
       },
       memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
-      environmentKeys: (kind, name) => this.#o.dependents.environmentKeys(kind, hostPod.metadata.namespace ?? '', name),
+      environmentKeys: (kind, name) =>
+        this.#o.dependents.mirror.environmentKeys(kind, hostPod.metadata.namespace ?? '', name),
       hostOnlyLabels: new Set(Object.keys(spec.labels)),
       poolSelector: pool() ?? {},
+      claimRefusal: (pod) => this.#o.dependents.claims.refusalOf(pod),
       ...(excluded === undefined ? {} : { excludedNodes: excluded }),
     };
   }

@@ -55,6 +55,7 @@ function room(policies: readonly OverridePolicy[] = []) {
     depends: () => [state.facts],
     policiesAreKnown: () => state.known,
     policies: () => state.policies,
+    claimRefusal: () => undefined,
     render: (pod) =>
       renderPod(pod, context('member-shop'), {
         policies: state.policies,

@@ -18,6 +18,7 @@ export const INVARIANTS = {
   I15: 'Everything made in a member carries our label.',
   I17: 'Neither a virtual node nor what runs on it is removed because this program, or the Node object, goes.',
   I19: 'The status of a host pod does not go back: start time and restart counts stay or grow.',
+  I20: 'Data in a member are deleted only when the host claim is gone for good and its reclaim policy says so.',
 } as const;
 
 export type InvariantId = keyof typeof INVARIANTS;

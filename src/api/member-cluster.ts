@@ -7,6 +7,7 @@ import type { MemberClusterStatus } from './member-cluster-status.ts';
 import { systemNamespaceCel } from './namespace-mapping.ts';
 import { parseObject } from './parse-object.ts';
 import { SERVICE_ACCOUNT_MODE, SERVICE_ACCOUNT_MODES } from './service-account-mode.ts';
+import { storage } from './storage.ts';
 import { cel, dnsLabel, dnsSubdomain, labelKey, labelMap, labelValue, listMap, quantityMap } from './schema-parts.ts';
 
 export const MEMBER_CLUSTERS: Resource = {
@@ -334,6 +335,7 @@ const memberClusterSpec = z
           'price of several writes for each pod.',
       ),
     serviceAccount,
+    storage,
   })
   .describe('What the administrator wants of this member.');
 

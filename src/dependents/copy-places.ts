@@ -8,8 +8,7 @@ import { Informer } from '../kube/informer.ts';
 import { readListPage } from '../kube/list-page.ts';
 import { resourcePath } from '../kube/resource.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
-import { type CopyRecord, recordOfCopy, RESOURCES } from './copy.ts';
-import type { DependentKind } from './references.ts';
+import { type CopyKind, type CopyRecord, recordOfCopy, RESOURCES } from './copy.ts';
 
 /** Copies of one kind in one namespace of the member: as far as the cache knows them. */
 export type Knowledge = { known: true } | { known: false; problem: string | undefined };
@@ -34,7 +33,7 @@ export interface CopyPlacesOptions {
   /** A copy came, changed or went. */
   changed: (copy: CopyRecord) => void;
   /** A place that was asked for and not known is known now. */
-  known: (kind: DependentKind, namespace: string) => void;
+  known: (kind: CopyKind, namespace: string) => void;
   /** A place nobody asked for, without copies, is watched no longer than this; 300,000 ms. */
   idleMs?: number;
   logger: Logger;
@@ -42,14 +41,16 @@ export interface CopyPlacesOptions {
 }
 
 interface Place {
-  kind: DependentKind;
+  kind: CopyKind;
   namespace: string;
   /** When somebody needed it last, in ms. */
   askedAt: number;
   watch: { informer: Informer<CopyRecord>; end: AbortController } | undefined;
 }
 
-const KINDS = ['ConfigMap', 'Secret'] as const;
+const KINDS = ['ConfigMap', 'Secret', 'PersistentVolumeClaim'] as const;
+/** Claims are found by the volumes of the host that stand for them. */
+const SOUGHT: readonly CopyKind[] = ['ConfigMap', 'Secret'];
 const IDLE_MS = 300_000;
 const RETRY_MS = 30_000;
 
@@ -95,7 +96,7 @@ export class CopyPlaces {
   }
 
   /** What is known of a place; from the first question on it is followed. */
-  knowledge(kind: DependentKind, namespace: string): Knowledge {
+  knowledge(kind: CopyKind, namespace: string): Knowledge {
     const place = this.#place(kind, namespace);
     place.askedAt = performance.now();
     this.#follow(place);
@@ -108,7 +109,7 @@ export class CopyPlaces {
       : { known: false, problem: undefined };
   }
 
-  get(kind: DependentKind, namespace: string, name: string): CopyRecord | undefined {
+  get(kind: CopyKind, namespace: string, name: string): CopyRecord | undefined {
     return this.#places.get(keyOf(kind, namespace))?.watch?.informer.get(`${namespace}/${name}`);
   }
 
@@ -116,7 +117,7 @@ export class CopyPlaces {
     for (const { watch } of this.#places.values()) if (watch !== undefined) yield* watch.informer.values();
   }
 
-  #place(kind: DependentKind, namespace: string): Place {
+  #place(kind: CopyKind, namespace: string): Place {
     const key = keyOf(kind, namespace);
     let place = this.#places.get(key);
     if (place === undefined) {
@@ -173,8 +174,8 @@ export class CopyPlaces {
   #namespaceCame(namespace: string): void {
     for (const kind of KINDS) {
       const place = this.#places.get(keyOf(kind, namespace));
-      if (place === undefined) this.#queue.add(keyOf(kind, namespace));
-      else this.#follow(place);
+      if (place !== undefined) this.#follow(place);
+      else if (SOUGHT.includes(kind)) this.#queue.add(keyOf(kind, namespace));
     }
   }
 
@@ -189,7 +190,7 @@ export class CopyPlaces {
   /** Ends what nobody needs; looks once into a namespace of ours that nobody has asked about, for what was left there. */
   async #look(key: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
     const [kind, namespace = ''] = key.split('/');
-    if (kind !== 'ConfigMap' && kind !== 'Secret') return undefined;
+    if (!isCopyKind(kind)) return undefined;
     const place = this.#places.get(key);
     if (place !== undefined) {
       const rest = place.askedAt + this.#idleMs - performance.now();
@@ -213,7 +214,7 @@ export class CopyPlaces {
     return undefined;
   }
 
-  async #holdsCopies(kind: DependentKind, namespace: string, signal: AbortSignal): Promise<boolean> {
+  async #holdsCopies(kind: CopyKind, namespace: string, signal: AbortSignal): Promise<boolean> {
     const { client, hostId } = this.#o;
     const path = resourcePath(RESOURCES[kind], namespace);
     const query = { labelSelector: `${HOST_LABEL}=${hostId}`, limit: 1 };
@@ -223,6 +224,10 @@ export class CopyPlaces {
 }
 
 /** Kinds have no slash, nor have namespaces. */
-function keyOf(kind: DependentKind, namespace: string): string {
+function keyOf(kind: CopyKind, namespace: string): string {
   return `${kind}/${namespace}`;
+}
+
+function isCopyKind(kind: string | undefined): kind is CopyKind {
+  return KINDS.some((known) => known === kind);
 }

@@ -7,8 +7,9 @@ import {
   HOST_UID_ANNOTATION,
 } from '../api/marks.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
+import type { PersistentVolumeClaim } from '../api/wire.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { CONFIG_MAPS, type Resource, SECRETS } from '../kube/resource.ts';
+import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, type Resource, SECRETS } from '../kube/resource.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, readSetKeys } from '../overrides/override-record.ts';
 import type { DependentKind } from './references.ts';
 
@@ -18,21 +19,32 @@ import type { DependentKind } from './references.ts';
  */
 export const CONTENT_HASH_ANNOTATION = `${GROUP}/content-hash`;
 
-export const RESOURCES: Readonly<Record<DependentKind, Resource>> = { ConfigMap: CONFIG_MAPS, Secret: SECRETS };
+/** What of ours there is in members beside pods. */
+export type CopyKind = DependentKind | 'PersistentVolumeClaim';
 
-/** What is remembered of a copy in the member: all but its content. */
+export const RESOURCES: Readonly<Record<CopyKind, Resource>> = {
+  ConfigMap: CONFIG_MAPS,
+  Secret: SECRETS,
+  PersistentVolumeClaim: PERSISTENT_VOLUME_CLAIMS,
+};
+
+/** What is remembered of a copy in the member: all but its content, unless it is a claim. */
 export interface CopyRecord extends KubeObject {
-  kind: DependentKind;
+  kind: CopyKind;
   immutable: boolean;
   type: string | undefined;
+  claim?: Pick<PersistentVolumeClaim, 'spec' | 'status'>;
 }
+export type DependentCopy = CopyRecord & { kind: DependentKind };
+export type ClaimCopy = CopyRecord & Required<Pick<CopyRecord, 'claim'>>;
 
-export function recordOfCopy(kind: DependentKind, raw: KubeObject): CopyRecord {
+export function recordOfCopy(kind: CopyKind, raw: KubeObject): CopyRecord {
   const { uid, name, namespace, resourceVersion, labels, annotations, deletionTimestamp } = raw.metadata;
   return {
     kind,
     immutable: 'immutable' in raw && raw.immutable === true,
     type: 'type' in raw && typeof raw.type === 'string' ? raw.type : undefined,
+    ...(kind === 'PersistentVolumeClaim' ? { claim: claimOf(raw as PersistentVolumeClaim) } : {}),
     metadata: {
       name,
       ...(namespace === undefined ? {} : { namespace }),
@@ -43,6 +55,10 @@ export function recordOfCopy(kind: DependentKind, raw: KubeObject): CopyRecord {
       ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
     },
   };
+}
+
+function claimOf({ spec, status }: PersistentVolumeClaim): CopyRecord['claim'] & object {
+  return { spec, ...(status === undefined ? {} : { status }) };
 }
 
 const hashes = new WeakMap<KubeObject, string>();

@@ -1,31 +1,34 @@
+import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { create, get, remove, replace } from '../kube/verbs.ts';
-import { type CopyRecord, RESOURCES } from './copy.ts';
+import { create, get, patch, remove, replace } from '../kube/verbs.ts';
+import { type ClaimCopy, type CopyKind, type CopyRecord, RESOURCES } from './copy.ts';
 import { CopyPlaces, type CopyPlacesOptions, type Knowledge } from './copy-places.ts';
-import type { DependentKind } from './references.ts';
+import { type DeletionEvidence, whyDataStay } from './data-guard.ts';
 
 /** Our copies in one member, and the requests that change them. */
 export interface CopyStore {
   /** Follows the member until the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
   /** Whether all copies that existed in a place at some recent time are known. Asking makes the place be followed. */
-  knowledge(kind: DependentKind, namespace: string): Knowledge;
-  get(kind: DependentKind, namespace: string, name: string): CopyRecord | undefined;
+  knowledge(kind: CopyKind, namespace: string): Knowledge;
+  get(kind: CopyKind, namespace: string, name: string): CopyRecord | undefined;
   values(): Iterable<CopyRecord>;
   /**
    * `changed` is called with a copy that came, changed or went, `known` with a place that was asked for and is known
    * from now on. To be called before `run`.
    */
-  on(changed: (copy: CopyRecord) => void, known: (kind: DependentKind, namespace: string) => void): void;
+  on(changed: (copy: CopyRecord) => void, known: (kind: CopyKind, namespace: string) => void): void;
   /** Reads past the cache whatever has that name, ours or not. */
-  read(kind: DependentKind, namespace: string, name: string, signal: AbortSignal): Promise<KubeObject | undefined>;
-  create(kind: DependentKind, object: KubeObject, signal: AbortSignal): Promise<void>;
+  read(kind: CopyKind, namespace: string, name: string, signal: AbortSignal): Promise<KubeObject | undefined>;
+  create(kind: CopyKind, object: KubeObject, signal: AbortSignal): Promise<void>;
   /** metadata.uid and resourceVersion are preconditions. */
-  replace(kind: DependentKind, object: KubeObject, signal: AbortSignal): Promise<void>;
-  /** With the UID as precondition. One that is gone already is no error. */
-  remove(copy: CopyRecord, signal: AbortSignal): Promise<void>;
+  replace(kind: CopyKind, object: KubeObject, signal: AbortSignal): Promise<void>;
+  /** Asks for another size of a claim of ours. */
+  resize(copy: ClaimCopy, storage: string | number, signal: AbortSignal): Promise<void>;
+  /** With the UID as precondition. One that is gone already is no error. Claims hold data: without evidence they stay. */
+  remove(copy: CopyRecord, signal: AbortSignal, evidence?: DeletionEvidence): Promise<void>;
 }
 
 /** The member's objects that carry our label, cached without their content. */
@@ -34,11 +37,16 @@ export class MemberCopies implements CopyStore {
   readonly #places: CopyPlaces;
   readonly #listeners: {
     changed: (copy: CopyRecord) => void;
-    known: (kind: DependentKind, namespace: string) => void;
+    known: (kind: CopyKind, namespace: string) => void;
   }[] = [];
 
-  constructor(options: Omit<CopyPlacesOptions, 'changed' | 'known'>) {
+  readonly #invariants: Invariants;
+  readonly #hostId: string;
+
+  constructor(options: Omit<CopyPlacesOptions, 'changed' | 'known'> & { invariants?: Invariants }) {
     this.#client = options.client;
+    this.#invariants = options.invariants ?? UNCOUNTED;
+    this.#hostId = options.hostId;
     this.#places = new CopyPlaces({
       ...options,
       changed: (copy) => {
@@ -54,11 +62,11 @@ export class MemberCopies implements CopyStore {
     await this.#places.run(signal);
   }
 
-  knowledge(kind: DependentKind, namespace: string): Knowledge {
+  knowledge(kind: CopyKind, namespace: string): Knowledge {
     return this.#places.knowledge(kind, namespace);
   }
 
-  get(kind: DependentKind, namespace: string, name: string): CopyRecord | undefined {
+  get(kind: CopyKind, namespace: string, name: string): CopyRecord | undefined {
     return this.#places.get(kind, namespace, name);
   }
 
@@ -66,16 +74,11 @@ export class MemberCopies implements CopyStore {
     return this.#places.values();
   }
 
-  on(changed: (copy: CopyRecord) => void, known: (kind: DependentKind, namespace: string) => void): void {
+  on(changed: (copy: CopyRecord) => void, known: (kind: CopyKind, namespace: string) => void): void {
     this.#listeners.push({ changed, known });
   }
 
-  async read(
-    kind: DependentKind,
-    namespace: string,
-    name: string,
-    signal: AbortSignal,
-  ): Promise<KubeObject | undefined> {
+  async read(kind: CopyKind, namespace: string, name: string, signal: AbortSignal): Promise<KubeObject | undefined> {
     try {
       return await get(this.#client, RESOURCES[kind], { namespace, name }, { signal });
     } catch (error) {
@@ -84,16 +87,28 @@ export class MemberCopies implements CopyStore {
     }
   }
 
-  async create(kind: DependentKind, object: KubeObject, signal: AbortSignal): Promise<void> {
+  async create(kind: CopyKind, object: KubeObject, signal: AbortSignal): Promise<void> {
     await create(this.#client, RESOURCES[kind], object, { signal });
   }
 
-  async replace(kind: DependentKind, object: KubeObject, signal: AbortSignal): Promise<void> {
+  async replace(kind: CopyKind, object: KubeObject, signal: AbortSignal): Promise<void> {
     await replace(this.#client, RESOURCES[kind], object, { signal });
   }
 
-  async remove({ kind, metadata }: CopyRecord, signal: AbortSignal): Promise<void> {
+  async resize({ kind, metadata }: ClaimCopy, storage: string | number, signal: AbortSignal): Promise<void> {
     const { namespace, name, uid } = metadata;
+    const body = { metadata: { uid }, spec: { resources: { requests: { storage } } } };
+    await patch(this.#client, RESOURCES[kind], { namespace, name }, body, { type: 'merge' }, { signal });
+  }
+
+  async remove(copy: CopyRecord, signal: AbortSignal, evidence?: DeletionEvidence): Promise<void> {
+    const { kind, metadata } = copy;
+    const { namespace, name, uid } = metadata;
+    if (kind === 'PersistentVolumeClaim') {
+      const why = whyDataStay(copy, this.#hostId, evidence);
+      if (why !== undefined)
+        throw this.#invariants.violated('I20', `data would be deleted: ${why}`, { namespace, name });
+    }
     try {
       await remove(this.#client, RESOURCES[kind], { namespace, name }, { uid }, { signal });
     } catch (error) {

@@ -8,7 +8,7 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
-import type { CopyRecord } from './copy.ts';
+import type { CopyRecord, DependentCopy } from './copy.ts';
 import { type CopyAction, decideCopy } from './copy-decision.ts';
 import type { Knowledge } from './copy-places.ts';
 import { CopyOverrides, type CopyOverridesPort } from './copy-overrides.ts';
@@ -113,7 +113,9 @@ export class DependentsMirror {
     });
     options.copies.on(
       (copy) => this.#copySeen(copy),
-      (kind, namespace) => this.#placeKnown(kind, namespace),
+      (kind, namespace) => {
+        if (kind !== 'PersistentVolumeClaim') this.#placeKnown(kind, namespace);
+      },
     );
   }
 
@@ -251,8 +253,8 @@ export class DependentsMirror {
   }
 
   #copySeen(copy: CopyRecord): void {
-    // Those belong to PodTokens.
-    if (ownerOfTokens(copy) !== undefined) return;
+    // Those belong to PodTokens and MemberClaims.
+    if (ownerOfTokens(copy) !== undefined || !isDependent(copy)) return;
     const entry = this.#entryOfCopy(copy);
     if (entry !== undefined) {
       entry.madeAt = undefined;
@@ -261,7 +263,7 @@ export class DependentsMirror {
   }
 
   /** The entry whose copy this is: made for its namespace, and where copies of that namespace belong. */
-  #entryOfCopy({ kind, metadata }: CopyRecord): Entry | undefined {
+  #entryOfCopy({ kind, metadata }: DependentCopy): Entry | undefined {
     const namespace = metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '';
     if (this.#o.namespaces.memberNamespaceOf(namespace) !== metadata.namespace) return undefined;
     return this.#entries.get({ kind, namespace, name: metadata.name });
@@ -332,7 +334,8 @@ export class DependentsMirror {
     const [kind, namespace = '', name = ''] = placeKey.split('/');
     if (!this.#complete || (kind !== 'ConfigMap' && kind !== 'Secret')) return undefined;
     const copy = this.#o.copies.get(kind, namespace, name);
-    if (copy === undefined || copy.metadata.deletionTimestamp !== undefined) return undefined;
+    if (copy === undefined || !isDependent(copy)) return undefined;
+    if (copy.metadata.deletionTimestamp !== undefined) return undefined;
     if (ownerOfTokens(copy) !== undefined) return undefined;
     if (this.#entryOfCopy(copy) !== undefined) return undefined;
     if (this.#uses.has({ kind, namespace, name })) return { requeueAfterMs: this.#o.keepMs ?? KEEP_MS };
@@ -370,6 +373,10 @@ function placeKeyOf(kind: DependentKind, memberNamespace: string): string {
   return `${kind}/${memberNamespace}`;
 }
 
-function placeOf({ kind, metadata }: CopyRecord): HostRef {
+function isDependent(copy: CopyRecord): copy is DependentCopy {
+  return copy.kind !== 'PersistentVolumeClaim';
+}
+
+function placeOf({ kind, metadata }: DependentCopy): HostRef {
   return { kind, namespace: metadata.namespace ?? '', name: metadata.name };
 }

@@ -22,6 +22,8 @@ export const SERVICES = core('Service', 'services');
 export const EVENTS = core('Event', 'events');
 export const RESOURCE_QUOTAS = core('ResourceQuota', 'resourcequotas');
 export const LIMIT_RANGES = core('LimitRange', 'limitranges');
+export const PERSISTENT_VOLUME_CLAIMS = core('PersistentVolumeClaim', 'persistentvolumeclaims');
+export const PERSISTENT_VOLUMES = core('PersistentVolume', 'persistentvolumes', false);
 export const NODES = core('Node', 'nodes', false);
 export const NAMESPACES = core('Namespace', 'namespaces', false);
 export const LEASES: Resource = {
@@ -30,6 +32,14 @@ export const LEASES: Resource = {
   kind: 'Lease',
   plural: 'leases',
   namespaced: true,
+};
+
+export const STORAGE_CLASSES: Resource = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'StorageClass',
+  plural: 'storageclasses',
+  namespaced: false,
 };
 
 /** `v1` or `group/version`, as objects carry it in `apiVersion`. */

@@ -16,6 +16,7 @@ export interface RefusalContext extends NodeChoice {
   memberNamespace: string;
   poolSelector?: Readonly<Record<string, string>> | undefined;
   serviceAccountMode?: ServiceAccountMode | undefined;
+  claimRefusal?: ((hostPod: Pod) => Refusal | undefined) | undefined;
 }
 
 /** Annotation of the pod that a kubelet makes for a static pod of its own. */
@@ -35,7 +36,9 @@ export function refusalOfPod(
   return (
     unmarkable(hostPod, context) ??
     staticPod(hostPod, context) ??
-    claims(spec, injected, context) ??
+    devices(spec, context) ??
+    volumes(spec, injected, context) ??
+    context.claimRefusal?.(hostPod) ??
     constraints(hostPod, context) ??
     pool(withMemberConstraints(spec, hostPod), context)
   );
@@ -73,34 +76,22 @@ function staticPod(hostPod: Pod, context: RefusalContext): Refusal | undefined {
   );
 }
 
-function claims(spec: JsonRecord, injected: ReadonlySet<string>, context: RefusalContext): Refusal | undefined {
-  if (listOf(spec['resourceClaims']).length > 0) {
-    const what = 'The pod uses resource claims (dynamic resource allocation), which hold devices of the host';
-    return refuse(
-      'ResourceClaimsNotSupported',
-      what,
-      'Ask for the device as an extended resource, or keep the pod on real nodes.',
-      context,
-    );
-  }
+function devices(spec: JsonRecord, context: RefusalContext): Refusal | undefined {
+  if (listOf(spec['resourceClaims']).length === 0) return undefined;
+  const what = 'The pod uses resource claims (dynamic resource allocation), which hold devices of the host';
+  const advice = 'Ask for the device as an extended resource, or keep the pod on real nodes.';
+  return refuse('ResourceClaimsNotSupported', what, advice, context);
+}
+
+function volumes(spec: JsonRecord, injected: ReadonlySet<string>, context: RefusalContext): Refusal | undefined {
   for (const item of listOf(spec['volumes'])) {
     const volume = recordOf(item);
     const name = textOf(volume?.['name']) ?? '';
     if (volume === undefined || injected.has(name)) continue;
-    const refusal = claimVolume(volume, name, context) ?? identityVolume(volume, name, context);
+    const refusal = identityVolume(volume, name, context);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
-}
-
-function claimVolume(volume: JsonRecord, name: string, context: RefusalContext): Refusal | undefined {
-  const claim = recordOf(volume['persistentVolumeClaim']);
-  if (claim === undefined && recordOf(volume['ephemeral']) === undefined) return undefined;
-  const what =
-    claim === undefined
-      ? `Volume "${name}" of the pod is a generic ephemeral volume, whose claim is made in the host`
-      : `Volume "${name}" of the pod is the claim "${textOf(claim['claimName']) ?? ''}", whose data is in the host`;
-  return refuse('ClaimsNotSupported', what, 'Use an emptyDir, or keep the pod on real nodes.', context);
 }
 
 /** The pod would start and silently lack, or falsely have, an identity. */

@@ -3,11 +3,12 @@ import type { Pod } from '../api/wire.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation } from './applied.ts';
 import { hostFacts } from './downward-api.ts';
 import type { ServiceVariable } from './service-env.ts';
+import { rewriteEphemeralVolumes } from './translate-claims.ts';
 import { withMemberConstraints } from './translate-constraints.ts';
 import { type ContainerContext, rewriteContainers } from './translate-containers.ts';
 import { type JsonRecord, recordOf, rewriteField, without } from './translate-json.ts';
 import { copiedLabels, memberMetadata } from './translate-metadata.ts';
-import { refusalOfPod } from './translate-refusals.ts';
+import { type Refusal, refusalOfPod } from './translate-refusals.ts';
 import { rewriteScheduling, type SchedulingContext } from './translate-scheduling.ts';
 import { rewriteTokens } from './translate-tokens.ts';
 import { injectedTokenVolumes, rewriteVolumes } from './translate-volumes.ts';
@@ -37,6 +38,8 @@ export interface TranslateContext {
   excludedNodes?: Readonly<Record<string, string>>;
   /** What the pod's service account becomes. Default None. */
   serviceAccountMode?: ServiceAccountMode;
+  /** Why claims of a pod cannot be used in the member. Default: all can. */
+  claimRefusal?: (hostPod: Pod) => Refusal | undefined;
 }
 
 export type Translation = { kind: 'pod'; pod: Pod } | { kind: 'refused'; reason: string; message: string };
@@ -120,6 +123,7 @@ function memberSpec(hostPod: Pod, injected: ReadonlySet<string>, context: Transl
     spec = rewriteField(spec, 'volumes', (list) => rewriteTokens(list, host, hostPod.metadata.uid ?? ''));
   }
   spec = rewriteField(spec, 'volumes', (list) => rewriteVolumes(list, removed));
+  spec = rewriteField(spec, 'volumes', (list) => rewriteEphemeralVolumes(list, hostPod.metadata.name));
   return rewriteScheduling(withMemberConstraints(spec, hostPod), schedulingContext(hostPod, context));
 }
 

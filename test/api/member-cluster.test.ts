@@ -45,6 +45,7 @@ describe('parseMemberCluster', () => {
       network: 'Flat',
       podEvents: 'Problems',
       serviceAccount: { mode: 'None', allowed: [] },
+      storage: { classes: [{ host: 'spillway' }] },
     });
   });
 

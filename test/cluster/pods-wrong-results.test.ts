@@ -367,25 +367,6 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       await untilRunning(host, ns, 'gated');
       expect((await getPod(played, ns, 'gated')).spec).not.toHaveProperty('schedulingGates');
     });
-
-    test('what cannot be had in a member is refused in words, not dropped', async () => {
-      const claim = { spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } } };
-      const volumes = [{ name: 'scratch', ephemeral: { volumeClaimTemplate: claim } }];
-      const container = shell(IDLE, { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] });
-      // Bound by hand: the host's scheduler waits for the claim, which nobody provisions here.
-      const spec = { ...podSpec([container], { volumes }), nodeSelector: undefined, nodeName: 'played-burst' };
-      await host.apply([pod('claims', ns, spec)]);
-      const held = await untilPod(
-        host,
-        ns,
-        'claims',
-        'is refused',
-        (one) => one.status?.reason === 'ClaimsNotSupported',
-      );
-      expect(held.status).toMatchObject({ phase: 'Pending', message: expect.stringContaining('"scratch"') });
-      expect(await readPod(played, ns, 'claims')).toBeUndefined();
-      await kubectl(host, ['delete', 'pod', 'claims', '-n', ns]);
-    });
   });
 
   test('10: pods go from the host when they are gone in the member, and nothing is refused on the way', async () => {

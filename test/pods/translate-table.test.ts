@@ -119,6 +119,7 @@ test('an empty list of resource claims is no claim', () => {
 });
 
 test('a refused volume is named, with the cluster, and whether it passes', () => {
-  const { message } = refused(boundPod({ volumes: [{ name: 'data', ephemeral: {} }] }));
+  const projected = { sources: [{ serviceAccountToken: { path: 'token' } }] };
+  const { message } = refused(boundPod({ volumes: [{ name: 'data', projected }] }));
   expect(message).toMatch(/"data".*cluster "east".*does not pass by itself/);
 });

@@ -164,10 +164,21 @@ describe('what pods must not lose', () => {
     };
     expect(translated(boundPod(spec)).spec).toMatchObject(spec);
   });
-  test('refuses generic ephemeral volumes and resource claims in words instead of dropping them', () => {
-    expect(refused(boundPod({ volumes: [{ name: 'v', ephemeral: { volumeClaimTemplate: {} } }] })).reason).toBe(
-      'ClaimsNotSupported',
-    );
+  test('uses the claims that the host made for generic ephemeral volumes', () => {
+    const volumes = [
+      { name: 'v', ephemeral: { volumeClaimTemplate: {} } },
+      { name: 'w', persistentVolumeClaim: { claimName: 'data', readOnly: true } },
+    ];
+    expect(translated(boundPod({ volumes })).spec['volumes']).toEqual([
+      { name: 'v', persistentVolumeClaim: { claimName: 'web-0-v' } },
+      volumes[1],
+    ]);
+  });
+  test('refuses claims that cannot be used in the member', () => {
+    const refusal = { reason: 'ClaimElsewhere', message: 'It is in another place.' };
+    expect(refused(boundPod({}), { claimRefusal: () => refusal })).toMatchObject(refusal);
+  });
+  test('refuses resource claims in words instead of dropping them', () => {
     expect(refused(boundPod({ resourceClaims: [{ name: 'gpu' }] })).message).toContain('resource claims');
   });
   test.each(['cephfs', 'rbd', 'cinder', 'iscsi', 'azureFile'])(

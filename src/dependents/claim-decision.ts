@@ -1,0 +1,111 @@
+import { HOST_UID_ANNOTATION } from '../api/marks.ts';
+import type { PersistentVolumeClaim } from '../api/wire.ts';
+import { compare, parseQuantity } from '../kube/quantity.ts';
+import {
+  type ClaimHome,
+  type ClaimRefusal,
+  type HostClaim,
+  isChosen,
+  refusalOfClaim,
+  refusalOfClass,
+} from './claim-refusal.ts';
+import { type ClaimReport, reportOf } from './claim-report.ts';
+import type { ClaimCopy } from './copy.ts';
+import type { MemberVolume } from './member-volume.ts';
+
+/** Everything that decides about one claim of the host in one member. */
+export interface ClaimFacts extends HostClaim {
+  home: ClaimHome;
+  /** The claim of ours that has its place in the member, be it for this claim or a former one. */
+  copy: ClaimCopy | undefined;
+  /** A pod on a virtual node of the member uses it. */
+  wanted: boolean;
+}
+
+export type ClaimAction =
+  | { do: 'nothing' }
+  /** No volume for it can be in the member: the scheduler is to choose anew. */
+  | { do: 'refuse'; refusal: ClaimRefusal }
+  /** Make the volume of the host that binds it to the member. */
+  | { do: 'bind' }
+  /** Make the claim in the member. */
+  | { do: 'create'; volume: MemberVolume }
+  /** Write on the volume which claim of the member it is, before any pod uses it. */
+  | { do: 'note'; volume: MemberVolume; copy: ClaimCopy }
+  | { do: 'resize'; copy: ClaimCopy; storage: string | number }
+  | { do: 'report'; report: ClaimReport };
+
+/** Where the claim stands for pods that are to use it. */
+export type ClaimStanding =
+  | { is: 'ready' }
+  | { is: 'pending' }
+  | { is: 'refused'; refusal: ClaimRefusal }
+  /** It was in the member and is not any more. */
+  | { is: 'lost' }
+  /** The member's claim is being deleted. */
+  | { is: 'leaving' }
+  /** The member's claim of that name holds the data of a former claim. */
+  | { is: 'former' };
+
+const NOTHING: ClaimAction = { do: 'nothing' };
+
+/** The next step for a claim, one at a time; each leads to another look. Pure. */
+export function decideClaim(facts: ClaimFacts): ClaimAction {
+  const { claim, volume, home, wanted } = facts;
+  if (claim.metadata.deletionTimestamp !== undefined) return NOTHING;
+  if (volume === undefined) {
+    if ((claim.spec.volumeName ?? '') !== '' || !isChosen(facts, home, wanted)) return NOTHING;
+    const refusal = refusalOfClaim(facts, home);
+    return refusal === undefined ? { do: 'bind' } : { do: 'refuse', refusal };
+  }
+  if (!isBoundHere(claim, volume, home)) return NOTHING;
+  const copy = copyFor(facts);
+  if (copy === undefined) {
+    if (facts.copy !== undefined || volume.claimUid !== undefined || !wanted) return NOTHING;
+    return refusalOfClass(facts, home) === undefined ? { do: 'create', volume } : NOTHING;
+  }
+  if (copy.metadata.deletionTimestamp !== undefined) return NOTHING;
+  if (volume.claimUid === undefined) return { do: 'note', volume, copy };
+  if (volume.claimUid !== copy.metadata.uid) return NOTHING;
+  const storage = claim.spec.resources?.requests?.['storage'];
+  if (storage !== undefined && !isSame(storage, copy.claim.spec.resources?.requests?.['storage'])) {
+    return { do: 'resize', copy, storage };
+  }
+  const report = reportOf(claim, volume, copy);
+  return report === undefined ? NOTHING : { do: 'report', report };
+}
+
+/** What a pod that uses the claim is to be told. Pure. */
+export function standingOfClaim(facts: ClaimFacts): ClaimStanding {
+  const { claim, volume, home, copy: found } = facts;
+  const refusal = refusalOfClaim(facts, home);
+  if (refusal !== undefined) return { is: 'refused', refusal };
+  if (volume === undefined || !isBoundHere(claim, volume, home)) return { is: 'pending' };
+  const copy = copyFor(facts);
+  if (copy === undefined || (volume.claimUid !== undefined && copy.metadata.uid !== volume.claimUid)) {
+    if (volume.claimUid !== undefined) return { is: 'lost' };
+    if (found !== undefined) return { is: 'former' };
+    const unmapped = refusalOfClass(facts, home);
+    return unmapped === undefined ? { is: 'pending' } : { is: 'refused', refusal: unmapped };
+  }
+  if (copy.metadata.deletionTimestamp !== undefined) return { is: 'leaving' };
+  return volume.claimUid === undefined ? { is: 'pending' } : { is: 'ready' };
+}
+
+function isBoundHere(claim: PersistentVolumeClaim, volume: MemberVolume, home: ClaimHome): boolean {
+  return (
+    claim.spec.volumeName === volume.name &&
+    volume.for.uid === claim.metadata.uid &&
+    volume.member === home.member &&
+    volume.identity === home.identity
+  );
+}
+
+/** The member's claim, if it was made for exactly this one. */
+function copyFor({ claim, copy }: ClaimFacts): ClaimCopy | undefined {
+  return copy?.metadata.annotations?.[HOST_UID_ANNOTATION] === claim.metadata.uid ? copy : undefined;
+}
+
+function isSame(a: string | number, b: string | number | undefined): boolean {
+  return b !== undefined && compare(parseQuantity(a), parseQuantity(b)) === 0;
+}

@@ -1,0 +1,164 @@
+import { HOST_LABEL, HOST_UID_ANNOTATION } from '../api/marks.ts';
+import { memberClassOf, SELECTED_NODE_ANNOTATION } from '../api/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Resource } from '../kube/resource.ts';
+import { create, get, patch, remove } from '../kube/verbs.ts';
+import type { ClaimAction, ClaimFacts } from './claim-decision.ts';
+import type { ClaimReport } from './claim-report.ts';
+import type { CopyStore } from './member-copies.ts';
+import { hostVolumeFor, MEMBER_CLAIM_ANNOTATION, memberClaimFor, type MemberVolume } from './member-volume.ts';
+import type { Reclaim } from './reclaim.ts';
+
+export interface ClaimWriterOptions {
+  hostId: string;
+  host: KubeClient;
+  copies: CopyStore;
+  memberNamespaceOf(hostNamespace: string): string | undefined;
+  ensureNamespace: (
+    hostNamespace: string,
+    signal: AbortSignal,
+  ) => Promise<{ namespace: string } | { hold: { message: string } }>;
+}
+
+/** What came of a step. `taken`: somebody else's claim has the name in the member. `again`: the caches are behind. */
+export type Outcome = 'done' | 'again' | 'taken';
+
+/** Performs what was decided about claims, one write or two at a time. */
+export class ClaimWriter {
+  readonly #o: ClaimWriterOptions;
+
+  constructor(options: ClaimWriterOptions) {
+    this.#o = options;
+  }
+
+  /** @throws what the clusters answer, but for answers that only say that a cache is behind. */
+  async perform(facts: ClaimFacts, action: ClaimAction, signal: AbortSignal): Promise<Outcome> {
+    try {
+      return await this.#perform(facts, action, signal);
+    } catch (error) {
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+      return 'again';
+    }
+  }
+
+  async #perform(facts: ClaimFacts, action: ClaimAction, signal: AbortSignal): Promise<Outcome> {
+    switch (action.do) {
+      case 'nothing':
+        return 'done';
+      case 'refuse':
+        return await this.#unselect(facts.claim, signal);
+      case 'bind':
+        return await this.#bind(facts, signal);
+      case 'create':
+        return await this.#create(facts, action.volume, signal);
+      case 'note':
+        return await this.#note(action.volume, action.copy.metadata.uid, signal);
+      case 'resize':
+        await this.#o.copies.resize(action.copy, action.storage, signal);
+        return 'done';
+      case 'report':
+        return await this.#report(facts.claim, action.report, signal);
+    }
+  }
+
+  /** The last two steps of a claim that is gone. @throws InvariantError for data that must stay. */
+  async reclaim(volume: MemberVolume, reclaim: Reclaim, identity: string, signal: AbortSignal): Promise<Outcome> {
+    const { host, copies } = this.#o;
+    const { name, uid } = volume.object.metadata;
+    if (reclaim.do === 'nothing') return 'done';
+    if (reclaim.do === 'volume') {
+      await remove(host, PERSISTENT_VOLUMES, { name }, { uid }, { signal }).catch(unlessGone);
+      return 'done';
+    }
+    // Not from caches: what is deleted now is gone for ever.
+    const live = await find<PersistentVolume>(host, PERSISTENT_VOLUMES, { name }, signal);
+    if (live === undefined || live.metadata.uid !== uid) return 'again';
+    const claim = await find<PersistentVolumeClaim>(host, PERSISTENT_VOLUME_CLAIMS, volume.for, signal);
+    await copies.remove(reclaim.copy, signal, { volume: live, claim, identity });
+    return 'done';
+  }
+
+  /** As provisioners do that cannot make a volume for the node: the scheduler chooses anew. */
+  async #unselect({ metadata }: PersistentVolumeClaim, signal: AbortSignal): Promise<Outcome> {
+    if (metadata.annotations?.[SELECTED_NODE_ANNOTATION] === undefined) return 'done';
+    const { resourceVersion } = metadata;
+    const body = { metadata: { resourceVersion, annotations: { [SELECTED_NODE_ANNOTATION]: null } } };
+    await patch(this.#o.host, PERSISTENT_VOLUME_CLAIMS, metadata, body, { type: 'merge' }, { signal });
+    return 'done';
+  }
+
+  async #bind({ claim, storageClass, home }: ClaimFacts, signal: AbortSignal): Promise<Outcome> {
+    const namespace = this.#o.memberNamespaceOf(claim.metadata.namespace ?? '');
+    if (namespace === undefined || storageClass === undefined) return 'again';
+    const place = { member: home.member, identity: home.identity, namespace, claim: claim.metadata.name };
+    try {
+      await create(this.#o.host, PERSISTENT_VOLUMES, hostVolumeFor(claim, storageClass, place), { signal });
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      return 'again';
+    }
+    return 'done';
+  }
+
+  async #create({ claim, home }: ClaimFacts, volume: MemberVolume, signal: AbortSignal): Promise<Outcome> {
+    const { hostId, copies, ensureNamespace } = this.#o;
+    const memberClass = memberClassOf(home.storage, claim.spec.storageClassName ?? '');
+    const place = await ensureNamespace(claim.metadata.namespace ?? '', signal);
+    if ('hold' in place) throw new Error(place.hold.message);
+    if (memberClass === undefined || place.namespace !== volume.namespace) return 'again';
+    const wanted = memberClaimFor(claim, memberClass.name, { hostId, namespace: volume.namespace });
+    try {
+      await copies.create('PersistentVolumeClaim', wanted, signal);
+      return 'done';
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+    const found = await copies.read('PersistentVolumeClaim', volume.namespace, volume.claim, signal);
+    if (found === undefined) return 'again';
+    const { labels, annotations } = found.metadata;
+    const ours = labels?.[HOST_LABEL] === hostId && annotations?.[HOST_UID_ANNOTATION] === claim.metadata.uid;
+    return ours ? 'again' : 'taken';
+  }
+
+  async #note(volume: MemberVolume, claimUid: string | undefined, signal: AbortSignal): Promise<Outcome> {
+    const { resourceVersion } = volume.object.metadata;
+    const body = { metadata: { resourceVersion, annotations: { [MEMBER_CLAIM_ANNOTATION]: claimUid } } };
+    await patch(this.#o.host, PERSISTENT_VOLUMES, { name: volume.name }, body, { type: 'merge' }, { signal });
+    return 'done';
+  }
+
+  async #report({ metadata }: PersistentVolumeClaim, report: ClaimReport, signal: AbortSignal): Promise<Outcome> {
+    const { host } = this.#o;
+    const { volume, claim, status } = report;
+    if (volume !== undefined) {
+      await patch(host, PERSISTENT_VOLUMES, { name: volume.name }, volume.patch, { type: 'merge' }, { signal });
+    }
+    const how = { type: 'merge' } as const;
+    if (claim !== undefined) await patch(host, PERSISTENT_VOLUME_CLAIMS, metadata, claim, how, { signal });
+    if (status !== undefined) {
+      await patch(host, PERSISTENT_VOLUME_CLAIMS, metadata, status, { ...how, subresource: 'status' }, { signal });
+    }
+    return 'done';
+  }
+}
+
+async function find<T extends KubeObject>(
+  client: KubeClient,
+  resource: Resource,
+  { namespace, name }: { namespace?: string; name: string },
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  try {
+    return await get<T>(client, resource, { namespace, name }, { signal });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+function unlessGone(error: unknown): void {
+  if (!isNotFound(error)) throw error;
+}

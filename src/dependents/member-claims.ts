@@ -1,0 +1,315 @@
+import type { Logger } from 'pino';
+import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../api/marks.ts';
+import type { Pod } from '../api/wire.ts';
+import { describeError } from '../kube/errors.ts';
+import { keyFor, keyOf, splitKey } from '../kube/object.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import { claimsOfPod, type PodClaim } from '../pods/translate-claims.ts';
+import { type ClaimFacts, decideClaim, standingOfClaim } from './claim-decision.ts';
+import type { ClaimMetrics } from './claim-metrics.ts';
+import { type ClaimHome, type ClaimRefusal, refusalOfClaim } from './claim-refusal.ts';
+import { claimLost, claimNotCreated, claimNotFound, claimNotOwned, claimPending, claimTaken } from './claim-verdict.ts';
+import { ClaimWriter, type ClaimWriterOptions } from './claim-writer.ts';
+import type { ClaimCopy, CopyRecord } from './copy.ts';
+import type { HostClaims } from './host-claims.ts';
+import { volumeNameOf } from './member-volume.ts';
+import { decideReclaim } from './reclaim.ts';
+import type { Readiness } from './verdict.ts';
+
+export interface MemberClaimsOptions extends ClaimWriterOptions {
+  hostClaims: HostClaims;
+  home: () => ClaimHome;
+  /** A pod that was not ready may be so now, or for another reason. */
+  onReady: (podKey: string) => void;
+  mayWrite: () => boolean;
+  events: {
+    record(
+      object: { apiVersion: string; kind: string; namespace?: string; name: string; uid?: string },
+      type: 'Normal' | 'Warning',
+      reason: string,
+      message: string,
+    ): void;
+  };
+  metrics?: ClaimMetrics;
+  logger: Logger;
+  queueMetrics?: WorkQueueMetrics;
+}
+
+/** Namespaces have no colon. */
+const VOLUME = 'volume:';
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 60_000;
+/** A name that a stranger has in the member is looked at again after so long. */
+const TAKEN_RETRY_MS = 15_000;
+/** While the lease is not held, or the member is not known to be the pinned cluster. */
+const FROZEN_RETRY_MS = 1_000;
+/** While it is not known what of ours is in a namespace of the member. */
+const UNKNOWN_RETRY_MS = 2_000;
+
+type Again = undefined | { requeueAfterMs: number };
+
+/**
+ * Claims of the host in one member: binds them to it by volumes of the host, makes each in the member when the first pod
+ * uses it, shows what the member says of it, and lets its data go with it. Level-triggered, one key per claim and volume.
+ */
+export class MemberClaims {
+  readonly #o: MemberClaimsOptions;
+  readonly #queue: WorkQueue;
+  readonly #writer: ClaimWriter;
+  /** Keys of pods on the member's virtual nodes, by the key of a claim that they use. */
+  readonly #users = new Map<string, Set<string>>();
+  readonly #used = new Map<string, readonly string[]>();
+  /** What keeps a claim from being made in the member. */
+  readonly #failures = new Map<string, { taken: true } | { problem: string }>();
+  /** What pods were told of a claim last. */
+  readonly #told = new Map<string, string>();
+
+  constructor(options: MemberClaimsOptions) {
+    this.#o = options;
+    this.#writer = new ClaimWriter(options);
+    this.#queue = new WorkQueue({
+      name: `claims-${options.home().member}`,
+      concurrency: 8,
+      handler: async (key, signal) => await this.#handle(key, signal),
+      backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
+      logger: options.logger,
+      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+    });
+    options.copies.on(
+      (copy) => this.#copySeen(copy),
+      (kind, namespace) => {
+        if (kind === 'PersistentVolumeClaim') this.#placeKnown(namespace);
+      },
+    );
+  }
+
+  /** Works until the signal aborts. What is in the clusters stays. */
+  async run(signal: AbortSignal): Promise<void> {
+    const off = this.#o.hostClaims.on({
+      claim: (key) => this.#queue.add(key),
+      volume: (name) => this.#queue.add(VOLUME + name),
+      everything: () => this.lookAgain(),
+    });
+    this.lookAgain();
+    await this.#queue.run(signal);
+    off();
+  }
+
+  /** The MemberCluster, or the cluster behind it, changed. */
+  lookAgain(): void {
+    const { hostClaims } = this.#o;
+    for (const claim of hostClaims.claims()) this.#queue.add(keyOf(claim));
+    for (const { metadata } of hostClaims.volumes()) this.#queue.add(VOLUME + metadata.name);
+    for (const key of this.#users.keys()) this.#queue.add(key);
+  }
+
+  /** Notes which claims a pod uses that is bound to a virtual node of the member. */
+  track(pod: Pod): void {
+    const podKey = keyOf(pod);
+    // Which volumes a pod has does not change.
+    if (this.#used.has(podKey)) return;
+    const keys = claimsOfPod(pod).map(({ claim }) => keyFor(pod.metadata.namespace, claim));
+    if (keys.length === 0) return;
+    this.#used.set(podKey, keys);
+    for (const key of keys) {
+      this.#users.set(key, (this.#users.get(key) ?? new Set()).add(podKey));
+      this.#queue.add(key);
+    }
+  }
+
+  /** The pod is gone. Its claims stay. */
+  release(podKey: string): void {
+    for (const key of this.#used.get(podKey) ?? []) {
+      const users = this.#users.get(key);
+      users?.delete(podKey);
+      if (users?.size === 0) this.#users.delete(key);
+    }
+    this.#used.delete(podKey);
+  }
+
+  /** Why the pod cannot run in the member for its claims' sake, whatever happens; from memory, for any pod of the host. */
+  refusalOf(pod: Pod): ClaimRefusal | undefined {
+    const { hostClaims, home } = this.#o;
+    for (const { claim } of claimsOfPod(pod)) {
+      const host = hostClaims.get(keyFor(pod.metadata.namespace, claim));
+      const refusal = host === undefined ? undefined : refusalOfClaim(host, home());
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
+  }
+
+  /** Whether all claims of the pod are in the member. */
+  require(pod: Pod): Readiness {
+    this.track(pod);
+    let answer: Readiness = { ready: true };
+    for (const claim of claimsOfPod(pod)) {
+      const one = this.#requireOne(pod, claim);
+      if (one.ready) continue;
+      // What users can do something about comes first.
+      if (answer.ready || (answer.pending && !one.pending)) answer = one;
+    }
+    return answer;
+  }
+
+  #requireOne(pod: Pod, { claim: name, ephemeral }: PodClaim): Readiness {
+    const { hostClaims } = this.#o;
+    const { namespace = '' } = pod.metadata;
+    const unknown = hostClaims.unknown();
+    if (unknown !== undefined) return claimPending(name, unknown.problem);
+    const key = keyFor(namespace, name);
+    const host = hostClaims.get(key);
+    // The host's controller makes it from the pod, and may be a moment behind it.
+    if (host === undefined) return claimNotFound(name, namespace, ephemeral);
+    if (ephemeral && !host.claim.metadata.ownerReferences?.some(({ uid }) => uid === pod.metadata.uid)) {
+      return claimNotOwned(name);
+    }
+    return this.#verdict(key, this.#factsOf(key));
+  }
+
+  /** What pods that use the claim are told. */
+  #verdict(key: string, facts: ClaimFacts | undefined): Readiness {
+    const { member } = this.#o.home();
+    const { namespace = '', name } = splitKey(key);
+    if (facts === undefined) return claimNotFound(name, namespace, false);
+    const standing = standingOfClaim(facts);
+    switch (standing.is) {
+      case 'ready':
+        return { ready: true };
+      case 'refused':
+        return { ready: false, pending: false, ...standing.refusal };
+      case 'lost':
+      case 'leaving':
+        return claimLost(name, member, facts.volume?.namespace ?? '', standing.is);
+      case 'former':
+        return claimTaken(name, member, facts.volume?.namespace ?? '', true);
+      case 'pending': {
+        const failure = this.#failures.get(key);
+        if (failure === undefined) return claimPending(name, undefined);
+        if ('taken' in failure) return claimTaken(name, member, facts.volume?.namespace ?? '', false);
+        return claimNotCreated(name, member, failure.problem);
+      }
+    }
+  }
+
+  #factsOf(key: string): ClaimFacts | undefined {
+    const host = this.#o.hostClaims.get(key);
+    if (host === undefined) return undefined;
+    const { volume } = host;
+    const copy = volume === undefined ? undefined : this.#copyAt(volume.namespace, volume.claim);
+    return { ...host, home: this.#o.home(), copy, wanted: this.#users.has(key) };
+  }
+
+  #copyAt(namespace: string, name: string): ClaimCopy | undefined {
+    const found = this.#o.copies.get('PersistentVolumeClaim', namespace, name);
+    return found !== undefined && isClaimCopy(found) ? found : undefined;
+  }
+
+  #copySeen(copy: CopyRecord): void {
+    if (copy.kind !== 'PersistentVolumeClaim') return;
+    const { annotations } = copy.metadata;
+    const name = annotations?.[HOST_NAME_ANNOTATION];
+    if (name !== undefined) this.#queue.add(keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name));
+    const uid = annotations?.[HOST_UID_ANNOTATION];
+    if (uid !== undefined) this.#queue.add(VOLUME + volumeNameOf({ uid }));
+  }
+
+  #placeKnown(namespace: string): void {
+    const { hostClaims, home } = this.#o;
+    const { member } = home();
+    for (const { metadata } of hostClaims.volumes()) {
+      const volume = hostClaims.volume(metadata.name);
+      if (volume?.member !== member || volume.namespace !== namespace) continue;
+      this.#queue.add(VOLUME + volume.name);
+      this.#queue.add(keyFor(volume.for.namespace, volume.for.name));
+    }
+  }
+
+  async #handle(key: string, signal: AbortSignal): Promise<Again> {
+    if (this.#o.hostClaims.unknown() !== undefined) return undefined;
+    if (key.startsWith(VOLUME)) return await this.#handleVolume(key.slice(VOLUME.length), signal);
+    try {
+      const facts = this.#factsOf(key);
+      if (facts !== undefined) return await this.#step(key, facts, signal);
+      this.#failures.delete(key);
+      return undefined;
+    } finally {
+      this.#tell(key, this.#factsOf(key));
+    }
+  }
+
+  /** Whether all our claims in that namespace of the member are known; from the first question on they are followed. */
+  #isKnown(namespace: string): boolean {
+    return this.#o.copies.knowledge('PersistentVolumeClaim', namespace).known;
+  }
+
+  async #step(key: string, facts: ClaimFacts, signal: AbortSignal): Promise<Again> {
+    const { metrics, events, logger, mayWrite } = this.#o;
+    const { volume, home } = facts;
+    const { member } = home;
+    if (volume?.member === member && !this.#isKnown(volume.namespace)) return { requeueAfterMs: UNKNOWN_RETRY_MS };
+    const action = decideClaim(facts);
+    if (action.do === 'nothing') return undefined;
+    if (!mayWrite()) return { requeueAfterMs: FROZEN_RETRY_MS };
+    const { namespace = '', name, uid = '' } = facts.claim.metadata;
+    const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid };
+    if (action.do === 'refuse') events.record(object, 'Warning', action.refusal.reason, action.refusal.message);
+    try {
+      const outcome = await this.#writer.perform(facts, action, signal);
+      if (outcome === 'taken') {
+        this.#failures.set(key, { taken: true });
+        return { requeueAfterMs: TAKEN_RETRY_MS };
+      }
+      if (outcome === 'again') return { requeueAfterMs: FIRST_RETRY_MS };
+      metrics?.steps.inc({ member, step: action.do, outcome: 'done' });
+      this.#failures.delete(key);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      metrics?.steps.inc({ member, step: action.do, outcome: 'failed' });
+      const problem = describeError(error).replace(/\.$/, '');
+      logger.warn({ claim: key, step: action.do }, `a step for a claim failed: ${problem}`);
+      if (action.do === 'resize') {
+        const message = `Cluster "${member}" did not take the new size of the claim: ${problem}. It is tried again by itself.`;
+        events.record(object, 'Warning', 'ClaimNotResized', message);
+      } else this.#failures.set(key, { problem });
+      // With backoff.
+      throw error;
+    }
+  }
+
+  async #handleVolume(name: string, signal: AbortSignal): Promise<Again> {
+    const { hostClaims, home, mayWrite, metrics, logger } = this.#o;
+    const volume = hostClaims.volume(name);
+    const here = home();
+    if (volume === undefined || volume.member !== here.member) return undefined;
+    if (!this.#isKnown(volume.namespace)) return { requeueAfterMs: UNKNOWN_RETRY_MS };
+    const claim = hostClaims.get(keyFor(volume.for.namespace, volume.for.name))?.claim;
+    const copy = this.#copyAt(volume.namespace, volume.claim);
+    const reclaim = decideReclaim(volume, here, claim?.metadata.uid, copy);
+    if (reclaim.do === 'nothing') return undefined;
+    if (!mayWrite()) return { requeueAfterMs: FROZEN_RETRY_MS };
+    logger.info({ volume: name, step: reclaim.do }, 'a claim of the host is gone, and its reclaim policy is Delete');
+    const outcome = await this.#writer.reclaim(volume, reclaim, here.identity, signal);
+    if (outcome === 'again') return { requeueAfterMs: FIRST_RETRY_MS };
+    metrics?.steps.inc({ member: here.member, step: `delete-${reclaim.do}`, outcome: 'done' });
+    return undefined;
+  }
+
+  /** Wakes the pods that use the claim if there is news for them. */
+  #tell(key: string, facts: ClaimFacts | undefined): void {
+    const users = this.#users.get(key);
+    if (users === undefined) {
+      this.#told.delete(key);
+      return;
+    }
+    const verdict = JSON.stringify(this.#verdict(key, facts));
+    if (this.#told.get(key) === verdict) return;
+    this.#told.set(key, verdict);
+    for (const podKey of users) this.#o.onReady(podKey);
+  }
+}
+
+function isClaimCopy(copy: CopyRecord): copy is ClaimCopy {
+  return copy.claim !== undefined;
+}

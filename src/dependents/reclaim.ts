@@ -1,0 +1,28 @@
+import type { ClaimHome } from './claim-refusal.ts';
+import type { ClaimCopy } from './copy.ts';
+import type { MemberVolume } from './member-volume.ts';
+import { HOST_UID_ANNOTATION } from '../api/marks.ts';
+
+/**
+ * What becomes of a volume of the host whose claim is gone. `data`: the claim in the member is deleted, with what its own
+ * reclaim policy says about the volume there. `volume`: nothing of it is left in the member.
+ */
+export type Reclaim = { do: 'nothing' } | { do: 'data'; copy: ClaimCopy } | { do: 'volume' };
+
+/** Pure. `copy`: what of ours has the place of the claim in the member, from a complete cache. */
+export function decideReclaim(
+  volume: MemberVolume,
+  home: Pick<ClaimHome, 'member' | 'identity'>,
+  hostClaimUid: string | undefined,
+  copy: ClaimCopy | undefined,
+): Reclaim {
+  const { status, spec, metadata } = volume.object;
+  if (volume.member !== home.member || volume.identity !== home.identity) return { do: 'nothing' };
+  if (status?.phase !== 'Released' || spec.persistentVolumeReclaimPolicy !== 'Delete') return { do: 'nothing' };
+  if (metadata.deletionTimestamp !== undefined || hostClaimUid === volume.for.uid) return { do: 'nothing' };
+  const made = copy?.metadata.annotations?.[HOST_UID_ANNOTATION] === volume.for.uid ? copy : undefined;
+  if (made === undefined || (volume.claimUid !== undefined && made.metadata.uid !== volume.claimUid)) {
+    return { do: 'volume' };
+  }
+  return made.metadata.deletionTimestamp === undefined ? { do: 'data', copy: made } : { do: 'nothing' };
+}

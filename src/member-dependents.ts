@@ -1,0 +1,145 @@
+import type { Logger } from 'pino';
+import { UID_LABEL } from './api/marks.ts';
+import { type MemberCluster, virtualNodesOf } from './api/member-cluster.ts';
+import { admitsMode, madeInMode } from './api/service-account-mode.ts';
+import type { Pod } from './api/wire.ts';
+import { MemberClaims } from './dependents/member-claims.ts';
+import { MemberCopies } from './dependents/member-copies.ts';
+import { DependentsMirror } from './dependents/mirror.ts';
+import { PodTokens } from './dependents/pod-tokens.ts';
+import type { HostServices } from './host-services.ts';
+import { jsonEqual } from './kube/json-equal.ts';
+import type { MemberConnection } from './members/connection.ts';
+import type { MemberNamespaces } from './members/namespaces.ts';
+import type { Cluster } from './placement/cluster.ts';
+import { type DependentsPort, HOST_POD_INDEX } from './pods/pod-ports.ts';
+
+export interface MemberDependentsOptions {
+  services: HostServices;
+  connection: MemberConnection;
+  namespaces: MemberNamespaces;
+  member: () => MemberCluster;
+  /** The member as override policies know it. */
+  cluster: () => Cluster;
+  mayWrite: () => boolean;
+  hostPod: (podKey: string) => Pod | undefined;
+  /** Looks at a pod of the host again. */
+  requeue: (podKey: string) => void;
+  logger: Logger;
+}
+
+/** What pods in one member need besides themselves: copies of ConfigMaps and Secrets, tokens, claims. */
+export class MemberDependents implements DependentsPort {
+  readonly mirror: DependentsMirror;
+  readonly tokens: PodTokens;
+  readonly claims: MemberClaims;
+  readonly #o: MemberDependentsOptions;
+  /** What claims were looked at with. */
+  #storage: unknown;
+
+  constructor(options: MemberDependentsOptions) {
+    const { services, connection, namespaces, member, mayWrite, logger } = options;
+    const { hostId, events, informerMetrics, invariants, queueMetrics } = services;
+    this.#o = options;
+    this.#storage = this.#homeOfClaims();
+    const copies = new MemberCopies({
+      client: connection.client,
+      hostId,
+      namespaces: connection.namespaces,
+      isUsable: (namespace) => namespaces.isUsable(namespace),
+      invariants,
+      logger,
+      metrics: informerMetrics,
+    });
+    const common = {
+      hostId,
+      copies,
+      memberNamespaceOf: (namespace: string) => namespaces.memberNamespaceOf(namespace),
+      onReady: options.requeue,
+      mayWrite,
+      events,
+      logger,
+      queueMetrics,
+    };
+    this.mirror = new DependentsMirror({
+      ...common,
+      objects: services.hostObjects,
+      member: connection.name,
+      namespaces,
+      memberPods: connection.pods,
+      overrides: {
+        unknown: () => services.overridePolicies.unknown(),
+        policies: (namespace) => services.overridePolicies.in(namespace),
+        member: options.cluster,
+      },
+      invariants,
+    });
+    this.tokens = new PodTokens({
+      ...common,
+      member: connection.name,
+      clientOf: (node) => services.nodeClients.get(node) ?? services.host,
+      hostPod: options.hostPod,
+      isInMember: (node, podKey, uid) =>
+        connection.pods
+          .byIndex(HOST_POD_INDEX, `${node}/${podKey}`)
+          .some((pod) => pod.metadata.labels?.[UID_LABEL] === uid && madeInMode(pod) === 'Host'),
+      admitted: () => admitsMode(member().spec.serviceAccount, 'Host'),
+      metrics: services.tokenMetrics,
+    });
+    this.claims = new MemberClaims({
+      ...common,
+      host: services.host,
+      hostClaims: services.hostClaims,
+      home: () => this.#homeOfClaims(),
+      ensureNamespace: async (namespace, signal) => await namespaces.ensure(namespace, signal),
+      metrics: services.claimMetrics,
+    });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.mirror.run(signal), this.tokens.run(signal), this.claims.run(signal)]);
+  }
+
+  /** All host pods of the member are known. */
+  setComplete(): void {
+    this.mirror.setComplete();
+    this.tokens.setComplete();
+  }
+
+  /** The MemberCluster changed. */
+  changed(): void {
+    this.tokens.lookAgain();
+    const storage = this.#homeOfClaims();
+    if (jsonEqual(storage, this.#storage)) return;
+    this.#storage = storage;
+    this.claims.lookAgain();
+  }
+
+  track(pod: Pod, rendered: Pod): void {
+    this.mirror.track(pod, rendered);
+    this.claims.track(pod);
+  }
+
+  require(pod: Pod, rendered: Pod): ReturnType<DependentsPort['require']> {
+    // Both begin their work at the first question.
+    const [copies, claims] = [this.mirror.require(pod, rendered), this.claims.require(pod)];
+    return copies.ready || (copies.pending && !claims.ready && !claims.pending) ? claims : copies;
+  }
+
+  release(podKey: string): void {
+    this.mirror.release(podKey);
+    this.tokens.release(podKey);
+    this.claims.release(podKey);
+  }
+
+  #homeOfClaims(): ReturnType<ConstructorParameters<typeof MemberClaims>[0]['home']> {
+    const { connection, member } = this.#o;
+    const nodes = virtualNodesOf(member()).map(({ name }) => name);
+    return {
+      member: connection.name,
+      identity: connection.identity(),
+      storage: member().spec.storage,
+      nodes: new Set(nodes),
+    };
+  }
+}

@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Cluster } from '../../hack/cluster.ts';
+import { waitForNode, waitReady } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../src/api/wire.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import {
+  eventsOf,
+  type Fields,
+  getPod,
+  IDLE,
+  kubectl,
+  newNamespace,
+  pod,
+  podSpec,
+  read,
+  shell,
+  untilGone,
+  untilPod,
+  untilRunning,
+} from '../fixtures/live-pods.ts';
+import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
+import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+
+const NS = 'data';
+/** A process has just started on a machine that others use, too. */
+const PATIENT = { timeoutMs: 60_000 };
+const CLASSES = [{ host: 'spillway' }, { host: 'kept', member: 'slow' }, { host: 'at-once', member: 'fast' }];
+
+let topology: Topology;
+let host: Cluster;
+let east: Cluster;
+let disks: Provisioner;
+
+beforeAll(async () => {
+  const options = {
+    spec: { storage: { classes: CLASSES }, probe: { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2 } },
+  };
+  topology = await startTopology({
+    members: [
+      { name: 'east', kwok: { nodes: 2 }, options },
+      { name: 'west', kwok: { nodes: 1 } },
+    ],
+  });
+  ({ host } = topology);
+  east = topology.member('east').cluster;
+  disks = startProvisioner(east);
+  const isDefault = { name: 'disk', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } };
+  await east.apply([
+    diskClass('disk', { metadata: isDefault }),
+    diskClass('slow'),
+    diskClass('fast', { volumeBindingMode: 'Immediate' }),
+  ]);
+  const ofMembers = { provisioner: 'member.spillway.dev' };
+  await host.apply([
+    diskClass('kept', { ...ofMembers, reclaimPolicy: 'Retain' }),
+    diskClass('at-once', { ...ofMembers, volumeBindingMode: 'Immediate', parameters: { member: 'east' } }),
+  ]);
+  await newNamespace(host, NS);
+});
+afterAll(async () => {
+  await disks?.close();
+  await topology?.close();
+});
+
+const claimPath = (name = ''): string => `/api/v1/namespaces/${NS}/persistentvolumeclaims/${name}`;
+const claimOf = async (cluster: Cluster, name: string): Promise<PersistentVolumeClaim> => {
+  const claim = await read<PersistentVolumeClaim>(cluster, claimPath(name));
+  if (claim === undefined) throw new Error(`no claim ${name} in ${cluster.name}`);
+  return claim;
+};
+
+async function makeClaim(name: string, storageClassName: string, more: Fields = {}): Promise<void> {
+  const resources = { requests: { storage: '100Mi' } };
+  const spec = { accessModes: ['ReadWriteOnce'], resources, storageClassName, ...more };
+  await host.api.call('POST', claimPath(), {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name },
+    spec,
+  });
+}
+
+function using(name: string, claim: string, more: Fields = {}): Fields {
+  const container = shell(IDLE, { volumeMounts: [{ name: 'data', mountPath: '/data' }] });
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: claim } }];
+  return pod(name, NS, podSpec([container], { volumes, ...more }));
+}
+
+const metrics = async (): Promise<string> => await (await fetch(`${topology.spillway.url}/metrics`)).text();
+
+const onEast = { nodeSelector: { 'kubernetes.io/hostname': 'east' } };
+
+test('a claim goes where its first pod goes, and all later pods follow it', async () => {
+  await makeClaim('first', 'spillway');
+  await host.apply([using('one', 'first', onEast)]);
+  await untilRunning(host, NS, 'one');
+  const below = await claimOf(east, 'first');
+  expect(below.spec.storageClassName).toBe('disk');
+  expect(below.status?.phase).toBe('Bound');
+  const shown = await until('the claim tells where its data are', async () => {
+    const claim = await claimOf(host, 'first');
+    return claim.status?.capacity?.['storage'] === '1Gi' && claim;
+  });
+  expect(shown.metadata.annotations).toMatchObject({
+    'spillway.dev/member': 'east',
+    'spillway.dev/member-volume': below.spec.volumeName,
+  });
+  const volume = await read<PersistentVolume>(host, `/api/v1/persistentvolumes/${shown.spec.volumeName}`);
+  expect(volume?.spec.capacity).toEqual({ storage: '1Gi' });
+
+  await kubectl(host, ['delete', 'pod', 'one', '-n', NS, '--wait=false']);
+  await untilGone(host, NS, 'one');
+  // Nothing but the claim says where.
+  await host.apply([using('two', 'first')]);
+  await untilRunning(host, NS, 'two');
+  expect((await getPod(host, NS, 'two')).spec.nodeName).toBe('east');
+  expect((await claimOf(east, 'first')).metadata.uid).toBe(below.metadata.uid);
+  expect(disks.deleted).toEqual([]);
+});
+
+test('what cannot be used in the member is refused at once, in words, on claim and pod', async () => {
+  await host.apply([diskClass('unmapped', { provisioner: 'member.spillway.dev' })]);
+  await makeClaim('nowhere', 'unmapped');
+  // The first by the scheduler, which asks for a volume before it binds the pod; the other past it.
+  await host.apply([using('asked', 'nowhere', onEast)]);
+  const why = await until('the claim says why', async () => {
+    const events = await eventsOf(host, NS, 'nowhere', 'PersistentVolumeClaim');
+    return events.find(({ reason }) => reason === 'ClaimClassNotMapped');
+  });
+  expect(why.message).toContain('storage class "unmapped", which is nothing in that cluster');
+  await host.apply([using('bound', 'nowhere', { nodeSelector: undefined, nodeName: 'east' })]);
+  const held = await untilPod(host, NS, 'bound', 'says why', ({ status }) => status?.reason === 'ClaimClassNotMapped');
+  expect(held.status?.message).toContain('spec.storage.classes of MemberCluster "east"');
+  expect(await read(east, claimPath('nowhere'))).toBeUndefined();
+  expect((await claimOf(host, 'nowhere')).status?.phase).toBe('Pending');
+  await kubectl(host, ['delete', 'pod', 'asked', 'bound', '-n', NS]);
+});
+
+test('a generic ephemeral volume lives and ends with its pod', async () => {
+  const container = shell(IDLE, { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] });
+  const resources = { requests: { storage: '1Gi' } };
+  const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'spillway', resources };
+  const volumes = [{ name: 'scratch', ephemeral: { volumeClaimTemplate: { spec } } }];
+  await host.apply([pod('brief', NS, podSpec([container], { volumes, ...onEast }))]);
+  await untilRunning(host, NS, 'brief');
+  const { metadata, spec: below } = await claimOf(east, 'brief-scratch');
+  // The member's own controller would end it with the member pod.
+  expect(metadata.ownerReferences).toBeUndefined();
+  await kubectl(host, ['delete', 'pod', 'brief', '-n', NS, '--wait=false']);
+  await until('its data are gone', () => disks.deleted.includes(below.volumeName ?? 'none'));
+  await until('nothing of it is left', async () => {
+    const volumes = (await host.api.call('GET', '/api/v1/persistentvolumes')) as { items: PersistentVolume[] };
+    const left = volumes.items.some(({ spec: { claimRef } }) => claimRef?.name === 'brief-scratch');
+    return !left && (await read(east, claimPath('brief-scratch'))) === undefined;
+  });
+});
+
+test('a claim that binds at once is where its class says; a larger size goes down, and comes up', async () => {
+  await makeClaim('ready', 'at-once');
+  await until('it is bound', async () => (await claimOf(host, 'ready')).status?.phase === 'Bound');
+  await host.apply([using('late', 'ready')]);
+  await untilRunning(host, NS, 'late');
+  expect((await claimOf(east, 'ready')).spec.storageClassName).toBe('fast');
+  await host.api.call('PATCH', claimPath('ready'), { spec: { resources: { requests: { storage: '3Gi' } } } });
+  await until('it is larger', async () => (await claimOf(host, 'ready')).status?.capacity?.['storage'] === '3Gi');
+  const { spec } = await claimOf(host, 'ready');
+  const volume = await read<PersistentVolume>(host, `/api/v1/persistentvolumes/${spec.volumeName}`);
+  expect(volume?.spec.capacity).toEqual({ storage: '3Gi' });
+});
+
+test('policy Retain keeps data, and no later claim gets them', async () => {
+  await makeClaim('memories', 'kept');
+  await host.apply([using('writer', 'memories', onEast)]);
+  await untilRunning(host, NS, 'writer');
+  const { metadata } = await claimOf(east, 'memories');
+  await kubectl(host, ['delete', 'pod/writer', 'pvc/memories', '-n', NS]);
+  await makeClaim('memories', 'kept');
+  await host.apply([using('reader', 'memories', onEast)]);
+  await untilPod(host, NS, 'reader', 'waits', ({ status }) => status?.reason === 'ClaimNameTaken');
+  expect((await claimOf(east, 'memories')).metadata.uid).toBe(metadata.uid);
+  await kubectl(host, ['delete', 'pod', 'reader', '-n', NS]);
+  expect(await metrics()).toMatch(/spillway_claim_steps_total\{.*step="create".*\} [1-9]/);
+});
+
+test('no virtual node, MemberCluster or process that goes takes data along', async () => {
+  const before = await claimOf(east, 'first');
+  const restart = async (): Promise<void> => {
+    const { process } = topology.spillway;
+    await process.stop('SIGKILL');
+    process.restart();
+    await waitReady(topology.spillway);
+  };
+  await kubectl(host, ['delete', 'node', 'east']);
+  await restart();
+  await waitForNode(host, 'east');
+  await kubectl(host, ['delete', 'pod', '-n', NS, '--all']);
+  const member = await read<KubeObject & { spec: object }>(host, '/apis/spillway.dev/v1alpha1/memberclusters/east');
+  await kubectl(host, ['delete', 'membercluster', 'east', '--timeout=30s']);
+  await restart();
+  const metadata = { name: 'east' };
+  await host.api.call('POST', '/apis/spillway.dev/v1alpha1/memberclusters', { ...member, metadata, status: undefined });
+  await waitForNode(host, 'east');
+  await host.apply([using('again', 'first')]);
+  await untilRunning(host, NS, 'again', PATIENT);
+  expect((await claimOf(east, 'first')).metadata.uid).toBe(before.metadata.uid);
+  expect((await claimOf(east, 'first')).spec.volumeName).toBe(before.spec.volumeName);
+});
+
+test('a claim that is lost in the member is not replaced by an empty one', async () => {
+  await kubectl(host, ['delete', 'pod', 'again', '-n', NS, '--wait=false']);
+  await untilGone(east, NS, 'again');
+  await kubectl(east, ['delete', 'pvc', 'first', '-n', NS]);
+  await host.apply([using('lost', 'first')]);
+  await untilPod(host, NS, 'lost', 'says so', ({ status }) => status?.reason === 'ClaimLost');
+  expect(await read(east, claimPath('first'))).toBeUndefined();
+  expect(errorsOf(topology.spillway)).toEqual([]);
+  expect(await metrics()).not.toMatch(/spillway_invariant_violations_total\{invariant="I20"\} [1-9]/);
+});

@@ -1,0 +1,204 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { pino } from 'pino';
+import { SELECTED_NODE_ANNOTATION } from '../../src/api/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../src/api/wire.ts';
+import { HostClaims } from '../../src/dependents/host-claims.ts';
+import { MemberClaims } from '../../src/dependents/member-claims.ts';
+import { HOME, hostClaim, storageClass } from '../fixtures/claims.ts';
+import { FakeMember, HOST_ID, refuse } from '../fixtures/dependents.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
+
+const CLAIMS = '/api/v1/namespaces/shop/persistentvolumeclaims';
+const VOLUMES = '/api/v1/persistentvolumes';
+const BELOW = 'PersistentVolumeClaim/t-shop/db';
+
+const eventually = async (question: () => void): Promise<void> => await vi.waitFor(question, { timeout: 10_000 });
+
+let api: MemoryApi;
+let server: MemoryApiServer;
+let member: FakeMember;
+let claims: MemberClaims;
+let events: string[];
+let ready: string[];
+let frozen: boolean;
+let stop: () => Promise<void>;
+
+beforeEach(async () => {
+  [api, member, events, ready, frozen] = [new MemoryApi(), new FakeMember(), [], [], false];
+  server = await serveMemoryApi(api);
+  post('/apis/storage.k8s.io/v1/storageclasses', storageClass());
+  start();
+});
+afterEach(async () => {
+  await stop();
+  await server.close();
+});
+
+function start(): void {
+  const end = new AbortController();
+  const logger = pino({ level: 'silent' });
+  const host = server.client('host');
+  const hostClaims = new HostClaims({ host, logger });
+  claims = new MemberClaims({
+    hostId: HOST_ID,
+    host,
+    hostClaims,
+    copies: member,
+    home: () => HOME,
+    memberNamespaceOf: (namespace) => `t-${namespace}`,
+    ensureNamespace: (namespace) => Promise.resolve({ namespace: `t-${namespace}` }),
+    onReady: (podKey) => void ready.push(podKey),
+    mayWrite: () => !frozen,
+    events: { record: ({ kind, name }, type, reason) => void events.push(`${type} ${reason} ${kind} ${name}`) },
+    logger,
+  });
+  const running = [hostClaims.run(end.signal), claims.run(end.signal), member.run(end.signal)];
+  stop = async () => {
+    end.abort();
+    await Promise.all(running);
+  };
+}
+
+function post(path: string, body: object): void {
+  api.handle({ method: 'POST', path, query: {}, body: without(body), contentType: 'application/json' });
+}
+function without(body: object): object {
+  const { metadata } = body as { metadata: object };
+  return { ...body, metadata: { ...metadata, uid: undefined, resourceVersion: undefined } };
+}
+
+const POD = {
+  metadata: { namespace: 'shop', name: 'web', uid: 'web' },
+  spec: { nodeName: 'east', containers: [], volumes: [{ name: 'd', persistentVolumeClaim: { claimName: 'db' } }] },
+} as unknown as Pod;
+
+/** The host's claim, chosen by the scheduler for a node of the member. */
+const choose = (spec: PersistentVolumeClaim['spec'] = {}): void =>
+  post(CLAIMS, hostClaim(spec, { annotations: { [SELECTED_NODE_ANNOTATION]: 'east' } }));
+const claim = (): PersistentVolumeClaim | undefined =>
+  api.objects.get(`${CLAIMS}/db`) as PersistentVolumeClaim | undefined;
+const volume = (): PersistentVolume | undefined =>
+  [...api.objects].find(([key]) => key.startsWith(VOLUMES))?.[1] as PersistentVolume | undefined;
+const nameOfVolume = (): string => volume()?.metadata.name ?? '';
+
+/** What the host's controller does. */
+async function bind(): Promise<void> {
+  await eventually(() => expect(volume()).toBeDefined());
+  api.edit(`${CLAIMS}/db`, { spec: { volumeName: nameOfVolume() }, status: { phase: 'Bound' } });
+  api.edit(`${VOLUMES}/${nameOfVolume()}`, { status: { phase: 'Bound' } });
+}
+
+async function whenReady(): Promise<void> {
+  await eventually(() => expect(claims.require(POD)).toEqual({ ready: true }));
+}
+
+it('binds a claim where the scheduler chose, and makes it in the member for the pod', async () => {
+  choose();
+  await bind();
+  expect(volume()?.spec).toMatchObject({
+    claimRef: { namespace: 'shop', name: 'db', uid: claim()?.metadata.uid },
+    csi: { driver: 'member.spillway.dev', volumeAttributes: { member: 'east', namespace: 't-shop', claim: 'db' } },
+    nodeAffinity: {
+      required: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'spillway.dev/member', operator: 'In', values: ['east'] }] }],
+      },
+    },
+  });
+  expect(member.writes).toEqual([]);
+  expect(claims.require(POD)).toMatchObject({ ready: false, pending: true });
+  await whenReady();
+  expect(ready).toContain('shop/web');
+  expect(member.writes).toEqual([`create ${BELOW}`]);
+  expect(member.objects.get(BELOW)).toMatchObject({ spec: { storageClassName: 'ssd' } });
+});
+
+it('writes nothing at a start when all is as it should be', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  await eventually(() => expect(claim()?.metadata.annotations).toHaveProperty(['spillway.dev/member']));
+  await stop();
+  const { version } = api;
+  start();
+  await whenReady();
+  expect(api.version).toBe(version);
+  expect(member.writes).toHaveLength(1);
+});
+
+it('does nothing while nothing may be written', async () => {
+  frozen = true;
+  choose();
+  await eventually(() => expect(api.requests('GET', '/persistentvolumeclaims').length).toBeGreaterThan(0));
+  expect(claims.require(POD)).toMatchObject({ pending: true });
+  expect(volume()).toBeUndefined();
+  frozen = false;
+  await eventually(() => expect(volume()).toBeDefined());
+});
+
+it('lets the scheduler choose anew for what cannot be in the member', async () => {
+  choose({ storageClassName: 'gold' });
+  await eventually(() => expect(claim()?.metadata.annotations).toEqual({}));
+  expect(events).toContain('Warning ClaimClassNotMapped PersistentVolumeClaim db');
+  expect(claims.refusalOf(POD)).toMatchObject({ reason: 'ClaimClassNotMapped' });
+  expect(claims.require(POD)).toMatchObject({ ready: false, pending: false, reason: 'ClaimClassNotMapped' });
+});
+
+it("leaves a stranger's claim alone", async () => {
+  member.put('PersistentVolumeClaim', { metadata: { namespace: 't-shop', name: 'db' } });
+  choose();
+  await bind();
+  await eventually(() => expect(claims.require(POD)).toMatchObject({ reason: 'ClaimNameTaken' }));
+  expect(new Set(member.writes)).toEqual(new Set([`create ${BELOW}`]));
+  expect(member.objects.get(BELOW)).not.toHaveProperty('spec');
+});
+
+it('tells why the member does not take a claim, and tries again', async () => {
+  const failures = [1, 2, 3].map(() => refuse(403, 'Forbidden', 'exceeded quota: disks'));
+  member.failures.push(...failures);
+  choose();
+  await bind();
+  await eventually(() => {
+    expect(claims.require(POD)).toMatchObject({
+      reason: 'ClaimNotCreated',
+      message: expect.stringContaining('exceeded quota') as string,
+    });
+  });
+  await whenReady();
+});
+
+it('tells when a new size is not taken', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  member.failures.push(refuse(403, 'Forbidden', 'the class does not allow that'));
+  api.edit(`${CLAIMS}/db`, { spec: { resources: { requests: { storage: '2Gi' } } } });
+  await eventually(() => expect(events).toContain('Warning ClaimNotResized PersistentVolumeClaim db'));
+  await eventually(() => expect(member.writes.at(-1)).toBe(`resize to 2Gi ${BELOW}`));
+  expect(claims.require(POD)).toEqual({ ready: true });
+});
+
+it('keeps data when pods go, and deletes them when the claim is gone and the policy says so', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  claims.release('shop/web');
+  api.delete(`${CLAIMS}/db`);
+  // Until the host's controller has said so, too.
+  await stop();
+  start();
+  await eventually(() => expect(api.requests('GET', '/storageclasses').length).toBeGreaterThan(1));
+  expect(member.writes).toHaveLength(1);
+  api.edit(`${VOLUMES}/${nameOfVolume()}`, { status: { phase: 'Released' } });
+  await eventually(() => expect(volume()).toBeUndefined());
+  expect(member.writes).toEqual([`create ${BELOW}`, `remove ${BELOW}`]);
+});
+
+it('waits for claims that do not exist, and refuses those made for another pod', async () => {
+  await eventually(() => expect(claims.require(POD)).toMatchObject({ reason: 'ClaimNotFound', pending: false }));
+  const volumes = [{ name: 'd', ephemeral: {} }];
+  const brief = { ...POD, metadata: { ...POD.metadata, name: 'x' }, spec: { ...POD.spec, volumes } } as Pod;
+  expect(claims.require(brief)).toMatchObject({ reason: 'ClaimNotFound', pending: true });
+  post(CLAIMS, hostClaim({}, { name: 'x-d' }));
+  await eventually(() => expect(claims.require(brief)).toMatchObject({ reason: 'ClaimNotOwned', pending: false }));
+});
