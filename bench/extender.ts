@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import type { Say } from '../hack/progress.ts';
 import { until } from '../hack/until.ts';
+import { scoringConfig } from '../src/api/scoring.ts';
 import type { Pod } from '../src/api/wire.ts';
 import type { MemberCapacity } from '../src/capacity/member-capacity.ts';
 import { Extender } from '../src/scheduler/extender.ts';
@@ -45,7 +46,15 @@ export async function extender(say: Say): Promise<SuiteReport> {
     const book = new WorkloadBook({ stored: () => undefined, clock });
     const rooms = new Map(members.map((capacity, index) => [nodeName(index), roomOf(capacity, index)]));
     const capacityOf = (name: string): VirtualNodeRoom | undefined => rooms.get(name);
-    const questions = new PlacementQuestions({ view, workloads: book, capacityOf, localSlots: () => undefined, clock });
+    const questions = new PlacementQuestions({
+      view,
+      workloads: book,
+      capacityOf,
+      localSlots: () => undefined,
+      signals: () => new Map(),
+      scoring: scoringConfig.parse({}),
+      clock,
+    });
     const asked = new Extender({
       view,
       workloads: book,
@@ -210,6 +219,7 @@ function roomOf(capacity: MemberCapacity, index: number): VirtualNodeRoom {
     depends: () => none,
     claimRefusal: () => undefined,
     policiesAreKnown: () => true,
+    imageShare: () => undefined,
     policies: () => none,
     render: () => {
       throw new Error('there are no override policies');

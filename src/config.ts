@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { scoringConfig } from './api/scoring.ts';
 
 const servingCertificate = z
   .discriminatedUnion('mode', [
@@ -63,6 +64,7 @@ const schedulerConfig = z
       .string()
       .optional()
       .describe('File with a secret that schedulers without a client certificate send. Default: there is none.'),
+    scoring: scoringConfig.describe('How clusters are compared where no policy says otherwise.'),
   })
   .prefault({});
 

@@ -5,6 +5,7 @@ import type { MemberClusterStatus } from './api/member-cluster-status.ts';
 import { addTo, formatAmounts, NOTHING, parseAmounts } from './capacity/amounts.ts';
 import { elasticGroupsOf } from './capacity/elastic.ts';
 import { MemberCapacity } from './capacity/member-capacity.ts';
+import { NodeImages } from './capacity/node-images.ts';
 import { poolsOf } from './capacity/pool.ts';
 import type { HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
@@ -64,6 +65,7 @@ class MemberWork {
   readonly #signal: AbortSignal;
   readonly #logger: Logger;
   readonly #capacity: MemberCapacity;
+  readonly #images = new NodeImages();
   readonly #namespaces: MemberNamespaces;
   readonly #dependents: MemberDependents;
   readonly #memberEvents: MemberEvents;
@@ -139,6 +141,7 @@ class MemberWork {
     const connection = this.#connection;
     const off = [
       connection.nodes.on(this.#capacity.nodeHandler),
+      connection.nodes.on(this.#images.nodeHandler),
       connection.pods.on(this.#capacity.podHandler),
       connection.namespaces.on(this.#capacity.namespaceHandler),
       connection.quotas.on(this.#capacity.quotaHandler),
@@ -325,6 +328,7 @@ class MemberWork {
       namespaces: this.#namespaces,
       dependents: this.#dependents,
       capacity: this.#capacity,
+      images: this.#images,
       member: () => this.#member,
       nodeName,
       pool: () => virtualNodesOf(this.#member).find(({ name }) => name === nodeName)?.nodeSelector,

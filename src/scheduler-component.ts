@@ -47,6 +47,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       identity: services.identity,
       logger,
     }),
+    scoring: scheduler.scoring,
     capacityOf: (node) => services.capacities.get(node),
     server: {
       address: scheduler.bindAddress,

@@ -13,6 +13,13 @@ import type { ServiceAccountsPort } from './pods/pod-ports.ts';
 import type { RenderedPod } from './pods/render-pod.ts';
 import { type TranslateContext, translateScheduling } from './pods/translate.ts';
 
+interface Known {
+  readonly policies: readonly OverridePolicy[];
+  readonly answer: Answer;
+  /** Where policies may change them: what it runs in the member. */
+  readonly images?: readonly string[];
+}
+
 type Answer = FitRequest | { readonly refused: string } | { readonly unknown: string };
 
 export interface VirtualNodeRoomOptions {
@@ -29,6 +36,8 @@ export interface VirtualNodeRoomOptions {
   readonly policiesAreKnown: () => boolean;
   /** Those that may concern pods of a namespace. The same list until one of them changes. */
   readonly policies: (hostNamespace: string) => readonly OverridePolicy[];
+  /** How much of these images the nodes of the member have, 0 to 100. */
+  readonly imageShare: (images: readonly string[]) => number | undefined;
   /** The whole pod with policies applied, which is needed only where there are any. */
   readonly render: (hostPod: Pod) => RenderedPod;
   /** Why claims of a pod cannot be used in the member; each pod of a template has its own. */
@@ -43,7 +52,7 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
   readonly nodeName: string;
   readonly member: string;
   readonly #o: VirtualNodeRoomOptions;
-  readonly #requests = new LRUCache<string, { policies: readonly OverridePolicy[]; answer: Answer }>({
+  readonly #requests = new LRUCache<string, Known>({
     max: MAX_SHAPES,
   });
   #depends: readonly unknown[] = [];
@@ -59,20 +68,28 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
   }
 
   request(hostPod: Pod): Answer {
+    return this.#know(hostPod).answer;
+  }
+
+  images(hostPod: Pod): number | undefined {
+    return this.#o.imageShare(this.#know(hostPod).images ?? imagesOf(hostPod));
+  }
+
+  #know(hostPod: Pod): Pick<Known, 'answer' | 'images'> {
     this.#forgetWhatChanged();
-    if (!this.#o.policiesAreKnown()) return { unknown: 'the override policies have not been read yet' };
+    if (!this.#o.policiesAreKnown()) return { answer: { unknown: 'the override policies have not been read yet' } };
     const refusal = this.#o.claimRefusal(hostPod);
-    if (refusal !== undefined) return { refused: refusal.message };
+    if (refusal !== undefined) return { answer: { refused: refusal.message } };
     const policies = this.#o.policies(hostPod.metadata.namespace ?? '');
     const account = this.#o.modeOf(hostPod);
-    if ('hold' in account) return { refused: account.hold.message };
-    if ('wait' in account) return { unknown: account.wait };
+    if ('hold' in account) return { answer: { refused: account.hold.message } };
+    if ('wait' in account) return { answer: { unknown: account.wait } };
     const shape = `${account.mode} ${policies.length === 0 ? shapeOf(hostPod) : wholeShapeOf(hostPod)}`;
     const known = this.#requests.get(shape);
-    if (known?.policies === policies) return known.answer;
-    const answer = this.#render(hostPod, policies, account.mode);
-    if (!('unknown' in answer)) this.#requests.set(shape, { policies, answer });
-    return answer;
+    if (known?.policies === policies) return known;
+    const found = { policies, ...this.#render(hostPod, policies, account.mode) };
+    if (!('unknown' in found.answer)) this.#requests.set(shape, found);
+    return found;
   }
 
   fits(request: FitRequest): FitAnswer {
@@ -116,23 +133,20 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
     else if (mirrored !== 'True') this.#o.capacity.release(uid, 'binding');
   }
 
-  #render(hostPod: Pod, policies: readonly OverridePolicy[], mode: ServiceAccountMode): Answer {
+  #render(hostPod: Pod, policies: readonly OverridePolicy[], mode: ServiceAccountMode): Omit<Known, 'policies'> {
     const { memberNamespaceOf, translateContext, render, nodeName } = this.#o;
     const pod = markable(hostPod);
-    let memberPod: Pod;
     if (policies.length > 0) {
       const rendered = render(pod);
-      if ('unknown' in rendered) return rendered;
-      if ('hold' in rendered) return { refused: rendered.hold.message };
-      memberPod = rendered.pod;
-    } else {
-      const namespace = memberNamespaceOf(hostPod.metadata.namespace ?? '');
-      if (namespace === undefined) return { refused: 'its namespace has no place there' };
-      const translation = translateScheduling(pod, translateContext(pod, namespace, mode));
-      if (translation.kind === 'refused') return { refused: translation.message };
-      memberPod = translation.pod;
+      if ('unknown' in rendered) return { answer: rendered };
+      if ('hold' in rendered) return { answer: { refused: rendered.hold.message } };
+      return { answer: fitRequestOf(withOverhead(rendered.pod, hostPod), nodeName), images: imagesOf(rendered.pod) };
     }
-    return fitRequestOf(withOverhead(memberPod, hostPod), nodeName);
+    const namespace = memberNamespaceOf(hostPod.metadata.namespace ?? '');
+    if (namespace === undefined) return { answer: { refused: 'its namespace has no place there' } };
+    const translation = translateScheduling(pod, translateContext(pod, namespace, mode));
+    if (translation.kind === 'refused') return { answer: { refused: translation.message } };
+    return { answer: fitRequestOf(withOverhead(translation.pod, hostPod), nodeName) };
   }
 
   #forgetWhatChanged(): void {
@@ -141,6 +155,11 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
     this.#depends = now;
     this.#requests.clear();
   }
+}
+
+function imagesOf({ spec }: Pod): string[] {
+  const containers = [...(spec.initContainers ?? []), ...spec.containers];
+  return [...new Set(containers.map(({ image }) => image).filter((image) => image !== undefined))];
 }
 
 /** The member's RuntimeClass will say what it adds; until then it is taken to be what the host's class of that name adds. */

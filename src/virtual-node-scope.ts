@@ -5,6 +5,7 @@ import type { ServiceAccountMode } from './api/service-account-mode.ts';
 import type { Pod } from './api/wire.ts';
 import { HostOnlyRequests } from './capacity/host-only-requests.ts';
 import type { MemberCapacity } from './capacity/member-capacity.ts';
+import type { NodeImages } from './capacity/node-images.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
 import { Informer } from './kube/informer.ts';
@@ -42,6 +43,7 @@ export interface VirtualNodeOptions {
   namespaces: MemberNamespaces;
   dependents: MemberDependents;
   capacity: MemberCapacity;
+  images: Pick<NodeImages, 'share'>;
   /** The MemberCluster as it is now. */
   member: () => MemberCluster;
   nodeName: string;
@@ -254,6 +256,7 @@ export class VirtualNodeScope {
       translateContext: (hostPod, namespace, mode) => this.#translateContext(hostPod, namespace, mode),
       policiesAreKnown: () => services.overridePolicies.unknown() === undefined,
       policies: (namespace) => services.overridePolicies.in(namespace),
+      imageShare: (images) => this.#o.images.share(images),
       render: (hostPod) => this.render(hostPod),
       claimRefusal: (hostPod) => this.#o.dependents.claims.refusalOf(hostPod),
       depends: () => [member(), cluster(), capacity.tracker.facts(nodeName)],

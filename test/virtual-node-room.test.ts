@@ -56,6 +56,7 @@ function room(policies: readonly OverridePolicy[] = []) {
     policiesAreKnown: () => state.known,
     policies: () => state.policies,
     claimRefusal: () => undefined,
+    imageShare: (images) => (images.includes('registry.example/app:1') ? 100 : 0),
     render: (pod) =>
       renderPod(pod, context('member-shop'), {
         policies: state.policies,
@@ -124,6 +125,15 @@ describe('VirtualNodeRoom', () => {
     expect(virtual.slots(asked, 9)).toBe(2);
     state.known = false;
     expect(virtual.request(hostPod('p'))).toEqual({ unknown: 'the override policies have not been read yet' });
+  });
+
+  it('asks for images as they will be in the member', () => {
+    const { virtual, state } = room();
+    expect(virtual.images(hostPod('p'))).toBe(0);
+    state.policies = [
+      policyOnPods({ imageOverrider: [{ component: 'Registry', operator: 'add', value: 'registry.example' }] }),
+    ];
+    expect(virtual.images(hostPod('p'))).toBe(100);
   });
 
   it('reserves for pods that are bound until the member has been shown them', () => {

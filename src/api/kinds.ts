@@ -1,6 +1,7 @@
 import type { KindDefinition } from './crd.ts';
 import { MEMBER_CLUSTERS, memberClusterSchema } from './member-cluster.ts';
 import { OVERRIDE_POLICY_KINDS } from './override-policy.ts';
+import { placementScoreKind } from './placement-score.ts';
 import { clusterPlacementPolicyKind, placementPolicyKind } from './placement-policy.ts';
 import { workloadPlacementKind } from './workload-placement.ts';
 
@@ -57,4 +58,5 @@ export const KINDS: readonly KindDefinition[] = [
   placementPolicyKind,
   clusterPlacementPolicyKind,
   workloadPlacementKind,
+  placementScoreKind,
 ];

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { duration, groups, singleGroup } from './cluster-tiers.ts';
 import { replicaScheduling } from './replica-scheduling.ts';
-import { cel, labelKey, labelValue, listMap } from './schema-parts.ts';
+import { cel, labelKey, labelValue } from './schema-parts.ts';
+import { hysteresis, scoreWeights } from './scoring.ts';
 
 const tolerations = z
   .array(
@@ -97,35 +98,6 @@ const spreadConstraints = z
   .exactOptional()
   .describe('Over how many clusters, regions, zones, providers or label values the pods of a workload are spread.');
 
-const scoreWeight = (value: number, description: string) =>
-  z.int().min(0).max(100).default(value).describe(description);
-const scoreWeights = z
-  .object({
-    locality: scoreWeight(40, 'Nearness: 100 for local, 50 for a cluster in the region of the host, 0 for others.'),
-    freeRoom: scoreWeight(30, 'Room: 100 for the cluster with most room for such pods, others in proportion.'),
-    price: scoreWeight(
-      20,
-      'Price (annotation spillway.dev/price of MemberClusters): 100 for the cheapest, 0 for the dearest or without a price.',
-    ),
-    images: scoreWeight(10, 'Images: the percentage of the images of the pod that nodes of the cluster have.'),
-    signals: z
-      .array(
-        z.object({
-          name: z.string().min(1).max(63).describe('Name of the score.'),
-          weight: z.int().min(1).max(100).describe('Weight of the score.'),
-        }),
-      )
-      .max(16)
-      .exactOptional()
-      .meta({
-        description:
-          'Scores from outside, from -100 to 100 for each cluster, which are stretched to 0 to 100. Without a value: 0 of 100.',
-        ...listMap('name'),
-      }),
-  })
-  .prefault({})
-  .describe('Weights of what makes one cluster better than another, from 0 (does not count) to 100.');
-
 /** Where pods may go and how they are divided; the middle of a PlacementPolicy. */
 export const placement = z
   .object({
@@ -135,14 +107,7 @@ export const placement = z
     spreadConstraints,
     replicaScheduling: replicaScheduling.exactOptional(),
     scoreWeights,
-    hysteresis: z
-      .int()
-      .min(0)
-      .max(100)
-      .default(10)
-      .describe(
-        'Points by which another cluster must be better before it takes the place of one that has pods of the workload.',
-      ),
+    hysteresis,
     avoidFor: duration()
       .default('5m')
       .describe(
@@ -176,4 +141,3 @@ export const placement = z
 
 export type Placement = z.output<typeof placement>;
 export type SpreadConstraint = NonNullable<Placement['spreadConstraints']>[number];
-export type ScoreWeights = z.output<typeof scoreWeights>;

@@ -19,6 +19,8 @@ export interface VirtualNodeCapacity {
   fits(request: FitRequest): FitAnswer;
   /** How many such pods fit together, at most `upTo`: nodes, quota, headroom and caps. */
   slots(request: FitRequest, upTo: number): number;
+  /** How much of the pod's images the nodes have, 0 to 100; undefined: nobody knows. */
+  images(hostPod: Pod): number | undefined;
   /** The most that a node which the pod may use has free, each resource by itself; undefined: it may use none. */
   largestFreeSlot(request: FitRequest): Amounts | undefined;
   /**

@@ -111,7 +111,7 @@ export class MemberConnection {
       transform: podProjection(options.hostId),
       ...(options.podIndexes === undefined ? {} : { indexes: options.podIndexes }),
     });
-    this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection });
+    this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection() });
     this.namespaces = new Informer<Namespace>({ ...cache, resource: NAMESPACES, transform: withoutManagedFields });
     const rules = { ...cache, timings: { backoffMaxMs: RULES_RETRY_MS } };
     this.quotas = new Informer<ResourceQuota>({

@@ -43,12 +43,16 @@ export function podProjection(hostId: string): (raw: KubeObject) => Pod {
   };
 }
 
-/** Nodes lose managedFields and the list of images, which are most of their bytes. */
-export function nodeProjection(raw: KubeObject): Node {
-  const node = withoutManagedFields(raw as Node);
-  if (node.status?.images === undefined) return node;
-  const { images: _, ...status } = node.status;
-  return { ...node, status };
+/** Nodes lose managedFields. Of images only the names are kept, each once for all nodes: they are most of the bytes. */
+export function nodeProjection(): (raw: KubeObject) => Node {
+  const names = new Map<string, string>();
+  return (raw) => {
+    const node = withoutManagedFields(raw as Node);
+    if (node.status?.images === undefined) return node;
+    const all = node.status.images.flatMap((image) => image.names ?? []);
+    const images = [{ names: all.map((name) => shared(names, name, name)) }];
+    return { ...node, status: { ...node.status, images } };
+  };
 }
 
 export function withoutManagedFields<T extends KubeObject>(object: T): T {

@@ -14,7 +14,7 @@ export interface Room {
   readonly why?: string;
   /** Why the pod can never run there, whatever the room, such as a node selector that no node has; for people. */
   readonly impossible?: string;
-  /** How much of the pod's images nodes there have, 0 to 100; undefined when not known. */
+  /** How much of the pod's images the nodes there have, 0 to 100; undefined when not known. */
   readonly images?: number;
 }
 

@@ -7,7 +7,7 @@ import type { Choice, PlacementFacts } from './choice.ts';
 import type { Cluster } from './cluster.ts';
 import type { Group } from './compiled-placement.ts';
 import type { Refusal } from './refusal.ts';
-import { scoreCandidates } from './score.ts';
+import { scoreCandidates, scoringOf } from './score.ts';
 import { ofAllRevisions, ofRevision } from './workload.ts';
 
 /**
@@ -60,9 +60,9 @@ function fitsInGroup(candidates: readonly Candidate[], group: Group, replicas: n
 }
 
 function ranked(candidates: readonly Candidate[], facts: PlacementFacts): Pick<Choice, 'candidates' | 'scores'> {
-  const { scoreWeights: weights, hysteresis } = facts.placement;
+  const scoring = scoringOf(facts.scoring, facts.placement.scoring);
   const homeRegion = facts.clusters.find(({ name }) => name === LOCAL)?.region;
-  const scores = scoreCandidates(candidates, { ...facts, weights, hysteresis, homeRegion });
+  const scores = scoreCandidates(candidates, { ...facts, scoring, homeRegion });
   const score = ({ name }: Candidate): number => scores.get(name) ?? 0;
   const localFirst = ({ name }: Candidate): number => (name === LOCAL ? 0 : 1);
   const isPlain = facts.placement.division.kind === 'none';

@@ -1,10 +1,11 @@
 import type { Toleration } from '../kube/taints.ts';
+import type { Scoring } from '../api/scoring.ts';
 import type { Avoided } from './avoided.ts';
 import type { Candidate, Room } from './candidates.ts';
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement, Group } from './compiled-placement.ts';
 import type { Refusal } from './refusal.ts';
-import type { Signals } from './score.ts';
+import type { Signals } from './signals.ts';
 import type { SpreadRule } from './spread-rule.ts';
 import type { Workload } from './workload.ts';
 
@@ -27,6 +28,8 @@ export interface PlacementFacts {
   /** What was planned when the last pod of the workload was placed. */
   readonly remembered: Plan | undefined;
   readonly signals: Signals;
+  /** How clusters are compared, unless the placement says otherwise. */
+  readonly scoring: Scoring;
   /** Milliseconds since 1970. */
   readonly now: number;
 }
@@ -44,7 +47,7 @@ export interface Plan {
 /** A cluster the pod may go to. */
 export interface Place {
   readonly cluster: string;
-  /** 0 to 100; falls from place to place where the order is what counts. */
+  /** Falls from place to place where the order is what counts. */
   readonly score: number;
   readonly why: string;
 }

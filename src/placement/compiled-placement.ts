@@ -1,5 +1,6 @@
 import type { PlacementTier } from '../api/cluster-tiers.ts';
-import type { Placement, ScoreWeights } from '../api/placement.ts';
+import type { Placement } from '../api/placement.ts';
+import type { OwnScoring } from '../api/scoring.ts';
 import type { ClusterPreferences, ReplicaScheduling } from '../api/replica-scheduling.ts';
 import type { Toleration } from '../kube/taints.ts';
 import { compileAffinity } from './cluster-affinity.ts';
@@ -53,8 +54,8 @@ export interface CompiledPlacement {
   readonly tolerations: readonly Toleration[];
   readonly spread: readonly SpreadRule[];
   readonly division: Division;
-  readonly scoreWeights: ScoreWeights;
-  readonly hysteresis: number;
+  /** Where it differs from the configuration. */
+  readonly scoring: OwnScoring;
   readonly avoidForMs: number;
 }
 
@@ -66,8 +67,7 @@ export function compilePlacement(placement: Placement): CompiledPlacement {
     tolerations: placement.clusterTolerations ?? [],
     spread: (placement.spreadConstraints ?? []).map(compileSpread),
     division: compileDivision(placement.replicaScheduling),
-    scoreWeights: placement.scoreWeights,
-    hysteresis: placement.hysteresis,
+    scoring: { weights: placement.scoreWeights ?? {}, hysteresis: placement.hysteresis },
     avoidForMs: parseDuration(placement.avoidFor),
   };
 }

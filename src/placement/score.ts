@@ -1,23 +1,28 @@
-import type { ScoreWeights } from '../api/placement.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
+import type { OwnScoring, Scoring } from '../api/scoring.ts';
 import type { Candidate, Room } from './candidates.ts';
+import type { Signals } from './signals.ts';
 
-/** Scores from outside by their name, then by cluster, each from -100 to 100. */
-export type Signals = ReadonlyMap<string, ReadonlyMap<string, number>>;
+/** What a score looks at of a cluster. */
+export type Scored = Pick<Candidate, 'name' | 'cluster' | 'inUse'>;
 
 export interface ScoreFacts {
-  readonly weights: ScoreWeights;
-  /** Points that a cluster with pods of the workload is ahead. */
-  readonly hysteresis: number;
+  readonly scoring: Scoring;
   readonly rooms: ReadonlyMap<string, Room>;
   readonly signals: Signals;
   /** Region of the host, if known. */
   readonly homeRegion: string | undefined;
 }
 
-/** How good each candidate is, 0 to 100 with two decimals: the weighted mean of its parts, each from 0 to 100. */
-export function scoreCandidates(candidates: readonly Candidate[], facts: ScoreFacts): Map<string, number> {
-  const { weights, hysteresis } = facts;
+/** What is neither good nor bad, because nobody knows it. */
+const UNKNOWN = 50;
+
+/**
+ * How good each candidate is, with two decimals: the weighted mean of its parts, each from 0 to 100. A cluster with pods of
+ * the workload has `hysteresis` points more, so it stays ahead of every other that is better by less.
+ */
+export function scoreCandidates(candidates: readonly Scored[], facts: ScoreFacts): Map<string, number> {
+  const { weights, hysteresis } = facts.scoring;
   const priceOf = priceScores(candidates);
   const roomOf = roomScores(candidates, facts.rooms);
   return new Map(
@@ -26,38 +31,40 @@ export function scoreCandidates(candidates: readonly Candidate[], facts: ScoreFa
         [weights.locality, locality(candidate, facts.homeRegion)],
         [weights.freeRoom, roomOf(candidate)],
         [weights.price, priceOf(candidate)],
-        [weights.images, facts.rooms.get(candidate.name)?.images ?? 0],
-        ...(weights.signals ?? []).map(({ name, weight }): [number, number] => [
-          weight,
-          signal(candidate, name, facts),
-        ]),
+        [weights.images, facts.rooms.get(candidate.name)?.images ?? UNKNOWN],
+        ...weights.signals.map(({ name, weight }): [number, number] => [weight, signal(candidate, name, facts)]),
       ];
       const total = parts.reduce((all, [weight]) => all + weight, 0);
       const mean = total === 0 ? 0 : parts.reduce((all, [weight, part]) => all + weight * part, 0) / total;
-      const score = Math.min(100, mean + (candidate.inUse ? hysteresis : 0));
-      return [candidate.name, Math.round(score * 100) / 100];
+      return [candidate.name, Math.round((mean + (candidate.inUse ? hysteresis : 0)) * 100) / 100];
     }),
   );
 }
 
-function locality({ name, cluster }: Candidate, homeRegion: string | undefined): number {
+/** What the configuration says, with what a policy says over it. */
+export function scoringOf(configured: Scoring, own: OwnScoring | undefined): Scoring {
+  const { hysteresis = configured.hysteresis } = own ?? {};
+  return { weights: { ...configured.weights, ...own?.weights }, hysteresis };
+}
+
+function locality({ name, cluster }: Scored, homeRegion: string | undefined): number {
   if (name === LOCAL) return 100;
   return homeRegion !== undefined && cluster.region === homeRegion ? 50 : 0;
 }
 
 /** 100 for the most room; not known is neither good nor bad. */
-function roomScores(candidates: readonly Candidate[], rooms: ScoreFacts['rooms']): (candidate: Candidate) => number {
-  const fits = ({ name }: Candidate): number | undefined => rooms.get(name)?.fits;
+function roomScores(candidates: readonly Scored[], rooms: ScoreFacts['rooms']): (candidate: Scored) => number {
+  const fits = ({ name }: Scored): number | undefined => rooms.get(name)?.fits;
   const most = Math.max(1, ...candidates.map((candidate) => fits(candidate) ?? 0));
   return (candidate) => {
     const own = fits(candidate);
-    return own === undefined ? 50 : (100 * Math.max(0, own)) / most;
+    return own === undefined ? UNKNOWN : (100 * Math.max(0, own)) / most;
   };
 }
 
 /** 100 for the cheapest, 0 for the dearest. The host's own nodes are there anyway, so without a price they cost nothing. */
-function priceScores(candidates: readonly Candidate[]): (candidate: Candidate) => number {
-  const price = ({ name, cluster }: Candidate): number | undefined => cluster.price ?? (name === LOCAL ? 0 : undefined);
+function priceScores(candidates: readonly Scored[]): (candidate: Scored) => number {
+  const price = ({ name, cluster }: Scored): number | undefined => cluster.price ?? (name === LOCAL ? 0 : undefined);
   const known = candidates.map(price).filter((one) => one !== undefined);
   const [low, high] = [Math.min(...known), Math.max(...known)];
   return (candidate) => {
@@ -67,7 +74,8 @@ function priceScores(candidates: readonly Candidate[]): (candidate: Candidate) =
   };
 }
 
-function signal({ name: cluster }: Candidate, name: string, { signals }: ScoreFacts): number {
-  const value = signals.get(name)?.get(cluster);
-  return value === undefined ? 0 : (Math.max(-100, Math.min(100, value)) + 100) / 2;
+/** A cluster without the score counts as one with 0, which is in the middle. */
+function signal({ name: cluster }: Scored, name: string, { signals }: ScoreFacts): number {
+  const value = signals.get(name)?.get(cluster) ?? 0;
+  return (Math.max(-100, Math.min(100, value)) + 100) / 2;
 }

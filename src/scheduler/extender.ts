@@ -7,9 +7,11 @@ import { forPlacedGang } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { refusalInWords } from '../placement/refusal.ts';
-import { failing, MAX_SCORE, passing } from './extender-wire.ts';
+import { failing, passing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
+import { nodePriorities } from './node-priorities.ts';
+import type { RankedNode } from './node-priorities.ts';
 import { asksForItself } from './node-demands.ts';
 import type { PlacementQuestions, Split } from './placement-questions.ts';
 import { Reservations } from './reservations.ts';
@@ -83,21 +85,22 @@ export class Extender {
     return result.result;
   }
 
-  /**
-   * Of several virtual nodes the roomier is better; the host's own nodes come before all of them. How they stand among
-   * themselves is left to the scheduler.
-   */
+  /** Of several virtual nodes those of the better member come first; see {@link nodePriorities}. */
   prioritize({ pod, nodeNames }: ExtenderArgs): HostPriority[] {
-    const { questions } = this.#o;
-    const slots = new Map<string, number>();
-    for (const [member, asked] of this.#split(nodeNames).virtual) {
-      for (const { name, slots: count } of questions.room(pod, member, asked).nodes) slots.set(name, count);
+    const { questions, view } = this.#o;
+    const split = this.#split(nodeNames);
+    const chain = view.owners.chainOf(pod);
+    const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+    const ranked = new Map<string, RankedNode>();
+    for (const { score, nodes } of questions.scores(pod, chain, chosen, split)) {
+      for (const { name, slots } of nodes) ranked.set(name, { name, score, slots });
     }
-    const most = Math.max(1, ...slots.values());
-    return nodeNames.map((Host) => {
-      if (this.#o.view.nodes.memberOf(Host) === undefined) return { Host, Score: MAX_SCORE };
-      return { Host, Score: Math.floor(((MAX_SCORE - 1) * (slots.get(Host) ?? 0)) / most) };
-    });
+    return nodePriorities(
+      nodeNames.map((name) => {
+        const fallback = view.nodes.memberOf(name) === undefined ? undefined : Number.NEGATIVE_INFINITY;
+        return ranked.get(name) ?? { name, score: fallback, slots: 0 };
+      }),
+    );
   }
 
   #split(nodeNames: readonly string[]): Split {

@@ -60,9 +60,11 @@ export function memberRoom(question: RoomQuestion, hostNodes: HostNodes, capacit
     return { room: { fits: 0, impossible: refusals[0] ?? 'it cannot run the pod' }, nodes };
   }
   nodes.sort((a, b) => b.slots - a.slots || (a.name < b.name ? -1 : 1));
+  const [first] = nodes;
   const fits = nodes.reduce((sum, { slots }) => sum + slots, 0);
   const why = [...new Set(reasons)].join('; ');
-  return { room: { fits, ...(why === '' ? {} : { why }) }, nodes };
+  const images = first === undefined ? undefined : capacityOf(first.name)?.images(pod);
+  return { room: { fits, ...(why === '' ? {} : { why }), ...(images === undefined ? {} : { images }) }, nodes };
 }
 
 function largestInWords(capacity: VirtualNodeCapacity, request: FitRequest): string {

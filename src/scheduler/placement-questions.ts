@@ -1,10 +1,14 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
+import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../api/wire.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Room } from '../placement/candidates.ts';
 import type { PlacementFacts } from '../placement/choice.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
+import { scoreCandidates, scoringOf } from '../placement/score.ts';
+import { ofAllRevisions } from '../placement/workload.ts';
 import type { OwnerChain, WorkloadIdentity } from '../placement/owner-chain.ts';
+import type { Signals } from '../placement/signals.ts';
 import type { HostView } from './host-view.ts';
 import { memberRoom } from './member-rooms.ts';
 import type { CapacityOf, MemberRoom } from './member-rooms.ts';
@@ -29,6 +33,9 @@ export interface PlacementQuestionsOptions {
   view: HostView;
   workloads: WorkloadBook;
   capacityOf: CapacityOf;
+  /** What programs outside say of clusters. */
+  signals: () => Signals;
+  scoring: Scoring;
   /** Room on the host's own nodes: how many such pods fit, undefined when that is not known. */
   localSlots: (pod: Pod) => number | undefined;
   /** Wall clock in ms. */
@@ -73,10 +80,34 @@ export class PlacementQuestions {
       rooms,
       avoided: workloads.avoided(identity.object),
       remembered: workloads.plan(identity.object),
-      signals: new Map(),
+      signals: this.#o.signals(),
+      scoring: this.#o.scoring,
       now,
     };
     return { facts, members, identity };
+  }
+
+  /** How good the members are whose virtual nodes are asked about, for pods with rules or without. */
+  scores(
+    pod: Pod,
+    chain: OwnerChain,
+    rules: Rules | undefined,
+    { virtual }: Split,
+  ): { readonly score: number; readonly nodes: MemberRoom['nodes'] }[] {
+    const { view } = this.#o;
+    const inUse = ofAllRevisions(view.seats.counts(view.seatGroupsOf(workloadOf(chain).object)));
+    const rooms = new Map([...virtual].map(([member, asked]) => [member, this.room(pod, member, asked)] as const));
+    const clusters = view.nodes.clusters();
+    const candidates = clusters
+      .filter(({ name }) => rooms.has(name))
+      .map((cluster) => ({ name: cluster.name, cluster, inUse: (inUse.get(cluster.name) ?? 0) > 0 }));
+    const scores = scoreCandidates(candidates, {
+      scoring: scoringOf(this.#o.scoring, rules?.placement.scoring),
+      rooms: new Map([...rooms].map(([member, { room }]) => [member, room])),
+      signals: this.#o.signals(),
+      homeRegion: clusters.find(({ name }) => name === LOCAL)?.region,
+    });
+    return [...rooms].map(([member, { nodes }]) => ({ score: scores.get(member) ?? 0, nodes }));
   }
 
   /** Every node that there is, as if it had passed the scheduler's own checks: for plans without a question. */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
@@ -20,6 +21,7 @@ import { PolicyStatusWriter } from './policy-status-writer.ts';
 import { Reservations } from './reservations.ts';
 import { RefusalWatch } from './refusal-watch.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
+import { ScoreBook } from './score-book.ts';
 import { WaitingPods } from './waiting-pods.ts';
 import { WorkloadBook } from './workload-book.ts';
 import { Writers } from './writers.ts';
@@ -31,6 +33,8 @@ export interface SchedulerOptions {
   capacityOf: CapacityOf;
   /** How many such pods fit on the host's own nodes; undefined when that is not known. */
   localSlots?: (pod: Pod) => number | undefined;
+  /** How clusters are compared where no policy says otherwise. */
+  scoring: Scoring;
   /** The right to write. */
   lease: WritersLease;
   server: {
@@ -64,6 +68,7 @@ export class Scheduler {
   readonly #store: PlacementStore;
   readonly #extender: Extender;
   readonly #waiting: WaitingPods;
+  readonly #scores: ScoreBook;
   readonly #writers: Writers;
   readonly #refusals: RefusalWatch;
 
@@ -74,7 +79,17 @@ export class Scheduler {
     const view = new HostView({ host, logger, metrics: options.informerMetrics, clock });
     const store = new PlacementStore({ host, logger, metrics: options.informerMetrics });
     const workloads = new WorkloadBook({ stored: (workload) => store.statusOf(workload), clock });
-    const questions = new PlacementQuestions({ view, workloads, capacityOf, localSlots, clock });
+    const scores = new ScoreBook({ host, logger, metrics: options.informerMetrics, clock });
+    this.#scores = scores;
+    const questions = new PlacementQuestions({
+      view,
+      workloads,
+      capacityOf,
+      localSlots,
+      signals: () => scores.signals(),
+      scoring: options.scoring,
+      clock,
+    });
     const virtualNode = (): string | undefined => view.nodes.anyVirtualNode();
     this.#waiting = new WaitingPods({ host, virtualNode, logger, clock });
     this.#view = view;
@@ -130,11 +145,13 @@ export class Scheduler {
       this.#view.policies.on(lookAgain),
       this.#view.onNamespaceLabels(lookAgain),
       this.#view.onClusters(lookAgain),
+      this.#scores.on(lookAgain),
       this.#view.onPod({ changed: settled, gone: (pod) => this.#waiting.settled(pod) }),
     ];
     await Promise.all([
       this.#view.run(signal),
       this.#store.informer.run(signal),
+      this.#scores.run(signal),
       this.#waiting.run(signal),
       this.#writers.run(signal),
       this.#refusals.run(signal),

@@ -18,8 +18,6 @@ describe('parsePlacementPolicy', () => {
       resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }],
       priority: 0,
       placement: {
-        scoreWeights: { locality: 40, freeRoom: 30, price: 20, images: 10 },
-        hysteresis: 10,
         avoidFor: '5m',
       },
     });

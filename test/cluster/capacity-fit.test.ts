@@ -108,7 +108,7 @@ beforeAll(async () => {
   }
   const { server, ca, cert, key } = member.adminAccess;
   client = new KubeClient({ cluster: 'member', ...staticAccess({ endpoint: { server, ca }, cert, key }) });
-  const nodes = new Informer<Node>({ client, resource: NODES, transform: nodeProjection });
+  const nodes = new Informer<Node>({ client, resource: NODES, transform: nodeProjection() });
   const pods = new Informer<Pod>({ client, resource: PODS, transform: podProjection('nobody') });
   const namespaces = new Informer<Namespace>({ client, resource: NAMESPACE_RESOURCE });
   const limitRanges = new Informer({ client, resource: LIMIT_RANGES });

@@ -5,11 +5,15 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../../src/api/placement-policy.ts';
+import { PLACEMENT_SCORES } from '../../src/api/placement-score.ts';
 import { WORKLOAD_PLACEMENTS } from '../../src/api/workload-placement.ts';
 import { rawPolicy } from '../placement/policies.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
+import { GOOD_SCORE, WRONG_SCORES } from '../placement/wrong-scores.ts';
 
-const KINDS = [PLACEMENT_POLICIES, CLUSTER_PLACEMENT_POLICIES, WORKLOAD_PLACEMENTS].map(({ plural }) => plural);
+const KINDS = [PLACEMENT_POLICIES, CLUSTER_PLACEMENT_POLICIES, WORKLOAD_PLACEMENTS, PLACEMENT_SCORES].map(
+  ({ plural }) => plural,
+);
 
 let workspace: Workspace;
 let host: Cluster;
@@ -50,8 +54,6 @@ describe('the kinds', () => {
       resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }],
       priority: 0,
       placement: {
-        scoreWeights: { locality: 40, freeRoom: 30, price: 20, images: 10 },
-        hysteresis: 10,
         avoidFor: '5m',
       },
     });
@@ -115,5 +117,25 @@ describe('wrong policies are refused', () => {
     expect(
       stderr.replaceAll(/Invalid value: (?:\{.*?\}|\[.*?\]|"[^"]*"|-?\d+): (?=[a-z]|Duplicated)/g, 'Invalid value: '),
     ).toContain(refusal);
+  });
+});
+
+describe('wrong scores are refused', () => {
+  const score = (spec: object): object => ({
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'PlacementScore',
+    metadata: { name: 's' },
+    spec: { ...GOOD_SCORE, ...spec },
+  });
+
+  it('and good ones taken', async () => {
+    expect((await dryRun(score({}))).stderr).toBe('');
+    expect((await dryRun(score({ validUntil: '2026-01-01T01:00:00+01:00' }))).stderr).toBe('');
+  });
+
+  it.each(WRONG_SCORES)('$what', async ({ wrong, refusal }) => {
+    const { stderr, code } = await dryRun(score(wrong));
+    expect(code).toBe(1);
+    expect(stderr).toContain(refusal);
   });
 });

@@ -4,7 +4,7 @@ import { startKwok } from '../../hack/kwok.ts';
 import { startSecondScheduler } from '../../hack/second-scheduler.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/api/wire.ts';
-import { condition, eventsOf, kubectl, newNamespace, pod, podsOf } from '../fixtures/live-pods.ts';
+import { condition, eventsOf, type Fields, kubectl, newNamespace, pod, podsOf } from '../fixtures/live-pods.ts';
 import {
   burstNamespace,
   burstSpec,
@@ -14,6 +14,7 @@ import {
   schedulingMessage,
   settled,
   whereAre,
+  policy,
 } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -159,6 +160,81 @@ describe('pods that ask for a virtual node', () => {
     });
     expect(whereAre(await podsOf(host, 'asking'))).toEqual({ west: 1, local: 1 });
   });
+});
+
+describe('annotations of Federation v1', () => {
+  test('divide an ordinary Deployment, without any policy and without a label', async () => {
+    await newNamespace(host, 'federation');
+    const preferences = { rebalance: true, clusters: { local: { weight: 1, maxReplicas: 2 }, '*': { weight: 2 } } };
+    const web = deployment('federation', 'web', 10, '100m');
+    const annotations = { 'federation.kubernetes.io/deployment-preferences': JSON.stringify(preferences) };
+    await host.apply([{ ...web, metadata: { ...(web['metadata'] as Fields), annotations } }]);
+    await settled(host, 'federation', 'web', { local: 2, east: 4, west: 4 });
+    await scale(host, 'federation', 'web', 14);
+    await settled(host, 'federation', 'web', { local: 2, east: 6, west: 6 });
+    await scale(host, 'federation', 'web', 5);
+    await settled(host, 'federation', 'web', { local: 1, east: 2, west: 2 });
+  });
+});
+
+describe('scores from outside', () => {
+  test('choose the member; small changes move nothing; what has ended counts no more', async () => {
+    await newNamespace(host, 'scores');
+    const signals = [{ name: 'carbon', weight: 100 }];
+    const placement = {
+      clusterAffinity: { exclude: ['local'] },
+      scoreWeights: { locality: 0, freeRoom: 0, price: 0, images: 0, signals },
+      hysteresis: 20,
+    };
+    await host.apply([policy('scores', 'green', placement)]);
+    // Stretched to 0 to 100: 45 against 50.
+    await say({ east: -10, west: 0 });
+    await untilPlaced('one', 'west');
+    await host.apply([deployment('scores', 'web', 1, '100m')]);
+    await settled(host, 'scores', 'web', { west: 1 });
+    // 15 points better, which is less than the hysteresis: new workloads follow, this one stays.
+    await say({ east: 30, west: 0 });
+    await untilPlaced('two', 'east');
+    await scale(host, 'scores', 'web', 2);
+    await settled(host, 'scores', 'web', { west: 2 });
+    await say({ east: 60, west: 0 });
+    await untilPlaced('three', 'east');
+    await scale(host, 'scores', 'web', 3);
+    await settled(host, 'scores', 'web', { west: 2, east: 1 });
+    await say({ east: 60, west: 10 }, new Date(Date.now() - 1_000).toISOString());
+    await untilPlaced('four', 'west');
+  });
+
+  /** What a program outside would write; that of east ends at a time. */
+  async function say(values: Record<string, number>, eastEnds?: string): Promise<void> {
+    await host.apply(
+      Object.entries(values).map(([clusterName, value]) => ({
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'PlacementScore',
+        metadata: { name: clusterName },
+        spec: {
+          clusterName,
+          scores: [{ name: 'carbon', value }],
+          ...(clusterName === 'east' && eastEnds !== undefined ? { validUntil: eastEnds } : {}),
+        },
+      })),
+    );
+  }
+
+  /** A write takes a moment to be seen, so pods without a past are made until one goes there. */
+  async function untilPlaced(name: string, member: string): Promise<void> {
+    let tries = 0;
+    await until(`a pod goes to ${member}`, async () => {
+      tries += 1;
+      const app = `${name}-${String(tries)}`;
+      await host.apply([deployment('scores', app, 1, '100m')]);
+      const [one] = await until(`${app} is bound`, async () => {
+        const found = await podsOf(host, 'scores', `app=${app}`);
+        return found.length === 1 && whereAre(found)['waiting'] === undefined ? found : undefined;
+      });
+      return one?.spec.nodeName === member;
+    });
+  }
 });
 
 describe('a second scheduler, as it is shipped', () => {

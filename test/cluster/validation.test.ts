@@ -17,8 +17,16 @@ beforeAll(async () => {
   host = await startCluster(workspace, { name: 'host', components: 'api-only' });
   for (const { resource } of KINDS) await host.apply(file(`crds/${resource.group}_${resource.plural}.yaml`));
   await host.apply(file('admission/validation.yaml'));
-  await host.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }]);
-  for (const one of [foreignSelector('PlacementPolicy'), member({ 'spillway.dev/price': 'x' }), namespace('a', 'x')]) {
+  await host.apply([
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: 'shop' } },
+  ]);
+  for (const one of [
+    foreignSelector('PlacementPolicy'),
+    member({ 'spillway.dev/price': 'x' }),
+    namespace('a', 'x'),
+    gangPod('a', {}),
+  ]) {
     await until('wrong objects are refused', async () =>
       (await dryRun(one)).stderr.includes('ValidatingAdmissionPolicy'),
     );
@@ -55,6 +63,12 @@ function member(annotations: object): object {
   };
 }
 
+function gangPod(name: string, annotations: object): object {
+  const metadata = { name: 'p', namespace: 'shop', labels: { 'spillway.dev/gang': name }, annotations };
+  const spec = { containers: [{ name: 'main', image: 'app' }], automountServiceAccountToken: false };
+  return { apiVersion: 'v1', kind: 'Pod', metadata, spec };
+}
+
 function namespace(name: string, burst: string): object {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { 'spillway.dev/burst': burst } } };
 }
@@ -86,6 +100,26 @@ describe('refused', () => {
       'a namespace of the cluster itself that is to burst',
       namespace('kube-other', 'enabled'),
       'metadata.labels[spillway.dev/burst]: pods of the cluster itself never leave it',
+    ],
+    [
+      'a gang without a size',
+      gangPod('ring', {}),
+      'metadata.annotations[spillway.dev/gang-size]: must be the number of pods of the gang, from 1 to 10000, not ""',
+    ],
+    [
+      'a gang beyond reason',
+      gangPod('ring', { 'spillway.dev/gang-size': '10001' }),
+      'metadata.annotations[spillway.dev/gang-size]: must be the number of pods of the gang, from 1 to 10000, not "10001"',
+    ],
+    [
+      'a gang without patience',
+      gangPod('ring', { 'spillway.dev/gang-size': '2', 'spillway.dev/gang-timeout-seconds': '1' }),
+      'metadata.annotations[spillway.dev/gang-timeout-seconds]: must be a number from 5 to 86400, not "1"',
+    ],
+    [
+      'a gang without a name',
+      gangPod('', { 'spillway.dev/gang-size': '2' }),
+      'metadata.labels[spillway.dev/gang]: must be the name of the gang',
     ],
   ])('%s', async (_what, object, words) => {
     const { stderr, code } = await dryRun(object);
@@ -121,6 +155,7 @@ describe('taken', () => {
       'a member with good ones',
       member({ 'spillway.dev/price': '0.25', 'spillway.dev/confirm-identity': '0c7d2c5e-8a4b-4f0e-9c52-2f2a8f3f9c11' }),
     ],
+    ['a pod of a gang', gangPod('ring', { 'spillway.dev/gang-size': '8', 'spillway.dev/gang-timeout-seconds': '60' })],
     ['a namespace that may burst', namespace('bank', 'enabled')],
     ['a namespace that bursts by policies', namespace('bank', 'policies')],
     ['a namespace of the cluster itself that stays', namespace('kube-other', 'disabled')],

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
+import { WRONG_SCORES } from '../placement/wrong-scores.ts';
 
 const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``;
 const table = (head: string, rows: readonly (readonly [string, string])[]): string[] => [
@@ -25,6 +26,12 @@ it('the page of wrong input lists every wrong policy with what is said about it'
     ...table(
       'a policy with',
       WRONG_POLICIES.map(({ what, field, refusal }) => [refusal === undefined ? `${what} *` : what, refusal ?? field]),
+    ),
+    '## PlacementScore',
+    '',
+    ...table(
+      'a score with',
+      WRONG_SCORES.map(({ what, refusal }) => [what, refusal]),
     ),
     'OverridePolicies: see the rules at the end of [their page](override-policy.md).',
     '',

@@ -111,16 +111,16 @@ describe('podProjection', () => {
 });
 
 describe('nodeProjection', () => {
-  it('drops images and managedFields only', () => {
+  it('drops managedFields, and of images all but their names', () => {
     const raw = {
       metadata: { name: 'n', labels: { a: 'b' }, managedFields: [] },
       spec: { unschedulable: true },
-      status: { allocatable: { cpu: '4' }, images: [{ names: ['x'] }] },
+      status: { allocatable: { cpu: '4' }, images: [{ names: ['x', 'y'], sizeBytes: 7 }, { names: ['z'] }] },
     } as unknown as KubeObject;
-    expect(nodeProjection(raw)).toEqual({
+    expect(nodeProjection()(raw)).toEqual({
       metadata: { name: 'n', labels: { a: 'b' } },
       spec: { unschedulable: true },
-      status: { allocatable: { cpu: '4' } },
+      status: { allocatable: { cpu: '4' }, images: [{ names: ['x', 'y', 'z'] }] },
     });
   });
 });

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
+import { scoringConfig } from '../../src/api/scoring.ts';
+import { parsePlacementScore } from '../../src/api/placement-score.ts';
 import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { compilePolicy } from '../../src/placement/policy-selection.ts';
@@ -12,6 +14,7 @@ const examples = new Map(
     .flatMap(([, text = '']) =>
       parseAllDocuments(text).map((document) => document.toJS() as KubeObject & { spec: { placement: object } }),
     )
+    .filter(({ kind }) => kind === 'PlacementPolicy')
     .map((example) => [example.metadata.name, example]),
 );
 const clusters = [cluster('local'), cluster('east', { region: 'eu' }), cluster('west', { region: 'us' })];
@@ -35,6 +38,14 @@ function table(after: string): [number, Record<string, number>][] {
 }
 
 describe('the page about placement', () => {
+  it('shows the configured weights as they are, and a score that is accepted', () => {
+    const documents = [...PAGE.matchAll(/^```yaml\n(.*?)^```/gms)].map(([, text = '']) => parse(text) as KubeObject);
+    const configured = documents.find((one) => 'scheduler' in one) as { scheduler?: unknown } | undefined;
+    expect(configured?.scheduler).toEqual({ scoring: scoringConfig.parse({}) });
+    const score = documents.find(({ kind }) => kind === 'PlacementScore');
+    expect(score === undefined ? undefined : parsePlacementScore(score)).toHaveProperty('score');
+  });
+
   it('shows policies that are accepted', () => {
     expect([...examples.keys()]).toEqual(['burst', 'one-region', 'limits']);
     for (const example of examples.values()) {

@@ -1,4 +1,5 @@
 import { placement as placementSchema } from '../../src/api/placement.ts';
+import { scoringConfig } from '../../src/api/scoring.ts';
 import type { Avoided } from '../../src/placement/avoided.ts';
 import type { Room } from '../../src/placement/candidates.ts';
 import type { Decision, PlacementFacts, Plan } from '../../src/placement/choice.ts';
@@ -63,6 +64,7 @@ export class Fleet {
       avoided: this.avoided,
       remembered: this.plan,
       signals: new Map(),
+      scoring: scoringConfig.parse({}),
       now: this.now,
     };
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { placement as placementSchema } from '../../src/api/placement.ts';
+import { scoringConfig } from '../../src/api/scoring.ts';
 import type { PlacementFacts } from '../../src/placement/choice.ts';
 import type { Cluster } from '../../src/placement/cluster.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';
@@ -118,6 +119,7 @@ const facts = fc
       tiers: new Map(),
     },
     signals: new Map(),
+    scoring: scoringConfig.parse({}),
     now: 5,
   }));
 
@@ -135,7 +137,7 @@ describe('whatever the policy and the facts', () => {
           expect(one.rooms.get(name)?.fits).not.toBe(0);
           expect(plan.tiers.has(name)).toBe(true);
           expect(score).toBeGreaterThanOrEqual(0);
-          expect(score).toBeLessThanOrEqual(100);
+          expect(score).toBeLessThanOrEqual(200);
           expect(why).not.toBe('');
         }
         for (const { message } of refusals) expect(message).not.toBe('');

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
+import { scoringConfig } from '../../src/api/scoring.ts';
 import type { Pod } from '../../src/api/wire.ts';
 import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
@@ -25,6 +26,7 @@ let now: number;
 const slots = new Map<string, number>();
 const reserved = new Map<string, string>();
 const problems: string[] = [];
+const signals = new Map<string, Map<string, number>>();
 let close: () => Promise<void>;
 
 const NAMES = ['local-1', 'local-2', 'east', 'west'];
@@ -49,6 +51,7 @@ function capacityOf(name: string): VirtualNodeCapacity {
       (slots.get(name) ?? 0) > 0
         ? { fits: true, nodes: 1 }
         : { fits: false, reasons: [{ text: 'insufficient cpu', nodes: 3 }], unresolvable: false },
+    images: () => undefined,
     slots: (_request, upTo) => Math.min(upTo, slots.get(name) ?? 0),
     largestFreeSlot: () =>
       new Map([
@@ -153,7 +156,15 @@ beforeEach(async () => {
   const stop = new AbortController();
   view = new HostView({ host, logger, clock });
   workloads = new WorkloadBook({ stored: () => undefined, clock });
-  const questions = new PlacementQuestions({ view, workloads, capacityOf, localSlots: () => undefined, clock });
+  const questions = new PlacementQuestions({
+    view,
+    workloads,
+    capacityOf,
+    localSlots: () => undefined,
+    signals: () => signals,
+    scoring: scoringConfig.parse({}),
+    clock,
+  });
   extender = new Extender({
     view,
     workloads,
@@ -367,12 +378,27 @@ test('annotations of Federation v1 that cannot be read are told about', async ()
   expect(problems[0]).toMatch(/federation annotations of Deployment web are ignored/);
 });
 
-test('of several virtual nodes the roomier is better, and real nodes come first', () => {
+test('of several virtual nodes those of the better member come first, and real nodes before them', async () => {
   slots.set('east', 10);
   slots.set('west', 5);
   expect(extender.prioritize({ pod: pod('a'), nodeNames: ['local-1', 'east', 'west'] })).toEqual([
     { Host: 'local-1', Score: 10 },
     { Host: 'east', Score: 9 },
-    { Host: 'west', Score: 4 },
+    { Host: 'west', Score: 8 },
   ]);
+  // By the configured weights room counts more than what is said of the two; by those of a policy it does not.
+  signals.set('green', new Map([['west', 100]]));
+  const asked = { pod: pod('a'), nodeNames: ['east', 'west'] };
+  expect(extender.prioritize(asked).map(({ Score }) => Score)).toEqual([9, 8]);
+  make('/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies', {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'PlacementPolicy',
+    metadata: { name: 'green', namespace: 'shop' },
+    spec: {
+      resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }],
+      placement: { scoreWeights: { signals: [{ name: 'green', weight: 100 }] } },
+    },
+  });
+  await seen('the policy is known', () => view.policies.get('shop/green') !== undefined);
+  expect(extender.prioritize(asked).map(({ Score }) => Score)).toEqual([8, 9]);
 });

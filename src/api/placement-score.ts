@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import type { KubeObject } from '../kube/object.ts';
+import type { Resource } from '../kube/resource.ts';
+import type { KindDefinition } from './crd.ts';
+import { GROUP } from './marks.ts';
+import { parseObject } from './parse-object.ts';
+import { dnsLabel, listMap } from './schema-parts.ts';
+
+export const PLACEMENT_SCORES: Resource = {
+  group: GROUP,
+  version: 'v1alpha1',
+  kind: 'PlacementScore',
+  plural: 'placementscores',
+  namespaced: false,
+};
+
+const spec = z
+  .object({
+    clusterName: dnsLabel().describe(
+      'The MemberCluster that is scored; local stands for the nodes of the host itself.',
+    ),
+    scores: z
+      .array(
+        z.object({
+          name: dnsLabel().describe('Name of the score, as weights refer to it.'),
+          value: z
+            .int()
+            .min(-100)
+            .max(100)
+            .describe('From -100 (bad) to 100 (good). A cluster without the score counts as 0.'),
+        }),
+      )
+      .min(1)
+      .max(32)
+      .meta({ description: 'What was found out about the cluster.', ...listMap('name') }),
+    validUntil: z.iso.datetime({ offset: true }).exactOptional().meta({
+      description:
+        'From then on the scores count no more, as if they were not there. Not given: they count until they are changed.',
+      format: 'date-time',
+    }),
+  })
+  .describe('Scores of one cluster. Written by a program outside; nobody else changes it.');
+
+/** Nothing is reported about scores so far. */
+const status = z.object({});
+
+export interface PlacementScore extends KubeObject {
+  spec: z.output<typeof spec>;
+}
+
+export const placementScoreKind: KindDefinition = {
+  resource: PLACEMENT_SCORES,
+  singular: 'placementscore',
+  shortNames: ['pscore'],
+  categories: ['spillway'],
+  schema: z.object({ spec }).meta({
+    description:
+      'PlacementScore is how a program outside (of costs, carbon, latency) has a say in which cluster is better: scores of one cluster, ' +
+      'which count with the weights that policies or the configuration give them.',
+  }),
+  columns: [
+    { name: 'Cluster', type: 'string', jsonPath: '.spec.clusterName' },
+    { name: 'Scores', type: 'string', jsonPath: '.spec.scores[*].name' },
+    { name: 'Values', type: 'string', jsonPath: '.spec.scores[*].value' },
+    { name: 'Valid until', type: 'string', jsonPath: '.spec.validUntil' },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};
+
+/** The object as the API server sent it; see {@link parseObject}. */
+export function parsePlacementScore(raw: KubeObject): { score: PlacementScore } | { problems: string[] } {
+  const parsed = parseObject(raw, { spec, status });
+  return 'object' in parsed ? { score: parsed.object } : parsed;
+}
