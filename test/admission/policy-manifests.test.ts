@@ -1,0 +1,34 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { parseAllDocuments } from 'yaml';
+import { expect, test } from 'vitest';
+
+interface Policy {
+  kind: string;
+  metadata: { name: string };
+  spec: { reinvocationPolicy?: string; matchConditions?: { name: string; expression: string }[] };
+}
+
+const folder = new URL('../../manifests/admission/', import.meta.url);
+const policies = readdirSync(folder)
+  .flatMap((file) => parseAllDocuments(readFileSync(new URL(file, folder), 'utf8')))
+  .map((document) => document.toJS() as Policy)
+  .filter(({ kind }) => kind === 'MutatingAdmissionPolicy');
+
+/**
+ * API servers ask policies in any order. One whose conditions do not match is not asked again when another one has changed
+ * the pod, whatever its reinvocationPolicy.
+ */
+test.each(policies.map((policy) => [policy.metadata.name, policy] as const))(
+  '%s has no match condition on what another policy adds',
+  (_name, { spec }) => {
+    expect(spec.reinvocationPolicy).toBe('IfNeeded');
+    const added = /spec\.\??(tolerations|schedulingGates)|virtual-node'/;
+    expect(spec.matchConditions?.filter(({ expression }) => added.test(expression)).map(({ name }) => name)).toEqual(
+      [],
+    );
+  },
+);
+
+test('there are such policies', () => {
+  expect(policies.length).toBeGreaterThan(2);
+});
