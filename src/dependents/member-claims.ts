@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import { describeError } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
@@ -23,14 +24,7 @@ export interface MemberClaimsOptions extends ClaimWriterOptions {
   /** A pod that was not ready may be so now, or for another reason. */
   onReady: (podKey: string) => void;
   mayWrite: () => boolean;
-  events: {
-    record(
-      object: { apiVersion: string; kind: string; namespace?: string; name: string; uid?: string },
-      type: 'Normal' | 'Warning',
-      reason: string,
-      message: string,
-    ): void;
-  };
+  events: Pick<EventRecorder, 'record'>;
   metrics?: ClaimMetrics;
   logger: Logger;
   queueMetrics?: WorkQueueMetrics;

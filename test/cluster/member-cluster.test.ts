@@ -99,6 +99,7 @@ describe('the kind', () => {
       podEvents: 'Problems',
       serviceAccount: { mode: 'None' },
       daemonSets: 'Ignore',
+      storage: { classes: [{ host: 'spillway' }] },
     });
   });
 

@@ -8,6 +8,7 @@ import { condition, eventsOf, type Fields, kubectl, newNamespace, pod, podsOf } 
 import {
   burstNamespace,
   burstSpec,
+  costsKeep,
   deployment,
   LOCAL_PREFIX,
   scale,
@@ -172,6 +173,7 @@ describe('annotations of Federation v1', () => {
     await settled(host, 'federation', 'web', { local: 2, east: 4, west: 4 });
     await scale(host, 'federation', 'web', 14);
     await settled(host, 'federation', 'web', { local: 2, east: 6, west: 6 });
+    await costsKeep(host, 'federation', { local: 1, east: 2, west: 2 });
     await scale(host, 'federation', 'web', 5);
     await settled(host, 'federation', 'web', { local: 1, east: 2, west: 2 });
   });
