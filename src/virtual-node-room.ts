@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { MIRRORED_CONDITION } from './api/marks.ts';
+import { MEMBER_CONSTRAINTS_ANNOTATION, MIRRORED_CONDITION } from './api/marks.ts';
 import type { OverridePolicy } from './api/override-policy.ts';
 import type { ServiceAccountMode } from './api/service-account-mode.ts';
 import type { Pod } from './api/wire.ts';
@@ -181,7 +181,8 @@ const wholeShapes = new WeakMap<Pod, string>();
 /** All that decides where a pod can run, as a text; the same for all pods of a template. */
 function shapeOf(pod: Pod): string {
   return remembered(shapes, pod, () => {
-    const { namespace, labels } = pod.metadata;
+    const { namespace, labels, annotations } = pod.metadata;
+    const constraints = annotations?.[MEMBER_CONSTRAINTS_ANNOTATION];
     const { containers, initContainers, volumes, hostname: _, nodeName: _node, ...spec } = pod.spec;
     const demand = ({ name, resources, ports, restartPolicy }: Pod['spec']['containers'][number]): unknown => [
       name,
@@ -190,7 +191,8 @@ function shapeOf(pod: Pod): string {
       restartPolicy,
     ];
     const claims = volumes?.filter(isNoToken).map(({ name: _name, ...source }) => Object.keys(source));
-    return JSON.stringify([namespace, labels, spec, containers.map(demand), initContainers?.map(demand), claims]);
+    const demands = [containers.map(demand), initContainers?.map(demand)];
+    return JSON.stringify([namespace, labels, constraints, spec, demands, claims]);
   });
 }
 

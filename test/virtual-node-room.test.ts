@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MIRRORED_CONDITION } from '../src/api/marks.ts';
+import { MEMBER_CONSTRAINTS_ANNOTATION, MIRRORED_CONDITION } from '../src/api/marks.ts';
 import { type OverridePolicy, parseOverridePolicy } from '../src/api/override-policy.ts';
 import type { Pod, PodSpec } from '../src/api/wire.ts';
 import { formatAmounts } from '../src/capacity/amounts.ts';
@@ -96,6 +96,19 @@ describe('VirtualNodeRoom', () => {
     expect(virtual.request({ ...hostPod('p'), metadata: { name: 'p', namespace: 'kube-system' } })).toEqual({
       refused: 'its namespace has no place there',
     });
+  });
+
+  it('knows what was set down for the nodes of the member, pod by pod', () => {
+    const { virtual, request } = room();
+    const annotated = (constraints: string): Pod => {
+      const pod = hostPod('p');
+      return { ...pod, metadata: { ...pod.metadata, annotations: { [MEMBER_CONSTRAINTS_ANNOTATION]: constraints } } };
+    };
+    const constrained = (disk: string): Pod => annotated(JSON.stringify({ nodeSelector: { disk } }));
+    expect(virtual.fits(request(hostPod('p')))).toEqual({ fits: true, nodes: 2 });
+    expect(virtual.fits(request(constrained('ssd')))).toEqual({ fits: true, nodes: 1 });
+    expect(virtual.fits(request(constrained('tape')))).toMatchObject({ fits: false });
+    expect(virtual.request(annotated('{'))).toHaveProperty('refused');
   });
 
   it('takes the overhead of the runtime class from the host', () => {

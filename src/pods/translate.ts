@@ -99,7 +99,7 @@ export function translatePod(hostPod: Pod, context: TranslateContext): Translati
 export function translateScheduling(hostPod: Pod, context: TranslateContext): Translation {
   const refusal = refusalOfPod(hostPod, injectedTokenVolumes(recordOf(hostPod.spec) ?? {}), context);
   if (refusal !== undefined) return { kind: 'refused', ...refusal };
-  const own = without(hostPod.spec as unknown as JsonRecord, HOST_SPEC);
+  const own = withMemberConstraints(without(hostPod.spec as unknown as JsonRecord, HOST_SPEC), hostPod);
   const spec = rewriteScheduling(own, schedulingContext(hostPod, context)) as unknown as Pod['spec'];
   const { name } = hostPod.metadata;
   const labels = copiedLabels(hostPod) as Record<string, string>;
