@@ -240,12 +240,7 @@ class MemberWork {
 
   #event(type: 'Normal' | 'Warning', reason: string, message: string): void {
     const { name, uid } = this.#member.metadata;
-    const object = {
-      apiVersion: `${GROUP}/v1alpha1`,
-      kind: 'MemberCluster',
-      name,
-      ...(uid === undefined ? {} : { uid }),
-    };
+    const object = { apiVersion: `${GROUP}/v1alpha1`, kind: 'MemberCluster', name, uid };
     this.#services.events.record(object, type, reason, message);
   }
 

@@ -8,7 +8,7 @@ import type { FitAnswer } from './capacity/fit-answer.ts';
 import { type FitRequest, fitRequestOf } from './capacity/fit-request.ts';
 import type { MemberCapacity } from './capacity/member-capacity.ts';
 import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
-import { isFinished } from './pods/finished.ts';
+import { isFinished } from './api/pod-phase.ts';
 import type { ServiceAccountsPort } from './pods/pod-ports.ts';
 import type { RenderedPod } from './pods/render-pod.ts';
 import { type TranslateContext, translateScheduling } from './pods/translate.ts';

@@ -16,3 +16,7 @@ export const conditions = (description: string) =>
     .array(condition)
     .exactOptional()
     .meta({ description, ...listMap('type') });
+
+/** `status.observedGeneration`, as all kinds have it. */
+export const observedGeneration = () =>
+  z.int().min(0).exactOptional().describe('metadata.generation of the spec this status speaks of.');

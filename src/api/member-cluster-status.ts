@@ -1,15 +1,11 @@
 import { z } from 'zod';
-import { conditions } from './conditions.ts';
+import { conditions, observedGeneration } from './conditions.ts';
 import { quantityMap } from './schema-parts.ts';
 
 const podCount = (description: string) => z.int().min(0).describe(description);
 export const memberClusterStatus = z
   .object({
-    observedGeneration: z
-      .int()
-      .min(0)
-      .exactOptional()
-      .describe('metadata.generation of the spec this status speaks of.'),
+    observedGeneration: observedGeneration(),
     conditions: conditions(
       'Ready: pods can be sent here. Reachable: probes succeed. CredentialsValid: the kubeconfig is usable and accepted. ' +
         'CapacityFresh: allocatable is up to date. IdentityPinned: it is still the cluster it was at first contact.',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
-import { conditions } from './conditions.ts';
+import { conditions, observedGeneration } from './conditions.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
 import { GROUP } from './marks.ts';
 import { parseObject } from './parse-object.ts';
@@ -50,11 +50,7 @@ const spec = z
 
 const status = z
   .object({
-    observedGeneration: z
-      .int()
-      .min(0)
-      .exactOptional()
-      .describe('metadata.generation of the spec this status speaks of.'),
+    observedGeneration: observedGeneration(),
     conditions: conditions(
       'Accepted: the policy is in use. Consistent: no part of it contradicts another part or the clusters there are.',
     ),

@@ -1,11 +1,11 @@
+import { isFinished } from '../api/pod-phase.ts';
 import type { Container, ContainerStatus, Pod, PodSpec, ResourceList } from '../api/wire.ts';
 import { addTo, parseAmounts, raiseTo, UNIT } from './amounts.ts';
 import type { Amounts } from './amounts.ts';
 
 /** Finished pods hold nothing; all others hold their requests until they are gone, being deleted or not. */
 export function holdsResources(pod: Pod): boolean {
-  const phase = pod.status?.phase;
-  return phase !== 'Succeeded' && phase !== 'Failed';
+  return !isFinished(pod);
 }
 
 /** The scheduler of its cluster has found no node for the pod. */

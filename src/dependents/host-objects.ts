@@ -3,7 +3,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { describeError, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
-import { keyFor, type KubeObject } from '../kube/object.ts';
+import { keyFor, type KubeObject, withoutManagedFields } from '../kube/object.ts';
 import { get } from '../kube/verbs.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { RESOURCES } from './copy.ts';
@@ -282,10 +282,4 @@ function sameState(a: HostState, b: HostState): boolean {
 
 function tellAll(followed: Followed): void {
   for (const listener of followed.listeners.keys()) listener();
-}
-
-function withoutManagedFields(raw: KubeObject): KubeObject {
-  if (!('managedFields' in raw.metadata)) return raw;
-  const { managedFields: _, ...metadata } = raw.metadata;
-  return { ...raw, metadata };
 }

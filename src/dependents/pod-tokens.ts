@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isAlreadyExists, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
@@ -279,10 +280,6 @@ class TokenRefusal extends Error {
 
 function newState(): State {
   return { written: undefined, failures: 0, failure: undefined };
-}
-
-function isFinished({ status }: Pod): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }
 
 /** Names have no space. */

@@ -1,12 +1,13 @@
 import type { Logger } from 'pino';
 import { GANG_LABEL } from '../api/marks.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
-import type { KubeObject } from '../kube/object.ts';
+import { withoutManagedFields } from '../kube/object.ts';
 import { PODS, resourcePath } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -57,7 +58,7 @@ export class GangKeeper {
       client: host,
       resource: PODS,
       labelSelector: GANG_LABEL,
-      transform: withoutManagedFields,
+      transform: (raw) => withoutManagedFields(raw as Pod),
       indexes: { [GANG]: (pod) => [gangOf(pod)] },
       logger,
       ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
@@ -215,14 +216,7 @@ export class GangKeeper {
     if (pod === undefined || this.#told.get(key) === message) return;
     this.#told.set(key, message);
     const { namespace, name, uid } = pod.metadata;
-    const object = {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-    };
-    this.#o.events.record(object, 'Warning', reason, message);
+    this.#o.events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', reason, message);
   }
 }
 
@@ -230,8 +224,8 @@ function gangOf({ metadata }: Pod): string {
   return `${metadata.namespace ?? ''}/${metadata.labels?.[GANG_LABEL] ?? ''}`;
 }
 
-function isThere({ metadata, status }: Pod): boolean {
-  return metadata.deletionTimestamp === undefined && status?.phase !== 'Succeeded' && status?.phase !== 'Failed';
+function isThere(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp === undefined && !isFinished(pod);
 }
 
 function createdAt({ metadata }: Pod): number {
@@ -240,10 +234,4 @@ function createdAt({ metadata }: Pod): number {
 
 function byAge(a: Pod, b: Pod): number {
   return createdAt(a) - createdAt(b) || (a.metadata.name < b.metadata.name ? -1 : 1);
-}
-
-function withoutManagedFields(raw: KubeObject): Pod {
-  if (!('managedFields' in raw.metadata)) return raw as Pod;
-  const { managedFields: _, ...metadata } = raw.metadata;
-  return { ...raw, metadata } as Pod;
 }

@@ -40,6 +40,13 @@ export function identifying({ name, namespace, uid, resourceVersion, generation 
   };
 }
 
+/** Managed fields are most of the bytes of many objects, and nothing here looks at them. */
+export function withoutManagedFields<T extends KubeObject>(object: T): T {
+  if (!('managedFields' in object.metadata)) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
 /** `namespace/name`, or `name` for cluster-scoped objects: the key that caches and queues use. */
 export function keyOf(object: { metadata: { namespace?: string; name: string } }): string {
   return keyFor(object.metadata.namespace, object.metadata.name);

@@ -1,6 +1,6 @@
 import { HOST_LABEL } from '../api/marks.ts';
 import type { Container, Node, Pod, PodPhase, PodSpec, PodStatus } from '../api/wire.ts';
-import type { KubeObject } from '../kube/object.ts';
+import { type KubeObject, withoutManagedFields } from '../kube/object.ts';
 
 /** Shapes kept for sharing before the table starts anew. */
 const MAX_SHAPES = 4096;
@@ -53,12 +53,6 @@ export function nodeProjection(): (raw: KubeObject) => Node {
     const images = [{ names: all.map((name) => shared(names, name, name)) }];
     return { ...node, status: { ...node.status, images } };
   };
-}
-
-export function withoutManagedFields<T extends KubeObject>(object: T): T {
-  if (!('managedFields' in object.metadata)) return object;
-  const { managedFields: _, ...metadata } = object.metadata;
-  return { ...object, metadata };
 }
 
 function foreignPod(pod: Pod, share: Sharing): Pod {

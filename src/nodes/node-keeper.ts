@@ -6,6 +6,7 @@ import { describeError, isAlreadyExists, isConflict, isNotFound } from '../kube/
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
+import { withoutManagedFields } from '../kube/object.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { NODES } from '../kube/resource.ts';
 import type { Timers } from '../kube/timers.ts';
@@ -86,7 +87,7 @@ export class NodeKeeper {
       client: host,
       resource: NODES,
       fieldSelector: `metadata.name=${name}`,
-      transform: withoutBulk,
+      transform: (raw) => withoutManagedFields(raw as Node),
       logger,
       ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
     });
@@ -264,7 +265,7 @@ export class NodeKeeper {
   }
 
   #remember(raw: Node): Node {
-    const node = withoutBulk(raw);
+    const node = withoutManagedFields(raw);
     this.#written = { node, at: this.#clock() };
     return node;
   }
@@ -281,11 +282,4 @@ function bySelf(node: Node): { node: Node; reserved: Record<string, string> | un
   if (reserved.length === 0) return { node, reserved: undefined };
   const own = Object.fromEntries(labels.filter(([key]) => mayLabelItself(key)));
   return { node: { ...node, metadata: { ...node.metadata, labels: own } }, reserved: Object.fromEntries(reserved) };
-}
-
-/** Managed fields are most of a Node's bytes and mean nothing here. */
-function withoutBulk(node: Node): Node {
-  if (!('managedFields' in node.metadata)) return node;
-  const { managedFields: _, ...metadata } = node.metadata;
-  return { ...node, metadata };
 }

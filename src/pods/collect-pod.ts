@@ -6,7 +6,7 @@ import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import type { DeletionEvidence } from './evidence.ts';
-import { isFinished } from './finished.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import type { KeptReason } from './kept-pods.ts';
 import type { PodMemory } from './pod-memory.ts';
 

@@ -1,7 +1,7 @@
 import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod, PodStatus } from '../api/wire.ts';
 import { ignoredStatus } from './daemon-pod.ts';
-import { isFinished } from './finished.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import { mirroredUid } from './host-status.ts';
 import { lostStatus } from './lost-status.ts';
 import { statusPatch } from './status-patch.ts';

@@ -1,10 +1,4 @@
-import type { ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
-
-/** A pod whose phase never changes again. */
-export function isFinished(pod: { status?: PodStatus }): boolean {
-  const phase = pod.status?.phase;
-  return phase === 'Succeeded' || phase === 'Failed';
-}
+import type { ContainerStatus, Pod } from '../api/wire.ts';
 
 /**
  * Whether a member pod that finished while being deleted did so because of that deletion: some container ended at or

@@ -2,7 +2,8 @@ import { GROUP, MIRRORED_CONDITION } from '../api/marks.ts';
 import type { Condition, ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, policiesInRecord } from '../overrides/override-record.ts';
-import { isFinished, wasCutShort } from './finished.ts';
+import { isFinished } from '../api/pod-phase.ts';
+import { wasCutShort } from './finished.ts';
 
 /** Present, and False, while the member's scheduler finds no node. The host's own PodScheduled stays True: it is bound. */
 export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;

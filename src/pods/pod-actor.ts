@@ -15,7 +15,7 @@ import { isShownIgnored } from './daemon-pod.ts';
 import type { Action, Hold } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
-import { isFinished } from './finished.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import { holdPatch } from './hold-patch.ts';
 import { conditionOf, mirroredUid } from './host-status.ts';
 import type { KeptPods } from './kept-pods.ts';
@@ -351,14 +351,12 @@ export class PodActor {
 
   #event(hostPod: Pod, hold: Hold): void {
     const { namespace, name, uid } = hostPod.metadata;
-    const object = {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-    };
-    this.#o.events.record(object, 'Warning', hold.reason, hold.message);
+    this.#o.events.record(
+      { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
+      'Warning',
+      hold.reason,
+      hold.message,
+    );
   }
 
   #retryLater(memory: PodMemory, longest = LAST_RETRY_MS): Next {

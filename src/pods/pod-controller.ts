@@ -11,7 +11,7 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import { ignoresPod } from './daemon-pod.ts';
 import { decide, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
-import { isFinished } from './finished.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import { DeletionSweep, SWEEP_MS } from './forgotten-deletion.ts';
 import { hostAnnotations, hostStatus } from './host-status.ts';
 import { KeptPods } from './kept-pods.ts';

@@ -3,7 +3,7 @@ import type { InvariantId } from '../api/invariants.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
-import { isFinished } from './finished.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import { mirroredUid } from './host-status.ts';
 
 /** What is wrong with a write that is about to be sent. */

@@ -19,9 +19,6 @@ import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { WaitingPods } from './waiting-pods.ts';
 import type { Rules, WorkloadBook } from './workload-book.ts';
 
-/** A pod can be heard of before its owner; so long it is waited for, in ms. */
-const OWNER_WAIT_MS = 500;
-
 export interface ExtenderOptions {
   view: HostView;
   workloads: WorkloadBook;
@@ -65,7 +62,7 @@ export class Extender {
 
   async filter({ pod, nodeNames }: ExtenderArgs): Promise<FilterResult> {
     const { view, metrics } = this.#o;
-    await view.owners.whenKnown(pod, OWNER_WAIT_MS);
+    await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
     // Pods of a DaemonSet are made for their node.
     if (chain[1]?.kind === 'DaemonSet') return passing(nodeNames);

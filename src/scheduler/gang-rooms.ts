@@ -8,9 +8,6 @@ import { asksForItself, whyPodKeepsOff } from './node-demands.ts';
 import type { PlacementQuestions, Split } from './placement-questions.ts';
 import type { Reservations } from './reservations.ts';
 
-/** A pod can be heard of before its owner; so long it is waited for, in ms. */
-const OWNER_WAIT_MS = 500;
-
 export interface GangRoomsOptions {
   view: HostView;
   questions: PlacementQuestions;
@@ -45,7 +42,7 @@ export class GangRooms {
     const { view } = this.#o;
     const [first] = pods;
     if (first === undefined || !view.hasSynced) return { why: 'the caches are not complete yet' };
-    await view.owners.whenKnown(first, OWNER_WAIT_MS);
+    await view.owners.whenKnown(first);
     const { order, whys } = at === undefined ? this.#options(first, pods.length) : { order: [at], whys: new Map() };
     for (const cluster of order) {
       const why = cluster === avoid ? 'a place there was not filled in time' : await this.#take(cluster, pods, holdMs);
@@ -113,7 +110,8 @@ export class GangRooms {
 
   /** Without rules: the host, then where the pod asks to go itself. */
   #ownChoice(pod: Pod): string[] {
-    const { nodes, namespaceLabels } = { nodes: this.#o.view.nodes, namespaceLabels: this.#labelsOf(pod) };
+    const { nodes } = this.#o.view;
+    const labels = this.#labelsOf(pod);
     const members = nodes
       .clusters()
       .filter(({ name, unavailable }) => name !== LOCAL && unavailable === undefined)
@@ -121,7 +119,7 @@ export class GangRooms {
       .filter((name) =>
         this.#openNodes(pod, name).some((one) => {
           const node = nodes.nodes.get(one);
-          return node !== undefined && asksForItself(pod, node, namespaceLabels);
+          return node !== undefined && asksForItself(pod, node, labels);
         }),
       );
     return [LOCAL, ...members];

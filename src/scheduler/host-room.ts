@@ -1,4 +1,5 @@
 import { MEMBER_LABEL } from '../api/marks.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import type { Node, Pod } from '../api/wire.ts';
 import { fitTogether } from '../capacity/fits-together.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -44,9 +45,9 @@ export class HostRoom {
       this.#changes += 1;
     };
     view.onPod({
-      changed: ({ metadata, spec, status }) => {
-        const promised = spec.nodeName !== undefined && this.#promised.delete(metadata.uid ?? '');
-        if (promised || status?.phase === 'Succeeded' || status?.phase === 'Failed') forget();
+      changed: (pod) => {
+        const promised = pod.spec.nodeName !== undefined && this.#promised.delete(pod.metadata.uid ?? '');
+        if (promised || isFinished(pod)) forget();
       },
       gone: ({ metadata, spec }) => {
         this.release(metadata.uid ?? '');

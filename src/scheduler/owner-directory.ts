@@ -34,6 +34,8 @@ const UID = 'uid';
 /** After so long without an owner that a pod names, it is taken to be gone for good. */
 const MISSED_MS = 60_000;
 const MAX_MISSED = 1_000;
+/** So long an owner is waited for, in ms. */
+const OWNER_WAIT_MS = 500;
 
 export interface OwnerDirectoryOptions {
   host: KubeClient;
@@ -121,10 +123,10 @@ export class OwnerDirectory {
   }
 
   /**
-   * Waits for the controller that a pod names to arrive in the caches, at most `ms`: a pod can be heard of before its new
+   * Waits for the controller that a pod names to arrive in the caches, at most `ms` (half a second): a pod can be heard of before its new
    * ReplicaSet. One that has not come is not waited for again for a minute.
    */
-  async whenKnown(pod: Pod, ms: number): Promise<void> {
+  async whenKnown(pod: Pod, ms = OWNER_WAIT_MS): Promise<void> {
     const reference = controllerOf(pod);
     if (reference === undefined || !this.#informers.has(kindKey(reference.apiVersion, reference.kind))) return;
     if (this.#find(reference, pod.metadata.namespace) !== undefined || this.#wasMissed(reference.uid)) return;

@@ -1,3 +1,4 @@
+import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../api/wire.ts';
 import type { PodCounts } from '../placement/workload.ts';
 import { revisionOf } from '../placement/owner-chain.ts';
@@ -48,8 +49,7 @@ export class PodSeats {
   /** The pod as it is now. */
   set(pod: Pod): void {
     const { uid = '', deletionTimestamp } = pod.metadata;
-    const phase = pod.status?.phase;
-    if (deletionTimestamp !== undefined || phase === 'Succeeded' || phase === 'Failed') {
+    if (deletionTimestamp !== undefined || isFinished(pod)) {
       this.delete(pod);
       return;
     }

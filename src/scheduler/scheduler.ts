@@ -163,13 +163,7 @@ export class Scheduler {
   #tell([pod, ...owners]: OwnerChain, problem: string): void {
     const { apiVersion, kind, metadata } = owners.at(-1) ?? pod;
     const { namespace, name, uid } = metadata;
-    const object = {
-      apiVersion,
-      kind,
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-    };
+    const object = { apiVersion, kind, namespace, name, uid };
     this.#o.events.record(object, 'Warning', 'InvalidFederationPreferences', problem);
   }
 }

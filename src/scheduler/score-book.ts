@@ -3,6 +3,7 @@ import { parsePlacementScore, PLACEMENT_SCORES, type PlacementScore } from '../a
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
+import { identifying } from '../kube/object.ts';
 import type { Signals, SignalsNow } from '../placement/signals.ts';
 import { signalsAt } from '../placement/signals.ts';
 
@@ -26,8 +27,7 @@ export class ScoreBook {
       client: host,
       resource: PLACEMENT_SCORES,
       transform: (raw) => {
-        const { name, uid = '', resourceVersion = '' } = raw.metadata;
-        const parsed = parsePlacementScore({ ...raw, metadata: { name, uid, resourceVersion } });
+        const parsed = parsePlacementScore({ ...raw, metadata: identifying(raw.metadata) });
         if ('problems' in parsed) throw new Error(parsed.problems.join('; '));
         return parsed.score;
       },

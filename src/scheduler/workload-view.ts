@@ -1,3 +1,4 @@
+import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../api/wire.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
@@ -42,8 +43,7 @@ export function controllersOf(workload: TypedObject, view: HostView): readonly T
 
 /** Bound and not on its way out. */
 export function holdsPlace(pod: Pod): boolean {
-  const phase = pod.status?.phase;
   const { deletionTimestamp } = pod.metadata;
   const bound = pod.spec.nodeName !== undefined && pod.spec.nodeName !== '';
-  return bound && deletionTimestamp === undefined && phase !== 'Succeeded' && phase !== 'Failed';
+  return bound && deletionTimestamp === undefined && !isFinished(pod);
 }

@@ -1,35 +1,18 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { FaultProxy, ProxiedRequest } from '../fixtures/fault-proxy.ts';
-import {
-  describeWrite,
-  isReady,
-  newNamespace,
-  podsOf,
-  readPod,
-  untilGone,
-  untilRunning,
-  writesOf,
-} from '../fixtures/live-pods.ts';
-import { idle, inBatches, isPodOf, Lab, MEMBER, numbered, phaseOf, report, seconds, wait } from './lab.ts';
+import { isReady, newNamespace, podsOf, readPod, untilGone, untilRunning } from '../fixtures/live-pods.ts';
+import { idle, inBatches, Lab, MEMBER, numbered, phaseOf, report, seconds, wait } from './lab.ts';
+import { SteadyPods } from './steady-pods.ts';
 
 describe('API servers that stall and fail', () => {
   let lab: Lab;
-  const steady = 'steady';
-  let before: unknown[];
-  let since: number;
+  let steady: SteadyPods;
   const both = (): FaultProxy[] => [lab.proxies.host, lab.proxies.member];
 
   beforeAll(async () => {
     lab = await Lab.start({ proxied: true });
-    await newNamespace(lab.host, steady);
-    await lab.runPods(steady, numbered(50, 'steady'));
-    await until('nothing is being written any more', async () => {
-      before = await lab.lives(steady);
-      await wait(3_000);
-      return JSON.stringify(before) === JSON.stringify(await lab.lives(steady));
-    });
-    since = Date.now();
+    steady = await SteadyPods.run(lab);
   });
   afterAll(() => lab?.close());
 
@@ -39,10 +22,7 @@ describe('API servers that stall and fail', () => {
       proxy.thaw();
     }
     await lab.works();
-    expect(await lab.lives(steady)).toEqual(before);
-    for (const cluster of [lab.host, lab.member]) {
-      expect(writesOf(cluster, since).filter(isPodOf(steady)).map(describeWrite), cluster.name).toEqual([]);
-    }
+    await steady.expectUntouched();
     expect(lab.violations()).toEqual([]);
   });
 

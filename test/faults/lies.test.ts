@@ -3,26 +3,18 @@ import { until } from '../../hack/until.ts';
 import type { Fault, FaultProxy, ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import { describeWrite, newNamespace, writesOf } from '../fixtures/live-pods.ts';
 import { isPodOf, Lab, numbered, report, seconds, wait } from './lab.ts';
+import { SteadyPods } from './steady-pods.ts';
 
 const asksForPods = ({ method, path }: ProxiedRequest): boolean => method === 'GET' && path.endsWith('/pods');
 
 describe('API servers that lie', () => {
   let lab: Lab;
-  const steady = 'steady';
-  let before: unknown[];
-  let since: number;
+  let steady: SteadyPods;
   const both = (): FaultProxy[] => [lab.proxies.host, lab.proxies.member];
 
   beforeAll(async () => {
     lab = await Lab.start({ proxied: true });
-    await newNamespace(lab.host, steady);
-    await lab.runPods(steady, numbered(50, 'steady'));
-    await until('nothing is being written any more', async () => {
-      before = await lab.lives(steady);
-      await wait(3_000);
-      return JSON.stringify(before) === JSON.stringify(await lab.lives(steady));
-    });
-    since = Date.now();
+    steady = await SteadyPods.run(lab);
   });
   afterAll(() => lab?.close());
 
@@ -32,10 +24,7 @@ describe('API servers that lie', () => {
       proxy.thaw();
     }
     await lab.works();
-    expect(await lab.lives(steady)).toEqual(before);
-    for (const cluster of [lab.host, lab.member]) {
-      expect(writesOf(cluster, since).filter(isPodOf(steady)).map(describeWrite), cluster.name).toEqual([]);
-    }
+    await steady.expectUntouched();
     expect(lab.violations()).toEqual([]);
   });
 
@@ -113,7 +102,7 @@ describe('API servers that lie', () => {
       refused += (await lab.metric('kube_informer_lists_refused_total', 'pods')) - seen;
       for (const proxy of both()) proxy.clear();
       await lab.works(90_000);
-      expect(await lab.lives(steady)).toEqual(before);
+      await steady.expectAlive();
     }
     report(
       context,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../src/kube/object.ts';
-import { nodeProjection, podProjection, withoutManagedFields } from '../../src/members/pod-projection.ts';
+import { withoutManagedFields } from '../../src/kube/object.ts';
+import { nodeProjection, podProjection } from '../../src/members/pod-projection.ts';
 
 const HOST_ID = '0123456789abcdef';
 const pod = (name: string, more: { metadata?: object; spec?: object } = {}): KubeObject =>

@@ -1,0 +1,7 @@
+import type { PodStatus } from './wire.ts';
+
+/** A pod whose phase never changes again. */
+export function isFinished(pod: { status?: PodStatus }): boolean {
+  const phase = pod.status?.phase;
+  return phase === 'Succeeded' || phase === 'Failed';
+}
