@@ -11,6 +11,7 @@ import {
   IDLE,
   kubectl,
   newNamespace,
+  onNode,
   pod,
   podSpec,
   podsOf,
@@ -54,8 +55,6 @@ describe.runIf(kubelets.ok)('with the rights of the manifests and no more', () =
   });
   afterAll(() => topology?.close());
 
-  const on = (node: string): Fields => ({ nodeSelector: { type: 'virtual-kubelet', 'kubernetes.io/hostname': node } });
-
   function deployment(node: string): Fields {
     const labels = { app: node };
     const main = shell(`cat /settings/a; echo; httpd -p 8080 -h /settings; ${IDLE}`, {
@@ -63,7 +62,7 @@ describe.runIf(kubelets.ok)('with the rights of the manifests and no more', () =
       volumeMounts: [{ name: 'settings', mountPath: '/settings' }],
     });
     const spec = podSpec([main], {
-      ...on(node),
+      ...onNode(node),
       volumes: [{ name: 'settings', configMap: { name: 'settings' } }],
     });
     return {
@@ -92,7 +91,7 @@ describe.runIf(kubelets.ok)('with the rights of the manifests and no more', () =
       'shop',
       podSpec([shell('read line; echo "heard $line"', { stdin: true, stdinOnce: true })], {
         restartPolicy: 'Never',
-        ...on('lent'),
+        ...onNode('lent'),
       }),
     );
     await host.apply([listening]);

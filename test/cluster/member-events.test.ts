@@ -12,6 +12,7 @@ import {
   IDLE,
   kubectl,
   newNamespace,
+  onNode,
   pod,
   podSpec,
   runPod,
@@ -40,10 +41,6 @@ describe.runIf(kubelets.ok)('Events of members', () => {
   let east: Cluster;
   /** kwok; lends one namespace and lets us see nothing else. */
   let lender: Cluster;
-
-  const on = (node: string): Fields => ({
-    nodeSelector: { type: 'virtual-kubelet', 'kubernetes.io/hostname': node },
-  });
 
   beforeAll(async () => {
     topology = await startTopology({
@@ -94,7 +91,7 @@ describe.runIf(kubelets.ok)('Events of members', () => {
   }
 
   test('an image that cannot be pulled', async () => {
-    await host.apply([pod('pull', ns, podSpec([shell(IDLE, { image: '127.0.0.1:9/absent:1' })], on('east')))]);
+    await host.apply([pod('pull', ns, podSpec([shell(IDLE, { image: '127.0.0.1:9/absent:1' })], onNode('east')))]);
     const failed = await untilTold('pull', 'Failed', /Failed to pull image "127\.0\.0\.1:9\/absent:1"/);
     expect(failed).toMatchObject({
       type: 'Warning',
@@ -108,7 +105,7 @@ describe.runIf(kubelets.ok)('Events of members', () => {
   test('a volume that cannot be mounted', async () => {
     const volumes = [{ name: 'data', csi: { driver: 'absent.csi.example.com' } }];
     const container = shell(IDLE, { volumeMounts: [{ name: 'data', mountPath: '/data' }] });
-    await host.apply([pod('mount', ns, podSpec([container], { ...on('east'), volumes }))]);
+    await host.apply([pod('mount', ns, podSpec([container], { ...onNode('east'), volumes }))]);
     await untilTold('mount', 'FailedMount', /absent\.csi\.example\.com/);
   });
 
@@ -116,7 +113,7 @@ describe.runIf(kubelets.ok)('Events of members', () => {
     const port = { ports: [{ containerPort: 8080, hostPort: 18_081 }] };
     await east.apply([pod('owner', 'default', { terminationGracePeriodSeconds: 0, containers: [shell(IDLE, port)] })]);
     await untilPod(east, 'default', 'owner', 'runs', ({ status }) => status?.phase === 'Running');
-    await host.apply([pod('unschedulable', ns, podSpec([shell(IDLE, port)], on('east')))]);
+    await host.apply([pod('unschedulable', ns, podSpec([shell(IDLE, port)], onNode('east')))]);
     const event = await untilTold('unschedulable', 'FailedScheduling', /0\/1 nodes are available/);
     expect(event.message).toMatch(/^Cluster "east": 0\/1 nodes/);
     expect(event.source?.component).toBe('east/default-scheduler');
@@ -125,8 +122,8 @@ describe.runIf(kubelets.ok)('Events of members', () => {
   test('a container that fails its probe, and one that crashes', async () => {
     const probe = { exec: { command: ['false'] }, periodSeconds: 1, failureThreshold: 1 };
     await host.apply([
-      pod('probed', ns, podSpec([shell(IDLE, { livenessProbe: probe })], on('east'))),
-      pod('crashing', ns, podSpec([shell('exit 3')], on('east'))),
+      pod('probed', ns, podSpec([shell(IDLE, { livenessProbe: probe })], onNode('east'))),
+      pod('crashing', ns, podSpec([shell('exit 3')], onNode('east'))),
     ]);
     await untilTold('probed', 'Unhealthy', /Liveness probe failed/);
     await untilTold('probed', 'Killing', /failed liveness probe, will be restarted/);
@@ -134,14 +131,14 @@ describe.runIf(kubelets.ok)('Events of members', () => {
   });
 
   test('of a healthy pod there are none, from its creation to its deletion', async () => {
-    await runPod(host, pod('healthy', ns, podSpec([shell(IDLE)], on('east'))));
+    await runPod(host, pod('healthy', ns, podSpec([shell(IDLE)], onNode('east'))));
     await kubectl(host, ['delete', 'pod', 'healthy', '-n', ns]);
     await untilGone(east, below, 'healthy');
     await until('the member has said all it has to say', async () =>
       (await eventsAbout(east, below, 'healthy')).some(({ reason }) => reason === 'Killing'),
     );
     // What comes later was said later: a warning about another pod is passed on behind it.
-    await host.apply([pod('later', ns, podSpec([shell(IDLE, { image: '127.0.0.1:9/later:1' })], on('east')))]);
+    await host.apply([pod('later', ns, podSpec([shell(IDLE, { image: '127.0.0.1:9/later:1' })], onNode('east')))]);
     await untilTold('later', 'Failed', /later:1/);
     expect(await told(ns, 'healthy')).toEqual([]);
     const ours = (await eventsAbout(host, ns, 'healthy')).filter(
@@ -169,7 +166,7 @@ describe.runIf(kubelets.ok)('Events of members', () => {
   }
 
   test('where only lent namespaces may be seen, from those', async () => {
-    await runPod(host, pod('lodger', 'lent', podSpec([shell(IDLE)], on('lender'))));
+    await runPod(host, pod('lodger', 'lent', podSpec([shell(IDLE)], onNode('lender'))));
     const began = Date.now();
     await say(lender, 'lent', 'lodger', { reason: 'Leak', message: 'water on the floor' });
     const event = await until(
@@ -198,7 +195,7 @@ describe.runIf(kubelets.ok)('Events of members', () => {
 
   test('repetitions are one Event, and a loud pod has its share and no more', async () => {
     const began = Date.now();
-    await runPod(host, pod('loud', 'lent', podSpec([shell(IDLE)], on('lender'))));
+    await runPod(host, pod('loud', 'lent', podSpec([shell(IDLE)], onNode('lender'))));
     const path = '/api/v1/namespaces/lent/events';
     await say(lender, 'lent', 'loud', { metadata: { name: 'again', namespace: 'lent' }, reason: 'Again' });
     const writes = (name: RegExp): number =>

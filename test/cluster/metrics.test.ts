@@ -13,6 +13,7 @@ import {
   IDLE,
   kubectl,
   newNamespace,
+  onNode,
   pod,
   podsOf,
   podSpec,
@@ -39,9 +40,6 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
   /** kwok nodes that make usage up. */
   let played: Cluster;
 
-  const on = (node: string): Fields => ({
-    nodeSelector: { type: 'virtual-kubelet', 'kubernetes.io/hostname': node },
-  });
   /** About a fifth of a core. */
   const BUSY = 'while :; do :; done';
   const limited = { resources: { limits: { cpu: '200m', memory: '64Mi' } } };
@@ -67,7 +65,7 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
     ]);
     await runPod(
       host,
-      pod('busy', ns, podSpec([shell(BUSY, limited), { ...shell(IDLE), name: 'beside' }], on('east'))),
+      pod('busy', ns, podSpec([shell(BUSY, limited), { ...shell(IDLE), name: 'beside' }], onNode('east'))),
     );
     const stranger = { ...pod('stranger', 'default', { containers: [shell(IDLE)] }) };
     await east.apply([stranger]);
@@ -201,7 +199,7 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
         selector: { matchLabels: labels },
         template: {
           metadata: { labels, annotations: { [USAGE_ANNOTATIONS.cpu]: cpu, [USAGE_ANNOTATIONS.memory]: '50Mi' } },
-          spec: podSpec([shell(IDLE, { resources: { requests: { cpu: '100m' } } })], on('played')),
+          spec: podSpec([shell(IDLE, { resources: { requests: { cpu: '100m' } } })], onNode('played')),
         },
       },
     });
@@ -278,7 +276,7 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
 
   test('a pod that is being deleted does not run any more within a second', async () => {
     const slow = podSpec([shell('trap "" TERM; while :; do sleep 0.1; done')], {
-      ...on('east'),
+      ...onNode('east'),
       terminationGracePeriodSeconds: 20,
     });
     await runPod(host, pod('slow', ns, slow));

@@ -18,6 +18,7 @@ import {
   isReady,
   kubectl,
   newNamespace,
+  onNode,
   pod,
   podsOf,
   podSpec,
@@ -93,11 +94,8 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     return path;
   }
 
-  const on = (node: string): Fields => ({
-    nodeSelector: { type: 'virtual-kubelet', 'kubernetes.io/hostname': node },
-  });
   const idle = (name: string, namespace: string, node: string, more: Fields = {}, metadata: Fields = {}): Fields =>
-    pod(name, namespace, podSpec([shell(IDLE)], { ...on(node), ...more }), metadata);
+    pod(name, namespace, podSpec([shell(IDLE)], { ...onNode(node), ...more }), metadata);
   const numbered = (count: number, prefix: string): string[] =>
     Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
 
@@ -130,7 +128,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     const variable = (name: string, fieldPath: string): Fields => ({ name, valueFrom: { fieldRef: { fieldPath } } });
     const env = [variable('POD', 'status.podIP'), variable('PODS', 'status.podIPs'), variable('HOST', 'status.hostIP')];
     const script = `echo "$POD $PODS $HOST"; ${IDLE}`;
-    const above = await runPod(host, pod('asks', ns, podSpec([shell(script, { env })], on('real'))));
+    const above = await runPod(host, pod('asks', ns, podSpec([shell(script, { env })], onNode('real'))));
     const { podIP, hostIP } = above.status ?? {};
     expect(await kubectl(host, ['logs', 'asks', '-n', ns])).toBe(`${podIP} ${podIP} ${hostIP}\n`);
   });
@@ -194,8 +192,8 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     const script = 'until [ -e /tmp/go ]; do sleep 0.1; done; exit 17';
     const requests = { resources: { requests: { cpu: '100m', memory: '64Mi' } } };
     await host.apply([
-      pod('ends', ns, podSpec([shell(script, requests)], { ...on('real'), restartPolicy: 'Never' })),
-      pod('stays', ns, podSpec([shell(IDLE, requests)], on('real'))),
+      pod('ends', ns, podSpec([shell(script, requests)], { ...onNode('real'), restartPolicy: 'Never' })),
+      pod('stays', ns, podSpec([shell(IDLE, requests)], onNode('real'))),
     ]);
     for (const name of ['ends', 'stays']) await untilRunning(host, ns, name);
     const whole = (await read<Node>(real, '/api/v1/nodes/real-1'))?.status?.allocatable;
@@ -272,7 +270,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
         stringData: { password },
       });
       await host.apply([settings({ a: '1' }), login('old')]);
-      await runPod(host, pod('uses', ns, podSpec([shell(IDLE, uses)], on('played-burst'))));
+      await runPod(host, pod('uses', ns, podSpec([shell(IDLE, uses)], onNode('played-burst'))));
       await host.apply([settings({ a: '2' }), login('new')]);
       await until(
         'the copies are new',
@@ -291,7 +289,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       await kubectl(played, ['label', 'namespace', ns, `${ALLOW_HOST_LABEL}=any`, '--overwrite']);
       await played.apply([settings({ owner: 'member' })]);
       const before = await read<{ metadata: object }>(played, path);
-      await host.apply([pod('uses', ns, podSpec([shell(IDLE, uses)], on('played-burst')))]);
+      await host.apply([pod('uses', ns, podSpec([shell(IDLE, uses)], onNode('played-burst')))]);
       const held = await untilPod(host, ns, 'uses', 'is held', (one) => one.status?.reason === 'ConfigMapNameTaken');
       expect(held.status?.message).toContain('"played"');
       await host.apply([settings({ a: '3' })]);
@@ -310,7 +308,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     test("the member's CA stays its own", async () => {
       const volumes = [{ name: 'ca', configMap: { name: 'kube-root-ca.crt' } }];
       const container = shell(IDLE, { volumeMounts: [{ name: 'ca', mountPath: '/ca' }] });
-      await runPod(host, pod('reads-ca', ns, podSpec([container], { ...on('played-burst'), volumes })));
+      await runPod(host, pod('reads-ca', ns, podSpec([container], { ...onNode('played-burst'), volumes })));
       const published = await read<{ data: Record<string, string> }>(
         played,
         `/api/v1/namespaces/${ns}/configmaps/kube-root-ca.crt`,
@@ -329,7 +327,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       const spec = podSpec(
         [shell(IDLE, { livenessProbe: grpc, resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }] })],
         {
-          ...on('played-burst'),
+          ...onNode('played-burst'),
           hostUsers: false,
           securityContext: { seccompProfile: { type: 'RuntimeDefault' }, supplementalGroupsPolicy: 'Strict' },
           initContainers: [shell(IDLE, { name: 'sidecar', restartPolicy: 'Always' })],
@@ -493,7 +491,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
   test('13: logs --since and --since-time', async () => {
     const ns = await newNamespace(host, 'since');
     const script = `echo early; until [ -e /tmp/go ]; do sleep 0.1; done; echo late; ${IDLE}`;
-    await runPod(host, pod('talks', ns, podSpec([shell(script)], on('real'))));
+    await runPod(host, pod('talks', ns, podSpec([shell(script)], onNode('real'))));
     await until(
       'the first line is there',
       async () => (await kubectl(host, ['logs', 'talks', '-n', ns])) === 'early\n',
@@ -589,7 +587,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'builder', namespace: ns } },
       { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name: 'urgent' }, value: 1000 },
     ]);
-    const more = { ...on('real'), serviceAccountName: 'builder', priorityClassName: 'urgent' };
+    const more = { ...onNode('real'), serviceAccountName: 'builder', priorityClassName: 'urgent' };
     const above = await runPod(host, pod('worker', ns, podSpec([shell(IDLE)], more)));
     expect(above.spec.priority).toBe(1000);
     const below = await getPod(real, ns, 'worker');

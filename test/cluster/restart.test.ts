@@ -13,6 +13,7 @@ import {
   isReady,
   kubectl,
   newNamespace,
+  onNode,
   pod,
   podsOf,
   podSpec,
@@ -72,13 +73,9 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
 
   afterAll(() => topology?.close());
 
-  const on = (node: string): Fields => ({
-    nodeSelector: { type: 'virtual-kubelet', 'kubernetes.io/hostname': node },
-  });
-
   function deployment(node: string, replicas: number): Fields {
     const labels = { app: node };
-    const template = { metadata: { labels }, spec: podSpec([shell(IDLE)], on(node)) };
+    const template = { metadata: { labels }, spec: podSpec([shell(IDLE)], onNode(node)) };
     return {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
@@ -123,7 +120,7 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
     );
     const name = `probe-${since}`;
     await host.apply(
-      ['real', 'played'].map((node) => pod(`${name}-${node}`, 'default', podSpec([shell(IDLE)], on(node)))),
+      ['real', 'played'].map((node) => pod(`${name}-${node}`, 'default', podSpec([shell(IDLE)], onNode(node)))),
     );
     for (const node of ['real', 'played']) {
       await untilRunning(host, 'default', `${name}-${node}`, { timeoutMs: 60_000 });
@@ -175,16 +172,16 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
       spec: {
         backoffLimit: 0,
         template: {
-          spec: podSpec([shell(`${waits}; exit ${exitCode}`)], { restartPolicy: 'Never', ...on(node), ...spec }),
+          spec: podSpec([shell(`${waits}; exit ${exitCode}`)], { restartPolicy: 'Never', ...onNode(node), ...spec }),
         },
       },
     });
     await host.apply([
       job('good', 0, 'real'),
       job('bad', 23, 'real'),
-      pod('crashing', jobs, podSpec([shell(`${waits}; rm /tmp/go; exit 4`)], on('real'))),
-      pod('leaving', jobs, podSpec([shell(IDLE)], on('real'))),
-      pod('stays', jobs, podSpec([shell(IDLE)], on('real'))),
+      pod('crashing', jobs, podSpec([shell(`${waits}; rm /tmp/go; exit 4`)], onNode('real'))),
+      pod('leaving', jobs, podSpec([shell(IDLE)], onNode('real'))),
+      pod('stays', jobs, podSpec([shell(IDLE)], onNode('real'))),
     ]);
     const ofJob = async (name: string): Promise<Pod[]> => await podsOf(host, jobs, `job-name=${name}`);
     for (const name of ['good', 'bad']) {
@@ -209,7 +206,7 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
         ({ status }) => status?.containerStatuses?.some(({ restartCount }) => restartCount === 1) === true,
       );
       await kubectl(host, ['delete', 'pod', 'leaving', '-n', jobs, '--wait=false']);
-      await host.apply([pod('arrived', jobs, podSpec([shell(IDLE)], on('real')))]);
+      await host.apply([pod('arrived', jobs, podSpec([shell(IDLE)], onNode('real')))]);
       expect((await getPod(host, jobs, names[0] ?? '')).status?.phase).toBe('Running');
     });
 
@@ -239,7 +236,7 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
   });
 
   test('a host pod that vanished while it was down: its copy goes, but only after a time of doubt', async () => {
-    const definition = pod('vanished', jobs, podSpec([shell(IDLE)], on('real')));
+    const definition = pod('vanished', jobs, podSpec([shell(IDLE)], onNode('real')));
     await host.apply([definition]);
     await untilRunning(host, jobs, 'vanished');
     const copy = await getPod(real, jobs, 'vanished');
@@ -320,7 +317,7 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
     await waitReady(spillway);
     // Nobody has to wait for a lease that was given back.
     const name = 'right-away';
-    await host.apply([pod(name, jobs, podSpec([shell(IDLE)], on('real')))]);
+    await host.apply([pod(name, jobs, podSpec([shell(IDLE)], onNode('real')))]);
     await untilRunning(host, jobs, name, { timeoutMs: 30_000 });
   });
 

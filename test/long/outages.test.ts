@@ -13,6 +13,7 @@ import {
   isReady,
   kubectl,
   newNamespace,
+  onNode,
   pod,
   podsOf,
   podSpec,
@@ -26,7 +27,6 @@ import { startTopology, type Topology } from '../fixtures/topology.ts';
 
 /** Longer than twenty tries with backoff take. */
 const OUTAGE_MS = 100_000;
-const ON_EAST: Fields = { nodeSelector: { type: 'virtual-kubelet', 'kubernetes.io/hostname': 'east' } };
 
 /** What shows only after minutes. */
 let topology: Topology;
@@ -44,7 +44,7 @@ afterAll(() => topology?.close());
 test('nothing that was asked for during a long outage of a member is forgotten', async () => {
   const ns = await newNamespace(host, 'outage');
   const numbered = (prefix: string): string[] => Array.from({ length: 5 }, (_, index) => `${prefix}-${index}`);
-  const idle = (name: string): Fields => pod(name, ns, podSpec([shell(IDLE)], ON_EAST));
+  const idle = (name: string): Fields => pod(name, ns, podSpec([shell(IDLE)], onNode('east')));
   const leaving = numbered('leaving');
   const coming = numbered('coming');
   await host.apply(['stays', ...leaving].map(idle));
