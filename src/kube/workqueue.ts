@@ -17,6 +17,11 @@ export interface WorkQueueOptions {
   /** How many keys are handled at the same time. */
   concurrency: number;
   /**
+   * Normal keys are only started while fewer keys than this are in work; default `concurrency`. With less, what is urgent
+   * gets the API servers' time before more is begun, and waits for no more than what is in work already.
+   */
+  normalBelow?: number;
+  /**
    * Brings one key to its desired state. Its signal aborts `graceMs` after the queue was told to stop. A rejection is
    * logged and the key retried with backoff, for ever.
    */
@@ -164,7 +169,13 @@ export class WorkQueue {
 
   #next(): string | undefined {
     const { high, normal } = this.#lists;
-    const order: Priority[] = this.#highRun >= HIGH_RUN ? ['normal', 'high'] : ['high', 'normal'];
+    const { concurrency, normalBelow = concurrency } = this.#options;
+    const order: Priority[] =
+      this.#running.size >= normalBelow
+        ? ['high']
+        : this.#highRun >= HIGH_RUN
+          ? ['normal', 'high']
+          : ['high', 'normal'];
     for (const priority of order) {
       const list = priority === 'high' ? high : normal;
       for (let key = list.shift(); key !== undefined; key = list.shift()) {

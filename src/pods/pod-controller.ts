@@ -97,6 +97,8 @@ export class PodController {
     this.#queue = new WorkQueue({
       name: `pods-${options.nodeName}`,
       concurrency: options.concurrency ?? 64,
+      // To begin or end pods is less urgent than to tell of those that run or are gone.
+      normalBelow: Math.ceil((options.concurrency ?? 64) / 2),
       handler: async (key, signal) => await this.#handle(key, signal),
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger: options.logger,

@@ -55,6 +55,22 @@ describe('WorkQueue', () => {
   }
   const tick = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 
+  it('begins nothing normal while much is in work, and what is urgent all the same', async () => {
+    const gate = new Gate();
+    const { queue } = start({ handler: gate.handler, concurrency: 4, normalBelow: 2 });
+    for (const key of ['a', 'b', 'c']) queue.add(key);
+    for (const key of ['x', 'y', 'z']) queue.add(key, 'high');
+    await tick();
+    expect(gate.started).toEqual(['a', 'b', 'x', 'y']);
+    await gate.end('a');
+    expect(gate.started.slice(4)).toEqual(['z']);
+    await gate.end('x');
+    await gate.end('y');
+    expect(gate.started.slice(5)).toEqual([]);
+    await gate.end('b');
+    expect(gate.started.slice(5)).toEqual(['c']);
+  });
+
   it('holds a key once while it waits and runs it once more when it changed during work', async () => {
     const gate = new Gate();
     const { queue } = start({ handler: gate.handler });
