@@ -98,7 +98,7 @@ export class MemberCapacity {
     this.tracker = new CapacityTracker({ hostId, pools, ...(onChange === undefined ? {} : { onChange }) });
     this.#table = new NodeTable((row, nodeItself) => {
       this.#shapes.refresh(row, nodeItself);
-      this.#reservations.rowChanged(row);
+      this.#reservations.rowChanged(row, nodeItself);
     });
     this.#shapes = new FitShapes(this.#table);
     this.#rules = new NamespaceRules((what) => {

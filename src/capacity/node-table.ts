@@ -100,6 +100,13 @@ export class NodeTable {
     return this.#pods;
   }
 
+  /** Nothing on the row stands in another one's way: no resource is overcommitted, and nobody takes host ports. */
+  hasRoomForAll(row: number): boolean {
+    if ((this.#podsFree[row] ?? 0) < 0 || this.#ports.has(row)) return false;
+    for (const { free } of this.#columns.values()) if ((free[row] ?? 0) < 0) return false;
+    return true;
+  }
+
   ports(row: number): TakenPorts | undefined {
     return this.#ports.get(row);
   }

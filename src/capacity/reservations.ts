@@ -42,8 +42,8 @@ export class Reservations {
   readonly #o: ReservationsOptions;
   readonly #all = new Map<string, Reservation>();
   readonly #byRow = new Map<number, Set<string>>();
-  /** Rows that changed under reservations. */
-  readonly #disturbed = new Set<number>();
+  /** Rows that changed under reservations, and whether the node itself did. */
+  readonly #disturbed = new Map<number, boolean>();
   readonly #homeless = new Set<string>();
   #triedAt = -1;
   #moving = false;
@@ -113,14 +113,18 @@ export class Reservations {
     this.#all.delete(podUid);
   }
 
-  /** To be told of each change of a row. */
-  rowChanged(row: number): void {
-    if (!this.#moving && this.#byRow.has(row)) this.#disturbed.add(row);
+  /** To be told of each change of a row; `nodeItself`: not only what is free on it. */
+  rowChanged(row: number, nodeItself: boolean): void {
+    if (this.#moving || !this.#byRow.has(row)) return;
+    this.#disturbed.set(row, nodeItself || this.#disturbed.get(row) === true);
   }
 
   /** Moves reservations from where there is no room for them any more, and gives the homeless another try. */
   settle(): void {
-    for (const row of this.#disturbed) this.#settleRow(row);
+    for (const [row, nodeItself] of this.#disturbed) {
+      // In a burst rows change all the time, and all of their reservations would be looked at each time.
+      if (nodeItself || !this.#o.table.hasRoomForAll(row)) this.#settleRow(row);
+    }
     this.#disturbed.clear();
     const { version } = this.#o.table;
     if (this.#homeless.size === 0 || this.#triedAt === version) return;

@@ -51,6 +51,8 @@ const REFUSED_MS = 60_000;
 const PROVISIONAL_MS = 1_000;
 /** So long an answer to a write of ours is believed although the watch does not know the Node. */
 const WRITTEN_TRUST_MS = 5_000;
+/** In the time of one report. In a burst the facts change with each pod, and mostly nothing comes of it for the Node. */
+const LOOKS = 8;
 
 /**
  * Keeps one virtual Node alive: makes it, also when somebody deleted it, renews its Lease, and writes what changed. Only
@@ -73,6 +75,7 @@ export class NodeKeeper {
   /** The Node that the Lease belongs to. */
   #leasedUid: string | undefined;
   #reportedAt = -Infinity;
+  #lookedAt = -Infinity;
   #refusal: string | undefined;
   #failure: string | undefined;
 
@@ -110,7 +113,8 @@ export class NodeKeeper {
 
   /** The facts behind the Node changed. Cheap; many calls become one report. */
   trigger(): void {
-    this.#queue.addAfter(NODE, this.#reportedAt + this.#coalesceMs - this.#clock());
+    const due = Math.max(this.#reportedAt + this.#coalesceMs, this.#lookedAt + this.#coalesceMs / LOOKS);
+    this.#queue.addAfter(NODE, due - this.#clock());
   }
 
   /** Keeps the Node until the signal aborts. Never rejects. */
@@ -148,6 +152,7 @@ export class NodeKeeper {
   async #sync(signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
     // What has not been seen yet is not absent.
     if (!this.#informer.hasSynced) return;
+    this.#lookedAt = this.#clock();
     try {
       const requeueAfterMs = await this.#bringInLine(this.#o.desired(), signal);
       this.#failure = undefined;

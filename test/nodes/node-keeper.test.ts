@@ -146,6 +146,19 @@ describe('NodeKeeper', () => {
     expect(api.requests('DELETE')).toEqual([]);
   });
 
+  it('looks now and then where many changes say nothing new of the Node', async () => {
+    const desired = vi.fn(() => renderNode(facts));
+    const { keeper } = start({ coalesceMs: 40_000, desired });
+    await eventually(() => expect(lease()).toBeDefined());
+    await quiet();
+    const before = desired.mock.calls.length;
+    for (let change = 0; change < 50; change += 1) {
+      keeper.trigger();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(desired.mock.calls.length).toBeLessThanOrEqual(before + 1);
+  });
+
   it('reports changed facts by patches of what changed, many changes at once', async () => {
     const { keeper } = start({ coalesceMs: 300 });
     await eventually(() => expect(lease()).toBeDefined());
