@@ -40,7 +40,7 @@ export const FAULTS = {
     what: 'one member answers after 30 s',
     elsewhere: {
       result: 'the others are as prompt as before',
-      tests: [`${CLUSTER}/member-cluster.test.ts: keeps every other member prompt while one answers after 30 s`],
+      tests: [`${CLUSTER}/pods-wrong-results.test.ts: a member that answers after 30 s keeps nobody else waiting`],
     },
   },
   F18: { what: 'somebody else writes to pod and Node all the time' },
