@@ -33,7 +33,7 @@ import {
   withoutManagedFields,
   writesOf,
 } from '../fixtures/live-pods.ts';
-import { FaultProxy } from '../fixtures/fault-proxy.ts';
+import { FaultProxy, type Fault } from '../fixtures/fault-proxy.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
 
 const kubelets = await canRunKubelets();
@@ -143,6 +143,49 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       return node?.spec?.taints?.some(({ key }) => key === 'spillway.dev/member-unreachable') === true;
     });
   }
+
+  test('2: what was asked for in an outage is done after it, and once, however often it failed', async () => {
+    const ns = await newNamespace(host, 'outage');
+    const pods = `/api/v1/namespaces/${ns}/pods`;
+    await host.apply(['stays', 'leaving'].map((name) => idle(name, ns, 'played-burst')));
+    for (const name of ['stays', 'leaving']) await untilRunning(host, ns, name);
+    const { uid } = (await getPod(played, ns, 'stays')).metadata;
+    const since = Date.now();
+    const fault: Fault = { kind: 'status', code: 503, reason: 'ServiceUnavailable' };
+    const creates = proxy.inject(fault, ({ method, path }) => method === 'POST' && path === pods);
+    const deletes = proxy.inject(fault, ({ method, path }) => method === 'DELETE' && path === `${pods}/leaving`);
+    try {
+      await host.apply([idle('coming', ns, 'played-burst')]);
+      await kubectl(host, ['delete', 'pod', 'leaving', '-n', ns, '--wait=false']);
+      let turn = 0;
+      await until('each has failed more often than twenty times', async () => {
+        // Tries get rarer and rarer, unless somebody changes the pod.
+        const labels = { turn: String(turn++) };
+        for (const name of ['coming', 'leaving'])
+          await host.api.call('PATCH', `${pods}/${name}`, { metadata: { labels } });
+        return creates.hits > 20 && deletes.hits > 20;
+      });
+      proxy.inject({ kind: 'reset', when: 'before' });
+      proxy.resetConnections();
+      await untilLost();
+      for (const { metadata, status } of await podsOf(host, ns)) {
+        expect(['Pending', 'Running'], metadata.name).toContain(status?.phase);
+      }
+    } finally {
+      proxy.clear();
+    }
+    await untilRunning(host, ns, 'coming');
+    await untilGone(host, ns, 'leaving');
+    expect((await podsOf(played, ns)).map(({ metadata }) => metadata.name)).toEqual(['coming', 'stays']);
+    expect((await getPod(played, ns, 'stays')).metadata.uid).toBe(uid);
+    const done = writesOf(played, since).filter(
+      ({ verb, objectRef }) => objectRef?.resource === 'pods' && objectRef.namespace === ns && verb !== 'patch',
+    );
+    expect(done.map(({ verb, responseStatus }) => `${verb} ${responseStatus?.code ?? 0}`).sort()).toEqual([
+      'create 201',
+      'delete 200',
+    ]);
+  });
 
   test('a member that answers after 30 s keeps nobody else waiting, not even at a start', async () => {
     const ns = await newNamespace(host, 'prompt');
