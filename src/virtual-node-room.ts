@@ -191,8 +191,9 @@ function shapeOf(pod: Pod): string {
       restartPolicy,
     ];
     const claims = volumes?.filter(isNoToken).map(({ name: _name, ...source }) => Object.keys(source));
+    const paths = volumes?.map(({ hostPath }) => hostPath?.path).filter((path) => path !== undefined);
     const demands = [containers.map(demand), initContainers?.map(demand)];
-    return JSON.stringify([namespace, labels, constraints, spec, demands, claims]);
+    return JSON.stringify([namespace, labels, constraints, spec, demands, claims, paths]);
   });
 }
 

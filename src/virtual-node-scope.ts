@@ -391,6 +391,7 @@ export class VirtualNodeScope {
       hostOnlyLabels: new Set(Object.keys(spec.labels)),
       poolSelector: pool() ?? {},
       claimRefusal: (pod) => this.#o.dependents.claims.refusalOf(pod),
+      hostPath: spec.hostPath,
       ...(excluded === undefined ? {} : { excludedNodes: excluded }),
     };
   }

@@ -33,6 +33,7 @@ function room(policies: readonly OverridePolicy[] = []) {
     memberNamespace,
     serviceEnv: [],
     serviceAccountMode: 'None' as const,
+    hostPath: { policy: 'Allow' as const, allowedPrefixes: ['/var/log'] },
   });
   const cluster = {
     name: 'east',
@@ -125,6 +126,15 @@ describe('VirtualNodeRoom', () => {
     state.facts = {};
     expect(request(hostPod('p2'))).not.toBe(first);
     expect(request(hostPod('p2')).key).toBe(first.key);
+  });
+
+  it('judges pods by the paths of the node that they ask for, one by one', () => {
+    const { virtual, request } = room();
+    const withPath = (path: string): Pod => hostPod('p', { volumes: [{ name: 'files', hostPath: { path } }] });
+    expect(virtual.fits(request(withPath('/var/log')))).toEqual({ fits: true, nodes: 2 });
+    expect(virtual.request(withPath('/etc'))).toEqual({ refused: expect.stringContaining('"/etc"') as string });
+    expect(virtual.request(withPath('/var/log/../../etc'))).toHaveProperty('refused');
+    expect(virtual.request(withPath('/var/log/app'))).toHaveProperty('key');
   });
 
   it('applies overrides before it asks', () => {

@@ -37,7 +37,9 @@ export async function startTestBed(workspace: Workspace, archive: string): Promi
   await member.apply(readFileSync(join(repositoryRoot(), 'manifests/member/node-metrics.yaml'), 'utf8'));
   const { hostname, port } = new URL(host.server);
   const serviceAccount = { mode: 'Host', apiServer: { host: hostname, port: Number(port) } };
-  await addMember(host, member, { spec: { taintMode: 'None', podEvents: 'All', serviceAccount } });
+  // One of the specs compares a container's /etc/hosts with that of its node.
+  const hostPath = { policy: 'Allow', allowedPrefixes: ['/etc/hosts'] };
+  await addMember(host, member, { spec: { taintMode: 'None', podEvents: 'All', serviceAccount, hostPath } });
   await waitForNode(host, VIRTUAL_NODE);
   return { host, member, node };
 }

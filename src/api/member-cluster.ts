@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
+import { hostPath } from './host-path.ts';
 import { ALLOW_HOST_LABEL, GROUP, VIRTUAL_NODE_TAINT } from './marks.ts';
 import { memberClusterStatus } from './member-cluster-status.ts';
 import type { MemberClusterStatus } from './member-cluster-status.ts';
@@ -336,6 +337,7 @@ const memberClusterSpec = z
       ),
     serviceAccount,
     storage,
+    hostPath,
   })
   .describe('What the administrator wants of this member.');
 

@@ -7,6 +7,8 @@ import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../placement/cluster.ts';
 import type { Hold } from './decide.ts';
 import { overrideRefused, ownerNotRead, recordTooLong } from './override-holds.ts';
+import type { JsonRecord } from './translate-json.ts';
+import { refusalOfHostPaths } from './translate-refusals.ts';
 import { excludingNodes } from './translate-scheduling.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
 
@@ -45,7 +47,7 @@ export function renderPod(hostPod: Pod, context: TranslateContext, policies: Pod
 export function overriddenPod(
   hostPod: Pod,
   translated: Pod,
-  { excludedNodes }: Pick<TranslateContext, 'excludedNodes'>,
+  { excludedNodes, ...place }: Pick<TranslateContext, 'excludedNodes' | 'member' | 'hostPath'>,
   { policies, owners, member, pool }: PodPolicies,
 ): RenderedPod {
   if (policies.length === 0) return { pod: translated, record: undefined };
@@ -54,6 +56,9 @@ export function overriddenPod(
   const outcome = applyOverrides(translated, policies, { subject, member, pool });
   if ('unknown' in outcome) return owners === undefined ? NOT_READ : { hold: ownerNotRead(outcome.unknown) };
   if ('refused' in outcome) return { hold: overrideRefused(outcome.refused.message) };
+  // What a policy adds is no less on the node.
+  const refusal = refusalOfHostPaths(outcome.object.spec as unknown as JsonRecord, place);
+  if (refusal !== undefined) return { hold: refusal };
   const record = recordFor(outcome.applied);
   if (typeof record === 'object') return record;
   // A policy may write affinity anew, and knows nothing of nodes that the member keeps for itself.

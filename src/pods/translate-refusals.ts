@@ -1,6 +1,8 @@
+import type { HostPathPolicy } from '../api/host-path.ts';
 import { MEMBER_CONSTRAINTS_ANNOTATION } from '../api/marks.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
+import { hostPathProblem } from './host-paths.ts';
 import { constraintsProblem, whyConstraintsLeaveOut, withMemberConstraints } from './translate-constraints.ts';
 import { entryOf, type JsonRecord, listOf, recordOf, textOf } from './translate-json.ts';
 import type { NodeChoice } from './translate-node-affinity.ts';
@@ -17,6 +19,7 @@ export interface RefusalContext extends NodeChoice {
   poolSelector?: Readonly<Record<string, string>> | undefined;
   serviceAccountMode?: ServiceAccountMode | undefined;
   claimRefusal?: ((hostPod: Pod) => Refusal | undefined) | undefined;
+  hostPath?: HostPathPolicy | undefined;
 }
 
 /** Annotation of the pod that a kubelet makes for a static pod of its own. */
@@ -38,13 +41,14 @@ export function refusalOfPod(
     staticPod(hostPod, context) ??
     devices(spec, context) ??
     volumes(spec, injected, context) ??
+    refusalOfHostPaths(spec, context) ??
     context.claimRefusal?.(hostPod) ??
     constraints(hostPod, context) ??
     pool(withMemberConstraints(spec, hostPod), context)
   );
 }
 
-function refuse(reason: string, what: string, advice: string, context: RefusalContext): Refusal {
+function refuse(reason: string, what: string, advice: string, context: Pick<RefusalContext, 'member'>): Refusal {
   const message = `${what}, so it cannot run in cluster "${context.member}". This does not pass by itself. ${advice}`;
   return { reason, message };
 }
@@ -92,6 +96,18 @@ function volumes(spec: JsonRecord, injected: ReadonlySet<string>, context: Refus
     if (refusal !== undefined) return refusal;
   }
   return undefined;
+}
+
+/** Files of the member's nodes are its owner's: only what the MemberCluster names is shown to pods. */
+export function refusalOfHostPaths(
+  spec: JsonRecord,
+  context: Pick<RefusalContext, 'member' | 'hostPath'>,
+): Refusal | undefined {
+  const problem = hostPathProblem(spec, context.hostPath);
+  if (problem === undefined) return undefined;
+  const what = `Volume "${problem.volume}" of the pod is path "${problem.path}" of the node (hostPath), and ${problem.why}`;
+  const advice = `Take the volume out, keep the pod on real nodes, or allow the path in spec.hostPath of MemberCluster "${context.member}".`;
+  return refuse('HostPathNotAllowed', what, advice, context);
 }
 
 /** The pod would start and silently lack, or falsely have, an identity. */

@@ -1,3 +1,4 @@
+import type { HostPathPolicy } from '../api/host-path.ts';
 import { SERVICE_ACCOUNT_MODE, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation } from './applied.ts';
@@ -40,6 +41,8 @@ export interface TranslateContext {
   serviceAccountMode?: ServiceAccountMode;
   /** Why claims of a pod cannot be used in the member. Default: all can. */
   claimRefusal?: (hostPod: Pod) => Refusal | undefined;
+  /** Which paths of the member's nodes pods may mount. Default: none. */
+  hostPath?: HostPathPolicy;
 }
 
 export type Translation = { kind: 'pod'; pod: Pod } | { kind: 'refused'; reason: string; message: string };

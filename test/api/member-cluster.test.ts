@@ -45,6 +45,7 @@ describe('parseMemberCluster', () => {
       network: 'Flat',
       podEvents: 'Problems',
       serviceAccount: { mode: 'None', allowed: [] },
+      hostPath: { policy: 'Refuse', allowedPrefixes: [] },
       storage: { classes: [{ host: 'spillway' }] },
     });
   });

@@ -14,6 +14,7 @@ import {
   pod,
   podSpec,
   read,
+  readPod,
   shell,
   untilGone,
   untilPod,
@@ -135,6 +136,31 @@ test('what cannot be used in the member is refused at once, in words, on claim a
   expect(await read(east, claimPath('nowhere'))).toBeUndefined();
   expect((await claimOf(host, 'nowhere')).status?.phase).toBe('Pending');
   await kubectl(host, ['delete', 'pod', 'asked', 'bound', '-n', NS]);
+});
+
+test('files of nodes are shown to pods only where the MemberCluster allows the path', async () => {
+  const withPath = (name: string, path: string): Fields => {
+    const container = shell(IDLE, { volumeMounts: [{ name: 'files', mountPath: '/files' }] });
+    return pod(name, NS, podSpec([container], { volumes: [{ name: 'files', hostPath: { path } }], nodeName: 'east' }));
+  };
+  const refused = async (name: string): Promise<string> => {
+    const held = await untilPod(host, NS, name, 'is held', ({ status }) => status?.reason === 'HostPathNotAllowed');
+    expect(await readPod(east, NS, name)).toBeUndefined();
+    return held.status?.message ?? '';
+  };
+  await host.apply([withPath('logs', '/var/log/app'), withPath('beside', '/var/logs'), withPath('keys', '/etc')]);
+  for (const name of ['logs', 'beside', 'keys']) expect(await refused(name)).toContain('hostPath volumes are refused');
+  const member = '/apis/spillway.dev/v1alpha1/memberclusters/east';
+  const allow = (hostPath: object | null): Promise<unknown> => host.api.call('PATCH', member, { spec: { hostPath } });
+  await expect(allow({ policy: 'Allow' })).rejects.toThrow('policy Allow needs at least one path');
+  await expect(allow({ policy: 'Allow', allowedPrefixes: ['/var/../etc'] })).rejects.toThrow('allowedPrefixes[0]');
+  await allow({ policy: 'Allow', allowedPrefixes: ['/var/log'] });
+  await untilRunning(host, NS, 'logs');
+  expect((await getPod(east, NS, 'logs')).spec.volumes?.[0]?.hostPath?.path).toBe('/var/log/app');
+  expect(await refused('beside')).toContain('"/var/logs"');
+  expect(await refused('keys')).toContain('"/etc"');
+  await allow(null);
+  await kubectl(host, ['delete', 'pod', 'logs', 'beside', 'keys', '-n', NS]);
 });
 
 test('a generic ephemeral volume lives and ends with its pod', async () => {

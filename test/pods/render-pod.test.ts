@@ -67,6 +67,20 @@ describe('a pod as it will be in a member', () => {
     expect(renderPod(attached, CONTEXT, inputs([MORE]))).toHaveProperty('hold');
   });
 
+  it('has no files of the node that the member does not allow, also from an administrator of policies', () => {
+    const value = { name: 'logs', hostPath: { path: '/var/log' } };
+    const logs = forAll({ plaintext: [{ path: '/spec/volumes', operator: 'add', value: [value] }] });
+    const allowing = (prefix: string) => ({ hostPath: { policy: 'Allow' as const, allowedPrefixes: [prefix] } });
+    expect(renderPod(webPod(), { ...CONTEXT, ...allowing('/var/log') }, inputs([logs]))).toMatchObject({
+      pod: { spec: { volumes: [value] } },
+    });
+    for (const more of [{}, allowing('/var/lo')]) {
+      expect(renderPod(webPod(), { ...CONTEXT, ...more }, inputs([logs]))).toMatchObject({
+        hold: { reason: 'HostPathNotAllowed', message: expect.stringContaining('"/var/log"') as string },
+      });
+    }
+  });
+
   it('keeps away from excluded nodes, whatever a policy writes in the place of its affinity', () => {
     const context = { ...CONTEXT, excludedNodes: { infra: 'true' } };
     const no = { key: 'infra', operator: 'NotIn', values: ['true'] };
