@@ -28,6 +28,7 @@ import {
   untilPod,
   untilRunning,
 } from '../fixtures/live-pods.ts';
+import { saidInTerminal, whenSize, whileSizeChanges } from '../fixtures/terminal.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 const kubelets = await canRunKubelets();
@@ -922,6 +923,34 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
       expect(after.status?.ephemeralContainerStatuses?.[0]?.state?.terminated?.exitCode).toBe(6);
       expect(await logs(ns, name, '-c', 'helper')).toBe('debugging\nsees-target\n');
       await expectMirrored(host, member, ns, name);
+    });
+
+    test('kubectl debug -it gives a terminal in the new container, as it does on the member itself', async () => {
+      await Promise.all([
+        runPod(host, pod('debugged', ns, podSpec([shell(IDLE)]))),
+        member.apply([pod('debugged', 'default', { terminationGracePeriodSeconds: 1, containers: [shell(IDLE)] })]),
+      ]);
+      await untilRunning(member, 'default', 'debugged');
+      const script = `${whenSize('33 101')}; echo "tty=$(tty)"; ${whenSize('44 120')}; read line; echo "heard=$line"; exit 7`;
+      const debug = async (cluster: Cluster, namespace: string): Promise<unknown> => {
+        const options = `-n ${namespace} --image=${IMAGES.busybox} --container=helper --target=main --profile=general`;
+        const command = `"$KUBECTL" debug -it debugged ${options} --image-pull-policy=IfNotPresent -- sh -c '${script}'`;
+        const typist = { shown: /size=44 120/, keys: 'what is typed\r' };
+        const said = await saidInTerminal(cluster, whileSizeChanges(command), typist);
+        const ended = await untilPod(
+          cluster,
+          namespace,
+          'debugged',
+          'has had its ephemeral container',
+          ({ status }) => status?.ephemeralContainerStatuses?.[0]?.state?.terminated !== undefined,
+        );
+        return [...said, ended.status?.ephemeralContainerStatuses?.[0]?.state?.terminated?.exitCode];
+      };
+      const [viaHost, direct] = await Promise.all([debug(host, ns), debug(member, 'default')]);
+      expect(viaHost).toEqual(direct);
+      const said = ['size=33 101', 'tty=/dev/pts/N', 'size=44 120', 'heard=what is typed', 'code=0'];
+      expect(viaHost).toEqual([...said, 7]);
+      await kubectl(member, ['delete', 'pod', 'debugged', '-n', 'default', '--wait=false']);
     });
 
     test('tolerations may be added', async () => {
