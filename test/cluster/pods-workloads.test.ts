@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { IMAGES } from '../../hack/images.ts';
+import { SYSTEM_NAMESPACE, waitForNode } from '../../hack/spillway.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import { COPIED_KEYS_ANNOTATION } from '../../src/pods/translate-metadata.ts';
@@ -17,6 +19,7 @@ import {
   kubectl,
   newNamespace,
   ON_VIRTUAL_NODE,
+  onNode,
   pod,
   podsOf,
   podSpec,
@@ -974,6 +977,87 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
       expect(ended.status?.reason).toBe('DeadlineExceeded');
       await expectMirrored(host, member, ns, name);
     });
+  });
+
+  test('network Isolated: Services of the host send nothing there, while logs, exec and port-forward work', async () => {
+    const ns = await newNamespace(host, 'isolated');
+    const apart = { key: 'example.com/apart', effect: 'NoSchedule' };
+    // The same member once more; its namespaces there have other names.
+    await host.apply([
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'MemberCluster',
+        metadata: { name: 'apart' },
+        spec: {
+          credentials: { secretRef: { namespace: SYSTEM_NAMESPACE, name: 'member-east' } },
+          network: 'Isolated',
+          namespaces: { mapping: 'Prefixed', prefix: 'apart-' },
+          taints: [apart],
+        },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'page', namespace: ns },
+        data: { 'index.html': 'apart' },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'web', namespace: ns },
+        spec: { selector: { app: 'web' }, ports: [{ port: 80, targetPort: 8080 }] },
+      },
+    ]);
+    await waitForNode(host, 'apart');
+    const web = (name: string, node: string): Fields => {
+      const container = shell('echo serving; exec httpd -f -p 8080 -h /page', {
+        volumeMounts: [{ name: 'page', mountPath: '/page' }],
+      });
+      const more = {
+        ...onNode(node),
+        tolerations: [{ operator: 'Exists' }],
+        volumes: [{ name: 'page', configMap: { name: 'page' } }],
+      };
+      return pod(name, ns, podSpec([container], more), { labels: { app: 'web' } });
+    };
+    const hidden = await runPod(host, web('hidden', 'apart'));
+    expect(hidden.status).not.toHaveProperty('podIP');
+    expect(hidden.status).not.toHaveProperty('podIPs');
+    const below = await getPod(member, `apart-${ns}`, 'hidden');
+    expect(below.status?.podIP).toMatch(/^\d/);
+    expect(hidden.metadata.annotations?.['spillway.dev/member-pod-ip']).toBe(below.status?.podIP);
+    expect(await read(member, `/api/v1/namespaces/apart-${ns}/configmaps/page`)).toMatchObject({
+      data: { 'index.html': 'apart' },
+    });
+    // The one that can be reached is an endpoint; by then the other would long be one, too.
+    const shown = await runPod(host, web('shown', 'east'));
+    const endpoints = async (): Promise<string> =>
+      await kubectl(host, [
+        'get',
+        'endpointslices',
+        '-n',
+        ns,
+        '-o',
+        'jsonpath={range .items[*].endpoints[*]}{.addresses[0]} {.conditions.ready} {.targetRef.name};{end}',
+      ]);
+    await until('the Service has an endpoint', async () => (await endpoints()) !== '');
+    expect(await endpoints()).toBe(`${shown.status?.podIP ?? '?'} true shown;`);
+
+    expect(await logs(ns, 'hidden')).toBe('serving\n');
+    expect(await exec(ns, 'hidden', 'cat', '/page/index.html')).toBe('apart');
+    const forward = topology.workspace.start({
+      name: 'forward',
+      file: host.kubectlPath,
+      args: ['--kubeconfig', host.kubeconfig, 'port-forward', '-n', ns, 'hidden', ':8080'],
+      logFile: join(host.dir, 'forward.log'),
+    });
+    const port = await until('a port is open', () => /127\.0\.0\.1:(\d+) ->/.exec(forward.logTail())?.[1]);
+    expect(await (await fetch(`http://127.0.0.1:${port}/index.html`)).text()).toBe('apart');
+    await forward.stop();
+    await kubectl(host, ['delete', 'pods', '--all', '-n', ns]);
+    expect(await read(member, `/api/v1/namespaces/apart-${ns}/pods/hidden`)).toBeUndefined();
+    await kubectl(host, ['delete', 'membercluster', 'apart']);
+    await kubectl(host, ['delete', 'node', 'apart', '--ignore-not-found']);
   });
 
   test('a healthy pod costs no Events and no more than its share of writes', async () => {
