@@ -166,7 +166,9 @@ export const managerConfigSchema = z.strictObject({
         .min(0)
         .max(65000)
         .default(0)
-        .describe('Port of the first virtual node; the next free ones follow. 0: any free port.'),
+        .describe(
+          'First of up to 1000 ports for virtual nodes. Each keeps the one that its Node says, else it gets the first free one. 0: any free port.',
+        ),
       servingCertificate,
       clientCaFile: z
         .string()

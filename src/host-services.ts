@@ -15,6 +15,7 @@ import type { EventRecorder } from './kube/event-recorder.ts';
 import type { InformerMetrics } from './kube/informer-metrics.ts';
 import type { Informer } from './kube/informer.ts';
 import type { WorkQueueMetrics } from './kube/workqueue-metrics.ts';
+import type { KubeletPorts } from './kubelet/kubelet-ports.ts';
 import type { MemberEventMetrics } from './member-events/metrics.ts';
 import type { NamespaceModes } from './namespace-modes.ts';
 import type { OverridePolicies } from './override-policies.ts';
@@ -41,6 +42,7 @@ export interface HostServices {
   readonly hostId: string;
   /** Address that virtual nodes announce. */
   readonly nodeAddress: string;
+  readonly kubeletPorts: KubeletPorts;
   readonly events: EventRecorder;
   /** All Services of the host, for the environment variables of pods; indexed by namespace. */
   readonly services: Informer<Service>;

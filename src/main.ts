@@ -39,7 +39,7 @@ program
   .option('--node-address <ip>', 'address under which the host API server reaches this process')
   .option('--host-identity <kind>', 'whom virtual nodes are towards the host: Auto, NodeCertificate, ServiceAccount')
   .option('--bind-address <ip>', 'address that virtual nodes listen on')
-  .option('--first-port <port>', 'port of the first virtual node (0: any free port)', port)
+  .option('--first-port <port>', 'first of up to 1000 ports for virtual nodes (0: any free port)', port)
   .option('--scheduler-address <ip>', 'address on which schedulers are answered')
   .option('--scheduler-port <port>', 'port of the same (0: any free port)', port)
   .option('--http-address <ip>', 'address of /metrics, /healthz and /readyz')

@@ -30,6 +30,7 @@ import { pause } from './kube/timers.ts';
 import { get } from './kube/verbs.ts';
 import { createWorkQueueMetrics } from './kube/workqueue-metrics.ts';
 import { ClientCa } from './kubelet/client-ca.ts';
+import { KubeletPorts } from './kubelet/kubelet-ports.ts';
 import { startMemberScope } from './member-scope.ts';
 import { memberEventMetrics } from './member-events/metrics.ts';
 import { MemberClusterController } from './members/member-cluster-controller.ts';
@@ -127,6 +128,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       identity: config.identity ?? `${hostname()}_${process.pid}_${Math.random().toString(36).slice(2, 8)}`,
       hostId,
       nodeAddress,
+      kubeletPorts: new KubeletPorts(config.kubelet.firstPort),
       events,
       services: new Informer<Service>({
         client: host,

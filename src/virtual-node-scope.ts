@@ -11,15 +11,12 @@ import type { KubeClient } from './kube/client.ts';
 import { Informer } from './kube/informer.ts';
 import { keyFor, keyOf, withoutManagedFields } from './kube/object.ts';
 import { PODS } from './kube/resource.ts';
-import type { ServingCertificates } from './kubelet/certificates.ts';
-import { CsrCertificates } from './kubelet/csr-certificates.ts';
-import { FileCertificates } from './kubelet/file-certificates.ts';
 import type { PodDirectory } from './kubelet/pod-directory.ts';
-import { SelfSignedCertificates } from './kubelet/self-signed-certificates.ts';
 import { KubeletServer } from './kubelet/server.ts';
 import type { MemberDependents } from './member-dependents.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberNamespaces } from './members/namespaces.ts';
+import { formerKubeletPort } from './nodes/former-port.ts';
 import { NodeKeeper } from './nodes/node-keeper.ts';
 import { type NodeFacts, renderNode } from './nodes/render-node.ts';
 import type { Cluster } from './placement/cluster.ts';
@@ -30,6 +27,7 @@ import { PodController } from './pods/pod-controller.ts';
 import { HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
 import { type RenderedPod, renderPod } from './pods/render-pod.ts';
 import type { TranslateContext } from './pods/translate.ts';
+import { servingCertificates } from './serving-certificates.ts';
 import { PodUsage } from './usage/pod-usage.ts';
 import type { UsageTarget } from './usage/usage-target.ts';
 import { VirtualNodeRoom } from './virtual-node-room.ts';
@@ -187,12 +185,11 @@ export class VirtualNodeScope {
 
   async run(signal: AbortSignal): Promise<void> {
     const { services, logger, nodeName } = this.#o;
-    const certificates = await this.#certificates();
+    const certificates = await servingCertificates(services, this.#o);
     const usage = this.#usage();
     const server = new KubeletServer({
       nodeName,
       address: services.config.kubelet.bindAddress,
-      port: 0,
       certificates,
       clientCa: services.clientCa,
       host: this.#o.host,
@@ -202,7 +199,7 @@ export class VirtualNodeScope {
       logger,
       clock: Date.now,
     });
-    const { port } = await server.listen();
+    const port = await this.#openPort(server, signal);
     logger.info({ node: nodeName, port }, 'kubelet port is open');
     this.#node = new NodeKeeper({
       host: this.#o.host,
@@ -235,6 +232,13 @@ export class VirtualNodeScope {
     await Promise.all([ended, server.close(services.config.shutdownGraceSeconds * 1000)]);
     off();
     if (services.capacities.get(nodeName) === this.#room) services.capacities.delete(nodeName);
+  }
+
+  async #openPort(server: KubeletServer, signal: AbortSignal): Promise<number> {
+    const { services, host, nodeName, logger } = this.#o;
+    const { kubeletPorts } = services;
+    const before = kubeletPorts.fixed ? await formerKubeletPort(host, nodeName, logger, signal) : undefined;
+    return await kubeletPorts.open(nodeName, before, async (port) => await server.listen(port));
   }
 
   /** Host pods that take room of the member, or are going to. */
@@ -279,21 +283,6 @@ export class VirtualNodeScope {
       reachable,
       unreachableMessage: failure?.message,
     };
-  }
-
-  async #certificates(): Promise<ServingCertificates> {
-    const { services, nodeName, logger } = this.#o;
-    const node = { nodeName, addresses: [services.nodeAddress] };
-    const { servingCertificate } = services.config.kubelet;
-    const clock = Date.now;
-    switch (servingCertificate.mode) {
-      case 'Files':
-        return await FileCertificates.open({ ...servingCertificate, logger });
-      case 'Csr':
-        return await CsrCertificates.create({ host: this.#o.host, node, logger, clock });
-      case 'SelfSigned':
-        return await SelfSignedCertificates.create({ node, logger, clock });
-    }
   }
 
   #directory(): PodDirectory {

@@ -41,8 +41,6 @@ export interface KubeletServerOptions {
   readonly nodeName: string;
   /** To bind to. */
   readonly address: string;
-  /** 0: any free one. */
-  readonly port: number;
   readonly certificates: ServingCertificates;
   /** PEM bundle of the authorities for client certificates; asked again for each connection. */
   readonly clientCa: () => string | undefined;
@@ -146,11 +144,14 @@ export class KubeletServer {
     return server;
   }
 
-  /** Rejects when the address or port cannot be had. */
-  async listen(): Promise<{ port: number }> {
-    this.#server.listen(this.#o.port, this.#o.address);
+  /**
+   * Answers the port, which matters for 0: any free one. Rejects when the address or port cannot be had, such as
+   * EADDRINUSE; then another one may be tried.
+   */
+  async listen(port: number): Promise<number> {
+    this.#server.listen(port, this.#o.address);
     await once(this.#server, 'listening');
-    return { port: (this.#server.address() as AddressInfo).port };
+    return (this.#server.address() as AddressInfo).port;
   }
 
   /** Takes no more connections, lets open streams end by themselves for `graceMs`, cuts the rest. Never hangs. */

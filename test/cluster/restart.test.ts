@@ -1,9 +1,13 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../hack/addresses.ts';
 import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
 import { SYSTEM_NAMESPACE, waitReady, type Spillway } from '../../hack/spillway.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import type { Node, Pod } from '../../src/api/wire.ts';
+import { KUBELET_PORT_COUNT } from '../../src/kubelet/kubelet-ports.ts';
 import {
   describeWrite,
   exitCodeOf,
@@ -54,9 +58,16 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
   let real: Cluster;
   /** kwok: 45 of the 50 pods. */
   let played: Cluster;
+  /** Another program on the first port that virtual nodes may have. */
+  let squatter: Server;
+  let firstPort = 0;
 
   beforeAll(async () => {
+    firstPort = await freePort('0.0.0.0');
+    squatter = createServer().listen(firstPort, '0.0.0.0');
+    await once(squatter, 'listening');
     topology = await startTopology({
+      spillway: { args: ['--first-port', String(firstPort)] },
       members: [
         { name: 'real', kubelet: 'real-1' },
         { name: 'played', kwok: { nodes: 2 } },
@@ -71,7 +82,10 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
     await kubectl(host, ['rollout', 'status', 'deployment/played', '-n', steady, '--timeout=120s']);
   });
 
-  afterAll(() => topology?.close());
+  afterAll(async () => {
+    await topology?.close();
+    if (squatter?.listening) squatter.close();
+  });
 
   function deployment(node: string, replicas: number): Fields {
     const labels = { app: node };
@@ -139,6 +153,12 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
     return (await Promise.all(leases)).map((lease) => lease?.spec.holderIdentity);
   }
 
+  /** The ports that the Nodes say. */
+  async function kubeletPorts(): Promise<number[]> {
+    const nodes = await Promise.all(['real', 'played'].map(getNode));
+    return nodes.map(({ status }) => status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 0);
+  }
+
   const aboutPods =
     (namespace: string) =>
     ({ objectRef }: AuditEvent): boolean =>
@@ -150,8 +170,19 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
     expect((await podsOf(host, steady)).every(isReady)).toBe(true);
 
     const former = await holders();
+    const ports = await kubeletPorts();
+    // The first one is taken, so they have the next free ones, one each.
+    for (const port of ports) {
+      expect(port).toBeGreaterThan(firstPort);
+      expect(port).toBeLessThan(firstPort + KUBELET_PORT_COUNT);
+    }
+    expect(new Set(ports).size).toBe(2);
+    // A lower port is free from now on: nodes keep theirs all the same.
+    squatter.close();
+    await once(squatter, 'close');
     const since = await crash();
     await settled(since);
+    expect(await kubeletPorts()).toEqual(ports);
     // A crash leaves the members' leases behind, and they last 15 s; but they are its own, as the kernel knows it is dead.
     expect(await holders()).toEqual(former);
     expect(former).not.toContain(undefined);

@@ -71,6 +71,7 @@ export class StreamsHarness {
     host: Cluster;
     member: Cluster;
     options: KubeletServerOptions;
+    port: number;
     server: KubeletServer;
     stop: AbortController;
     loops: Promise<void>[];
@@ -82,7 +83,7 @@ export class StreamsHarness {
     this.host = o.host;
     this.member = o.member;
     this.address = o.options.address;
-    this.port = o.options.port;
+    this.port = o.port;
     this.#options = o.options;
     this.#server = o.server;
     this.#stop = o.stop;
@@ -124,7 +125,6 @@ export class StreamsHarness {
     const options = {
       nodeName: NODE,
       address: gateway,
-      port: await freePort(gateway),
       certificates,
       clientCa: () => clientCa.current(),
       host: hostClient,
@@ -134,7 +134,7 @@ export class StreamsHarness {
       clock: Date.now,
     };
     const server = new KubeletServer(options);
-    const { port } = await server.listen();
+    const port = await server.listen(await freePort(gateway));
     const clients = [hostClient, memberClient];
     const { gitVersion } = (await member.api.call('GET', '/version')) as { gitVersion: string };
     await host.api.call('POST', '/api/v1/nodes', {
@@ -147,7 +147,7 @@ export class StreamsHarness {
         declaredFeatures: declaredFeatures([], gitVersion),
       },
     });
-    const shared = { host, member, options, server, stop, loops, clients, pods };
+    const shared = { host, member, options, port, server, stop, loops, clients, pods };
     return new StreamsHarness({ ...shared, registry, lines });
   }
 
@@ -189,7 +189,7 @@ export class StreamsHarness {
   async restartServer(): Promise<void> {
     await this.#server.close(0);
     this.#server = new KubeletServer(this.#options);
-    await this.#server.listen();
+    await this.#server.listen(this.port);
   }
 
   async openStreams(): Promise<number> {

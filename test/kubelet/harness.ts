@@ -193,6 +193,7 @@ export async function startKubelet(
   keys: Keys,
   pods: PodDirectory,
   more: Partial<KubeletServerOptions> = {},
+  listen: (server: KubeletServer) => Promise<number> = async (server) => await server.listen(0),
 ): Promise<Kubelet> {
   const host = new StubHost();
   const registry = new Registry();
@@ -202,7 +203,6 @@ export async function startKubelet(
   const server = new KubeletServer({
     nodeName: 'virtual-1',
     address: '127.0.0.1',
-    port: 0,
     certificates: fixedCertificates(keys.serving),
     clientCa: () => keys.authority.cert,
     host,
@@ -212,7 +212,7 @@ export async function startKubelet(
     clock: Date.now,
     ...more,
   });
-  const { port } = await server.listen();
+  const port = await listen(server);
   return { server, port, host, registry, lines };
 }
 

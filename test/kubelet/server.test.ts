@@ -74,6 +74,20 @@ async function upgrade(method: string, url: string, client: typeof keys.admin | 
   return Number(text.split(' ')[1]);
 }
 
+test('a port that is taken is refused, and the next one tried serves as well', async () => {
+  const second = await startKubelet(keys, pods, {}, async (server) => {
+    await expect(server.listen(kubelet.port)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(server.listen(kubelet.port)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    return await server.listen(0);
+  });
+  expect(second.port).not.toBe(kubelet.port);
+  for (const { port } of [kubelet, second]) {
+    expect((await ask(port, keys, { path: '/healthz', client: keys.admin })).code).toBe(200);
+  }
+  await second.server.close(0);
+  await expect(ask(second.port, keys, { path: '/healthz', client: keys.admin })).rejects.toThrow(/ECONNREFUSED/);
+});
+
 describe('who may come in', () => {
   test.each(EVERY_ROUTE)('nobody anonymous: %s', async (line) => {
     const [method = '', path = ''] = line.split(' ');
