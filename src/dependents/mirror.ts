@@ -50,7 +50,7 @@ export interface DependentsMirrorOptions {
   keepMs?: number;
   /** How long until a name that a stranger has is looked at again; 15,000 ms. */
   takenRetryMs?: number;
-  /** How long a copy may be on its way before users are told; 5,000 ms. */
+  /** How long a copy may be on its way before users are told; 4,000 ms. */
   overdueMs?: number;
   /** Default: not counted. */
   invariants?: Invariants;
@@ -90,7 +90,7 @@ export class DependentsMirror {
   constructor(options: DependentsMirrorOptions) {
     this.#o = options;
     this.#clock = options.clock ?? Date.now;
-    this.#overdueMs = options.overdueMs ?? 5_000;
+    this.#overdueMs = options.overdueMs ?? 4_000;
     this.#overrides = new CopyOverrides(options.overrides);
     this.#writer = new CopyWriter({
       ...options,

@@ -4,7 +4,7 @@ import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { describeError, isNotFound } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
@@ -24,7 +24,8 @@ import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
 import { PodWrites } from './pod-writes.ts';
 import type { DependentsPort, EventPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
-import { refusalOf } from './refusal.ts';
+import { isAnotherPod, refusalOf } from './refusal.ts';
+import { slowCreation, tellIfSlow } from './slow-creation.ts';
 import { statusPatch } from './status-patch.ts';
 import type { TranslateContext } from './translate.ts';
 
@@ -111,7 +112,8 @@ export class PodActor {
 
   async #create(hostPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
     const began = this.#o.clock();
-    const outcome = await createMemberPod(hostPod, { ...this.#o, writes: this.#writes }, signal);
+    const creating = createMemberPod(hostPod, { ...this.#o, writes: this.#writes }, signal);
+    const outcome = await tellIfSlow(creating, async () => await this.#tellSlow(hostPod, key, memory, signal));
     if ('hold' in outcome) {
       memory.refusedSince ??= began;
       // What passes within a moment is no news.
@@ -128,19 +130,35 @@ export class PodActor {
     return undefined;
   }
 
+  /** The creation is open for long: says so, unless the pod says already that the member is slow. Never rejects. */
+  async #tellSlow({ metadata: { uid } }: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<void> {
+    const hold = slowCreation(this.#o.member.name);
+    const hostPod = memory.host ?? this.#o.hostPods.get(key);
+    if (hostPod === undefined || hostPod.metadata.uid !== uid || hostPod.metadata.deletionTimestamp !== undefined)
+      return;
+    // What the last try came to says more; to go back and forth between the two would be two writes for each try.
+    if (conditionOf(hostPod, MIRRORED_CONDITION)?.reason === hold.reason) return;
+    try {
+      await this.#show(hostPod, hold, memory, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#o.logger.warn({ pod: key }, `not said on the pod: ${describeError(error)}`);
+    }
+  }
+
   /** Says on the host pod why it does not run yet, once per reason and message, and comes back later by itself. */
   async #hold(key: string, hold: Hold, memory: PodMemory, signal: AbortSignal): Promise<Next> {
     const hostPod = memory.host ?? this.#o.hostPods.get(key);
-    this.#o.metrics.holds.inc({ node: this.#o.nodeName, reason: hold.reason });
-    if (hostPod !== undefined) {
-      const before = conditionOf(hostPod, MIRRORED_CONDITION);
-      const body = holdPatch(hostPod, hold, new Date(this.#o.clock()).toISOString());
-      if (body !== undefined) {
-        memory.host = await this.#writes.patchHostStatus(hostPod, body, { from: 'hold' }, signal);
-        if (before?.reason !== hold.reason || before.message !== hold.message) this.#event(hostPod, hold);
-      }
-    }
+    if (hostPod !== undefined) await this.#show(hostPod, hold, memory, signal);
     return this.#retryLater(memory);
+  }
+
+  async #show(hostPod: Pod, hold: Hold, memory: PodMemory, signal: AbortSignal): Promise<void> {
+    this.#o.metrics.holds.inc({ node: this.#o.nodeName, reason: hold.reason });
+    const body = holdPatch(hostPod, hold, new Date(this.#o.clock()).toISOString());
+    if (body === undefined) return;
+    const before = conditionOf(hostPod, MIRRORED_CONDITION);
+    memory.host = await this.#writes.patchHostStatus(hostPod, body, { from: 'hold' }, signal);
+    if (before?.reason !== hold.reason || before.message !== hold.message) this.#event(hostPod, hold);
   }
 
   async #update(hostPod: Pod, memberPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
@@ -364,12 +382,6 @@ export class PodActor {
     memory.attempts += 1;
     return { requeueAfterMs: Math.round(delay * (0.8 + 0.4 * Math.random())) };
   }
-}
-
-/** The pod that was meant is gone, or another one has its name by now: a wrong UID is 409 on delete and 422 on patch. */
-function isAnotherPod(error: unknown): boolean {
-  if (isNotFound(error) || isConflict(error)) return true;
-  return error instanceof ApiError && error.code === 422 && /metadata\.uid/.test(error.status.message ?? '');
 }
 
 function ownPods(member: MemberPort, hostId: string): number {

@@ -1,4 +1,4 @@
-import { ApiError, describeError, isTransient } from '../kube/errors.ts';
+import { ApiError, describeError, isConflict, isNotFound, isTransient } from '../kube/errors.ts';
 import type { Hold } from './decide.ts';
 
 /** Longest part of a member's own words that is repeated to users, in characters. */
@@ -57,6 +57,12 @@ export function refusalOf(error: unknown, member: string): Hold {
     };
   }
   return { reason: 'MemberRefused', message: `${said} It is tried again by itself.` };
+}
+
+/** The pod that was meant is gone, or another one has its name by now: a wrong UID is 409 on delete and 422 on patch. */
+export function isAnotherPod(error: unknown): boolean {
+  if (isNotFound(error) || isConflict(error)) return true;
+  return error instanceof ApiError && error.code === 422 && /metadata\.uid/.test(error.status.message ?? '');
 }
 
 /** Member text is shown to users of the host: no control characters (terminal escapes), no essays. */

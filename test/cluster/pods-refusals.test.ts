@@ -97,19 +97,20 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
     },
   ];
 
-  const webhook = (namespace: string): object => ({
+  /** A webhook that takes the call and never answers. Without a time-out of its own it has the 10 s of Kubernetes. */
+  const webhook = (name: string, namespace: string, timeout: { timeoutSeconds?: number }): object => ({
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingWebhookConfiguration',
-    metadata: { name: 'silent' },
+    metadata: { name },
     webhooks: [
       {
-        name: 'silent.example.com',
+        name: `${name}.example.com`,
         clientConfig: { url: `https://127.0.0.1:${(silent.address() as AddressInfo).port}/` },
         namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
         rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
         admissionReviewVersions: ['v1'],
         sideEffects: 'None',
-        timeoutSeconds: 1,
+        ...timeout,
         failurePolicy: 'Fail',
       },
     ],
@@ -143,6 +144,15 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
       relieve: () => remove('validatingwebhookconfiguration', 'silent'),
     },
   ];
+
+  /** Neither taken nor refused for as long as Kubernetes waits for a webhook: longer than users should have to. */
+  const open: Case = {
+    name: 'patient-webhook',
+    reason: 'MemberUnavailable',
+    words: /^Cluster "east" has not answered the creation of the pod for 4 s/m,
+    relieve: () => remove('validatingwebhookconfiguration', 'patient'),
+  };
+  const inTheEnd = /failed calling webhook "patient\.example\.com".*(deadline exceeded|timeout)/i;
 
   /** Taken by the API server, but they do not start there. */
   const stuck: Case[] = [
@@ -187,7 +197,8 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
       lend('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' }),
       lend('policy'),
       lend('webhook'),
-      ...all.map(({ name }) => newNamespace(host, name)),
+      lend(open.name),
+      ...[...all, open].map(({ name }) => newNamespace(host, name)),
     ]);
     await member.apply([
       {
@@ -197,7 +208,9 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
         spec: { hard: { pods: '0' } },
       },
       ...policy('policy'),
-      webhook('webhook'),
+      // In this order: once the API server knows the second one, by the trial below, it knows the first one too.
+      webhook('patient', open.name, {}),
+      webhook('silent', 'webhook', { timeoutSeconds: 1 }),
       pod('owner', 'default', {
         terminationGracePeriodSeconds: 0,
         containers: [shell(IDLE, { ports: [{ containerPort: 8080, hostPort: 18_080 }] })],
@@ -216,7 +229,7 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
     }
     created = Date.now();
     await host.apply(
-      all.map(({ name, container, spec }) =>
+      [...all, open].map(({ name, container, spec }) =>
         pod(name, name, podSpec([shell(IDLE, container)], spec), { labels: { case: 'refused' } }),
       ),
     );
@@ -259,9 +272,32 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
       const seen = await untilPod(host, name, name, `shows ${reason}`, (one) => words.test(troubleOf(one)), left());
       expect(seen.status?.phase).toBe('Pending');
     };
-    await Promise.all(all.map(shown));
-    expect(Date.now() - began).toBeLessThan(SHOWN_MS + 1_000);
-    await Promise.all(all.map((one) => untilEvent(one, left())));
+    const allShown = async (): Promise<void> => {
+      await Promise.all(all.map(shown));
+      expect(Date.now() - began).toBeLessThan(SHOWN_MS + 1_000);
+      await Promise.all(all.map((one) => untilEvent(one, left())));
+    };
+    await Promise.all([allShown(), openShown()]);
+  });
+
+  /** Only before the webhook's time is up does it say so: whoever sees it did not wait for that. */
+  async function openShown(): Promise<void> {
+    const { name, words, reason } = open;
+    const isSaid = ({ status }: Pod): boolean => words.test(status?.message ?? '');
+    const { status } = await untilPod(host, name, name, 'says that there is no answer', isSaid, { intervalMs: 50 });
+    expect(status).toMatchObject({ phase: 'Pending', reason });
+    expect(status?.message).toContain('transient');
+    const mirrored = status?.conditions?.find(({ type }) => type === MIRRORED_CONDITION);
+    expect(mirrored).toMatchObject({ status: 'False', reason, message: status?.message });
+    await untilEvent(open, { timeoutMs: 20_000 });
+  }
+
+  test('no answer for ten seconds: then it says what became of that', async () => {
+    const { name, reason } = open;
+    const isSaid = ({ status }: Pod): boolean => inTheEnd.test(status?.message ?? '');
+    const { status } = await untilPod(host, name, name, 'says what timed out', isSaid);
+    expect(status).toMatchObject({ phase: 'Pending', reason });
+    expect(await readPod(member, name, name)).toBeUndefined();
   });
 
   test.each(refused)('$name: refused by the API server', async ({ name, reason, words }) => {
@@ -307,11 +343,14 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
       expect(tries.length, name).toBeGreaterThanOrEqual(2);
       expect(tries.length, tries.map(describeWrite).join('\n')).toBeLessThanOrEqual(10);
     }
+    // Each try of these takes ten seconds.
+    const slow = below.filter(({ verb, objectRef }) => verb === 'create' && objectRef?.namespace === open.name);
+    expect(slow.length, slow.map(describeWrite).join('\n')).toBeLessThanOrEqual(4);
     for (const { name } of stuck) {
       const writes = below.filter(({ objectRef }) => objectRef?.namespace === name && objectRef.resource === 'pods');
       expect(writes.map(describeWrite), name).toEqual([expect.stringMatching(/^create pods /)]);
     }
-    for (const { name } of all) {
+    for (const { name } of [...all, open]) {
       const writes = above.filter(({ objectRef }) => objectRef?.namespace === name);
       const patches = writes.filter(({ objectRef }) => objectRef?.resource === 'pods');
       const events = writes.filter(({ objectRef }) => objectRef?.resource === 'events');
@@ -325,7 +364,7 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
   });
 
   test('each starts once its cause is gone, and nothing of it is left on the pod', async () => {
-    await Promise.all(all.map(({ relieve }) => relieve()));
+    await Promise.all([...all, open].map(({ relieve }) => relieve()));
     await untilGone(member, 'default', 'owner');
     const started = async ({ name }: Case): Promise<void> => {
       const running = await untilRunning(host, name, name, { timeoutMs: NEXT_TRY_MS });
@@ -334,7 +373,7 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
       expect(condition(running, MIRRORED_CONDITION)?.status, name).toBe('True');
       expect(condition(running, MEMBER_SCHEDULED_CONDITION), name).toBeUndefined();
     };
-    await Promise.all(all.map(started));
+    await Promise.all([...all, open].map(started));
   });
 });
 
