@@ -35,7 +35,8 @@ lint: build ## types, lint, format, unused code, import rules, generated files
 	@echo '== unused code';    node_modules/.bin/knip
 	@echo '== import rules';   node dist/hack/lint/check-imports.js
 	@echo '== generated files'; node dist/hack/generate-manifests.js --check
-	@if command -v shellcheck >/dev/null; then echo '== shell'; shellcheck hack/kind.sh .ci/run; fi
+	@if command -v shellcheck >/dev/null; then echo '== shell'; shellcheck hack/kind.sh .ci/run; \
+	else echo '== shell: not checked, shellcheck is not installed'; fi
 	@echo '== lint: all well'
 
 format: node_modules/.package-lock.json ## format the code

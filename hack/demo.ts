@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import type { Cluster } from './cluster.ts';
 import { IMAGES } from './images.ts';
 import { addMember, installSpillway, startSpillway, waitForNode } from './spillway.ts';
+import type { CanRun } from './system-packages.ts';
 import { until } from './until.ts';
 import { startTopology, type MemberPlan, type Topology } from './up.ts';
 import type { Workspace } from './workspace.ts';
@@ -15,12 +16,13 @@ const REPLICAS = 4;
 /**
  * The whole of Spillway on one machine: a host, two members, the manager, and a Deployment whose pods run in both
  * members. Nothing ends by itself: the caller detaches or closes the workspace.
+ * @param can whether one member may be a real kubelet; else both are simulated.
  * @returns the text that tells a person what to try.
  */
-export async function startDemo(workspace: Workspace): Promise<string> {
+export async function startDemo(workspace: Workspace, can: CanRun): Promise<string> {
   const { say } = workspace;
   say('starting a host cluster and two member clusters');
-  const { host, members } = await startTopology(workspace, MEMBERS);
+  const { host, members } = await startTopology(workspace, MEMBERS, can);
   await installSpillway(host);
   say('starting spillway manager');
   const { process: manager } = await startSpillway(host);

@@ -26,7 +26,8 @@ const unreachable = new Map<string, string>();
 /** The official binary, checked against the publisher's SHA-256. Linux only: no server binaries exist for others. */
 export async function downloadTool(tool: Tool, target: string, say: Say): Promise<'done' | { because: string }> {
   const release = releaseOf(tool);
-  if (release === undefined) return { because: `no official download for ${process.platform}/${process.arch}` };
+  if (release === undefined)
+    return { because: `its project offers no download for ${process.platform}/${process.arch}` };
   const host = new URL(release.url).host;
   const known = unreachable.get(host);
   if (known !== undefined) return { because: known };

@@ -43,46 +43,79 @@ int main(void) {
 }
 `;
 
-/** The path of an archive with all {@link IMAGES}, for `ctr images import`; made once and kept in the cache. */
+/** The same without a C compiler and without agnhost. */
+const PAUSE_SH = 'trap "exit 0" INT TERM; while :; do sleep 3600 & wait $!; done';
+
+/** What images are made of. */
+export interface ImageParts {
+  busybox: Buffer;
+  /** Undefined where it cannot be had: then its image is left out. */
+  agnhost: Buffer | undefined;
+  /** Undefined where there is no C compiler. */
+  pause: Buffer | undefined;
+}
+
+/**
+ * The path of an archive with {@link IMAGES}, for `ctr images import`; made once and kept in the cache. There is no
+ * download of agnhost, so without Go its image is left out, and it says so.
+ */
 export async function imageArchive(say: Say): Promise<string> {
-  const { agnhost } = await ensureBinaries(['agnhost'], { say });
-  const inputs = { busybox: readFileSync(await busyboxPath(say)), agnhost: readFileSync(agnhost) };
-  const pause = compileStatic(PAUSE_C);
+  const busybox = await busyboxPath(say);
+  const agnhost = await agnhostProgram(say);
+  const parts = { busybox: readFileSync(busybox), agnhost, pause: compileStatic(PAUSE_C) };
   const key = sha256(
-    [RECIPE, process.arch, sha256(inputs.busybox), sha256(inputs.agnhost), pause === undefined].join(),
+    [
+      RECIPE,
+      process.arch,
+      sha256(parts.busybox),
+      agnhost === undefined ? '' : sha256(agnhost),
+      parts.pause === undefined,
+    ].join(),
   );
   const path = join(dirname(cacheFolder()), 'images', `${key.slice(0, 16)}.tar`);
   mkdirSync(dirname(path), { recursive: true });
   await withFileLock(`${path}.lock`, async () => {
-    if (!existsSync(path)) await makeArchive(path, inputs, pause, say);
+    if (existsSync(path)) return;
+    const images = imagesOf(parts, await appletsOf(busybox));
+    say(`making the images ${images.flatMap(({ tags }) => tags).join(', ')}`);
+    const partial = `${path}.${process.pid}.partial`;
+    writeFileSync(partial, dockerArchive(images));
+    renameSync(partial, path);
   });
   return path;
 }
 
-async function makeArchive(
-  path: string,
-  inputs: { busybox: Buffer; agnhost: Buffer },
-  pause: Buffer | undefined,
-  say: Say,
-): Promise<void> {
-  say('making the images of pause, busybox and agnhost');
-  const applets = await appletsOf(await busyboxPath(say));
-  const base = busyboxLayer(inputs.busybox, applets);
-  const test = makeLayer(agnhostFiles(inputs.agnhost));
-  const images: Image[] = [
-    { tags: [IMAGES.busybox], layers: [base], config: { Cmd: ['sh'] } },
-    { tags: [IMAGES.agnhost], layers: [base, test], config: { Entrypoint: ['/agnhost'], Cmd: ['pause'] } },
-    pause === undefined
-      ? { tags: [IMAGES.pause], layers: [base, test], config: { Entrypoint: ['/agnhost', 'pause'] } }
-      : {
-          tags: [IMAGES.pause],
-          layers: [makeLayer([{ type: 'file', path: 'pause', mode: 0o755, content: pause }])],
-          config: { Entrypoint: ['/pause'] },
-        },
-  ];
-  const partial = `${path}.${process.pid}.partial`;
-  writeFileSync(partial, dockerArchive(images));
-  renameSync(partial, path);
+/** Looked for once in a run: each node asks. */
+let noAgnhost: string | undefined;
+
+async function agnhostProgram(say: Say): Promise<Buffer | undefined> {
+  if (noAgnhost !== undefined) return undefined;
+  try {
+    return readFileSync((await ensureBinaries(['agnhost'], { say })).agnhost);
+  } catch (error) {
+    noAgnhost = error instanceof Error ? error.message : String(error);
+    say(`the image ${IMAGES.agnhost} is left out; only tests need it: ${noAgnhost}`);
+    return undefined;
+  }
+}
+
+export function imagesOf({ busybox, agnhost, pause }: ImageParts, applets: readonly string[]): Image[] {
+  const base = busyboxLayer(busybox, applets);
+  const images: Image[] = [{ tags: [IMAGES.busybox], layers: [base], config: { Cmd: ['sh'] } }];
+  const test = agnhost === undefined ? undefined : [base, makeLayer(agnhostFiles(agnhost))];
+  if (test !== undefined) {
+    images.push({ tags: [IMAGES.agnhost], layers: test, config: { Entrypoint: ['/agnhost'], Cmd: ['pause'] } });
+  }
+  const tags = [IMAGES.pause];
+  if (pause !== undefined) {
+    const layers = [makeLayer([{ type: 'file', path: 'pause', mode: 0o755, content: pause }])];
+    images.push({ tags, layers, config: { Entrypoint: ['/pause'] } });
+  } else if (test !== undefined) {
+    images.push({ tags, layers: test, config: { Entrypoint: ['/agnhost', 'pause'] } });
+  } else {
+    images.push({ tags, layers: [base], config: { Entrypoint: ['/bin/sh', '-c', PAUSE_SH] } });
+  }
+  return images;
 }
 
 export function makeLayer(entries: readonly TarEntry[]): Layer {

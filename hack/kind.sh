@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The demo's topology for people with Docker: a host and two members as kind clusters, Spillway installed in the host.
 # Needs docker, kind and kubectl, and pulls kind's node image and Node.js from the internet. Without Docker use
-# `make demo`, which makes the same from plain processes.
+# `make demo`, which makes the same from plain processes. No test runs this script: where its tests run there is no
+# Docker. shellcheck passes it.
 # Usage: hack/kind.sh up | down
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

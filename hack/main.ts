@@ -4,12 +4,11 @@ import { ensureBinaries } from './binaries.ts';
 import { startBurstLab } from './burst-lab.ts';
 import { runBurst } from './burst.ts';
 import { startDemo } from './demo.ts';
-import { imageArchive } from './images.ts';
 import { sayOnStderr as say } from './progress.ts';
 import { findRunning, forgetRunning, saveRunning } from './running.ts';
-import { canRunKubelets, installKubeletPackages } from './system-packages.ts';
+import { canRunKubelets, type CanRun } from './system-packages.ts';
 import { CONTROL_PLANE_TOOLS, isToolName } from './tools.ts';
-import { parseMember, startTopology, type MemberPlan } from './up.ts';
+import { parseMember, prepareKubelets, startTopology, type MemberPlan } from './up.ts';
 import { Workspace } from './workspace.ts';
 
 const program = new Command('hack').description('Real Kubernetes clusters from plain processes.');
@@ -33,8 +32,8 @@ program
   .option('--member <NAME=KIND:NODES...>', 'KIND is kubelet or kwok', collect, [])
   .action(async ({ name, member }: { name: string; member: string[] }) => {
     const plans: MemberPlan[] = member.map(parseMember);
-    await startDetached(name, async (workspace) => {
-      const { host, members } = await startTopology(workspace, plans);
+    await startDetached(name, async (workspace, can) => {
+      const { host, members } = await startTopology(workspace, plans, can);
       return [host, ...members.map(({ cluster }) => cluster)]
         .map((cluster) => `${cluster.name}\t${cluster.server}\tKUBECONFIG=${cluster.kubeconfig}`)
         .join('\n');
@@ -75,7 +74,7 @@ program
   });
 
 async function defaultTools(): Promise<(typeof CONTROL_PLANE_TOOLS)[number][]> {
-  const kubelets = (await canRunKubelets()).ok ? (['kubelet', 'agnhost'] as const) : [];
+  const kubelets = (await canRunKubelets()).ok ? (['kubelet'] as const) : [];
   return [...CONTROL_PLANE_TOOLS, 'kwok', ...kubelets];
 }
 
@@ -84,7 +83,10 @@ function collect(value: string, before: string[]): string[] {
 }
 
 /** Runs `work` in a workspace that stays when it succeeds, and leaves nothing when it fails. */
-async function startDetached(name: string, work: (workspace: Workspace) => Promise<string>): Promise<void> {
+async function startDetached(
+  name: string,
+  work: (workspace: Workspace, can: CanRun) => Promise<string>,
+): Promise<void> {
   const running = findRunning(name);
   if (running !== undefined) {
     console.log(running.summary);
@@ -92,16 +94,12 @@ async function startDetached(name: string, work: (workspace: Workspace) => Promi
     return;
   }
   const began = Date.now();
-  const can = await canRunKubelets();
-  await ensureBinaries(await defaultTools(), { say });
-  if (can.ok) {
-    await installKubeletPackages(say);
-    await imageArchive(say);
-  }
+  await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok'], { say });
+  const can = await prepareKubelets(say);
   const prepared = Date.now();
   const workspace = Workspace.create({ say });
   try {
-    const summary = await work(workspace);
+    const summary = await work(workspace, can);
     workspace.detach();
     saveRunning(name, { workspace: workspace.dir, summary });
     console.log(summary);

@@ -1,8 +1,11 @@
+import { ensureBinaries } from './binaries.ts';
 import { startCluster, type Cluster } from './cluster.ts';
+import { imageArchive } from './images.ts';
 import { startKubelet } from './kubelet.ts';
 import { startKwok } from './kwok.ts';
 import { machineNetwork } from './machine-network.ts';
-import { canRunKubelets } from './system-packages.ts';
+import type { Say } from './progress.ts';
+import { canRunKubelets, installKubeletPackages, type CanRun } from './system-packages.ts';
 import type { Workspace } from './workspace.ts';
 
 export interface MemberPlan {
@@ -26,19 +29,49 @@ export interface Topology {
   members: { cluster: Cluster; plan: MemberPlan }[];
 }
 
+/** Everything that real kubelets need on this machine; else why they cannot run, in words for its owner. */
+export async function prepareKubelets(
+  say: Say,
+  how: {
+    can: () => Promise<CanRun>;
+    get: (say: Say) => Promise<void>;
+  } = { can: canRunKubelets, get: getKubeletParts },
+): Promise<CanRun> {
+  const can = await how.can();
+  if (!can.ok) return can;
+  try {
+    await how.get(say);
+    return can;
+  } catch (error) {
+    return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+async function getKubeletParts(say: Say): Promise<void> {
+  await installKubeletPackages(say);
+  await ensureBinaries(['kubelet'], { say });
+  await imageArchive(say);
+}
+
+/** What the members become on a machine like this: kwok clusters where real kubelets cannot run, and it says so. */
+export function plansFor(plans: readonly MemberPlan[], can: CanRun, say: Say): MemberPlan[] {
+  if (can.ok) return [...plans];
+  return plans.map((plan) => {
+    if (plan.kind === 'kubelet') say(`member ${plan.name} is simulated by kwok: ${can.reason}`);
+    return { ...plan, kind: 'kwok' };
+  });
+}
+
 /**
- * A host and its members. Where real kubelets cannot run, their members become kwok clusters, and it says so.
+ * A host and its members. Where real kubelets cannot run, their members become kwok clusters.
  * Host and members differ in service ranges, as real clusters often do.
  */
-export async function startTopology(workspace: Workspace, plans: readonly MemberPlan[]): Promise<Topology> {
-  const { say } = workspace;
-  const can = await canRunKubelets();
-  const real = can.ok
-    ? [...plans]
-    : plans.map((plan) => {
-        if (plan.kind === 'kubelet') say(`member ${plan.name} is simulated by kwok: ${can.reason}`);
-        return { ...plan, kind: 'kwok' as const };
-      });
+export async function startTopology(
+  workspace: Workspace,
+  plans: readonly MemberPlan[],
+  can: CanRun,
+): Promise<Topology> {
+  const real = plansFor(plans, can, workspace.say);
   const startMember = async (plan: MemberPlan, index: number): Promise<{ cluster: Cluster; plan: MemberPlan }> => {
     const serviceCidr = `10.${97 + index}.0.0/16`;
     if (plan.kind === 'kwok') {

@@ -1,11 +1,14 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { dockerArchive, makeLayer } from '../../hack/images.ts';
+import { dockerArchive, IMAGES, imagesOf, makeLayer } from '../../hack/images.ts';
+import { childrenOf } from '../../hack/process-table.ts';
 import { isStatic } from '../../hack/system-packages.ts';
 import { makeTar, sha256, type TarEntry } from '../../hack/tar.ts';
+import { until } from '../../hack/until.ts';
 
 const ENTRIES: TarEntry[] = [
   { type: 'folder', path: 'tmp', mode: 0o1777 },
@@ -80,6 +83,52 @@ describe('image archive', () => {
       expect(`${sha256(read(image.Config))}.json`).toBe(image.Config);
       const config = JSON.parse(read(image.Config).toString()) as { rootfs: { diff_ids: string[] }; config: object };
       expect(config.rootfs.diff_ids).toEqual(image.Layers.map((layer) => `sha256:${sha256(read(layer))}`));
+    }
+  });
+});
+
+describe('images without some of their parts', () => {
+  const busybox = Buffer.from('busybox');
+  const agnhost = Buffer.from('agnhost');
+  const pause = Buffer.from('pause');
+  const made = (parts: { agnhost?: Buffer; pause?: Buffer }): Map<string, string> =>
+    new Map(
+      imagesOf({ busybox, agnhost: parts.agnhost, pause: parts.pause }, ['sh', 'sleep']).map(({ tags, config }) => [
+        tags.join(),
+        [...(config.Entrypoint ?? []), ...(config.Cmd ?? [])].join(' '),
+      ]),
+    );
+
+  test('all of them', () => {
+    const images = made({ agnhost, pause });
+    expect([...images.keys()].toSorted()).toEqual(Object.values(IMAGES).toSorted());
+    expect(images.get(IMAGES.pause)).toBe('/pause');
+  });
+
+  test('no C compiler: agnhost pauses', () => {
+    expect(made({ agnhost }).get(IMAGES.pause)).toBe('/agnhost pause');
+  });
+
+  test('no agnhost: its image is left out, the others are as they were', () => {
+    const images = made({ pause });
+    expect([...images.keys()].toSorted()).toEqual([IMAGES.busybox, IMAGES.pause].toSorted());
+    expect(images.get(IMAGES.pause)).toBe('/pause');
+  });
+
+  test('neither: a script of busybox pauses, and ends when it is told to', async () => {
+    const script = imagesOf({ busybox, agnhost: undefined, pause: undefined }, ['sh'])
+      .find(({ tags }) => tags.includes(IMAGES.pause))
+      ?.config.Entrypoint?.at(-1);
+    // A shell that has set its trap sleeps in a child of its own.
+    const child = spawn('/bin/sh', ['-c', `${script}`], { detached: true, stdio: 'ignore' });
+    const ended = once(child, 'exit');
+    const group = child.pid ?? 0;
+    try {
+      await until('the script sleeps', () => childrenOf(group).length > 0);
+      child.kill('SIGTERM');
+      expect(await ended).toEqual([0, null]);
+    } finally {
+      process.kill(-group, 'SIGKILL');
     }
   });
 });

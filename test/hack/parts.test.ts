@@ -1,10 +1,10 @@
 import { createServer } from 'node:net';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { freePort } from '../../hack/addresses.ts';
 import { firstServiceAddress, toArguments } from '../../hack/control-plane.ts';
 import { overlap } from '../../hack/machine-network.ts';
 import { until, GiveUp } from '../../hack/until.ts';
-import { parseMember } from '../../hack/up.ts';
+import { parseMember, plansFor, prepareKubelets, type MemberPlan } from '../../hack/up.ts';
 import { run } from '../../hack/command.ts';
 
 test('free ports are free, below the ephemeral range, and never given twice', async () => {
@@ -62,4 +62,44 @@ test('a failing command tells what it said', async () => {
   expect(await run('sh', ['-c', 'cat; echo out'], { input: 'in ' })).toBe('in out\n');
   await expect(run('sh', ['-c', 'echo bad >&2; exit 4'])).rejects.toThrow(/: 4: bad/);
   await expect(run('/no/such/command', [])).rejects.toThrow(/ENOENT/);
+});
+
+describe('where real kubelets cannot run', () => {
+  const plans: MemberPlan[] = [
+    { name: 'east', kind: 'kubelet', nodes: 2 },
+    { name: 'west', kind: 'kwok', nodes: 3 },
+  ];
+  const said: string[] = [];
+  const say = (line: string): void => void said.push(line);
+
+  test('their members are simulated, and it says why', () => {
+    said.length = 0;
+    expect(plansFor(plans, { ok: false, reason: 'real kubelets need root' }, say)).toEqual([
+      { name: 'east', kind: 'kwok', nodes: 2 },
+      { name: 'west', kind: 'kwok', nodes: 3 },
+    ]);
+    expect(said).toEqual(['member east is simulated by kwok: real kubelets need root']);
+  });
+
+  test('where they can, everything is as planned', () => {
+    said.length = 0;
+    expect(plansFor(plans, { ok: true }, say)).toEqual(plans);
+    expect(said).toEqual([]);
+  });
+
+  test('nothing is got for a machine that cannot run them', async () => {
+    const cannot = { ok: false, reason: 'no /dev/kmsg' } as const;
+    const get = (): Promise<void> => Promise.reject(new Error('nobody should get anything'));
+    expect(await prepareKubelets(say, { can: () => Promise.resolve(cannot), get })).toEqual(cannot);
+  });
+
+  test('what cannot be got is a reason to simulate, not to give up', async () => {
+    const can = (): Promise<{ ok: true }> => Promise.resolve({ ok: true });
+    const get = (): Promise<void> => Promise.reject(new Error('kubelet v1 cannot be had: go is not installed'));
+    expect(await prepareKubelets(say, { can, get })).toEqual({
+      ok: false,
+      reason: 'kubelet v1 cannot be had: go is not installed',
+    });
+    expect(await prepareKubelets(say, { can, get: () => Promise.resolve() })).toEqual({ ok: true });
+  });
 });
