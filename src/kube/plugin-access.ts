@@ -1,6 +1,7 @@
 import type { KubeConfig } from '@kubernetes/client-node';
 import { fingerprintOf, type Access, type ClusterEndpoint, type Credentials } from './access.ts';
 import { CredentialsError } from './errors.ts';
+import { ExecPlugin, type ExecStatus } from './exec-plugin.ts';
 
 /** How long an answer is used before the plugin layer is asked again; it keeps tokens until they expire itself. */
 const RECHECK_MS = 30_000;
@@ -30,7 +31,7 @@ class PluginCredentials implements Credentials {
   readonly endpoint: ClusterEndpoint;
   readonly #file: string;
   readonly #context: string;
-  #config: KubeConfig | undefined;
+  #loaded: Loaded | undefined;
   #answer: Answer = {
     headers: {},
     ca: undefined,
@@ -80,23 +81,31 @@ class PluginCredentials implements Credentials {
   }
 
   async #ask(force: boolean): Promise<Record<string, string>> {
-    // A fresh KubeConfig has no cached token, so the plugin runs again.
-    if (this.#config === undefined || force) {
-      this.#config = await loadConfig(this.#file, this.#context);
+    // A fresh one has no cached token, so the plugin runs again.
+    if (this.#loaded === undefined || force) {
+      this.#loaded = await loadConfig(this.#file, this.#context);
     }
+    const { config, plugin } = this.#loaded;
     const options: Parameters<KubeConfig['applyToHTTPSOptions']>[0] = {};
+    let given: ExecStatus = {};
     try {
-      await withDeadline(this.#config.applyToHTTPSOptions(options));
+      await withDeadline(async (signal) => {
+        await config.applyToHTTPSOptions(options);
+        if (plugin !== undefined) given = await plugin.status(signal);
+      });
     } catch (e) {
       // The plugin's own words may hold a token; its exit is all that is told.
       const what = e instanceof CredentialsError ? e.message : 'it failed or could not be started';
       throw new CredentialsError('CredentialPluginFailed', `the credential plugin of ${this.#file}: ${what}`);
     }
     this.#answer = {
-      headers: stringHeaders(options.headers),
+      headers: {
+        ...stringHeaders(options.headers),
+        ...(given.token === undefined ? {} : { authorization: `Bearer ${given.token}` }),
+      },
       ca: pem(options.ca),
-      cert: pem(options.cert),
-      key: pem(options.key),
+      cert: given.clientCertificateData ?? pem(options.cert),
+      key: given.clientKeyData ?? pem(options.key),
       serverName: options.servername,
       insecure: options.rejectUnauthorized === false,
     };
@@ -105,45 +114,36 @@ class PluginCredentials implements Credentials {
   }
 }
 
-async function loadConfig(file: string, context: string): Promise<KubeConfig> {
+interface Loaded {
+  config: KubeConfig;
+  plugin: ExecPlugin | undefined;
+}
+
+async function loadConfig(file: string, context: string): Promise<Loaded> {
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   config.loadFromFile(file);
   config.setCurrentContext(context);
   const user = config.getCurrentUser();
-  const cluster = config.getCurrentCluster();
   const exec: unknown = user?.exec;
-  if (typeof exec === 'object' && exec !== null) {
-    passExecInfo(exec, cluster);
-  }
-  return config;
+  if (user === null || typeof exec !== 'object' || exec === null) return { config, plugin: undefined };
+  // The official client would wait for a plugin for ever, and leave it running.
+  Reflect.deleteProperty(user, 'exec');
+  return { config, plugin: new ExecPlugin(exec, file, config.getCurrentCluster()) };
 }
 
-/** Plugins read KUBERNETES_EXEC_INFO (client.authentication.k8s.io); the official client does not set it. */
-function passExecInfo(exec: object, cluster: { server: string; caData?: string } | null): void {
-  const plugin = exec as { apiVersion?: string; provideClusterInfo?: boolean; env?: { name: string; value: string }[] };
-  const info = {
-    apiVersion: plugin.apiVersion ?? 'client.authentication.k8s.io/v1',
-    kind: 'ExecCredential',
-    spec: {
-      interactive: false,
-      ...(plugin.provideClusterInfo === true && cluster !== null
-        ? { cluster: { server: cluster.server, 'certificate-authority-data': cluster.caData } }
-        : {}),
-    },
-  };
-  plugin.env = [...(plugin.env ?? []), { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify(info) }];
-}
-
-async function withDeadline(work: Promise<void>): Promise<void> {
+/** Runs `work`; its signal aborts when it takes too long. */
+async function withDeadline(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const deadline = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       reject(new CredentialsError('CredentialPluginFailed', `no answer within ${PLUGIN_DEADLINE_MS / 1000} s`));
+      deadline.abort();
     }, PLUGIN_DEADLINE_MS);
   });
   try {
-    await Promise.race([work, late]);
+    await Promise.race([work(deadline.signal), late]);
   } finally {
     clearTimeout(timer);
   }

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createAuthority, issueClient, issueServing, type Authority, type KeyPair } from '../../hack/pki.ts';
+import { until } from '../../hack/until.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { hostAccess } from '../../src/kube/credentials.ts';
 import { CredentialsError } from '../../src/kube/errors.ts';
@@ -67,6 +68,14 @@ async function ask(
     return await client.request({ path: '/', retry: false });
   } finally {
     await client.close();
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }
 
@@ -174,6 +183,117 @@ describe('hostAccess', () => {
     expect(seen).toEqual(['Bearer run-1', 'Bearer run-2']);
     expect(await client.request({ path: '/' })).toEqual({ ok: true });
     expect(seen).toHaveLength(3);
+  });
+
+  // Each run of a plugin starts a Node.js.
+  describe('exec plugins', { timeout: 60_000 }, () => {
+    /** A kubeconfig whose plugin runs `body`, with `n` counting its runs and `status()` printing a credential. */
+    function withPlugin(url: string, body: string): { file: string; runs: () => number } {
+      const counter = join(dir, 'runs');
+      const script = join(dir, 'plugin.cjs');
+      writeFileSync(
+        script,
+        `const fs = require('node:fs'); const f = ${JSON.stringify(counter)};
+         const n = fs.existsSync(f) ? Number(fs.readFileSync(f, 'utf8')) + 1 : 1; fs.writeFileSync(f, String(n));
+         const { apiVersion, kind } = JSON.parse(process.env.KUBERNETES_EXEC_INFO);
+         const status = (status) => console.log(JSON.stringify({ apiVersion, kind, status }));
+         ${body}`,
+      );
+      const file = join(dir, 'config');
+      const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: process.execPath, args: [script] };
+      writeFileSync(file, kubeconfig({ server: url, 'certificate-authority-data': b64(authority.cert) }, { exec }));
+      return { file, runs: () => (existsSync(counter) ? Number(readFileSync(counter, 'utf8')) : 0) };
+    }
+    const certificate = (pair: KeyPair): string =>
+      JSON.stringify({ clientCertificateData: pair.cert, clientKeyData: pair.key });
+
+    afterEach(() => void vi.useRealTimers());
+
+    it('may answer client certificates; new ones are used for new connections', async () => {
+      const { url } = await whoAmI();
+      const { file } = withPlugin(url, `status(n === 1 ? ${certificate(alice)} : ${certificate(bob)});`);
+      const access = await hostAccess({ kubeconfig: file });
+      const client = new KubeClient({ cluster: 'test', ...access });
+      closers.push(() => client.close());
+      expect(await client.request({ path: '/' })).toEqual({ user: 'alice', auth: null });
+      const before = access.credentials.fingerprint();
+      await access.credentials.headers(true);
+      expect(access.credentials.fingerprint()).not.toBe(before);
+      expect(await client.request({ path: '/' })).toEqual({ user: 'bob', auth: null });
+    });
+
+    it('are asked again when what they gave has expired, and not before', async () => {
+      const { url } = await whoAmI();
+      const { file, runs } = withPlugin(
+        url,
+        `status({ token: 'run-' + n, expirationTimestamp: new Date(Date.now() + 3600e3).toISOString() });`,
+      );
+      const began = Date.now();
+      vi.useFakeTimers({ toFake: ['Date', 'performance'], now: began });
+      const { credentials } = await hostAccess({ kubeconfig: file });
+      const token = async (): Promise<string | undefined> => (await credentials.headers())['authorization'];
+      expect(await token()).toBe('Bearer run-1');
+      vi.setSystemTime(began + 1800e3);
+      expect(await token()).toBe('Bearer run-1');
+      vi.advanceTimersByTime(1900e3);
+      expect(await token()).toBe('Bearer run-2');
+      expect(await token()).toBe('Bearer run-2');
+      expect(runs()).toBe(2);
+    });
+
+    it('that fail are named, without what they said; the next try runs them again', async () => {
+      const { url } = await whoAmI();
+      const { file, runs } = withPlugin(
+        url,
+        `if (n < 3) { console.error('no session for s3cret'); process.exit(7); } status({ token: 'run-' + n });`,
+      );
+      for (const run of [1, 2]) {
+        const [code, message] = await reason(() => hostAccess({ kubeconfig: file }));
+        expect([code, runs()]).toEqual(['CredentialPluginFailed', run]);
+        expect(message).toContain(`the credential plugin of ${file}: it failed`);
+        expect(message).not.toContain('s3cret');
+      }
+      expect(await ask(await hostAccess({ kubeconfig: file }))).toEqual({ user: null, auth: 'Bearer run-3' });
+    });
+
+    it('that fail later leave the request without an answer, and are run again for the next one', async () => {
+      const { url } = await whoAmI();
+      const { file } = withPlugin(url, `if (n === 2) process.exit(1); status({ token: 'run-' + n });`);
+      const { credentials } = await hostAccess({ kubeconfig: file });
+      expect((await reason(() => credentials.headers(true)))[0]).toBe('CredentialPluginFailed');
+      expect(await credentials.headers(true)).toEqual({ authorization: 'Bearer run-3' });
+    });
+
+    it('that are not there, or answer no credential, are named', async () => {
+      const { url } = await whoAmI();
+      const { file } = withPlugin(url, `console.log('Please log in: s3cret');`);
+      const [code, message] = await reason(() => hostAccess({ kubeconfig: file }));
+      expect(code).toBe('CredentialPluginFailed');
+      expect(message).not.toContain('s3cret');
+      const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: join(dir, 'not-there') };
+      writeFileSync(file, kubeconfig({ server: url, 'certificate-authority-data': b64(authority.cert) }, { exec }));
+      expect((await reason(() => hostAccess({ kubeconfig: file })))[0]).toBe('CredentialPluginFailed');
+    });
+
+    it('that hang hold nobody for more than 30 s, and are ended', async () => {
+      const { url } = await whoAmI();
+      const pidFile = join(dir, 'pid');
+      const { file, runs } = withPlugin(
+        url,
+        `fs.writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); setInterval(() => {}, 1000);`,
+      );
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      const refused = reason(() => hostAccess({ kubeconfig: file }));
+      await until('the plugin runs', () => existsSync(pidFile) && readFileSync(pidFile, 'utf8') !== '');
+      await vi.advanceTimersByTimeAsync(29_000);
+      const pid = Number(readFileSync(pidFile, 'utf8'));
+      expect(isAlive(pid)).toBe(true);
+      await vi.advanceTimersByTimeAsync(2_000);
+      expect(await refused).toEqual(['CredentialPluginFailed', expect.stringContaining('no answer within 30 s')]);
+      vi.useRealTimers();
+      await until('the plugin is gone', () => !isAlive(pid));
+      expect(runs()).toBe(1);
+    });
   });
 
   it('names what is wrong and never quotes secrets', async () => {
