@@ -35,6 +35,12 @@ const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
 
 /**
+ * How soon after its start the program runs new pods, in ms: sooner than it could if it had to wait for the leases of its
+ * killed predecessor, which last 15 s.
+ */
+const BACK_MS = 12_000;
+
+/**
  * What has to be the same of a member pod before and after, and of each of its containers. Not its resourceVersion: the
  * member's own kubelet writes when it likes. That we did not is in the audit logs.
  */
@@ -180,7 +186,14 @@ describe.runIf(kubelets.ok)('the program ends and starts again', () => {
     // A lower port is free from now on: nodes keep theirs all the same.
     squatter.close();
     await once(squatter, 'close');
-    const since = await crash();
+    const fresh = ['real', 'played'].map((node) => ({ node, name: `fresh-${node}` }));
+    const since = await crash(async () => {
+      await host.apply(fresh.map(({ node, name }) => pod(name, 'default', podSpec([shell(IDLE)], onNode(node)))));
+    });
+    const ready = Date.now();
+    await Promise.all(fresh.map(({ name }) => untilRunning(host, 'default', name)));
+    expect(Date.now() - ready).toBeLessThan(BACK_MS);
+    await kubectl(host, ['delete', 'pods', ...fresh.map(({ name }) => name), '--wait=false']);
     await settled(since);
     expect(await kubeletPorts()).toEqual(ports);
     // A crash leaves the members' leases behind, and they last 15 s; but they are its own, as the kernel knows it is dead.
