@@ -50,7 +50,6 @@ export async function extender(say: Say): Promise<SuiteReport> {
       view,
       workloads: book,
       capacityOf,
-      localSlots: () => undefined,
       signals: () => new Map(),
       scoring: scoringConfig.parse({}),
       clock,

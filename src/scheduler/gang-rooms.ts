@@ -1,9 +1,10 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../api/wire.ts';
+import { reasonsInWords } from '../capacity/fit-answer.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { gangOrder } from '../placement/gang-order.ts';
-import type { HostRoom } from './host-room.ts';
 import type { HostView } from './host-view.ts';
+import type { CapacityOf } from './member-rooms.ts';
 import { asksForItself, whyPodKeepsOff } from './node-demands.ts';
 import type { PlacementQuestions, Split } from './placement-questions.ts';
 import type { Reservations } from './reservations.ts';
@@ -12,7 +13,8 @@ export interface GangRoomsOptions {
   view: HostView;
   questions: PlacementQuestions;
   reservations: Reservations;
-  hostRoom: HostRoom;
+  /** Also for `local`, the host's own nodes. */
+  capacityOf: CapacityOf;
   /** Wall clock in ms. */
   clock: () => number;
 }
@@ -45,7 +47,7 @@ export class GangRooms {
     await view.owners.whenKnown(first);
     const { order, whys } = at === undefined ? this.#options(first, pods.length) : { order: [at], whys: new Map() };
     for (const cluster of order) {
-      const why = cluster === avoid ? 'a place there was not filled in time' : await this.#take(cluster, pods, holdMs);
+      const why = cluster === avoid ? 'a place there was not filled in time' : this.#take(cluster, pods, holdMs);
       if (why === undefined) return { cluster };
       whys.set(cluster, why);
     }
@@ -55,31 +57,19 @@ export class GangRooms {
 
   /** Sets room aside again for pods that lost it, as when a scheduler looked at one and did not bind it. */
   hold(pods: readonly Pod[], cluster: string, until: number): void {
-    const { reservations, hostRoom, clock } = this.#o;
+    const { reservations, clock } = this.#o;
     for (const pod of pods) {
       if (pod.spec.nodeName !== undefined || reservations.has(pod.metadata.uid ?? '')) continue;
-      if (cluster === LOCAL) hostRoom.promise([pod], until);
-      else this.#reserve(pod, cluster, until - clock());
+      this.#reserve(pod, cluster, until - clock());
     }
   }
 
   release(pods: readonly Pod[]): void {
-    const { reservations, hostRoom } = this.#o;
-    for (const { metadata } of pods) {
-      reservations.release(metadata.uid ?? '');
-      hostRoom.release(metadata.uid ?? '');
-    }
+    for (const { metadata } of pods) this.#o.reservations.release(metadata.uid ?? '');
   }
 
   /** Undefined when there is room for all of them, else why not. */
-  async #take(cluster: string, pods: readonly Pod[], holdMs: number): Promise<string | undefined> {
-    const { hostRoom, clock } = this.#o;
-    if (cluster === LOCAL) {
-      const count = await hostRoom.fits(pods);
-      if (count < pods.length) return `room for ${String(count)} of ${String(pods.length)} pods`;
-      hostRoom.promise(pods, clock() + holdMs);
-      return undefined;
-    }
+  #take(cluster: string, pods: readonly Pod[], holdMs: number): string | undefined {
     for (const [index, pod] of pods.entries()) {
       const why = this.#reserve(pod, cluster, holdMs);
       if (why === undefined) continue;
@@ -89,12 +79,23 @@ export class GangRooms {
     return undefined;
   }
 
-  #reserve(pod: Pod, member: string, holdMs: number): string | undefined {
+  #reserve(pod: Pod, cluster: string, holdMs: number): string | undefined {
     const { questions, reservations } = this.#o;
-    const { room, nodes } = questions.room(pod, member, this.#openNodes(pod, member), 1);
+    if (cluster === LOCAL) return this.#reserveLocally(pod, holdMs);
+    const { room, nodes } = questions.room(pod, cluster, this.#openNodes(pod, cluster), 1);
     const [best] = nodes;
     if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
     reservations.reserve(pod.metadata.uid ?? '', best.name, best.request, holdMs);
+    return undefined;
+  }
+
+  #reserveLocally(pod: Pod, holdMs: number): string | undefined {
+    const capacity = this.#o.capacityOf(LOCAL);
+    const request = capacity?.request(pod);
+    if (capacity === undefined || request === undefined || !('key' in request)) return 'its nodes are not known yet';
+    const answer = capacity.fits(request);
+    if (!answer.fits) return reasonsInWords(answer.reasons);
+    this.#o.reservations.reserve(pod.metadata.uid ?? '', LOCAL, request, holdMs);
     return undefined;
   }
 

@@ -70,6 +70,15 @@ export class HostNodes {
     return this.nodes.hasSynced && this.members.hasSynced;
   }
 
+  /** Resolves when all nodes and members are known, or the signal ends the wait. */
+  async whenSynced(signal: AbortSignal): Promise<void> {
+    try {
+      await Promise.all([this.nodes.whenSynced(signal), this.members.whenSynced(signal)]);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
   get problem(): string | undefined {
     return this.nodes.problem ?? this.members.problem;
   }

@@ -31,7 +31,7 @@ export class HostView {
   readonly nodes: HostNodes;
   readonly seats: PodSeats;
   readonly pods: Informer<Pod>;
-  readonly #namespaces: Informer<Namespace>;
+  readonly namespaces: Informer<Namespace>;
 
   constructor({ host, logger, metrics, clock }: HostViewOptions) {
     const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
@@ -39,11 +39,11 @@ export class HostView {
     this.policies = new PolicyBook({ host, logger, metrics });
     this.nodes = new HostNodes({ host, logger, metrics });
     this.seats = new PodSeats({ clusterOf: (node) => this.nodes.clusterOf(node), clock });
-    this.#namespaces = new Informer<Namespace>({ ...common, resource: NAMESPACES, transform: namespaceProjection });
+    this.namespaces = new Informer<Namespace>({ ...common, resource: NAMESPACES, transform: namespaceProjection });
     this.pods = new Informer<Pod>({
       ...common,
       resource: PODS,
-      transform: hostPodProjection,
+      transform: hostPodProjection((node) => this.nodes.memberOf(node) !== undefined),
       indexes: {
         [NODE]: ({ spec }) => (spec.nodeName === undefined ? [] : [spec.nodeName]),
         [CONTROLLER]: (pod) => {
@@ -71,9 +71,15 @@ export class HostView {
       this.owners.run(signal),
       this.policies.run(signal),
       this.nodes.run(signal),
-      this.#namespaces.run(signal),
-      this.pods.run(signal),
+      this.namespaces.run(signal),
+      this.#runPods(signal),
     ]);
+  }
+
+  /** Pods are read after the nodes: of those on virtual nodes less is kept. */
+  async #runPods(signal: AbortSignal): Promise<void> {
+    await this.nodes.whenSynced(signal);
+    await this.pods.run(signal);
   }
 
   get hasSynced(): boolean {
@@ -95,7 +101,7 @@ export class HostView {
 
   /** Calls the handler after labels of a namespace changed. Returns what ends that. */
   onNamespaceLabels(handler: () => void): () => void {
-    return this.#namespaces.on({
+    return this.namespaces.on({
       updated: ({ metadata }, old) => {
         if (!jsonEqual(metadata.labels, old.metadata.labels)) handler();
       },
@@ -119,7 +125,7 @@ export class HostView {
   }
 
   namespaceLabels(namespace: string): Readonly<Record<string, string>> | undefined {
-    return this.#namespaces.get(namespace)?.metadata.labels;
+    return this.namespaces.get(namespace)?.metadata.labels;
   }
 
   /** What the pods of a workload count with: itself, and the ReplicaSets it owns. */
@@ -130,6 +136,6 @@ export class HostView {
   }
 
   #parts(): readonly { hasSynced: boolean; problem: string | undefined }[] {
-    return [this.owners, this.policies, this.nodes, this.#namespaces, this.pods];
+    return [this.owners, this.policies, this.nodes, this.namespaces, this.pods];
   }
 }

@@ -9,7 +9,7 @@ import { shortageInWords } from '../placement/free-slots.ts';
 import type { HostNodes } from './host-nodes.ts';
 import { whyPodKeepsOff } from './node-demands.ts';
 
-/** Capacity of virtual nodes by name; undefined: this process knows nothing of it (yet). */
+/** Capacity of virtual nodes by name, and of `local`; undefined: this process knows nothing of it (yet). */
 export type CapacityOf = (nodeName: string) => VirtualNodeCapacity | undefined;
 
 /** Room for a pod in one member, and the virtual nodes that lead to it, the roomiest first. */
@@ -19,7 +19,7 @@ export interface MemberRoom {
 }
 
 /** More pods of a shape than this are all the same to a decision. */
-const MANY = 1_000;
+export const MANY = 1_000;
 
 export interface RoomQuestion {
   readonly pod: Pod;

@@ -1,6 +1,8 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../api/wire.ts';
+import { reasonsInWords } from '../capacity/fit-answer.ts';
+import type { FitAnswer } from '../capacity/fit-answer.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Room } from '../placement/candidates.ts';
 import type { PlacementFacts } from '../placement/choice.ts';
@@ -10,7 +12,7 @@ import { ofAllRevisions } from '../placement/workload.ts';
 import type { OwnerChain, WorkloadIdentity } from '../placement/owner-chain.ts';
 import type { Signals } from '../placement/signals.ts';
 import type { HostView } from './host-view.ts';
-import { memberRoom } from './member-rooms.ts';
+import { MANY, memberRoom } from './member-rooms.ts';
 import type { CapacityOf, MemberRoom } from './member-rooms.ts';
 import { choosesNodes } from './node-demands.ts';
 import type { Rules, WorkloadBook } from './workload-book.ts';
@@ -20,11 +22,14 @@ export interface Split {
   readonly local: readonly string[];
   /** By member. */
   readonly virtual: ReadonlyMap<string, readonly string[]>;
+  /** No scheduler has looked at them: they are all there are. */
+  readonly unchecked?: true;
 }
 
 /** Everything that a decision about one pod looks at, and the rooms behind it. */
 export interface PlacementQuestion {
   readonly facts: PlacementFacts;
+  /** By cluster, `local` included. */
   readonly members: ReadonlyMap<string, MemberRoom>;
   readonly identity: WorkloadIdentity;
 }
@@ -32,12 +37,11 @@ export interface PlacementQuestion {
 export interface PlacementQuestionsOptions {
   view: HostView;
   workloads: WorkloadBook;
+  /** Also for `local`, the host's own nodes. */
   capacityOf: CapacityOf;
   /** What programs outside say of clusters. */
   signals: () => Signals;
   scoring: Scoring;
-  /** Room on the host's own nodes: how many such pods fit, undefined when that is not known. */
-  localSlots: (pod: Pod) => number | undefined;
   /** Wall clock in ms. */
   clock: () => number;
 }
@@ -54,8 +58,9 @@ export class PlacementQuestions {
     const { view, workloads, clock } = this.#o;
     const identity = workloadOf(chain);
     const clusters = view.nodes.clusters();
-    const rooms = new Map<string, Room>([[LOCAL, this.#localRoom(pod, split.local)]]);
-    const members = new Map<string, MemberRoom>();
+    const local = this.#localRoom(pod, split);
+    const rooms = new Map<string, Room>([[LOCAL, local.room]]);
+    const members = new Map<string, MemberRoom>([[LOCAL, local]]);
     for (const { name, unavailable } of clusters) {
       if (name === LOCAL || unavailable !== undefined) continue;
       const found = this.room(pod, name, split.virtual.get(name) ?? []);
@@ -115,7 +120,7 @@ export class PlacementQuestions {
     const { nodes } = this.#o.view;
     const virtual = new Map<string, readonly string[]>();
     for (const { name } of nodes.clusters()) if (name !== LOCAL) virtual.set(name, nodes.virtualNodesOf(name));
-    return { local: [LOCAL], virtual };
+    return { local: [LOCAL], virtual, unchecked: true };
   }
 
   /** Room for the pod behind those virtual nodes of the member that the scheduler asks about. */
@@ -125,16 +130,29 @@ export class PlacementQuestions {
     return memberRoom({ pod, member, asked, all, ...(upTo === undefined ? {} : { upTo }) }, view.nodes, capacityOf);
   }
 
-  /** The scheduler has looked at every node of the host itself: what passed has room for one pod at least. */
-  #localRoom(pod: Pod, local: readonly string[]): Room {
+  /** What passed the checks of the scheduler has room for one pod at least, whatever is known of it here. */
+  #localRoom(pod: Pod, { local, unchecked }: Split): MemberRoom {
+    const { capacityOf, view } = this.#o;
     if (local.length > 0) {
-      const slots = this.#o.localSlots(pod);
-      return { fits: slots === undefined ? undefined : Math.max(1, slots) };
+      const capacity = capacityOf(LOCAL);
+      const request = capacity?.ready === true ? capacity.request(pod) : undefined;
+      if (capacity === undefined || request === undefined || !('key' in request)) {
+        return { room: { fits: undefined }, nodes: [] };
+      }
+      const slots = capacity.slots(request, MANY);
+      if (slots > 0 || unchecked !== true) {
+        const fits = Math.max(1, slots);
+        return { room: { fits }, nodes: [{ name: LOCAL, slots: fits, request }] };
+      }
+      return { room: { fits: 0, ...whyIn(capacity.fits(request)) }, nodes: [] };
     }
     const why = 'no node passes the checks of the scheduler itself';
-    if (!choosesNodes(pod)) return { fits: 0, why };
-    return this.#o.view.nodes.someRealNodeIsChosenBy(pod)
-      ? { fits: 0, why }
-      : { fits: 0, impossible: 'the node selector or node affinity of the pod leaves all of its nodes out' };
+    const isPossible = !choosesNodes(pod) || view.nodes.someRealNodeIsChosenBy(pod);
+    const impossible = 'the node selector or node affinity of the pod leaves all of its nodes out';
+    return { room: isPossible ? { fits: 0, why } : { fits: 0, impossible }, nodes: [] };
   }
+}
+
+function whyIn(answer: FitAnswer): { why?: string } {
+  return answer.fits ? {} : { why: reasonsInWords(answer.reasons) };
 }

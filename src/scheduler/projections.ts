@@ -1,5 +1,7 @@
 import { GROUP, MEMBER_LABEL, MIRRORED_CONDITION } from '../api/marks.ts';
-import type { Condition, Namespace, Node, Pod } from '../api/wire.ts';
+import { isFinished } from '../api/pod-phase.ts';
+import type { Condition, Container, Namespace, Node, Pod } from '../api/wire.ts';
+import { SharedParts } from '../capacity/shared-parts.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
@@ -29,16 +31,35 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
   };
 }
 
-/** Where the pod is, whom it belongs to, and what says that a member did not take it. */
-export function hostPodProjection(raw: KubeObject): Pod {
-  const { spec, status } = raw as Pod;
-  const { nodeName } = spec;
-  return {
-    metadata: metadataOf(raw, (key) => key === DELETION_COST_ANNOTATION || key === OWN_COST_ANNOTATION),
-    spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
-    status: defined({ phase: status?.phase, conditions: refusals(status?.conditions) }),
+/**
+ * Where the pod is, whom it belongs to, and what says that a member did not take it. Of a pod on one of the host's own nodes
+ * also what it takes there; pods that are alike share that. `isVirtual`: the node stands for a member.
+ */
+export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (raw: KubeObject) => Pod {
+  const parts = new SharedParts();
+  return (raw) => {
+    const { spec, status } = raw as Pod;
+    const { nodeName } = spec;
+    // A pod for which others were evicted has its node reserved before it is bound.
+    const nominatedNodeName = nodeName === undefined ? status?.nominatedNodeName : undefined;
+    const node = nodeName ?? nominatedNodeName;
+    const takesRoom = node !== undefined && !isVirtual(node) && !isFinished(raw as Pod);
+    const metadata = metadataOf(raw, (key) => key === DELETION_COST_ANNOTATION || key === OWN_COST_ANNOTATION);
+    return {
+      metadata: metadata.labels === undefined ? metadata : { ...metadata, labels: parts.labels(metadata.labels) },
+      spec: takesRoom
+        ? parts.spec(spec)
+        : { containers: NONE, ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }) },
+      status: defined({
+        phase: status?.phase,
+        conditions: refusals(status?.conditions),
+        nominatedNodeName: takesRoom ? nominatedNodeName : undefined,
+      }),
+    };
   };
 }
+
+const NONE: Container[] = [];
 
 /** Of the conditions those by which a member says that it does not run the pod. */
 function refusals(conditions: readonly Condition[] = []): Condition[] | undefined {
@@ -48,13 +69,21 @@ function refusals(conditions: readonly Condition[] = []): Condition[] | undefine
   return found.length === 0 ? undefined : found;
 }
 
-/** Virtual nodes with their labels and taints; of real ones only that they are there, and where. */
+/** Labels and taints; of real nodes also what they offer, and whether they are Ready. */
 export function hostNodeProjection(raw: KubeObject): Node {
   const { labels = {} } = raw.metadata;
-  const { spec } = raw as Node;
-  const metadata = metadataOf(raw, () => false);
-  if (!Object.hasOwn(labels, MEMBER_LABEL)) return { metadata };
-  return { metadata, spec: defined({ taints: spec?.taints, unschedulable: spec?.unschedulable }) };
+  const { spec, status } = raw as Node;
+  const node: Node = {
+    metadata: metadataOf(raw, () => false),
+    spec: defined({ taints: spec?.taints, unschedulable: spec?.unschedulable }),
+  };
+  if (Object.hasOwn(labels, MEMBER_LABEL)) return node;
+  const ready = status?.conditions?.filter(({ type }) => type === 'Ready').map(withoutTimes);
+  return { ...node, status: defined({ allocatable: status?.allocatable, conditions: ready }) };
+}
+
+function withoutTimes({ type, status }: Condition): Condition {
+  return { type, status };
 }
 
 export function namespaceProjection(raw: KubeObject): Namespace {

@@ -1,10 +1,11 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../api/wire.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
 import { holdsResources } from '../capacity/pod-requests.ts';
 import type { CapacityOf } from './member-rooms.ts';
 
 /**
- * Room in members that is set aside for a few seconds for pods a scheduler was just told a place for. A bound pod is
+ * Room in members, and on the host's own nodes, that is set aside for a few seconds for pods a scheduler was just told a place for. A bound pod is
  * reserved by itself, but whoever sees to that may hear of the bind later than others: it keeps what was set aside, which is
  * never counted twice, until its time is over. One that was not bound after all gives the room back then.
  */
@@ -43,7 +44,9 @@ export class Reservations {
 
   podSeen(pod: Pod): void {
     const { uid = '', deletionTimestamp } = pod.metadata;
-    if (deletionTimestamp !== undefined || !holdsResources(pod)) this.release(uid);
+    // On a node of the host it stands there for itself.
+    const isThere = pod.spec.nodeName !== undefined && this.#held.get(uid)?.node === LOCAL;
+    if (isThere || deletionTimestamp !== undefined || !holdsResources(pod)) this.release(uid);
   }
 
   /** To be called before each question about room. */

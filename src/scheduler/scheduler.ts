@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -11,7 +12,7 @@ import { DeletionCostWriter } from './deletion-cost-writer.ts';
 import { ExtenderServer } from './extender-server.ts';
 import { Extender } from './extender.ts';
 import { GangRooms } from './gang-rooms.ts';
-import { HostRoom } from './host-room.ts';
+import { HostCapacity } from './host-capacity.ts';
 import { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-rooms.ts';
 import { PlacementQuestions } from './placement-questions.ts';
@@ -31,8 +32,6 @@ export interface SchedulerOptions {
   host: KubeClient;
   /** What members can take, by virtual node. */
   capacityOf: CapacityOf;
-  /** How many such pods fit on the host's own nodes; undefined when that is not known. */
-  localSlots?: (pod: Pod) => number | undefined;
   /** How clusters are compared where no policy says otherwise. */
   scoring: Scoring;
   /** The right to write. */
@@ -74,9 +73,10 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#o = options;
-    const { host, capacityOf, metrics, logger, lease, queueMetrics, clock = Date.now } = options;
-    const { localSlots = () => undefined } = options;
+    const { host, metrics, logger, lease, queueMetrics, clock = Date.now } = options;
     const view = new HostView({ host, logger, metrics: options.informerMetrics, clock });
+    const own = new HostCapacity(view, clock);
+    const capacityOf: CapacityOf = (name) => (name === LOCAL ? own : options.capacityOf(name));
     const store = new PlacementStore({ host, logger, metrics: options.informerMetrics });
     const workloads = new WorkloadBook({ stored: (workload) => store.statusOf(workload), clock });
     const scores = new ScoreBook({ host, logger, metrics: options.informerMetrics, clock });
@@ -85,7 +85,6 @@ export class Scheduler {
       view,
       workloads,
       capacityOf,
-      localSlots,
       signals: () => scores.signals(),
       scoring: options.scoring,
       clock,
@@ -95,8 +94,7 @@ export class Scheduler {
     this.#view = view;
     this.#store = store;
     const reservations = new Reservations(capacityOf, clock);
-    const hostRoom = new HostRoom({ host, view, clock });
-    this.gangRooms = new GangRooms({ view, questions, reservations, hostRoom, clock });
+    this.gangRooms = new GangRooms({ view, questions, reservations, capacityOf, clock });
     this.#extender = new Extender({
       view,
       workloads,

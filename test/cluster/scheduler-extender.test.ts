@@ -111,6 +111,21 @@ describe('scale-in', () => {
 });
 
 /** The recipe of a virtual node with thousands of cores on paper, none of them where a big pod could use it. */
+describe('a division by room', () => {
+  test('knows the room on the nodes of the host as it knows that of members', async () => {
+    await newNamespace(host, 'room');
+    const weightPreference = { dynamicWeight: 'AvailableReplicas' };
+    // Of pods with 2 cores 6 fit on the host, beside what is there, and 16 in each member.
+    await host.apply([
+      policy('room', 'by-room', { replicaScheduling: { weightPreference } }, 'web'),
+      deployment('room', 'large', 2, '4', {}, { tolerations: [] }),
+    ]);
+    await settled(host, 'room', 'large', { local: 2 });
+    await host.apply([deployment('room', 'web', 19, '2')]);
+    await settled(host, 'room', 'web', { local: 3, east: 8, west: 8 });
+  });
+});
+
 describe('pods that fit nowhere', () => {
   test('stay unbound, hold nothing, and are told why; small ones do not wait behind them', async () => {
     await burstNamespace(host, 'big');

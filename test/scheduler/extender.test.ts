@@ -40,7 +40,9 @@ const ASKING: Pod = {
   spec: { containers: [{ name: 'main', image: 'app', resources: { requests: { cpu: '4' } } }] },
 };
 
-function capacityOf(name: string): VirtualNodeCapacity {
+function capacityOf(name: string): VirtualNodeCapacity | undefined {
+  // Of the host's own nodes nothing is known unless a test says so.
+  if (name === 'local' && !slots.has(name)) return undefined;
   const request = fitRequestOf(ASKING, name);
   return {
     nodeName: name,
@@ -160,7 +162,6 @@ beforeEach(async () => {
     view,
     workloads,
     capacityOf,
-    localSlots: () => undefined,
     signals: () => signals,
     scoring: scoringConfig.parse({}),
     clock,
@@ -324,6 +325,33 @@ describe('a policy', () => {
       counts[where] = (counts[where] ?? 0) + 1;
     }
     expect(counts).toEqual({ local: 1, east: 2, west: 3 });
+  });
+
+  test('divides by room with the nodes of the host among the clusters, and sets room aside there too', async () => {
+    place({ replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 2).set('east', 4).delete('west');
+    const counts: Record<string, number> = {};
+    for (let index = 0; index < 6; index += 1) {
+      const one = pod(`p${index}`);
+      const { NodeNames } = await filter(one);
+      const where = NodeNames[0]?.startsWith('local') === true ? 'local' : (NodeNames[0] ?? 'none');
+      expect(reserved.get(one.metadata.uid ?? '')).toBe(where);
+      counts[where] = (counts[where] ?? 0) + 1;
+    }
+    expect(counts).toEqual({ local: 2, east: 4 });
+  });
+
+  test('what was set aside on the host ends when the pod is bound there', async () => {
+    place({ replicaScheduling: {} });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 2);
+    const pods = '/api/v1/namespaces/shop/pods';
+    const one = make(pods, { apiVersion: 'v1', kind: 'Pod', ...pod('a') }) as unknown as Pod;
+    expect((await filter(one, ['local-1'])).NodeNames).toEqual(['local-1']);
+    expect(reserved.get(one.metadata.uid ?? '')).toBe('local');
+    api.edit(`${pods}/a`, { spec: { nodeName: 'local-1' } });
+    await seen('it was seen there', () => !reserved.has(one.metadata.uid ?? ''));
   });
 
   test('a node selector of the pod narrows it, and the shares go to what is left', async () => {

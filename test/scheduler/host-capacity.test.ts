@@ -1,0 +1,144 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../../hack/until.ts';
+import { scoringConfig } from '../../src/api/scoring.ts';
+import type { Pod } from '../../src/api/wire.ts';
+import { GangRooms } from '../../src/scheduler/gang-rooms.ts';
+import { HostCapacity } from '../../src/scheduler/host-capacity.ts';
+import { HostView } from '../../src/scheduler/host-view.ts';
+import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
+import { Reservations } from '../../src/scheduler/reservations.ts';
+import { WorkloadBook } from '../../src/scheduler/workload-book.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
+
+/** A host in memory with nodes of 4 and 2 cores, and a virtual node of 100. */
+let api: MemoryApi;
+let capacity: HostCapacity;
+let gangs: GangRooms;
+let now: number;
+let close: () => Promise<void>;
+const POD_PATH = '/api/v1/namespaces/shop/pods';
+
+function make(path: string, body: object): object {
+  return api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' });
+}
+
+function node(name: string, cpu: string, labels: Record<string, string> = {}): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } },
+    status: { allocatable: { cpu, memory: '8Gi', pods: '10' }, conditions: [{ type: 'Ready', status: 'True' }] },
+  };
+}
+
+function pod(name: string, cpu: string, spec: object = {}, more: object = {}): Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'shop', uid: `uid-of-${name}`, labels: { app: 'web' }, ...more },
+    spec: { containers: [{ name: 'main', resources: { requests: { cpu } } }], ...spec },
+  };
+}
+
+const slots = (one: Pod): number => capacity.slots(capacity.request(one), 1_000);
+const soon = async (what: string, wanted: number): Promise<void> => {
+  await until(what, () => slots(pod('x', '1')) === wanted, { intervalMs: 5 });
+};
+
+beforeEach(async () => {
+  now = Date.parse('2026-01-01T00:00:00Z');
+  api = new MemoryApi();
+  make('/api/v1/namespaces', { kind: 'Namespace', metadata: { name: 'shop' } });
+  make('/api/v1/nodes', node('big', '4', { disk: 'ssd' }));
+  make('/api/v1/nodes', node('small', '2'));
+  make('/api/v1/nodes', node('east', '100', { 'spillway.dev/member': 'east' }));
+  make(POD_PATH, pod('there', '1', { nodeName: 'big' }));
+  make(POD_PATH, pod('away', '50', { nodeName: 'east' }));
+  make(POD_PATH, pod('waiting', '50'));
+  const server = await serveMemoryApi(api);
+  const stop = new AbortController();
+  const clock = (): number => now;
+  const view = new HostView({ host: server.client('host'), logger: pino({ level: 'silent' }), clock });
+  capacity = new HostCapacity(view, clock);
+  const capacityOf = (name: string): HostCapacity | undefined => (name === 'local' ? capacity : undefined);
+  const reservations = new Reservations(capacityOf, clock);
+  view.onPod({ changed: (one) => reservations.podSeen(one), gone: () => undefined });
+  const workloads = new WorkloadBook({ stored: () => undefined, clock });
+  const scoring = scoringConfig.parse({});
+  const questions = new PlacementQuestions({ view, workloads, capacityOf, signals: () => new Map(), scoring, clock });
+  gangs = new GangRooms({ view, questions, reservations, capacityOf, clock });
+  expect(capacity.ready).toBe(false);
+  const running = view.run(stop.signal);
+  await until('the caches are complete', () => capacity.ready, { intervalMs: 5 });
+  close = async () => {
+    stop.abort();
+    await running;
+    await server.close();
+  };
+});
+afterEach(async () => {
+  await close();
+});
+
+describe("the room of the host's own nodes", () => {
+  test('is what pods leave there, virtual nodes and theirs left out', () => {
+    expect(capacity.size.pods).toBe(1);
+    expect(slots(pod('x', '1'))).toBe(5);
+    expect(slots(pod('x', '2'))).toBe(2);
+    expect(slots(pod('x', '4'))).toBe(0);
+    expect(slots(pod('x', '1', { nodeSelector: { disk: 'ssd' } }))).toBe(3);
+    const apart = {
+      affinity: {
+        podAntiAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: { app: 'web' } } },
+          ],
+        },
+      },
+    };
+    expect(slots(pod('x', '1', apart))).toBe(1);
+  });
+
+  test('follows pods and nodes', async () => {
+    make(POD_PATH, pod('more', '2', { nodeName: 'big' }));
+    await soon('a pod came', 3);
+    api.edit(`${POD_PATH}/there`, { status: { phase: 'Succeeded' } });
+    await soon('a pod ended', 4);
+    api.edit(`${POD_PATH}/waiting`, { spec: { containers: [{ name: 'main', resources: {} }], nodeName: 'small' } });
+    await until('a pod was bound', () => capacity.size.pods === 2, { intervalMs: 5 });
+    api.edit('/api/v1/nodes/big', { spec: { unschedulable: true } });
+    await soon('a node was cordoned', 2);
+    make('/api/v1/nodes', node('new', '3'));
+    await soon('a node came', 5);
+  });
+});
+
+describe('a gang on the host', () => {
+  const place = async (pods: readonly Pod[]) =>
+    await gangs.place(pods, { at: 'local', avoid: undefined, holdMs: 5_000 });
+
+  test('finds room for all of its pods, which others do not get meanwhile', async () => {
+    expect(await place(['a', 'b', 'c'].map((name) => pod(name, '1')))).toEqual({ cluster: 'local' });
+    expect(slots(pod('x', '1'))).toBe(2);
+    expect(await place(['d', 'e', 'f'].map((name) => pod(name, '1')))).toEqual({
+      why: expect.stringMatching(/^local: room for 2 of 3 pods \(2 nodes: insufficient cpu\)$/) as string,
+    });
+    expect(slots(pod('x', '1'))).toBe(2);
+    now += 5_000;
+    expect(await place(['d', 'e', 'f'].map((name) => pod(name, '1')))).toEqual({ cluster: 'local' });
+    gangs.release(['d', 'e', 'f'].map((name) => pod(name, '1')));
+    expect(slots(pod('x', '1'))).toBe(5);
+  });
+
+  test('holds nothing twice for a pod that is bound', async () => {
+    const late = make(POD_PATH, pod('late', '2')) as unknown as Pod;
+    expect(await place([late])).toEqual({ cluster: 'local' });
+    expect(capacity.size).toEqual({ pods: 1, reservations: 1 });
+    api.edit(`${POD_PATH}/late`, { spec: { nodeName: 'big' } });
+    await until('it is there', () => capacity.size.pods === 2, { intervalMs: 5 });
+    expect(capacity.size.reservations).toBe(0);
+    expect(slots(pod('x', '1'))).toBe(3);
+  });
+});

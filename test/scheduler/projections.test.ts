@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { hostNodeProjection, hostPodProjection } from '../../src/scheduler/projections.ts';
+
+const pod = (name: string, nodeName: string | undefined, more: { spec?: object; status?: object } = {}): KubeObject =>
+  ({
+    metadata: {
+      name,
+      namespace: 'shop',
+      uid: `uid-${name}`,
+      resourceVersion: '7',
+      labels: { app: 'web' },
+      annotations: { long: 'x'.repeat(500), 'spillway.dev/deletion-cost': '7' },
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'set', controller: true }],
+    },
+    spec: {
+      ...(nodeName === undefined ? {} : { nodeName }),
+      containers: [{ name: 'main', image: 'app', env: [{ name: 'A' }], resources: { requests: { cpu: '100m' } } }],
+      overhead: { memory: '1Mi' },
+      ...more.spec,
+    },
+    status: { phase: 'Running', podIP: '10.0.0.1', ...more.status },
+  }) as KubeObject;
+const containers = [{ name: '', resources: { requests: { cpu: '100m' } } }];
+
+describe('hostPodProjection', () => {
+  const project = hostPodProjection((node) => node === 'east');
+
+  it('keeps what a pod takes on a node of the host, once for all that are alike', () => {
+    const [one, two] = [project(pod('a', 'local-1')), project(pod('b', 'local-1'))];
+    expect(one.spec).toEqual({ nodeName: 'local-1', containers, overhead: { memory: '1Mi' } });
+    expect(one.metadata.annotations).toEqual({ 'spillway.dev/deletion-cost': '7' });
+    expect(two.spec.containers).toBe(one.spec.containers);
+    expect(two.metadata.labels).toBe(one.metadata.labels);
+  });
+  it('keeps only the place of one on a virtual node, of one without a node, and of one that has ended', () => {
+    expect(project(pod('a', 'east')).spec).toEqual({ nodeName: 'east', containers: [] });
+    expect(project(pod('a', undefined)).spec).toEqual({ containers: [] });
+    expect(project(pod('a', 'local-1', { status: { phase: 'Failed' } })).spec).toEqual({
+      nodeName: 'local-1',
+      containers: [],
+    });
+  });
+  it('knows a pod for which others were evicted by the node that is kept for it', () => {
+    const one = project(pod('a', undefined, { status: { nominatedNodeName: 'local-1' } }));
+    expect(one.spec).toEqual({ containers, overhead: { memory: '1Mi' } });
+    expect(one.status?.nominatedNodeName).toBe('local-1');
+  });
+});
+
+describe('hostNodeProjection', () => {
+  const node = (labels: object): KubeObject =>
+    ({
+      metadata: { name: 'n', labels, annotations: { a: 'b' } },
+      spec: { unschedulable: true, taints: [{ key: 'a', effect: 'NoSchedule' }], podCIDR: '10.0.0.0/24' },
+      status: {
+        allocatable: { cpu: '4' },
+        capacity: { cpu: '5' },
+        conditions: [
+          { type: 'Ready', status: 'True', lastHeartbeatTime: '2026-01-01T00:00:00Z' },
+          { type: 'DiskPressure', status: 'False' },
+        ],
+        images: [{ names: ['x'] }],
+      },
+    }) as unknown as KubeObject;
+  const spec = { unschedulable: true, taints: [{ key: 'a', effect: 'NoSchedule' }] };
+
+  it('keeps what a real node can take, and leaves that of a virtual one to its member', () => {
+    expect(hostNodeProjection(node({}))).toEqual({
+      metadata: { name: 'n', labels: {} },
+      spec,
+      status: { allocatable: { cpu: '4' }, conditions: [{ type: 'Ready', status: 'True' }] },
+    });
+    const labels = { 'spillway.dev/member': 'east' };
+    expect(hostNodeProjection(node(labels))).toEqual({ metadata: { name: 'n', labels }, spec });
+  });
+});
