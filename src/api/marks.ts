@@ -29,6 +29,11 @@ export const ALLOW_HOST_LABEL = `${GROUP}/allow-host`;
 
 /** Virtual nodes carry this taint unless their MemberCluster says otherwise. */
 export const VIRTUAL_NODE_TAINT = `${GROUP}/virtual-node`;
+/**
+ * Host pods: a resource of which a container asks for 0 pieces. The scheduler sends such pods to the extender or, while that does
+ * not answer, lets them wait (`managedResources`). Never in a member.
+ */
+export const EXTENDER_RESOURCE = `${GROUP}/extender`;
 /** Put on a virtual node while its member cannot be reached. */
 export const UNREACHABLE_TAINT = `${GROUP}/member-unreachable`;
 

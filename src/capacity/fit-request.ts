@@ -1,5 +1,5 @@
-import { GROUP } from '../api/marks.ts';
-import type { Container, Pod, PodSpec, ResourceRequirements } from '../api/wire.ts';
+import { EXTENDER_RESOURCE, GROUP } from '../api/marks.ts';
+import type { Container, Pod, PodSpec, ResourceList, ResourceRequirements } from '../api/wire.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { Amounts } from './amounts.ts';
 import type { CompanyRules } from './company.ts';
@@ -120,7 +120,7 @@ function fitSpecOf(spec: PodSpec): FitSpec {
 
 /** A container without what takes no room. A limit without a request is a request, as the API server fills it in. */
 function demandingPart({ name, resources, restartPolicy }: Container): Container {
-  const { limits, requests } = resources ?? {};
+  const { limits, requests } = withoutMark(resources);
   return {
     name,
     ...(limits === undefined && requests === undefined
@@ -128,6 +128,18 @@ function demandingPart({ name, resources, restartPolicy }: Container): Container
       : { resources: { requests: { ...limits, ...requests }, ...(limits === undefined ? {} : { limits }) } }),
     ...(restartPolicy === undefined ? {} : { restartPolicy }),
   };
+}
+
+/** What tells the host's scheduler whom to ask is no demand. */
+function withoutMark(resources: ResourceRequirements = {}): Pick<ResourceRequirements, 'limits' | 'requests'> {
+  const { requests, limits } = resources;
+  if (requests === undefined || !Object.hasOwn(requests, EXTENDER_RESOURCE)) return resources;
+  return { requests: others(requests), ...(limits === undefined ? {} : { limits: others(limits) }) };
+}
+
+function others(amounts: ResourceList): ResourceList {
+  const { [EXTENDER_RESOURCE]: _, ...left } = amounts;
+  return left;
 }
 
 function crossesNamespaces({ affinity }: PodSpec): boolean {

@@ -10,7 +10,7 @@ import {
   partsOf,
 } from './applied.ts';
 import { containerContext, type TranslateContext } from './translate.ts';
-import { rewriteContainer } from './translate-containers.ts';
+import { rewriteContainer, withoutExtenderMark } from './translate-containers.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from './translate-json.ts';
 import {
   copiedAnnotations,
@@ -118,7 +118,7 @@ function imagesOf(hostPod: Pod, memberPod: Pod, before: AppliedParts, now: Appli
 function resizedSpec(hostPod: Pod, memberPod: Pod, before: AppliedParts, now: AppliedParts): JsonRecord | undefined {
   const changed = (index: number): boolean => before.containers[index]?.resources !== now.containers[index]?.resources;
   const containers = perContainer(hostPod, memberPod, changed, (host, member) => {
-    const resources = changedAmounts(host['resources'], member['resources']);
+    const resources = changedAmounts(withoutExtenderMark(host['resources']), member['resources']);
     return resources === undefined ? undefined : { resources };
   });
   const own =

@@ -1,6 +1,16 @@
+import { EXTENDER_RESOURCE } from '../api/marks.ts';
 import { type HostFacts, rewriteVariable } from './downward-api.ts';
 import type { ServiceVariable } from './service-env.ts';
-import { type JsonRecord, keepSome, listOf, recordOf, rewriteField, rewriteItems, textOf } from './translate-json.ts';
+import {
+  type JsonRecord,
+  keepSome,
+  listOf,
+  recordOf,
+  rewriteField,
+  rewriteItems,
+  textOf,
+  without,
+} from './translate-json.ts';
 
 export interface ContainerContext {
   facts: HostFacts;
@@ -18,7 +28,8 @@ export function rewriteContainers(containers: unknown, context: ContainerContext
 }
 
 export function rewriteContainer(container: JsonRecord, context: ContainerContext): JsonRecord {
-  const mounted = rewriteField(container, 'volumeMounts', (mounts) =>
+  const unmarked = rewriteField(container, 'resources', withoutExtenderMark);
+  const mounted = rewriteField(unmarked, 'volumeMounts', (mounts) =>
     keepSome(
       rewriteItems(mounts, (mount) => (context.removedVolumes.has(textOf(mount['name']) ?? '') ? undefined : mount)),
       mounts,
@@ -30,6 +41,18 @@ export function rewriteContainer(container: JsonRecord, context: ContainerContex
   const services = serviceVariables(mounted, context);
   if (services.length > 0) return { ...mounted, env: [...services, ...listOf(own)] };
   return own === before ? mounted : { ...mounted, env: own };
+}
+
+/** Resources without the mark by which the host's scheduler knows whom to ask about the pod. */
+export function withoutExtenderMark(resources: unknown): unknown {
+  let result = recordOf(resources);
+  for (const kind of ['requests', 'limits']) {
+    const amounts = recordOf(result?.[kind]);
+    if (result === undefined || amounts === undefined || !Object.hasOwn(amounts, EXTENDER_RESOURCE)) continue;
+    const left = without(amounts, [EXTENDER_RESOURCE]);
+    result = Object.keys(left).length === 0 ? without(result, [kind]) : { ...result, [kind]: left };
+  }
+  return result ?? resources;
 }
 
 /**

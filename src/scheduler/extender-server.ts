@@ -17,6 +17,8 @@ export interface ExtenderPort {
   /** Why no question can be answered yet, in words; undefined when they can. */
   notReady(): string | undefined;
   filter(args: ExtenderArgs): Promise<FilterResult> | FilterResult;
+  /** Filters what nobody may have filtered before. */
+  confirm(args: ExtenderArgs): FilterResult;
   prioritize(args: ExtenderArgs): readonly HostPriority[];
 }
 
@@ -40,7 +42,7 @@ export interface ExtenderServerOptions {
 const LARGEST_QUESTION = '8mb';
 
 /**
- * The HTTPS port that kube-scheduler asks: `/filter` and `/prioritize`, as the extender protocol wants them. Nobody is
+ * The HTTPS port that kube-scheduler asks: `/filter`, `/confirm` and `/prioritize`, as the extender protocol wants them. Nobody is
  * answered who has neither a client certificate nor the token. Certificates, authorities and token may change meanwhile.
  */
 export class ExtenderServer {
@@ -122,6 +124,7 @@ export class ExtenderServer {
       });
     };
     ask('filter', (args) => extender.filter(args));
+    ask('confirm', (args) => extender.confirm(args));
     ask('prioritize', (args) => extender.prioritize(args));
     app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
       const text = describeError(error);

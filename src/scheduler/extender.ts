@@ -7,6 +7,7 @@ import { forPlacedGang } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { refusalInWords } from '../placement/refusal.ts';
+import { Confirmation } from './confirmation.ts';
 import { failing, passing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
@@ -46,9 +47,11 @@ interface Answer {
 export class Extender {
   readonly #o: ExtenderOptions;
   readonly #reservations: Reservations;
+  readonly #confirmation: Confirmation;
 
   constructor(options: ExtenderOptions) {
     this.#o = options;
+    this.#confirmation = new Confirmation(options);
     this.#reservations = options.reservations;
     options.view.onPod({
       changed: (pod) => this.#reservations.podSeen(pod),
@@ -79,7 +82,15 @@ export class Extender {
     const outcome = cluster === undefined ? 'wait' : cluster === LOCAL ? 'local' : 'member';
     metrics.decisions.inc({ rules: chosen?.source.kind ?? 'None', outcome });
     this.#o.waiting.answered(pod, cluster !== undefined);
+    this.#confirmation.note(pod, result.result);
     return result.result;
+  }
+
+  /** For a scheduler that goes on without an answer of {@link filter}: see confirmation.ts. */
+  confirm(args: ExtenderArgs): FilterResult {
+    const result = this.#confirmation.confirm(args);
+    if (result.NodeNames.length === 0) this.#o.waiting.answered(args.pod, false);
+    return result;
   }
 
   /** Of several virtual nodes those of the better member come first; see {@link nodePriorities}. */

@@ -131,6 +131,7 @@ export class Scheduler {
     const extender = {
       notReady: () => this.problem,
       filter: this.#extender.filter.bind(this.#extender),
+      confirm: this.#extender.confirm.bind(this.#extender),
       prioritize: this.#extender.prioritize.bind(this.#extender),
     };
     const port = new ExtenderServer({ ...server, extender, metrics, logger, clock });

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
@@ -110,7 +111,6 @@ describe('scale-in', () => {
   });
 });
 
-/** The recipe of a virtual node with thousands of cores on paper, none of them where a big pod could use it. */
 describe('a division by room', () => {
   test('knows the room on the nodes of the host as it knows that of members', async () => {
     await newNamespace(host, 'room');
@@ -126,6 +126,7 @@ describe('a division by room', () => {
   });
 });
 
+/** The recipe of a virtual node with thousands of cores on paper, none of them where a big pod could use it. */
 describe('pods that fit nowhere', () => {
   test('stay unbound, hold nothing, and are told why; small ones do not wait behind them', async () => {
     await burstNamespace(host, 'big');
@@ -250,6 +251,74 @@ describe('scores from outside', () => {
         return found.length === 1 && whereAre(found)['waiting'] === undefined ? found : undefined;
       });
       return one?.spec.nodeName === member;
+    });
+  }
+});
+
+/** By which the scheduler knows that it has to ask. */
+const MARK = 'spillway.dev/extender';
+
+describe("the cluster's own scheduler, while Spillway does not answer", () => {
+  test('goes on for all pods but those that carry the mark; these wait, and fit where they are bound', async () => {
+    await burstNamespace(host, 'silent');
+    // The virtual nodes have 32 cores each, their largest node 8.
+    const huge = burstSpec('16', { nodeSelector: { type: 'virtual-kubelet' } });
+    const { process: manager } = topology.spillway;
+    manager.signal('SIGSTOP');
+    try {
+      // Without the mark it goes by the sum that the virtual node shows, as docs/guides/scheduling.md says.
+      await host.apply([pod('by-sum', 'silent', huge)]);
+      await untilBound('by-sum', (nodeName) => ['east', 'west'].includes(nodeName));
+      await host.apply(readFileSync(new URL('../../manifests/scheduler/extender-pods.yaml', import.meta.url), 'utf8'));
+      await until('pods get the mark', async () => (await dryRun(pod('probe', 'silent', huge))).includes(MARK));
+      await host.apply([
+        pod('huge', 'silent', huge),
+        pod('small', 'silent', burstSpec('1', { nodeSelector: { type: 'virtual-kubelet' } })),
+        pod('plain', 'silent', burstSpec('1', { tolerations: [] })),
+      ]);
+      await untilBound('plain', (nodeName) => nodeName.startsWith(LOCAL_PREFIX));
+      for (const name of ['huge', 'small']) {
+        const told = await until(`${name} was looked at`, async () => {
+          const events = await eventsOf(host, 'silent', name);
+          return events.find(({ reason }) => reason === 'FailedScheduling')?.message;
+        });
+        expect(told).toMatch(/127\.0\.0\.1.*confirm/);
+      }
+      const waiting = (await podsOf(host, 'silent')).filter(({ spec }) => spec.nodeName === undefined);
+      expect(waiting.map(({ metadata }) => metadata.name).toSorted()).toEqual(['huge', 'small']);
+    } finally {
+      manager.signal('SIGCONT');
+    }
+    const member = await untilBound('small', (nodeName) => ['east', 'west'].includes(nodeName));
+    const copy = await until('it is in the member', async () => {
+      const found = await podsOf(topology.member(member).cluster, 'silent');
+      return found.find(({ metadata }) => metadata.name === 'small');
+    });
+    expect(copy.spec.containers[0]?.resources).toEqual({ requests: { cpu: '1' } });
+    await until('the large one is told why it waits', async () => {
+      const events = await eventsOf(host, 'silent', 'huge');
+      return events.some(({ message }) => message.includes('no node has 16 cpu free'));
+    });
+    await until('the one that went by the sum is told so', async () => {
+      const found = (await podsOf(host, 'silent')).find(({ metadata }) => metadata.name === 'by-sum');
+      return found !== undefined && condition(found, 'spillway.dev/MemberScheduled')?.status === 'False';
+    });
+    await kubectl(host, ['delete', 'mutatingadmissionpolicybinding', 'spillway-extender-pods']);
+  });
+
+  async function dryRun(one: Fields): Promise<string> {
+    const { stdout } = await host.kubectl(['create', '--dry-run=server', '-o', 'json', '-f', '-'], {
+      input: JSON.stringify(one),
+    });
+    return stdout;
+  }
+
+  async function untilBound(name: string, isRight: (nodeName: string) => boolean): Promise<string> {
+    return await until(`${name} is bound`, async () => {
+      const found = (await podsOf(host, 'silent')).find(({ metadata }) => metadata.name === name);
+      const nodeName = found?.spec.nodeName;
+      if (nodeName !== undefined && !isRight(nodeName)) throw new Error(`it is on ${nodeName}`);
+      return nodeName;
     });
   }
 });

@@ -45,6 +45,29 @@ test('the mark stays what it was in earlier versions', () => {
   );
 });
 
+test('what tells the scheduler of the host whom to ask stays there, also when the pod is resized', () => {
+  const mark = { 'spillway.dev/extender': '0' };
+  const host = boundPod({
+    containers: [
+      { name: 'a', image: 'a:1', resources: { requests: { cpu: '1', ...mark }, limits: mark } },
+      { name: 'b', image: 'b:1', resources: { requests: mark, limits: mark } },
+    ],
+  });
+  const { containers } = running(host).spec;
+  expect(containers.map(({ resources }) => resources)).toEqual([{ requests: { cpu: '1' } }, {}]);
+  const now = changed(host, {
+    spec: {
+      containers: [
+        { name: 'a', image: 'a:1', resources: { requests: { cpu: '2', ...mark }, limits: mark } },
+        { name: 'b', image: 'b:1', resources: { requests: mark, limits: mark } },
+      ],
+    },
+  });
+  const [resize] = memberUpdates(now, running(host), CONTEXT);
+  expect(resize?.patch).toMatchObject({ spec: { containers: [{ name: 'a', resources: { requests: { cpu: '2' } } }] } });
+  expect(JSON.stringify(resize?.patch)).not.toContain('spillway.dev/extender');
+});
+
 describe('one patch', () => {
   test('images, by container name', () => {
     const host = boundPod({

@@ -30,6 +30,7 @@ async function serve(o: { token?: string } = {}) {
     extender: {
       notReady: () => notReady,
       filter: ({ nodeNames }) => passing(nodeNames.slice(1)),
+      confirm: ({ nodeNames }) => passing(nodeNames.slice(0, 1)),
       prioritize: ({ nodeNames }) => nodeNames.map((Host) => ({ Host, Score: 1 })),
     },
     metrics: schedulerMetrics(new Registry()),
@@ -65,6 +66,7 @@ test('answers a scheduler with the right certificate, in the words of the protoc
     FailedAndUnresolvableNodes: {},
     Error: '',
   });
+  expect((await ask('/confirm', question)).json()).toMatchObject({ NodeNames: ['a'] });
   expect((await ask('/prioritize', question)).json()).toEqual([
     { Host: 'a', Score: 1 },
     { Host: 'b', Score: 1 },

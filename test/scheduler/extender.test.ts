@@ -274,6 +274,32 @@ describe('local first', () => {
   });
 });
 
+describe('pods that carry the mark are asked about once more', () => {
+  const marked = (name: string): Pod =>
+    pod(name, { spec: { containers: [{ name: 'main', resources: { requests: { 'spillway.dev/extender': '0' } } }] } });
+  const confirm = (one: Pod, nodeNames = NAMES): readonly string[] =>
+    extender.confirm({ pod: one, nodeNames }).NodeNames;
+
+  test('what was decided stands, even where the last room was taken by it', async () => {
+    expect((await filter(marked('a'), ['east', 'west'])).NodeNames).toEqual(['east']);
+    slots.clear();
+    expect(confirm(marked('a'), ['east'])).toEqual(['east']);
+    // The scheduler did not wait for the answer, and asks about nodes that it does not contain.
+    expect(confirm(marked('a'), ['west'])).toEqual([]);
+    now += 10_000;
+    expect(confirm(marked('a'), ['east'])).toEqual([]);
+  });
+
+  test('where nothing was decided, virtual nodes pass that the pod fits, and nothing is set aside', () => {
+    slots.set('west', 0);
+    expect(confirm(marked('a'))).toEqual(['local-1', 'local-2', 'east']);
+    expect(extender.confirm({ pod: marked('a'), nodeNames: ['west'] }).FailedAndUnresolvableNodes).toEqual({
+      west: expect.stringMatching(/^member west: 3 nodes: insufficient cpu/) as string,
+    });
+    expect(reserved.size).toBe(0);
+  });
+});
+
 describe('pods without rules', () => {
   const plain = (name: string, spec: object): Pod => pod(name, { spec, metadata: { namespace: 'other' } });
 
