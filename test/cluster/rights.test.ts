@@ -362,6 +362,66 @@ describe('the manager in the host', () => {
     expect(await lent.kubectl(['label', 'node', 'real', 'a=b'])).toMatchObject({ code: 0 });
   });
 
+  it('may write volumes that stand for data in members, and of claims nothing that users asked for', async () => {
+    const { server, ca } = lent.adminAccess;
+    const asManager = new Api(server, ca, await lent.issueClient(MANAGER));
+    const volumes = '/api/v1/persistentvolumes';
+    const volume = (name: string, source: object) => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'spillway',
+        persistentVolumeReclaimPolicy: 'Retain',
+        ...source,
+      },
+    });
+    const ofMember = { csi: { driver: 'member.spillway.dev', volumeHandle: 'x' } };
+    const others = {
+      'of-driver': { csi: { driver: 'disks.example', volumeHandle: 'x' } },
+      'of-node': { hostPath: { path: '/data' } },
+    };
+    await lent.apply([
+      ...Object.entries(others).map(([name, source]) => volume(name, source)),
+      {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'data', namespace: 'default' },
+        spec: {
+          accessModes: ['ReadWriteOnce'],
+          storageClassName: 'spillway',
+          resources: { requests: { storage: '1Gi' } },
+        },
+      },
+    ]);
+    // The policy takes a moment to be in force.
+    await until('the guard is in force', async () => {
+      const stray = volume('stray', { hostPath: { path: '/data' } });
+      return String(await asManager.call('POST', `${volumes}?dryRun=All`, stray).catch(String)).includes('only write');
+    });
+    const marked = { metadata: { annotations: { 'spillway.dev/member-claim-uid': 'x' } } };
+    const refusal = 'Spillway may only write volumes whose driver is member.spillway.dev';
+    for (const [name, source] of Object.entries(others)) {
+      await expect(asManager.call('POST', volumes, volume(`new-${name}`, source)), name).rejects.toThrow(refusal);
+      await expect(asManager.call('PATCH', `${volumes}/${name}`, marked), name).rejects.toThrow(refusal);
+      await expect(asManager.call('DELETE', `${volumes}/${name}`), name).rejects.toThrow(refusal);
+    }
+    await asManager.call('POST', volumes, volume('of-member', ofMember));
+    await asManager.call('PATCH', `${volumes}/of-member`, marked);
+    await asManager.call('DELETE', `${volumes}/of-member`);
+    const claim = '/api/v1/namespaces/default/persistentvolumeclaims/data';
+    await expect(asManager.call('PATCH', claim, { spec: { volumeName: 'of-member' } })).rejects.toThrow(
+      'Spillway may not change what a claim asks for',
+    );
+    await asManager.call('PATCH', claim, { metadata: { annotations: { 'spillway.dev/member-volume': 'x' } } });
+    await asManager.call('PATCH', `${claim}/status`, { status: { phase: 'Pending' } });
+    await asManager.close();
+    // The guard is for Spillway alone.
+    expect(await lent.kubectl(['delete', 'pv', 'of-node', '--wait=false'])).toMatchObject({ code: 0 });
+  });
+
   it('may ask for certificates of nodes that last a week, and for no others', async () => {
     const { server, ca } = lent.adminAccess;
     const asManager = new Api(server, ca, await lent.issueClient(MANAGER));
