@@ -1,6 +1,14 @@
 import type { EntrySource } from './entry-source.ts';
 import type { HostRef } from './host-objects.ts';
 
+/** Why a copy was not written. */
+export interface Failure {
+  /** Those of the member, for users. */
+  words: string;
+  /** Trying again is of no use until somebody changes something. */
+  permanent: boolean;
+}
+
 /** One ConfigMap or Secret of the host that pods in a member refer to. */
 export interface Entry extends HostRef {
   /** Keys of the pods that refer to it: as long as there is one, its copy stays. */
@@ -17,7 +25,7 @@ export interface Entry extends HostRef {
   /** When a copy was made that the cache has not shown yet. */
   madeAt: number | undefined;
   /** Why the last attempt to bring the member's copy up to date failed. */
-  failure: string | undefined;
+  failure: Failure | undefined;
   /** How many failed in a row. */
   failures: number;
 }

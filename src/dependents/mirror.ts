@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { HOST_NAMESPACE_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
-import { describeError } from '../kube/errors.ts';
+import { describeError, isPermanent } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -13,7 +13,7 @@ import { type CopyAction, decideCopy } from './copy-decision.ts';
 import type { Knowledge } from './copy-places.ts';
 import { CopyOverrides, type CopyOverridesPort } from './copy-overrides.ts';
 import { type Again, CopyWriter, type CopyWriterOptions, isCopyFor } from './copy-writer.ts';
-import { type Entry, entryKeyOf } from './entry.ts';
+import { type Entry, entryKeyOf, type Failure } from './entry.ts';
 import { Entries } from './entries.ts';
 import { MemberUses, type MemberPods } from './member-uses.ts';
 import type { HostObjectSource, HostRef } from './host-objects.ts';
@@ -21,7 +21,7 @@ import type { CopyStore } from './member-copies.ts';
 import type { DependentKind } from './references.ts';
 import { withoutSecretValues } from './secret-words.ts';
 import { ownerOfTokens } from './token-secret.ts';
-import { optionalMissing, pullSecretUnread, type Readiness, type Standing, verdictOf } from './verdict.ts';
+import { notFollowed, optionalMissing, pullSecretUnread, type Readiness, type Standing, verdictOf } from './verdict.ts';
 
 export interface DependentsMirrorOptions {
   /** Objects of the host; shared by the mirrors of all members, run by their owner. */
@@ -237,7 +237,8 @@ export class DependentsMirror {
       if (action.because === 'overrides-refused') return { is: 'overrides-refused', problem: action.message };
     }
     if (entry.taken) return { is: 'taken' };
-    return entry.failure === undefined ? { is: 'pending' } : { is: 'not-copied', problem: entry.failure };
+    if (entry.failure === undefined) return { is: 'pending' };
+    return { is: 'not-copied', problem: entry.failure.words, permanent: entry.failure.permanent };
   }
 
   #isOverdue({ pendingSince }: Entry): boolean {
@@ -317,7 +318,7 @@ export class DependentsMirror {
     } catch (error) {
       signal.throwIfAborted();
       // Not thrown on: what the member said may repeat a value.
-      return this.#failed(entry, this.#words(entry, error));
+      return this.#failed(entry, action, { words: this.#words(entry, error), permanent: isPermanent(error) });
     } finally {
       this.#wake(entry);
     }
@@ -344,11 +345,18 @@ export class DependentsMirror {
     return again;
   }
 
-  #failed(entry: Entry, problem: string): Again {
+  #failed(entry: Entry, action: CopyAction, failure: Failure): Again {
     const { kind, namespace, name } = entry;
-    const level = problem === entry.failure ? 'debug' : 'warn';
-    this.#o.logger[level]({ kind, namespace, name, member: this.#o.member }, `not copied to the member: ${problem}`);
-    entry.failure = problem;
+    const { member, logger, namespaces, events } = this.#o;
+    const isNews = failure.words !== entry.failure?.words;
+    logger[isNews ? 'warn' : 'debug']({ kind, namespace, name, member }, `not copied to the member: ${failure.words}`);
+    if (isNews && action.do === 'replace') {
+      const { uid = '' } = action.from.metadata;
+      const memberNamespace = namespaces.memberNamespaceOf(namespace) ?? '';
+      const { reason, message } = notFollowed({ kind, name, memberNamespace, member }, failure);
+      events.record({ apiVersion: 'v1', kind, namespace, name, uid }, 'Warning', reason, message);
+    }
+    entry.failure = failure;
     const backoff = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(entry.failures, 16));
     entry.failures += 1;
     return { requeueAfterMs: Math.round(backoff * (0.5 + Math.random() / 2)) };

@@ -1,3 +1,4 @@
+import type { Failure } from './entry.ts';
 import type { DependentKind } from './references.ts';
 
 /** Why a pod cannot start yet. Reasons are API, see docs/pod-translation.md. */
@@ -22,7 +23,7 @@ export type Standing =
   | { is: 'token' }
   /** An override policy cannot be applied to it. */
   | { is: 'overrides-refused'; problem: string }
-  | { is: 'not-copied'; problem: string };
+  | { is: 'not-copied'; problem: string; permanent?: boolean };
 
 export interface VerdictContext {
   kind: DependentKind;
@@ -76,9 +77,28 @@ export function verdictOf(standing: Standing, context: VerdictContext): NotReady
     case 'not-copied':
       return say(
         `${kind}NotCopied`,
-        `${object} could not be copied to namespace "${memberNamespace}" of cluster "${member}": ${standing.problem}. It is tried again by itself.`,
+        `${object} could not be copied to namespace "${memberNamespace}" of cluster "${member}": ${standing.problem}. ${whatNext(kind, standing.permanent)}`,
       );
   }
+}
+
+function whatNext(kind: DependentKind, permanent = false): string {
+  return permanent
+    ? `This does not pass by itself: change the ${kind}, or the override policy that changes its copy. It is tried again when it changes, and now and then.`
+    : 'It is tried again by itself.';
+}
+
+/** The Event for an object whose copy, which pods use, does not follow any more. */
+export function notFollowed(
+  { kind, name, memberNamespace, member }: Pick<VerdictContext, 'kind' | 'name' | 'memberNamespace' | 'member'>,
+  { words, permanent }: Failure,
+): { reason: string; message: string } {
+  return {
+    reason: `${kind}NotCopied`,
+    message:
+      `The copy of ${kind} "${name}" in namespace "${memberNamespace}" of cluster "${member}" stays as it was, and pods there ` +
+      `go on with it: ${words}. ${whatNext(kind, permanent)}`,
+  };
 }
 
 function unreadable(object: string, { namespace, byPolicy }: VerdictContext, problem: string): string {

@@ -125,7 +125,16 @@ export function isTransient(e: unknown): boolean {
   if (e instanceof TransportError) {
     return e.kind !== 'aborted';
   }
-  return e instanceof ApiError && (e.code === 429 || e.code >= 500);
+  return e instanceof ApiError && (e.code === 429 || e.code >= 500) && !isPermanent(e);
+}
+
+/** etcd's own limits (1.5 MiB a request, 2 MiB a message), which API servers pass on as a 500. */
+const TOO_LARGE = /request is too large|message larger than max/;
+
+/** Somebody has to change the object, or what changes it on its way: it is malformed, invalid (422) or too large (413). */
+export function isPermanent(e: unknown): e is ApiError {
+  if (!(e instanceof ApiError)) return false;
+  return e.code === 400 || e.code === 413 || e.code === 422 || TOO_LARGE.test(e.status.message ?? '');
 }
 
 const LONGEST_DESCRIPTION = 1000;

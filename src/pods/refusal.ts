@@ -1,4 +1,4 @@
-import { ApiError, describeError, isConflict, isNotFound, isTransient } from '../kube/errors.ts';
+import { ApiError, describeError, isConflict, isNotFound, isPermanent, isTransient } from '../kube/errors.ts';
 import type { Hold } from './decide.ts';
 
 /** Longest part of a member's own words that is repeated to users, in characters. */
@@ -50,7 +50,7 @@ export function refusalOf(error: unknown, member: string): Hold {
   }
   // An admission policy answers 422 by default, a webhook whatever it likes.
   const denied = / denied (the )?request/.test(words);
-  if (!denied && (error.code === 422 || error.code === 400)) {
+  if (!denied && isPermanent(error)) {
     return {
       reason: 'MemberInvalid',
       message: `${said} The pod does not fit that cluster's API; change the pod, or place it elsewhere. It is tried again by itself.`,

@@ -37,7 +37,7 @@ describe('bad input', () => {
   let pid: number | undefined;
 
   beforeAll(async () => {
-    topology = await startTopology({ members: [{ name: 'good', kwok: { nodes: 1 } }] });
+    topology = await startTopology({ members: [{ name: 'good', kwok: { nodes: 1, simulate: true } }] });
     host = topology.host;
     member = topology.member('good').cluster;
     pid = topology.spillway.process.id?.pid;
@@ -109,31 +109,6 @@ describe('bad input', () => {
   }
 
   describe('MemberClusters', () => {
-    test.each<[string, Fields, RegExp]>([
-      ['no credentials', { credentials: undefined }, /spec\.credentials: Required value/],
-      ['a misspelt field', { virtualNode: [] }, /unknown field "spec\.virtualNode"/],
-      ['a pool name that is no name', { virtualNodes: [{ name: 'GPU nodes' }] }, /spec\.virtualNodes\[0\]\.name/],
-      ['an unknown network', { network: 'Tunnel' }, /spec\.network: Unsupported value: "Tunnel"/],
-      ['a cap that is no quantity', { capacity: { caps: { memory: '64 gigs' } } }, /spec\.capacity\.caps/],
-      [
-        'a mapping without its prefix',
-        { namespaces: { mapping: 'Prefixed' } },
-        /spec\.namespaces\.prefix: Required value/,
-      ],
-      ['a probe without time', { probe: { periodSeconds: 0 } }, /spec\.probe\.periodSeconds/],
-    ])('%s: refused by the API server, which names the field', async (_what, spec, message) => {
-      const object = {
-        apiVersion: 'spillway.dev/v1alpha1',
-        kind: 'MemberCluster',
-        metadata: { name: 'malformed' },
-        spec: { credentials: { secretRef: { namespace: SYSTEM_NAMESPACE, name: 'malformed' } }, ...spec },
-      };
-      const { code, stderr } = await host.kubectl(['create', '-f', '-'], { input: JSON.stringify(object) });
-      expect(code).not.toBe(0);
-      expect(stderr).toMatch(message);
-      expect(await read(host, '/apis/spillway.dev/v1alpha1/memberclusters/malformed')).toBeUndefined();
-    });
-
     test('a kubeconfig with an exec plugin: refused, and the plugin never runs', async () => {
       const proof = join(topology.workspace.dir, 'the-plugin-ran');
       const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/bin/touch', args: [proof] };
@@ -261,6 +236,107 @@ describe('bad input', () => {
       await kubectl(host, ['delete', 'pod', 'taken']);
       expect(await readPod(member, 'default', 'taken')).toEqual(before);
     });
+  });
+
+  describe('objects that are too large for the member', () => {
+    const ns = 'large';
+    const MIB = 1024 * 1024;
+    const secrets = `/api/v1/namespaces/${ns}/secrets`;
+    /** Base64 of so many bytes. */
+    const filled = (bytes: number): string => Buffer.alloc(bytes, 'x').toString('base64');
+    /** What the host takes, grows on its way by more than is left to the limit. */
+    const growing = (name: string): Fields => ({
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'OverridePolicy',
+      metadata: { name: `grow-${name}`, namespace: ns },
+      spec: {
+        resourceSelectors: [{ apiVersion: 'v1', kind: 'Secret', name }],
+        overrideRules: [{ overriders: { plaintext: [{ path: '/data/more', operator: 'add', value: filled(1024) }] } }],
+      },
+    });
+    const user = (name: string): Fields =>
+      pod(name, ns, podSpec([shell(IDLE, { envFrom: [{ secretRef: { name } }] })]));
+    const TOO_LONG =
+      /data: Too long: may not be more than 1048576 bytes \(422 Invalid\)\. This does not pass by itself/;
+
+    const tries = (name: string): number =>
+      writesOf(member).filter(
+        ({ objectRef }) => objectRef?.resource === 'secrets' && objectRef.namespace === ns && objectRef.name === name,
+      ).length;
+
+    beforeAll(async () => {
+      await newNamespace(host, ns);
+      for (const name of ['swollen', 'swelling']) {
+        const data = { bytes: filled(MIB - 512) };
+        await host.api.call('POST', secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { name }, data });
+      }
+    });
+
+    test('a Secret that a policy makes too large: the pod says so, for good, until the policy goes', async () => {
+      await host.apply([growing('swollen'), user('swollen')]);
+      const held = await untilPod(host, ns, 'swollen', 'is held', ({ status }) => status?.reason === 'SecretNotCopied');
+      expect(held.status?.phase).toBe('Pending');
+      expect(held.status?.message).toMatch(TOO_LONG);
+      expect(held.status?.message).not.toContain('eHh4');
+      expect(await untilEvent(ns, 'swollen', 'SecretNotCopied')).toBe(held.status?.message);
+      expect(await read(member, `${secrets}/swollen`)).toBeUndefined();
+      expect(tries('swollen')).toBeLessThan(10);
+      await kubectl(host, ['delete', 'overridepolicy', '-n', ns, 'grow-swollen']);
+      await untilRunning(host, ns, 'swollen', { timeoutMs: 60_000 });
+    });
+
+    test('a Secret in use that becomes too large: its pod goes on with the old copy, and one Event tells', async () => {
+      await host.apply([user('swelling')]);
+      await untilRunning(host, ns, 'swelling', { timeoutMs: 60_000 });
+      const [copy, above, below] = await Promise.all([
+        read(member, `${secrets}/swelling`),
+        readPod(host, ns, 'swelling'),
+        readPod(member, ns, 'swelling'),
+      ]);
+      await host.apply([growing('swelling')]);
+      const told = await until('it is told', async () => {
+        const events = await eventsOf(host, ns, 'swelling', 'Secret');
+        return events.find(({ reason }) => reason === 'SecretNotCopied');
+      });
+      expect(told).toMatchObject({ type: 'Warning', count: 1 });
+      expect(told.message).toMatch(TOO_LONG);
+      expect(await read(member, `${secrets}/swelling`)).toEqual(copy);
+      expect(await readPod(host, ns, 'swelling')).toEqual(above);
+      expect(await readPod(member, ns, 'swelling')).toEqual(below);
+    });
+  });
+
+  test('names as long as names may be, and full of dots: run, are read, told about and gone', async () => {
+    const ns = await newNamespace(host, `n${'-'.repeat(61)}s`);
+    const long = (letter: string): string => `${`${letter}.`.repeat(126)}${letter}`;
+    const names = { pod: long('p'), held: long('h'), configMap: long('c'), secret: long('s') };
+    expect(Object.values(names).map(({ length }) => length)).toEqual([253, 253, 253, 253]);
+    const metadata = { namespace: ns };
+    const envFrom = [{ configMapRef: { name: names.configMap } }, { secretRef: { name: names.secret } }];
+    await host.apply([
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...metadata, name: names.configMap }, data: { a: '1' } },
+      { apiVersion: 'v1', kind: 'Secret', metadata: { ...metadata, name: names.secret }, data: { b: 'Mg==' } },
+      pod(names.pod, ns, podSpec([shell(IDLE, { envFrom })])),
+      pod(names.held, ns, podSpec([shell(IDLE, { envFrom: [{ secretRef: { name: long('x') } }] })])),
+    ]);
+    const above = await untilRunning(host, ns, names.pod);
+    const path = `/api/v1/namespaces/${ns}`;
+    const copies = [`${path}/configmaps/${names.configMap}`, `${path}/secrets/${names.secret}`];
+    expect(await Promise.all(copies.map((one) => read(member, one)))).toMatchObject([
+      { data: { a: '1' } },
+      { data: { b: 'Mg==' } },
+    ]);
+    expect((await readPod(member, ns, names.pod))?.metadata.labels?.['spillway.dev/uid']).toBe(above.metadata.uid);
+    expect(await kubectl(host, ['logs', names.pod, '-n', ns])).toContain('simulated');
+    expect(await kubectl(host, ['exec', names.pod, '-n', ns, '--', 'echo', 'hello'])).toBe('hello\n');
+    expect(await untilEvent(ns, names.held, 'MandatorySecretNotFound')).toContain(long('x'));
+    await kubectl(host, ['delete', 'pod', '-n', ns, names.pod, names.held, '--timeout=30s']);
+    expect(await readPod(member, ns, names.pod)).toBeUndefined();
+    await until(
+      'its copies are gone',
+      async () => (await Promise.all(copies.map((one) => read(member, one)))).every((one) => one === undefined),
+      { timeoutMs: 30_000 },
+    );
   });
 
   test('the program is the process it was, is ready, and gave no secret away', async () => {

@@ -493,6 +493,54 @@ describe('trouble', () => {
     await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
   });
 
+  test.each([
+    [413, 'RequestEntityTooLarge', 'Request entity too large: limit is 3145728'],
+    [422, 'Invalid', 'Secret "b" is invalid: data: Too long: may not be more than 1048576 bytes'],
+    [500, '', 'etcdserver: request is too large'],
+  ])(
+    'what is too large there (%d) does not pass by itself, is tried more and more rarely, and is told',
+    async (...no) => {
+      const member = new FakeMember();
+      for (let i = 0; i < 4; i++) member.failures.push(refuse(...no));
+      const { host, mirror, ready } = start({ member });
+      host.set('Secret', 'shop', 'b', { data: { p: 'czNjcjN0' } });
+      const pod = needing('web', 'Secret/b');
+      mirror.require(pod);
+      await until(() => expect(ready).toContain('shop/web'));
+      const held = mirror.require(pod) as { reason: string; message: string };
+      expect(held.reason).toBe('SecretNotCopied');
+      expect(held.message).toContain(no[2]);
+      expect(held.message).toContain('This does not pass by itself: change the Secret, or the override policy');
+      expect(held.message).not.toContain('transient');
+      const began = performance.now();
+      await until(() => expect(member.failures.length).toBeLessThanOrEqual(2));
+      // After 0.25 s at the earliest, and twice as long each time.
+      expect(performance.now() - began).toBeGreaterThan(150);
+      expect(member.objects.size).toBe(0);
+      // It is made smaller: at once.
+      member.failures.length = 0;
+      host.set('Secret', 'shop', 'b', { data: { p: '' } });
+      await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+    },
+  );
+
+  test('a change that the member does not take is told once, on the object, and the pods go on', async () => {
+    const { host, member, mirror, events, messages } = await withCopies();
+    const tooLong = refuse(422, 'Invalid', 'data: Too long: may not be more than 1048576 bytes');
+    member.failures.push(tooLong, tooLong);
+    host.set('Secret', 'shop', 'b', { data: { p: 'bmV1' }, type: 'Opaque' });
+    await until(() => expect(member.failures).toEqual([]));
+    expect(events).toEqual(['Warning SecretNotCopied b']);
+    expect(messages).toEqual([
+      'The copy of Secret "b" in namespace "t-shop" of cluster "east" stays as it was, and pods there go on with it: ' +
+        'cluster east: data: Too long: may not be more than 1048576 bytes (422 Invalid). This does not pass by itself: ' +
+        'change the Secret, or the override policy that changes its copy. It is tried again when it changes, and now and then.',
+    ]);
+    await until(() => expect(dataOf(member, 'Secret/t-shop/b')).toEqual({ p: 'bmV1' }));
+    expect(mirror.require(web)).toEqual({ ready: true });
+    expect(events).toHaveLength(1);
+  });
+
   test('a namespace that may not be used is told', async () => {
     const hold = { reason: 'NamespaceNotAllowed', message: 'namespace shop there is not ours' };
     const { host, mirror, member } = start({

@@ -8,6 +8,7 @@ import {
   isForbidden,
   isGone,
   isNotFound,
+  isPermanent,
   isTransient,
   isUnauthorized,
   TransportError,
@@ -50,6 +51,20 @@ describe('errors', () => {
     }
     for (const error of [broken('aborted'), apiError(403, 'Forbidden'), apiError(422, 'Invalid'), new Error('bug')]) {
       expect(isTransient(error)).toBe(false);
+    }
+  });
+
+  it('need somebody to change the object or not', () => {
+    const permanent = [
+      apiError(400, 'BadRequest'),
+      apiError(413, 'RequestEntityTooLarge'),
+      apiError(422, 'Invalid'),
+      apiError(500, '', 'etcdserver: request is too large'),
+      apiError(500, '', 'rpc error: trying to send message larger than max (2429142 vs. 2097152)'),
+    ];
+    for (const error of permanent) expect([isPermanent(error), isTransient(error)]).toEqual([true, false]);
+    for (const error of [apiError(403, 'Forbidden'), apiError(500, 'InternalError'), broken('reset'), new Error('x')]) {
+      expect(isPermanent(error)).toBe(false);
     }
   });
 

@@ -24,6 +24,8 @@ describe('what a refusal by the member is called', () => {
       'NamespaceTerminating',
     ],
     [refused(422, 'Pod "a" is invalid: spec.containers[0].image: Required value', 'Invalid'), 'MemberInvalid'],
+    [refused(413, 'Request entity too large: limit is 3145728', 'RequestEntityTooLarge'), 'MemberInvalid'],
+    [refused(500, 'etcdserver: request is too large', ''), 'MemberInvalid'],
     [
       refused(
         403,
