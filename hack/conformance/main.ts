@@ -7,6 +7,7 @@ import { cpSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { ensureBinaries } from '../binaries.ts';
+import { codeVersion } from '../code-version.ts';
 import { sayOnStderr as say } from '../progress.ts';
 import { repositoryRoot } from '../repository.ts';
 import { canRunKubelets } from '../system-packages.ts';
@@ -53,6 +54,7 @@ try {
     return compare(direct, await runSuite(bed.host, 'through-the-virtual-node', settings));
   };
   const findings: Findings = {
+    version: codeVersion(),
     kubernetes: describeTool('e2e.test').version,
     runtime: await runtimeOf(bed),
     comparison: options.kubernetes ? await onEach() : compare(new Map(), new Map()),

@@ -2,6 +2,8 @@ import type { Comparison, LeftOut } from './comparison.ts';
 import type { Outcome } from './report.ts';
 
 export interface Findings {
+  /** Of the code: `0.1.0 (7e42537)`. */
+  version: string;
   /** Of the suite and of the member, as go.mod pins it. */
   kubernetes: string;
   /** `containerd 1.6.20`. */
@@ -20,14 +22,14 @@ export function isConformant({ comparison, virtualKubelet }: Findings): boolean 
   return others && comparison.broken.length === 0 && comparison.passed.length > 0;
 }
 
-/** docs/conformance.md. It depends on how specs ended alone, not on how long they took, so that it changes with results only. */
+/** docs/conformance.md. It depends on the code and how specs ended, not on how long they took: two runs of the same are alike. */
 export function conformancePage(findings: Findings): string {
-  const { kubernetes, runtime, comparison: c, leftOut, gaps, virtualKubelet } = findings;
+  const { version, kubernetes, runtime, comparison: c, leftOut, gaps, virtualKubelet } = findings;
   const direct = c.passed.length + c.broken.length;
   const virtual = c.passed.length + c.better.length;
   return `# Conformance
 
-Written by \`make conformance\`, which takes about half an hour. Do not edit.
+Written by \`make conformance\`, which takes about half an hour, with version ${version}. Do not edit.
 
 Two suites that others wrote are run against a virtual node. Neither is changed.
 

@@ -107,6 +107,7 @@ describe('comparison', () => {
 
 describe('page', () => {
   const findings = (direct: Map<string, Outcome>, virtual: Map<string, Outcome>): Findings => ({
+    version: '0.1.0 (7e42537)',
     kubernetes: 'v1.36.3',
     runtime: 'containerd 1.6.20',
     comparison: compare(direct, virtual),
@@ -122,6 +123,7 @@ describe('page', () => {
         run(outcome('a', 'passed'), outcome('b', 'failed')),
       ),
     );
+    expect(page).toContain('with version 0.1.0 (7e42537).');
     expect(page).toContain('| passed | 1 | 1 |\n| failed | 1 | 1 |\n');
     expect(page).toContain('Nothing that passes on the member fails through the virtual node.');
     expect(page).toContain('### Failing on both\n\n- b: expected \\<x\\>\\|y\n');
