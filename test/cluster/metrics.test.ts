@@ -38,7 +38,7 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
   /** A real kubelet. */
   let east: Cluster;
   /** kwok nodes that make usage up. */
-  let played: Cluster;
+  let fake: Cluster;
 
   /** About a fifth of a core. */
   const BUSY = 'while :; do :; done';
@@ -54,22 +54,26 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
     });
     host = topology.host;
     east = topology.member('east').cluster;
-    played = topology.member('played').cluster;
+    fake = topology.member('played').cluster;
     const optional = readFileSync(new URL('../../manifests/member/node-metrics.yaml', import.meta.url), 'utf8');
     await Promise.all([
       east.apply(optional),
-      played.apply(optional),
+      fake.apply(optional),
       newNamespace(host, ns),
       startMetricsServer(host),
       startMetricsServer(east),
     ]);
-    await runPod(
-      host,
-      pod('busy', ns, podSpec([shell(BUSY, limited), { ...shell(IDLE), name: 'beside' }], onNode('east'))),
-    );
-    const stranger = { ...pod('stranger', 'default', { containers: [shell(IDLE)] }) };
-    await east.apply([stranger]);
-    await untilRunning(east, 'default', 'stranger', { timeoutMs: 60_000 });
+    const both = (member: string): Fields =>
+      podSpec([shell(BUSY, limited), { ...shell(IDLE), name: 'beside' }], onNode(member));
+    const made = { annotations: { [USAGE_ANNOTATIONS.cpu]: '250m', [USAGE_ANNOTATIONS.memory]: '50Mi' } };
+    await Promise.all([
+      runPod(host, pod('busy', ns, both('east'))),
+      runPod(host, pod('busy-played', ns, both('played'), made)),
+    ]);
+    for (const { cluster } of ['east', 'played'].map((name) => topology.member(name))) {
+      await cluster.apply([pod('stranger', 'default', { containers: [shell(IDLE)] })]);
+      await untilRunning(cluster, 'default', 'stranger', { timeoutMs: 60_000 });
+    }
   });
 
   afterAll(() => topology?.close());
@@ -90,6 +94,20 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
         return [name, { cpu: millicores, memory }];
       }),
     );
+  }
+
+  /** What is asked of the virtual nodes of both: one whose nodes measure all, and one whose nodes know CPU and memory only. */
+  const MEMBERS = [
+    { member: 'east', name: 'busy', families: ['container_memory_rss'] },
+    { member: 'played', name: 'busy-played', families: [] },
+  ];
+
+  /** What the member's own node says on /metrics/resource, of the node where a pod of the member runs. */
+  async function truth(member: string, namespace: string, name: string): Promise<string> {
+    const { cluster } = topology.member(member);
+    const { nodeName = '' } = (await getPod(cluster, namespace, name)).spec;
+    const path = member === 'played' ? `/metrics/nodes/${nodeName}/metrics/resource` : '/metrics/resource';
+    return await raw(cluster, nodeName, path);
   }
 
   const samples = (text: string): string[] => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -142,102 +160,149 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
     expect(samples(await raw(host, 'east', '/metrics/resource'))).toContain('resource_scrape_error 0');
   });
 
-  test('the node counter grows and is never zero', async () => {
-    const read = async (): Promise<number> => {
-      const line = samples(await raw(host, 'east', '/metrics/resource')).find((one) => one.startsWith('node_cpu'));
+  test('a counter that every look finds higher is passed on, too', async () => {
+    const counter = (text: string): number => {
+      const line = samples(text).find((one) => one.startsWith('pod_cpu_') && one.includes('pod="busy-played"'));
       return Number(line?.split(' ')[1]);
     };
-    const first = await read();
-    expect(first).toBeGreaterThan(0);
-    await until('it has grown', async () => (await read()) > first + 1, MEASURED);
-  });
-
-  test('nothing of other pods of the member is shown', async () => {
-    for (const path of ['/metrics/resource', '/metrics/cadvisor', '/stats/summary']) {
-      expect(await raw(east, 'east-1', path), path).toContain('stranger');
-      const above = await raw(host, 'east', path);
-      expect(above, path).toContain('busy');
-      expect(above, path).not.toContain('stranger');
-    }
-  });
-
-  test('/metrics/cadvisor has what dashboards read', async () => {
-    const lines = samples(await raw(host, 'east', '/metrics/cadvisor'));
-    for (const family of [
-      'container_cpu_usage_seconds_total',
-      'container_memory_working_set_bytes',
-      'container_memory_rss',
-    ]) {
-      const line = lines.find((one) => one.startsWith(`${family}{`));
-      expect([family, line]).toEqual([family, expect.stringContaining(`namespace="${ns}",pod="busy"`)]);
-    }
-    expect(lines).toContain('container_scrape_error 0');
-    expect(lines.every((line) => line.startsWith('container_'))).toBe(true);
-  });
-
-  test('/stats/summary speaks of host pods', async () => {
-    const summary = JSON.parse(await raw(host, 'east', '/stats/summary')) as {
-      node: { nodeName: string; cpu: { usageCoreNanoSeconds: number } };
-      pods: { podRef: object; containers: { name: string; memory: { workingSetBytes: number } }[] }[];
-    };
-    const { uid } = (await getPod(host, ns, 'busy')).metadata;
-    expect(summary.node.nodeName).toBe('east');
-    expect(summary.node.cpu.usageCoreNanoSeconds).toBeGreaterThan(0);
-    expect(summary.pods.map(({ podRef }) => podRef)).toEqual([{ name: 'busy', namespace: ns, uid }]);
-    expect(summary.pods[0]?.containers.map(({ name }) => name).sort()).toEqual(['beside', 'main']);
-    expect(summary.pods[0]?.containers[0]?.memory.workingSetBytes).toBeGreaterThan(0);
-  });
-
-  describe('on kwok', () => {
-    const labels = { app: 'scaled' };
-    const deployment = (cpu: string): Fields => ({
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'scaled', namespace: ns },
-      spec: {
-        replicas: 1,
-        selector: { matchLabels: labels },
-        template: {
-          metadata: { labels, annotations: { [USAGE_ANNOTATIONS.cpu]: cpu, [USAGE_ANNOTATIONS.memory]: '50Mi' } },
-          spec: podSpec([shell(IDLE, { resources: { requests: { cpu: '100m' } } })], onNode('played')),
-        },
+    const before = counter(await truth('played', ns, 'busy-played'));
+    expect(before).toBeGreaterThan(0);
+    const shown = await until(
+      'what was measured since is shown',
+      async () => {
+        const seen = counter(await raw(host, 'played', '/metrics/resource'));
+        return seen > before ? seen : undefined;
       },
+      MEASURED,
+    );
+    expect(shown).toBeLessThanOrEqual(counter(await truth('played', ns, 'busy-played')));
+    expect(samples(await raw(host, 'played', '/metrics/resource'))).toContain('resource_scrape_error 0');
+  });
+
+  describe.each(MEMBERS)('of $member', ({ member, name, families }) => {
+    test('the node counter grows and is never zero', async () => {
+      const read = async (): Promise<number> => {
+        const line = samples(await raw(host, member, '/metrics/resource')).find((one) => one.startsWith('node_cpu'));
+        return Number(line?.split(' ')[1]);
+      };
+      const first = await read();
+      expect(first).toBeGreaterThan(0);
+      await until('it has grown', async () => (await read()) > first + 0.5, MEASURED);
     });
 
-    test('an autoscaler on CPU adds pods, and takes them away again', async () => {
-      await host.apply([
-        deployment('150m'),
-        {
-          apiVersion: 'autoscaling/v2',
-          kind: 'HorizontalPodAutoscaler',
-          metadata: { name: 'scaled', namespace: ns },
-          spec: {
-            scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'scaled' },
-            minReplicas: 1,
-            maxReplicas: 3,
-            metrics: [
-              { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 50 } } },
-            ],
+    test('nothing of other pods of the member is shown', async () => {
+      expect(await truth(member, 'default', 'stranger')).toContain('pod="stranger"');
+      for (const path of ['/metrics/resource', '/metrics/cadvisor', '/stats/summary']) {
+        if (member === 'east') expect(await raw(east, 'east-1', path), path).toContain('stranger');
+        const above = await raw(host, member, path);
+        expect(above, path).toContain(`"${name}"`);
+        expect(above, path).not.toContain('stranger');
+      }
+    });
+
+    test('/metrics/cadvisor has what dashboards read', async () => {
+      const lines = samples(await raw(host, member, '/metrics/cadvisor'));
+      const shared = ['container_cpu_usage_seconds_total', 'container_memory_working_set_bytes'];
+      for (const family of [...shared, ...families]) {
+        const line = lines.find((one) => one.startsWith(`${family}{`));
+        expect([family, line]).toEqual([family, expect.stringContaining(`namespace="${ns}",pod="${name}"`)]);
+      }
+      expect(lines).toContain('container_scrape_error 0');
+      expect(lines.every((line) => line.startsWith('container_'))).toBe(true);
+    });
+
+    test('/stats/summary speaks of host pods', async () => {
+      const summary = JSON.parse(await raw(host, member, '/stats/summary')) as {
+        node: { nodeName: string; cpu: { usageCoreNanoSeconds: number } };
+        pods: { podRef: object; containers: { name: string; memory: { workingSetBytes: number } }[] }[];
+      };
+      const { uid } = (await getPod(host, ns, name)).metadata;
+      expect(summary.node.nodeName).toBe(member);
+      expect(summary.node.cpu.usageCoreNanoSeconds).toBeGreaterThan(0);
+      expect(summary.pods.map(({ podRef }) => podRef)).toEqual([{ name, namespace: ns, uid }]);
+      const [{ containers } = { containers: [] }] = summary.pods;
+      expect(containers.map((container) => container.name).sort()).toEqual(['beside', 'main']);
+      expect(containers[0]?.memory.workingSetBytes).toBeGreaterThan(0);
+    });
+  });
+
+  /** What each container of the autoscaled pods does, and what its kwok node says it uses, if it is one. */
+  interface Load {
+    script: string;
+    annotations: Record<string, string>;
+  }
+  const played = (cpu: string): Load => ({
+    script: IDLE,
+    annotations: { [USAGE_ANNOTATIONS.cpu]: cpu, [USAGE_ANNOTATIONS.memory]: '50Mi' },
+  });
+  const SCALED = [
+    {
+      member: 'east',
+      busy: { script: BUSY, annotations: {} },
+      // Unlike IDLE it needs nothing at all.
+      calm: { script: 'trap "exit 0" TERM; sleep 100000 & wait', annotations: {} },
+      // What it gets of its limit depends on who else is busy on this machine.
+      top: /scaled-east-\S+\s+[1-9]\d+m\s+\d+Mi/,
+    },
+    { member: 'played', busy: played('150m'), calm: played('1m'), top: /scaled-played-\S+\s+1[45]\dm\s+50Mi/ },
+  ];
+
+  test('autoscalers on CPU add pods in both members, and take them away again', async () => {
+    const app = (member: string): string => `scaled-${member}`;
+    const deployment = (member: string, { script, annotations }: Load): Fields => {
+      const labels = { app: app(member) };
+      const resources = { requests: { cpu: '20m' }, limits: { cpu: '100m' } };
+      return {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: app(member), namespace: ns },
+        spec: {
+          selector: { matchLabels: labels },
+          template: {
+            metadata: { labels, annotations },
+            spec: podSpec([shell(script, { resources })], onNode(member)),
           },
         },
-      ]);
-      const running = async (): Promise<Pod[]> =>
-        (await podsOf(host, ns, 'app=scaled')).filter(({ status }) => status?.phase === 'Running');
-      await until('three pods run', async () => (await running()).length === 3, {
-        timeoutMs: 120_000,
-        intervalMs: 500,
-      });
-      const { stdout } = await host.kubectl(['top', 'pods', '-n', ns, '-l', 'app=scaled', '--no-headers']);
-      expect(stdout).toMatch(/scaled-\S+\s+1[45]\dm\s+50Mi/);
-      // The annotation is of the pods: others take their place.
-      const { replicas: _, ...spec } = deployment('1m')['spec'] as Fields;
-      await host.apply([{ ...deployment('1m'), spec }]);
-      await until('one pod is left', async () => (await podsOf(host, ns, 'app=scaled')).length === 1, {
-        timeoutMs: 120_000,
-        intervalMs: 500,
-      });
-    }, 300_000);
-  });
+      };
+    };
+    const autoscaler = (member: string): Fields => ({
+      apiVersion: 'autoscaling/v2',
+      kind: 'HorizontalPodAutoscaler',
+      metadata: { name: app(member), namespace: ns },
+      spec: {
+        scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: app(member) },
+        minReplicas: 1,
+        maxReplicas: 3,
+        metrics: [
+          { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 50 } } },
+        ],
+      },
+    });
+    const untilThere = async (count: number): Promise<void> => {
+      await Promise.all(
+        SCALED.map(({ member }) =>
+          until(
+            `${count} pods of ${app(member)} run and no others are there`,
+            async () => {
+              const pods = await podsOf(host, ns, `app=${app(member)}`);
+              return pods.length === count && pods.every(({ status }) => status?.phase === 'Running');
+            },
+            { timeoutMs: 180_000, intervalMs: 500 },
+          ),
+        ),
+      );
+    };
+    await host.apply(SCALED.flatMap(({ member, busy }) => [deployment(member, busy), autoscaler(member)]));
+    await untilThere(3);
+    for (const { member, top: row } of SCALED) {
+      const { stdout } = await host.kubectl(['top', 'pods', '-n', ns, '-l', `app=${app(member)}`, '--no-headers']);
+      expect(stdout).toMatch(row);
+    }
+    // Others take their place, which need next to nothing.
+    await host.apply(SCALED.map(({ member, calm }) => deployment(member, calm)));
+    await untilThere(1);
+    await kubectl(host, ['delete', 'hpa,deployment', '-n', ns, ...SCALED.map(({ member }) => app(member))]);
+  }, 400_000);
 
   test('without nodes/proxy in the member its own metrics-server is the source', async () => {
     const counter = async (): Promise<number> => {
@@ -274,20 +339,29 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
     );
   });
 
-  test('a pod that is being deleted does not run any more within a second', async () => {
-    const slow = podSpec([shell('trap "" TERM; while :; do sleep 0.1; done')], {
-      ...onNode('east'),
-      terminationGracePeriodSeconds: 20,
-    });
-    await runPod(host, pod('slow', ns, slow));
-    const running = async (): Promise<string[]> => {
-      const list = JSON.parse(await raw(host, 'east', '/runningpods/')) as { items: Pod[] };
-      return list.items.map(({ metadata }) => metadata.name);
-    };
-    expect(await running()).toContain('slow');
-    await kubectl(host, ['delete', 'pod', 'slow', '-n', ns, '--wait=false']);
-    expect((await getPod(host, ns, 'slow')).metadata.deletionTimestamp).toBeDefined();
-    await until('it is not listed', async () => !(await running()).includes('slow'), { timeoutMs: 1000 });
-    expect(await readPod(host, ns, 'slow')).toBeDefined();
-  });
+  test.each(MEMBERS)(
+    'a pod of $member that is being deleted does not run any more within a second',
+    async ({ member }) => {
+      const name = `slow-${member}`;
+      const slow = podSpec([shell('trap "" TERM; while :; do sleep 0.1; done')], {
+        ...onNode(member),
+        terminationGracePeriodSeconds: 20,
+      });
+      // Pods of kwok are gone at once: the finalizer keeps the host's.
+      const kept = { finalizers: ['spillway.test/kept'] };
+      await runPod(host, pod(name, ns, slow, member === 'played' ? kept : {}));
+      const running = async (): Promise<string[]> => {
+        const list = JSON.parse(await raw(host, member, '/runningpods/')) as { items: Pod[] };
+        return list.items.map(({ metadata }) => metadata.name);
+      };
+      expect(await running()).toContain(name);
+      await kubectl(host, ['delete', 'pod', name, '-n', ns, '--wait=false']);
+      expect((await getPod(host, ns, name)).metadata.deletionTimestamp).toBeDefined();
+      await until('it is not listed', async () => !(await running()).includes(name), { timeoutMs: 1000 });
+      expect(await readPod(host, ns, name)).toBeDefined();
+      if (member === 'played') {
+        await host.api.call('PATCH', `/api/v1/namespaces/${ns}/pods/${name}`, { metadata: { finalizers: null } });
+      }
+    },
+  );
 });
