@@ -130,6 +130,51 @@ describe.runIf(kubelets.ok)('Events of members', () => {
     await untilTold('crashing', 'BackOff', /Back-off restarting failed container/);
   });
 
+  test('about pods with names as long as a kubelet bears, in a namespace whose mapped name is cut', async () => {
+    // A kubelet makes a folder of namespace, name and UID, which may have 255 characters in all.
+    const [long, name] = [`n${'o'.repeat(61)}s`, `${'p.'.repeat(75)}p`];
+    await newNamespace(host, long);
+    const script = `echo "this is $(hostname)"; ${IDLE}`;
+    const probe = { exec: { command: ['false'] }, periodSeconds: 1, failureThreshold: 100 };
+    await host.apply([
+      {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: `c.${name}`, namespace: long },
+        data: { GREETING: 'hi' },
+      },
+      pod(
+        name,
+        long,
+        podSpec([shell(script, { readinessProbe: probe, envFrom: [{ configMapRef: { name: `c.${name}` } }] })], {
+          ...onNode('east'),
+          hostname: 'long',
+        }),
+      ),
+    ]);
+    const event = await until(
+      'its failing probe is told',
+      async () => (await told(long, name)).find(({ reason }) => reason === 'Unhealthy'),
+      { timeoutMs: 60_000 },
+    );
+    expect(event.message).toMatch(/Readiness probe failed/);
+    const { uid } = (await getPod(host, long, name)).metadata;
+    const all = (await east.api.call(
+      'GET',
+      `/api/v1/pods?labelSelector=${encodeURIComponent(`spillway.dev/uid=${uid}`)}`,
+    )) as {
+      items: { metadata: { name: string; namespace: string } }[];
+    };
+    const [{ metadata: copy } = { metadata: { name: '', namespace: '' } }] = all.items;
+    expect(copy.name).toBe(name);
+    expect(copy.namespace).toMatch(/^h-no+-[0-9a-f]{16}$/);
+    expect(copy.namespace).toHaveLength(63);
+    expect(await kubectl(host, ['logs', name, '-n', long])).toBe('this is long\n');
+    expect(await kubectl(host, ['exec', name, '-n', long, '--', 'sh', '-c', 'echo $GREETING'])).toBe('hi\n');
+    await kubectl(host, ['delete', 'pod', name, '-n', long, '--timeout=60s']);
+    await untilGone(east, copy.namespace, name);
+  });
+
   test('of a healthy pod there are none, from its creation to its deletion', async () => {
     await runPod(host, pod('healthy', ns, podSpec([shell(IDLE)], onNode('east'))));
     await kubectl(host, ['delete', 'pod', 'healthy', '-n', ns]);
