@@ -180,8 +180,12 @@ export const FAULTS = {
   F47: {
     what: 'names as long as they may be',
     elsewhere: {
-      result: 'hashed, without collisions',
-      tests: ['test/api/namespace-mapping.test.ts: puts the prefix before the name and hashes from 63 characters on'],
+      result: 'they run and are gone again; namespaces are hashed, without collisions',
+      tests: [
+        'test/api/namespace-mapping.test.ts: puts the prefix before the name and hashes from 63 characters on',
+        `${CLUSTER}/bad-input.test.ts: names as long as names may be, and full of dots`,
+        `${CLUSTER}/member-events.test.ts: about pods with names as long as a kubelet bears`,
+      ],
     },
   },
   F48: {

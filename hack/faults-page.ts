@@ -6,7 +6,7 @@ export interface FaultRow {
   what: string;
   result: string;
   figures: string;
-  /** The day of the run, like 2026-11-21. */
+  /** The day of the run and the commit of the code, like `2026-11-21, 7e42537`. */
   day?: string;
 }
 
@@ -40,16 +40,23 @@ export function wholeMatrix(
   matrix: Readonly<Record<string, Fault>>,
   earlier: readonly FaultRow[] = [],
 ): FaultRow[] {
-  const rows = [...run, ...earlier];
   return Object.entries(matrix).map(([id, { what, elsewhere, not }]) => {
     if (elsewhere !== undefined) {
       const figures = elsewhere.tests.map((test) => test.replace(/^(\S+):/, '`$1`:')).join('; ');
       return { id, what, result: elsewhere.result, figures };
     }
     if (not !== undefined) return { id, what, result: 'not run', figures: not };
-    const row = rows.find((row) => row.id === id);
+    const row = joined(run.filter((row) => row.id === id)) ?? earlier.find((row) => row.id === id);
     return row === undefined ? { id, what, result: '**NOT RUN**', figures: '' } : { ...row, what };
   });
+}
+
+/** Several tests may show parts of one fault: all figures, and the worst result. */
+function joined(rows: readonly FaultRow[]): FaultRow | undefined {
+  const worst = rows.find(({ result }) => result.startsWith('**')) ?? rows[0];
+  if (worst === undefined) return undefined;
+  const figures = rows.map((row) => row.figures).filter((text) => text !== '');
+  return { ...worst, figures: figures.join('; ') };
 }
 
 /** For the terminal. */
@@ -67,9 +74,10 @@ export function faultsPage(rows: readonly FaultRow[], about: { machine: string; 
     'processes and by proxies that lie, stall and fail. Every scenario also requires that no guard had to step in',
     '([what must never happen](invariants.md)), and "0 writes" is read from the audit logs of both API servers. Where a test of',
     '`make test` or `make test-long` shows a fault, its file and title stand in the place of figures; where nothing does, the',
-    'reason. A run of some scenarios (`node dist/hack/test.js faults -- test/faults/lies.test.ts`) replaces their lines.',
+    'reason. A run of some scenarios (`node dist/hack/test.js faults -- test/faults/lies.test.ts`) replaces their lines; each says',
+    'when it was run, and with the code of which commit.',
     '',
-    `Version ${about.version}; ${about.machine}.`,
+    `The last run: version ${about.version}; ${about.machine}.`,
     '',
     '| | fault | result | figures | run |',
     '|---|---|---|---|---|',

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { programVersion } from '../src/version.ts';
+import { codeVersion, commitOfCode } from './code-version.ts';
 import { FAULTS } from './fault-matrix.ts';
 import { ensureBinaries } from './binaries.ts';
 import { failedTests, slowestFiles } from './failed-tests.ts';
@@ -40,13 +40,14 @@ async function prepareClusters(): Promise<void> {
 
 /** Prints the table of faults and puts its lines into the page. */
 function showFaults(report: unknown): void {
-  const day = new Date().toISOString().slice(0, 10);
+  const commit = commitOfCode();
+  const day = [new Date().toISOString().slice(0, 10), ...(commit === undefined ? [] : [commit])].join(', ');
   const rows = faultRows(report).map((row) => ({ ...row, day }));
   console.log(`\n${faultTable(rows)}`);
   const page = join(repositoryRoot(), 'docs/faults.md');
   const matrix = wholeMatrix(rows, FAULTS, existsSync(page) ? rowsOfPage(readFileSync(page, 'utf8')) : []);
   const machine = `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node.js ${process.version}`;
-  writeFileSync(page, faultsPage(matrix, { machine, version: programVersion() }));
+  writeFileSync(page, faultsPage(matrix, { machine, version: codeVersion(commit) }));
 }
 
 async function runProject(project: string, more: readonly string[]): Promise<Counts> {

@@ -44,12 +44,20 @@ it('says of every fault who shows it, or why nobody does', () => {
   ]);
 });
 
+it('joins what several scenarios say of one fault, and hides no failure', () => {
+  const matrix = { F12: { what: row.what } };
+  const other = { ...row, figures: 'and 1 more' };
+  expect(wholeMatrix([row, other], matrix)).toEqual([{ ...row, figures: '0 writes | none; and 1 more' }]);
+  const failed = { ...row, result: '**FAILED**', figures: '' };
+  expect(wholeMatrix([row, failed], matrix)).toEqual([{ ...row, result: '**FAILED**' }]);
+});
+
 it('keeps the lines of earlier runs until their scenarios run again', () => {
   const about = { machine: '2 cores', version: '1' };
   const matrix = { F12: { what: row.what }, F14: { what: 'the past', not: 'no time machine' }, F15: { what: 'new' } };
-  const page = faultsPage(wholeMatrix([{ ...row, day: '2026-11-20' }], matrix), about);
+  const page = faultsPage(wholeMatrix([{ ...row, day: '2026-11-20, 7e42537' }], matrix), about);
   const earlier = rowsOfPage(page);
-  expect(earlier).toEqual([{ ...row, day: '2026-11-20' }]);
+  expect(earlier).toEqual([{ ...row, day: '2026-11-20, 7e42537' }]);
   const next = { id: 'F12', what: '', result: 'better', figures: '', day: '2026-11-21' };
   expect(wholeMatrix([next], matrix, earlier).map(({ result }) => result)).toEqual([
     'better',
