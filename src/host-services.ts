@@ -8,6 +8,7 @@ import type { ClaimMetrics } from './dependents/claim-metrics.ts';
 import type { HostClaims } from './dependents/host-claims.ts';
 import type { HostObjects } from './dependents/host-objects.ts';
 import type { TokenMetrics } from './dependents/token-metrics.ts';
+import type { HostIdentity } from './host-identity.ts';
 import type { Access, Credentials } from './kube/access.ts';
 import type { ClientMetrics } from './kube/client-metrics.ts';
 import type { KubeClient } from './kube/client.ts';
@@ -40,6 +41,8 @@ export interface HostServices {
   readonly identity: string;
   /** The host's id in marks. */
   readonly hostId: string;
+  /** Whether it is still that host. */
+  readonly hostIdentity: HostIdentity;
   /** Address that virtual nodes announce. */
   readonly nodeAddress: string;
   readonly kubeletPorts: KubeletPorts;

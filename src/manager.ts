@@ -14,10 +14,11 @@ import { claimMetrics } from './dependents/claim-metrics.ts';
 import { HostClaims } from './dependents/host-claims.ts';
 import { HostObjects } from './dependents/host-objects.ts';
 import { hostGuard } from './host-guard.ts';
+import { HostIdentity } from './host-identity.ts';
 import { tokenMetrics } from './dependents/token-metrics.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import { ClientMetrics } from './kube/client-metrics.ts';
-import { KubeClient } from './kube/client.ts';
+import { KubeClient, type KubeClientOptions } from './kube/client.ts';
 import { hostAccess, type Credentials } from './kube/credentials.ts';
 import { describeError } from './kube/errors.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
@@ -53,6 +54,8 @@ import { usageMetrics } from './usage/metrics.ts';
 import { programVersion } from './version.ts';
 
 const FIRST_CONTACT_RETRY_MS = 2000;
+/** How long the host may take to say who it is, in ms. */
+const IDENTITY_DEADLINE_MS = 10_000;
 
 /**
  * Runs the whole program against the host cluster until the signal aborts: the one place where every room is wired to
@@ -75,9 +78,12 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
   const userAgent = `spillway/${version}`;
   const { endpoint } = access;
   const invariants = new InvariantCounter(registry, logger);
-  const guard = hostGuard(invariants);
+  let hostIdentity: HostIdentity | undefined;
+  const guard = hostGuard(invariants, () => hostIdentity?.problem);
+  const clientOptions = { cluster: 'host', endpoint, userAgent, logger, metrics: clientMetrics, guard };
+  const confirmCluster = async (): Promise<void> => await hostIdentity?.expect();
   const connectHost = (credentials: Credentials): KubeClient =>
-    new KubeClient({ cluster: 'host', endpoint, credentials, userAgent, logger, metrics: clientMetrics, guard });
+    new KubeClient({ ...clientOptions, credentials, confirmCluster });
   const host = connectHost(access.credentials);
   logger.info({ version, server: host.server, nodeAddress }, 'starting');
 
@@ -89,6 +95,10 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
     port: config.http.port,
     registry,
     readiness: [
+      {
+        name: 'host-identity',
+        check: () => (hostIdentity === undefined ? 'not read yet' : (hostIdentity.problem ?? true)),
+      },
       ...(has('members')
         ? [
             {
@@ -110,14 +120,26 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
   });
   await http.listen();
 
-  const hostId = await readHostId(host, logger, signal);
-  if (hostId !== undefined) {
+  const hostUid = await readHostUid(host, logger, signal);
+  if (hostUid !== undefined) {
+    const hostId = hostIdOf(hostUid);
+    const ownIdentity = new HostIdentity({
+      pinned: hostUid,
+      read: async () => await readUidAnew({ ...clientOptions, ...access }, signal),
+      invariants,
+      logger,
+    });
+    hostIdentity = ownIdentity;
     const caLogger = logger.child({ part: 'client-ca' });
     const { clientCaFile } = config.kubelet;
     const clientCa =
       clientCaFile === undefined ? ClientCa.fromHost(host, caLogger) : ClientCa.fromFile(clientCaFile, caLogger);
     const events = new EventRecorder({ client: host, component: 'spillway', logger });
     const nodeClients = new Map<string, KubeClient>();
+    hostIdentity.on(() => {
+      // Whatever is kept may lead to the other cluster.
+      for (const client of [host, ...nodeClients.values()]) void client.reconnect();
+    });
     const services: HostServices = {
       config,
       host,
@@ -127,6 +149,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       nodeIdentityMetrics: new NodeIdentityMetrics(registry),
       identity: config.identity ?? `${hostname()}_${process.pid}_${Math.random().toString(36).slice(2, 8)}`,
       hostId,
+      hostIdentity: ownIdentity,
       nodeAddress,
       kubeletPorts: new KubeletPorts(config.kubelet.firstPort),
       events,
@@ -145,6 +168,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       hostClaims: new HostClaims({ host, logger, metrics: informerMetrics }),
       hostObjects: new HostObjects({
         clientOf: (node) => nodeClients.get(node) ?? host,
+        confirmHost: async () => await ownIdentity.confirm(),
         logger,
         metrics: informerMetrics,
       }),
@@ -166,6 +190,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
     if (self !== undefined) controller = memberController(services, self);
     if (has('scheduler')) scheduler = await schedulerComponent(services);
     await Promise.all([
+      ownIdentity.run(signal),
       services.events.run(signal),
       services.services.run(signal),
       services.hostObjects.run(signal),
@@ -197,6 +222,7 @@ function memberController(services: HostServices, self: ProcessIdentity): Member
     informerMetrics: services.informerMetrics,
     metrics: new MemberMetrics(services.registry),
     invariants: services.invariants,
+    hostProblem: () => services.hostIdentity.problem,
     leaseFor: (member) => {
       const lease = new LeaseElection({
         client: host,
@@ -216,17 +242,36 @@ function memberController(services: HostServices, self: ProcessIdentity): Member
 }
 
 /** The host's identity goes into every mark, so nothing starts before it is known. Undefined when stopped meanwhile. */
-async function readHostId(host: KubeClient, logger: Logger, signal: AbortSignal): Promise<string | undefined> {
+async function readHostUid(host: KubeClient, logger: Logger, signal: AbortSignal): Promise<string | undefined> {
   while (!signal.aborted) {
     try {
-      const { metadata } = await get<Namespace>(host, NAMESPACES, { name: 'kube-system' }, { signal });
-      if (metadata.uid !== undefined) return hostIdOf(metadata.uid);
+      const uid = await readUid(host, signal);
+      if (uid !== '') return uid;
     } catch (error) {
       if (!signal.aborted) logger.warn(`the host cluster does not answer yet: ${describeError(error)}`);
     }
     await pause(FIRST_CONTACT_RETRY_MS, signal);
   }
   return undefined;
+}
+
+/** The same over a connection that nothing has used before. */
+async function readUidAnew(options: KubeClientOptions, signal: AbortSignal): Promise<string> {
+  const client = new KubeClient({ ...options, connections: 1 });
+  try {
+    return await readUid(client, signal);
+  } finally {
+    await client.close();
+  }
+}
+
+async function readUid(client: KubeClient, signal: AbortSignal): Promise<string> {
+  const reference = { name: 'kube-system' };
+  const { metadata } = await get<Namespace>(client, NAMESPACES, reference, {
+    signal,
+    deadlineMs: IDENTITY_DEADLINE_MS,
+  });
+  return metadata.uid ?? '';
 }
 
 function hostPodIndex(pod: Pod, hostId: string): readonly string[] {

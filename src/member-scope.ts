@@ -98,6 +98,7 @@ class MemberWork {
     this.#signal = signal;
     this.#logger = logger.child({ member: member.metadata.name });
     this.#frozen = () => {
+      if (services.hostIdentity.problem !== undefined) return services.hostIdentity.problem;
       if (!leaseHeld()) return 'the lease of the member is not held';
       if (!connection.identityOk()) return 'the member is not known to be the pinned cluster';
       return undefined;
@@ -147,6 +148,9 @@ class MemberWork {
       connection.quotas.on(this.#capacity.quotaHandler),
       connection.limitRanges.on(this.#capacity.limitRangeHandler),
       connection.onChange(() => {
+        for (const { scope } of this.#nodes.values()) scope?.changed();
+      }),
+      this.#services.hostIdentity.on(() => {
         for (const { scope } of this.#nodes.values()) scope?.changed();
       }),
       this.#services.overridePolicies.on(() => this.#overridesChanged()),

@@ -99,6 +99,7 @@ export class VirtualNodeScope {
       daemonSets: () => daemonSetsOn(member(), nodeName),
       podsUnreadyAfterMs: () => member().spec.probe.podsUnreadyAfterSeconds * 1000,
       frozen: options.frozen,
+      confirmHost: async () => await services.hostIdentity.confirm(),
       namespaces: options.namespaces,
       dependents: options.dependents,
       serviceAccounts: this.#serviceAccounts,

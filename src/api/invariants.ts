@@ -5,7 +5,7 @@
 export const INVARIANTS = {
   I1: 'A member pod is deleted only on positive evidence about the host pod it runs for, and only if it is ours.',
   I2: 'Deletions for host pods that merely cannot be found are few; beyond that they stop until an operator has looked.',
-  I3: 'Nothing is written to a cluster that is not the pinned one.',
+  I3: 'Nothing is written to a cluster that is not the pinned one, nor to any while the host is not the pinned one.',
   I4: 'A finished pod never changes and is never created again.',
   I5: 'Exit codes and success come from the member; what is not known is marked lost, never shown as success.',
   I6: 'A host pod has one member pod at most, and a new one waits until the former one is gone.',

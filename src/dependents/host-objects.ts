@@ -48,6 +48,8 @@ export interface HostObjectsOptions {
    * manager for {@link BY_MANAGER}.
    */
   clientOf: (node: string) => KubeClient;
+  /** Asks whether the host is still the cluster it was. Default: it is. */
+  confirmHost?: () => Promise<boolean>;
   /** Objects followed by a watch each, which is a connection each; 250. Those beyond are read every `pollMs`. */
   maxWatches?: number;
   /** 10,000 ms. */
@@ -133,7 +135,8 @@ export class HostObjects implements HostObjectSource {
       await get(this.#clientOf(ref), RESOURCES[ref.kind], ref, { signal });
       return false;
     } catch (error) {
-      if (isNotFound(error)) return true;
+      // Another cluster lacks it, too, and that means nothing (I3).
+      if (isNotFound(error)) return (await this.#o.confirmHost?.()) ?? true;
       throw error;
     }
   }

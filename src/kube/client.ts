@@ -35,6 +35,8 @@ export interface KubeClientOptions {
   metrics?: ClientMetrics;
   /** Asked right before anything but a read is sent, and before a connection is upgraded; throws to refuse it. */
   guard?: RequestGuard;
+  /** Rejects while another cluster answers in the place of this one; see {@link KubeClient.confirmCluster}. */
+  confirmCluster?: () => Promise<void>;
 }
 
 /** `body` is what will be sent as JSON. An upgrade of a connection counts as CONNECT. */
@@ -66,6 +68,7 @@ export class KubeClient {
   readonly #logger: Logger | undefined;
   readonly #metrics: ClientMetrics | undefined;
   readonly #guard: RequestGuard | undefined;
+  readonly #confirmCluster: (() => Promise<void>) | undefined;
   readonly #streaming = new Set<Readable>();
   #plainHeaders: { from: Record<string, string>; list: string[] } | undefined;
 
@@ -78,6 +81,7 @@ export class KubeClient {
     this.#logger = o.logger;
     this.#metrics = o.metrics;
     this.#guard = o.guard;
+    this.#confirmCluster = o.confirmCluster;
   }
 
   /** The answer's JSON. `T` is the caller's claim; verbs.ts checks what matters of it. */
@@ -183,6 +187,17 @@ export class KubeClient {
     } catch (e) {
       throw transportError(where, e);
     }
+  }
+
+  /** To be asked before a list is believed, and after a failure: rejects when another cluster answers by now. */
+  async confirmCluster(): Promise<void> {
+    await this.#confirmCluster?.();
+  }
+
+  /** Breaks what is under way; what is asked later goes over new connections. */
+  async reconnect(): Promise<void> {
+    for (const body of this.#streaming) body.destroy();
+    await this.#transport.reconnect();
   }
 
   /** Breaks what is under way. Requests made later fail. */

@@ -129,6 +129,7 @@ export class Reflector<T extends KubeObject> {
       const lists = this.#lists;
       let error: unknown;
       try {
+        if (this.#resume === undefined || failures > 0) await this.#o.client.confirmCluster();
         if (this.#resume === undefined && !this.#mayStreamLists()) {
           await this.#listPages(signal);
         } else if (await this.#isPlaceUnreached(signal)) {
@@ -149,9 +150,7 @@ export class Reflector<T extends KubeObject> {
       }
       const before = forgotten;
       forgotten = isGone(error);
-      if (error === undefined) {
-        continue;
-      }
+      if (error === undefined) continue;
       failures++;
       this.#note(error, failures);
       // A forgotten resourceVersion is nobody's fault, and common after an outage: unless it happens twice in a row

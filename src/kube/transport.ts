@@ -77,6 +77,13 @@ export class Transport {
     await Promise.all(open.flatMap((pools) => [pools.calls.destroy(), pools.streams.destroy()]));
   }
 
+  /** Breaks what is still running; the next request opens new connections. */
+  async reconnect(): Promise<void> {
+    const current = this.#pools;
+    this.#pools = undefined;
+    await Promise.all([current?.calls.destroy(), current?.streams.destroy()]);
+  }
+
   #open(fingerprint: string, ca: string | undefined): Pools {
     const { cert, key } = this.#credentials.tls();
     const { hostname } = new URL(this.origin);

@@ -47,6 +47,8 @@ export interface MemberConnectionOptions {
   invariants?: Invariants;
   /** Whether this replica may act for the member; default: always. */
   leaseHeld?: () => boolean;
+  /** Why nothing may be written anywhere because of the host; default: nothing is wrong with it. */
+  hostProblem?: () => string | undefined;
   /** Wall clock in ms. */
   clock?: () => number;
   timers?: Timers;
@@ -96,6 +98,7 @@ export class MemberConnection {
       hostId: options.hostId,
       identityOk: () => this.identityOk(),
       leaseHeld: options.leaseHeld ?? (() => true),
+      hostProblem: options.hostProblem ?? (() => undefined),
       invariants: options.invariants ?? UNCOUNTED,
     });
     this.client = new KubeClient({ ...clientOptions, guard });

@@ -19,7 +19,7 @@ const AGAIN_MS = 5_000;
 
 export interface MemberClusterControllerOptions extends Pick<
   MemberConnectionOptions,
-  'hostId' | 'podIndexes' | 'clientMetrics' | 'informerMetrics' | 'metrics' | 'invariants'
+  'hostId' | 'podIndexes' | 'clientMetrics' | 'informerMetrics' | 'metrics' | 'invariants' | 'hostProblem'
 > {
   host: KubeClient;
   /** The lease that guards the member of that name. Called once for each life of a MemberCluster. */

@@ -11,6 +11,8 @@ export interface MemberGuardOptions {
   identityOk: () => boolean;
   /** This replica may act for the member. */
   leaseHeld: () => boolean;
+  /** Why nothing may be written anywhere because of the host, or undefined. */
+  hostProblem: () => string | undefined;
   invariants: Invariants;
 }
 
@@ -21,15 +23,20 @@ const REVIEWS = /^\/apis\/(?:authentication|authorization)\.k8s\.io\//;
 
 /**
  * Stands between everything and a member: whatever is sent there, but reads, passes here. The cluster has to be the
- * pinned one (I3), what is made has to carry our label (I15), and this replica has to hold the member's lease, because
- * much may have happened since that was decided upon.
+ * pinned one and so has the host (I3), what is made has to carry our label (I15), and this replica has to hold the
+ * member's lease, because much may have happened since that was decided upon.
  */
 export function memberGuard(options: MemberGuardOptions): RequestGuard {
-  const { member, hostId, identityOk, leaseHeld, invariants } = options;
+  const { member, hostId, identityOk, leaseHeld, hostProblem, invariants } = options;
   return ({ method, path, body }) => {
     const where = { member, method, path };
     if (!identityOk())
       throw invariants.violated('I3', 'a write to a cluster that is not known to be the member', where);
+    const problem = hostProblem();
+    if (problem !== undefined) {
+      // Counted when it was found out.
+      throw new TransportError({ cluster: member, kind: 'aborted', method, path, detail: `not sent: ${problem}` });
+    }
     if (!leaseHeld() && method !== 'CONNECT') {
       // No violation: the lease may end at any moment, and this is the check for that.
       const detail = 'not sent: the lease of the member is not held any more';

@@ -29,7 +29,7 @@ const RESTART_MS = 5_000;
 
 export interface MemberRunnerOptions extends Pick<
   MemberConnectionOptions,
-  'hostId' | 'podIndexes' | 'clientMetrics' | 'informerMetrics' | 'metrics' | 'invariants'
+  'hostId' | 'podIndexes' | 'clientMetrics' | 'informerMetrics' | 'metrics' | 'invariants' | 'hostProblem'
 > {
   host: KubeClient;
   lease: MemberLease;

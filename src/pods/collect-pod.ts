@@ -13,6 +13,9 @@ import type { PodMemory } from './pod-memory.ts';
 /** How long a host pod has to be missing, in ms, before its member pod goes when nobody saw it being deleted (I1). */
 export const MISSING_GRACE_MS = 60_000;
 
+/** When a pod is looked at again while another cluster answers in the place of the host, in ms. */
+const ANOTHER_HOST_MS = 10_000;
+
 export type CollectVerdict =
   /** Positive evidence: delete the member pod, with this grace or its own. */
   | { delete: true; evidence: DeletionEvidence; gracePeriodSeconds: number | undefined }
@@ -32,6 +35,8 @@ export interface CollectOptions {
   keptBefore: (uid: string) => KeptReason | undefined;
   breaker: Pick<DeletionBreaker, 'permit' | 'isConfirmed'>;
   ownPods: () => number;
+  /** Asks whether the host is still the cluster it was: another one has none of our pods. */
+  confirmHost: () => Promise<boolean>;
   missingGraceMs: number;
   clock: () => number;
 }
@@ -55,11 +60,15 @@ export async function judgeOrphan(
   const fieldSelector = `metadata.name=${name},spec.nodeName=${options.nodeName}`;
   const answer = await list<Pod>(options.host, PODS, { namespace, fieldSelector, signal });
   const hostPod = answer.items[0];
+  const of = memberPod.metadata.labels?.[UID_LABEL] ?? '';
+  // What has our pod's UID is our pod; anything else may be the answer of another cluster (I3).
+  if (hostPod?.metadata.uid !== of && !(await options.confirmHost())) {
+    return { delete: false, why: 'another cluster answers in the place of the host', againMs: ANOTHER_HOST_MS };
+  }
   if (hostPod !== undefined) {
     delete memory.hostMissingSince;
     return judgeLiving(hostPod, memberPod);
   }
-  const of = memberPod.metadata.labels?.[UID_LABEL] ?? '';
   const { uid = '' } = memberPod.metadata;
   if (options.breaker.isConfirmed(uid)) {
     return { delete: true, evidence: { of, says: 'missing' }, gracePeriodSeconds: undefined };

@@ -51,6 +51,8 @@ export interface PodActorOptions {
   breaker: DeletionBreaker;
   kept: KeptPods;
   invariants: Invariants;
+  /** Asks whether the host is still the cluster it was. Default: it is. */
+  confirmHost?: () => Promise<boolean>;
   missingGraceMs: number | undefined;
 }
 
@@ -234,6 +236,7 @@ export class PodActor {
         breaker,
         ownPods: () => ownPods(member, hostId),
         missingGraceMs: this.#o.missingGraceMs ?? MISSING_GRACE_MS,
+        confirmHost: this.#o.confirmHost ?? (() => Promise.resolve(true)),
         clock,
       },
       signal,

@@ -49,6 +49,8 @@ export interface PodControllerOptions {
   podsUnreadyAfterMs: () => number;
   /** Why nothing may be written at the moment (lease, identity), or undefined. */
   frozen: () => string | undefined;
+  /** Asks whether the host is still the cluster it was. Default: it is. */
+  confirmHost?: () => Promise<boolean>;
   namespaces: NamespacesPort;
   dependents: DependentsPort;
   /** Default: no pod has a service account in the member. */

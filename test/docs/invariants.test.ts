@@ -6,8 +6,10 @@ const ROWS = readFileSync('docs/invariants.md', 'utf8').split('\n');
 
 it.each(Object.entries(INVARIANTS))('%s: the page says where it is guarded and tested', (id, rule) => {
   const row = ROWS.find((line) => line.startsWith(`| ${id} |`)) ?? '';
-  const [, , text, guard = '', test = ''] = row.split('|').map((cell) => cell.trim().replaceAll('`', ''));
+  const [, , text, guards = '', tests = ''] = row.split('|').map((cell) => cell.trim().replaceAll('`', ''));
   expect(text).toBe(rule);
-  expect(readFileSync(guard, 'utf8')).toContain(`'${id}'`);
-  expect(readFileSync(test, 'utf8')).toMatch(new RegExp(`it(\\.each\\([^]*?\\))?\\('${id}:`));
+  for (const guard of guards.split(', ')) expect(readFileSync(guard, 'utf8')).toContain(`'${id}'`);
+  for (const test of tests.split(', ')) {
+    expect(readFileSync(test, 'utf8')).toMatch(new RegExp(`it(\\.each\\([^]*?\\))?\\('${id}:`));
+  }
 });

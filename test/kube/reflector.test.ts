@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { KubeClient } from '../../src/kube/client.ts';
 import { staticAccess } from '../../src/kube/credentials.ts';
 import { CollectionServer } from '../fixtures/collection-server.ts';
 import { FaultProxy, type Fault, type ProxiedRequest } from '../fixtures/fault-proxy.ts';
@@ -427,4 +428,29 @@ describe('lists', () => {
     await synced();
     expect(plain.hits).toBe(1);
   });
+});
+
+it('believes no list, and follows no watch after a failure, while another cluster answers', async () => {
+  let another = false;
+  const access = staticAccess({ endpoint: { server: proxy.url } });
+  const client = new KubeClient({
+    cluster: 'test',
+    ...access,
+    confirmCluster: () => (another ? Promise.reject(new Error('another cluster answers')) : Promise.resolve()),
+  });
+  const followed = await synced({ client });
+  const before = followed.state();
+  another = true;
+  changeUnseen(() => server.delete('b'));
+  await eventually(
+    () => followed.informer.problem === 'another cluster answers',
+    () => followed.informer.problem,
+  );
+  const listed = lists();
+  server.put('d');
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(followed.state()).toEqual(before);
+  expect(lists()).toBe(listed);
+  another = false;
+  await converged(followed);
 });

@@ -12,13 +12,21 @@ describe('the guard of a member', () => {
   let violations: Violations;
   let identityOk: boolean;
   let leaseHeld: boolean;
+  let hostProblem: string | undefined;
   beforeEach(() => {
     violations = new Violations();
     identityOk = true;
     leaseHeld = true;
+    hostProblem = undefined;
   });
   const ask = (method: string, path: string, body?: unknown): void => {
-    const known = { member: 'east', hostId: 'us', identityOk: () => identityOk, leaseHeld: () => leaseHeld };
+    const known = {
+      member: 'east',
+      hostId: 'us',
+      identityOk: () => identityOk,
+      leaseHeld: () => leaseHeld,
+      hostProblem: () => hostProblem,
+    };
     memberGuard({ ...known, invariants: violations })({ method, path, body });
   };
   const ours = { metadata: { name: 'a', labels: { [HOST_LABEL]: 'us' } } };
@@ -40,6 +48,11 @@ describe('the guard of a member', () => {
     identityOk = false;
     expect(() => ask(method, '/api/v1/namespaces/a/pods', ours)).toThrow(/^I3/);
     expect(violations.seen).toEqual(['I3']);
+  });
+
+  it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT'])('I3: stops %s while the host is another', (method) => {
+    hostProblem = 'another cluster answers in the place of the host';
+    expect(() => ask(method, '/api/v1/namespaces/a/pods', ours)).toThrow(/not sent: another cluster/);
   });
 
   it('stops writes once the lease is not held, and counts no violation for that', () => {

@@ -16,12 +16,14 @@ describe('whether a member pod without a fitting host pod may go', () => {
   let seen: string | undefined;
   let keptBefore: 'HostWentBack' | undefined;
   let breaker: DeletionBreaker;
+  let isHost: boolean;
   beforeEach(() => {
     host = new MemoryApi();
     memory = { attempts: 0 };
     now = 1_000_000;
     seen = undefined;
     keptBefore = undefined;
+    isHost = true;
     breaker = new DeletionBreaker({ clock: () => now });
   });
   const judge = async (pod: Pod = memberPod(), deletionSeen = false): Promise<CollectVerdict> =>
@@ -37,6 +39,7 @@ describe('whether a member pod without a fitting host pod may go', () => {
         breaker,
         ownPods: () => 10,
         missingGraceMs: 60_000,
+        confirmHost: () => Promise.resolve(isHost),
         clock: () => now,
       },
       SIGNAL,
@@ -69,6 +72,20 @@ describe('whether a member pod without a fitting host pod may go', () => {
   it('deletes it at once when the deletion of its host pod was watched', async () => {
     const evidence = { of: 'host-uid', says: 'deletion-watched' };
     expect(await judge(memberPod(), true)).toMatchObject({ delete: true, evidence });
+  });
+
+  it('I3: what another cluster lacks, or has under that name, is no reason', async () => {
+    isHost = false;
+    memory.hostMissingSince = 0;
+    expect(await judge()).toMatchObject({ delete: false });
+    expect(await judge(memberPod(), true)).toMatchObject({ delete: false });
+    seen = '1000000';
+    expect(await judge()).not.toHaveProperty('kept');
+    await exists(hostPod());
+    expect(await judge(memberPod())).toMatchObject({ delete: false });
+    expect(breaker.open).toBe(false);
+    isHost = true;
+    expect(await judge(memberPod())).toMatchObject({ delete: true, evidence: { says: 'replaced' } });
   });
 
   it('waits out a time of doubt when its host pod is merely missing', async () => {
