@@ -17,7 +17,7 @@ export const INVARIANTS = {
   I14: 'A deletion is followed until the member confirms it.',
   I15: 'Everything made in a member carries our label.',
   I17: 'Neither a virtual node nor what runs on it is removed because this program, or the Node object, goes.',
-  I19: 'The status of a host pod does not go back: start time and restart counts stay or grow.',
+  I19: 'The status of a host pod does not go back: start time, Running and containers stay, restart counts stay or grow.',
   I20: 'Data in a member are deleted only when the host claim is gone for good and its reclaim policy says so.',
 } as const;
 

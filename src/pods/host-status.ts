@@ -4,6 +4,7 @@ import { cleanText } from '../kube/clean-text.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, policiesInRecord } from '../overrides/override-record.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { wasCutShort } from './finished.ts';
+import { lostContainer } from './lost-container.ts';
 
 /** Present, and False, while the member's scheduler finds no node. The host's own PodScheduled stays True: it is bound. */
 export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
@@ -204,15 +205,43 @@ function observedGeneration(
   return current ? hostPod.metadata.generation : hostPod.status?.observedGeneration;
 }
 
-/** Invariant I19: for one host pod, startTime never changes and restart counts never go down. */
+/** The lists of PodStatus that count restarts. */
+export const CONTAINER_STATUS_LISTS = [
+  'initContainerStatuses',
+  'containerStatuses',
+  'ephemeralContainerStatuses',
+] as const;
+
+/** Whether containers of the pod have run, by its own status: then it never is Pending again. */
+export function hasRun({ status }: { status?: PodStatus }): boolean {
+  const { phase, containerStatuses = [] } = status ?? {};
+  return (
+    phase === 'Running' &&
+    containerStatuses.some(
+      ({ state, lastState, restartCount }) =>
+        restartCount > 0 || [state?.running, state?.terminated, lastState?.terminated].some((one) => one !== undefined),
+    )
+  );
+}
+
+/**
+ * Invariant I19: for one host pod, startTime never changes, restart counts never go down, and neither containers that
+ * were shown nor the step to Running are taken back, even where the status of the member pod was wiped.
+ */
 function keepMonotonic(hostPod: Pod, desired: PodStatus): void {
   const startTime = hostPod.status?.startTime;
   if (startTime !== undefined) desired.startTime = startTime;
-  for (const field of ['containerStatuses', 'initContainerStatuses'] as const) {
-    const before = hostPod.status?.[field];
-    const after = desired[field];
-    if (before === undefined || after === undefined) continue;
-    desired[field] = after.map((status) => withRestarts(status, before));
+  if (hasRun(hostPod) && (desired.phase ?? 'Pending') === 'Pending') desired.phase = 'Running';
+  for (const field of CONTAINER_STATUS_LISTS) {
+    const before = hostPod.status?.[field] ?? [];
+    const after = desired[field] ?? [];
+    const gone = before.filter(({ name }) => !after.some((status) => status.name === name));
+    if (before.length === 0) continue;
+    // What became of a container that is not reported any more is not known.
+    desired[field] = [
+      ...after.map((status) => withRestarts(status, before)),
+      ...gone.map((status) => (desired.phase === 'Failed' ? lostContainer(status) : { ...status, ready: false })),
+    ];
   }
 }
 

@@ -1,9 +1,7 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
-import type { Condition, ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
+import type { Condition, Pod, PodStatus } from '../api/wire.ts';
 import { conditionOf } from './host-status.ts';
-
-/** Exit code for containers whose real one can no longer be learned; the kubelet uses the same for unknown ones. */
-export const LOST_EXIT_CODE = 137;
+import { lostContainer } from './lost-container.ts';
 
 /**
  * The final status of a host pod whose member pod is gone without having told how it ended. Containers that had ended
@@ -12,10 +10,10 @@ export const LOST_EXIT_CODE = 137;
 export function lostStatus(hostPod: Pod, reason: string, message: string, now: string): PodStatus {
   const status: PodStatus = { ...hostPod.status, phase: 'Failed', reason, message };
   const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = status;
-  if (containerStatuses !== undefined) status.containerStatuses = containerStatuses.map(lost);
-  if (initContainerStatuses !== undefined) status.initContainerStatuses = initContainerStatuses.map(lost);
+  if (containerStatuses !== undefined) status.containerStatuses = containerStatuses.map(lostContainer);
+  if (initContainerStatuses !== undefined) status.initContainerStatuses = initContainerStatuses.map(lostContainer);
   if (ephemeralContainerStatuses !== undefined)
-    status.ephemeralContainerStatuses = ephemeralContainerStatuses.map(lost);
+    status.ephemeralContainerStatuses = ephemeralContainerStatuses.map(lostContainer);
   status.conditions = [
     notReady(hostPod, 'Ready', now),
     notReady(hostPod, 'ContainersReady', now),
@@ -30,19 +28,6 @@ export function lostStatus(hostPod: Pod, reason: string, message: string, now: s
   const mirrored = conditionOf(hostPod, MIRRORED_CONDITION);
   if (mirrored !== undefined) status.conditions.push(mirrored);
   return status;
-}
-
-function lost(status: ContainerStatus): ContainerStatus {
-  if (status.state?.running === undefined) return { ...status, ready: false };
-  const { startedAt } = status.state.running;
-  const terminated = {
-    exitCode: LOST_EXIT_CODE,
-    reason: 'MemberStatusLost',
-    message: 'The container ran in a member cluster and vanished there before its exit code could be read.',
-    ...(startedAt === undefined ? {} : { startedAt }),
-    ...(status.containerID === undefined ? {} : { containerID: status.containerID }),
-  };
-  return { ...status, ready: false, started: false, state: { terminated } };
 }
 
 function notReady(hostPod: Pod, type: string, now: string): Condition {

@@ -4,18 +4,7 @@ import { isJsonObject } from '../kube/json-equal.ts';
 import { MEMBER_OWNED_CONDITIONS } from './host-status.ts';
 
 /** Fields we may take away when the member no longer reports them. All others are only ever set. */
-const REMOVABLE_FIELDS = [
-  'reason',
-  'message',
-  'podIP',
-  'podIPs',
-  'resize',
-  'containerStatuses',
-  'initContainerStatuses',
-  'ephemeralContainerStatuses',
-  'allocatedResources',
-  'resources',
-] as const;
+const REMOVABLE_FIELDS = ['reason', 'message', 'podIP', 'podIPs', 'resize', 'allocatedResources', 'resources'] as const;
 
 /** Lists that strategic merge would merge by `ip`; they are meant as a whole. */
 const WHOLE_LISTS: ReadonlySet<string> = new Set(['podIPs', 'hostIPs']);

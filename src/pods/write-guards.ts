@@ -4,7 +4,7 @@ import type { ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import { mirroredUid } from './host-status.ts';
+import { CONTAINER_STATUS_LISTS, hasRun, mirroredUid } from './host-status.ts';
 
 /** What is wrong with a write that is about to be sent. */
 export interface Violation {
@@ -20,7 +20,6 @@ export interface Owner {
 
 /** A live read is evidence for so long, in ms. */
 const EVIDENCE_AGE_MS = 60_000;
-const STATUS_LISTS = ['initContainerStatuses', 'containerStatuses', 'ephemeralContainerStatuses'] as const;
 
 /*
  * The last look before each write to a pod, by rules of their own: what led to the write is decided elsewhere, and what
@@ -87,8 +86,12 @@ export function refuseStatus(
     const known = source.from === 'absence' && isEvidence(source.evidence, hostPod, now);
     if (!known) return { invariant: 'I9', what: 'a pod called lost that may be there' };
   }
-  for (const list of STATUS_LISTS) {
-    for (const container of status[list] ?? []) {
+  for (const list of CONTAINER_STATUS_LISTS) {
+    // In a patch, null takes the list away, and a list replaces it.
+    const after = list in status ? (status[list] ?? []) : undefined;
+    const lost = hostPod.status?.[list]?.find(({ name }) => after?.some((one) => one.name === name) === false);
+    if (lost !== undefined) return { invariant: 'I19', what: `container ${lost.name} would not be shown any more` };
+    for (const container of after ?? []) {
       const before = hostPod.status?.[list]?.find(({ name }) => name === container.name);
       if (isInvented(container, [said?.[list]?.find(({ name }) => name === container.name), before])) {
         return { invariant: 'I5', what: `an end of container ${container.name} that the member did not report` };
@@ -102,6 +105,7 @@ export function refuseStatus(
   if (startTime !== undefined && 'startTime' in status && status.startTime !== startTime) {
     return { invariant: 'I19', what: 'another start time' };
   }
+  if (status.phase === 'Pending' && hasRun(hostPod)) return { invariant: 'I19', what: 'Pending after Running' };
   return undefined;
 }
 

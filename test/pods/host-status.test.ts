@@ -133,6 +133,38 @@ describe('the status a host pod gets', () => {
     expect(result.containerStatuses?.[0]?.restartCount).toBe(5);
   });
 
+  it('never takes back containers, nor that they have run, when the member pod shows none', () => {
+    const before = [running('app', 5), running('side', 1)];
+    const host = hostPod({ status: { phase: 'Running', containerStatuses: before, initContainerStatuses: before } });
+    const wiped = hostStatus(host, memberPod({ status: {} }), context, NOW);
+    const unready = before.map((status) => ({ ...status, ready: false }));
+    expect(wiped).toMatchObject({ phase: 'Running', containerStatuses: unready, initContainerStatuses: unready });
+    expect(statusPatch(host, wiped)?.['status']).not.toHaveProperty('phase');
+    const one = { phase: 'Running' as const, containerStatuses: [running('side', 2)] };
+    const names = hostStatus(host, memberPod({ status: one }), context, NOW).containerStatuses?.map(
+      ({ name, restartCount }) => [name, restartCount],
+    );
+    expect(names).toEqual([
+      ['side', 2],
+      ['app', 5],
+    ]);
+  });
+
+  it('shows containers of a failed pod as lost that are not reported any more', () => {
+    const host = hostPod({ status: { phase: 'Running', containerStatuses: [running('app', 5)] } });
+    const evicted = { phase: 'Failed' as const, reason: 'Evicted' };
+    const [app] = hostStatus(host, memberPod({ status: evicted }), context, NOW).containerStatuses ?? [];
+    expect(app).toMatchObject({
+      restartCount: 5,
+      state: { terminated: { exitCode: 137, reason: 'MemberStatusLost' } },
+    });
+  });
+
+  it('believes the member that a pod is Pending which only somebody else called Running', () => {
+    const host = hostPod({ status: { phase: 'Running' } });
+    expect(hostStatus(host, memberPod({ status: { phase: 'Pending' } }), context, NOW).phase).toBe('Pending');
+  });
+
   it("reports the host's generation as observed once the member has seen the newest", () => {
     const host = hostPod({ metadata: { generation: 7 }, status: { observedGeneration: 6 } });
     const member = memberPod({

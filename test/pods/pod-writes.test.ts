@@ -221,6 +221,23 @@ describe('writes to pods', () => {
       await isStopped('I19', patch(live(), status, said(status)));
     });
 
+    it.each([
+      ['are taken away', null],
+      ['lack one', [running('side', 1)]],
+    ])('I19: is stopped when container statuses %s', async (_, containerStatuses) => {
+      const pod = live({ containerStatuses: [running('app', 3), running('side', 1)] });
+      await isStopped('I19', patch(pod, { containerStatuses } as PodStatus, said({})));
+    });
+
+    it('I19: is stopped when a pod whose containers have run would be Pending again', async () => {
+      await isStopped('I19', patch(live(), { phase: 'Pending' }, said({ phase: 'Pending' })));
+    });
+
+    it('a pod of which a stranger said that it runs becomes Pending again', async () => {
+      const pod = await stored(host, live({ containerStatuses: [] }));
+      await isSent('PATCH', patch(pod, { phase: 'Pending' }, said({ phase: 'Pending' })));
+    });
+
     it('I19: is stopped when the start time would change', async () => {
       const pod = live({ startTime: '2026-01-01T00:00:00Z' });
       await isStopped('I19', patch(pod, { startTime: NOW }, said({ startTime: NOW })));
