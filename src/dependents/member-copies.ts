@@ -1,4 +1,5 @@
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
+import { HOST_LABEL } from '../api/marks.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -95,13 +96,16 @@ export class MemberCopies implements CopyStore {
     await replace(this.#client, RESOURCES[kind], object, { signal });
   }
 
-  async resize({ kind, metadata }: ClaimCopy, storage: string | number, signal: AbortSignal): Promise<void> {
+  async resize(copy: ClaimCopy, storage: string | number, signal: AbortSignal): Promise<void> {
+    this.#checkOurs(copy, 'a change');
+    const { kind, metadata } = copy;
     const { namespace, name, uid } = metadata;
     const body = { metadata: { uid }, spec: { resources: { requests: { storage } } } };
     await patch(this.#client, RESOURCES[kind], { namespace, name }, body, { type: 'merge' }, { signal });
   }
 
   async remove(copy: CopyRecord, signal: AbortSignal, evidence?: DeletionEvidence): Promise<void> {
+    this.#checkOurs(copy, 'deletion');
     const { kind, metadata } = copy;
     const { namespace, name, uid } = metadata;
     if (kind === 'PersistentVolumeClaim') {
@@ -114,5 +118,12 @@ export class MemberCopies implements CopyStore {
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
+  }
+
+  /** The last look before something in the member is changed that is there already (I15). */
+  #checkOurs({ kind, metadata }: CopyRecord, what: string): void {
+    const { namespace, name, labels } = metadata;
+    if (labels?.[HOST_LABEL] === this.#hostId) return;
+    throw this.#invariants.violated('I15', `${what} of an object that is not ours`, { kind, namespace, name });
   }
 }

@@ -18,6 +18,8 @@ export interface MemberGuardOptions {
 
 /** A collection: `/api/v1/pods`, `/api/v1/namespaces/a/pods`, `/apis/apps/v1/...`. What follows a name is a subresource. */
 const COLLECTION = /^\/api(?:s\/[^/]+)?\/[^/]+\/(?:namespaces\/[^/]+\/)?[^/]+$/;
+/** An object of a collection, and none of its subresources. A namespace's subresources look like collections. */
+const OBJECT = /^\/api(?:s\/[^/]+)?\/[^/]+\/(?:namespaces\/[^/]+\/[^/]+\/[^/]+|(?!namespaces\/[^/]+\/)[^/]+\/[^/]+)$/;
 /** Questions that leave nothing behind. */
 const REVIEWS = /^\/apis\/(?:authentication|authorization)\.k8s\.io\//;
 
@@ -45,7 +47,35 @@ export function memberGuard(options: MemberGuardOptions): RequestGuard {
     if (method === 'POST' && COLLECTION.test(path) && !REVIEWS.test(path) && labelOf(body) !== hostId) {
       throw invariants.violated('I15', 'an object without our label', where);
     }
+    if (method === 'PUT' && OBJECT.test(path) && labelOf(body) !== hostId) {
+      throw invariants.violated('I15', 'a replacement without our label', where);
+    }
+    if (method === 'PATCH' && takesLabel(body, hostId)) {
+      throw invariants.violated('I15', 'a patch that takes our label away', where);
+    }
   };
+}
+
+/** By a merge patch, a strategic merge patch, or a list of operations (RFC 6902). */
+function takesLabel(patch: unknown, hostId: string): boolean {
+  if (Array.isArray(patch)) return patch.some((operation) => touchesLabel(operation));
+  if (!isJsonObject(patch) || !('metadata' in patch)) return false;
+  const { metadata } = patch;
+  if (!isJsonObject(metadata) || '$patch' in metadata) return true;
+  if (!('labels' in metadata)) return false;
+  const { labels } = metadata;
+  if (!isJsonObject(labels)) return true;
+  return HOST_LABEL in labels ? labels[HOST_LABEL] !== hostId : '$patch' in labels;
+}
+
+/** No operation of ours has anything to do with it. */
+function touchesLabel(operation: unknown): boolean {
+  if (!isJsonObject(operation)) return true;
+  const label = `/metadata/labels/${HOST_LABEL.replaceAll('/', '~1')}`;
+  const paths = operation['op'] === 'move' ? [operation['path'], operation['from']] : [operation['path']];
+  return (
+    operation['op'] !== 'test' && paths.some((path) => typeof path !== 'string' || `${label}/`.startsWith(`${path}/`))
+  );
 }
 
 function labelOf(body: unknown): unknown {

@@ -35,6 +35,12 @@ describe('the guard of a member', () => {
     ['POST', '/api/v1/namespaces/a/pods', ours],
     ['POST', '/api/v1/namespaces', ours],
     ['PATCH', '/api/v1/namespaces/a/pods/b', {}],
+    ['PATCH', '/api/v1/namespaces/a/pods/b', { metadata: { labels: { app: null } } }],
+    ['PATCH', '/api/v1/namespaces/a/pods/b', { metadata: { labels: { $patch: 'replace', [HOST_LABEL]: 'us' } } }],
+    ['PATCH', '/api/v1/namespaces/a/pods/b', [{ op: 'add', path: '/metadata/labels/app', value: 'a' }]],
+    ['PUT', '/api/v1/namespaces/a/secrets/b', ours],
+    ['PUT', '/api/v1/namespaces/a/pods/b/ephemeralcontainers', {}],
+    ['PUT', '/api/v1/namespaces/a/finalize', {}],
     ['DELETE', '/api/v1/namespaces/a/pods/b', {}],
     ['CONNECT', '/', undefined],
     ['POST', '/api/v1/namespaces/a/serviceaccounts/b/token', {}],
@@ -69,6 +75,31 @@ describe('the guard of a member', () => {
     ['/apis/storage.k8s.io/v1/storageclasses', { metadata: { labels: null } }],
   ])('I15: stops an object without our label at %s', (path, body) => {
     expect(() => ask('POST', path, body)).toThrow(/^I15/);
+    expect(violations.seen).toEqual(['I15']);
+  });
+
+  it.each([
+    ['/api/v1/namespaces/a/secrets/b', { metadata: { name: 'b' } }],
+    ['/api/v1/namespaces/b', { metadata: { name: 'b', labels: { [HOST_LABEL]: 'others' } } }],
+    ['/apis/storage.k8s.io/v1/storageclasses/b', undefined],
+  ])('I15: stops a replacement without our label at %s', (path, body) => {
+    expect(() => ask('PUT', path, body)).toThrow(/^I15/);
+    expect(violations.seen).toEqual(['I15']);
+  });
+
+  it.each([
+    [{ metadata: { labels: { [HOST_LABEL]: null } } }],
+    [{ metadata: { labels: { [HOST_LABEL]: 'others' } } }],
+    [{ metadata: { labels: { $patch: 'replace', app: 'a' } } }],
+    [{ metadata: { labels: null } }],
+    [{ metadata: { $patch: 'replace' } }],
+    [{ metadata: null }],
+    [[{ op: 'remove', path: '/metadata/labels/spillway.dev~1host' }]],
+    [[{ op: 'replace', path: '/metadata/labels', value: {} }]],
+    [[{ op: 'move', from: '/metadata', path: '/spec/x' }]],
+    [[{ op: 'replace', path: '', value: {} }]],
+  ])('I15: stops the patch %j, which takes our label away', (body) => {
+    expect(() => ask('PATCH', '/api/v1/namespaces/a/pods/b', body)).toThrow(/^I15/);
     expect(violations.seen).toEqual(['I15']);
   });
 });

@@ -4,7 +4,7 @@ import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.t
 import type { Pod, PodStatus } from '../../src/api/wire.ts';
 import { decide, type PodFacts } from '../../src/pods/decide.ts';
 import { hostStatus, mirroredMessage } from '../../src/pods/host-status.ts';
-import { LOST_EXIT_CODE } from '../../src/pods/lost-status.ts';
+import { LOST_EXIT_CODE } from '../../src/pods/lost-container.ts';
 import { HOST_ID, hostPod, memberPod, running, terminated } from '../fixtures/pods.ts';
 
 const NOW = '2026-01-01T00:02:00Z';
