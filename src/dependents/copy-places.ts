@@ -104,9 +104,17 @@ export class CopyPlaces {
       const { hasSynced, problem } = place.watch.informer;
       return hasSynced ? { known: true } : { known: false, problem };
     }
-    return this.#signal !== undefined && this.#o.namespaces.hasSynced
-      ? { known: true }
-      : { known: false, problem: undefined };
+    return this.hasBegun ? { known: true } : { known: false, problem: undefined };
+  }
+
+  /** Whether it is known which namespaces of the member can hold copies. */
+  get hasBegun(): boolean {
+    return this.#signal !== undefined && this.#o.namespaces.hasSynced;
+  }
+
+  /** Like {@link knowledge}, without following anything. */
+  isKnown(kind: CopyKind, namespace: string): boolean {
+    return this.hasBegun && this.#places.get(keyOf(kind, namespace))?.watch?.informer.hasSynced !== false;
   }
 
   get(kind: CopyKind, namespace: string, name: string): CopyRecord | undefined {

@@ -89,10 +89,13 @@ export class MemberCopies implements CopyStore {
   }
 
   async create(kind: CopyKind, object: KubeObject, signal: AbortSignal): Promise<void> {
+    // A namespace may be new, and its watch not ready yet: what has that name is found by the creation itself.
+    this.#checkKnown(this.#places.hasBegun, kind, object);
     await create(this.#client, RESOURCES[kind], object, { signal });
   }
 
   async replace(kind: CopyKind, object: KubeObject, signal: AbortSignal): Promise<void> {
+    this.#checkKnown(this.#places.isKnown(kind, object.metadata.namespace ?? ''), kind, object);
     await replace(this.#client, RESOURCES[kind], object, { signal });
   }
 
@@ -120,9 +123,21 @@ export class MemberCopies implements CopyStore {
     }
   }
 
-  /** The last look before something in the member is changed that is there already (I15). */
+  /** Pods have the same guard in PodWrites. */
+  #checkKnown(known: boolean, kind: CopyKind, { metadata }: Pick<KubeObject, 'metadata'>): void {
+    const { namespace, name } = metadata;
+    if (!known)
+      throw this.#invariants.violated('I7', 'a write to a copy before the caches are complete', {
+        kind,
+        namespace,
+        name,
+      });
+  }
+
+  /** The last look before something in the member is changed that is there already (I7, I15). */
   #checkOurs({ kind, metadata }: CopyRecord, what: string): void {
-    const { namespace, name, labels } = metadata;
+    const { namespace = '', name, labels } = metadata;
+    this.#checkKnown(this.#places.isKnown(kind, namespace), kind, { metadata });
     if (labels?.[HOST_LABEL] === this.#hostId) return;
     throw this.#invariants.violated('I15', `${what} of an object that is not ours`, { kind, namespace, name });
   }

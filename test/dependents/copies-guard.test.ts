@@ -18,11 +18,12 @@ describe('the last look before a copy in the member is written', () => {
   let violations: Violations;
   let arrived: string[];
   let copies: MemberCopies;
+  let hasSynced: boolean;
   let stop: AbortController;
   let ended: Promise<void>;
 
   beforeEach(async () => {
-    [arrived, violations, stop] = [[], new Violations(), new AbortController()];
+    [arrived, violations, stop, hasSynced] = [[], new Violations(), new AbortController(), true];
     server = await startHttpServer((req, res) => {
       arrived.push(`${req.method} ${req.url}`);
       sendJson(res, 200, { kind: 'Secret', apiVersion: 'v1', metadata: { name: 'a', namespace: 'shop' } });
@@ -31,7 +32,13 @@ describe('the last look before a copy in the member is written', () => {
     copies = new MemberCopies({
       client,
       hostId: HOST_ID,
-      namespaces: { hasSynced: true, get: () => undefined, on: () => () => undefined },
+      namespaces: {
+        get hasSynced() {
+          return hasSynced;
+        },
+        get: () => undefined,
+        on: () => () => undefined,
+      },
       isUsable: () => true,
       invariants: violations,
       logger: pino({ level: 'silent' }),
@@ -49,6 +56,23 @@ describe('the last look before a copy in the member is written', () => {
     recordOfCopy('Secret', {
       metadata: { namespace: 'shop', name: 'a', uid: 'u', labels: { [HOST_LABEL]: host } },
     });
+
+  it('I7: writes nothing before it is known what is there', async () => {
+    hasSynced = false;
+    const object = { apiVersion: 'v1', ...secret(HOST_ID) };
+    const writes = [
+      copies.create('Secret', object, SIGNAL),
+      copies.replace('Secret', object, SIGNAL),
+      copies.resize(copyOfClaim(hostClaim()), '1Gi', SIGNAL),
+      copies.remove(secret(HOST_ID), SIGNAL),
+    ];
+    for (const write of writes) await expect(write).rejects.toMatchObject({ invariant: 'I7' });
+    expect([violations.seen, arrived]).toEqual([['I7', 'I7', 'I7', 'I7'], []]);
+    hasSynced = true;
+    await copies.create('Secret', object, SIGNAL);
+    await copies.replace('Secret', object, SIGNAL);
+    expect(arrived).toEqual(['POST /api/v1/namespaces/shop/secrets', 'PUT /api/v1/namespaces/shop/secrets/a']);
+  });
 
   it('I15: deletes and changes nothing that is not ours', async () => {
     await expect(copies.remove(secret('others'), SIGNAL)).rejects.toMatchObject({ invariant: 'I15' });

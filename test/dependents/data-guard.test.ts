@@ -27,9 +27,11 @@ describe('what deletes data', () => {
   let client: KubeClient;
   let violations: Violations;
   let deletions: string[];
+  let stop: AbortController;
+  let running: Promise<void>[];
 
   beforeEach(async () => {
-    [deletions, violations] = [[], new Violations()];
+    [deletions, violations, stop, running] = [[], new Violations(), new AbortController(), []];
     server = await startHttpServer((req, res) => {
       deletions.push(`${req.method} ${req.url}`);
       sendJson(res, 200, { kind: 'Status', apiVersion: 'v1', status: 'Success' });
@@ -37,12 +39,14 @@ describe('what deletes data', () => {
     client = new KubeClient({ cluster: 'east', ...staticAccess({ endpoint: { server: server.url } }) });
   });
   afterEach(async () => {
+    stop.abort();
+    await Promise.all(running);
     await client.close();
     await server.close();
   });
 
-  const copies = (invariants: Invariants): MemberCopies =>
-    new MemberCopies({
+  const copies = (invariants: Invariants): MemberCopies => {
+    const made = new MemberCopies({
       client,
       hostId: HOST_ID,
       namespaces: { hasSynced: true, get: () => undefined, on: () => () => undefined },
@@ -50,6 +54,9 @@ describe('what deletes data', () => {
       invariants,
       logger: pino({ level: 'silent' }),
     });
+    running.push(made.run(stop.signal));
+    return made;
+  };
   const signal = new AbortController().signal;
 
   it('I20: a claim is not deleted without evidence, nor with some that says otherwise', async () => {
