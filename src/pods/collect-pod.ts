@@ -1,4 +1,10 @@
-import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_VERSION_ANNOTATION, UID_LABEL } from '../api/marks.ts';
+import {
+  HOST_LABEL,
+  HOST_NAME_ANNOTATION,
+  HOST_NAMESPACE_ANNOTATION,
+  HOST_VERSION_ANNOTATION,
+  UID_LABEL,
+} from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isOlder } from '../kube/resource-version.ts';
@@ -9,6 +15,7 @@ import type { DeletionEvidence } from './evidence.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { KeptReason } from './kept-pods.ts';
 import type { PodMemory } from './pod-memory.ts';
+import type { MemberPort } from './pod-ports.ts';
 
 /** How long a host pod has to be missing, in ms, before its member pod goes when nobody saw it being deleted (I1). */
 export const MISSING_GRACE_MS = 60_000;
@@ -113,4 +120,11 @@ function judgeLiving(hostPod: Pod, memberPod: Pod): CollectVerdict {
     return { delete: true, evidence: { of, says }, gracePeriodSeconds: deletionGracePeriodSeconds };
   }
   return { delete: false, why: 'its host pod lives; the cache is behind', againMs: 1000 };
+}
+
+/** How many pods of the host the member has. */
+export function ownPods(member: MemberPort, hostId: string): number {
+  let count = 0;
+  for (const pod of member.pods.values()) if (pod.metadata.labels?.[HOST_LABEL] === hostId) count += 1;
+  return count;
 }

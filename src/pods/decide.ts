@@ -52,7 +52,7 @@ export type Action =
   | { do: 'delete-member'; hostPod: Pod; memberPod: Pod; gracePeriodSeconds: number | undefined }
   /** The member pod has no host pod, or one that should not run any more: read the host, then delete it or leave it. */
   | { do: 'collect'; memberPod: Pod; deletionSeen: boolean }
-  | { do: 'patch-status'; hostPod: Pod; memberPod: Pod; patch: Record<string, unknown> }
+  | { do: 'patch-status'; hostPod: Pod; memberPod: Pod; status: PodStatus; patch: Record<string, unknown> }
   /** The member pod is missing: unless it was seen to go (`departed`), read the member; then report the pod as lost. */
   | { do: 'report-lost'; hostPod: Pod; status: PodStatus; departed: Pod | undefined }
   /** The host pod's deletion can end: final status, then removal. */
@@ -141,8 +141,9 @@ function running(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
 
 function mirror(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
   if (isFinished(hostPod)) return { do: 'nothing' };
-  const patch = statusPatch(hostPod, facts.hostStatus(hostPod, memberPod), facts.hostAnnotations(memberPod));
-  return patch === undefined ? { do: 'nothing' } : { do: 'patch-status', hostPod, memberPod, patch };
+  const status = facts.hostStatus(hostPod, memberPod);
+  const patch = statusPatch(hostPod, status, facts.hostAnnotations(memberPod));
+  return patch === undefined ? { do: 'nothing' } : { do: 'patch-status', hostPod, memberPod, status, patch };
 }
 
 function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Action {

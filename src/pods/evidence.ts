@@ -1,4 +1,5 @@
-import type { PodStatus } from '../api/wire.ts';
+import { isFinished } from '../api/pod-phase.ts';
+import type { Pod, PodStatus } from '../api/wire.ts';
 
 /**
  * Why a member pod may be deleted: what is known, not merely missing, about the host pod with UID `of` that it runs for.
@@ -28,3 +29,9 @@ export type StatusSource =
   | { from: 'absence'; evidence: AbsenceEvidence }
   /** Why it is not there yet. */
   | { from: 'hold' };
+
+/** What the departed pod said counts if it had ended; else nothing is known but that it is gone. */
+export function sourceOf(departed: Pod | undefined, evidence: AbsenceEvidence): StatusSource {
+  const told = departed !== undefined && isFinished(departed);
+  return told ? { from: 'member', status: departed.status } : { from: 'absence', evidence };
+}

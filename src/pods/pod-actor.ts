@@ -9,13 +9,12 @@ import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
-import { judgeOrphan, MISSING_GRACE_MS } from './collect-pod.ts';
+import { judgeOrphan, MISSING_GRACE_MS, ownPods } from './collect-pod.ts';
 import { createMemberPod } from './create-pod.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import type { Action, Hold } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
-import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
-import { isFinished } from '../api/pod-phase.ts';
+import { type AbsenceEvidence, type DeletionEvidence, sourceOf } from './evidence.ts';
 import { holdPatch } from './hold-patch.ts';
 import { conditionOf, mirroredUid } from './host-status.ts';
 import type { KeptPods } from './kept-pods.ts';
@@ -26,6 +25,7 @@ import { PodWrites } from './pod-writes.ts';
 import type { DependentsPort, EventPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
 import { isAnotherPod, refusalOf } from './refusal.ts';
 import { slowCreation, tellIfSlow } from './slow-creation.ts';
+import { StatusCorrections, statusKey } from './status-corrections.ts';
 import { statusPatch } from './status-patch.ts';
 import type { TranslateContext } from './translate.ts';
 
@@ -70,10 +70,12 @@ const DELETE_UNDER_WAY_MS = 30_000;
 export class PodActor {
   readonly #o: PodActorOptions;
   readonly #writes: PodWrites;
+  readonly #corrections: StatusCorrections;
 
   constructor(options: PodActorOptions) {
     this.#o = options;
     this.#writes = new PodWrites(options);
+    this.#corrections = new StatusCorrections(options);
   }
 
   async perform(action: Action, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
@@ -87,8 +89,9 @@ export class PodActor {
       case 'hold':
         return await this.#hold(key, action.hold, memory, signal);
       case 'ignore':
-        memory.host = await this.#writes.patchHostStatus(action.hostPod, action.patch, { from: 'hold' }, signal);
-        return undefined;
+        return await this.#corrections.write(action.hostPod, memory, 'ignored', async () => {
+          return await this.#writes.patchHostStatus(action.hostPod, action.patch, { from: 'hold' }, signal);
+        });
       case 'create':
         return await this.#create(action.hostPod, key, memory, signal);
       case 'update':
@@ -150,17 +153,20 @@ export class PodActor {
   /** Says on the host pod why it does not run yet, once per reason and message, and comes back later by itself. */
   async #hold(key: string, hold: Hold, memory: PodMemory, signal: AbortSignal): Promise<Next> {
     const hostPod = memory.host ?? this.#o.hostPods.get(key);
-    if (hostPod !== undefined) await this.#show(hostPod, hold, memory, signal);
-    return this.#retryLater(memory);
+    const later = hostPod === undefined ? undefined : await this.#show(hostPod, hold, memory, signal);
+    return later ?? this.#retryLater(memory);
   }
 
-  async #show(hostPod: Pod, hold: Hold, memory: PodMemory, signal: AbortSignal): Promise<void> {
+  async #show(hostPod: Pod, hold: Hold, memory: PodMemory, signal: AbortSignal): Promise<Next> {
     this.#o.metrics.holds.inc({ node: this.#o.nodeName, reason: hold.reason });
     const body = holdPatch(hostPod, hold, new Date(this.#o.clock()).toISOString());
-    if (body === undefined) return;
+    if (body === undefined) return undefined;
     const before = conditionOf(hostPod, MIRRORED_CONDITION);
-    memory.host = await this.#writes.patchHostStatus(hostPod, body, { from: 'hold' }, signal);
-    if (before?.reason !== hold.reason || before.message !== hold.message) this.#event(hostPod, hold);
+    const write = async (): Promise<Pod> => await this.#writes.patchHostStatus(hostPod, body, { from: 'hold' }, signal);
+    const later = await this.#corrections.write(hostPod, memory, `${hold.reason} ${hold.message}`, write);
+    const isNews = before?.reason !== hold.reason || before.message !== hold.message;
+    if (later === undefined && isNews) this.#event(hostPod, hold);
+    return later;
   }
 
   async #update(hostPod: Pod, memberPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
@@ -265,11 +271,13 @@ export class PodActor {
     const delay = this.#delayOf(hostPod, body, memory);
     if (delay > 0) return { requeueAfterMs: delay };
     delete memory.statusDueSince;
-    this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: 'patch-status' });
     const source = { from: 'member', status: memberPod.status } as const;
-    memory.host = await this.#writes.patchHostStatus(hostPod, body, source, signal);
-    memory.attempts = 0;
-    return undefined;
+    return await this.#corrections.write(hostPod, memory, statusKey(action.status), async () => {
+      this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: 'patch-status' });
+      const written = await this.#writes.patchHostStatus(hostPod, body, source, signal);
+      memory.attempts = 0;
+      return written;
+    });
   }
 
   /**
@@ -385,16 +393,4 @@ export class PodActor {
     memory.attempts += 1;
     return { requeueAfterMs: Math.round(delay * (0.8 + 0.4 * Math.random())) };
   }
-}
-
-function ownPods(member: MemberPort, hostId: string): number {
-  let count = 0;
-  for (const pod of member.pods.values()) if (pod.metadata.labels?.[HOST_LABEL] === hostId) count += 1;
-  return count;
-}
-
-/** What the departed pod said counts if it had ended; else nothing is known but that it is gone. */
-function sourceOf(departed: Pod | undefined, evidence: AbsenceEvidence): StatusSource {
-  const told = departed !== undefined && isFinished(departed);
-  return told ? { from: 'member', status: departed.status } : { from: 'absence', evidence };
 }

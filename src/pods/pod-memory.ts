@@ -1,4 +1,5 @@
 import type { Pod } from '../api/wire.ts';
+import type { Corrections } from './status-corrections.ts';
 
 /** What this process remembers of one host pod's key between two looks. Lost on restart without harm. */
 export interface PodMemory {
@@ -26,6 +27,8 @@ export interface PodMemory {
   refusedSince?: number;
   /** Since when, in ms, an unimportant status difference is waiting to be written together with the next one. */
   statusDueSince?: number;
+  /** How often its status had to be written although nothing was new. */
+  corrections?: Corrections;
 }
 
 /** Memories by key of the host pod. */

@@ -5,6 +5,7 @@ export interface PodMetrics {
   actions: Counter<'node' | 'action'>;
   holds: Counter<'node' | 'reason'>;
   quarantined: Counter<'node'>;
+  correctionsHeld: Counter<'node'>;
   kept: Gauge<'node'>;
   breakerOpen: Gauge<'node'>;
 }
@@ -27,6 +28,12 @@ export function podMetrics(registry: Registry): PodMetrics {
     quarantined: new Counter({
       name: 'spillway_pods_quarantined_total',
       help: 'Member pods without a host pod that were left alone because the evidence did not suffice to delete them.',
+      labelNames: ['node'],
+      registers,
+    }),
+    correctionsHeld: new Counter({
+      name: 'spillway_pod_status_corrections_held_total',
+      help: 'Times that the status of a pod was not put right at once, because somebody else keeps changing it.',
       labelNames: ['node'],
       registers,
     }),

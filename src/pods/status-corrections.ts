@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import type { Pod, PodStatus } from '../api/wire.ts';
+import { canonicalJson } from '../kube/canonical-json.ts';
+import type { PodMemory } from './pod-memory.ts';
+import type { PodMetrics } from './pod-metrics.ts';
+import type { EventPort } from './pod-ports.ts';
+
+/** How often one and the same status was written to a host pod. */
+export interface Corrections {
+  of: string;
+  count: number;
+  /** When it was last written, in ms. */
+  at: number;
+  /** The next one waits, and that was counted. */
+  held: boolean;
+  /** The user was told. */
+  told: boolean;
+}
+
+/** So many times a status is put right at once. */
+const PROMPT = 5;
+/** From then on it waits, twice as long each time, in ms. */
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000;
+/** A status that has stayed as it is for so long is not fought about any more, in ms. */
+const REST_MS = 90_000;
+
+export interface StatusCorrectionsOptions {
+  nodeName: string;
+  events: EventPort;
+  metrics: Pick<PodMetrics, 'correctionsHeld'>;
+  clock: () => number;
+}
+
+/**
+ * Keeps a fight over the status of a host pod slow. Whoever else writes there wakes us up each time, and with our answer is
+ * woken up themselves: the first corrections are prompt, further ones of the same status come ever more rarely. Another
+ * status, because the member has news, goes at once.
+ */
+export class StatusCorrections {
+  readonly #o: StatusCorrectionsOptions;
+
+  constructor(options: StatusCorrectionsOptions) {
+    this.#o = options;
+  }
+
+  /** Writes a status and remembers the answer, or says when to come again because somebody else keeps changing it. */
+  async write(
+    hostPod: Pod,
+    memory: PodMemory,
+    of: string,
+    write: () => Promise<Pod>,
+  ): Promise<{ requeueAfterMs: number } | undefined> {
+    const delay = this.delay(hostPod, memory, of);
+    if (delay > 0) return { requeueAfterMs: delay };
+    memory.host = await write();
+    this.written(memory, of);
+    return undefined;
+  }
+
+  /** How long to wait before that status is written, in ms; 0: now. `of` from {@link statusKey}, or any other name of it. */
+  delay(hostPod: Pod, memory: PodMemory, of: string): number {
+    const { clock, metrics, nodeName } = this.#o;
+    const now = clock();
+    const before = memory.corrections;
+    if (before === undefined || before.of !== of || before.count < PROMPT + 1 || now - before.at >= REST_MS) return 0;
+    const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (before.count - PROMPT - 1));
+    const rest = before.at + wait - now;
+    if (rest > 0 && !before.held) {
+      before.held = true;
+      metrics.correctionsHeld.inc({ node: nodeName });
+      if (!before.told) this.#tell(hostPod);
+      before.told = true;
+    }
+    return Math.max(0, rest);
+  }
+
+  /** To be told of each write of a status. */
+  written(memory: PodMemory, of: string): void {
+    const at = this.#o.clock();
+    const before = memory.corrections;
+    const rested = before === undefined || at - before.at >= REST_MS;
+    const count = rested || before.of !== of ? 1 : before.count + 1;
+    memory.corrections = { of, count, at, held: false, told: !rested && before.told };
+  }
+
+  #tell({ metadata }: Pod): void {
+    const { namespace, name, uid } = metadata;
+    const reason = 'StatusOverwritten';
+    const message =
+      'Somebody else keeps changing the status of this pod. It is put right ever more rarely, every ' +
+      `${LONGEST_WAIT_MS / 1000} s at most, until that ends. Who it is: kubectl get pod ${name} -o yaml --show-managed-fields`;
+    this.#o.events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', reason, message);
+  }
+}
+
+/** The same for the same status, whenever its conditions changed. */
+export function statusKey({ conditions = [], ...status }: PodStatus): string {
+  const timeless = conditions.map((condition) => ({ ...condition, lastTransitionTime: undefined }));
+  return createHash('sha256')
+    .update(canonicalJson({ ...status, conditions: timeless }))
+    .digest('base64url')
+    .slice(0, 22);
+}
