@@ -129,7 +129,8 @@ export class Reflector<T extends KubeObject> {
       const lists = this.#lists;
       let error: unknown;
       try {
-        if (this.#resume === undefined || failures > 0) await this.#o.client.confirmCluster();
+        // A first list takes nothing away.
+        if (failures > 0 || (this.#resume === undefined && this.#lists > 0)) await this.#o.client.confirmCluster();
         if (this.#resume === undefined && !this.#mayStreamLists()) {
           await this.#listPages(signal);
         } else if (await this.#isPlaceUnreached(signal)) {
