@@ -34,11 +34,14 @@ import {
   withoutManagedFields,
   writesOf,
 } from '../fixtures/live-pods.ts';
+import { FaultProxy, type Fault } from '../fixtures/fault-proxy.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
-import { TcpProxy } from '../members/tcp-proxy.ts';
 
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
+
+/** The longest that anything may take on a busy machine that takes a moment on an idle one, in ms. */
+const PROMPT_MS = 12_000;
 
 /**
  * What earlier programs of this kind were measured to get wrong, each with a test that shows it right. What belongs to
@@ -51,7 +54,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
   let real: Cluster;
   /** kwok; virtual nodes `played-burst` and `played-size`, reached through a proxy. */
   let played: Cluster;
-  let proxy: TcpProxy;
+  let proxy: FaultProxy;
 
   beforeAll(async () => {
     topology = await startTopology({
@@ -69,7 +72,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     host = topology.host;
     real = topology.member('real').cluster;
     played = topology.member('played').cluster;
-    proxy = await TcpProxy.to(played.server);
+    proxy = await FaultProxy.start(played.adminAccess, await played.issueServing('proxy', ['127.0.0.1']));
     await addMember(host, played, {
       kubeconfig: proxied(played),
       spec: {
@@ -118,7 +121,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
 
   async function restartProgram(meanwhile: () => Promise<void>): Promise<void> {
     const { process } = topology.spillway;
-    await process.stop();
+    await process.stop('SIGTERM', 12_000);
     await meanwhile();
     process.restart();
     await waitReady(topology.spillway);
@@ -132,6 +135,103 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     const above = await runPod(host, pod('asks', ns, podSpec([shell(script, { env })], onNode('real'))));
     const { podIP, hostIP } = above.status ?? {};
     expect(await kubectl(host, ['logs', 'asks', '-n', ns])).toBe(`${podIP} ${podIP} ${hostIP}\n`);
+  });
+
+  /** Nothing of the member `played` can be reached any more, and that is known. */
+  async function untilLost(): Promise<void> {
+    await until('the member counts as lost', async () => {
+      const node = await read<Node>(host, '/api/v1/nodes/played-burst');
+      return node?.spec?.taints?.some(({ key }) => key === 'spillway.dev/member-unreachable') === true;
+    });
+  }
+
+  test('2: what was asked for in an outage is done after it, and once, however often it failed', async () => {
+    const ns = await newNamespace(host, 'outage');
+    const pods = `/api/v1/namespaces/${ns}/pods`;
+    await host.apply(['stays', 'leaving'].map((name) => idle(name, ns, 'played-burst')));
+    for (const name of ['stays', 'leaving']) await untilRunning(host, ns, name);
+    const { uid } = (await getPod(played, ns, 'stays')).metadata;
+    const since = Date.now();
+    const fault: Fault = { kind: 'status', code: 503, reason: 'ServiceUnavailable' };
+    const creates = proxy.inject(fault, ({ method, path }) => method === 'POST' && path === pods);
+    const deletes = proxy.inject(fault, ({ method, path }) => method === 'DELETE' && path === `${pods}/leaving`);
+    try {
+      await host.apply([idle('coming', ns, 'played-burst')]);
+      await kubectl(host, ['delete', 'pod', 'leaving', '-n', ns, '--wait=false']);
+      let turn = 0;
+      await until('each has failed more often than twenty times', async () => {
+        // Tries get rarer and rarer, unless somebody changes the pod.
+        const labels = { turn: String(turn++) };
+        for (const name of ['coming', 'leaving'])
+          await host.api.call('PATCH', `${pods}/${name}`, { metadata: { labels } });
+        return creates.hits > 20 && deletes.hits > 20;
+      });
+      proxy.inject({ kind: 'reset', when: 'before' });
+      proxy.resetConnections();
+      await untilLost();
+      for (const { metadata, status } of await podsOf(host, ns)) {
+        expect(['Pending', 'Running'], metadata.name).toContain(status?.phase);
+      }
+    } finally {
+      proxy.clear();
+    }
+    await untilRunning(host, ns, 'coming');
+    await untilGone(host, ns, 'leaving');
+    expect((await podsOf(played, ns)).map(({ metadata }) => metadata.name)).toEqual(['coming', 'stays']);
+    expect((await getPod(played, ns, 'stays')).metadata.uid).toBe(uid);
+    const done = writesOf(played, since).filter(
+      ({ verb, objectRef }) => objectRef?.resource === 'pods' && objectRef.namespace === ns && verb !== 'patch',
+    );
+    expect(done.map(({ verb, responseStatus }) => `${verb} ${responseStatus?.code ?? 0}`).sort()).toEqual([
+      'create 201',
+      'delete 200',
+    ]);
+  });
+
+  test('a member that answers after 30 s keeps nobody else waiting, not even at a start', async () => {
+    const ns = await newNamespace(host, 'prompt');
+    const [leaving, coming] = [numbered(5, 'leaving'), numbered(20, 'coming')];
+    await host.apply(leaving.map((name) => idle(name, ns, 'played-burst')));
+    for (const name of leaving) await untilRunning(host, ns, name);
+    /** The whole life of a pod of the other member. */
+    const promptly = async (name: string): Promise<void> => {
+      const timed = async (step: string, act: () => Promise<unknown>): Promise<void> => {
+        const began = performance.now();
+        await act();
+        expect(performance.now() - began, `${name}: ${step}`).toBeLessThan(PROMPT_MS);
+      };
+      const of = ['-n', ns, name];
+      await timed('to Running', () =>
+        runPod(host, pod(name, ns, podSpec([shell(`echo here; ${IDLE}`)], onNode('real')))),
+      );
+      await timed('exec', async () => {
+        expect(await kubectl(host, ['exec', ...of, '--', 'echo', 'there'])).toBe('there\n');
+      });
+      await timed('logs', () =>
+        until('its line is there', async () => (await kubectl(host, ['logs', ...of])) === 'here\n'),
+      );
+      await timed('deletion', async () => {
+        await kubectl(host, ['delete', 'pod', ...of]);
+        await untilGone(real, ns, name);
+      });
+    };
+    const slow = proxy.inject({ kind: 'slow', ms: 30_000 });
+    try {
+      await host.apply(coming.map((name) => idle(name, ns, 'played-burst')));
+      await kubectl(host, ['delete', 'pod', ...leaving, '-n', ns, '--wait=false']);
+      await slow.hit(10);
+      await promptly('while-requests-hang');
+      await untilLost();
+      proxy.resetConnections();
+      await restartProgram(() => Promise.resolve());
+      await promptly('after-a-restart');
+    } finally {
+      proxy.clear();
+      proxy.resetConnections();
+    }
+    for (const name of coming) await untilRunning(host, ns, name, { timeoutMs: 60_000 });
+    for (const name of leaving) await untilGone(host, ns, name, { timeoutMs: 60_000 });
+    expect((await podsOf(played, ns)).map(({ metadata }) => metadata.name)).toEqual(coming.toSorted());
   });
 
   test('4: a node that comes, flaps, is cordoned and goes is counted as it is, never twice', async () => {
@@ -389,7 +489,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
 
   test('11: a burst into a new namespace over a slow line: all run, none is called failed', async () => {
     const ns = await newNamespace(host, 'far');
-    proxy.delayMs = 50;
+    const far = proxy.inject({ kind: 'slow', ms: 50 });
     try {
       const names = numbered(100, 'burst');
       const seen = new Set<string>();
@@ -406,7 +506,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       expect([...seen]).not.toContain('Failed');
       expect(await podsOf(played, ns)).toHaveLength(100);
     } finally {
-      proxy.delayMs = 0;
+      far.remove();
     }
   });
 
