@@ -1,3 +1,4 @@
+import type { OwnerReference } from '../kube/object.ts';
 import type { Container, PodPhase, PodSpec, PodStatus } from '../api/wire.ts';
 
 /** Parts of each kind kept for sharing before their table starts anew. */
@@ -16,9 +17,14 @@ export class SharedParts {
   readonly #labels = new Map<string, Labels>();
   readonly #names = new Map<string, string>();
   readonly #states = new Map<string, PodStatus>();
+  readonly #owners = new Map<string, OwnerReference[]>();
 
   labels(labels: Labels): Labels {
     return shared(this.#labels, JSON.stringify(labels), labels);
+  }
+
+  owners(owners: OwnerReference[]): OwnerReference[] {
+    return shared(this.#owners, JSON.stringify(owners), owners);
   }
 
   name(name: string): string {

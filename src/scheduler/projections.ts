@@ -46,7 +46,11 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
     const takesRoom = node !== undefined && !isVirtual(node) && !isFinished(raw as Pod);
     const metadata = metadataOf(raw, (key) => key === DELETION_COST_ANNOTATION || key === OWN_COST_ANNOTATION);
     return {
-      metadata: metadata.labels === undefined ? metadata : { ...metadata, labels: parts.labels(metadata.labels) },
+      metadata: {
+        ...metadata,
+        ...(metadata.labels === undefined ? {} : { labels: parts.labels(metadata.labels) }),
+        ...(metadata.ownerReferences === undefined ? {} : { ownerReferences: parts.owners(metadata.ownerReferences) }),
+      },
       spec: takesRoom
         ? parts.spec(spec)
         : { containers: NONE, ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }) },

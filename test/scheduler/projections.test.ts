@@ -32,6 +32,7 @@ describe('hostPodProjection', () => {
     expect(one.metadata.annotations).toEqual({ 'spillway.dev/deletion-cost': '7' });
     expect(two.spec.containers).toBe(one.spec.containers);
     expect(two.metadata.labels).toBe(one.metadata.labels);
+    expect(two.metadata.ownerReferences).toBe(one.metadata.ownerReferences);
   });
   it('keeps only the place of one on a virtual node, of one without a node, and of one that has ended', () => {
     expect(project(pod('a', 'east')).spec).toEqual({ nodeName: 'east', containers: [] });
