@@ -4,6 +4,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { startSecondScheduler } from '../../hack/second-scheduler.ts';
 import { until } from '../../hack/until.ts';
+import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Pod } from '../../src/api/wire.ts';
 import { condition, eventsOf, type Fields, kubectl, newNamespace, pod, podsOf } from '../fixtures/live-pods.ts';
 import {
@@ -41,8 +42,8 @@ afterAll(async () => {
   expect(errors).toEqual([]);
 });
 
-/** Of the host's nodes, and of both members. */
-const ALL_CORES = 20 + 2 * 32;
+/** Of the host's nodes, as far as pods of 8 cores can have them, and of both members. */
+const ALL_CORES = 16 + 2 * 32;
 
 /** Every test has the room of all clusters for itself. */
 afterEach(async () => {
@@ -134,19 +135,33 @@ describe('pods that fit nowhere', () => {
     const message = await schedulingMessage(host, 'big', 'huge');
     expect(message).toMatch(/1 member east: .*no node has 16 cpu free \(largest free slot 8 cpu\)/);
     expect(message).toMatch(/1 member west: .*no node has 16 cpu free \(largest free slot 8 cpu\)/);
-    // As many as there are cores, in the host and in the members: whatever a big one held would be missing.
-    await host.apply([deployment('big', 'small', ALL_CORES, '1')]);
-    const small = await until(
-      'every small pod is bound',
+    await until('each of the big ones was refused', async () => {
+      const found = await podsOf(host, 'big', 'app=huge');
+      return found.length === 30 && found.every((one) => condition(one, 'PodScheduled')?.status === 'False');
+    });
+    let tries = 0;
+    await until(
+      'small pods are bound in under 5 s',
       async () => {
-        const found = await podsOf(host, 'big', 'app=small');
-        return found.length === ALL_CORES && whereAre(found)['waiting'] === undefined ? found : undefined;
+        tries += 1;
+        const app = `small-${String(tries)}`;
+        // They take every core of the host and of the members: whatever a big one held would be missing.
+        await host.apply([deployment('big', app, ALL_CORES / 8, '8')]);
+        const small = await until('every small pod is bound', async () => {
+          const found = await podsOf(host, 'big', `app=${app}`);
+          return found.length === ALL_CORES / 8 && whereAre(found)['waiting'] === undefined ? found : undefined;
+        });
+        // Each was bound when the scheduler looked at it first.
+        expect(await refusedBefore('big', small)).toEqual([]);
+        const slowest = Math.max(...small.map(secondsToBind));
+        if (slowest < 5) return true;
+        // A machine with much else to do gets another chance.
+        await kubectl(host, ['delete', 'deployment', app, '-n', 'big']);
+        await until('they are gone', async () => (await podsOf(host, 'big', `app=${app}`)).length === 0);
+        throw new Error(`the slowest took ${String(slowest)} s`);
       },
-      { timeoutMs: 90_000 },
+      { timeoutMs: 120_000 },
     );
-    console.info(`of ${ALL_CORES} small pods the slowest was bound after ${Math.max(...small.map(secondsToBind))} s`);
-    // Each was bound when the scheduler looked at it first. How long that took is up to the machine.
-    expect(await refusedBefore('big', small)).toEqual([]);
     const huge = await podsOf(host, 'big', 'app=huge');
     expect(whereAre(huge)).toEqual({ waiting: 30 });
     const events = await eventsOf(host, 'big', huge[0]?.metadata.name ?? '');
@@ -207,20 +222,20 @@ describe('scores from outside', () => {
     await host.apply([policy('scores', 'green', placement)]);
     // Stretched to 0 to 100: 45 against 50.
     await say({ east: -10, west: 0 });
-    await untilPlaced('one', 'west');
+    await untilPlaced('scores', 'one', 'west');
     await host.apply([deployment('scores', 'web', 1, '100m')]);
     await settled(host, 'scores', 'web', { west: 1 });
     // 15 points better, which is less than the hysteresis: new workloads follow, this one stays.
     await say({ east: 30, west: 0 });
-    await untilPlaced('two', 'east');
+    await untilPlaced('scores', 'two', 'east');
     await scale(host, 'scores', 'web', 2);
     await settled(host, 'scores', 'web', { west: 2 });
     await say({ east: 60, west: 0 });
-    await untilPlaced('three', 'east');
+    await untilPlaced('scores', 'three', 'east');
     await scale(host, 'scores', 'web', 3);
     await settled(host, 'scores', 'web', { west: 2, east: 1 });
     await say({ east: 60, west: 10 }, new Date(Date.now() - 1_000).toISOString());
-    await untilPlaced('four', 'west');
+    await untilPlaced('scores', 'four', 'west');
   });
 
   /** What a program outside would write; that of east ends at a time. */
@@ -238,20 +253,46 @@ describe('scores from outside', () => {
       })),
     );
   }
+});
 
-  /** A write takes a moment to be seen, so pods without a past are made until one goes there. */
-  async function untilPlaced(name: string, member: string): Promise<void> {
-    let tries = 0;
-    await until(`a pod goes to ${member}`, async () => {
-      tries += 1;
-      const app = `${name}-${String(tries)}`;
-      await host.apply([deployment('scores', app, 1, '100m')]);
-      const [one] = await until(`${app} is bound`, async () => {
-        const found = await podsOf(host, 'scores', `app=${app}`);
-        return found.length === 1 && whereAre(found)['waiting'] === undefined ? found : undefined;
-      });
-      return one?.spec.nodeName === member;
+/** A write takes a moment to be seen, so pods without a past are made until one goes there. */
+async function untilPlaced(namespace: string, name: string, member: string): Promise<void> {
+  let tries = 0;
+  await until(`a pod goes to ${member}`, async () => {
+    tries += 1;
+    const app = `${name}-${String(tries)}`;
+    await host.apply([deployment(namespace, app, 1, '100m')]);
+    const [one] = await until(`${app} is bound`, async () => {
+      const found = await podsOf(host, namespace, `app=${app}`);
+      return found.length === 1 && whereAre(found)['waiting'] === undefined ? found : undefined;
     });
+    return one?.spec.nodeName === member;
+  });
+}
+
+describe('images that the nodes of a member have', () => {
+  test('bring pods there, and elsewhere once others have them', async () => {
+    await newNamespace(host, 'images');
+    const placement = {
+      clusterAffinity: { exclude: ['local'] },
+      scoreWeights: { locality: 0, freeRoom: 0, price: 0, images: 100 },
+    };
+    await host.apply([policy('images', 'where-they-are', placement)]);
+    await show('west', ['registry.example/app:v1']);
+    await untilPlaced('images', 'one', 'west');
+    await show('east', ['registry.example/app:v1']);
+    await show('west', []);
+    await untilPlaced('images', 'two', 'east');
+    await show('east', []);
+  });
+
+  /** As kubelets report them. */
+  async function show(member: string, names: readonly string[]): Promise<void> {
+    const { api } = topology.member(member).cluster;
+    const images = names.length === 0 ? null : [{ names, sizeBytes: 1_000_000 }];
+    for (const index of [0, 1, 2, 3]) {
+      await api.call('PATCH', `/api/v1/nodes/kwok-${String(index)}/status`, { status: { images } });
+    }
   }
 });
 
@@ -295,14 +336,12 @@ describe("the cluster's own scheduler, while Spillway does not answer", () => {
       return found.find(({ metadata }) => metadata.name === 'small');
     });
     expect(copy.spec.containers[0]?.resources).toEqual({ requests: { cpu: '1' } });
-    await until('the large one is told why it waits', async () => {
-      const events = await eventsOf(host, 'silent', 'huge');
-      return events.some(({ message }) => message.includes('no node has 16 cpu free'));
-    });
     await until('the one that went by the sum is told so', async () => {
       const found = (await podsOf(host, 'silent')).find(({ metadata }) => metadata.name === 'by-sum');
       return found !== undefined && condition(found, 'spillway.dev/MemberScheduled')?.status === 'False';
     });
+    const large = (await podsOf(host, 'silent')).find(({ metadata }) => metadata.name === 'huge');
+    expect(large?.spec.nodeName).toBeUndefined();
     await kubectl(host, ['delete', 'mutatingadmissionpolicybinding', 'spillway-extender-pods']);
   });
 
@@ -357,4 +396,85 @@ describe('a second scheduler, as it is shipped', () => {
     });
     await second.stop();
   });
+});
+
+describe('the room of a member', () => {
+  test('is told in its status and in the metrics, as its nodes have it', async () => {
+    await newNamespace(host, 'told');
+    const there = { nodeSelector: { 'kubernetes.io/hostname': 'east' } };
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    await host.apply(names.map((name) => pod(name, 'told', burstSpec('3', there))));
+    const { cluster } = topology.member('east');
+    const taken = await until('all of them have a node in the member', async () => {
+      const found = await podsOf(cluster, 'told');
+      const nodes = found.map(({ spec }) => spec.nodeName).filter((name) => name !== undefined);
+      return nodes.length === names.length ? nodes : undefined;
+    });
+    // Nodes of 8 cores, and pods of 3.
+    const free = [0, 1, 2, 3].map((index) => 8 - 3 * taken.filter((node) => node === `kwok-${String(index)}`).length);
+    const largest = Math.max(...free);
+    const slots = free.reduce((sum, cores) => sum + Math.floor(cores / 3), 0);
+    await until('the metrics say so', async () => {
+      expect(await metric('spillway_member_largest_free_slot', { member: 'east', resource: 'cpu' })).toBe(largest);
+      expect(await metric('spillway_member_shape_slots', { member: 'east', shape: 'cpu=3' })).toBe(slots);
+      return true;
+    });
+    await until('the status says so', async () => {
+      const { status } = (await host.api.call('GET', '/apis/spillway.dev/v1alpha1/memberclusters/east')) as {
+        status?: Pick<MemberClusterStatus, 'largestFreeSlot' | 'fits'>;
+      };
+      expect(status?.largestFreeSlot).toMatchObject({ cpu: String(largest) });
+      expect(status?.fits).toContainEqual({ requests: { cpu: '3' }, slots });
+      return true;
+    });
+  });
+
+  test('may be minutes away, and has a limit', async () => {
+    await newNamespace(host, 'elastic');
+    const resources = { cpu: '16', memory: '64Gi', pods: '10' };
+    const group = { name: 'burst', resources, maxNodes: 1, leadTimeSeconds: 8, nodeLabels: { pool: 'burst' } };
+    await changeElastic([group]);
+    // No node that is there takes 12 cores.
+    const there = burstSpec('12', { nodeSelector: { 'kubernetes.io/hostname': 'west' } });
+    await host.apply([pod('first', 'elastic', there)]);
+    await untilReserved(1);
+    // It waits there when the time is over, too, but keeps no room from others.
+    await untilReserved(0);
+    const [first] = await podsOf(host, 'elastic');
+    expect(first?.spec.nodeName).toBe('west');
+    await topology.member('west').kwok?.addNodes({ nodes: 1, prefix: 'burst', cpu: '16', labels: { pool: 'burst' } });
+    await until('it runs on the node that came', async () => {
+      const [found] = await podsOf(topology.member('west').cluster, 'elastic');
+      return found?.spec.nodeName === 'burst-0';
+    });
+    // The node that is there counts: there will be no other.
+    await host.apply([pod('second', 'elastic', there)]);
+    const told = await until('the second is told why it waits', async () => {
+      const events = await eventsOf(host, 'elastic', 'second');
+      return events.find(({ reason }) => reason === 'FailedScheduling')?.message;
+    });
+    expect(told).toMatch(/member west: .*no node has 12 cpu free \(largest free slot 8 cpu\)/);
+    await changeElastic(null);
+  });
+
+  async function changeElastic(elastic: readonly object[] | null): Promise<void> {
+    const patch = JSON.stringify({ spec: { capacity: { elastic } } });
+    await kubectl(host, ['patch', 'membercluster', 'west', '--type=merge', '-p', patch]);
+  }
+
+  async function untilReserved(count: number): Promise<void> {
+    await until(`room for ${String(count)} pods is set aside`, async () => {
+      return (await metric('spillway_member_reserved_pods', { member: 'west' })) === count;
+    });
+  }
+
+  /** Value of a sample; undefined when there is none with these labels. */
+  async function metric(name: string, labels: Readonly<Record<string, string>>): Promise<number | undefined> {
+    const text = await (await fetch(`${topology.spillway.url}/metrics`)).text();
+    const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+    const line = text
+      .split('\n')
+      .find((one) => one.startsWith(`${name}{`) && wanted.every((part) => one.includes(part)));
+    return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
+  }
 });
