@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import { join } from 'node:path';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { freePort } from '../../hack/addresses.ts';
@@ -20,6 +19,7 @@ import type { PodDirectory } from '../../src/kubelet/pod-directory.ts';
 import type { KubeletServerOptions } from '../../src/kubelet/server.ts';
 import { KubeletServer } from '../../src/kubelet/server.ts';
 import { declaredFeatures } from '../../src/nodes/declared-features.ts';
+import { kubectlEnvironment } from '../fixtures/terminal.ts';
 
 export const NODE = 'virtual-1';
 const SIGNING_REQUESTS = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
@@ -172,17 +172,7 @@ export class StreamsHarness {
 
   /** A kubectl whose input and output the caller handles. The caller must see it end. */
   spawn(cluster: Cluster, args: readonly string[]): ChildProcessWithoutNullStreams {
-    return spawn(cluster.kubectlPath, args, { env: this.env(cluster), stdio: 'pipe' });
-  }
-
-  /** The environment in which `kubectl`, by the path in $KUBECTL, speaks to the cluster. */
-  env(cluster: Cluster): NodeJS.ProcessEnv {
-    return {
-      ...process.env,
-      KUBECONFIG: cluster.kubeconfig,
-      KUBECACHEDIR: join(cluster.dir, 'kubectl-cache'),
-      KUBECTL: cluster.kubectlPath,
-    };
+    return spawn(cluster.kubectlPath, args, { env: kubectlEnvironment(cluster), stdio: 'pipe' });
   }
 
   /** As when the program is stopped and started: open streams are cut at once. */

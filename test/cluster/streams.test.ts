@@ -1,18 +1,18 @@
-import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream, createWriteStream, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request, WebSocket } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Cluster } from '../../hack/cluster.ts';
 import { IMAGES } from '../../hack/images.ts';
 import type { KubectlOptions, KubectlResult } from '../../hack/kubectl.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
+import { kubectlEnvironment, saidInTerminal, shellOut, whenSize, whileSizeChanges } from '../fixtures/terminal.ts';
 import { NODE, pod, shell, StreamsHarness } from './streams-harness.ts';
 
 const kubelets = await canRunKubelets();
@@ -37,6 +37,8 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
           { name: 'main', image: IMAGES.agnhost, args: ['netexec', '--http-port=8080'] },
           shell('tools', `${lines}; touch /tmp/ready; exec sleep 100000`),
           shell('ticker', 'while true; do date +%s; sleep 0.2; done'),
+          shell('teller', 'i=0; while true; do echo "tick $i"; i=$((i+1)); sleep 0.2; done'),
+          shell('files', 'dd if=/dev/urandom of=/tmp/big bs=1M count=24; exec httpd -f -p 8081 -h /tmp'),
         ],
         { initContainers: [shell('setup', 'echo setting up; echo done')] },
       ),
@@ -44,13 +46,33 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
         'restarted',
         [
           {
-            ...shell('main', 'if [ -e /s/x ]; then echo second; exec sleep 100000; fi; touch /s/x; echo first; exit 3'),
+            ...shell(
+              'main',
+              'if [ -e /s/x ]; then echo second; exec sleep 100000; fi; touch /s/x; printf "first %s\\n" 1 2 3 4 5; exit 3',
+            ),
             volumeMounts: [{ name: 's', mountPath: '/s' }],
           },
         ],
         { volumes: [{ name: 's', emptyDir: {} }] },
       ),
       pod('waiting', [{ name: 'main', image: 'spillway.test/none:1', imagePullPolicy: 'Never' }]),
+      pod('half', [
+        shell('good', 'echo all well; exec sleep 100000'),
+        { name: 'bad', image: 'spillway.test/none:1', imagePullPolicy: 'Never' },
+      ]),
+      pod(
+        'chorus',
+        ['one', 'two', 'three'].map((name) =>
+          shell(
+            name,
+            `until [ -e /s/go ]; do sleep 0.1; done; for i in $(seq 20); do echo "${name} $i"; sleep 0.05; done`,
+            {
+              volumeMounts: [{ name: 's', mountPath: '/s' }],
+            },
+          ),
+        ),
+        { volumes: [{ name: 's', emptyDir: {} }], restartPolicy: 'Never' },
+      ),
       pod('counter', [shell('main', 'for i in $(seq 1 20); do echo "count $i"; sleep 0.1; done')], {
         restartPolicy: 'Never',
       }),
@@ -59,13 +81,28 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
           restartPolicy: 'Never',
         }),
       ),
+      ...['one', 'two'].map((name) =>
+        pod(
+          `screen-${name}`,
+          [
+            shell('main', `${whenSize('33 101')}; ${whenSize('44 120')}; read line; echo "heard=$line"; exit 5`, {
+              stdin: true,
+              tty: true,
+            }),
+          ],
+          { restartPolicy: 'Never' },
+        ),
+      ),
     );
-    await h.whenMemberPod('web', '.status.containerStatuses[*].ready', 'true true true');
+    await h.whenMemberPod('web', '.status.containerStatuses[*].ready', 'true true true true true');
     await h.whenMemberPod('restarted', '.status.containerStatuses[0].restartCount', '1');
     await h.whenMemberPod('restarted', '.status.containerStatuses[0].ready', 'true');
     await h.whenMemberPod('waiting', '.status.containerStatuses[0].state.waiting.reason', 'ErrImageNeverPull');
     await h.whenMemberPod('counter', '.status.phase', 'Succeeded');
-    for (const name of ['attach-one', 'attach-two']) await h.whenMemberPod(name, '.status.phase', 'Running');
+    await h.whenMemberPod('half', '.status.containerStatuses[*].ready', 'false true');
+    for (const name of ['attach-one', 'attach-two', 'screen-one', 'screen-two', 'chorus']) {
+      await h.whenMemberPod(name, '.status.phase', 'Running');
+    }
   });
 
   afterAll(async () => {
@@ -108,12 +145,70 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
       expect(count(await logs(`--since-time=${time.slice(0, 19)}Z`))).toBe(80);
       expect(count(await logs('--since-time=2100-01-01T00:00:00Z'))).toBe(0);
       expect(count(await logs('--timestamps', '--tail=3', '--limit-bytes=1000'))).toBe(3);
+      expect(count(await logs('--insecure-skip-tls-verify-backend'))).toBe(80);
+    });
+
+    test('of the run before, by every option', async () => {
+      const previous = async (...more: string[]): Promise<string> =>
+        (await same(['logs', 'restarted', '--previous', ...more])).stdout;
+      const asked = [[], ['--tail=2'], ['--limit-bytes=12'], ['--tail=2', '--limit-bytes=12'], ['--timestamps']];
+      const [whole, tail, cut, both, stamped = ''] = await Promise.all(asked.map((more) => previous(...more)));
+      expect(whole).toBe('first 1\nfirst 2\nfirst 3\nfirst 4\nfirst 5\n');
+      expect(tail).toBe('first 4\nfirst 5\n');
+      expect(cut).toBe('first 1\nfirs');
+      expect(both).toBe('first 4\nfirs');
+      const lines = stamped.trimEnd().split('\n');
+      expect(lines.map((line) => line.replace(/^\d{4}-\S+Z /, ''))).toEqual(whole?.trimEnd().split('\n'));
+      expect(lines.every((line) => Date.parse(line.split(' ')[0] ?? '') > 0)).toBe(true);
+      expect(await previous('--timestamps', '--tail=1')).toBe(`${lines.at(-1) ?? '?'}\n`);
+    });
+
+    test('where one container has none: up to the error, or past it', async () => {
+      const all = ['logs', 'half', '--all-containers', '--prefix'];
+      // kubectl asks containers in an order of chance.
+      const asked = async (...more: string[]): Promise<KubectlResult[]> =>
+        await Promise.all([h.host, h.member].map((cluster) => cluster.kubectl([...all, ...more])));
+      for (const { code, stderr } of await asked()) {
+        expect(code).toBe(1);
+        expect(stderr).toBe(
+          'Error from server (BadRequest): container "bad" in pod "half" is waiting to start: ErrImageNeverPull\n',
+        );
+      }
+      const past = (await asked('--ignore-errors')).map(({ code, stdout, stderr }) => ({
+        code,
+        lines: [...stdout.split('\n'), ...stderr.split('\n')].filter(Boolean).sort(),
+      }));
+      expect(past[0]).toEqual(past[1]);
+      expect(past[0]).toEqual({
+        code: 0,
+        lines: [
+          '[pod/half/good] all well',
+          'error: container "bad" in pod "half" is waiting to start: ErrImageNeverPull',
+        ],
+      });
+    });
+
+    test('followed, of all containers at once, to the end of each', async () => {
+      const following = [h.host, h.member].map((cluster) =>
+        cluster.kubectl(['logs', '-f', 'chorus', '--all-containers', '--prefix']),
+      );
+      await until('every container is followed', async () => (await h.openStreams()) === 3);
+      expect((await h.host.kubectl(['exec', 'chorus', '-c', 'two', '--', 'touch', '/s/go'])).code).toBe(0);
+      const [viaHost, direct] = (await Promise.all(following)).map(({ stdout, ...rest }) => ({
+        ...comparable({ ...rest, stdout: '' }),
+        // Of each container in order; whose line comes first is chance.
+        lines: ['one', 'two', 'three'].map((name) =>
+          stdout.split('\n').filter((line) => line.startsWith(`[pod/chorus/${name}]`)),
+        ),
+      }));
+      expect(viaHost).toEqual(direct);
+      expect(viaHost).toMatchObject({ code: 0 });
+      expect(viaHost?.lines.map((lines) => lines.length)).toEqual([20, 20, 20]);
     });
 
     test('of an init container, of the run before, and of a finished pod by following it', async () => {
       expect((await same(['logs', 'web', '-c', 'setup'])).stdout).toBe('setting up\ndone\n');
       expect((await same(['logs', 'restarted'])).stdout).toBe('second\n');
-      expect((await same(['logs', 'restarted', '--previous'])).stdout).toBe('first\n');
       expect(count(await same(['logs', '-f', 'counter']))).toBe(20);
       expect(count(await same(['logs', '-f', 'counter', '--tail=2']))).toBe(2);
     });
@@ -122,7 +217,7 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
       const sorted = (text: string): string[] => text.split('\n').sort();
       const args = ['logs', 'web', '--all-containers', '--prefix', '--since-time=2000-01-01T00:00:00Z'];
       const stable = (result: KubectlResult): string[] =>
-        sorted(result.stdout).filter((line) => !line.startsWith('[pod/web/ticker]'));
+        sorted(result.stdout).filter((line) => !/^\[pod\/web\/(ticker|teller)\]/.test(line));
       const [viaHost, direct] = [await h.host.kubectl(args), await h.member.kubectl(args)];
       expect(viaHost.code).toBe(0);
       expect(stable(viaHost)).toEqual(stable(direct));
@@ -228,7 +323,7 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
       const before = process.memoryUsage.rss();
       const watch = setInterval(() => (peak = Math.max(peak, process.memoryUsage.rss() - before)), 20);
       // kubectl reads and writes files itself, so that only the relayed bytes pass through this process.
-      const run = (script: string): Promise<string> => shellOut(script, { ...h.env(h.host), BIG: big });
+      const run = (script: string): Promise<string> => shellOut(script, { ...kubectlEnvironment(h.host), BIG: big });
       const up = await run(
         'exec "$KUBECTL" exec -i web -c tools -- sh -c "cat > /tmp/big; md5sum < /tmp/big" < "$BIG"',
       );
@@ -240,35 +335,12 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     });
   });
 
-  /** Runs a shell script and gives its output; fails with its errors when it fails. */
-  async function shellOut(script: string, env: NodeJS.ProcessEnv): Promise<string> {
-    const child = spawn('sh', ['-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    let [stdout, stderr] = ['', ''];
-    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    const [code] = (await once(child, 'close')) as [number | null];
-    if (code !== 0) throw new Error(`exit code ${code}: ${stderr}${stdout}`);
-    return stdout;
-  }
-
-  /** What a terminal shows when `script` runs in it, with the given size at first. */
-  function terminal(cluster: Cluster, script: string): Promise<string> {
-    const env = { ...h.env(cluster), SHELL: '/bin/sh', INNER: `stty rows 33 cols 101; ${script}` };
-    return shellOut(`exec script -qec "$INNER" /dev/null`, env);
-  }
-
   describe('with a terminal', () => {
-    /** What the command in it said on purpose; a terminal also shows noise (signals, the end of its own input). */
     async function sameTerminal(script: string): Promise<string[]> {
-      const said = (shown: string): string[] =>
-        // Terminals are numbered by who else has one just then.
-        [...shown.matchAll(/(?:tty|size|err)=[^\r\n]*/g)].map((match) => match[0].replace(/pts\/\d+/, 'pts/N'));
-      const [viaHost, direct] = [said(await terminal(h.host, script)), said(await terminal(h.member, script))];
+      const [viaHost, direct] = await Promise.all([saidInTerminal(h.host, script), saidInTerminal(h.member, script)]);
       expect(viaHost).toEqual(direct);
       return viaHost;
     }
-    const whenSize = (size: string): string =>
-      `until [ "$(stty size 2>/dev/null)" = "${size}" ]; do sleep 0.1; done; echo "size=${size}"`;
 
     test('the command sees one, of the right size, with output and errors on it', async () => {
       const inner = `echo "tty=$(tty)"; ${whenSize('33 101')}; echo err=1 >&2`;
@@ -280,12 +352,21 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     });
 
     test('a change of size arrives while it runs', async () => {
-      const change = '(sleep 2; stty rows 44 cols 120 < /dev/tty)';
-      const inner = `${whenSize('33 101')}; ${whenSize('44 120')}`;
-      expect(await sameTerminal(`${change} & "$KUBECTL" exec -it web -c tools -- sh -c '${inner}'`)).toEqual([
-        'size=33 101',
-        'size=44 120',
+      const inner = `${whenSize('33 101')}; ${whenSize('44 120')}; exit 9`;
+      const command = whileSizeChanges(`"$KUBECTL" exec -it web -c tools -- sh -c '${inner}'`);
+      expect(await sameTerminal(command)).toEqual(['size=33 101', 'size=44 120', 'code=9']);
+    });
+
+    test('attached to: it has the size of the terminal, learns of changes, and hears what is typed', async () => {
+      const typist = { shown: /size=44 120/, keys: 'what is typed\r' };
+      const attach = (name: string): string => whileSizeChanges(`"$KUBECTL" attach -it ${name}`);
+      const [viaHost, direct] = await Promise.all([
+        saidInTerminal(h.host, attach('screen-one'), typist),
+        saidInTerminal(h.member, attach('screen-two'), typist),
       ]);
+      expect(viaHost).toEqual(direct);
+      expect(viaHost.slice(0, 3)).toEqual(['size=33 101', 'size=44 120', 'heard=what is typed']);
+      expect(viaHost).toHaveLength(4);
     });
   });
 
@@ -300,15 +381,27 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
       expect((await h.host.kubectl(['logs', one])).stdout).toBe('through\nend\n');
     });
 
-    test('to something that talks: its output, until kubectl is stopped', async () => {
-      const child = h.spawn(h.host, ['attach', 'web', '-c', 'ticker']);
-      let seen = 0;
-      for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-        seen += chunk.toString().split('\n').length - 1;
-        if (seen >= 4) break;
+    test('to something that talks: the same lines through both, until kubectl is stopped', async () => {
+      const listeners = [h.host, h.member].map((cluster) => {
+        const child = h.spawn(cluster, ['attach', 'web', '-c', 'teller']);
+        const end = once(child, 'close');
+        let heard = '';
+        child.stdout.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+        const ticks = (): string[] => heard.split('\n').slice(0, -1);
+        return { child, end, ticks };
+      });
+      const [viaHost, direct] = listeners as [(typeof listeners)[0], (typeof listeners)[0]];
+      const shared = (): string[] => viaHost.ticks().filter((tick) => direct.ticks().includes(tick));
+      try {
+        await until('both have heard the same five lines', () => shared().length >= 5);
+      } finally {
+        for (const { child } of listeners) child.kill('SIGINT');
       }
-      child.kill('SIGINT');
-      await once(child, 'close');
+      expect(await viaHost.end).toEqual(await direct.end);
+      for (const { ticks } of listeners) {
+        const first = Number(ticks()[0]?.replace('tick ', ''));
+        expect(ticks()).toEqual(ticks().map((_, index) => `tick ${first + index}`));
+      }
       await until('the stream is closed', async () => (await h.openStreams()) === 0);
     });
 
@@ -320,8 +413,12 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     });
   });
 
-  async function forwarding<T>(remote: number, use: (port: number, errors: () => string) => Promise<T>): Promise<T> {
-    const child = h.spawn(h.host, ['port-forward', 'pod/web', `:${remote}`]);
+  async function forwarding<T>(
+    remote: number,
+    use: (port: number, errors: () => string) => Promise<T>,
+    cluster = h.host,
+  ): Promise<T> {
+    const child = h.spawn(cluster, ['port-forward', 'pod/web', `:${remote}`]);
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
@@ -357,6 +454,49 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
         const long = 'y'.repeat(30_000);
         expect(await get(port, `/echo?msg=${long}`)).toBe(long);
       });
+      await until('the stream is closed', async () => (await h.openStreams()) === 0);
+    });
+
+    /** MD5 of what an HTTP server answers; a slow reader stalls first, and then again after each MiB. */
+    async function download(port: number, slow: boolean): Promise<string> {
+      const outgoing = httpRequest({ host: '127.0.0.1', port, path: '/big', agent: false }).end();
+      const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
+      const hash = createHash('md5');
+      if (slow) await sleep(1500);
+      let taken = 0;
+      for await (const chunk of answer as AsyncIterable<Buffer>) {
+        hash.update(chunk);
+        taken += chunk.length;
+        if (slow && Math.floor(taken / MiB) > Math.floor((taken - chunk.length) / MiB)) await sleep(20);
+      }
+      return hash.digest('hex');
+    }
+
+    async function upload(port: number, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+      const body = new FormData();
+      body.append('file', new Blob([bytes]), 'big');
+      const answer = await fetch(`http://127.0.0.1:${port}/upload`, { method: 'POST', body });
+      return ((await answer.json()) as { output: string }).output;
+    }
+
+    test('24 MiB each way arrive whole, at a slow reader too, as on the member itself', async () => {
+      const md5 = (await same(['exec', 'web', '-c', 'files', '--', 'md5sum', '/tmp/big'])).stdout.slice(0, 32);
+      const bytes = new Uint8Array(randomBytes(24 * MiB));
+      expect((await h.host.kubectl(['exec', 'web', '-c', 'main', '--', 'mkdir', '-p', '/uploads'])).code).toBe(0);
+      const both = [h.host, h.member].map(async (cluster) => [
+        ...(await forwarding(
+          8081,
+          async (port) => await Promise.all([download(port, false), download(port, true)]),
+          cluster,
+        )),
+        await forwarding(8080, async (port) => await upload(port, bytes), cluster),
+      ]);
+      const uploaded = createHash('md5').update(bytes).digest('hex');
+      for (const [fast, slow, path = ''] of await Promise.all(both)) {
+        expect([fast, slow]).toEqual([md5, md5]);
+        const { stdout } = await same(['exec', 'web', '-c', 'main', '--', 'md5sum', path]);
+        expect(stdout).toBe(`${uploaded}  ${path}\n`);
+      }
       await until('the stream is closed', async () => (await h.openStreams()) === 0);
     });
 
