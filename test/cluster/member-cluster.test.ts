@@ -7,6 +7,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { LeaseElection } from '../../src/kube/lease-election.ts';
+import { NAME_REFUSAL, WRONG_MEMBER_NAMES, WRONG_MEMBERS } from '../api/wrong-members.ts';
 import { TcpProxy } from '../members/tcp-proxy.ts';
 import { applyMember, applySecret, kubeconfigOf, MemberHarness, uidOf } from './member-harness.ts';
 
@@ -103,76 +104,17 @@ describe('the kind', () => {
     });
   });
 
-  it.each([
-    ['no credentials', { credentials: undefined }, 'spec.credentials: Required value'],
-    ['an unknown field', { taintmode: 'None' }, 'unknown field "spec.taintmode"'],
-    ['an unknown taint mode', { taintMode: 'Sometimes' }, 'spec.taintMode: Unsupported value: "Sometimes"'],
-    [
-      'an unknown service account mode',
-      { serviceAccount: { mode: 'Own' } },
-      'spec.serviceAccount.mode: Unsupported value',
-    ],
-    [
-      'mode Host without an address of the host',
-      { serviceAccount: { mode: 'Host' } },
-      'spec.serviceAccount.apiServer: Required value: mode Host needs the address of the API server of the host',
-    ],
-    [
-      'mode Host for some without an address of the host',
-      { serviceAccount: { allowed: ['Host'] } },
-      'spec.serviceAccount.apiServer: Required value',
-    ],
-    [
-      'two pools of one name',
-      { virtualNodes: [{ name: 'a' }, { name: 'a' }] },
-      'spec.virtualNodes[1]: Duplicate value',
-    ],
-    ['a pool name that is no label', { virtualNodes: [{ name: 'A_b' }] }, 'spec.virtualNodes[0].name: Invalid value'],
-    [
-      'a bad node selector',
-      { virtualNodes: [{ name: 'a', nodeSelector: { 'a b': 'c' } }] },
-      'spec.virtualNodes[0].nodeSelector',
-    ],
-    ['Explicit without pairs', { namespaces: { mapping: 'Explicit' } }, 'spec.namespaces.explicit: Required value'],
-    ['Prefixed without a prefix', { namespaces: { mapping: 'Prefixed' } }, 'spec.namespaces.prefix: Required value'],
-    ['a prefix for nothing', { namespaces: { prefix: 'a-' } }, 'spec.namespaces.prefix: Forbidden'],
-    [
-      'a prefix into kube-',
-      { namespaces: { mapping: 'Prefixed', prefix: 'kube-' } },
-      'spec.namespaces.prefix: Invalid value',
-    ],
-    [
-      'a system namespace',
-      explicit(['a', 'kube-system']),
-      'spec.namespaces.explicit: Invalid value: system namespaces',
-    ],
-    [
-      'a shared namespace',
-      explicit(['a', 'x'], ['b', 'x']),
-      'spec.namespaces.explicit: Invalid value: two host namespaces',
-    ],
-    ['a quantity below zero', { capacity: { headroom: { cpu: -1 } } }, 'spec.capacity.headroom: Invalid value'],
-    ['a quantity that is none', { capacity: { caps: { cpu: 'lots' } } }, 'spec.capacity.caps.cpu: Invalid value'],
-    ['a label of ours', { labels: { 'spillway.dev/x': 'y' } }, 'spec.labels: Invalid value: labels of spillway.dev'],
-    ['a taint of ours', { taints: [{ key: 'spillway.dev/x', effect: 'NoSchedule' }] }, 'spec.taints: Invalid value'],
-    ['an unknown effect', { taints: [{ key: 'a', effect: 'Evict' }] }, 'spec.taints[0].effect: Unsupported value'],
-    ['a probe without a pause', { probe: { periodSeconds: 0 } }, 'spec.probe.periodSeconds: Invalid value: 0'],
-    ['text for a number', { probe: { periodSeconds: '10' } }, 'spec.probe.periodSeconds: Invalid value: "string"'],
-  ])('refuses %s and names the field', async (_what, spec, words) => {
+  it.each(WRONG_MEMBERS)('refuses %s and names the field', async (_what, spec, words) => {
     const { stderr, code } = await dryRun(spec);
     expect(code).not.toBe(0);
     expect(stderr).toContain(words);
   });
 
-  it.each(['a.b', 'local', 'x'.repeat(41)])('refuses the name %s', async (name) => {
+  it.each(WRONG_MEMBER_NAMES)('refuses the name %s', async (name) => {
     const { stderr, code } = await dryRun({}, name);
     expect(code).not.toBe(0);
-    expect(stderr).toContain('metadata.name: Invalid value: must');
+    expect(stderr).toContain(NAME_REFUSAL);
   });
-
-  function explicit(...pairs: [string, string][]): object {
-    return { namespaces: { mapping: 'Explicit', explicit: pairs.map(([from, to]) => ({ host: from, member: to })) } };
-  }
 
   async function dryRun(spec: object, name = 'x') {
     const object = {

@@ -6,6 +6,7 @@ import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { OVERRIDE_POLICY_KINDS, parseOverridePolicy } from '../../src/api/override-policy.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
+import { rule, WRONG_OVERRIDES } from '../overrides/wrong-overrides.ts';
 
 let workspace: Workspace;
 let host: Cluster;
@@ -28,11 +29,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await workspace.close();
 });
-
-/** A spec with one rule of these overriders. */
-const rule = (overriders: object) => ({ overrideRules: [{ overriders }] });
-const image = (entry: object) => rule({ imageOverrider: [{ component: 'Registry', operator: 'add', ...entry }] });
-const patch = (entry: object) => rule({ plaintext: [entry] });
 
 async function dryRun(spec: object, kind: string) {
   const object = { apiVersion: 'spillway.dev/v1alpha1', kind, metadata: { name: 'x' }, spec };
@@ -114,131 +110,7 @@ describe.each(OVERRIDE_POLICY_KINDS.map(({ resource }) => [resource.kind, resour
     expect(parseOverridePolicy(kind as 'OverridePolicy', stored)).toMatchObject({ policy: { kind, spec } });
   });
 
-  it.each([
-    ['an unknown operator', image({ operator: 'set', value: 'a' }), 'imageOverrider[0].operator: Unsupported value'],
-    [
-      'an unknown part of an image',
-      image({ component: 'Host', value: 'a' }),
-      'imageOverrider[0].component: Unsupported value',
-    ],
-    ['add without a value', image({}), 'imageOverrider[0].value: Required value: value is required when'],
-    [
-      'no repository',
-      image({ component: 'Repository', operator: 'remove' }),
-      'imageOverrider[0].operator: Invalid value',
-    ],
-    [
-      'a predicate that is no pointer',
-      image({ predicate: { path: 'spec' }, value: 'a' }),
-      'imageOverrider[0].predicate.path: Invalid value',
-    ],
-    [
-      'a patch without a value',
-      patch({ path: '/spec/hostname', operator: 'add' }),
-      'plaintext[0].value: Required value',
-    ],
-    [
-      'a patch of the whole object',
-      patch({ path: '', operator: 'add', value: {} }),
-      'plaintext[0].path: Invalid value',
-    ],
-    [
-      'a patch of the name',
-      patch({ path: '/metadata/name', operator: 'replace', value: 'x' }),
-      'plaintext[0].path: Invalid value: must not lead',
-    ],
-    [
-      'a patch of finalizers',
-      patch({ path: '/metadata/finalizers/0', operator: 'remove' }),
-      'plaintext[0].path: Invalid value: must not lead',
-    ],
-    [
-      'a patch of the status',
-      patch({ path: '/status/phase', operator: 'remove' }),
-      'plaintext[0].path: Invalid value: must not lead',
-    ],
-    [
-      'a patch of the node',
-      patch({ path: '/spec/nodeName', operator: 'remove' }),
-      'plaintext[0].path: Invalid value: must not lead',
-    ],
-    [
-      'a label of ours',
-      rule({ labelsOverrider: [{ operator: 'add', value: { 'spillway.dev/uid': 'x' } }] }),
-      'labelsOverrider[0].value: Invalid value: keys of spillway.dev',
-    ],
-    [
-      'command without a container',
-      rule({ commandOverrider: [{ operator: 'add' }] }),
-      'commandOverrider[0].containerName: Required value',
-    ],
-    [
-      'args to replace by nothing',
-      rule({ argsOverrider: [{ containerName: 'a', operator: 'replace' }] }),
-      'argsOverrider[0].value: Required value',
-    ],
-    [
-      'JSON and YAML at once',
-      rule({
-        fieldOverrider: [
-          {
-            fieldPath: '/data/a',
-            json: [{ subPath: '', operator: 'remove' }],
-            yaml: [{ subPath: '', operator: 'remove' }],
-          },
-        ],
-      }),
-      'fieldOverrider[0]: Invalid value: exactly one of json and yaml',
-    ],
-    [
-      'neither JSON nor YAML',
-      rule({ fieldOverrider: [{ fieldPath: '/data/a' }] }),
-      'fieldOverrider[0]: Invalid value: exactly one of json and yaml',
-    ],
-    [
-      'resources without amounts',
-      rule({ resourcesOverrider: [{ operator: 'add' }] }),
-      'resourcesOverrider[0]: Required value',
-    ],
-    [
-      'an amount that is none',
-      rule({ resourcesOverrider: [{ operator: 'add', limits: { cpu: 'lots' } }] }),
-      'limits.cpu: Invalid value',
-    ],
-    [
-      'a selector without a kind',
-      { resourceSelectors: [{ apiVersion: 'v1' }] },
-      'spec.resourceSelectors[0].kind: Required value',
-    ],
-    [
-      'In without values',
-      {
-        resourceSelectors: [
-          { apiVersion: 'v1', kind: 'Pod', labelSelector: { matchExpressions: [{ key: 'a', operator: 'In' }] } },
-        ],
-      },
-      'matchExpressions[0].values: Invalid value',
-    ],
-    [
-      'a field of members that is none',
-      {
-        overrideRules: [
-          {
-            overriders: {},
-            targetCluster: { fieldSelector: { matchExpressions: [{ key: 'name', operator: 'In', values: ['a'] }] } },
-          },
-        ],
-      },
-      'matchExpressions[0].key: Unsupported value',
-    ],
-    ['a rule without overriders', { overrideRules: [{}] }, 'spec.overrideRules[0].overriders: Required value'],
-    ['an unknown applyTo', { applyTo: 'All' }, 'spec.applyTo: Unsupported value'],
-    [
-      'an overrider that is none',
-      rule({ replicasOverrider: [] }),
-      'unknown field "spec.overrideRules[0].overriders.replicasOverrider"',
-    ],
-  ])('refuses %s and names the field', async (_what, spec, words) => {
+  it.each(WRONG_OVERRIDES)('refuses %s and names the field', async (_what, spec, words) => {
     const { stderr, code } = await dryRun(spec, kind);
     expect(code).not.toBe(0);
     expect(stderr).toContain(words);

@@ -1,26 +1,41 @@
 import { expect, it } from 'vitest';
+import { FOREIGN_SELECTORS, WRONG_MARKS } from '../admission/wrong-objects.ts';
+import { NAME_REFUSAL, WRONG_MEMBER_NAMES, WRONG_MEMBERS } from '../api/wrong-members.ts';
+import { WRONG_OVERRIDES } from '../overrides/wrong-overrides.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
 import { WRONG_SCORES } from '../placement/wrong-scores.ts';
 
 const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``;
-const table = (head: string, rows: readonly (readonly [string, string])[]): string[] => [
-  `| ${head} | refused with |`,
+const table = (
+  head: string,
+  rows: readonly (readonly [what: string, words: string])[],
+  answer = 'refused with',
+): string[] => [
+  `| ${head} | ${answer} |`,
   '|---|---|',
   ...rows.map(([what, words]) => `| ${what} | ${code(words)} |`),
   '',
 ];
+const [, foreignOverride] = FOREIGN_SELECTORS;
 
 /** Made of what the tests apply to a real API server. Brought up to date by `vitest -u`. */
-it('the page of wrong input lists every wrong policy with what is said about it', async () => {
+it('the page of wrong input lists everything wrong that tests apply, with what is said about it', async () => {
   const page = [
     '<!-- Made of the tables of the tests (test/docs/wrong-input.test.ts). Do not edit. -->',
     '# Wrong input',
     '',
-    'What is refused when it is applied, and how the message begins. The schemas of the kinds refuse it, without any server of',
-    'Spillway; rows marked * need `manifests/admission/validation.yaml`, which refuses wrong [annotations and',
+    'What is refused when it is applied, and the part of the message that says why. The schemas of the kinds refuse it, without',
+    'any server of Spillway; rows marked * need `manifests/admission/validation.yaml`, which refuses wrong [annotations and',
     'labels](../guides/admission.md#refusing-what-cannot-be-meant) too. Annotations of Federation v1 are not refused: an',
-    '[Event](events.md#workloads) tells what is wrong with them.',
+    '[Event](events.md#workloads) tells what is wrong with them. What only members can know, a pod or a MemberCluster tells:',
+    '[conditions, Events and reasons](events.md).',
     '',
+    '## MemberCluster',
+    '',
+    ...table('a member with', [
+      ...WRONG_MEMBERS.map(([what, , words]) => [what, words] as const),
+      ...WRONG_MEMBER_NAMES.map((name) => [name.length > 40 ? `a name of ${name.length} characters` : `the name ${code(name)}`, NAME_REFUSAL] as const),
+    ]),
     '## PlacementPolicy and ClusterPlacementPolicy',
     '',
     ...table(
@@ -33,8 +48,23 @@ it('the page of wrong input lists every wrong policy with what is said about it'
       'a score with',
       WRONG_SCORES.map(({ what, refusal }) => [what, refusal]),
     ),
-    'OverridePolicies: see the rules at the end of [their page](override-policy.md).',
+    '## OverridePolicy and ClusterOverridePolicy',
     '',
-  ].join('\n');
+    'What follows from the rules at the end of [their page](override-policy.md):',
+    '',
+    ...table('a policy with', [
+      ...WRONG_OVERRIDES.map(([what, , words]) => [what, words] as const),
+      ['a selector for another namespace *', foreignOverride?.[2] ?? ''],
+    ]),
+    '## Annotations and labels',
+    '',
+    'On MemberClusters, namespaces and pods. All of these need `manifests/admission/validation.yaml`.',
+    '',
+    ...table(
+      'what is applied',
+      WRONG_MARKS.map(([what, , words]) => [what, words]),
+    ),
+  ]
+    .join('\n');
   await expect(page).toMatchFileSnapshot('../../docs/reference/wrong-input.md');
 });

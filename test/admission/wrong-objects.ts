@@ -1,0 +1,90 @@
+/** Something that validation.yaml refuses, in words, as it is applied, and what it says. */
+export type WrongObject = readonly [what: string, object: object, refusal: string];
+
+export function policy(kind: string, selectors: object[], namespace?: string): object {
+  const metadata = { name: 'p', ...(namespace === undefined ? {} : { namespace }) };
+  const rest = kind.includes('Placement') ? { placement: {} } : {};
+  return { apiVersion: 'spillway.dev/v1alpha1', kind, metadata, spec: { resourceSelectors: selectors, ...rest } };
+}
+
+export const deployments = { apiVersion: 'apps/v1', kind: 'Deployment' };
+
+export function foreignSelector(kind: string): object {
+  return policy(
+    kind,
+    [{ ...deployments, namespace: 'shop' }, deployments, { ...deployments, namespace: 'bank' }],
+    'shop',
+  );
+}
+
+export function member(annotations: object): object {
+  return {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'MemberCluster',
+    metadata: { name: 'east', annotations },
+    spec: { credentials: { secretRef: { namespace: 'default', name: 'east' } } },
+  };
+}
+
+export function gangPod(name: string, annotations: object): object {
+  const metadata = { name: 'p', namespace: 'shop', labels: { 'spillway.dev/gang': name }, annotations };
+  const spec = { containers: [{ name: 'main', image: 'app' }], automountServiceAccountToken: false };
+  return { apiVersion: 'v1', kind: 'Pod', metadata, spec };
+}
+
+export function namespace(name: string, burst: string): object {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { 'spillway.dev/burst': burst } } };
+}
+
+const NAMESPACE_REFUSAL =
+  'spec.resourceSelectors[2].namespace: must be shop, the namespace of the policy, or be left out';
+
+export const FOREIGN_SELECTORS: readonly WrongObject[] = [
+  ['a PlacementPolicy for another namespace', foreignSelector('PlacementPolicy'), NAMESPACE_REFUSAL],
+  ['an OverridePolicy for another namespace', foreignSelector('OverridePolicy'), NAMESPACE_REFUSAL],
+];
+
+/** Annotations and labels. */
+export const WRONG_MARKS: readonly WrongObject[] = [
+  [
+    'a price in words',
+    member({ 'spillway.dev/price': 'cheap' }),
+    'metadata.annotations[spillway.dev/price]: must be a decimal number such as 0.25, not cheap',
+  ],
+  ['a negative price', member({ 'spillway.dev/price': '-1' }), 'metadata.annotations[spillway.dev/price]: must be'],
+  [
+    'an identity that is none',
+    member({ 'spillway.dev/confirm-identity': 'yes' }),
+    'metadata.annotations[spillway.dev/confirm-identity]: must be the UID of the namespace kube-system',
+  ],
+  [
+    'a namespace with a typing error',
+    namespace('bank', 'enable'),
+    'metadata.labels[spillway.dev/burst]: must be enabled (pods may burst), policies (where a policy says so) or disabled, not enable',
+  ],
+  [
+    'a namespace of the cluster itself that is to burst',
+    namespace('kube-other', 'enabled'),
+    'metadata.labels[spillway.dev/burst]: pods of the cluster itself never leave it',
+  ],
+  [
+    'a gang without a size',
+    gangPod('ring', {}),
+    'metadata.annotations[spillway.dev/gang-size]: must be the number of pods of the gang, from 1 to 10000, not ""',
+  ],
+  [
+    'a gang beyond reason',
+    gangPod('ring', { 'spillway.dev/gang-size': '10001' }),
+    'metadata.annotations[spillway.dev/gang-size]: must be the number of pods of the gang, from 1 to 10000, not "10001"',
+  ],
+  [
+    'a gang without patience',
+    gangPod('ring', { 'spillway.dev/gang-size': '2', 'spillway.dev/gang-timeout-seconds': '1' }),
+    'metadata.annotations[spillway.dev/gang-timeout-seconds]: must be a number from 5 to 86400, not "1"',
+  ],
+  [
+    'a gang without a name',
+    gangPod('', { 'spillway.dev/gang-size': '2' }),
+    'metadata.labels[spillway.dev/gang]: must be the name of the gang',
+  ],
+];
