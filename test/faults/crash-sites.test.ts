@@ -1,12 +1,41 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { waitReady } from '../../hack/spillway.ts';
+import { SYSTEM_NAMESPACE, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import type { PersistentVolume } from '../../src/api/wire.ts';
 import type { FaultProxy, ProxiedRequest } from '../fixtures/fault-proxy.ts';
-import { isReady, newNamespace, podsOf, read, readPod, untilGone } from '../fixtures/live-pods.ts';
+import {
+  type Fields,
+  isReady,
+  newNamespace,
+  pod,
+  podsOf,
+  podSpec,
+  read,
+  readPod,
+  untilGone,
+} from '../fixtures/live-pods.ts';
+import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
 import { idle, Lab, report } from './lab.ts';
 
 /** More than any life has; the loop ends at the first number that is not reached. */
 const MOST_SITES = 30;
+
+/** What a pod takes with it, in words; the fewest writes that its birth and its death need. */
+interface Shape {
+  what: string;
+  /** Of its namespaces. */
+  prefix: string;
+  claims: boolean;
+  fewest: { birth: number; death: number };
+}
+
+const SHAPES: readonly Shape[] = [
+  // Namespace, ConfigMap, Secret, pod, status; change, deletion below, deletion above, two copies; each before and after.
+  { what: 'a ConfigMap and a Secret', prefix: '', claims: false, fewest: { birth: 10, death: 8 } },
+  // Volume and claim above, claim below, tokens and the Secret that carries them; and their ends.
+  { what: 'a claim and tokens, too', prefix: 'whole-', claims: true, fewest: { birth: 18, death: 14 } },
+];
 
 /**
  * The life of a pod, with everything in it that writes: a namespace, a ConfigMap and a Secret before it, a change while
@@ -15,15 +44,50 @@ const MOST_SITES = 30;
  */
 describe('a crash at every API call', () => {
   let lab: Lab;
+  let disks: Provisioner | undefined;
   beforeAll(async () => {
-    lab = await Lab.start({ proxied: true });
+    lab = await Lab.start({
+      proxied: true,
+      memberSpec: ({ server }) => {
+        const { hostname, port } = new URL(server);
+        return { serviceAccount: { allowed: ['Host'], apiServer: { host: hostname, port: Number(port) } } };
+      },
+    });
+    const isDefault = { name: 'disk', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } };
+    await lab.member.apply([diskClass('disk', { metadata: isDefault })]);
+    disks = startProvisioner(lab.member);
+    // Certificates of nodes end at the proxy, so the manager itself asks for tokens, which no manifest lets it do.
+    const metadata = { name: 'tokens-of-pods' };
+    const rbac = 'rbac.authorization.k8s.io';
+    await lab.host.apply([
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'ClusterRole',
+        metadata,
+        rules: [{ apiGroups: [''], resources: ['serviceaccounts/token'], verbs: ['create'] }],
+      },
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: 'ClusterRoleBinding',
+        metadata,
+        roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: metadata.name },
+        subjects: [{ kind: 'ServiceAccount', name: 'spillway-manager', namespace: SYSTEM_NAMESPACE }],
+      },
+    ]);
   });
-  afterAll(() => lab?.close());
+  afterAll(async () => {
+    await disks?.close();
+    await lab?.close();
+  });
 
+  /** Of a pod's namespace, or of what has none: namespaces themselves and volumes. */
   const isWrite = (namespace: string) => {
     const own = new RegExp(`/namespaces/${namespace}(/|$)`);
     return ({ method, path }: ProxiedRequest): boolean =>
-      method !== 'GET' && (own.test(path) || (method === 'POST' && path === '/api/v1/namespaces'));
+      method !== 'GET' &&
+      (own.test(path) ||
+        (method === 'POST' && path === '/api/v1/namespaces') ||
+        /^\/api\/v1\/persistentvolumes(\/|$)/.test(path));
   };
 
   /** Does `act` and kills the program at its n-th write since, if it gets that far before `done`. */
@@ -31,7 +95,7 @@ describe('a crash at every API call', () => {
     site: number,
     when: 'before' | 'after',
     namespace: string,
-    act: () => Promise<unknown>,
+    act: (isReached: () => boolean) => Promise<unknown>,
     done: () => Promise<boolean>,
   ): Promise<boolean> {
     const matches = isWrite(namespace);
@@ -43,30 +107,37 @@ describe('a crash at every API call', () => {
     const reached = Promise.race(rules.map(async (rule) => await rule.hit()));
     let isReached = false;
     void reached.then(() => (isReached = true));
-    await act();
-    await until('the site or the end', async () => isReached || (await done()), { timeoutMs: 60_000 });
+    await act(() => isReached);
+    await until('the site or the end', async () => isReached || (await done()), { timeoutMs: 120_000 });
     for (const rule of rules) rule.remove();
     if (!isReached) return false;
     await lab.spillway.process.stop('SIGKILL');
     lab.spillway.process.restart();
     await waitReady(lab.spillway);
-    await until('what was begun is done', done, { timeoutMs: 60_000 });
+    await until(`what was begun is done after a crash at ${when} ${site}`, done, { timeoutMs: 120_000 });
     return true;
   }
 
-  async function prepare(namespace: string): Promise<void> {
+  async function prepare(namespace: string, { claims }: Shape): Promise<void> {
     await newNamespace(lab.host, namespace);
     const metadata = { name: 'used', namespace };
+    const resources = { requests: { storage: '1Gi' } };
+    const spec = { accessModes: ['ReadWriteOnce'], resources, storageClassName: 'spillway' };
     await lab.host.apply([
       { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: '1' } },
       { apiVersion: 'v1', kind: 'Secret', metadata, stringData: { b: '2' } },
+      ...(claims ? [{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec }] : []),
     ]);
   }
 
-  function definition(namespace: string) {
+  function definition(namespace: string, { claims }: Shape): Fields {
     const envFrom = [{ configMapRef: { name: 'used' } }, { secretRef: { name: 'used' } }];
-    const containers = [{ name: 'main', image: 'example.invalid/app:1', envFrom }];
-    return idle('one', namespace, { containers });
+    const container = { name: 'main', image: 'example.invalid/app:1', envFrom };
+    if (!claims) return idle('one', namespace, { containers: [container] });
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'used' } }];
+    const volumeMounts = [{ name: 'data', mountPath: '/data' }];
+    const annotations = { 'spillway.dev/service-account-mode': 'Host' };
+    return pod('one', namespace, podSpec([{ ...container, volumeMounts }], { volumes }), { annotations });
   }
 
   /** Both sides have exactly one pod, running, and the one is the other's. */
@@ -81,14 +152,14 @@ describe('a crash at every API call', () => {
     );
   };
 
-  /** Requests of the program that really made a pod in the member. */
-  function creations(namespace: string): number {
+  /** Requests of the program that really made such an object in the member. */
+  function creations(namespace: string, resource: 'pods' | 'persistentvolumeclaims'): number {
     const made = lab.member
       .auditEvents()
       .filter(
         ({ verb, objectRef, responseStatus }) =>
           verb === 'create' &&
-          objectRef?.resource === 'pods' &&
+          objectRef?.resource === resource &&
           objectRef.subresource === undefined &&
           objectRef.namespace === namespace &&
           responseStatus?.code === 201,
@@ -96,73 +167,103 @@ describe('a crash at every API call', () => {
     return made.length;
   }
 
-  test('F02: while a pod comes to life', async (context) => {
-    let sites = 0;
-    for (const when of ['before', 'after'] as const) {
-      for (let site = 1; site <= MOST_SITES; site++) {
-        const namespace = `born-${when}-${site}`;
-        await prepare(namespace);
-        const act = async (): Promise<unknown> => await lab.host.apply([definition(namespace)]);
-        const reached = await crashAt(site, when, namespace, act, runs(namespace));
-        expect([namespace, creations(namespace)]).toEqual([namespace, 1]);
-        if (!reached) break;
-        sites += 1;
-      }
-    }
-    // At least: namespace, ConfigMap, Secret, pod, status; each before and after.
-    expect(sites).toBeGreaterThanOrEqual(10);
-    expect(lab.violations()).toEqual([]);
-    report(context, ['F02'], 'one pod each, adopted', `${sites} crash sites: 1 member pod created at each`);
-  }, 900_000);
+  /** No pod was made twice, and no claim: two would be two places for the data. */
+  function expectMadeOnce(namespace: string, { claims }: Shape): void {
+    const made = [creations(namespace, 'pods'), creations(namespace, 'persistentvolumeclaims')];
+    expect([namespace, ...made]).toEqual([namespace, 1, claims ? 1 : 0]);
+  }
 
-  test('F03: while a pod is changed and dies', async (context) => {
+  /** What there is of a namespace that the life of its pod brought with it, on both sides. */
+  async function remains(namespace: string): Promise<string[]> {
+    const below = `/api/v1/namespaces/${namespace}`;
+    const claim = `${below}/persistentvolumeclaims/used`;
+    const objects = await Promise.all([
+      readPod(lab.host, namespace, 'one'),
+      readPod(lab.member, namespace, 'one'),
+      read<KubeObject>(lab.member, `${below}/configmaps/used`),
+      read<KubeObject>(lab.host, claim),
+      read<KubeObject>(lab.member, claim),
+    ]);
+    const secrets = await read<{ items: KubeObject[] }>(lab.member, `${below}/secrets`);
+    const volumes = await read<{ items: PersistentVolume[] }>(lab.host, '/api/v1/persistentvolumes');
+    const ours = volumes?.items.filter(({ spec }) => spec.claimRef?.namespace === namespace) ?? [];
+    const found = [...objects, ...(secrets?.items ?? []), ...ours].filter((one) => one !== undefined);
+    return found.map(({ kind = 'object', metadata }) => `${kind} ${metadata.name}`);
+  }
+
+  test.for(SHAPES)('F02: while a pod with $what comes to life', { timeout: 1_800_000 }, async (shape, context) => {
     let sites = 0;
     for (const when of ['before', 'after'] as const) {
       for (let site = 1; site <= MOST_SITES; site++) {
-        const namespace = `dies-${when}-${site}`;
-        await prepare(namespace);
-        await lab.host.apply([definition(namespace)]);
-        await until('it runs', runs(namespace), { timeoutMs: 60_000 });
-        const uid = (await readPod(lab.member, namespace, 'one'))?.metadata.uid;
-        const path = `/api/v1/namespaces/${namespace}/pods/one`;
-        const act = async (): Promise<void> => {
-          await lab.host.api.call('PATCH', path, { metadata: { labels: { changed: 'yes' } } });
-          await until(
-            'the change is on its way',
-            async () => {
-              const below = await readPod(lab.member, namespace, 'one');
-              const changed = below?.metadata.labels?.['changed'] === 'yes';
-              if (changed) expect(below?.metadata.uid).toBe(uid);
-              return changed || !lab.spillway.process.running || site === 1;
-            },
-            { timeoutMs: 20_000 },
-          );
-          await lab.host.kubectl(['delete', 'pod', 'one', '-n', namespace, '--wait=false']);
-        };
-        const gone = async (): Promise<boolean> => {
-          const objects = await Promise.all([
-            readPod(lab.host, namespace, 'one'),
-            readPod(lab.member, namespace, 'one'),
-            read(lab.member, `/api/v1/namespaces/${namespace}/configmaps/used`),
-            read(lab.member, `/api/v1/namespaces/${namespace}/secrets/used`),
-          ]);
-          return objects.every((object) => object === undefined);
-        };
-        const reached = await crashAt(site, when, namespace, act, gone);
-        await untilGone(lab.host, namespace, 'one');
-        expect([namespace, creations(namespace)]).toEqual([namespace, 1]);
+        const namespace = `${shape.prefix}born-${when}-${site}`;
+        await prepare(namespace, shape);
+        const act = async (): Promise<unknown> => await lab.host.apply([definition(namespace, shape)]);
+        const reached = await crashAt(site, when, namespace, act, runs(namespace));
+        expectMadeOnce(namespace, shape);
         if (!reached) break;
         sites += 1;
       }
     }
-    // At least: change, deletion below, deletion above, two copies; each before and after.
-    expect(sites).toBeGreaterThanOrEqual(8);
+    expect(sites).toBeGreaterThanOrEqual(shape.fewest.birth);
     expect(lab.violations()).toEqual([]);
+    const made = shape.claims ? '1 member pod and 1 claim' : '1 member pod';
     report(
       context,
-      ['F03'],
-      'gone once, on both sides',
-      `${sites} crash sites: no pod, ConfigMap or Secret left, none made again`,
+      ['F02'],
+      'one pod each, adopted',
+      `with ${shape.what}: ${sites} crash sites, ${made} created at each`,
     );
-  }, 900_000);
+  });
+
+  test.for(SHAPES)(
+    'F03: while a pod with $what is changed and dies',
+    { timeout: 1_800_000 },
+    async (shape, context) => {
+      let sites = 0;
+      for (const when of ['before', 'after'] as const) {
+        for (let site = 1; site <= MOST_SITES; site++) {
+          const namespace = `${shape.prefix}dies-${when}-${site}`;
+          await prepare(namespace, shape);
+          await lab.host.apply([definition(namespace, shape)]);
+          await until('it runs', runs(namespace), { timeoutMs: 60_000 });
+          const uid = (await readPod(lab.member, namespace, 'one'))?.metadata.uid;
+          const path = `/api/v1/namespaces/${namespace}/pods/one`;
+          const act = async (isReached: () => boolean): Promise<void> => {
+            await lab.host.api.call('PATCH', path, { metadata: { labels: { changed: 'yes' } } });
+            await until(
+              'the change is on its way',
+              async () => {
+                const below = await readPod(lab.member, namespace, 'one');
+                const changed = below?.metadata.labels?.['changed'] === 'yes';
+                if (changed) expect(below?.metadata.uid).toBe(uid);
+                return changed || isReached();
+              },
+              { timeoutMs: 20_000 },
+            );
+            const what = shape.claims ? ['pod/one', 'pvc/used'] : ['pod/one'];
+            await lab.host.kubectl(['delete', ...what, '-n', namespace, '--wait=false']);
+          };
+          const gone = async (): Promise<boolean> => {
+            const left = await remains(namespace);
+            if (left.length > 0) throw new Error(`there are still ${left.join(', ')} of ${namespace}`);
+            return true;
+          };
+          const reached = await crashAt(site, when, namespace, act, gone);
+          await untilGone(lab.host, namespace, 'one');
+          expectMadeOnce(namespace, shape);
+          if (!reached) break;
+          sites += 1;
+        }
+      }
+      expect(sites).toBeGreaterThanOrEqual(shape.fewest.death);
+      expect(lab.violations()).toEqual([]);
+      const left = shape.claims ? 'pod, copy, token, claim or volume' : 'pod or copy';
+      report(
+        context,
+        ['F03'],
+        'gone once, on both sides',
+        `with ${shape.what}: ${sites} crash sites, no ${left} left, none made again`,
+      );
+    },
+  );
 });

@@ -29,6 +29,8 @@ export interface LabOptions {
   kwok?: Partial<KwokOptions>;
   /** The program reaches both API servers through fault proxies. */
   proxied?: boolean;
+  /** Laid over the MemberCluster's spec. */
+  memberSpec?: (host: Cluster) => Record<string, unknown>;
 }
 
 /** A host and one member of fake nodes, real API servers, the program between them, and ways to do harm. */
@@ -76,7 +78,10 @@ export class Lab {
       writeFileSync(path, viaProxy(readFileSync(member.kubeconfig, 'utf8'), member, proxies?.member), { mode: 0o600 });
       await addMember(host, member, {
         kubeconfig: path,
-        spec: { probe: { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2, podsUnreadyAfterSeconds: 10 } },
+        spec: {
+          probe: { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2, podsUnreadyAfterSeconds: 10 },
+          ...options.memberSpec?.(host),
+        },
       });
       await waitForNode(host, MEMBER);
       return new Lab({ workspace, host, member, kwok, spillway }, proxies);
