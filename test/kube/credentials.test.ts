@@ -288,6 +288,10 @@ describe('hostAccess', () => {
       await vi.advanceTimersByTimeAsync(29_000);
       const pid = Number(readFileSync(pidFile, 'utf8'));
       expect(isAlive(pid)).toBe(true);
+      closers.push(async () => {
+        if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+        await Promise.resolve();
+      });
       await vi.advanceTimersByTimeAsync(2_000);
       expect(await refused).toEqual(['CredentialPluginFailed', expect.stringContaining('no answer within 30 s')]);
       vi.useRealTimers();
