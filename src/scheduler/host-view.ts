@@ -5,6 +5,7 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { NAMESPACES, PODS } from '../kube/resource.ts';
+import type { Cluster } from '../placement/cluster.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { HostNodes } from './host-nodes.ts';
 import { controllerOf, OwnerDirectory } from './owner-directory.ts';
@@ -115,6 +116,18 @@ export class HostView {
       deleted: handler,
       updated: ({ cluster }, old) => {
         if (!jsonEqual(cluster, old.cluster)) handler();
+      },
+    });
+  }
+
+  /** The same without what comes and goes by itself: after that changed by which policies choose and order members. */
+  onClusterTraits(handler: () => void): () => void {
+    const traits = (cluster: Cluster | undefined): object => ({ ...cluster, unavailable: undefined, taints: [] });
+    return this.nodes.members.on({
+      added: handler,
+      deleted: handler,
+      updated: ({ cluster }, old) => {
+        if (!jsonEqual(traits(cluster), traits(old.cluster))) handler();
       },
     });
   }

@@ -86,11 +86,14 @@ export class OwnerDirectory {
     return [...this.#informers.values()].map(({ problem }) => problem).find((problem) => problem !== undefined);
   }
 
-  /** Calls the handler with every owner that came, changed or went. Returns what ends that. */
-  on(handler: (object: TypedObject) => void): () => void {
-    const off = [...this.#informers.values()].map((informer) =>
-      informer.on({ added: handler, updated: handler, deleted: handler }),
-    );
+  /** Calls the handler with every owner that came, changed (with what it was before) or went. Returns what ends that. */
+  on(handler: (object: TypedObject, old: TypedObject | undefined) => void): () => void {
+    const handlers = {
+      added: (object: TypedObject) => handler(object, undefined),
+      updated: handler,
+      deleted: (object: TypedObject) => handler(object, undefined),
+    };
+    const off = [...this.#informers.values()].map((informer) => informer.on(handlers));
     return () => {
       for (const unsubscribe of off) unsubscribe();
     };

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Pod } from '../api/wire.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -62,6 +63,7 @@ export class Writers {
       costs: this.#queue('costs', (key, aborted) => costs.bringUpToDate(key, aborted)),
       placements: this.#queue('placements', (key, aborted) => placements.bringUpToDate(key, aborted)),
       policies: this.#queue('policies', (key, aborted) => policies.bringUpToDate(key, aborted)),
+      rules: this.#queue('rules', async () => await Promise.resolve(this.#lookAtAll(queues))),
     };
     const off = this.#follow(queues);
     await Promise.all(Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)));
@@ -80,7 +82,7 @@ export class Writers {
     });
   }
 
-  #follow({ costs, placements, policies }: Queues): (() => void)[] {
+  #follow({ costs, placements, policies, rules }: Queues): (() => void)[] {
     const { view, workloads, store } = this.#o;
     const podSeen = (pod: Pod): void => {
       const controller = controllerOf(pod)?.uid;
@@ -89,40 +91,64 @@ export class Writers {
       const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
       if (uid !== undefined) placements.addAfter(uid, SETTLE_MS);
     };
-    const planned = (workload: TypedObject): void => {
-      placements.addAfter(workload.metadata.uid ?? '', SETTLE_MS);
+    const reorder = (workload: TypedObject): void => {
       for (const { metadata } of controllersOf(workload, view)) costs.addAfter(metadata.uid ?? '', SETTLE_MS);
     };
-    const edited = (): void => {
+    const planned = (workload: TypedObject): void => {
+      placements.addAfter(workload.metadata.uid ?? '', SETTLE_MS);
+      reorder(workload);
+    };
+    const ownerSeen = (owner: TypedObject, old: TypedObject | undefined): void => {
+      placements.addAfter(owner.metadata.uid ?? '', SETTLE_MS);
+      // Policies choose by labels, and some annotations are rules themselves.
+      if (old !== undefined && !isMarkedAlike(owner, old)) reorder(owner);
+    };
+    const clustersChanged = (): void => {
       for (const policy of view.policies.values()) policies.addAfter(keyOf(policy), EDIT_MS);
     };
-    const rulesChanged = (): void => {
-      for (const pod of view.pods.values()) {
-        const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
-        if (uid !== undefined && controllerOf(pod) !== undefined) placements.addAfter(uid, EDIT_MS);
-      }
-    };
-    const allEdited = (): void => {
-      edited();
+    const rulesChanged = (): void => rules.addAfter('all', EDIT_MS);
+    const policiesChanged = (): void => {
+      clustersChanged();
       rulesChanged();
     };
-    allEdited();
+    policiesChanged();
     return [
       view.onPod({ changed: podSeen, gone: podSeen }),
-      view.owners.on(({ metadata }) => placements.addAfter(metadata.uid ?? '', SETTLE_MS)),
+      view.owners.on(ownerSeen),
       workloads.on(planned),
-      view.policies.on(allEdited),
-      view.onClusters(edited),
+      view.policies.on(policiesChanged),
+      view.onClusters(clustersChanged),
+      view.onClusterTraits(rulesChanged),
       view.onNamespaceLabels(rulesChanged),
       store.informer.on({
         deleted: ({ spec }) => placements.addAfter(spec.workload.uid, SETTLE_MS),
       }),
     ];
   }
+
+  /** Every workload that has pods, once: after an edit the rules of any of them may be others. */
+  #lookAtAll({ costs, placements }: Queues): void {
+    const { view } = this.#o;
+    const seen = new Set<string>();
+    for (const pod of view.pods.values()) {
+      const controller = controllerOf(pod)?.uid;
+      if (controller === undefined || seen.has(controller)) continue;
+      seen.add(controller);
+      costs.add(controller);
+      const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
+      if (uid !== undefined) placements.add(uid);
+    }
+  }
+}
+
+function isMarkedAlike({ metadata: a }: TypedObject, { metadata: b }: TypedObject): boolean {
+  return jsonEqual(a.labels, b.labels) && jsonEqual(a.annotations, b.annotations);
 }
 
 interface Queues {
   readonly costs: WorkQueue;
   readonly placements: WorkQueue;
   readonly policies: WorkQueue;
+  /** One key: all workloads are to be looked at. */
+  readonly rules: WorkQueue;
 }
