@@ -30,6 +30,8 @@ export interface ClusterOptions {
   schedulerConfig?: Record<string, unknown>;
   /** Port on this machine where the scheduler asks the extender of Spillway, as manifests/scheduler/kube-scheduler.yaml says. */
   extenderPort?: number;
+  /** How long the scheduler waits for its answers before it goes on without, such as `30s`. Default: as shipped. */
+  extenderTimeout?: string;
   schedulerFlags?: plane.Flags;
   controllerManagerFlags?: plane.Flags;
   apiServerFlags?: plane.Flags;
@@ -257,11 +259,16 @@ export async function startCluster(workspace: Workspace, options: ClusterOptions
         plane.schedulerFlags(files, schedulerPort, {
           ...(options.extenderPort === undefined
             ? {}
-            : extenderSettings(ownSchedulerConfiguration(), options.extenderPort, {
-                ca: files.pki('ca.crt'),
-                cert: files.pki('kube-scheduler.crt'),
-                key: files.pki('kube-scheduler.key'),
-              })),
+            : extenderSettings(
+                ownSchedulerConfiguration(),
+                options.extenderPort,
+                {
+                  ca: files.pki('ca.crt'),
+                  cert: files.pki('kube-scheduler.crt'),
+                  key: files.pki('kube-scheduler.key'),
+                },
+                options.extenderTimeout,
+              )),
           ...options.schedulerConfig,
         }),
         options.schedulerFlags,

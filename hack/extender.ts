@@ -19,7 +19,12 @@ export interface ExtenderFiles {
  * What a configuration of kube-scheduler from manifests/scheduler/ says, for an extender on this machine: only address and
  * files are put in.
  */
-export function extenderSettings(shipped: unknown, port: number, files: ExtenderFiles): Record<string, unknown> {
+export function extenderSettings(
+  shipped: unknown,
+  port: number,
+  files: ExtenderFiles,
+  httpTimeout?: string,
+): Record<string, unknown> {
   const configuration = shipped as SchedulerConfiguration & Record<string, unknown>;
   const { apiVersion: _a, kind: _k, clientConnection: _c, leaderElection: _l, ...settings } = configuration;
   return {
@@ -28,6 +33,7 @@ export function extenderSettings(shipped: unknown, port: number, files: Extender
       ...extender,
       urlPrefix: `https://127.0.0.1:${port}`,
       tlsConfig: { caFile: files.ca, certFile: files.cert, keyFile: files.key },
+      ...(httpTimeout === undefined ? {} : { httpTimeout }),
     })),
   };
 }

@@ -3,6 +3,8 @@ import { fnv32 } from './fnv.ts';
 export interface RemainderShare {
   readonly name: string;
   readonly weight: number;
+  /** Pods that it gets before any other gets its minimum. */
+  readonly first: number;
   readonly min: number;
   readonly max: number | undefined;
   /** Pods that run there now. */
@@ -20,10 +22,10 @@ interface State {
 }
 
 /**
- * KubeFed's division: each cluster first gets its minimum; without `rebalance` it keeps what it has; the rest is shared by
- * weight, each share rounded up, until nothing is left or nobody can take more. Shares are served by weight, heaviest
- * first, equals by the FNV-1 hash of their name and `key`. What does not fit anywhere is `unplaced`: unlike KubeFed nothing
- * beyond the total is asked for to probe full clusters.
+ * KubeFed's division: each cluster gets its minimum (and before that `first`, which KubeFed does not have); without
+ * `rebalance` it keeps what it has; the rest is shared by weight, each share rounded up, until nothing is left or nobody can
+ * take more. Shares are served by weight, heaviest first, equals by the FNV-1 hash of their name and `key`. What does not
+ * fit anywhere is `unplaced`: unlike KubeFed nothing beyond the total is asked for to probe full clusters.
  */
 export function divideRemainder(
   total: number,
@@ -35,10 +37,16 @@ export function divideRemainder(
     .toSorted((a, b) => b.weight - a.weight || fnv32(a.name + options.key) - fnv32(b.name + options.key))
     .map((share): State => {
       const limit = Math.min(share.max ?? Number.POSITIVE_INFINITY, share.capacity ?? Number.POSITIVE_INFINITY);
-      const planned = Math.min(share.min, share.capacity ?? Number.POSITIVE_INFINITY, left);
-      left -= planned;
-      return { share, limit, planned, kept: 0 };
+      return { share, limit, planned: 0, kept: 0 };
     });
+  for (const least of ['first', 'min'] as const) {
+    for (const state of states) {
+      const wanted = Math.min(state.share[least], state.limit) - state.planned;
+      const given = Math.max(0, Math.min(wanted, left));
+      state.planned += given;
+      left -= given;
+    }
+  }
   if (!options.rebalance) {
     for (const state of states) {
       state.kept = Math.max(0, Math.min(Math.min(state.share.current, state.limit) - state.planned, left));

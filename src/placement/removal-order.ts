@@ -1,8 +1,10 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Cluster } from './cluster.ts';
-import type { CompiledPlacement } from './compiled-placement.ts';
-import { HighestAverages } from './highest-averages.ts';
+import type { CompiledPlacement, Division } from './compiled-placement.ts';
+import { HighestAverages, sum } from './highest-averages.ts';
 import type { Counts, Share } from './highest-averages.ts';
+import { divideRemainder } from './remainder-division.ts';
+import type { RemainderShare } from './remainder-division.ts';
 import type { SpreadRule } from './spread-rule.ts';
 import { staticWeights } from './static-weights.ts';
 import { tiesDescend } from './ties.ts';
@@ -89,13 +91,53 @@ interface Member {
 }
 
 function withinTier(facts: RemovalFacts, members: readonly Member[]): string[] {
-  if (facts.placement.division.kind === 'none') return byPreference(facts, members);
+  const { division } = facts.placement;
+  if (division.kind === 'none') return byPreference(facts, members);
+  if (division.kind === 'preferences' && division.remainder) return byRemainder(facts, members, division);
   const method = new HighestAverages(sharesOf(facts, members), tiesDescend(facts.uid));
   const counts = new Map(members.map(({ name }) => [name, facts.pods.get(name) ?? 0]));
   const order: string[] = [];
   for (let share = method.last(counts); share !== undefined; share = method.last(counts)) {
     order.push(share.name);
     counts.set(share.name, (counts.get(share.name) ?? 0) - 1);
+  }
+  return order;
+}
+
+/**
+ * Towards KubeFed's division of one pod less, again and again: the cluster that has most above it gives one up, of equals
+ * the lighter one. So that division is met at every size, but for those where its rounding gives a cluster a pod more than
+ * at a larger size.
+ */
+function byRemainder(
+  { pods, uid = '' }: RemovalFacts,
+  members: readonly Member[],
+  { limitsOf, rebalance }: Division & { kind: 'preferences' },
+): string[] {
+  const shares = members.map(({ name, cluster }): RemainderShare => {
+    const { weight, minReplicas, maxReplicas } = (cluster && limitsOf(cluster)) ?? { weight: 0, minReplicas: 0 };
+    return {
+      name,
+      weight,
+      first: 0,
+      min: minReplicas,
+      max: maxReplicas,
+      current: pods.get(name) ?? 0,
+      capacity: undefined,
+    };
+  });
+  const counts = new Map(shares.map(({ name, current }) => [name, current]));
+  const lightestFirst = shares.toSorted((a, b) => a.weight - b.weight || (a.name < b.name ? 1 : -1));
+  const order: string[] = [];
+  for (let left = sum(counts) - 1; left >= 0; left -= 1) {
+    const targets = divideRemainder(left, shares, { rebalance, key: uid }).counts;
+    const above = ({ name }: RemainderShare): number => (counts.get(name) ?? 0) - (targets.get(name) ?? 0);
+    const [first] = lightestFirst
+      .filter(({ name }) => (counts.get(name) ?? 0) > 0)
+      .toSorted((a, b) => above(b) - above(a));
+    if (first === undefined) break;
+    order.push(first.name);
+    counts.set(first.name, (counts.get(first.name) ?? 0) - 1);
   }
   return order;
 }

@@ -81,11 +81,12 @@ function preferenceTargets(facts: TargetFacts, division: Division & { kind: 'pre
 }
 
 function remainderTargets(facts: TargetFacts, division: Division & { kind: 'preferences' }): Targets {
-  const { previous, candidates, key } = facts;
+  const { previous, candidates, minimums, key } = facts;
   const shares = candidates.map(({ name, cluster, here, room }) => {
     const { minReplicas, maxReplicas, weight } = division.limitsOf(cluster) ?? NO_SHARE;
     const capacity = division.waitWhenFull ? undefined : here + room;
-    return { name, weight, min: minReplicas, max: maxReplicas, current: previous.get(name) ?? 0, capacity };
+    const [first, current] = [minimums.get(name) ?? 0, previous.get(name) ?? 0];
+    return { name, weight, first, min: minReplicas, max: maxReplicas, current, capacity };
   });
   return divideRemainder(totalOf(facts), shares, { rebalance: division.rebalance, key });
 }

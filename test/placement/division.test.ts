@@ -30,6 +30,7 @@ describe('known divisions, pod by pod', () => {
       const fleet = new Fleet({ placement, clusters, uid });
       for (const [index, step] of steps.entries()) {
         fleet.room = { ...fleet.room, ...step.room };
+        if (step.placement !== undefined) fleet.edit(step.placement);
         const counts = countsOf(step, uid === ODD);
         expect(fleet.scale(step.replicas)).toEqual(counts);
         if (index === rolledOutAfter(steps)) expect(fleet.rollOut(3, (old) => old.length * 7)).toEqual(counts);

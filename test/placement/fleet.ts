@@ -33,7 +33,7 @@ interface Setting {
 
 /** A workload that grows, shrinks and is rolled out by way of the functions under test, pod by pod. */
 export class Fleet {
-  readonly placement: CompiledPlacement;
+  placement: CompiledPlacement;
   clusters: readonly Cluster[];
   room: Record<string, number>;
   impossible: Record<string, string> = {};
@@ -52,6 +52,11 @@ export class Fleet {
     this.clusters = setting.clusters;
     this.room = setting.room ?? {};
     this.uid = setting.uid;
+  }
+
+  /** The policy is another one from now on. */
+  edit(written: object): void {
+    this.placement = placement(written);
   }
 
   facts(revision = this.revision): PlacementFacts {

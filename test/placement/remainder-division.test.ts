@@ -7,6 +7,7 @@ import type { RemainderShare } from '../../src/placement/remainder-division.ts';
 const share = (name: string, more: Partial<RemainderShare> = {}): RemainderShare => ({
   name,
   weight: 1,
+  first: 0,
   min: 0,
   max: undefined,
   current: 0,
@@ -77,6 +78,7 @@ it('never asks for more than the total, whatever the limits', () => {
     fc.record({
       name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
       weight: fc.nat(20),
+      first: fc.nat(2),
       min: fc.nat(5),
       max: fc.option(fc.integer({ min: 5, max: 40 }), { nil: undefined }),
       current: fc.nat(60),

@@ -8,6 +8,8 @@ import {
   OWN_COST_ANNOTATION,
 } from '../../src/placement/deletion-cost.ts';
 import type { CostedPod } from '../../src/placement/deletion-cost.ts';
+import { divideRemainder } from '../../src/placement/remainder-division.ts';
+import type { RemainderShare } from '../../src/placement/remainder-division.ts';
 import { cluster, Fleet } from './fleet.ts';
 
 /** Pods with their costs, and a count of what was written. */
@@ -145,6 +147,49 @@ describe('divided workloads', () => {
       );
       expect(counts).toEqual(new Fleet({ placement: weights(1, 2, 3), clusters }).scale(replicas));
     }
+  });
+});
+
+describe("KubeFed's arithmetic on the way down", () => {
+  const limits = fc.record(
+    {
+      weight: fc.integer({ min: 1, max: 20 }),
+      minReplicas: fc.nat(5),
+      maxReplicas: fc.integer({ min: 5, max: 20 }),
+    },
+    { requiredKeys: ['weight', 'minReplicas'] },
+  );
+  const remainder = (clusters: object, rebalance: boolean): object => ({
+    replicaScheduling: { clusterPreferences: { clusters, rebalance, division: 'Remainder' } },
+  });
+
+  it.each([true, false])('is the division of every size, for two clusters (rebalance %s)', (rebalance) => {
+    fc.assert(
+      fc.property(limits, limits, fc.integer({ min: 1, max: 40 }), (a, b, replicas) => {
+        const placement = remainder({ a, b }, rebalance);
+        const fleet = new Fleet({ placement, clusters, uid: 'u' });
+        const full = fleet.scale(replicas);
+        const shares = Object.entries({ a, b }).map(
+          ([name, { weight, minReplicas: min, maxReplicas: max }]): RemainderShare => {
+            return { name, weight, first: 0, min, max, current: full[name] ?? 0, capacity: undefined };
+          },
+        );
+        for (let left = fleet.pods.length - 1; left > 0; left -= 1) {
+          const wanted = divideRemainder(left, shares, { rebalance, key: 'u' }).counts;
+          const counts = fleet.scale(left);
+          expect({ a: 0, b: 0, ...counts }).toEqual(Object.fromEntries(wanted));
+        }
+      }),
+    );
+  });
+
+  it('leaves one pod in each group that pods are to be spread over, whatever the minimums', () => {
+    const spreadConstraints = [{ spreadByField: 'cluster', minGroups: 3 }];
+    const heavy = { local: { weight: 10, minReplicas: 3 }, a: { weight: 1 }, b: { weight: 1 } };
+    const fleet = new Fleet({ placement: { ...remainder(heavy, true), spreadConstraints }, clusters });
+    expect(fleet.scale(3)).toEqual({ a: 1, b: 1, local: 1 });
+    fleet.scale(24);
+    expect(fleet.scale(3)).toEqual({ a: 1, b: 1, local: 1 });
   });
 });
 
