@@ -100,6 +100,7 @@ const status = z
       .exactOptional()
       .describe('What was last decided for a pod, and why.'),
     plannedAt: time('When the targets were worked out.').exactOptional(),
+    updatedAt: time('When this was written last.').exactOptional(),
     conditions: conditions('Placed: every pod has a place.'),
   })
   .describe('What Spillway found and planned. Written by Spillway only, at most every 10 seconds.');

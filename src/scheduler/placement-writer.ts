@@ -4,6 +4,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { apiVersionOf } from '../kube/resource.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import { create, patch, remove } from '../kube/verbs.ts';
 import type { PlacementFacts, Plan } from '../placement/choice.ts';
 import { sum } from '../placement/highest-averages.ts';
@@ -21,6 +22,8 @@ import type { WorkloadBook } from './workload-book.ts';
 
 /** Between two writes of one object, in ms. */
 const PACE_MS = 10_000;
+/** Times in objects are in whole seconds. */
+const ROUNDED_OFF_MS = 999;
 
 export interface PlacementWriterOptions {
   host: KubeClient;
@@ -36,6 +39,7 @@ export interface PlacementWriterOptions {
 /** Keeps the WorkloadPlacement of each workload under rules: at most one write in ten seconds, none without news. */
 export class PlacementWriter {
   readonly #o: PlacementWriterOptions;
+  /** By UID of the workload, when its object was written last; before the life of this process as the object says. */
   readonly #written = new Map<string, number>();
 
   constructor(options: PlacementWriterOptions) {
@@ -62,13 +66,27 @@ export class PlacementWriter {
       if (before !== undefined && !idle) await this.#remove(before, signal);
       return undefined;
     }
-    const status = this.#status(ruled, controllers, before?.status);
-    if (jsonEqual(before?.status, status)) return undefined;
-    const rest = (this.#written.get(workloadUid) ?? 0) + PACE_MS - clock();
+    // The object may be that of a former workload of this name.
+    const own = before?.spec.workload.uid === workloadUid ? before.status : undefined;
+    const status = this.#status(ruled, controllers, own);
+    if (own !== undefined && jsonEqual(withoutTime(own), status)) return undefined;
+    const now = clock();
+    const rest = this.#lastWrite(workloadUid, own) + PACE_MS - now;
     if (rest > 0) return { requeueAfterMs: rest };
-    this.#written.set(workloadUid, clock());
-    await this.#write(ruled.object, before, status, signal);
+    this.#written.set(workloadUid, now);
+    await this.#write(ruled.object, before, { ...status, updatedAt: timestamp(now) }, signal);
     return undefined;
+  }
+
+  /** Wall clock in ms; by another process too. Its clock may be ahead: that only says that there was a write. */
+  #lastWrite(workloadUid: string, status: WorkloadPlacementStatus | undefined): number {
+    const now = this.#o.clock();
+    const known = this.#written.get(workloadUid);
+    const stored = status?.updatedAt === undefined ? 0 : Date.parse(status.updatedAt);
+    const last =
+      known !== undefined && (known >= stored || stored > now) ? known : Math.min(stored + ROUNDED_OFF_MS, now);
+    this.#written.set(workloadUid, last);
+    return last;
   }
 
   #status(
@@ -177,6 +195,11 @@ function newestRevision(controllers: readonly TypedObject[], view: HostView): st
   if (newest.kind === 'ReplicaSet') return revisionOf(newest);
   const pod = view.podsOf(newest.metadata.uid ?? '').toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
   return pod === undefined ? undefined : revisionOf(pod);
+}
+
+function withoutTime(status: WorkloadPlacementStatus): WorkloadPlacementStatus {
+  const { updatedAt: _, ...rest } = status;
+  return rest;
 }
 
 /** A decision that says the same as the one before is no news, and neither is a plan that is still the same. */

@@ -1,0 +1,155 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+/** The WorkloadPlacement of Deployment shop/web under a policy. */
+
+let room: SchedulerRoom;
+let deployment: TypedObject;
+let set: TypedObject;
+
+const WEIGHTS = { replicaScheduling: {} };
+const REFUSAL = { cluster: 'east', reason: 'MemberQuotaExceeded', message: 'exceeded quota: pods=10' };
+const AVOID_MS = 300_000;
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west']);
+  room.place('p', WEIGHTS);
+  ({ deployment, set } = await room.deploy('web', 4));
+  await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
+  await room.run(set, { 'local-1': 1, east: 1 });
+});
+afterEach(async () => {
+  await room.close();
+});
+
+const bringUpToDate = async (workload = deployment): Promise<void | { requeueAfterMs: number }> =>
+  await room.process.placements.bringUpToDate(workload.metadata.uid ?? '', new AbortController().signal);
+
+/** Writes of statuses so far. */
+const writes = (): number => room.api.requests('PATCH', '/workloadplacements/deployment-web/status').length;
+
+/** What is stored, once the caches have it. */
+async function stored(): Promise<WorkloadPlacement> {
+  const found = room.placementOf('web');
+  if (found === undefined) throw new Error('there is no WorkloadPlacement');
+  const { store } = room.process;
+  const version = found.metadata.resourceVersion;
+  await room.seen('it is in the caches', () => store.get(deployment)?.metadata.resourceVersion === version);
+  return found;
+}
+
+describe('at most one write in ten seconds', () => {
+  test('by one process, and none without news', async () => {
+    expect(await bringUpToDate()).toBeUndefined();
+    expect((await stored()).status).toMatchObject({ where: 'east 1, local 1', updatedAt: '2026-01-01T00:00:00Z' });
+    room.now += 60_000;
+    await bringUpToDate();
+    expect(writes()).toBe(1);
+    await room.run(set, { west: 1 });
+    await bringUpToDate();
+    expect(writes()).toBe(2);
+    await stored();
+    await room.run(set, { east: 1 });
+    room.now += 4_000;
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 6_000 });
+    room.now += 6_000;
+    await bringUpToDate();
+    expect(writes()).toBe(3);
+    expect((await stored()).status).toMatchObject({ where: 'east 2, local 1, west 1' });
+  });
+
+  test('by the process that takes over, too', async () => {
+    await bringUpToDate();
+    await room.restart();
+    await room.run(set, { west: 1 });
+    room.now += 4_000;
+    const answer = await bringUpToDate();
+    expect(writes()).toBe(1);
+    // Times in objects are in whole seconds.
+    const { requeueAfterMs = 0 } = answer ?? {};
+    expect(requeueAfterMs).toBeGreaterThanOrEqual(6_000);
+    expect(requeueAfterMs).toBeLessThanOrEqual(7_000);
+    room.now += requeueAfterMs;
+    await bringUpToDate();
+    expect(writes()).toBe(2);
+  });
+
+  test('also when the clock of the process before was far ahead: it is waited for once', async () => {
+    room.now += 3_600_000;
+    await bringUpToDate();
+    await room.restart();
+    room.now -= 3_600_000;
+    await room.run(set, { west: 1 });
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 10_000 });
+    room.now += 10_000;
+    await bringUpToDate();
+    expect(writes()).toBe(2);
+  });
+});
+
+describe('who is avoided', () => {
+  test('is known to the next process, until its time is over', async () => {
+    room.process.workloads.refused(deployment, REFUSAL, AVOID_MS);
+    await bringUpToDate();
+    const { status } = await stored();
+    expect(status?.avoided).toEqual([{ ...REFUSAL, since: '2026-01-01T00:00:00Z', until: '2026-01-01T00:05:00Z' }]);
+    await room.restart();
+    expect(room.process.workloads.avoided(deployment)).toMatchObject([REFUSAL]);
+    room.now += AVOID_MS;
+    expect(room.process.workloads.avoided(deployment)).toEqual([]);
+    await bringUpToDate();
+    expect(room.placementOf('web')?.status?.avoided).toEqual([]);
+  });
+});
+
+describe('the object', () => {
+  test('belongs to the workload', async () => {
+    await bringUpToDate();
+    const { metadata, spec } = await stored();
+    const { apiVersion, kind, metadata: own } = deployment;
+    expect(metadata.ownerReferences).toEqual([{ apiVersion, kind, name: 'web', uid: own.uid }]);
+    expect(spec.workload).toEqual({ apiVersion, kind, name: 'web', uid: own.uid });
+  });
+
+  test('goes when no rules speak of the workload any more, but not while it has no pods to tell', async () => {
+    const pods = await room.run(set, { west: 1 });
+    await bringUpToDate();
+    await stored();
+    room.unplace('p');
+    await room.seen('the policy is gone', () => room.process.view.policies.get('shop/p') === undefined);
+    const all = room.pods().map(({ metadata }) => metadata.name);
+    room.endPods(all);
+    const { view } = room.process;
+    await room.seen('the pods are gone', () => all.every((name) => view.pods.get(`shop/${name}`) === undefined));
+    await bringUpToDate();
+    expect(pods).toHaveLength(1);
+    expect(room.placementOf('web')).toBeDefined();
+    await room.run(set, { east: 1 });
+    const { uid } = (await stored()).metadata;
+    await bringUpToDate();
+    expect(room.placementOf('web')).toBeUndefined();
+    const [deleted] = room.api.requests('DELETE', '/workloadplacements/deployment-web');
+    expect(deleted?.body).toMatchObject({ preconditions: { uid } });
+  });
+
+  test('of a former workload of that name is replaced, and nothing of it is remembered', async () => {
+    room.process.workloads.refused(deployment, REFUSAL, AVOID_MS);
+    await bringUpToDate();
+    const former = await stored();
+    room.undeploy('web');
+    room.endPods(room.pods().map(({ metadata }) => metadata.name));
+    const next = await room.deploy('web', 2);
+    expect(next.deployment.metadata.uid).not.toBe(deployment.metadata.uid);
+    await room.run(next.set, { west: 2 });
+    // Kubernetes collects the object of the former one in its own time: until then it is there.
+    await room.restart();
+    expect(room.process.workloads.avoided(next.deployment)).toEqual([]);
+    await bringUpToDate(next.deployment);
+    const now = room.placementOf('web');
+    expect(now?.metadata.uid).not.toBe(former.metadata.uid);
+    expect(now?.spec.workload.uid).toBe(next.deployment.metadata.uid);
+    expect(now?.status).toMatchObject({ where: 'west 2', avoided: [] });
+  });
+});

@@ -1,0 +1,56 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+let room: SchedulerRoom;
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east']);
+  room.letWrite();
+});
+afterEach(async () => {
+  await room.close();
+});
+
+const consistent = (name: string): { status: string; message: string } | undefined =>
+  room.conditionsOf(name).find(({ type }) => type === 'Consistent');
+
+async function told(status: 'True' | 'False', message: RegExp): Promise<void> {
+  await room.seen(`it is told that it is ${status === 'True' ? '' : 'not '}consistent`, () => {
+    const condition = consistent('p');
+    return condition?.status === status && message.test(condition.message);
+  });
+  expect(room.conditionsOf('p')).toContainEqual({
+    type: 'Accepted',
+    status: 'True',
+    message: 'the policy is in use',
+  });
+}
+
+test('a policy that names a member which is not there says so, until the member comes, and again when it goes', async () => {
+  room.place('p', { clusterAffinity: { clusterNames: ['east', 'west'] } });
+  await told('False', /there is no member west/);
+  room.addMember('west');
+  await told('True', /no contradictions/);
+  room.removeMember('west');
+  await told('False', /there is no member west/);
+});
+
+test('groups that pods are to be spread over are counted anew when a member is labelled', async () => {
+  room.addMember('west', { rack: 'r1' });
+  room.place('p', { spreadConstraints: [{ spreadByLabel: 'rack', minGroups: 2 }] });
+  await told('False', /asks for 2 groups by .*rack, but the clusters it may use have only r1/);
+  room.editMember('east', { metadata: { labels: { rack: 'r2' } } });
+  await told('True', /no contradictions/);
+});
+
+test('a status that says the same is not written again', async () => {
+  room.place('p', {});
+  await told('True', /no contradictions/);
+  const writes = (): number => room.api.requests('PATCH', '/placementpolicies/p/status').length;
+  await room.process.policies.bringUpToDate('shop/p', new AbortController().signal);
+  const before = writes();
+  room.now += 60_000;
+  await room.seen('the caches show it', () => room.process.view.policies.get('shop/p')?.status !== undefined);
+  await room.process.policies.bringUpToDate('shop/p', new AbortController().signal);
+  expect(writes()).toBe(before);
+});

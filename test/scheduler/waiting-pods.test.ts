@@ -1,0 +1,53 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { until } from '../../hack/until.ts';
+import type { Pod } from '../../src/api/wire.ts';
+import { WaitingPods } from '../../src/scheduler/waiting-pods.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+
+const LOOK_AGAIN = 'spillway.dev/look-again';
+
+let api: MemoryApi;
+let waiting: WaitingPods;
+let stop: AbortController;
+let running: Promise<void>;
+
+const pod: Pod = { metadata: { name: 'p', namespace: 'shop', uid: 'u' }, spec: { containers: [] } };
+const looks = (): number => api.requests('PATCH', '/nodes/east').length;
+
+beforeEach(() => {
+  api = new MemoryApi();
+  const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'east' } };
+  api.handle({ method: 'POST', path: '/api/v1/nodes', query: {}, body, contentType: 'application/json' });
+  const logger = pino({ level: 'silent' });
+  waiting = new WaitingPods({ host: api.client(), virtualNode: () => 'east', logger, clock: Date.now });
+  stop = new AbortController();
+  running = waiting.run(stop.signal);
+});
+afterEach(async () => {
+  stop.abort();
+  await running;
+});
+
+test('while a pod waits, schedulers are told to look again when its time has come, and not before', async () => {
+  waiting.answered(pod, false);
+  const due = Date.now() + 400;
+  waiting.lookAgainAt(due);
+  // Later than what is asked for already: nothing changes.
+  waiting.lookAgainAt(due + 5_000);
+  await until('they are told', () => looks() === 1, { intervalMs: 5, timeoutMs: 10_000 });
+  expect(Date.now()).toBeGreaterThanOrEqual(due);
+  expect(api.objects.get('/api/v1/nodes/east')?.metadata['annotations']).toHaveProperty([LOOK_AGAIN]);
+});
+
+test('nobody is told anything for pods that have a place by then', async () => {
+  waiting.answered(pod, false);
+  waiting.lookAgainAt(Date.now() + 300);
+  waiting.answered(pod, true);
+  const other: Pod = { ...pod, metadata: { ...pod.metadata, uid: 'other' } };
+  waiting.answered(other, false);
+  waiting.settled(other);
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  expect(looks()).toBe(0);
+  expect(waiting.size).toBe(0);
+});
