@@ -253,10 +253,7 @@ export const FAULTS = {
       tests: [`${CLUSTER}/kube-informer.test.ts: the cache equals the API, no delete is missed or invented`],
     },
   },
-  F64: {
-    what: 'the name of the member leads nowhere, then elsewhere',
-    not: 'needs a name server under control; reconnecting and the pinned CA are shown by F24 and F36',
-  },
+  F64: { what: 'the name of the member leads nowhere, to a stranger, then elsewhere' },
   F65: { what: 'two members hold a copy after a heal', not: 'nothing moves pods from member to member' },
   I2: { what: 'host pods vanish in numbers: the deletion breaker' },
 } as const satisfies Record<string, Fault>;

@@ -1,9 +1,12 @@
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startSpillway, waitForNode, waitReady } from '../../hack/spillway.ts';
+import { freePort } from '../../hack/addresses.ts';
+import type { Cluster } from '../../hack/cluster.ts';
+import { startSpillway, SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/api/wire.ts';
+import { FaultProxy } from '../fixtures/fault-proxy.ts';
 import {
   condition,
   eventsOf,
@@ -21,6 +24,7 @@ import {
   untilRunning,
   writesOf,
 } from '../fixtures/live-pods.ts';
+import { OwnHosts } from '../fixtures/own-hosts.ts';
 import { idle, isPodOf, Lab, MEMBER, numbered, phaseOf, report, seconds, wait } from './lab.ts';
 
 const CONFIRM = /kubectl annotate --overwrite membercluster \S+ (\S+)$/;
@@ -247,6 +251,87 @@ describe('members and their pods', () => {
       `the former copy was deleted and gone before the new one was made; it ran ${seconds(took)} after the line was back`,
     );
   });
+
+  test('F64: the name of the member leads nowhere, to a stranger, and then elsewhere', async (context) => {
+    const hosts = new OwnHosts(lab.workspace.dir);
+    const problem = await hosts.unavailable();
+    if (problem !== undefined) return context.skip(problem);
+    const [name, port] = ['member.spillway.test', await freePort()];
+    const { server, ca, cert, key } = lab.member.adminAccess;
+    const at = async (address: string, authority: Cluster): Promise<FaultProxy> =>
+      await FaultProxy.start({ server, ca, cert, key }, await authority.issueServing(name, [name]), {
+        host: address,
+        port,
+      });
+    const [first, stranger, other] = await Promise.all([
+      at('127.0.0.2', lab.member),
+      at('127.0.0.3', lab.host),
+      at('127.0.0.4', lab.member),
+    ]);
+    const open = new Set([first, stranger, other]);
+    const secret = `/api/v1/namespaces/${SYSTEM_NAMESPACE}/secrets/member-${MEMBER}`;
+    const kubeconfig = readFileSync(join(lab.member.dir, 'proxied.kubeconfig'), 'utf8');
+    const use = async (text: string): Promise<void> => {
+      await lab.host.api.call('PATCH', secret, { stringData: { kubeconfig: text } });
+    };
+    const { spec } = lab.spillway.process;
+    const former = { file: spec.file, args: spec.args };
+    const reachable = async (beginning: string): Promise<void> => {
+      await until(`Reachable is ${beginning}`, async () => (await lab.condition('Reachable')).startsWith(beginning), {
+        timeoutMs: 90_000,
+      });
+    };
+    try {
+      hosts.lead({ [name]: '127.0.0.2' });
+      await lab.crash(async () => {
+        await use(kubeconfig.replaceAll(lab.proxies.member.url, `https://${name}:${port}`));
+        Object.assign(spec, hosts.wrap(former));
+      });
+      const ns = await newNamespace(lab.host, 'named');
+      await lab.runPods(ns, numbered(10, 'named'));
+      expect(first.seen.length).toBeGreaterThan(0);
+      const below = async (): Promise<unknown[]> =>
+        (await podsOf(lab.member, ns)).map(({ metadata }) => [metadata.name, metadata.uid, metadata.resourceVersion]);
+      const before = await below();
+      const since = Date.now();
+
+      hosts.lead({});
+      open.delete(first);
+      await first.close();
+      await reachable('False NameNotFound');
+      const noticed = Date.now() - since;
+      hosts.lead({ [name]: '127.0.0.3' });
+      await reachable('False TLSVerifyFailed');
+      await wait(5_000);
+      expect(stranger.seen).toEqual([]);
+      const back = Date.now();
+      hosts.lead({ [name]: '127.0.0.4' });
+      await reachable('True');
+      const healed = Date.now() - back;
+      await waitForNode(lab.host, MEMBER);
+      await lab.works();
+      await until('all are ready', async () => (await podsOf(lab.host, ns)).every(isReady), { timeoutMs: 60_000 });
+      expect(other.seen.length).toBeGreaterThan(0);
+      expect(await below()).toEqual(before);
+      const writes = [...writesOf(lab.host, since), ...writesOf(lab.member, since)].filter(isPodOf(ns));
+      expect(writes.filter(({ verb }) => verb !== 'patch')).toEqual([]);
+      expect(lab.violations()).toEqual([]);
+      report(
+        context,
+        ['F64'],
+        'reconnects; nothing is said to a stranger',
+        `name unknown: noticed after ${seconds(noticed)}; a server of another CA in its place got 0 requests; at the new ` +
+          `address after ${seconds(healed)}; 10 member pods unchanged`,
+      );
+    } finally {
+      await lab.crash(async () => {
+        await use(kubeconfig);
+        Object.assign(spec, former);
+      });
+      await Promise.all([...open].map((proxy) => proxy.close()));
+    }
+    await lab.works();
+  }, 400_000);
 
   test('I2: host pods vanish in numbers; the breaker opens, outlives a restart, and closes on confirmation', async (context) => {
     const ns = await newNamespace(lab.host, 'vanish');

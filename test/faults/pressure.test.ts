@@ -184,18 +184,26 @@ describe('under pressure', () => {
       lab.host,
       ns,
       'noted',
-      'runs or says why not',
-      (pod) =>
-        isReady(pod) || /annotations/.test(`${pod.status?.message ?? ''} ${condition(pod, 'Ready')?.message ?? ''}`),
+      'says why it does not run',
+      ({ status }) => status?.reason !== undefined,
       { timeoutMs: 60_000 },
     );
+    expect(noted.status).toMatchObject({ phase: 'Pending', reason: 'MemberInvalid' });
+    expect(noted.status?.message).toMatch(
+      /^Cluster "far" refused the pod: .*annotations: Too long: may not be more than/,
+    );
+    expect(await readPod(lab.member, ns, 'noted')).toBeUndefined();
+    const tries = writesOf(lab.member)
+      .filter(isPodOf(ns))
+      .filter(({ objectRef, verb }) => verb === 'create' && objectRef?.name === 'noted').length;
+    expect(tries).toBeLessThan(10);
     await kubectl(lab.host, ['delete', 'pod', 'noted', '-n', ns, '--wait=false']);
     await untilGone(lab.host, ns, 'noted', { timeoutMs: 60_000 });
     report(
       context,
       ['F46'],
       'pass, or are refused in words',
-      `ConfigMap of 1 MiB and 100 containers run; 256 KiB of annotations: ${isReady(noted) ? 'run, too' : noted.status?.reason}`,
+      `ConfigMap of 1 MiB and 100 containers run; 256 KiB of annotations, too many with ours: ${noted.status?.reason}`,
     );
   });
 
