@@ -11,6 +11,8 @@ import type { HostServices } from './host-services.ts';
 import { jsonEqual } from './kube/json-equal.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberNamespaces } from './members/namespaces.ts';
+import { askForOwners, identitiesOfPod } from './overrides/owners.ts';
+import type { OverrideSubject } from './overrides/selection.ts';
 import type { Cluster } from './placement/cluster.ts';
 import { type DependentsPort, HOST_POD_INDEX } from './pods/pod-ports.ts';
 
@@ -61,17 +63,18 @@ export class MemberDependents implements DependentsPort {
       logger,
       queueMetrics,
     };
+    const overrides = {
+      unknown: () => services.overridePolicies.unknown(),
+      policies: (namespace: string) => services.overridePolicies.in(namespace),
+      member: options.cluster,
+    };
     this.mirror = new DependentsMirror({
       ...common,
       objects: services.hostObjects,
       member: connection.name,
       namespaces,
       memberPods: connection.pods,
-      overrides: {
-        unknown: () => services.overridePolicies.unknown(),
-        policies: (namespace) => services.overridePolicies.in(namespace),
-        member: options.cluster,
-      },
+      overrides,
       invariants,
     });
     this.tokens = new PodTokens({
@@ -91,6 +94,7 @@ export class MemberDependents implements DependentsPort {
       host: services.host,
       hostClaims: services.hostClaims,
       home: () => this.#homeOfClaims(),
+      overrides: { ...overrides, podIdentities: (podKey, uid) => this.#podIdentities(podKey, uid) },
       ensureNamespace: async (namespace, signal) => await namespaces.ensure(namespace, signal),
       metrics: services.claimMetrics,
     });
@@ -104,6 +108,12 @@ export class MemberDependents implements DependentsPort {
   setComplete(): void {
     this.mirror.setComplete();
     this.tokens.setComplete();
+  }
+
+  /** Override policies, or what they know of the member, changed. */
+  overridesChanged(): void {
+    this.mirror.overridesChanged();
+    this.claims.lookAgain();
   }
 
   /** The MemberCluster changed. */
@@ -130,6 +140,17 @@ export class MemberDependents implements DependentsPort {
     this.mirror.release(podKey);
     this.tokens.release(podKey);
     this.claims.release(podKey);
+  }
+
+  /** The pod and as much of its owners as the policies of its namespace ask for. */
+  #podIdentities(podKey: string, uid: string): OverrideSubject['identities'] | undefined {
+    const { services, hostPod } = this.#o;
+    const pod = hostPod(podKey);
+    if (pod?.metadata.uid !== uid) return undefined;
+    if (!askForOwners(services.overridePolicies.in(pod.metadata.namespace ?? ''))) return identitiesOfPod(pod);
+    const known = services.podOwners.known(pod);
+    if (known === undefined) services.podOwners.want(pod);
+    return known;
   }
 
   #homeOfClaims(): ReturnType<ConstructorParameters<typeof MemberClaims>[0]['home']> {

@@ -172,7 +172,7 @@ class MemberWork {
     const cluster = clusterOf(member);
     if (!isSameForOverrides(cluster, this.#cluster)) {
       this.#cluster = cluster;
-      this.#dependents.mirror.overridesChanged();
+      this.#dependents.overridesChanged();
     }
     this.#capacity.setSpec(poolsOf(member), elasticGroupsOf(member));
     this.#adjustNodes();
@@ -190,7 +190,7 @@ class MemberWork {
   }
 
   #overridesChanged(): void {
-    this.#dependents.mirror.overridesChanged();
+    this.#dependents.overridesChanged();
     for (const { scope } of this.#nodes.values()) scope?.pods.requeueAll();
   }
 

@@ -222,9 +222,15 @@ const storageClassOverrider = z
       .string()
       .max(253)
       .exactOptional()
-      .describe('Only claims whose class is this one. Empty: claims with the empty class. Not given: all claims.'),
+      .describe('Only claims whose class in the host is this one. Not given: all claims.'),
     operator: operator(SET),
-    value: z.string().max(253).exactOptional().describe('Required with add and replace, ignored with remove.'),
+    value: z
+      .string()
+      .max(253)
+      .exactOptional()
+      .describe(
+        'A class of the member. Required with add and replace, ignored with remove: then it is the default class there.',
+      ),
   })
   .meta(cel(needsValue()));
 

@@ -9,6 +9,7 @@ import {
   refusalOfClaim,
   refusalOfClass,
 } from './claim-refusal.ts';
+import type { ClaimPlan, ClaimRules } from './claim-overrides.ts';
 import { type ClaimReport, reportOf } from './claim-report.ts';
 import type { ClaimCopy } from './copy.ts';
 import type { MemberVolume } from './member-volume.ts';
@@ -20,6 +21,8 @@ export interface ClaimFacts extends HostClaim {
   copy: ClaimCopy | undefined;
   /** A pod on a virtual node of the member uses it. */
   wanted: boolean;
+  /** What override policies make of it, should it be made. */
+  plan: () => ClaimPlan;
 }
 
 export type ClaimAction =
@@ -29,7 +32,9 @@ export type ClaimAction =
   /** Make the volume of the host that binds it to the member. */
   | { do: 'bind' }
   /** Make the claim in the member. */
-  | { do: 'create'; volume: MemberVolume }
+  | { do: 'create'; volume: MemberVolume; rules: ClaimRules | undefined }
+  /** What policies make of it is not known yet. */
+  | { do: 'wait' }
   /** Write on the volume which claim of the member it is, before any pod uses it. */
   | { do: 'note'; volume: MemberVolume; copy: ClaimCopy }
   | { do: 'resize'; copy: ClaimCopy; storage: string | number }
@@ -62,7 +67,7 @@ export function decideClaim(facts: ClaimFacts): ClaimAction {
   const copy = copyFor(facts);
   if (copy === undefined) {
     if (facts.copy !== undefined || volume.claimUid !== undefined || !wanted) return NOTHING;
-    return refusalOfClass(facts, home) === undefined ? { do: 'create', volume } : NOTHING;
+    return refusalOfClass(facts, home) === undefined ? creation(facts.plan(), volume) : NOTHING;
   }
   if (copy.metadata.deletionTimestamp !== undefined) return NOTHING;
   if (volume.claimUid === undefined) return { do: 'note', volume, copy };
@@ -85,11 +90,23 @@ export function standingOfClaim(facts: ClaimFacts): ClaimStanding {
   if (copy === undefined || (volume.claimUid !== undefined && copy.metadata.uid !== volume.claimUid)) {
     if (volume.claimUid !== undefined) return { is: 'lost' };
     if (found !== undefined) return { is: 'former' };
-    const unmapped = refusalOfClass(facts, home);
-    return unmapped === undefined ? { is: 'pending' } : { is: 'refused', refusal: unmapped };
+    const refused = refusalOfClass(facts, home) ?? refusalOfPlan(facts.plan());
+    return refused === undefined ? { is: 'pending' } : { is: 'refused', refusal: refused };
   }
   if (copy.metadata.deletionTimestamp !== undefined) return { is: 'leaving' };
   return volume.claimUid === undefined ? { is: 'pending' } : { is: 'ready' };
+}
+
+function creation(plan: ClaimPlan, volume: MemberVolume): ClaimAction {
+  if (plan === 'unknown') return { do: 'wait' };
+  if (plan === 'none') return { do: 'create', volume, rules: undefined };
+  return 'refused' in plan ? NOTHING : { do: 'create', volume, rules: plan };
+}
+
+function refusalOfPlan(plan: ClaimPlan): ClaimRefusal | undefined {
+  return typeof plan === 'object' && 'refused' in plan
+    ? { reason: 'OverrideRefused', message: plan.refused }
+    : undefined;
 }
 
 function isBoundHere(claim: PersistentVolumeClaim, volume: MemberVolume, home: ClaimHome): boolean {

@@ -7,6 +7,7 @@ import type { KubeObject } from '../kube/object.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Resource } from '../kube/resource.ts';
 import { create, get, patch, remove } from '../kube/verbs.ts';
 import type { ClaimAction, ClaimFacts } from './claim-decision.ts';
+import { type ClaimRules, overriddenClaim } from './claim-overrides.ts';
 import type { ClaimReport } from './claim-report.ts';
 import type { CopyStore } from './member-copies.ts';
 import { hostVolumeFor, MEMBER_CLAIM_ANNOTATION, memberClaimFor, type MemberVolume } from './member-volume.ts';
@@ -48,12 +49,14 @@ export class ClaimWriter {
     switch (action.do) {
       case 'nothing':
         return 'done';
+      case 'wait':
+        return 'again';
       case 'refuse':
         return await this.#unselect(facts.claim, signal);
       case 'bind':
         return await this.#bind(facts, signal);
       case 'create':
-        return await this.#create(facts, action.volume, signal);
+        return await this.#create(facts, action, signal);
       case 'note':
         return await this.#note(action.volume, action.copy.metadata.uid, signal);
       case 'resize':
@@ -103,15 +106,25 @@ export class ClaimWriter {
     return 'done';
   }
 
-  async #create({ claim, home }: ClaimFacts, volume: MemberVolume, signal: AbortSignal): Promise<Outcome> {
+  async #create(
+    { claim, home }: ClaimFacts,
+    { volume, rules }: { volume: MemberVolume; rules: ClaimRules | undefined },
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     const { hostId, copies, ensureNamespace } = this.#o;
     const memberClass = memberClassOf(home.storage, claim.spec.storageClassName ?? '');
     const place = await ensureNamespace(claim.metadata.namespace ?? '', signal);
     if ('hold' in place) throw new Error(place.hold.message);
     if (memberClass === undefined || place.namespace !== volume.namespace) return 'again';
-    const wanted = memberClaimFor(claim, memberClass.name, { hostId, namespace: volume.namespace });
+    const at = { hostId, namespace: volume.namespace };
+    const rendered =
+      rules === undefined
+        ? { claim: memberClaimFor(claim, memberClass.name, at) }
+        : overriddenClaim(claim, rules, { ...at, memberClass: memberClass.name });
+    // It was tried before.
+    if ('refused' in rendered) return 'again';
     try {
-      await copies.create('PersistentVolumeClaim', wanted, signal);
+      await copies.create('PersistentVolumeClaim', rendered.claim, signal);
       return 'done';
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;

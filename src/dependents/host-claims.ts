@@ -129,10 +129,11 @@ const APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 function claimProjection({ metadata, spec, status }: PersistentVolumeClaim): PersistentVolumeClaim {
   const { [APPLIED]: _, ...annotations } = metadata.annotations ?? {};
-  const { deletionTimestamp, ownerReferences } = metadata;
+  const { deletionTimestamp, labels, ownerReferences } = metadata;
   return {
     metadata: {
       ...identifying(metadata),
+      ...(labels === undefined ? {} : { labels }),
       annotations,
       ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
       ...(ownerReferences === undefined ? {} : { ownerReferences }),

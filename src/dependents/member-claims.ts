@@ -11,6 +11,7 @@ import { type ClaimFacts, decideClaim, standingOfClaim } from './claim-decision.
 import type { ClaimMetrics } from './claim-metrics.ts';
 import { type ClaimHome, type ClaimRefusal, refusalOfClaim } from './claim-refusal.ts';
 import { claimLost, claimNotCreated, claimNotFound, claimNotOwned, claimPending, claimTaken } from './claim-verdict.ts';
+import { type ClaimOverridesPort, type ClaimPlan, planClaim } from './claim-overrides.ts';
 import { ClaimWriter, type ClaimWriterOptions } from './claim-writer.ts';
 import type { ClaimCopy, CopyRecord } from './copy.ts';
 import type { HostClaims } from './host-claims.ts';
@@ -24,6 +25,8 @@ export interface MemberClaimsOptions extends ClaimWriterOptions {
   /** A pod that was not ready may be so now, or for another reason. */
   onReady: (podKey: string) => void;
   mayWrite: () => boolean;
+  /** Default: there are no override policies. */
+  overrides?: ClaimOverridesPort;
   events: Pick<EventRecorder, 'record'>;
   metrics?: ClaimMetrics;
   logger: Logger;
@@ -38,7 +41,7 @@ const LAST_RETRY_MS = 60_000;
 const TAKEN_RETRY_MS = 15_000;
 /** While the lease is not held, or the member is not known to be the pinned cluster. */
 const FROZEN_RETRY_MS = 1_000;
-/** While it is not known what of ours is in a namespace of the member. */
+/** While it is not known what of ours is in a namespace of the member, or what policies make of a claim. */
 const UNKNOWN_RETRY_MS = 2_000;
 
 type Again = undefined | { requeueAfterMs: number };
@@ -90,7 +93,7 @@ export class MemberClaims {
     off();
   }
 
-  /** The MemberCluster, or the cluster behind it, changed. */
+  /** The MemberCluster, the cluster behind it, or override policies changed. */
   lookAgain(): void {
     const { hostClaims } = this.#o;
     for (const claim of hostClaims.claims()) this.#queue.add(keyOf(claim));
@@ -191,7 +194,8 @@ export class MemberClaims {
     if (host === undefined) return undefined;
     const { volume } = host;
     const copy = volume === undefined ? undefined : this.#copyAt(volume.namespace, volume.claim);
-    return { ...host, home: this.#o.home(), copy, wanted: this.#users.has(key) };
+    const plan = (): ClaimPlan => planClaim(host.claim, this.#o.overrides);
+    return { ...host, home: this.#o.home(), copy, wanted: this.#users.has(key), plan };
   }
 
   #copyAt(namespace: string, name: string): ClaimCopy | undefined {
@@ -244,6 +248,7 @@ export class MemberClaims {
     if (volume?.member === member && !this.#isKnown(volume.namespace)) return { requeueAfterMs: UNKNOWN_RETRY_MS };
     const action = decideClaim(facts);
     if (action.do === 'nothing') return undefined;
+    if (action.do === 'wait') return { requeueAfterMs: UNKNOWN_RETRY_MS };
     if (!mayWrite()) return { requeueAfterMs: FROZEN_RETRY_MS };
     const { namespace = '', name, uid = '' } = facts.claim.metadata;
     const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid };

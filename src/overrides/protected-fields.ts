@@ -34,7 +34,19 @@ export function changedProtectedField(
     const mark = changedMark(own[map], changed[map]);
     if (mark !== undefined) return `/metadata/${map}${mark}`;
   }
+  if (before['kind'] === 'PersistentVolumeClaim') return changedClaimField(before, after);
   return isPod(before) ? changedPodField(before, after, pool) : undefined;
+}
+
+/** Which volume a claim gets, and its content, is between its user and the member. */
+const FREE_OF_CLAIMS = new Set(['storageClassName', 'volumeAttributesClassName']);
+
+function changedClaimField(before: JsonRecord, after: JsonRecord): string | undefined {
+  const [had, has] = [recordOf(before['spec']) ?? {}, recordOf(after['spec'])];
+  if (has === undefined) return '/spec';
+  const names = Object.keys({ ...had, ...has }).filter((name) => !FREE_OF_CLAIMS.has(name));
+  const field = differing(had, has, names);
+  return field === undefined ? undefined : `/spec/${field}`;
 }
 
 function differing(before: JsonRecord, after: JsonRecord, names: readonly string[]): string | undefined {

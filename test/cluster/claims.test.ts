@@ -163,6 +163,70 @@ test('files of nodes are shown to pods only where the MemberCluster allows the p
   await kubectl(host, ['delete', 'pod', 'logs', 'beside', 'keys', '-n', NS]);
 });
 
+test('override policies choose the class of a claim in the member, and a wrong one holds only its pods', async () => {
+  const policy = (name: string, selector: object, overriders: object): Fields => ({
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'OverridePolicy',
+    metadata: { name, namespace: NS },
+    spec: { resourceSelectors: [{ apiVersion: 'v1', ...selector }], overrideRules: [{ overriders }] },
+  });
+  const slow = { storageClassOverrider: [{ from: 'spillway', operator: 'replace', value: 'slow' }] };
+  const larger = { plaintext: [{ path: '/spec/resources/requests/storage', operator: 'replace', value: '9Gi' }] };
+  await host.apply([
+    policy('chosen', { kind: 'PersistentVolumeClaim', name: 'chosen' }, slow),
+    policy('of-pod', { kind: 'Pod', name: 'brings' }, slow),
+    policy('wrong', { kind: 'PersistentVolumeClaim', name: 'wrong' }, larger),
+  ]);
+  for (const name of ['chosen', 'plain', 'wrong', 'unmapped-still']) {
+    await makeClaim(name, name === 'unmapped-still' ? 'unmapped' : 'spillway');
+  }
+  const spec = {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'spillway',
+    resources: { requests: { storage: '1Gi' } },
+  };
+  const volumes = [{ name: 'own', ephemeral: { volumeClaimTemplate: { spec } } }];
+  await host.apply([
+    using('with-chosen', 'chosen', onEast),
+    using('with-plain', 'plain', onEast),
+    using('with-wrong', 'wrong', onEast),
+    using('with-unmapped', 'unmapped-still', { nodeName: 'east', nodeSelector: undefined }),
+    pod(
+      'brings',
+      NS,
+      podSpec([shell(IDLE, { volumeMounts: [{ name: 'own', mountPath: '/own' }] })], { volumes, ...onEast }),
+    ),
+  ]);
+  for (const name of ['with-chosen', 'with-plain', 'brings']) await untilRunning(host, NS, name);
+  expect((await claimOf(east, 'chosen')).spec.storageClassName).toBe('slow');
+  expect((await claimOf(east, 'brings-own')).spec.storageClassName).toBe('slow');
+  expect((await claimOf(east, 'plain')).spec.storageClassName).toBe('disk');
+  const record = async (name: string): Promise<string> =>
+    (await claimOf(east, name)).metadata.annotations?.['spillway.dev/applied-overrides'] ?? '';
+  expect(await record('chosen')).toContain(`"OverridePolicy ${NS}/chosen"`);
+  expect(await record('brings-own')).toContain(`"OverridePolicy ${NS}/of-pod"`);
+  expect(await record('plain')).toBe('');
+  const held = await untilPod(host, NS, 'with-wrong', 'is held', ({ status }) => status?.reason === 'OverrideRefused');
+  expect(held.status?.message).toContain(`OverridePolicy ${NS}/wrong, overrideRules[0]`);
+  await untilPod(host, NS, 'with-unmapped', 'is held', ({ status }) => status?.reason === 'ClaimClassNotMapped');
+  // It goes on by itself once the policy is gone.
+  await kubectl(host, ['delete', 'overridepolicy', 'wrong', '-n', NS]);
+  await untilRunning(host, NS, 'with-wrong');
+  expect((await claimOf(east, 'wrong')).spec.resources?.requests?.['storage']).toBe('100Mi');
+  await kubectl(host, [
+    'delete',
+    'pod',
+    'with-chosen',
+    'with-plain',
+    'with-wrong',
+    'with-unmapped',
+    'brings',
+    '-n',
+    NS,
+  ]);
+  await kubectl(host, ['delete', 'pvc', 'chosen', 'plain', 'wrong', 'unmapped-still', '-n', NS]);
+});
+
 test('a generic ephemeral volume lives and ends with its pod', async () => {
   const container = shell(IDLE, { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] });
   const resources = { requests: { storage: '1Gi' } };

@@ -14,6 +14,7 @@ const bound = (more: Partial<ClaimFacts> = {}, claimUid?: string): ClaimFacts =>
   home: HOME,
   copy: undefined,
   wanted: true,
+  plan: () => 'none',
   ...more,
 });
 const unbound = (claim = hostClaim(), more: Partial<ClaimFacts> = {}): ClaimFacts => ({

@@ -27,7 +27,12 @@ function applied<T extends KubeObject>(name: string, object: T, context = contex
 
 describe('the page about overrides', () => {
   it('has examples that are policies', () => {
-    expect(EXAMPLES.map(({ metadata }) => metadata.name)).toEqual(['eu-registry', 'gold', 'regional-settings']);
+    expect(EXAMPLES.map(({ metadata }) => metadata.name)).toEqual([
+      'eu-registry',
+      'gold',
+      'regional-settings',
+      'databases-on-ssd',
+    ]);
     for (const { metadata } of EXAMPLES) example(metadata.name);
   });
 
@@ -56,6 +61,18 @@ describe('the page about overrides', () => {
     const identities = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'web-settings', labels: {} }] as const;
     const regional = applied('regional-settings', config, { subject: { namespace: 'shop', identities }, member: EAST });
     expect(regional.data['app.yaml']).toBe('# ours\ndatabase:\n  host: db.eu-1.internal\n');
+    const claim = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'db' },
+      spec: { storageClassName: 'spillway' },
+    };
+    const owned = [{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', name: 'db', labels: { app: 'db' } }] as const;
+    const onSsd = applied('databases-on-ssd', claim, {
+      subject: { namespace: 'shop', identities: owned },
+      member: EAST,
+    });
+    expect(onSsd.spec.storageClassName).toBe('premium-ssd');
   });
 
   it('lists the overriders in the order in which they are applied', () => {
