@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { UID_LABEL } from './api/marks.ts';
 import { type MemberCluster, virtualNodesOf } from './api/member-cluster.ts';
 import { admitsMode, madeInMode } from './api/service-account-mode.ts';
-import type { Pod } from './api/wire.ts';
+import type { PersistentVolumeClaim, Pod } from './api/wire.ts';
 import { MemberClaims } from './dependents/member-claims.ts';
 import { MemberCopies } from './dependents/member-copies.ts';
 import { DependentsMirror } from './dependents/mirror.ts';
@@ -108,6 +108,14 @@ export class MemberDependents implements DependentsPort {
   setComplete(): void {
     this.mirror.setComplete();
     this.tokens.setComplete();
+  }
+
+  /** What a claim of the member stands for in the host. */
+  toldClaim(namespace: string, name: string, uid: string): { claim: PersistentVolumeClaim; pods: Pod[] } | undefined {
+    const made = this.claims.madeFor(namespace, name, uid);
+    if (made === undefined) return undefined;
+    const pods = made.users.map((podKey) => this.#o.hostPod(podKey)).filter((pod) => pod !== undefined);
+    return { claim: made.claim, pods };
   }
 
   /** Override policies, or what they know of the member, changed. */

@@ -128,6 +128,7 @@ class MemberWork {
       hostId,
       member: connection,
       hostPod: (nodeName, key) => this.#nodes.get(nodeName)?.scope?.hostPod(key),
+      hostClaim: (namespace, name, uid) => this.#dependents.toldClaim(namespace, name, uid),
       podEvents: () => this.#member.spec.podEvents,
       mayWrite: () => this.#frozen() === undefined,
       metrics: services.memberEventMetrics,

@@ -97,6 +97,14 @@ export function standingOfClaim(facts: ClaimFacts): ClaimStanding {
   return volume.claimUid === undefined ? { is: 'pending' } : { is: 'ready' };
 }
 
+/** The member's claim that was found is the one that the host's volume stands for. */
+export function isIn(facts: ClaimFacts): boolean {
+  const { claim, volume, home } = facts;
+  const copy = copyFor(facts);
+  if (volume === undefined || copy === undefined || !isBoundHere(claim, volume, home)) return false;
+  return volume.claimUid === undefined || volume.claimUid === copy.metadata.uid;
+}
+
 function creation(plan: ClaimPlan, volume: MemberVolume): ClaimAction {
   if (plan === 'unknown') return { do: 'wait' };
   if (plan === 'none') return { do: 'create', volume, rules: undefined };

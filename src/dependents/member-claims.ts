@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { PersistentVolumeClaim, Pod } from '../api/wire.ts';
 import { describeError } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { claimsOfPod, type PodClaim } from '../pods/translate-claims.ts';
-import { type ClaimFacts, decideClaim, standingOfClaim } from './claim-decision.ts';
+import { type ClaimFacts, decideClaim, isIn, standingOfClaim } from './claim-decision.ts';
 import type { ClaimMetrics } from './claim-metrics.ts';
 import { type ClaimHome, type ClaimRefusal, refusalOfClaim } from './claim-refusal.ts';
 import { claimLost, claimNotCreated, claimNotFound, claimNotOwned, claimPending, claimTaken } from './claim-verdict.ts';
@@ -134,6 +134,24 @@ export class MemberClaims {
       if (refusal !== undefined) return refusal;
     }
     return undefined;
+  }
+
+  /**
+   * The claim of the host that a claim of the member was made for, and keys of the pods that use it. The marks there are
+   * the member's to change: only what the host itself binds to that claim counts.
+   */
+  madeFor(
+    namespace: string,
+    name: string,
+    uid: string,
+  ): { claim: PersistentVolumeClaim; users: readonly string[] } | undefined {
+    const copy = this.#copyAt(namespace, name);
+    if (copy?.metadata.uid !== uid) return undefined;
+    const { annotations } = copy.metadata;
+    const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
+    const facts = this.#factsOf(key);
+    if (facts === undefined || facts.copy?.metadata.uid !== uid || !isIn(facts)) return undefined;
+    return { claim: facts.claim, users: [...(this.#users.get(key) ?? [])] };
   }
 
   /** Whether all claims of the pod are in the member. */

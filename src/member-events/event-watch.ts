@@ -23,11 +23,16 @@ export interface UsedNamespaces {
   on(handler: { used(namespace: string): void; unused(namespace: string): void }): () => void;
 }
 
-export interface EventWatchOptions {
-  client: KubeClient;
+/** Events about one kind of object. */
+export interface FollowedKind {
   namespaces: UsedNamespaces;
   /** The field selector of what may be worth keeping, as it is now. */
   selector: () => string;
+}
+
+export interface EventWatchOptions {
+  client: KubeClient;
+  kinds: readonly FollowedKind[];
   /** Whether to keep an Event at all, before it is. */
   wanted: (event: MemberEvent) => boolean;
   /** `listed`: it was there before; else it has just happened. */
@@ -40,7 +45,7 @@ export interface EventWatchOptions {
 const UNWANTED: KubeObject = { metadata: { name: '' } };
 
 /**
- * Follows the Events about pods of a member: all at once, or, where the credentials may not do that, one namespace of
+ * Follows the Events about pods and claims of a member: all at once, or, where the credentials may not do that, one namespace of
  * ours at a time. Nothing is cached.
  */
 export class EventWatch {
@@ -60,14 +65,30 @@ export class EventWatch {
   async run(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal);
     while (!signal.aborted) {
-      this.#round = new AbortController();
-      const round = AbortSignal.any([signal, this.#round.signal]);
+      const stop = new AbortController();
+      this.#round = stop;
+      const round = AbortSignal.any([signal, stop.signal]);
       setMaxListeners(0, round);
       const all = await this.#mayListAll(round);
       if (all === undefined) continue;
       this.#o.logger.debug(all ? 'following Events of all namespaces' : 'following Events of used namespaces');
-      if (all) await this.#followAll(round);
-      else await this.#followUsed(round);
+      const { kinds } = this.#o;
+      const reflectors = all ? kinds.map((kind) => this.#reflector(kind, undefined)) : [];
+      const following = all
+        ? reflectors.map(async (reflector) => await reflector.run(round))
+        : kinds.map(async (kind) => await this.#followUsed(kind, round));
+      await this.#untilRightsChange(all, () => reflectors.some(({ problem }) => problem !== undefined), round);
+      stop.abort();
+      await Promise.all(following);
+    }
+  }
+
+  /** Until the signal, until following all at once turns out to be forbidden, or until it may be done. */
+  async #untilRightsChange(all: boolean, fails: () => boolean, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pause(all ? FAILING_CHECK_MS : FORBIDDEN_CHECK_MS, signal);
+      if (signal.aborted || (all && !fails())) continue;
+      if ((await this.#mayListAll(signal)) === !all) return;
     }
   }
 
@@ -86,24 +107,8 @@ export class EventWatch {
     }
   }
 
-  /** Until the signal, or until it turns out to be forbidden. */
-  async #followAll(signal: AbortSignal): Promise<void> {
-    const stop = new AbortController();
-    const reflector = this.#reflector(undefined);
-    const running = reflector.run(AbortSignal.any([signal, stop.signal]));
-    while (!signal.aborted) {
-      await pause(FAILING_CHECK_MS, signal);
-      if (reflector.problem !== undefined && (await this.#mayListAll(signal)) === false) break;
-    }
-    stop.abort();
-    await running;
-  }
-
-  /** Until the signal, or until all may be followed at once. */
-  async #followUsed(signal: AbortSignal): Promise<void> {
-    const stop = new AbortController();
-    const both = AbortSignal.any([signal, stop.signal]);
-    setMaxListeners(0, both);
+  /** Until the signal. */
+  async #followUsed(kind: FollowedKind, signal: AbortSignal): Promise<void> {
     const following = new Map<string, { stop: AbortController; linger: NodeJS.Timeout | undefined }>();
     const running = new Set<Promise<void>>();
     const used = (namespace: string): void => {
@@ -115,7 +120,7 @@ export class EventWatch {
       }
       const own = new AbortController();
       following.set(namespace, { stop: own, linger: undefined });
-      const run = this.#reflector(namespace).run(AbortSignal.any([both, own.signal]));
+      const run = this.#reflector(kind, namespace).run(AbortSignal.any([signal, own.signal]));
       running.add(run);
       void run.finally(() => running.delete(run));
     };
@@ -127,19 +132,15 @@ export class EventWatch {
         known.stop.abort();
       }, LINGER_MS);
     };
-    const off = this.#o.namespaces.on({ used, unused });
-    while (!signal.aborted) {
-      await pause(FORBIDDEN_CHECK_MS, signal);
-      if (!signal.aborted && (await this.#mayListAll(signal)) === true) break;
-    }
+    const off = kind.namespaces.on({ used, unused });
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     off();
     for (const { linger } of following.values()) clearTimeout(linger);
-    stop.abort();
     await Promise.all(running);
   }
 
-  #reflector(namespace: string | undefined): Reflector<KubeObject> {
-    const { client, selector, wanted, take, logger, metrics } = this.#o;
+  #reflector({ selector }: FollowedKind, namespace: string | undefined): Reflector<KubeObject> {
+    const { client, wanted, take, logger, metrics } = this.#o;
     const keep = (event: KubeObject | undefined, listed: boolean): void => {
       if (event !== undefined && event !== UNWANTED) take(event as MemberEvent, listed);
     };

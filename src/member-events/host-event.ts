@@ -1,6 +1,7 @@
-import type { Event, Pod } from '../api/wire.ts';
+import type { Event } from '../api/wire.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { eventName } from '../kube/event-correlator.ts';
+import type { KubeObject } from '../kube/object.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { countOf, firstSeen, lastSeen, type MemberEvent } from './member-event.ts';
 
@@ -16,25 +17,37 @@ export interface HostEvent extends Event {
   lastTimestamp: string;
 }
 
+/** An object of the host that a member's Event is told about. */
+export interface EventSubject extends Pick<KubeObject, 'metadata'> {
+  kind: 'Pod' | 'PersistentVolumeClaim';
+  /** Set on a pod if the Event is about this claim, which the pod waits for. */
+  claim?: string;
+}
+
 /**
- * What a member's Event says, about the host pod. Its name follows from the UID of the member's Event, so that it is
+ * What a member's Event says, about the host's object. Its name follows from the UID of the member's Event, so that it is
  * written once, whoever writes it. `From` in kubectl names the cluster; the message does too unless a kubelet speaks,
  * because host and member both have schedulers and controllers. Nothing in it is trusted: texts are cut to one line of
  * bounded length, times that are none become `now` (ms).
  */
-export function hostEventOf(event: MemberEvent, hostPod: Pod, member: string, now: number): HostEvent {
-  const { namespace = 'default', name, uid } = hostPod.metadata;
+export function hostEventOf(event: MemberEvent, subject: EventSubject, member: string, now: number): HostEvent {
+  const { kind, claim } = subject;
+  const { namespace = 'default', name, uid } = subject.metadata;
   const { fieldPath } = event.involvedObject;
   const component = cleanText(event.source?.component || event.reportingComponent || 'unknown', MAX_PART_BYTES);
   const words = cleanText(event.message ?? '', MAX_MESSAGE_BYTES);
+  const where = `Cluster "${member}"${claim === undefined ? '' : `, claim "${claim}"`}`;
   const last = lastSeen(event) ?? now;
   return {
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { namespace, name: eventName(name, `member\0${event.metadata.uid ?? ''}`) },
+    metadata: {
+      namespace,
+      name: eventName(name, `member\0${event.metadata.uid ?? ''}${claim === undefined ? '' : '\0claim'}`),
+    },
     involvedObject: {
       apiVersion: 'v1',
-      kind: 'Pod',
+      kind,
       namespace,
       name,
       ...(uid === undefined ? {} : { uid }),
@@ -42,7 +55,8 @@ export function hostEventOf(event: MemberEvent, hostPod: Pod, member: string, no
     },
     type: event.type === 'Warning' ? 'Warning' : 'Normal',
     reason: cleanText(event.reason ?? '', MAX_REASON_BYTES) || 'Unknown',
-    message: component === 'kubelet' ? words : cleanText(`Cluster "${member}": ${words}`, MAX_MESSAGE_BYTES),
+    message:
+      component === 'kubelet' && claim === undefined ? words : cleanText(`${where}: ${words}`, MAX_MESSAGE_BYTES),
     source: {
       component: `${member}/${component}`,
       ...(event.source?.host === undefined ? {} : { host: cleanText(event.source.host, MAX_PART_BYTES) }),

@@ -6,16 +6,23 @@ import type { KubeClient } from '../kube/client.ts';
 import { describeError, isTransient } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
-import { keyFor } from '../kube/object.ts';
+import { keyFor, type KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import { EventWatch, type UsedNamespaces } from './event-watch.ts';
 import { EventWriter } from './event-writer.ts';
-import { type HostEvent, hostEventOf } from './host-event.ts';
+import { type EventSubject, type HostEvent, hostEventOf } from './host-event.ts';
 import { lastSeen, type MemberEvent } from './member-event.ts';
 import type { MemberEventMetrics } from './metrics.ts';
-import { eventSelector, isTelling, type PodEvents } from './telling.ts';
+import {
+  claimEventSelector,
+  eventSelector,
+  explainsClaim,
+  isTelling,
+  isTellingOfClaim,
+  type PodEvents,
+} from './telling.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /** Events that wait to be written. */
@@ -35,10 +42,20 @@ const REPEAT_MS = 10_000;
 const PLACE_MS = 15_000;
 const PLACE_RETRY_MS = 250;
 const LISTED_PLACE_MS = 3000;
+/** The same for claims: those of others are as unknown as those of ours that have just been made. */
+const CLAIM_PLACE_MS = 1000;
+/** How many of the pods that wait for a claim are told what the member says of it. */
+const PODS_TOLD = 5;
 /** Older news is none: what was found by listing is told only if it happened last within this time, in ms. */
 const LISTED_AGE_MS = 600_000;
 const MAX_TRIES = 8;
 const FROZEN_RETRY_MS = 5000;
+
+/** A claim of the host that has its data in the member, and the pods on virtual nodes there that use it. */
+export interface ToldClaim {
+  claim: Pick<KubeObject, 'metadata'>;
+  pods: Iterable<Pod>;
+}
 
 export interface MemberEventsOptions {
   host: KubeClient;
@@ -46,6 +63,8 @@ export interface MemberEventsOptions {
   member: { readonly name: string; readonly client: KubeClient; readonly pods: Informer<Pod> };
   /** The host pod of that key if it is bound to that virtual node. */
   hostPod: (nodeName: string, key: string) => Pod | undefined;
+  /** What a claim of the member stands for; undefined: nothing that is known. Default: claims are not followed. */
+  hostClaim?: (memberNamespace: string, name: string, uid: string) => ToldClaim | undefined;
   /** What is told, as it is now; after a change call {@link MemberEvents.restart}. */
   podEvents: () => PodEvents;
   /** False while nothing may be written. */
@@ -65,12 +84,13 @@ interface Waiting {
   tries: number;
 }
 
-/** Where a member pod belongs: it is not ours, or cannot be told yet, or runs for that host pod. */
-type Place = 'foreign' | 'unknown' | Pod;
+/** What an Event is about: nothing of ours, or it cannot be told yet, or these objects of the host. */
+type Place = 'foreign' | 'unknown' | readonly EventSubject[];
 
 /**
- * Puts what a member says about our pods on the host pods, where `kubectl describe pod` shows it: warnings, and the few
- * others that explain something (see {@link isTelling}). Bounded in rate and memory; Events of other people's pods are
+ * Puts what a member says about our pods on the host pods, where `kubectl describe pod` shows it, and what it says about
+ * our claims on the host's claims and the pods that wait for them: warnings, and the few others that explain something
+ * (see {@link isTelling}). Bounded in rate and memory; Events of other people's pods are
  * dropped where they arrive, and appear nowhere.
  */
 export class MemberEvents {
@@ -90,10 +110,18 @@ export class MemberEvents {
     this.#clock = options.clock ?? Date.now;
     this.#writer = new EventWriter(host, this.#clock);
     this.#budget = new TokenBucket(MEMBER_BURST, MEMBER_REFILL_MS, this.#clock());
+    const isOurs = ({ metadata }: Pod): boolean => metadata.labels?.[HOST_LABEL] === hostId;
+    const ofPods = {
+      namespaces: usedNamespaces(member.pods, isOurs),
+      selector: () => eventSelector(options.podEvents()),
+    };
+    const ofClaims = {
+      namespaces: usedNamespaces(member.pods, (pod) => isOurs(pod) && hasClaims(pod)),
+      selector: () => claimEventSelector(options.podEvents()),
+    };
     this.#watch = new EventWatch({
       client: member.client,
-      namespaces: usedNamespaces(member.pods, hostId),
-      selector: () => eventSelector(options.podEvents()),
+      kinds: options.hostClaim === undefined ? [ofPods] : [ofPods, ofClaims],
       wanted: (event) => this.#isWanted(event),
       take: (event, listed) => this.#take(event, listed),
       logger,
@@ -120,9 +148,15 @@ export class MemberEvents {
   }
 
   #isWanted(event: MemberEvent): boolean {
-    return (
-      event.involvedObject.kind === 'Pod' && isTelling(this.#o.podEvents(), event) && this.#place(event) !== 'foreign'
-    );
+    const events = this.#o.podEvents();
+    switch (event.involvedObject.kind) {
+      case 'Pod':
+        return isTelling(events, event) && this.#place(event) !== 'foreign';
+      case 'PersistentVolumeClaim':
+        return this.#o.hostClaim !== undefined && isTellingOfClaim(events, event);
+      default:
+        return false;
+    }
   }
 
   #take(event: MemberEvent, listed: boolean): void {
@@ -149,34 +183,71 @@ export class MemberEvents {
       // Dropped are also Events about other people's pods that are gone by now.
       return again === undefined ? this.#drop(uid, waiting, 'unplaced') : { requeueAfterMs: again };
     }
-    if (place === 'foreign' || !isTelling(this.#o.podEvents(), waiting.event, place)) return this.#drop(uid, waiting);
-    const wanted = hostEventOf(waiting.event, place, this.#o.member.name, now);
-    const written = this.#writer.written(wanted);
-    if (written !== undefined) {
-      if (written.count >= wanted.count) return this.#drop(uid, waiting);
-      const rest = written.at + REPEAT_MS - now;
-      if (rest > 0) return { requeueAfterMs: rest };
+    let rest = 0;
+    if (place !== 'foreign') {
+      for (const subject of place) rest = Math.max(rest, await this.#tell(waiting, subject, signal));
     }
-    if (!this.#podBudget(place, now).take(now)) return this.#drop(uid, waiting, 'rate-limited');
-    while (!this.#budget.take(this.#clock())) {
-      if (signal.aborted) return undefined;
-      await pause(this.#budget.waitMs(this.#clock()), signal);
-    }
-    return await this.#write(uid, waiting, wanted, signal);
+    if (signal.aborted) return undefined;
+    return rest > 0 ? { requeueAfterMs: rest } : this.#drop(uid, waiting);
   }
 
-  async #write(uid: string, waiting: Waiting, wanted: HostEvent, signal: AbortSignal): Promise<HandlerResult> {
+  /** Tells of one object. Answers after how many ms there may be more to tell; 0: never. */
+  async #tell(waiting: Waiting, subject: EventSubject, signal: AbortSignal): Promise<number> {
+    const now = this.#clock();
+    const wanted = hostEventOf(waiting.event, subject, this.#o.member.name, now);
+    const written = this.#writer.written(wanted);
+    if (written !== undefined) {
+      if (written.count >= wanted.count) return 0;
+      const rest = written.at + REPEAT_MS - now;
+      if (rest > 0) return rest;
+    }
+    if (!this.#budgetOf(subject, now).take(now)) {
+      this.#count('rate-limited');
+      return 0;
+    }
+    while (!this.#budget.take(this.#clock())) {
+      if (signal.aborted) return 0;
+      await pause(this.#budget.waitMs(this.#clock()), signal);
+    }
+    await this.#write(waiting, wanted, signal);
+    return 0;
+  }
+
+  async #write(waiting: Waiting, wanted: HostEvent, signal: AbortSignal): Promise<void> {
     try {
-      return this.#drop(uid, waiting, await this.#writer.write(wanted, waiting.listed, signal));
+      this.#count(await this.#writer.write(wanted, waiting.listed, signal));
     } catch (error) {
       waiting.tries += 1;
       if (isTransient(error) && waiting.tries < MAX_TRIES) throw error;
       this.#o.logger.debug({ event: wanted.metadata.name }, `member Event not written: ${describeError(error)}`);
-      return this.#drop(uid, waiting, isTransient(error) ? 'lost' : 'refused');
+      this.#count(isTransient(error) ? 'lost' : 'refused');
     }
   }
 
-  #place({ involvedObject }: MemberEvent): Place {
+  #place(event: MemberEvent): Place {
+    if (isOfClaim(event)) return this.#placeOfClaim(event);
+    const place = this.#placeOfPod(event);
+    if (typeof place === 'string') return place;
+    return isTelling(this.#o.podEvents(), event, place) ? [{ kind: 'Pod', metadata: place.metadata }] : 'foreign';
+  }
+
+  /** The claim, and of the pods that use it those that have not started. */
+  #placeOfClaim(event: MemberEvent): Place {
+    const { namespace = '', name = '', uid = '' } = event.involvedObject;
+    const told = this.#o.hostClaim?.(namespace, name, uid);
+    if (told === undefined) return 'unknown';
+    const { metadata } = told.claim;
+    const subjects: EventSubject[] = [{ kind: 'PersistentVolumeClaim', metadata }];
+    if (!explainsClaim(event)) return subjects;
+    for (const pod of told.pods) {
+      if (subjects.length > PODS_TOLD) break;
+      if (pod.status?.phase !== 'Pending' || pod.metadata.deletionTimestamp !== undefined) continue;
+      subjects.push({ kind: 'Pod', metadata: pod.metadata, claim: metadata.name });
+    }
+    return subjects;
+  }
+
+  #placeOfPod({ involvedObject }: MemberEvent): 'foreign' | 'unknown' | Pod {
     const { namespace = '', name = '', uid } = involvedObject;
     const pod = this.#o.member.pods.get(keyFor(namespace, name));
     if (pod === undefined || uid === undefined || pod.metadata.uid !== uid) return 'unknown';
@@ -190,7 +261,7 @@ export class MemberEvents {
     return hostPod !== undefined && hostPod.metadata.uid === labels[UID_LABEL] ? hostPod : 'unknown';
   }
 
-  #podBudget({ metadata }: Pod, now: number): TokenBucket {
+  #budgetOf({ metadata }: EventSubject, now: number): TokenBucket {
     const uid = metadata.uid ?? '';
     const known = this.#podBudgets.get(uid);
     if (known !== undefined) return known;
@@ -212,18 +283,26 @@ export class MemberEvents {
 }
 
 /** After how long to look for the pod of an Event again; each time twice as long. Undefined: never. */
-function placeAgainMs({ listed, since }: Waiting, now: number): number | undefined {
+function placeAgainMs({ event, listed, since }: Waiting, now: number): number | undefined {
   const age = now - since;
+  if (isOfClaim(event)) return age < CLAIM_PLACE_MS ? CLAIM_PLACE_MS : undefined;
   if (listed) return age < LISTED_PLACE_MS ? LISTED_PLACE_MS : undefined;
   return age < PLACE_MS ? Math.max(PLACE_RETRY_MS, age) : undefined;
 }
 
-/** Namespaces of the member with pods of this host in them. */
-function usedNamespaces(pods: Informer<Pod>, hostId: string): UsedNamespaces {
+function isOfClaim({ involvedObject }: MemberEvent): boolean {
+  return involvedObject.kind === 'PersistentVolumeClaim';
+}
+
+function hasClaims({ spec }: Pod): boolean {
+  return spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined) === true;
+}
+
+/** Namespaces of the member with such pods in them. */
+function usedNamespaces(pods: Informer<Pod>, isOurs: (pod: Pod) => boolean): UsedNamespaces {
   return {
     on(handler) {
       const counts = new Map<string, number>();
-      const isOurs = ({ metadata }: Pod): boolean => metadata.labels?.[HOST_LABEL] === hostId;
       const change = (pod: Pod, by: 1 | -1): void => {
         const { namespace = '' } = pod.metadata;
         const before = counts.get(namespace) ?? 0;

@@ -23,10 +23,17 @@ import {
 import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
+type TimedEvent = KubeObject & { reason: string; involvedObject: { kind: string; name: string } };
+
 const NS = 'data';
 /** A process has just started on a machine that others use, too. */
 const PATIENT = { timeoutMs: 60_000 };
-const CLASSES = [{ host: 'spillway' }, { host: 'kept', member: 'slow' }, { host: 'at-once', member: 'fast' }];
+const CLASSES = [
+  { host: 'spillway' },
+  { host: 'kept', member: 'slow' },
+  { host: 'at-once', member: 'fast' },
+  { host: 'gone', member: 'missing' },
+];
 
 let topology: Topology;
 let host: Cluster;
@@ -55,6 +62,7 @@ beforeAll(async () => {
   const ofMembers = { provisioner: 'member.spillway.dev' };
   await host.apply([
     diskClass('kept', { ...ofMembers, reclaimPolicy: 'Retain' }),
+    diskClass('gone', ofMembers),
     diskClass('at-once', { ...ofMembers, volumeBindingMode: 'Immediate', parameters: { member: 'east' } }),
   ]);
   await newNamespace(host, NS);
@@ -161,6 +169,38 @@ test('files of nodes are shown to pods only where the MemberCluster allows the p
   expect(await refused('keys')).toContain('"/etc"');
   await allow(null);
   await kubectl(host, ['delete', 'pod', 'logs', 'beside', 'keys', '-n', NS]);
+});
+
+test('what the member says of a claim is on the claim and on the pod that waits for it', async () => {
+  await makeClaim('stuck', 'gone');
+  await host.apply([using('waits', 'stuck', onEast)]);
+  const said = 'storageclass.storage.k8s.io "missing" not found';
+  for (const [kind, name, message] of [
+    ['pod', 'waits', `Cluster "east", claim "stuck": ${said}`],
+    ['pvc', 'stuck', `Cluster "east": ${said}`],
+  ] as const) {
+    await until(`kubectl describe ${kind} shows it`, async () => {
+      const shown = await kubectl(host, ['describe', kind, name, '-n', NS]);
+      return shown.includes('ProvisioningFailed') && shown.includes(message);
+    });
+  }
+  // To the second, as Events tell the time.
+  const time = async (cluster: Cluster, kind: string, name: string): Promise<number> => {
+    const events = (await cluster.api.call('GET', `/api/v1/namespaces/${NS}/events`)) as { items: TimedEvent[] };
+    const found = events.items.find(
+      ({ reason, involvedObject }) =>
+        reason === 'ProvisioningFailed' && involvedObject.kind === kind && involvedObject.name === name,
+    );
+    return Date.parse(found?.metadata.creationTimestamp ?? '');
+  };
+  const below = await time(east, 'PersistentVolumeClaim', 'stuck');
+  for (const [kind, name] of [
+    ['Pod', 'waits'],
+    ['PersistentVolumeClaim', 'stuck'],
+  ] as const) {
+    expect((await time(host, kind, name)) - below).toBeLessThanOrEqual(5_000);
+  }
+  await kubectl(host, ['delete', 'pod/waits', 'pvc/stuck', '-n', NS]);
 });
 
 test('override policies choose the class of a claim in the member, and a wrong one holds only its pods', async () => {

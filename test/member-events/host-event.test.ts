@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { hostEventOf } from '../../src/member-events/host-event.ts';
+import { type EventSubject, hostEventOf } from '../../src/member-events/host-event.ts';
 import { eventProjection, type MemberEvent } from '../../src/member-events/member-event.ts';
 import { hostPod } from '../fixtures/pods.ts';
 
+const POD: EventSubject = { kind: 'Pod', metadata: hostPod().metadata };
 const NOW = Date.parse('2026-11-21T08:00:00.250Z');
 
 /** As a kubelet writes them. */
@@ -43,7 +44,7 @@ const unschedulable: MemberEvent = {
 
 describe('the host Event for a member Event', () => {
   it('says what a kubelet said, about the host pod', () => {
-    expect(hostEventOf(pull, hostPod(), 'east', NOW)).toEqual({
+    expect(hostEventOf(pull, POD, 'east', NOW)).toEqual({
       apiVersion: 'v1',
       kind: 'Event',
       metadata: { namespace: 'shop', name: expect.stringMatching(/^web-0\.[0-9a-f]{16}$/) },
@@ -68,7 +69,7 @@ describe('the host Event for a member Event', () => {
   });
 
   it('names the cluster where host and member have a component of that name, and reads series', () => {
-    expect(hostEventOf(unschedulable, hostPod(), 'east', NOW)).toMatchObject({
+    expect(hostEventOf(unschedulable, POD, 'east', NOW)).toMatchObject({
       message: 'Cluster "east": 0/1 nodes are available: 1 Insufficient cpu.',
       source: { component: 'east/default-scheduler' },
       count: 5,
@@ -78,7 +79,7 @@ describe('the host Event for a member Event', () => {
   });
 
   it('has a name that depends on the member Event alone', () => {
-    const name = (event: MemberEvent): string => hostEventOf(event, hostPod(), 'east', NOW).metadata.name;
+    const name = (event: MemberEvent): string => hostEventOf(event, POD, 'east', NOW).metadata.name;
     expect(name({ ...pull, count: 9, message: 'other words' })).toBe(name(pull));
     expect(name({ ...pull, metadata: { ...pull.metadata, uid: 'event-9' } })).not.toBe(name(pull));
   });
@@ -95,7 +96,7 @@ describe('the host Event for a member Event', () => {
       firstTimestamp: 'yesterday',
       lastTimestamp: 'tomorrow',
     };
-    const made = hostEventOf(hostile, hostPod(), 'east', NOW);
+    const made = hostEventOf(hostile, POD, 'east', NOW);
     expect(JSON.stringify(made)).not.toMatch(/\u202e|\\u00|\\[nrt]/);
     expect(made).toMatchObject({ type: 'Normal', reason: '[31m', count: 1 });
     expect(made.message).toContain('evil line two');
@@ -108,12 +109,12 @@ describe('the host Event for a member Event', () => {
   it('takes now where the member tells no time at all, and keeps the order of first and last', () => {
     const { creationTimestamp: _, ...metadata } = pull.metadata;
     const timeless = { ...pull, metadata, firstTimestamp: null, lastTimestamp: null };
-    expect(hostEventOf(timeless, hostPod(), 'east', NOW)).toMatchObject({
+    expect(hostEventOf(timeless, POD, 'east', NOW)).toMatchObject({
       firstTimestamp: '2026-11-21T08:00:00Z',
       lastTimestamp: '2026-11-21T08:00:00Z',
     });
     const reversed = { ...pull, firstTimestamp: '2026-11-21T07:05:00Z' };
-    expect(hostEventOf(reversed, hostPod(), 'east', NOW).firstTimestamp).toBe('2026-11-21T07:01:00Z');
+    expect(hostEventOf(reversed, POD, 'east', NOW).firstTimestamp).toBe('2026-11-21T07:01:00Z');
   });
 });
 
@@ -123,7 +124,7 @@ describe('what is kept of a member Event', () => {
       const whole = { ...event, metadata: { ...event.metadata, managedFields: [{}], labels: { a: 'b' } } };
       const kept = eventProjection(whole);
       expect(kept.metadata).not.toHaveProperty('managedFields');
-      expect(hostEventOf(kept, hostPod(), 'east', NOW)).toEqual(hostEventOf(event, hostPod(), 'east', NOW));
+      expect(hostEventOf(kept, POD, 'east', NOW)).toEqual(hostEventOf(event, POD, 'east', NOW));
     }
   });
 });

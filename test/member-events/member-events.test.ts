@@ -5,7 +5,7 @@ import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../.
 import type { Pod } from '../../src/api/wire.ts';
 import { Informer } from '../../src/kube/informer.ts';
 import { PODS } from '../../src/kube/resource.ts';
-import { MemberEvents } from '../../src/member-events/member-events.ts';
+import { MemberEvents, type ToldClaim } from '../../src/member-events/member-events.ts';
 import { memberEventMetrics, type MemberEventMetrics } from '../../src/member-events/metrics.ts';
 import { MemoryApi, type MemoryRequest } from '../fixtures/memory-api.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
@@ -44,6 +44,8 @@ describe('Events of a member', () => {
   let podEvents: 'Problems' | 'All';
   let asked: number;
   const hostPods = new Map<string, Pod>();
+  /** Claims of the host, by place and UID of the member's. */
+  const claims = new Map<string, ToldClaim>();
   const uids = new Map<string, string>();
 
   beforeEach(async () => {
@@ -58,6 +60,7 @@ describe('Events of a member', () => {
     podEvents = 'Problems';
     asked = 0;
     hostPods.clear();
+    claims.clear();
     uids.clear();
     addPod('web-0');
   });
@@ -123,6 +126,7 @@ describe('Events of a member', () => {
       hostId: HOST_ID,
       member: { name: 'east', client: memberClient, pods },
       hostPod: (node, key) => hostPods.get(`${node} ${key}`),
+      hostClaim: (namespace, name, uid) => claims.get(`${namespace}/${name} ${uid}`),
       podEvents: () => podEvents,
       mayWrite: () => {
         asked += 1;
@@ -282,6 +286,79 @@ describe('Events of a member', () => {
     await until(() => written().some(({ reason }) => reason === 'Marker'), 'the other pod is heard');
     await until(() => written().length === 16, 'the budget is used');
     await until(async () => (await outcome('rate-limited')) === 25, 'the others are counted');
+  });
+
+  describe('about claims', () => {
+    const pending = (name: string, phase = 'Pending'): Pod =>
+      hostPod({ metadata: { name, uid: `host-${name}` }, status: { phase } } as Partial<Pod>);
+    const sayOfClaim = (name: string, more: object = {}): void =>
+      say(name, {
+        involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'db', uid: 'claim-uid' },
+        reason: 'ProvisioningFailed',
+        message: 'no room for disks',
+        source: { component: 'persistentvolume-controller' },
+        ...more,
+      });
+    const own = (pods: Pod[]): unknown =>
+      claims.set('shop/db claim-uid', {
+        claim: { metadata: { namespace: 'shop', name: 'data', uid: 'host-claim' } },
+        pods,
+      });
+
+    it('appear on the claim, and on the pods that wait for it', async () => {
+      own([pending('waits'), pending('runs', 'Running')]);
+      start();
+      sayOfClaim('c1');
+      await until(() => written().length === 2, 'both are written');
+      expect(written()).toMatchObject([
+        {
+          involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'data', uid: 'host-claim' },
+          type: 'Warning',
+          reason: 'ProvisioningFailed',
+          message: 'Cluster "east": no room for disks',
+        },
+        {
+          involvedObject: { kind: 'Pod', name: 'waits', uid: 'host-waits' },
+          message: 'Cluster "east", claim "data": no room for disks',
+        },
+      ]);
+      sayOfClaim('c2', { reason: 'Marker' });
+      await until(() => written().length === 4, 'the marker is written');
+      expect(written().some(({ involvedObject }) => involvedObject.uid === 'host-runs')).toBe(false);
+    });
+
+    it('of strangers, and those that every claim causes, are not told', async () => {
+      own([]);
+      start();
+      sayOfClaim('s1', {
+        involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'db', uid: 'other' },
+      });
+      sayOfClaim('s2', { type: 'Normal', reason: 'WaitForFirstConsumer' });
+      sayOfClaim('s3', { type: 'Normal', reason: 'ExternalProvisioning' });
+      sayOfClaim('s4', { type: 'Normal', reason: 'ProvisioningSucceeded' });
+      sayOfClaim('c1', { type: 'Normal', reason: 'ExternalProvisioning', count: 2 });
+      sayOfClaim('c2', { type: 'Normal', reason: 'FailedBinding' });
+      await until(() => written().length === 2, 'what explains something is written');
+      expect(
+        written()
+          .map(({ reason }) => reason)
+          .toSorted(),
+      ).toEqual(['ExternalProvisioning', 'FailedBinding']);
+    });
+
+    it('are told to few of many pods, counted, and not more often than every ten seconds', async () => {
+      own(Array.from({ length: 50 }, (_, index) => pending(`p${String(index)}`)));
+      start();
+      sayOfClaim('c1');
+      await until(async () => (await outcome('created')) === 6, 'the claim and five pods are told');
+      for (const count of [2, 3]) member.edit(`${MEMBER_EVENTS}/c1`, { count });
+      sayOfClaim('c2', { reason: 'Marker' });
+      await until(async () => (await outcome('created')) === 12, 'the marker is written');
+      expect(host.requests('PATCH')).toHaveLength(0);
+      now += 10_000;
+      member.edit(`${MEMBER_EVENTS}/c1`, { count: 4 });
+      await until(() => written().filter(({ count }) => count === 4).length === 6, 'the counts are raised');
+    });
   });
 
   it('wait for a host that is away', async () => {
