@@ -77,6 +77,7 @@ class MemberWork {
   /** The member as override policies know it; another object only when something of that changed. */
   #cluster: Cluster;
   #complete = false;
+  #wasReachable = false;
   /** As a former process left it; what is open now is for the virtual nodes to say. */
   #breakerWasOpen: boolean;
   #breakerOpen: boolean;
@@ -150,6 +151,7 @@ class MemberWork {
       connection.limitRanges.on(this.#capacity.limitRangeHandler),
       connection.onChange(() => {
         for (const { scope } of this.#nodes.values()) scope?.changed();
+        this.#tellOutage();
       }),
       this.#services.hostIdentity.on(() => {
         for (const { scope } of this.#nodes.values()) scope?.changed();
@@ -188,6 +190,13 @@ class MemberWork {
 
   #requeue(podKey: string): void {
     this.#scopeOf(podKey)?.pods.requeue(podKey);
+  }
+
+  /** Once for each outage. */
+  #tellOutage(): void {
+    const reachable = this.#connection.reachable();
+    if (this.#wasReachable && !reachable && this.#frozen() === undefined) this.#dependents.claims.tellOutage();
+    this.#wasReachable = reachable;
   }
 
   #overridesChanged(): void {

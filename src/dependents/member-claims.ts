@@ -39,6 +39,8 @@ const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 60_000;
 /** A name that a stranger has in the member is looked at again after so long. */
 const TAKEN_RETRY_MS = 15_000;
+/** How many claims tell of an outage. */
+const MOST_TOLD = 100;
 /** While the lease is not held, or the member is not known to be the pinned cluster. */
 const FROZEN_RETRY_MS = 1_000;
 /** While it is not known what of ours is in a namespace of the member, or what policies make of a claim. */
@@ -99,6 +101,24 @@ export class MemberClaims {
     for (const claim of hostClaims.claims()) this.#queue.add(keyOf(claim));
     for (const { metadata } of hostClaims.volumes()) this.#queue.add(VOLUME + metadata.name);
     for (const key of this.#users.keys()) this.#queue.add(key);
+  }
+
+  /** The member has stopped answering. Schedulers do not name the taint that keeps pods of these claims waiting. */
+  tellOutage(): void {
+    const { hostClaims, home, events } = this.#o;
+    const { member } = home();
+    let told = 0;
+    for (const { metadata } of hostClaims.volumes()) {
+      const volume = hostClaims.volume(metadata.name);
+      if (volume?.member !== member) continue;
+      const { namespace, name, uid } = volume.for;
+      if (hostClaims.get(keyFor(namespace, name))?.claim.metadata.uid !== uid) continue;
+      if (told === MOST_TOLD) return;
+      told += 1;
+      const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid };
+      const message = `Cluster "${member}", where the data of the claim are, does not answer. Pods that use it wait and start by themselves when it does; nothing is deleted.`;
+      events.record(object, 'Warning', 'MemberUnreachable', message);
+    }
   }
 
   /** Notes which claims a pod uses that is bound to a virtual node of the member. */

@@ -1,6 +1,9 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
-import { waitForNode, waitReady } from '../../hack/spillway.ts';
+import { serviceAccountKubeconfig } from '../../hack/service-account.ts';
+import { addMember, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../../src/api/wire.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
@@ -20,6 +23,7 @@ import {
   untilPod,
   untilRunning,
 } from '../fixtures/live-pods.ts';
+import { FaultProxy } from '../fixtures/fault-proxy.ts';
 import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -39,15 +43,18 @@ let topology: Topology;
 let host: Cluster;
 let east: Cluster;
 let disks: Provisioner;
+let west: Cluster;
+/** Between the program and west. */
+let proxy: FaultProxy;
+let disksOfWest: Provisioner;
 
 beforeAll(async () => {
-  const options = {
-    spec: { storage: { classes: CLASSES }, probe: { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2 } },
-  };
+  const probe = { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2 };
+  const options = { spec: { storage: { classes: CLASSES }, probe } };
   topology = await startTopology({
     members: [
       { name: 'east', kwok: { nodes: 2 }, options },
-      { name: 'west', kwok: { nodes: 1 } },
+      { name: 'west', kwok: { nodes: 1 }, unregistered: true },
     ],
   });
   ({ host } = topology);
@@ -66,10 +73,21 @@ beforeAll(async () => {
     diskClass('at-once', { ...ofMembers, volumeBindingMode: 'Immediate', parameters: { member: 'east' } }),
   ]);
   await newNamespace(host, NS);
+  west = topology.member('west').cluster;
+  disksOfWest = startProvisioner(west);
+  await west.apply([diskClass('disk', { metadata: isDefault })]);
+  await west.apply(readFileSync('manifests/member/read.yaml', 'utf8'));
+  const access = await serviceAccountKubeconfig(west, 'spillway-access', 'spillway-host');
+  proxy = await FaultProxy.start(west.adminAccess, await west.issueServing('proxy', ['127.0.0.1']));
+  const kubeconfig = join(west.dir, 'proxied.kubeconfig');
+  writeFileSync(kubeconfig, access.replaceAll(west.server, proxy.url), { mode: 0o600 });
+  await addMember(host, west, { kubeconfig, spec: { probe } });
+  await waitForNode(host, 'west');
 });
 afterAll(async () => {
-  await disks?.close();
+  await Promise.all([disks?.close(), disksOfWest?.close()]);
   await topology?.close();
+  await proxy?.close();
 });
 
 const claimPath = (name = ''): string => `/api/v1/namespaces/${NS}/persistentvolumeclaims/${name}`;
@@ -311,6 +329,67 @@ test('policy Retain keeps data, and no later claim gets them', async () => {
   expect((await claimOf(east, 'memories')).metadata.uid).toBe(metadata.uid);
   await kubectl(host, ['delete', 'pod', 'reader', '-n', NS]);
   expect(await metrics()).toMatch(/spillway_claim_steps_total\{.*step="create".*\} [1-9]/);
+});
+
+test('an outage of the member deletes nothing, keeps pods where their data are, and deletions wait for its end', async () => {
+  const onWest = { nodeSelector: { 'kubernetes.io/hostname': 'west' } };
+  for (const name of ['kept-there', 'doomed']) await makeClaim(name, 'spillway');
+  await host.apply([using('first-user', 'kept-there', onWest), using('last-user', 'doomed', onWest)]);
+  for (const name of ['first-user', 'last-user']) await untilRunning(host, NS, name);
+  const before = await claimOf(west, 'kept-there');
+  const doomed = (await claimOf(west, 'doomed')).spec.volumeName ?? 'none';
+  await kubectl(host, ['delete', 'pod', 'first-user', 'last-user', '-n', NS, '--wait=false']);
+  for (const name of ['first-user', 'last-user']) await untilGone(host, NS, name);
+
+  proxy.inject({ kind: 'reset', when: 'before' });
+  proxy.resetConnections();
+  await kubectl(host, ['wait', 'node/west', '--for=condition=spillway.dev/MemberReachable=False', '--timeout=60s']);
+  await host.apply([using('pinned', 'kept-there'), using('sent', 'kept-there', { nodeName: 'west' })]);
+  // Not bound yet, it is for the scheduler to say.
+  const why = await until(
+    'the scheduler says what keeps the pod',
+    async () => (await eventsOf(host, NS, 'pinned')).find(({ reason }) => reason === 'FailedScheduling'),
+    PATIENT,
+  );
+  expect(why.message).toContain("didn't match PersistentVolume's node affinity");
+  expect(why.message).toContain('untolerated taint');
+  const told = await until(
+    'the claim says where its data are',
+    async () => {
+      const events = await eventsOf(host, NS, 'kept-there', 'PersistentVolumeClaim');
+      return events.find(({ reason }) => reason === 'MemberUnreachable');
+    },
+    PATIENT,
+  );
+  expect(told.message).toMatch(/^Cluster "west", where the data of the claim are, does not answer/);
+  const held = await untilPod(host, NS, 'sent', 'says why', ({ status }) => status?.reason === 'MemberUnreachable');
+  expect(held.status?.message).toContain('Cluster "west" does not answer');
+  await kubectl(host, ['delete', 'pvc', 'doomed', '-n', NS, '--timeout=60s']);
+  expect((await claimOf(host, 'kept-there')).status?.phase).toBe('Bound');
+  expect((await claimOf(west, 'doomed')).metadata.deletionTimestamp).toBeUndefined();
+  expect(disksOfWest.deleted).toEqual([]);
+
+  proxy.clear();
+  for (const name of ['pinned', 'sent']) {
+    await untilRunning(host, NS, name, PATIENT);
+    expect((await getPod(host, NS, name)).spec.nodeName).toBe('west');
+  }
+  await until('the deletion is carried out', () => disksOfWest.deleted.includes(doomed), PATIENT);
+  expect(disksOfWest.deleted).toEqual([doomed]);
+  const { metadata, spec } = await claimOf(west, 'kept-there');
+  expect([metadata.uid, spec.volumeName]).toEqual([before.metadata.uid, before.spec.volumeName]);
+  await until(
+    'nothing of it is left',
+    async () => {
+      const { items } = (await host.api.call('GET', '/api/v1/persistentvolumes')) as { items: PersistentVolume[] };
+      return (
+        !items.some(({ spec: { claimRef } }) => claimRef?.name === 'doomed') &&
+        (await read(west, claimPath('doomed'))) === undefined
+      );
+    },
+    PATIENT,
+  );
+  await kubectl(host, ['delete', 'pod', 'pinned', 'sent', '-n', NS, '--wait=false']);
 });
 
 test('no virtual node, MemberCluster or process that goes takes data along', async () => {
