@@ -217,6 +217,7 @@ function roomOf(capacity: MemberCapacity, index: number): VirtualNodeRoom {
     }),
     depends: () => none,
     claimRefusal: () => undefined,
+    volumePlaces: () => none,
     policiesAreKnown: () => true,
     imageShare: () => undefined,
     policies: () => none,

@@ -7,6 +7,7 @@ import { MemberClaims } from './dependents/member-claims.ts';
 import { MemberCopies } from './dependents/member-copies.ts';
 import { DependentsMirror } from './dependents/mirror.ts';
 import { PodTokens } from './dependents/pod-tokens.ts';
+import { VolumePlaces } from './dependents/volume-places.ts';
 import type { HostServices } from './host-services.ts';
 import { jsonEqual } from './kube/json-equal.ts';
 import type { MemberConnection } from './members/connection.ts';
@@ -35,6 +36,7 @@ export class MemberDependents implements DependentsPort {
   readonly mirror: DependentsMirror;
   readonly tokens: PodTokens;
   readonly claims: MemberClaims;
+  readonly #places: VolumePlaces;
   readonly #o: MemberDependentsOptions;
   /** What claims were looked at with. */
   #storage: unknown;
@@ -89,19 +91,26 @@ export class MemberDependents implements DependentsPort {
       admitted: () => admitsMode(member().spec.serviceAccount, 'Host'),
       metrics: services.tokenMetrics,
     });
+    this.#places = new VolumePlaces({ member: connection.name, client: connection.client, logger, queueMetrics });
     this.claims = new MemberClaims({
       ...common,
       host: services.host,
       hostClaims: services.hostClaims,
       home: () => this.#homeOfClaims(),
       overrides: { ...overrides, podIdentities: (podKey, uid) => this.#podIdentities(podKey, uid) },
+      places: this.#places,
       ensureNamespace: async (namespace, signal) => await namespaces.ensure(namespace, signal),
       metrics: services.claimMetrics,
     });
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.mirror.run(signal), this.tokens.run(signal), this.claims.run(signal)]);
+    await Promise.all([
+      this.mirror.run(signal),
+      this.tokens.run(signal),
+      this.claims.run(signal),
+      this.#places.run(signal),
+    ]);
   }
 
   /** All host pods of the member are known. */

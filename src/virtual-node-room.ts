@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { MEMBER_CONSTRAINTS_ANNOTATION, MIRRORED_CONDITION } from './api/marks.ts';
 import type { OverridePolicy } from './api/override-policy.ts';
 import type { ServiceAccountMode } from './api/service-account-mode.ts';
-import type { Pod } from './api/wire.ts';
+import type { NodeSelector, Pod } from './api/wire.ts';
 import type { Amounts } from './capacity/amounts.ts';
 import type { FitAnswer } from './capacity/fit-answer.ts';
 import { type FitRequest, fitRequestOf } from './capacity/fit-request.ts';
@@ -42,6 +42,8 @@ export interface VirtualNodeRoomOptions {
   readonly render: (hostPod: Pod) => RenderedPod;
   /** Why claims of a pod cannot be used in the member; each pod of a template has its own. */
   readonly claimRefusal: (hostPod: Pod) => { message: string } | undefined;
+  /** The nodes of the member that volumes of the pod's claims are limited to, as far as that is known. */
+  readonly volumePlaces: (hostPod: Pod) => readonly NodeSelector[];
 }
 
 /** Shapes of pods whose translation is remembered. */
@@ -84,10 +86,12 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
     const account = this.#o.modeOf(hostPod);
     if ('hold' in account) return { answer: { refused: account.hold.message } };
     if ('wait' in account) return { answer: { unknown: account.wait } };
-    const shape = `${account.mode} ${policies.length === 0 ? shapeOf(hostPod) : wholeShapeOf(hostPod)}`;
+    const volumes = this.#o.volumePlaces(hostPod);
+    const places = volumes.length === 0 ? '' : ` ${JSON.stringify(volumes)}`;
+    const shape = `${account.mode} ${policies.length === 0 ? shapeOf(hostPod) : wholeShapeOf(hostPod)}${places}`;
     const known = this.#requests.get(shape);
     if (known?.policies === policies) return known;
-    const found = { policies, ...this.#render(hostPod, policies, account.mode) };
+    const found = { policies, ...this.#render(hostPod, policies, account.mode, volumes) };
     if (!('unknown' in found.answer)) this.#requests.set(shape, found);
     return found;
   }
@@ -133,20 +137,26 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
     else if (mirrored !== 'True') this.#o.capacity.release(uid, 'binding');
   }
 
-  #render(hostPod: Pod, policies: readonly OverridePolicy[], mode: ServiceAccountMode): Omit<Known, 'policies'> {
+  #render(
+    hostPod: Pod,
+    policies: readonly OverridePolicy[],
+    mode: ServiceAccountMode,
+    volumes: readonly NodeSelector[],
+  ): Omit<Known, 'policies'> {
     const { memberNamespaceOf, translateContext, render, nodeName } = this.#o;
     const pod = markable(hostPod);
     if (policies.length > 0) {
       const rendered = render(pod);
       if ('unknown' in rendered) return { answer: rendered };
       if ('hold' in rendered) return { answer: { refused: rendered.hold.message } };
-      return { answer: fitRequestOf(withOverhead(rendered.pod, hostPod), nodeName), images: imagesOf(rendered.pod) };
+      const request = fitRequestOf(withOverhead(rendered.pod, hostPod), nodeName, volumes);
+      return { answer: request, images: imagesOf(rendered.pod) };
     }
     const namespace = memberNamespaceOf(hostPod.metadata.namespace ?? '');
     if (namespace === undefined) return { answer: { refused: 'its namespace has no place there' } };
     const translation = translateScheduling(pod, translateContext(pod, namespace, mode));
     if (translation.kind === 'refused') return { answer: { refused: translation.message } };
-    return { answer: fitRequestOf(withOverhead(translation.pod, hostPod), nodeName) };
+    return { answer: fitRequestOf(withOverhead(translation.pod, hostPod), nodeName, volumes) };
   }
 
   #forgetWhatChanged(): void {

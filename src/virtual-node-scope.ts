@@ -263,6 +263,7 @@ export class VirtualNodeScope {
       imageShare: (images) => this.#o.images.share(images),
       render: (hostPod) => this.render(hostPod),
       claimRefusal: (hostPod) => this.#o.dependents.claims.refusalOf(hostPod),
+      volumePlaces: (hostPod) => this.#o.dependents.claims.placesOf(hostPod),
       depends: () => [member(), cluster(), capacity.tracker.facts(nodeName)],
     });
   }

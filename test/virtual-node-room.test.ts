@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MEMBER_CONSTRAINTS_ANNOTATION, MIRRORED_CONDITION } from '../src/api/marks.ts';
 import { type OverridePolicy, parseOverridePolicy } from '../src/api/override-policy.ts';
-import type { Pod, PodSpec } from '../src/api/wire.ts';
+import type { NodeSelector, Pod, PodSpec } from '../src/api/wire.ts';
 import { formatAmounts } from '../src/capacity/amounts.ts';
 import type { FitRequest } from '../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../src/capacity/member-capacity.ts';
@@ -25,7 +25,7 @@ function room(policies: readonly OverridePolicy[] = []) {
   const capacity = new MemberCapacity({ hostId: 'host' });
   capacity.nodeHandler.added(memberNode('a', { labels: { disk: 'ssd' } }));
   capacity.nodeHandler.added(memberNode('b'));
-  const state = { policies, facts: {}, known: true };
+  const state = { policies, facts: {}, known: true, places: new Map<string, NodeSelector[]>() };
   const context = (memberNamespace: string) => ({
     hostId: 'host',
     nodeName: 'east',
@@ -57,6 +57,7 @@ function room(policies: readonly OverridePolicy[] = []) {
     policiesAreKnown: () => state.known,
     policies: () => state.policies,
     claimRefusal: () => undefined,
+    volumePlaces: ({ metadata }) => state.places.get(metadata.name) ?? [],
     imageShare: (images) => (images.includes('registry.example/app:1') ? 100 : 0),
     render: (pod) =>
       renderPod(pod, context('member-shop'), {
@@ -126,6 +127,26 @@ describe('VirtualNodeRoom', () => {
     state.facts = {};
     expect(request(hostPod('p2'))).not.toBe(first);
     expect(request(hostPod('p2')).key).toBe(first.key);
+  });
+
+  it('asks only nodes that the volumes of its claims can be used on', () => {
+    const { virtual, request, state } = room();
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }];
+    const only = (key: string, value: string): NodeSelector => ({
+      nodeSelectorTerms: [{ matchExpressions: [{ key, operator: 'In', values: [value] }] }],
+    });
+    const free = request(hostPod('free', { volumes }));
+    expect(virtual.fits(free)).toEqual({ fits: true, nodes: 2 });
+    state.places.set('bound', [only('disk', 'ssd')]);
+    state.places.set('torn', [only('disk', 'ssd'), only('kubernetes.io/hostname', 'b')]);
+    // Pods of one template, with claims of their own.
+    expect(virtual.fits(request(hostPod('bound', { volumes })))).toEqual({ fits: true, nodes: 1 });
+    expect(virtual.fits(request(hostPod('torn', { volumes })))).toEqual({
+      fits: false,
+      reasons: [{ text: 'a volume of the pod is elsewhere', nodes: 2 }],
+      unresolvable: true,
+    });
+    expect(request(hostPod('free', { volumes }))).toBe(free);
   });
 
   it('judges pods by the paths of the node that they ask for, one by one', () => {

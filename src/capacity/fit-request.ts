@@ -1,5 +1,5 @@
 import { EXTENDER_RESOURCE, GROUP } from '../api/marks.ts';
-import type { Container, Pod, PodSpec, ResourceList, ResourceRequirements } from '../api/wire.ts';
+import type { Container, NodeSelector, Pod, PodSpec, ResourceList, ResourceRequirements } from '../api/wire.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { Amounts } from './amounts.ts';
 import type { CompanyRules } from './company.ts';
@@ -43,9 +43,10 @@ export interface FitSpec {
 
 /**
  * Compiles a pod as it will be in the member: with its namespace there, rewritten constraints, and overrides. Neither its
- * name nor anything else that differs from pod to pod of a workload counts, labels excepted.
+ * name nor anything else that differs from pod to pod of a workload counts, labels excepted. `volumes`: the nodes that
+ * volumes of its claims are limited to.
  */
-export function fitRequestOf(memberPod: Pod, virtualNode: string): FitRequest {
+export function fitRequestOf(memberPod: Pod, virtualNode: string, volumes: readonly NodeSelector[] = []): FitRequest {
   const { namespace = '' } = memberPod.metadata;
   const labels = withoutMarks(memberPod.metadata.labels ?? {});
   const { nodeSelector, affinity, tolerations, topologySpreadConstraints } = memberPod.spec;
@@ -66,12 +67,13 @@ export function fitRequestOf(memberPod: Pod, virtualNode: string): FitRequest {
       hostPorts,
       required,
       topologySpreadConstraints?.filter(({ whenUnsatisfiable }) => whenUnsatisfiable === 'DoNotSchedule'),
+      volumes,
     ]),
     requests: requestsOf(spec),
     virtualNode,
     namespace,
     spec,
-    choice: nodeChoiceOf(required),
+    choice: nodeChoiceOf(required, volumes),
     where: Object.entries(nodeSelector ?? {})
       .map(([key, value]) => `${key}=${value}`)
       .toSorted()

@@ -1,5 +1,5 @@
 import { MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
-import type { Affinity, Node, PodSpec, Toleration } from '../api/wire.ts';
+import type { Affinity, Node, NodeSelector, PodSpec, Toleration } from '../api/wire.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { nodesChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';
@@ -9,7 +9,7 @@ import type { Taint } from '../kube/taints.ts';
 export const VERDICT = { suits: 0, hidden: 1, unusable: 2, tainted: 3, notChosen: 4 } as const;
 export type Verdict = (typeof VERDICT)[keyof typeof VERDICT];
 
-/** Selectors, affinity to nodes and tolerations of a pod. */
+/** Selectors, affinity to nodes and tolerations of a pod, and the nodes that its volumes can be used on. */
 export interface NodeChoice {
   /** Equal for equal choices. */
   readonly key: string;
@@ -18,7 +18,7 @@ export interface NodeChoice {
   reason(node: Node): string;
   /** The taints of the node with a hard effect are tolerated. */
   tolerates(node: Node): boolean;
-  /** Node selector and required node affinity allow the node. */
+  /** Node selector and required node affinity allow the node; volumes are not asked. */
   chooses(node: Node): boolean;
 }
 
@@ -27,7 +27,11 @@ const NOT_READY: Taint = { key: 'node.kubernetes.io/not-ready', value: '', effec
 /** Taints by which the member's own controllers say that a node is not ready. */
 const SAID_NOT_READY: ReadonlySet<string> = new Set([NOT_READY.key, 'node.kubernetes.io/unreachable']);
 
-export function nodeChoiceOf(spec: Pick<PodSpec, 'nodeSelector' | 'affinity' | 'tolerations'>): NodeChoice {
+/** `volumes`: the nodes that each volume of the pod is limited to, for those that are. */
+export function nodeChoiceOf(
+  spec: Pick<PodSpec, 'nodeSelector' | 'affinity' | 'tolerations'>,
+  volumes: readonly NodeSelector[] = [],
+): NodeChoice {
   const { nodeSelector, affinity, tolerations = [] } = spec;
   const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const chosen: { nodeSelector?: Record<string, string>; affinity?: Affinity } = {
@@ -37,9 +41,12 @@ export function nodeChoiceOf(spec: Pick<PodSpec, 'nodeSelector' | 'affinity' | '
       : { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } }),
   };
   return new CompiledChoice(
-    canonicalJson([nodeSelector ?? {}, required?.nodeSelectorTerms ?? null, tolerations.map(withoutSeconds)]),
+    canonicalJson([nodeSelector ?? {}, required?.nodeSelectorTerms ?? null, tolerations.map(withoutSeconds), volumes]),
     nodesChosenBy(chosen),
     tolerations,
+    volumes.map((required) =>
+      nodesChosenBy({ affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } }),
+    ),
   );
 }
 
@@ -52,31 +59,49 @@ class CompiledChoice implements NodeChoice {
   readonly key: string;
   readonly chooses: (node: Node) => boolean;
   readonly #tolerations: readonly Toleration[];
+  readonly #volumes: readonly ReturnType<typeof nodesChosenBy>[];
 
-  constructor(key: string, chooses: (node: Node) => boolean, tolerations: readonly Toleration[]) {
+  constructor(
+    key: string,
+    chooses: (node: Node) => boolean,
+    tolerations: readonly Toleration[],
+    volumes: readonly ReturnType<typeof nodesChosenBy>[],
+  ) {
     this.key = key;
     this.chooses = chooses;
     this.#tolerations = tolerations;
+    this.#volumes = volumes;
   }
 
   verdict(node: Node): Verdict {
     if (isVirtual(node)) return VERDICT.hidden;
     if (this.#whyUnusable(node) !== undefined) return VERDICT.unusable;
     if (!this.tolerates(node)) return VERDICT.tainted;
-    return this.chooses(node) ? VERDICT.suits : VERDICT.notChosen;
+    return this.chooses(node) && this.#reachesVolumes(node) ? VERDICT.suits : VERDICT.notChosen;
   }
 
   reason(node: Node): string {
     const unusable = this.#whyUnusable(node);
     if (unusable !== undefined) return unusable;
     const taint = firstUntolerated(this.#tolerations, node.spec?.taints ?? []);
-    if (taint === undefined) return "does not match the pod's node selector or affinity";
+    if (taint === undefined) {
+      return this.chooses(node)
+        ? 'a volume of the pod is elsewhere'
+        : "does not match the pod's node selector or affinity";
+    }
     const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
     return `untolerated taint ${taint.key}${value}:${taint.effect}`;
   }
 
   tolerates(node: Node): boolean {
     return firstUntolerated(this.#tolerations, node.spec?.taints ?? []) === undefined;
+  }
+
+  /** As the VolumeBinding plugin asks: a volume knows nothing of a node but its labels. */
+  #reachesVolumes({ metadata }: Node): boolean {
+    if (this.#volumes.length === 0) return true;
+    const node = { metadata: { ...metadata, name: '' } };
+    return this.#volumes.every((reaches) => reaches(node));
   }
 
   /**

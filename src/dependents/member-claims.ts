@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { PersistentVolumeClaim, Pod } from '../api/wire.ts';
+import type { NodeSelector, PersistentVolumeClaim, Pod } from '../api/wire.ts';
 import { describeError } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';
@@ -18,6 +18,7 @@ import type { HostClaims } from './host-claims.ts';
 import { volumeNameOf } from './member-volume.ts';
 import { decideReclaim } from './reclaim.ts';
 import type { Readiness } from './verdict.ts';
+import type { VolumePlaces } from './volume-places.ts';
 
 export interface MemberClaimsOptions extends ClaimWriterOptions {
   hostClaims: HostClaims;
@@ -27,6 +28,8 @@ export interface MemberClaimsOptions extends ClaimWriterOptions {
   mayWrite: () => boolean;
   /** Default: there are no override policies. */
   overrides?: ClaimOverridesPort;
+  /** Where the member's volumes can be used. Default: everywhere. */
+  places?: Pick<VolumePlaces, 'want' | 'forget' | 'of'>;
   events: Pick<EventRecorder, 'record'>;
   metrics?: ClaimMetrics;
   logger: Logger;
@@ -174,6 +177,18 @@ export class MemberClaims {
     return { claim: facts.claim, users: [...(this.#users.get(key) ?? [])] };
   }
 
+  /** The nodes of the member that volumes of the pod's claims are limited to, as far as that is known; from memory. */
+  placesOf(pod: Pod): readonly NodeSelector[] {
+    const { places } = this.#o;
+    const claims = places === undefined ? [] : claimsOfPod(pod);
+    return claims.flatMap(({ claim }): NodeSelector[] => {
+      const facts = this.#factsOf(keyFor(pod.metadata.namespace, claim));
+      const volume = facts !== undefined && isIn(facts) ? facts.copy?.claim.spec.volumeName : undefined;
+      const place = volume === undefined ? undefined : places?.of(volume);
+      return place === undefined ? [] : [place];
+    });
+  }
+
   /** Whether all claims of the pod are in the member. */
   require(pod: Pod): Readiness {
     this.track(pod);
@@ -243,7 +258,10 @@ export class MemberClaims {
 
   #copySeen(copy: CopyRecord): void {
     if (copy.kind !== 'PersistentVolumeClaim') return;
-    const { annotations } = copy.metadata;
+    const { annotations, namespace = '', name: ownName } = copy.metadata;
+    const volume = copy.claim?.spec.volumeName;
+    if (volume !== undefined && this.#copyAt(namespace, ownName) !== undefined) this.#o.places?.want(volume);
+    else if (volume !== undefined) this.#o.places?.forget(volume);
     const name = annotations?.[HOST_NAME_ANNOTATION];
     if (name !== undefined) this.#queue.add(keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name));
     const uid = annotations?.[HOST_UID_ANNOTATION];

@@ -5,7 +5,7 @@ import { type Cluster, startCluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
-import type { Namespace, Node, Pod } from '../../src/api/wire.ts';
+import type { Namespace, Node, NodeSelector, PersistentVolumeClaim, Pod } from '../../src/api/wire.ts';
 import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import { KubeClient } from '../../src/kube/client.ts';
@@ -13,7 +13,14 @@ import { Informer } from '../../src/kube/informer.ts';
 import { LIMIT_RANGES, NODES, NAMESPACES as NAMESPACE_RESOURCE, PODS } from '../../src/kube/resource.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import { nodeProjection, podProjection } from '../../src/members/pod-projection.ts';
-import { HEAVY_RUNTIME, LIMIT_RANGE, NAMESPACES, RandomScheduling } from '../fixtures/random-scheduling.ts';
+import {
+  claimObjects,
+  CLAIMS,
+  HEAVY_RUNTIME,
+  LIMIT_RANGE,
+  NAMESPACES,
+  RandomScheduling,
+} from '../fixtures/random-scheduling.ts';
 
 /** More for a long run: SPILLWAY_FIT_ROUNDS=40 SPILLWAY_FIT_SEED=7. */
 const ROUNDS = Number(process.env['SPILLWAY_FIT_ROUNDS'] ?? '6');
@@ -99,7 +106,13 @@ beforeAll(async () => {
       overhead: { podFixed: HEAVY_RUNTIME.overhead },
     },
     LIMIT_RANGE,
+    ...claimObjects(),
   ]);
+  await until('all claims are bound', async () => {
+    const list = (await member.api.call('GET', '/api/v1/persistentvolumeclaims')) as { items: PersistentVolumeClaim[] };
+    const bound = list.items.filter(({ status }) => status?.phase === 'Bound');
+    return bound.length === NAMESPACES.length * CLAIMS.size;
+  });
   for (const namespace of NAMESPACES) {
     await until(`ServiceAccount default of ${namespace}`, async () => {
       await member.api.call('GET', `/api/v1/namespaces/${namespace}/serviceaccounts/default`);
@@ -139,6 +152,11 @@ async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<unk
       for (const item of queue) await work(item);
     }),
   );
+}
+
+/** Where the volumes of the pod's claims are. */
+function placesOf({ spec: { volumes = [] } }: Pod): NodeSelector[] {
+  return volumes.flatMap(({ persistentVolumeClaim }) => CLAIMS.get(persistentVolumeClaim?.claimName ?? '') ?? []);
 }
 
 const podPath = ({ metadata }: Pod): string => `/api/v1/namespaces/${metadata.namespace ?? ''}/pods`;
@@ -222,7 +240,10 @@ describe('which nodes can take a pod', () => {
         );
         await untilSchedulerKnows(round, names);
         const ours = new Map(
-          all.map((pod) => [pod.metadata.name, capacity.fittingNodes(fitRequestOf(pod, 'any')).toSorted()]),
+          all.map((pod) => [
+            pod.metadata.name,
+            capacity.fittingNodes(fitRequestOf(pod, 'any', placesOf(pod))).toSorted(),
+          ]),
         );
         const candidates = await create(all);
         const theirs = await askScheduler(candidates);
