@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { IMAGES } from '../../hack/images.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import { until } from '../../hack/until.ts';
+import type { PersistentVolume, Pod } from '../../src/api/wire.ts';
 import {
   exitCodeOf,
   expectMirrored,
@@ -15,6 +18,7 @@ import {
   pod,
   podsOf,
   podSpec,
+  read,
   shell,
   untilGone,
   untilPod,
@@ -25,6 +29,9 @@ import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts'
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
 
+/** A kubelet tries a volume again after some time. */
+const LONG = { timeoutMs: 60_000 };
+
 /** What any provider of virtual nodes is asked to run, on a real kubelet: phase, logs and exit codes are the test. */
 describe.runIf(kubelets.ok)('pods of every shape', () => {
   const ns = 'shapes';
@@ -33,7 +40,12 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
   let member: Cluster;
 
   beforeAll(async () => {
-    topology = await startTopology({ members: [{ name: 'east', kubelet: 'east-1' }] });
+    const classes = [
+      { host: 'spillway', member: 'local' },
+      { host: 'made', member: 'made' },
+    ];
+    const options = { spec: { storage: { classes } } };
+    topology = await startTopology({ members: [{ name: 'east', kubelet: 'east-1', options }] });
     host = topology.host;
     member = topology.member('east').cluster;
     await newNamespace(host, ns);
@@ -350,6 +362,96 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
       await kubectl(host, ['delete', 'pod', 'hooks', '-n', ns, '--wait=false']);
       expect(await following).toBe('stopping\n');
       await untilGone(host, ns, 'hooks');
+    });
+  });
+
+  describe('claims', () => {
+    // The member's controller deletes what is below /tmp, and nothing else.
+    const disks = mkdtempSync('/tmp/spillway-disks-');
+    afterAll(() => rmSync(disks, { recursive: true, force: true }));
+    const files = (disk: string): string[] =>
+      existsSync(join(disks, disk)) ? readdirSync(join(disks, disk)) : ['gone'];
+    const volume = (name: string, storageClassName: string, policy: string, more: Fields): Fields => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        capacity: { storage: '1Gi' },
+        storageClassName,
+        persistentVolumeReclaimPolicy: policy,
+        ...more,
+      },
+    });
+    const storageClass = (name: string, more: Fields): Fields => ({
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name },
+      ...more,
+    });
+    const onNode = {
+      required: {
+        nodeSelectorTerms: [
+          { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['east-1'] }] },
+        ],
+      },
+    };
+    const claim = (name: string, storageClassName: string, more: Fields = {}): Fields => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name, namespace: ns },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, storageClassName, ...more },
+    });
+    const data = (name: string): Fields => ({
+      volumes: [{ name: 'data', persistentVolumeClaim: { claimName: name } }],
+    });
+    const volumeMounts = [{ name: 'data', mountPath: '/data' }];
+    const remove = (...what: string[]): Promise<string> =>
+      kubectl(host, ['delete', '-n', ns, ...what, '--timeout=90s']);
+    const phaseOf = async (name: string): Promise<string | undefined> =>
+      (await read<PersistentVolume>(member, `/api/v1/persistentvolumes/${name}`))?.status?.phase;
+
+    beforeAll(async () => {
+      const [local, made] = ['local', 'made'].map((name) => join(disks, name));
+      for (const path of [local, made]) mkdirSync(path ?? '');
+      const provisioner = 'kubernetes.io/no-provisioner';
+      const later = { volumeBindingMode: 'WaitForFirstConsumer' };
+      await member.apply([
+        storageClass('local', { provisioner, ...later }),
+        storageClass('made', { provisioner, volumeBindingMode: 'Immediate' }),
+        volume('local', 'local', 'Retain', { local: { path: local }, nodeAffinity: onNode }),
+        volume('made', 'made', 'Delete', { hostPath: { path: made } }),
+      ]);
+      const ofMembers = { provisioner: 'member.spillway.dev', parameters: { member: 'east' } };
+      await host.apply([
+        storageClass('made', { ...ofMembers, volumeBindingMode: 'Immediate', reclaimPolicy: 'Delete' }),
+      ]);
+    });
+
+    test.concurrent.each([
+      ['of its first pod, on a local disk that is kept', 'disk', 'spillway', 'local', ['notes']],
+      ['that binds at once, on one that goes with it', 'bind', 'made', 'made', ['gone']],
+    ])('data of a claim %s', async (_, name, storageClassName, disk, left) => {
+      await host.apply([claim(name, storageClassName)]);
+      await outputOf(`${name}-writer`, [shell('echo written by one > /data/notes', { volumeMounts })], data(name));
+      expect(files(disk)).toEqual(['notes']);
+      await remove(`pod/${name}-writer`);
+      const reader = [shell('cat /data/notes', { volumeMounts })];
+      expect(await outputOf(`${name}-reader`, reader, data(name))).toBe('written by one\n');
+      expect(await phaseOf(disk)).toBe('Bound');
+      await remove(`pod/${name}-reader`);
+      expect(files(disk)).toEqual(['notes']);
+      await remove(`pvc/${name}`);
+      const path = `/api/v1/namespaces/${ns}/persistentvolumeclaims/${name}`;
+      await until('the claim is gone in the member', async () => (await read(member, path)) === undefined, LONG);
+      await until(
+        'the member does with the data what its volume says',
+        async () => {
+          const phase = await phaseOf(disk);
+          return phase === (left[0] === 'gone' ? undefined : 'Released') && files(disk)[0] === left[0];
+        },
+        LONG,
+      );
     });
   });
 
