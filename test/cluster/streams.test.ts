@@ -56,10 +56,6 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
         { volumes: [{ name: 's', emptyDir: {} }] },
       ),
       pod('waiting', [{ name: 'main', image: 'spillway.test/none:1', imagePullPolicy: 'Never' }]),
-      pod('half', [
-        shell('good', 'echo all well; exec sleep 100000'),
-        { name: 'bad', image: 'spillway.test/none:1', imagePullPolicy: 'Never' },
-      ]),
       pod(
         'chorus',
         ['one', 'two', 'three'].map((name) =>
@@ -99,7 +95,6 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     await h.whenMemberPod('restarted', '.status.containerStatuses[0].ready', 'true');
     await h.whenMemberPod('waiting', '.status.containerStatuses[0].state.waiting.reason', 'ErrImageNeverPull');
     await h.whenMemberPod('counter', '.status.phase', 'Succeeded');
-    await h.whenMemberPod('half', '.status.containerStatuses[*].ready', 'false true');
     for (const name of ['attach-one', 'attach-two', 'screen-one', 'screen-two', 'chorus']) {
       await h.whenMemberPod(name, '.status.phase', 'Running');
     }
@@ -161,31 +156,6 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
       expect(lines.map((line) => line.replace(/^\d{4}-\S+Z /, ''))).toEqual(whole?.trimEnd().split('\n'));
       expect(lines.every((line) => Date.parse(line.split(' ')[0] ?? '') > 0)).toBe(true);
       expect(await previous('--timestamps', '--tail=1')).toBe(`${lines.at(-1) ?? '?'}\n`);
-    });
-
-    test('where one container has none: up to the error, or past it', async () => {
-      const all = ['logs', 'half', '--all-containers', '--prefix'];
-      // kubectl asks containers in an order of chance.
-      const asked = async (...more: string[]): Promise<KubectlResult[]> =>
-        await Promise.all([h.host, h.member].map((cluster) => cluster.kubectl([...all, ...more])));
-      for (const { code, stderr } of await asked()) {
-        expect(code).toBe(1);
-        expect(stderr).toBe(
-          'Error from server (BadRequest): container "bad" in pod "half" is waiting to start: ErrImageNeverPull\n',
-        );
-      }
-      const past = (await asked('--ignore-errors')).map(({ code, stdout, stderr }) => ({
-        code,
-        lines: [...stdout.split('\n'), ...stderr.split('\n')].filter(Boolean).sort(),
-      }));
-      expect(past[0]).toEqual(past[1]);
-      expect(past[0]).toEqual({
-        code: 0,
-        lines: [
-          '[pod/half/good] all well',
-          'error: container "bad" in pod "half" is waiting to start: ErrImageNeverPull',
-        ],
-      });
     });
 
     test('followed, of all containers at once, to the end of each', async () => {
