@@ -7,6 +7,7 @@ import { addMember, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import type { Secret } from '../../src/api/wire.ts';
+import { MODES_NAMESPACE, WRONG_MODES } from '../api/wrong-modes.ts';
 import {
   describeWrite,
   eventsOf,
@@ -32,7 +33,7 @@ if (!kubelets.ok) console.warn(`real kubelets cannot run here, so no token is tr
 
 const MODE = 'spillway.dev/service-account-mode';
 const MOUNTED = '/var/run/secrets/kubernetes.io/serviceaccount';
-const NS = 'ident';
+const NS = MODES_NAMESPACE;
 const ACCOUNT = 'builder';
 const VAULT = {
   name: 'vault',
@@ -310,24 +311,23 @@ describe.runIf(kubelets.ok)('service accounts of pods in members', () => {
     await kubectl(host, ['delete', 'pod', '-n', NS, 'alone']);
   });
 
-  test.each([
-    ['a mode that is none', 'open', 'Hots', 'ServiceAccountModeInvalid', 'is "Hots", which is no service account mode'],
-    ['a mode that the member does not admit', 'closed', 'Host', 'ServiceAccountModeNotAllowed', 'cluster "closed"'],
-    ['the same by the namespace', 'closed', undefined, 'ServiceAccountModeNotAllowed', `of namespace "${NS}"`],
-  ])('%s is told once, and the pod runs when it is put right', async (what, node, mode, reason, words) => {
-    const name = what.replaceAll(' ', '-');
-    await host.apply([podOn(node, name, {}, mode)]);
-    const held = await untilPod(host, NS, name, 'is held', ({ status }) => status?.reason === reason);
-    expect(held.status?.message).toContain(words);
-    expect(held.status?.message).toContain('This does not pass by itself.');
-    expect(await read(topology.member(node).cluster, `/api/v1/namespaces/${NS}/pods/${name}`)).toBeUndefined();
-    await until('it was told', async () => (await eventsOf(host, NS, name)).some((event) => event.reason === reason));
-    await kubectl(host, ['annotate', 'pod', '-n', NS, name, `${MODE}=None`, '--overwrite']);
-    await untilRunning(host, NS, name);
-    const told = (await eventsOf(host, NS, name)).filter((event) => event.reason === reason);
-    expect(told.map(({ count }) => count)).toEqual([1]);
-    await kubectl(host, ['delete', 'pod', '-n', NS, name]);
-  });
+  test.each(WRONG_MODES)(
+    '%s is told once, and the pod runs when it is put right',
+    async (what, node, mode, reason, words) => {
+      const name = what.replaceAll(' ', '-');
+      await host.apply([podOn(node, name, {}, mode)]);
+      const held = await untilPod(host, NS, name, 'is held', ({ status }) => status?.reason === reason);
+      expect(held.status?.message).toContain(words);
+      expect(held.status?.message).toContain('This does not pass by itself.');
+      expect(await read(topology.member(node).cluster, `/api/v1/namespaces/${NS}/pods/${name}`)).toBeUndefined();
+      await until('it was told', async () => (await eventsOf(host, NS, name)).some((event) => event.reason === reason));
+      await kubectl(host, ['annotate', 'pod', '-n', NS, name, `${MODE}=None`, '--overwrite']);
+      await untilRunning(host, NS, name);
+      const told = (await eventsOf(host, NS, name)).filter((event) => event.reason === reason);
+      expect(told.map(({ count }) => count)).toEqual([1]);
+      await kubectl(host, ['delete', 'pod', '-n', NS, name]);
+    },
+  );
 
   test('an audience that the host refuses is told in its words, and the pod starts once it is granted', async () => {
     const policy = {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { FOREIGN_SELECTORS, WRONG_MARKS } from '../admission/wrong-objects.ts';
 import { NAME_REFUSAL, WRONG_MEMBER_NAMES, WRONG_MEMBERS } from '../api/wrong-members.ts';
+import { WRONG_MODES } from '../api/wrong-modes.ts';
 import { WRONG_OVERRIDES } from '../overrides/wrong-overrides.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
 import { WRONG_SCORES } from '../placement/wrong-scores.ts';
@@ -63,6 +64,16 @@ it('the page of wrong input lists everything wrong that tests apply, with what i
     ...table(
       'what is applied',
       WRONG_MARKS.map(([what, , words]) => [what, words]),
+    ),
+    '## Service account modes',
+    '',
+    'Which [modes](../concepts/service-accounts.md) there are, their member decides: such a pod is created, stays Pending, and',
+    'starts when it is put right.',
+    '',
+    ...table(
+      'a pod that asks for',
+      WRONG_MODES.map(([what, , , reason, words]) => [what, `${reason}: ${words}`]),
+      'held with',
     ),
   ]
     .join('\n');
