@@ -374,8 +374,11 @@ describe('a second scheduler, as it is shipped', () => {
       const found = await podsOf(host, 'second', 'app=web');
       return found.length === 2 && whereAre(found)['waiting'] === undefined ? found : undefined;
     });
-    const events = await eventsOf(host, 'second', pods[0]?.metadata.name ?? '');
-    expect(events.find(({ reason }) => reason === 'Scheduled')?.source).toBe('spillway-scheduler');
+    const scheduled = await until('the scheduler tells of it', async () => {
+      const events = await eventsOf(host, 'second', pods[0]?.metadata.name ?? '');
+      return events.find(({ reason }) => reason === 'Scheduled');
+    });
+    expect(scheduled.source).toBe('spillway-scheduler');
     // kube-scheduler does not go on without it: the pods are all Spillway's business.
     topology.spillway.process.signal('SIGSTOP');
     try {
