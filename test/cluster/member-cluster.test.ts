@@ -101,6 +101,7 @@ describe('the kind', () => {
       serviceAccount: { mode: 'None' },
       daemonSets: 'Ignore',
       storage: { classes: [{ host: 'spillway' }] },
+      hostPath: { policy: 'Refuse' },
     });
   });
 
