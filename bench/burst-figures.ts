@@ -6,6 +6,8 @@ import { measured, median, type Measurement, type SuiteReport } from './measurem
 const MB = 2 ** 20;
 /** The size that the goals for CPU and memory speak of. */
 const GOAL_PODS = 3000;
+/** The goal for CPU, 12 CPU-s, was set on a machine where a bare floor took 3: what holds on any machine is their ratio. */
+const GOAL_CPU_RATIO = 4;
 /** The size that the goal for deletion speaks of. */
 const GOAL_DELETED = 1000;
 
@@ -46,6 +48,9 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
     lines.push(measured(`${at}: throughput against the floor driver`, median(ratios), 'ratio', 'higher', 0.7));
     const overhead = typical(spillway, hostAfterMember50) - typical(floor, hostAfterMember50);
     lines.push(measured(`${at}: host pod gone after member pod, p50 above the floor's`, overhead, 's', 'lower', 1));
+    const cpu = typical(spillway, cpuSeconds) / typical(floor, cpuSeconds);
+    const goal = pods === GOAL_PODS ? GOAL_CPU_RATIO : null;
+    lines.push(measured(`${at}: CPU against the floor driver`, cpu, 'ratio', 'lower', goal));
   }
   for (const [program, all] of [
     ['spillway', spillway],
@@ -99,13 +104,7 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
       ),
       ...spread('delete to gone', (turn) => turn.delete.toGone),
       ...spread('host pod gone after member pod', (turn) => turn.delete.hostAfterMember, goalAt(GOAL_DELETED, 1)),
-      measured(
-        name('CPU, creation to all Running'),
-        typical(all, (turn) => turn.cpuSeconds),
-        'CPU-s',
-        'lower',
-        goal(12),
-      ),
+      measured(name('CPU, creation to all Running'), typical(all, cpuSeconds), 'CPU-s', 'lower', goal(12)),
       measured(name('peak memory'), typical(all, (turn) => turn.peakRssBytes) / MB, 'MB', 'lower', goal(220)),
     );
     lines.push(...callsPerPod(pods, program, all));
@@ -117,6 +116,10 @@ const NOTHING: Spread = { p50: Number.NaN, p99: Number.NaN };
 
 function percent(share: number): string {
   return `${(share * 100).toFixed(0)} %`;
+}
+
+function cpuSeconds(turn: Turn): number {
+  return turn.cpuSeconds;
 }
 
 function hostAfterMember50(turn: Turn): number {
