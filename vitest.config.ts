@@ -9,6 +9,8 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: ['test/cluster/**', 'test/faults/**', 'test/long/**'],
           testTimeout: 20_000,
+          // They wait more than they compute: vitest's own choice, one on two cores, took more than twice as long.
+          maxWorkers: 4,
         },
       },
       {
