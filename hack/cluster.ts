@@ -86,7 +86,8 @@ export class Cluster {
   readonly api: Api;
   /** The kubectl that belongs to this cluster's version. */
   readonly kubectlPath: string;
-  readonly #files: plane.ControlPlaneFiles;
+  /** Its certificates and keys. */
+  readonly files: plane.ControlPlaneFiles;
   readonly #components = new Map<ComponentName, ManagedProcess>();
   readonly #auditLog: string | undefined;
 
@@ -106,7 +107,7 @@ export class Cluster {
     this.serviceCidr = settings.serviceCidr;
     this.api = new Api(files.server, files.authority.cert, files.admin);
     this.adminAccess = this.api.access;
-    this.#files = files;
+    this.files = files;
     this.kubectlPath = settings.kubectl;
     this.#auditLog = settings.auditLog;
   }
@@ -149,7 +150,7 @@ export class Cluster {
 
   /** A client certificate for any user and groups. */
   issueClient(user: string, groups: readonly string[] = []): Promise<KeyPair> {
-    return issueClient(this.#files.authority, user, groups);
+    return issueClient(this.files.authority, user, groups);
   }
 
   /** A serving certificate of this cluster's CA; `client` makes it a client certificate too (kubelets). */
@@ -158,7 +159,7 @@ export class Cluster {
     hosts: readonly string[],
     options?: { groups?: readonly string[]; client?: boolean },
   ): Promise<KeyPair> {
-    return issueServing(this.#files.authority, commonName, hosts, options);
+    return issueServing(this.files.authority, commonName, hosts, options);
   }
 
   /** A kubeconfig (YAML text, self-contained) for any user and groups; RBAC says what it may do. */

@@ -1,5 +1,19 @@
 import type { Cluster } from './cluster.ts';
 
+export interface ServiceAccountName {
+  namespace: string;
+  name: string;
+}
+
+/** What RBAC calls it: who has a client certificate with this name and {@link groupsOf} has its rights and no more. */
+export function userOf({ namespace, name }: ServiceAccountName): string {
+  return `system:serviceaccount:${namespace}:${name}`;
+}
+
+export function groupsOf({ namespace }: ServiceAccountName): string[] {
+  return ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+}
+
 /** Long enough for a demo that is left running. */
 const TOKEN_SECONDS = 30 * 24 * 3600;
 

@@ -12,6 +12,9 @@ import { GiveUp, until } from './until.ts';
 /** Namespace in the host for Spillway's own objects. */
 export const SYSTEM_NAMESPACE = 'spillway-system';
 
+/** Whom the host is in a member, by manifests/member/. */
+export const MEMBER_ACCOUNT = { namespace: 'spillway-access', name: 'spillway-host' };
+
 export interface SpillwayOptions {
   /** Path of the kubeconfig it runs with. Default: one with exactly the rights of manifests/rbac.yaml. */
   kubeconfig?: string;
@@ -122,18 +125,25 @@ export interface MemberOptions {
   rights?: 'dedicated' | 'namespaced';
 }
 
-/** Registers a member: its owner grants rights and lends namespaces, the host gets a Secret and a MemberCluster. */
-export async function addMember(host: Cluster, member: Cluster, options: MemberOptions = {}): Promise<void> {
-  const { lend = ['default'], rights = 'dedicated' } = options;
+/** What the owner of a member does for a host: grants rights and lends namespaces. */
+export async function admitHost(
+  member: Cluster,
+  { lend = ['default'], rights = 'dedicated' }: Pick<MemberOptions, 'lend' | 'rights'> = {},
+): Promise<void> {
   await member.apply(manifest('member/read.yaml'));
   if (rights === 'dedicated') await member.apply(manifest('member/dedicated.yaml'));
   for (const namespace of lend) {
     if (rights === 'namespaced') await member.apply(lendingOf(namespace));
     await member.kubectl(['label', 'namespace', namespace, 'spillway.dev/allow-host=any', '--overwrite']);
   }
+}
+
+/** Registers a member: its owner admits the host, which gets a Secret and a MemberCluster. */
+export async function addMember(host: Cluster, member: Cluster, options: MemberOptions = {}): Promise<void> {
+  await admitHost(member, options);
   const kubeconfig =
     options.kubeconfig === undefined
-      ? await serviceAccountKubeconfig(member, 'spillway-access', 'spillway-host')
+      ? await serviceAccountKubeconfig(member, MEMBER_ACCOUNT.namespace, MEMBER_ACCOUNT.name)
       : readFileSync(options.kubeconfig, 'utf8');
   const secretRef = { namespace: SYSTEM_NAMESPACE, name: `member-${member.name}` };
   await host.apply([
@@ -144,7 +154,7 @@ export async function addMember(host: Cluster, member: Cluster, options: MemberO
       metadata: { name: member.name },
       spec: {
         credentials: { secretRef },
-        ...(rights === 'namespaced' ? { namespaces: { create: false } } : {}),
+        ...(options.rights === 'namespaced' ? { namespaces: { create: false } } : {}),
         ...options.spec,
       },
     },

@@ -11,7 +11,8 @@ describe('API servers that stall and fail', () => {
   const both = (): FaultProxy[] => [lab.proxies.host, lab.proxies.member];
 
   beforeAll(async () => {
-    lab = await Lab.start({ proxied: true });
+    // Here the manager does what virtual nodes do.
+    lab = await Lab.start({ proxied: ['host', 'member'], hostIdentity: 'ServiceAccount' });
     steady = await SteadyPods.run(lab);
   });
   afterAll(() => lab?.close());

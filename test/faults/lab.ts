@@ -3,11 +3,13 @@ import { join } from 'node:path';
 import type { TestContext } from 'vitest';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
 import { startKwok, type Kwok, type KwokOptions } from '../../hack/kwok.ts';
+import type { KeyPair } from '../../hack/pki.ts';
 import { repositoryRoot } from '../../hack/repository.ts';
-import { serviceAccountKubeconfig } from '../../hack/service-account.ts';
+import { groupsOf, serviceAccountKubeconfig, userOf } from '../../hack/service-account.ts';
 import {
   addMember,
   installSpillway,
+  MEMBER_ACCOUNT,
   startSpillway,
   SYSTEM_NAMESPACE,
   waitForNode,
@@ -25,32 +27,42 @@ import type { FaultRow } from '../../hack/faults-page.ts';
 /** Name of the member, and of its virtual node. */
 export const MEMBER = 'far';
 
+type Side = 'host' | 'member';
+
 export interface LabOptions {
   kwok?: Partial<KwokOptions>;
-  /** The program reaches both API servers through fault proxies. */
-  proxied?: boolean;
+  /** The program reaches the API servers of these clusters through fault proxies. Default: none. */
+  proxied?: readonly Side[];
+  /** Whom virtual nodes are towards the host. Default NodeCertificate, as where the program is installed. */
+  hostIdentity?: 'NodeCertificate' | 'ServiceAccount';
   /** Laid over the MemberCluster's spec. */
   memberSpec?: (host: Cluster) => Record<string, unknown>;
 }
 
-/** A host and one member of fake nodes, real API servers, the program between them, and ways to do harm. */
+/**
+ * A host and one member of fake nodes, real API servers, the program between them, and ways to do harm. The program has the
+ * rights of the manifests and no more, in both clusters, with proxies and without.
+ */
 export class Lab {
   readonly workspace: Workspace;
   readonly host: Cluster;
   readonly member: Cluster;
   readonly kwok: Kwok;
   readonly spillway: Spillway;
-  readonly #proxies: { host: FaultProxy; member: FaultProxy } | undefined;
+  /** Whom the program is in the member: a certificate, so that it outlives what is stored there. */
+  readonly memberAccess: KeyPair;
+  readonly #proxies: Partial<Record<Side, FaultProxy>>;
 
   private constructor(
-    parts: Pick<Lab, 'workspace' | 'host' | 'member' | 'kwok' | 'spillway'>,
-    proxies: Lab['proxies'] | undefined,
+    parts: Pick<Lab, 'workspace' | 'host' | 'member' | 'kwok' | 'spillway' | 'memberAccess'>,
+    proxies: Partial<Record<Side, FaultProxy>>,
   ) {
     this.workspace = parts.workspace;
     this.host = parts.host;
     this.member = parts.member;
     this.kwok = parts.kwok;
     this.spillway = parts.spillway;
+    this.memberAccess = parts.memberAccess;
     this.#proxies = proxies;
   }
 
@@ -63,19 +75,23 @@ export class Lab {
       ]);
       const kwok = await startKwok(member, { nodes: 4, pods: '500', ...options.kwok });
       await installSpillway(host);
-      const proxies =
-        options.proxied === true ? { host: await proxyOf(host), member: await proxyOf(member, true) } : undefined;
+      const account = { user: userOf(MEMBER_ACCOUNT), groups: groupsOf(MEMBER_ACCOUNT) };
+      const memberAccess = await member.issueClient(account.user, account.groups);
+      const { proxied = [], hostIdentity = 'NodeCertificate' } = options;
+      const proxies: Partial<Record<Side, FaultProxy>> = {
+        ...(proxied.includes('host') ? { host: await proxyOfHost(host) } : {}),
+        ...(proxied.includes('member') ? { member: await proxyOfMember(member, memberAccess) } : {}),
+      };
       const manager = join(host.dir, 'manager.kubeconfig');
       const access = await serviceAccountKubeconfig(host, SYSTEM_NAMESPACE, 'spillway-manager');
-      writeFileSync(manager, viaProxy(access, host, proxies?.host), { mode: 0o600 });
+      writeFileSync(manager, viaProxy(access, host, proxies.host), { mode: 0o600 });
       const spillway = await startSpillway(host, {
         kubeconfig: manager,
-        // Certificates of nodes end at a proxy, tokens pass.
-        hostIdentity: 'ServiceAccount',
-        logLevel: 'info',
+        ...(hostIdentity === 'ServiceAccount' ? { hostIdentity } : { args: ['--host-identity', hostIdentity] }),
       });
-      const path = join(member.dir, 'proxied.kubeconfig');
-      writeFileSync(path, viaProxy(readFileSync(member.kubeconfig, 'utf8'), member, proxies?.member), { mode: 0o600 });
+      const path = memberKubeconfig(member);
+      const kubeconfig = await member.kubeconfigFor(account.user, account.groups);
+      writeFileSync(path, viaProxy(kubeconfig, member, proxies.member), { mode: 0o600 });
       await addMember(host, member, {
         kubeconfig: path,
         spec: {
@@ -84,20 +100,32 @@ export class Lab {
         },
       });
       await waitForNode(host, MEMBER);
-      return new Lab({ workspace, host, member, kwok, spillway }, proxies);
+      return new Lab({ workspace, host, member, kwok, spillway, memberAccess }, proxies);
     } catch (error) {
       await workspace.close();
       throw error;
     }
   }
 
-  get proxies(): { host: FaultProxy; member: FaultProxy } {
-    if (this.#proxies === undefined) throw new Error('this lab has no proxies');
-    return this.#proxies;
+  /** Throws for a side where none stands. */
+  get proxies(): Readonly<Record<Side, FaultProxy>> {
+    const of = (side: Side): FaultProxy => {
+      const proxy = this.#proxies[side];
+      if (proxy === undefined) throw new Error(`this lab has no proxy before the ${side}`);
+      return proxy;
+    };
+    return {
+      get host() {
+        return of('host');
+      },
+      get member() {
+        return of('member');
+      },
+    };
   }
 
   async close(): Promise<void> {
-    await Promise.all(Object.values(this.#proxies ?? {}).map((proxy) => proxy.close()));
+    await Promise.all(Object.values(this.#proxies).map((proxy) => proxy.close()));
     await this.workspace.close();
   }
 
@@ -237,13 +265,23 @@ export function phaseOf({ status }: Pod): string {
   return status?.phase ?? '';
 }
 
-/** With `asAdmin` the proxy brings the credentials, so that they outlive what is stored in the cluster. */
-async function proxyOf(cluster: Cluster, asAdmin = false): Promise<FaultProxy> {
-  const { server, ca, cert, key } = cluster.adminAccess;
-  return await FaultProxy.start(
-    asAdmin ? { server, ca, cert, key } : { server, ca },
-    await cluster.issueServing('proxy', ['127.0.0.1']),
-  );
+/** Path of the kubeconfig with which the program reaches the member. */
+export function memberKubeconfig(member: Cluster): string {
+  return join(member.dir, 'of-the-program.kubeconfig');
+}
+
+/** Passes tokens on, and tells whom certificates name: the manager has a token, virtual nodes have certificates. */
+async function proxyOfHost(host: Cluster): Promise<FaultProxy> {
+  const { server, ca } = host.adminAccess;
+  const [cert, key] = ['crt', 'key'].map((end) => readFileSync(host.files.pki(`front-proxy-client.${end}`), 'utf8'));
+  const serving = await host.issueServing('proxy', ['127.0.0.1']);
+  return await FaultProxy.start({ server, ca, cert, key }, { ...serving, clientCa: host.caPem });
+}
+
+/** Is the host's account, whoever asks. */
+async function proxyOfMember(member: Cluster, identity: KeyPair): Promise<FaultProxy> {
+  const { server, ca } = member.adminAccess;
+  return await FaultProxy.start({ server, ca, ...identity }, await member.issueServing('proxy', ['127.0.0.1']));
 }
 
 function viaProxy(kubeconfig: string, cluster: Cluster, proxy: FaultProxy | undefined): string {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../hack/addresses.ts';
 import type { Cluster } from '../../hack/cluster.ts';
-import { startSpillway, SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
+import { admitHost, startSpillway, SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/api/wire.ts';
 import { FaultProxy } from '../fixtures/fault-proxy.ts';
@@ -25,7 +25,7 @@ import {
   writesOf,
 } from '../fixtures/live-pods.ts';
 import { OwnHosts } from '../fixtures/own-hosts.ts';
-import { idle, isPodOf, Lab, MEMBER, numbered, phaseOf, report, seconds, wait } from './lab.ts';
+import { idle, isPodOf, Lab, MEMBER, memberKubeconfig, numbered, phaseOf, report, seconds, wait } from './lab.ts';
 
 const CONFIRM = /kubectl annotate --overwrite membercluster \S+ (\S+)$/;
 
@@ -33,7 +33,7 @@ const CONFIRM = /kubectl annotate --overwrite membercluster \S+ (\S+)$/;
 describe('members and their pods', () => {
   let lab: Lab;
   beforeAll(async () => {
-    lab = await Lab.start({ proxied: true });
+    lab = await Lab.start({ proxied: ['member'] });
   });
   afterAll(() => lab?.close());
 
@@ -257,9 +257,9 @@ describe('members and their pods', () => {
     const problem = await hosts.unavailable();
     if (problem !== undefined) return context.skip(problem);
     const [name, port] = ['member.spillway.test', await freePort()];
-    const { server, ca, cert, key } = lab.member.adminAccess;
+    const { server, ca } = lab.member.adminAccess;
     const at = async (address: string, authority: Cluster): Promise<FaultProxy> =>
-      await FaultProxy.start({ server, ca, cert, key }, await authority.issueServing(name, [name]), {
+      await FaultProxy.start({ server, ca, ...lab.memberAccess }, await authority.issueServing(name, [name]), {
         host: address,
         port,
       });
@@ -270,7 +270,7 @@ describe('members and their pods', () => {
     ]);
     const open = new Set([first, stranger, other]);
     const secret = `/api/v1/namespaces/${SYSTEM_NAMESPACE}/secrets/member-${MEMBER}`;
-    const kubeconfig = readFileSync(join(lab.member.dir, 'proxied.kubeconfig'), 'utf8');
+    const kubeconfig = readFileSync(memberKubeconfig(lab.member), 'utf8');
     const use = async (text: string): Promise<void> => {
       await lab.host.api.call('PATCH', secret, { stringData: { kubeconfig: text } });
     };
@@ -401,11 +401,7 @@ describe('members and their pods', () => {
   test('F08: two programs, one virtual node; the one in charge hangs', async (context) => {
     const ns = await newNamespace(lab.host, 'two');
     const first = lab.spillway;
-    const second = await startSpillway(lab.host, {
-      name: 'second',
-      kubeconfig: join(lab.host.dir, 'manager.kubeconfig'),
-      hostIdentity: 'ServiceAccount',
-    });
+    const second = await startSpillway(lab.host, { name: 'second', args: ['--host-identity', 'NodeCertificate'] });
     const holder = async (): Promise<string> => {
       const path = `/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-member-${MEMBER}`;
       return (await read<{ spec: { holderIdentity?: string } }>(lab.host, path))?.spec.holderIdentity ?? '';
@@ -501,6 +497,8 @@ describe('members and their pods', () => {
     await lab.kwok.process.stop('SIGKILL');
     await lab.halt(lab.member, () => rmSync(join(lab.member.dir, 'etcd'), { recursive: true, force: true }));
     lab.kwok.process.restart();
+    // Its owner builds it up as it was: the program is let in.
+    await admitHost(lab.member);
     const changed = await until(
       'the change of identity is noticed',
       async () => {
@@ -531,8 +529,6 @@ describe('members and their pods', () => {
         timeoutMs: 60_000,
       },
     );
-    // What its owner lends has to be said again, too.
-    await kubectl(lab.member, ['label', 'namespace', 'default', 'spillway.dev/allow-host=any', '--overwrite']);
     await lab.works(90_000);
     expect(lab.violations()).toEqual([]);
     report(

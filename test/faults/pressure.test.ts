@@ -26,7 +26,7 @@ import { idle, inBatches, isPodOf, Lab, MEMBER, numbered, report, seconds, wait 
 describe('under pressure', () => {
   let lab: Lab;
   beforeAll(async () => {
-    lab = await Lab.start({ proxied: true });
+    lab = await Lab.start({ proxied: ['host', 'member'] });
   });
   afterAll(() => lab?.close());
   afterEach(async () => {
