@@ -15,7 +15,7 @@ export const FAULTS = {
   F02: { what: 'crash at every API call of the birth of a pod' },
   F03: { what: 'crash at every API call of the death of a pod' },
   F04: { what: 'the program stands still for two minutes (SIGSTOP)' },
-  F05: { what: 'upgrade to another version and back, 1,000 running pods' },
+  F05: { what: 'upgrade from older code, back, and again, 1,000 running pods' },
   F06: { what: 'a heap of 64 MiB, 1,000 running pods' },
   F07: { what: 'the event loop is blocked for 20 s' },
   F08: { what: 'two programs, one virtual node; the one in charge hangs' },

@@ -137,10 +137,10 @@ export class Lab {
     await waitReady(this.spillway);
   }
 
-  /** Ends the program in order and starts this version in its place. */
-  async upgrade(version: string): Promise<void> {
+  /** Ends the program in order and starts the one that was built in `folder` in its place. */
+  async upgrade(folder: string): Promise<void> {
     await this.spillway.process.stop('SIGTERM', 15_000);
-    this.spillway.process.spec.args[0] = join(versionOf(this.workspace, version), 'dist/src/main.js');
+    this.spillway.process.spec.args[0] = join(folder, 'dist/src/main.js');
     this.spillway.process.restart();
     await waitReady(this.spillway);
   }
@@ -289,7 +289,7 @@ function viaProxy(kubeconfig: string, cluster: Cluster, proxy: FaultProxy | unde
 }
 
 /** A folder with the program under another version. */
-function versionOf(workspace: Workspace, version: string): string {
+export function underVersion(workspace: Workspace, version: string): string {
   const root = repositoryRoot();
   const folder = join(workspace.dir, `version-${version}`);
   mkdirSync(folder, { recursive: true });

@@ -12,7 +12,19 @@ import {
   untilRunning,
   writesOf,
 } from '../fixtures/live-pods.ts';
-import { idle, inBatches, isPodOf, Lab, MEMBER, numbered, phaseOf, report, seconds, wait } from './lab.ts';
+import {
+  idle,
+  inBatches,
+  isPodOf,
+  Lab,
+  MEMBER,
+  numbered,
+  phaseOf,
+  report,
+  seconds,
+  underVersion,
+  wait,
+} from './lab.ts';
 
 const PODS = 1_000;
 const RESTARTS = 20;
@@ -32,7 +44,7 @@ describe('the program ends and starts again', () => {
   });
   afterAll(() => lab?.close());
 
-  test('F01 F05: killed and upgraded twenty times, it writes nothing about a thousand healthy pods', async (context) => {
+  test('F01: killed and replaced by other versions twenty times, it writes nothing about a thousand healthy pods', async (context) => {
     const steady = await newNamespace(lab.host, 'steady');
     await lab.runPods(steady, numbered(PODS, 'steady'), 300_000);
     await until('nothing is being written any more', async () => {
@@ -46,7 +58,7 @@ describe('the program ends and starts again', () => {
     for (let round = 0; round < RESTARTS; round++) {
       const began = Date.now();
       if (round % 2 === 0) await lab.crash();
-      else await lab.upgrade(round % 4 === 1 ? '99.0.0' : '0.0.1');
+      else await lab.upgrade(underVersion(lab.workspace, round % 4 === 1 ? '99.0.0' : '0.0.1'));
       await lab.works();
       back.push(Date.now() - began);
     }
@@ -58,9 +70,9 @@ describe('the program ends and starts again', () => {
     back.sort((a, b) => a - b);
     const [median, last] = [back[RESTARTS / 2] ?? 0, back.at(-1) ?? 0];
     const figures =
-      `${RESTARTS} restarts (10 kill -9, 10 upgrades), ${PODS} pods: 0 writes, all UIDs and versions the same; ` +
+      `${RESTARTS} restarts (10 kill -9, 10 changes of version), ${PODS} pods: 0 writes, all UIDs and versions the same; ` +
       `a new pod ran ${seconds(median)} after the end of the former process (median; longest ${seconds(last)})`;
-    report(context, ['F01', 'F05'], 'no pod touched', figures);
+    report(context, ['F01'], 'no pod touched', figures);
   }, 1_200_000);
 
   /** Starts it with changes to how, does something, and starts it as it was. */
