@@ -102,11 +102,24 @@ export async function judgeOrphan(
       againMs: options.missingGraceMs - missingFor,
     };
   }
-  if (!options.breaker.permit(uid, options.ownPods())) {
-    const why = 'too many host pods vanished at once; the deletion breaker is open';
-    return { delete: false, kept: 'BreakerOpen', why };
-  }
+  if (!options.breaker.permit(uid, options.ownPods())) return BREAKER_OPEN;
   return { delete: true, evidence: { of, says: 'missing' }, gracePeriodSeconds: undefined };
+}
+
+const BREAKER_OPEN: CollectVerdict = {
+  delete: false,
+  kept: 'BreakerOpen',
+  why: 'too many host pods vanished at once; the deletion breaker is open',
+};
+
+/** What a verdict is worth now: pods that vanished together are judged together, and a later one may have opened the breaker. */
+export function asOfNow(
+  verdict: CollectVerdict,
+  uid: string,
+  breaker: Pick<DeletionBreaker, 'redeem'>,
+): CollectVerdict {
+  const missing = verdict.delete && verdict.evidence.says === 'missing';
+  return missing && !breaker.redeem(uid) ? BREAKER_OPEN : verdict;
 }
 
 function judgeLiving(hostPod: Pod, memberPod: Pod): CollectVerdict {

@@ -9,7 +9,7 @@ import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
-import { judgeOrphan, MISSING_GRACE_MS, ownPods } from './collect-pod.ts';
+import { asOfNow, judgeOrphan, MISSING_GRACE_MS, ownPods } from './collect-pod.ts';
 import { createMemberPod } from './create-pod.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import type { Action, Hold } from './decide.ts';
@@ -230,7 +230,7 @@ export class PodActor {
     signal: AbortSignal,
   ): Promise<Next> {
     const { host, nodeName, hostPods, member, breaker, clock, logger, hostId } = this.#o;
-    const verdict = await judgeOrphan(
+    const judged = await judgeOrphan(
       memberPod,
       {
         host,
@@ -248,6 +248,7 @@ export class PodActor {
       signal,
     );
     const { uid = '' } = memberPod.metadata;
+    const verdict = asOfNow(judged, uid, breaker);
     if (!('kept' in verdict)) this.#o.kept.release(uid);
     if (verdict.delete) {
       return await this.#deleteMember(memberPod, verdict.evidence, verdict.gracePeriodSeconds, memory, signal);

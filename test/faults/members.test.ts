@@ -343,28 +343,33 @@ describe('members and their pods', () => {
       await kubectl(lab.host, ['delete', 'pods', '--all', '-n', ns, '--force', '--grace-period=0']);
       await until('they are gone from the host', async () => (await podsOf(lab.host, ns)).length === 0);
     });
+    let kept = 0;
     const opened = await until(
       'the breaker is open and holds the rest',
       async () => {
         const text = await lab.condition('DeletionsAllowed');
-        return text.startsWith('False DeletionBreakerOpen') && text.includes('7 pods are kept') ? text : undefined;
+        kept = Number(/ (\d+) pods are kept/.exec(text)?.[1] ?? 0);
+        const whole =
+          text.startsWith('False DeletionBreakerOpen') && kept + deletions(ns, since).length === names.length;
+        return whole ? text : undefined;
       },
       { timeoutMs: 150_000, intervalMs: 500 },
     );
-    expect(await podsOf(lab.member, ns)).toHaveLength(7);
-    expect(deletions(ns, since)).toHaveLength(5);
+    // Those that were judged before the sixth, and were not gone when it opened, are kept with the others.
+    expect(kept).toBeGreaterThanOrEqual(names.length - 5);
+    await until('the others are gone', async () => (await podsOf(lab.member, ns)).length === kept);
     expect((await eventsOf(lab.host, 'default', MEMBER, 'MemberCluster')).map(({ reason }) => reason)).toContain(
       'DeletionBreakerOpen',
     );
     expect(await lab.metric('spillway_deletion_breaker_open', MEMBER)).toBe(1);
-    expect(await lab.metric('spillway_pods_kept', MEMBER)).toBe(7);
+    expect(await lab.metric('spillway_pods_kept', MEMBER)).toBe(kept);
 
     // A wrong token confirms nothing; nor does a restart.
     await kubectl(lab.host, [
       'annotate',
       'membercluster',
       MEMBER,
-      'spillway.dev/confirm-deletions=7-0000000000',
+      `spillway.dev/confirm-deletions=${kept}-0000000000`,
       '--overwrite',
     ]);
     await lab.crash();
@@ -373,15 +378,15 @@ describe('members and their pods', () => {
       'it is open again with all of them',
       async () => {
         const text = await lab.condition('DeletionsAllowed');
-        return (await lab.metric('spillway_pods_kept', MEMBER)) === 7 && text === opened ? text : undefined;
+        return (await lab.metric('spillway_pods_kept', MEMBER)) === kept && text === opened ? text : undefined;
       },
       { timeoutMs: 150_000, intervalMs: 500 },
     );
-    expect(deletions(ns, since)).toHaveLength(5);
+    expect(deletions(ns, since)).toHaveLength(names.length - kept);
     await lab.works();
 
     const [, annotation = ''] = CONFIRM.exec(again) ?? [];
-    expect(annotation).toMatch(/^spillway\.dev\/confirm-deletions=7-[0-9a-f]{10}$/);
+    expect(annotation).toMatch(new RegExp(`^spillway\\.dev/confirm-deletions=${kept}-[0-9a-f]{10}$`));
     await kubectl(lab.host, ['annotate', 'membercluster', MEMBER, annotation, '--overwrite']);
     const began = Date.now();
     await until('all are gone', async () => (await podsOf(lab.member, ns)).length === 0, { timeoutMs: 30_000 });
@@ -394,7 +399,8 @@ describe('members and their pods', () => {
       context,
       ['I2'],
       'kept until confirmed',
-      `12 vanished: 5 copies deleted after a minute of doubt, 7 kept, also over a restart; gone ${seconds(took)} after the confirmation`,
+      `12 vanished: after a minute of doubt ${12 - kept} copies deleted, ${kept} kept, also over a restart; gone ` +
+        `${seconds(took)} after the confirmation`,
     );
   }, 600_000);
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/api/wire.ts';
-import { judgeOrphan, type CollectVerdict } from '../../src/pods/collect-pod.ts';
+import { asOfNow, judgeOrphan, type CollectVerdict } from '../../src/pods/collect-pod.ts';
 import { DeletionBreaker } from '../../src/pods/deletion-breaker.ts';
 import type { PodMemory } from '../../src/pods/pod-memory.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -140,5 +140,14 @@ describe('whether a member pod without a fitting host pod may go', () => {
     expect(await judge()).toMatchObject({ delete: false, kept: 'BreakerOpen' });
     breaker.confirm(['member-uid']);
     expect(await judge()).toMatchObject({ delete: true, evidence: { says: 'missing' } });
+  });
+
+  it('keeps those, too, that were judged just before the breaker opened', async () => {
+    memory.hostMissingSince = 0;
+    const pods = Array.from({ length: 6 }, (_, index) => memberPod({ metadata: { uid: `member-${index}` } }));
+    const judged = await Promise.all(pods.map(async (pod) => await judge(pod)));
+    expect(judged.map((verdict) => verdict.delete)).toEqual([true, true, true, true, true, false]);
+    const now = judged.map((verdict, index) => asOfNow(verdict, `member-${index}`, breaker));
+    expect(now.map((verdict) => 'kept' in verdict && verdict.kept)).toEqual(pods.map(() => 'BreakerOpen'));
   });
 });
