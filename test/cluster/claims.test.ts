@@ -146,6 +146,24 @@ test('a claim goes where its first pod goes, and all later pods follow it', asyn
   expect(disks.deleted).toEqual([]);
 });
 
+test('a claim of blocks is one in the member, too, and its pod has the device', async () => {
+  await makeClaim('blocks', 'spillway', { volumeMode: 'Block' });
+  const container = shell(IDLE, { volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] });
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'blocks' } }];
+  await host.apply([pod('raw', NS, podSpec([container], { volumes, ...onEast }))]);
+  await untilRunning(host, NS, 'raw');
+  const below = await claimOf(east, 'blocks');
+  expect(below.spec.volumeMode).toBe('Block');
+  expect(below.status?.phase).toBe('Bound');
+  const above = await claimOf(host, 'blocks');
+  expect(above.status?.phase).toBe('Bound');
+  const volume = await read<PersistentVolume>(host, `/api/v1/persistentvolumes/${above.spec.volumeName}`);
+  expect(volume?.spec.volumeMode).toBe('Block');
+  const [main] = (await getPod(east, NS, 'raw')).spec.containers;
+  expect(main).toMatchObject({ volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] });
+  await kubectl(host, ['delete', 'pod', 'raw', '-n', NS, '--wait=false']);
+});
+
 test('what cannot be used in the member is refused at once, in words, on claim and pod', async () => {
   await host.apply([diskClass('unmapped', { provisioner: 'member.spillway.dev' })]);
   await makeClaim('nowhere', 'unmapped');
