@@ -26,6 +26,8 @@ export interface ClusterOptions {
   bindAddress?: string;
   /** Default 10.96.0.0/16. */
   serviceCidr?: string;
+  /** Takes the keys of another cluster, whose certificates are good for both then. Default: keys of its own. */
+  keysOf?: Cluster;
   /** Further top-level fields of KubeSchedulerConfiguration, like `profiles` or `extenders`. */
   schedulerConfig?: Record<string, unknown>;
   /** Port on this machine where the scheduler asks the extender of Spillway, as manifests/scheduler/kube-scheduler.yaml says. */
@@ -213,7 +215,10 @@ export async function startCluster(workspace: Workspace, options: ClusterOptions
   const port = await freePort(bindAddress);
   const etcdPort = await freePort();
   const server = `https://${bindAddress}:${port}`;
-  const files = await plane.writeControlPlaneFiles(dir, name, server, bindAddress, serviceCidr);
+  const files =
+    options.keysOf === undefined
+      ? await plane.writeControlPlaneFiles(dir, name, server, bindAddress, serviceCidr)
+      : plane.shareControlPlaneFiles(options.keysOf.files, dir, server);
   const auditLog = options.audit === true ? join(dir, 'audit.log') : undefined;
   const cluster = new Cluster(workspace, name, files, { serviceCidr, kubectl: binaries.kubectl, auditLog });
 

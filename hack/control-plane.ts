@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { nonLoopbackAddress } from './addresses.ts';
@@ -87,6 +87,17 @@ export async function writeControlPlaneFiles(
     writePair(file, client);
   }
   return { dir, server, authority, admin, pki };
+}
+
+/** Those of another cluster, for one at `server`: whoever is let in by the one, is by the other. Kubeconfigs are below `dir`. */
+export function shareControlPlaneFiles(other: ControlPlaneFiles, dir: string, server: string): ControlPlaneFiles {
+  const read = (file: string): string => readFileSync(other.pki(file), 'utf8');
+  for (const file of ['admin', 'kube-controller-manager', 'kube-scheduler']) {
+    const client = { cert: read(`${file}.crt`), key: read(`${file}.key`) };
+    const text = kubeconfigYaml({ server, ca: other.authority.cert, user: file, client });
+    writeFileSync(join(dir, `${file}.kubeconfig`), text, { mode: 0o600 });
+  }
+  return { ...other, dir, server };
 }
 
 export function etcdFlags(name: string, dir: string, clientPort: number, peerPort: number): Flags {

@@ -256,6 +256,7 @@ export const FAULTS = {
   F64: { what: 'the name of the member leads nowhere, to a stranger, then elsewhere' },
   F65: { what: 'two members hold a copy after a heal', not: 'nothing moves pods from member to member' },
   I2: { what: 'host pods vanish in numbers: the deletion breaker' },
+  I3: { what: 'another cluster answers at the address of the host, with the same keys, members and names of pods' },
 } as const satisfies Record<string, Fault>;
 
 export type FaultId = keyof typeof FAULTS;

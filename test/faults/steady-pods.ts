@@ -3,7 +3,8 @@ import { until } from '../../hack/until.ts';
 import { describeWrite, newNamespace, writesOf } from '../fixtures/live-pods.ts';
 import { isPodOf, type Lab, numbered, wait } from './lab.ts';
 
-const STEADY = 'steady';
+/** Their namespace, and how their names begin. */
+export const STEADY = 'steady';
 
 /** Fifty pods that run before anything breaks, and to which nothing may happen. */
 export class SteadyPods {

@@ -8,10 +8,12 @@ export class TcpProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #timers = new Set<NodeJS.Timeout>();
+  #target: URL;
 
-  private constructor(target: { host: string; port: number }) {
+  private constructor(target: URL) {
+    this.#target = target;
     this.#server = createServer((client) => {
-      const upstream = connect(target.port, target.host);
+      const upstream = connect(Number(this.#target.port), this.#target.hostname);
       for (const socket of [client, upstream]) {
         this.#sockets.add(socket);
         socket.on('error', () => socket.destroy());
@@ -29,8 +31,7 @@ export class TcpProxy {
   }
 
   static async to(server: string): Promise<TcpProxy> {
-    const { hostname, port } = new URL(server);
-    const proxy = new TcpProxy({ host: hostname, port: Number(port) });
+    const proxy = new TcpProxy(new URL(server));
     await new Promise<void>((resolve) => {
       proxy.#server.listen(0, '127.0.0.1', resolve);
     });
@@ -40,6 +41,12 @@ export class TcpProxy {
   /** https URL of the proxy. */
   get url(): string {
     return `https://127.0.0.1:${String((this.#server.address() as AddressInfo).port)}`;
+  }
+
+  /** Breaks every connection; new ones lead to another server. */
+  lead(server: string): void {
+    this.#target = new URL(server);
+    this.breakAll();
   }
 
   /** Breaks every connection; new ones are taken. */
