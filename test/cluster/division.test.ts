@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/api/wire.ts';
-import { liveRows, runRow, startForRows, toldOf } from '../fixtures/live-divisions.ts';
+import { type Ended, liveRows, runRow, startForRows, toldOf } from '../fixtures/live-divisions.ts';
 import { condition, eventsOf, type Fields, newNamespace } from '../fixtures/live-pods.ts';
 import { burstSpec, deployment, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, type Topology } from '../fixtures/topology.ts';
@@ -14,7 +14,7 @@ const PATIENCE_MS = 180_000;
 
 let topology: Topology;
 /** Where each row ended. */
-const ended = new Map<string, Readonly<Record<string, number>>>();
+const ended = new Map<string, Ended>();
 
 beforeAll(async () => {
   topology = await startForRows(ROWS, { a: { [SCARCE]: '1' }, b: { [SCARCE]: '10' } });
@@ -129,8 +129,8 @@ test(
   { timeout: 400_000 },
   async () => {
     for (const row of ROWS) {
-      const counts = ended.get(row.name);
-      if (counts !== undefined) await toldOf(topology, row, counts);
+      const end = ended.get(row.name);
+      if (end !== undefined) await toldOf(topology, end);
     }
   },
 );

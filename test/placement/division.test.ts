@@ -24,14 +24,14 @@ const preferences = (clusters: object, more: object = {}): object => ({
 const [EVEN, ODD] = ['uid-0', 'uid-1'];
 
 describe('known divisions, pod by pod', () => {
-  it.each(KNOWN_DIVISIONS)('$name', ({ clusters: names, placement, steps }) => {
-    const clusters = names.map((name) => cluster(name));
+  it.each(KNOWN_DIVISIONS)('$name', ({ clusters: names, down = [], placement, steps }) => {
+    const clusters = names.map((name) => cluster(name, down.includes(name) ? { unavailable: 'it is not ready' } : {}));
     for (const uid of [EVEN, ODD]) {
       const fleet = new Fleet({ placement, clusters, uid });
       for (const [index, step] of steps.entries()) {
         fleet.room = { ...fleet.room, ...step.room };
         if (step.placement !== undefined) fleet.edit(step.placement);
-        const counts = countsOf(step, uid === ODD);
+        const counts = countsOf(step, uid);
         expect(fleet.scale(step.replicas)).toEqual(counts);
         if (index === rolledOutAfter(steps)) expect(fleet.rollOut(3, (old) => old.length * 7)).toEqual(counts);
       }
