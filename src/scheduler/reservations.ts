@@ -2,7 +2,17 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../api/wire.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
 import { holdsResources } from '../capacity/pod-requests.ts';
+import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { CapacityOf } from './member-rooms.ts';
+
+interface Held {
+  readonly node: string;
+  readonly request: FitRequest;
+  /** Where it is set aside. */
+  capacity: VirtualNodeCapacity | undefined;
+  /** Wall clock in ms. */
+  readonly until: number;
+}
 
 /**
  * Room in members, and on the host's own nodes, that is set aside for a few seconds for pods a scheduler was just told a place for. A bound pod is
@@ -15,7 +25,7 @@ export class Reservations {
   readonly #capacityOf: CapacityOf;
   readonly #clock: () => number;
   /** By pod UID. */
-  readonly #held = new Map<string, { node: string; until: number }>();
+  readonly #held = new Map<string, Held>();
 
   constructor(capacityOf: CapacityOf, clock: () => number) {
     this.#capacityOf = capacityOf;
@@ -26,8 +36,9 @@ export class Reservations {
   reserve(podUid: string, node: string, request: FitRequest, forMs: number = Reservations.FOR_MS): void {
     this.expire();
     this.release(podUid);
-    this.#capacityOf(node)?.reserve(podUid, request);
-    this.#held.set(podUid, { node, until: this.#clock() + forMs });
+    const capacity = this.#capacityOf(node);
+    capacity?.reserve(podUid, request);
+    this.#held.set(podUid, { node, request, capacity, until: this.#clock() + forMs });
   }
 
   has(podUid: string): boolean {
@@ -39,7 +50,7 @@ export class Reservations {
     const held = this.#held.get(podUid);
     if (held === undefined) return;
     this.#held.delete(podUid);
-    this.#capacityOf(held.node)?.release(podUid);
+    held.capacity?.release(podUid);
   }
 
   podSeen(pod: Pod): void {
@@ -52,6 +63,18 @@ export class Reservations {
   /** To be called before each question about room. */
   expire(): void {
     const now = this.#clock();
-    for (const [uid, { until }] of this.#held) if (until <= now) this.release(uid);
+    for (const [uid, held] of this.#held) {
+      if (held.until <= now) this.release(uid);
+      else this.#followRoom(uid, held);
+    }
+  }
+
+  /** Another room behind the node may have taken the place of the one that was asked, as when this process begins to act. */
+  #followRoom(podUid: string, held: Held): void {
+    const capacity = this.#capacityOf(held.node);
+    if (capacity === held.capacity) return;
+    held.capacity?.release(podUid);
+    capacity?.reserve(podUid, held.request);
+    held.capacity = capacity;
   }
 }
