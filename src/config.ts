@@ -138,7 +138,7 @@ export const managerConfigSchema = z.strictObject({
     .min(1)
     .default([...COMPONENTS])
     .describe(
-      'What this process does. members: virtual nodes and their pods. scheduler: answers kube-scheduler where pods may go (manifests/scheduler).',
+      'What this process does. members: virtual nodes and their pods. scheduler: answers kube-scheduler where pods may go (manifests/scheduler), and watches for that the members that other replicas act for.',
     ),
   identity: z
     .string()

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Invariants } from './api/invariants.ts';
 import type { Service } from './api/wire.ts';
-import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
+import type { VirtualNodeRooms } from './capacity/virtual-node-rooms.ts';
 import type { ManagerConfig } from './config.ts';
 import type { ClaimMetrics } from './dependents/claim-metrics.ts';
 import type { HostClaims } from './dependents/host-claims.ts';
@@ -56,8 +56,8 @@ export interface HostServices {
   /** What changes objects on their way to members. */
   readonly overridePolicies: OverridePolicies;
   readonly podOwners: PodOwners;
-  /** The room behind each virtual node that this process keeps, by the node's name. */
-  readonly capacities: Map<string, VirtualNodeCapacity>;
+  /** The rooms behind virtual nodes, of members that this process acts for and of those that it observes. */
+  readonly rooms: VirtualNodeRooms;
   /** Which service account modes namespaces of the host ask for. */
   readonly namespaceModes: NamespaceModes;
   /** PEM bundle for client certificates on kubelet ports. */

@@ -9,6 +9,7 @@ import {
   NODE_LABEL,
 } from './api/marks.ts';
 import type { Namespace, Pod, Service } from './api/wire.ts';
+import { VirtualNodeRooms } from './capacity/virtual-node-rooms.ts';
 import { type ManagerConfig, nodeAddressOf } from './config.ts';
 import { claimMetrics } from './dependents/claim-metrics.ts';
 import { HostClaims } from './dependents/host-claims.ts';
@@ -44,6 +45,7 @@ import { podMetrics } from './pods/pod-metrics.ts';
 import { PodOwners } from './pods/pod-owners.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { schedulerComponent, type SchedulerComponent } from './scheduler-component.ts';
+import { observeMember } from './observed-member.ts';
 import { runPodWebhook } from './pod-webhook.ts';
 import { type ProcessIdentity, processIdentity } from './process-identity.ts';
 import { InvariantCounter } from './telemetry/invariant-counter.ts';
@@ -163,7 +165,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       }),
       overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
       podOwners: new PodOwners(host),
-      capacities: new Map(),
+      rooms: new VirtualNodeRooms(),
       namespaceModes: new NamespaceModes({ host, logger, metrics: informerMetrics }),
       hostClaims: new HostClaims({ host, logger, metrics: informerMetrics }),
       hostObjects: new HostObjects({
@@ -187,7 +189,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       logger,
     };
     const self = has('members') ? await processIdentity(`${hostId}/${config.namespace}`) : undefined;
-    if (self !== undefined) controller = memberController(services, self);
+    controller = memberController(services, self);
     if (has('scheduler')) scheduler = await schedulerComponent(services);
     await Promise.all([
       ownIdentity.run(signal),
@@ -210,10 +212,25 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
   logger.info('stopped');
 }
 
-function memberController(services: HostServices, self: ProcessIdentity): MemberClusterController {
+/**
+ * Follows all members: acts for those whose lease it gets, if it is `self` that may; and if schedulers are answered here,
+ * observes the others, so that every replica gives them the same answers.
+ */
+function memberController(services: HostServices, self: ProcessIdentity | undefined): MemberClusterController {
   const { config, host, hostId, logger } = services;
   const leases = new Map<string, LeaseElection>();
-  const identity = config.identity ?? self.identity;
+  const leaseFor = ({ identity, incarnation }: ProcessIdentity, member: string): LeaseElection => {
+    const lease = new LeaseElection({
+      client: host,
+      namespace: config.namespace,
+      name: `spillway-member-${member}`,
+      identity: config.identity ?? identity,
+      incarnation: { annotation: INCARNATION_ANNOTATION, value: incarnation },
+      logger: logger.child({ member }),
+    });
+    leases.set(member, lease);
+    return lease;
+  };
   return new MemberClusterController({
     host,
     hostId,
@@ -223,20 +240,12 @@ function memberController(services: HostServices, self: ProcessIdentity): Member
     metrics: new MemberMetrics(services.registry),
     invariants: services.invariants,
     hostProblem: () => services.hostIdentity.problem,
-    leaseFor: (member) => {
-      const lease = new LeaseElection({
-        client: host,
-        namespace: config.namespace,
-        name: `spillway-member-${member}`,
-        identity,
-        incarnation: { annotation: INCARNATION_ANNOTATION, value: self.incarnation },
-        logger: logger.child({ member }),
-      });
-      leases.set(member, lease);
-      return lease;
-    },
+    ...(self === undefined ? {} : { leaseFor: (member: string) => leaseFor(self, member) }),
     startScope: (member, connection, signal) =>
       startMemberScope(services, member, connection, () => leases.get(member.metadata.name)?.held ?? false, signal),
+    ...(config.components.includes('scheduler')
+      ? { startObserved: (member, connection, signal) => observeMember(services, member, connection, signal) }
+      : {}),
     logger,
   });
 }

@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import { UID_LABEL } from './api/marks.ts';
-import { type MemberCluster, virtualNodesOf } from './api/member-cluster.ts';
+import type { MemberCluster } from './api/member-cluster.ts';
 import { admitsMode, madeInMode } from './api/service-account-mode.ts';
 import type { PersistentVolumeClaim, Pod } from './api/wire.ts';
+import { type ClaimHome, claimHomeOf } from './dependents/claim-refusal.ts';
 import { MemberClaims } from './dependents/member-claims.ts';
 import { MemberCopies } from './dependents/member-copies.ts';
 import { DependentsMirror } from './dependents/mirror.ts';
@@ -170,14 +171,8 @@ export class MemberDependents implements DependentsPort {
     return known;
   }
 
-  #homeOfClaims(): ReturnType<ConstructorParameters<typeof MemberClaims>[0]['home']> {
+  #homeOfClaims(): ClaimHome {
     const { connection, member } = this.#o;
-    const nodes = virtualNodesOf(member()).map(({ name }) => name);
-    return {
-      member: connection.name,
-      identity: connection.identity(),
-      storage: member().spec.storage,
-      nodes: new Set(nodes),
-    };
+    return claimHomeOf(member(), connection.identity());
   }
 }

@@ -7,10 +7,10 @@ import { elasticGroupsOf } from './capacity/elastic.ts';
 import { MemberCapacity } from './capacity/member-capacity.ts';
 import { NodeImages } from './capacity/node-images.ts';
 import { poolsOf } from './capacity/pool.ts';
+import { feedCapacity } from './capacity-feed.ts';
 import type { HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
 import { describeError } from './kube/errors.ts';
-import { jsonEqual } from './kube/json-equal.ts';
 import { pause } from './kube/timers.ts';
 import { MemberDependents } from './member-dependents.ts';
 import { MemberEvents } from './member-events/member-events.ts';
@@ -19,7 +19,7 @@ import type { MemberScope } from './members/member-scope.ts';
 import { deletionToken, type KeptDeletions } from './members/kept-deletions.ts';
 import { wasBreakerOpen } from './members/member-status.ts';
 import { MemberNamespaces } from './members/namespaces.ts';
-import { type Cluster, clusterOf } from './placement/cluster.ts';
+import { type Cluster, clusterOf, renewedCluster } from './placement/cluster.ts';
 import { NodeIdentity } from './nodes/node-identity.ts';
 import { providerIdOf } from './nodes/render-node.ts';
 import { VirtualNodeScope } from './virtual-node-scope.ts';
@@ -54,6 +54,7 @@ export function startMemberScope(
     problem: () => work.problem(),
     allocatable: () => work.allocatable(),
     room: () => work.room(),
+    roomsKnown: () => work.roomsKnown(),
     keptDeletions: () => work.keptDeletions(),
     confirmDeletions: (token) => work.confirmDeletions(token),
   };
@@ -143,12 +144,7 @@ class MemberWork {
   async run(): Promise<void> {
     const connection = this.#connection;
     const off = [
-      connection.nodes.on(this.#capacity.nodeHandler),
-      connection.nodes.on(this.#images.nodeHandler),
-      connection.pods.on(this.#capacity.podHandler),
-      connection.namespaces.on(this.#capacity.namespaceHandler),
-      connection.quotas.on(this.#capacity.quotaHandler),
-      connection.limitRanges.on(this.#capacity.limitRangeHandler),
+      ...feedCapacity(connection, this.#capacity, this.#images),
       connection.onChange(() => {
         for (const { scope } of this.#nodes.values()) scope?.changed();
         this.#tellOutage();
@@ -172,8 +168,8 @@ class MemberWork {
     const { podEvents } = this.#member.spec;
     this.#member = member;
     if (podEvents !== member.spec.podEvents) this.#memberEvents.restart();
-    const cluster = clusterOf(member);
-    if (!isSameForOverrides(cluster, this.#cluster)) {
+    const cluster = renewedCluster(this.#cluster, member);
+    if (cluster !== this.#cluster) {
       this.#cluster = cluster;
       this.#dependents.overridesChanged();
     }
@@ -269,6 +265,10 @@ class MemberWork {
     if (!this.#connection.synced()) return undefined;
     const largest = this.#capacity.largestFreeSlot();
     return { largestFreeSlot: formatAmounts(largest ?? NOTHING), fits: this.#capacity.roomForShapes() };
+  }
+
+  roomsKnown(): boolean {
+    return this.#nodes.size > 0 && [...this.#nodes.values()].every(({ scope }) => scope?.roomKnown === true);
   }
 
   /** Starts virtual nodes that the spec wants and ends those it does not want any more. */
@@ -370,10 +370,4 @@ class MemberWork {
     await this.#connection.pods.whenSynced(this.#signal).catch(() => undefined);
     if (!this.#signal.aborted) await this.#memberEvents.run(this.#signal);
   }
-}
-
-/** Rules choose members by these, and variables stand for them. */
-function isSameForOverrides(a: Cluster, b: Cluster): boolean {
-  const known = ({ name, labels, provider, region, zones }: Cluster) => ({ name, labels, provider, region, zones });
-  return jsonEqual(known(a), known(b));
 }

@@ -12,22 +12,27 @@ export function podServiceAccounts(o: {
   tokens: Pick<PodTokens, 'require'>;
   member: () => MemberCluster;
 }): ServiceAccountsPort {
-  return {
-    modeOf: (hostPod) => {
-      const unknown = o.modes.unknown();
-      if (unknown !== undefined) return whileUnknown(unknown.problem);
-      const { namespace = '', annotations } = hostPod.metadata;
-      const { metadata, spec } = o.member();
-      const answer = serviceAccountModeOf({
-        pod: annotations?.[SERVICE_ACCOUNT_MODE],
-        namespace,
-        namespaceLabel: o.modes.labelOf(namespace),
-        member: metadata.name,
-        spec: spec.serviceAccount,
-      });
-      return 'refused' in answer ? { hold: answer.refused } : answer;
-    },
-    requireTokens: (hostPod) => o.tokens.require(hostPod),
+  return { modeOf: serviceAccountModes(o), requireTokens: (hostPod) => o.tokens.require(hostPod) };
+}
+
+/** In which mode a pod is in a member, or why that cannot be told. */
+export function serviceAccountModes(o: {
+  modes: Pick<NamespaceModes, 'unknown' | 'labelOf'>;
+  member: () => MemberCluster;
+}): ServiceAccountsPort['modeOf'] {
+  return (hostPod) => {
+    const unknown = o.modes.unknown();
+    if (unknown !== undefined) return whileUnknown(unknown.problem);
+    const { namespace = '', annotations } = hostPod.metadata;
+    const { metadata, spec } = o.member();
+    const answer = serviceAccountModeOf({
+      pod: annotations?.[SERVICE_ACCOUNT_MODE],
+      namespace,
+      namespaceLabel: o.modes.labelOf(namespace),
+      member: metadata.name,
+      spec: spec.serviceAccount,
+    });
+    return 'refused' in answer ? { hold: answer.refused } : answer;
   };
 }
 

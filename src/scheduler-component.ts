@@ -48,7 +48,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       logger,
     }),
     scoring: scheduler.scoring,
-    capacityOf: (node) => services.capacities.get(node),
+    capacityOf: (node) => services.rooms.get(node),
     server: {
       address: scheduler.bindAddress,
       port: scheduler.port,
@@ -81,7 +81,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
   };
 }
 
-/** One replica at a time opens the gates of gangs, with what it knows of the members it follows. */
+/** One replica at a time opens the gates of gangs, with what it knows of the room of all members. */
 function gangKeeper(
   services: HostServices,
   places: GangPlaces,

@@ -27,6 +27,8 @@ export interface VirtualNodeRoomOptions {
   readonly member: string;
   readonly capacity: MemberCapacity;
   readonly ready: () => boolean;
+  /** Why it is not ready, for people, where that is known. */
+  readonly problem?: () => string | undefined;
   readonly memberNamespaceOf: (hostNamespace: string) => string | undefined;
   readonly modeOf: ServiceAccountsPort['modeOf'];
   readonly translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
@@ -67,6 +69,10 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
 
   get ready(): boolean {
     return this.#o.ready();
+  }
+
+  get problem(): string | undefined {
+    return this.#o.problem?.();
   }
 
   request(hostPod: Pod): Answer {

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from './api/marks.ts';
 import { daemonSetsOn, type MemberCluster } from './api/member-cluster.ts';
-import type { ServiceAccountMode } from './api/service-account-mode.ts';
 import type { Pod } from './api/wire.ts';
 import { HostOnlyRequests } from './capacity/host-only-requests.ts';
 import type { MemberCapacity } from './capacity/member-capacity.ts';
 import type { NodeImages } from './capacity/node-images.ts';
-import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
+import type { HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
 import { Informer } from './kube/informer.ts';
 import { keyFor, keyOf, withoutManagedFields } from './kube/object.ts';
@@ -22,15 +21,13 @@ import { type NodeFacts, renderNode } from './nodes/render-node.ts';
 import type { Cluster } from './placement/cluster.ts';
 import { isShownIgnored } from './pods/daemon-pod.ts';
 import { isFinished } from './api/pod-phase.ts';
-import { podServiceAccounts, serviceEnvInMode } from './pod-service-accounts.ts';
+import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from './pods/pod-controller.ts';
-import { HOST_POD_INDEX, type ServiceAccountsPort } from './pods/pod-ports.ts';
-import { type RenderedPod, renderPod } from './pods/render-pod.ts';
-import type { TranslateContext } from './pods/translate.ts';
+import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { servingCertificates } from './serving-certificates.ts';
 import { PodUsage } from './usage/pod-usage.ts';
 import type { UsageTarget } from './usage/usage-target.ts';
-import { VirtualNodeRoom } from './virtual-node-room.ts';
+import { VirtualNodeView } from './virtual-node-view.ts';
 
 export interface VirtualNodeOptions {
   services: HostServices;
@@ -67,8 +64,7 @@ export class VirtualNodeScope {
   readonly #o: VirtualNodeOptions;
   readonly #hostPods: Informer<Pod>;
   readonly #ignored = new HostOnlyRequests();
-  readonly #serviceAccounts: ServiceAccountsPort;
-  readonly #room: VirtualNodeRoom;
+  readonly #view: VirtualNodeView;
   #node: NodeKeeper | undefined;
 
   constructor(options: VirtualNodeOptions) {
@@ -83,12 +79,15 @@ export class VirtualNodeScope {
       logger,
       metrics: services.informerMetrics,
     });
-    this.#serviceAccounts = podServiceAccounts({
-      modes: services.namespaceModes,
-      tokens: options.dependents.tokens,
-      member,
+    const { dependents } = options;
+    const serviceAccounts = podServiceAccounts({ modes: services.namespaceModes, tokens: dependents.tokens, member });
+    this.#view = new VirtualNodeView({
+      ...options,
+      ready: () => connection.synced() && this.#hostPods.hasSynced,
+      modeOf: (hostPod) => serviceAccounts.modeOf(hostPod),
+      claims: dependents.claims.places,
+      environmentKeys: (kind, namespace, name) => dependents.mirror.environmentKeys(kind, namespace, name),
     });
-    this.#room = this.#makeRoom();
     this.pods = new PodController({
       host: options.host,
       hostPods: this.#hostPods,
@@ -101,8 +100,8 @@ export class VirtualNodeScope {
       frozen: options.frozen,
       confirmHost: async () => await services.hostIdentity.confirm(),
       namespaces: options.namespaces,
-      dependents: options.dependents,
-      serviceAccounts: this.#serviceAccounts,
+      dependents,
+      serviceAccounts,
       overrides: {
         unknown: () => services.overridePolicies.unknown(),
         policies: (namespace) => services.overridePolicies.in(namespace),
@@ -111,7 +110,7 @@ export class VirtualNodeScope {
         member: options.cluster,
         pool: () => options.pool() ?? {},
       },
-      translateContext: (hostPod, memberNamespace, mode) => this.#translateContext(hostPod, memberNamespace, mode),
+      translateContext: (hostPod, memberNamespace, mode) => this.#view.translateContext(hostPod, memberNamespace, mode),
       events: services.events,
       metrics: services.podMetrics,
       invariants: services.invariants,
@@ -141,31 +140,11 @@ export class VirtualNodeScope {
     return this.#hostPods.hasSynced;
   }
 
-  /**
-   * The pod as it would be in the member, for a pod that may come here; from memory. `unknown` passes by itself: the
-   * override policies, or the owners of the pod, are being read.
-   */
-  render(hostPod: Pod): RenderedPod {
-    const { services, namespaces, connection } = this.#o;
-    const { namespace = '' } = hostPod.metadata;
-    const memberNamespace = namespaces.memberNamespaceOf(namespace);
-    if (memberNamespace === undefined) {
-      const message = `Namespace ${namespace} has no place in cluster "${connection.name}".`;
-      return { hold: { reason: 'NamespaceNotAllowed', message } };
-    }
-    if (services.overridePolicies.unknown() !== undefined)
-      return { unknown: 'the override policies have not been read' };
-    const account = this.#serviceAccounts.modeOf(hostPod);
-    if ('hold' in account) return account;
-    if ('wait' in account) return { unknown: account.wait };
-    const rendered = renderPod(hostPod, this.#translateContext(hostPod, memberNamespace, account.mode), {
-      policies: services.overridePolicies.in(namespace),
-      owners: services.podOwners.known(hostPod),
-      member: this.#o.cluster(),
-      pool: this.#o.pool() ?? {},
-    });
-    if ('unknown' in rendered) services.podOwners.want(hostPod);
-    return rendered;
+  /** The room behind it can be asked about. */
+  get roomKnown(): boolean {
+    const { services, nodeName } = this.#o;
+    const { room } = this.#view;
+    return room.ready && services.rooms.get(nodeName) === room;
   }
 
   /** The member's state or spec changed in a way that may concern every pod and the Node. */
@@ -220,8 +199,8 @@ export class VirtualNodeScope {
       updated: (pod) => counted(pod, isShownIgnored(pod)),
       deleted: (pod) => counted(pod, false),
     });
-    services.capacities.set(nodeName, this.#room);
-    const off = this.#hostPods.on(this.#room.hostPodHandler);
+    const { room } = this.#view;
+    const off = [services.rooms.add(room), this.#hostPods.on(room.hostPodHandler)];
     const ended = Promise.all([
       this.#hostPods.run(signal),
       this.pods.run(signal),
@@ -231,8 +210,7 @@ export class VirtualNodeScope {
     ]);
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await Promise.all([ended, server.close(services.config.shutdownGraceSeconds * 1000)]);
-    off();
-    if (services.capacities.get(nodeName) === this.#room) services.capacities.delete(nodeName);
+    for (const end of off) end();
   }
 
   async #openPort(server: KubeletServer, signal: AbortSignal): Promise<number> {
@@ -245,27 +223,6 @@ export class VirtualNodeScope {
   /** Host pods that take room of the member, or are going to. */
   *#takingPods(): Generator<Pod> {
     for (const pod of this.#hostPods.values()) if (!isShownIgnored(pod)) yield pod;
-  }
-
-  /** What can be asked about the room behind this node. */
-  #makeRoom(): VirtualNodeRoom {
-    const { services, nodeName, connection, namespaces, capacity, member, cluster } = this.#o;
-    return new VirtualNodeRoom({
-      nodeName,
-      member: connection.name,
-      capacity,
-      ready: () => connection.synced() && this.#hostPods.hasSynced,
-      memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
-      modeOf: (hostPod) => this.#serviceAccounts.modeOf(hostPod),
-      translateContext: (hostPod, namespace, mode) => this.#translateContext(hostPod, namespace, mode),
-      policiesAreKnown: () => services.overridePolicies.unknown() === undefined,
-      policies: (namespace) => services.overridePolicies.in(namespace),
-      imageShare: (images) => this.#o.images.share(images),
-      render: (hostPod) => this.render(hostPod),
-      claimRefusal: (hostPod) => this.#o.dependents.claims.refusalOf(hostPod),
-      volumePlaces: (hostPod) => this.#o.dependents.claims.placesOf(hostPod),
-      depends: () => [member(), cluster(), capacity.tracker.facts(nodeName)],
-    });
   }
 
   #nodeFacts(kubeletPort: number): NodeFacts {
@@ -356,35 +313,6 @@ export class VirtualNodeScope {
       if (memberPod === undefined || memberNode === undefined) continue;
       yield { hostPod, memberPod, memberKey: keyOf(memberPod), memberNode };
     }
-  }
-
-  #translateContext(hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode): TranslateContext {
-    const { services, member, nodeName, namespaces, pool } = this.#o;
-    const nodeLabels = (): Readonly<Record<string, string>> => renderNode(this.#nodeFacts(0)).labels;
-    const { spec, metadata } = member();
-    const inNamespace = services.services.byIndex(NAMESPACE_INDEX, hostPod.metadata.namespace ?? '');
-    const apiServer = services.services.get('default/kubernetes');
-    const excluded = spec.capacity.excludeNodes?.matchLabels;
-    return {
-      hostId: services.hostId,
-      nodeName,
-      member: metadata.name,
-      memberNamespace,
-      serviceAccountMode: mode,
-      serviceEnv: serviceEnvInMode(hostPod, mode, inNamespace, apiServer, spec.serviceAccount.apiServer),
-      // Few pods have constraints that ask for them.
-      get nodeLabels() {
-        return nodeLabels();
-      },
-      memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
-      environmentKeys: (kind, name) =>
-        this.#o.dependents.mirror.environmentKeys(kind, hostPod.metadata.namespace ?? '', name),
-      hostOnlyLabels: new Set(Object.keys(spec.labels)),
-      poolSelector: pool() ?? {},
-      claimRefusal: (pod) => this.#o.dependents.claims.refusalOf(pod),
-      hostPath: spec.hostPath,
-      ...(excluded === undefined ? {} : { excludedNodes: excluded }),
-    };
   }
 }
 

@@ -10,6 +10,8 @@ export interface VirtualNodeCapacity {
   readonly member: string;
   /** All nodes and pods of the member are known. Before that nothing fits. */
   readonly ready: boolean;
+  /** Why it is not, for people, where that is known. */
+  readonly problem?: string | undefined;
   /**
    * What the pod will ask for once it is in the member, overrides and the translation of its constraints included. The
    * same object for pods of one shape until something changes that it depends on. `refused`: it can never run there, for

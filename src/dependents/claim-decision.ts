@@ -98,7 +98,7 @@ export function standingOfClaim(facts: ClaimFacts): ClaimStanding {
 }
 
 /** The member's claim that was found is the one that the host's volume stands for. */
-export function isIn(facts: ClaimFacts): boolean {
+export function isIn(facts: Pick<ClaimFacts, 'claim' | 'volume' | 'home' | 'copy'>): boolean {
   const { claim, volume, home } = facts;
   const copy = copyFor(facts);
   if (volume === undefined || copy === undefined || !isBoundHere(claim, volume, home)) return false;
@@ -127,7 +127,7 @@ function isBoundHere(claim: PersistentVolumeClaim, volume: MemberVolume, home: C
 }
 
 /** The member's claim, if it was made for exactly this one. */
-function copyFor({ claim, copy }: ClaimFacts): ClaimCopy | undefined {
+function copyFor({ claim, copy }: Pick<ClaimFacts, 'claim' | 'copy'>): ClaimCopy | undefined {
   return copy?.metadata.annotations?.[HOST_UID_ANNOTATION] === claim.metadata.uid ? copy : undefined;
 }
 

@@ -1,3 +1,4 @@
+import { type MemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
 import { memberClassOf, MEMBER_STORAGE, type MemberStorage, SELECTED_NODE_ANNOTATION } from '../api/storage.ts';
 import type { PersistentVolumeClaim, StorageClass } from '../api/wire.ts';
 import { type MemberVolume, volumeNameOf } from './member-volume.ts';
@@ -10,6 +11,12 @@ export interface ClaimHome {
   storage: MemberStorage;
   /** Names of its virtual nodes. */
   nodes: ReadonlySet<string>;
+}
+
+/** `identity`: of the cluster behind it. */
+export function claimHomeOf(member: MemberCluster, identity: string): ClaimHome {
+  const nodes = new Set(virtualNodesOf(member).map(({ name }) => name));
+  return { member: member.metadata.name, identity, storage: member.spec.storage, nodes };
 }
 
 export interface ClaimRefusal {

@@ -34,6 +34,11 @@ export interface CopyPlacesOptions {
   changed: (copy: CopyRecord) => void;
   /** A place that was asked for and not known is known now. */
   known: (kind: CopyKind, namespace: string) => void;
+  /**
+   * What namespaces of ours are looked through for that nobody has asked about. Default: ConfigMaps and Secrets; claims are
+   * found by the volumes of the host that stand for them.
+   */
+  sought?: readonly CopyKind[];
   /** A place nobody asked for, without copies, is watched no longer than this; 300,000 ms. */
   idleMs?: number;
   logger: Logger;
@@ -49,7 +54,6 @@ interface Place {
 }
 
 const KINDS = ['ConfigMap', 'Secret', 'PersistentVolumeClaim'] as const;
-/** Claims are found by the volumes of the host that stand for them. */
 const SOUGHT: readonly CopyKind[] = ['ConfigMap', 'Secret'];
 const IDLE_MS = 300_000;
 const RETRY_MS = 30_000;
@@ -180,10 +184,11 @@ export class CopyPlaces {
   }
 
   #namespaceCame(namespace: string): void {
+    const { sought = SOUGHT } = this.#o;
     for (const kind of KINDS) {
       const place = this.#places.get(keyOf(kind, namespace));
       if (place !== undefined) this.#follow(place);
-      else if (SOUGHT.includes(kind)) this.#queue.add(keyOf(kind, namespace));
+      else if (sought.includes(kind)) this.#queue.add(keyOf(kind, namespace));
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { NodeSelector, PersistentVolumeClaim, Pod } from '../api/wire.ts';
+import type { PersistentVolumeClaim, Pod } from '../api/wire.ts';
 import { describeError } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';
@@ -9,11 +9,12 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import { claimsOfPod, type PodClaim } from '../pods/translate-claims.ts';
 import { type ClaimFacts, decideClaim, isIn, standingOfClaim } from './claim-decision.ts';
 import type { ClaimMetrics } from './claim-metrics.ts';
-import { type ClaimHome, type ClaimRefusal, refusalOfClaim } from './claim-refusal.ts';
+import { ClaimPlaces } from './claim-places.ts';
+import type { ClaimHome } from './claim-refusal.ts';
 import { claimLost, claimNotCreated, claimNotFound, claimNotOwned, claimPending, claimTaken } from './claim-verdict.ts';
 import { type ClaimOverridesPort, type ClaimPlan, planClaim } from './claim-overrides.ts';
 import { ClaimWriter, type ClaimWriterOptions } from './claim-writer.ts';
-import type { ClaimCopy, CopyRecord } from './copy.ts';
+import type { CopyRecord } from './copy.ts';
 import type { HostClaims } from './host-claims.ts';
 import { volumeNameOf } from './member-volume.ts';
 import { decideReclaim } from './reclaim.ts';
@@ -56,6 +57,8 @@ type Again = undefined | { requeueAfterMs: number };
  * uses it, shows what the member says of it, and lets its data go with it. Level-triggered, one key per claim and volume.
  */
 export class MemberClaims {
+  /** What claims mean for where pods can run. */
+  readonly places: ClaimPlaces;
   readonly #o: MemberClaimsOptions;
   readonly #queue: WorkQueue;
   readonly #writer: ClaimWriter;
@@ -69,6 +72,7 @@ export class MemberClaims {
 
   constructor(options: MemberClaimsOptions) {
     this.#o = options;
+    this.places = new ClaimPlaces(options);
     this.#writer = new ClaimWriter(options);
     this.#queue = new WorkQueue({
       name: `claims-${options.home().member}`,
@@ -148,17 +152,6 @@ export class MemberClaims {
     this.#used.delete(podKey);
   }
 
-  /** Why the pod cannot run in the member for its claims' sake, whatever happens; from memory, for any pod of the host. */
-  refusalOf(pod: Pod): ClaimRefusal | undefined {
-    const { hostClaims, home } = this.#o;
-    for (const { claim } of claimsOfPod(pod)) {
-      const host = hostClaims.get(keyFor(pod.metadata.namespace, claim));
-      const refusal = host === undefined ? undefined : refusalOfClaim(host, home());
-      if (refusal !== undefined) return refusal;
-    }
-    return undefined;
-  }
-
   /**
    * The claim of the host that a claim of the member was made for, and keys of the pods that use it. The marks there are
    * the member's to change: only what the host itself binds to that claim counts.
@@ -168,25 +161,13 @@ export class MemberClaims {
     name: string,
     uid: string,
   ): { claim: PersistentVolumeClaim; users: readonly string[] } | undefined {
-    const copy = this.#copyAt(namespace, name);
+    const copy = this.places.copyAt(namespace, name);
     if (copy?.metadata.uid !== uid) return undefined;
     const { annotations } = copy.metadata;
     const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
     const facts = this.#factsOf(key);
     if (facts === undefined || facts.copy?.metadata.uid !== uid || !isIn(facts)) return undefined;
     return { claim: facts.claim, users: [...(this.#users.get(key) ?? [])] };
-  }
-
-  /** The nodes of the member that volumes of the pod's claims are limited to, as far as that is known; from memory. */
-  placesOf(pod: Pod): readonly NodeSelector[] {
-    const { places } = this.#o;
-    const claims = places === undefined ? [] : claimsOfPod(pod);
-    return claims.flatMap(({ claim }): NodeSelector[] => {
-      const facts = this.#factsOf(keyFor(pod.metadata.namespace, claim));
-      const volume = facts !== undefined && isIn(facts) ? facts.copy?.claim.spec.volumeName : undefined;
-      const place = volume === undefined ? undefined : places?.of(volume);
-      return place === undefined ? [] : [place];
-    });
   }
 
   /** Whether all claims of the pod are in the member. */
@@ -246,22 +227,15 @@ export class MemberClaims {
     const host = this.#o.hostClaims.get(key);
     if (host === undefined) return undefined;
     const { volume } = host;
-    const copy = volume === undefined ? undefined : this.#copyAt(volume.namespace, volume.claim);
+    const copy = volume === undefined ? undefined : this.places.copyAt(volume.namespace, volume.claim);
     const plan = (): ClaimPlan => planClaim(host.claim, this.#o.overrides);
     return { ...host, home: this.#o.home(), copy, wanted: this.#users.has(key), plan };
   }
 
-  #copyAt(namespace: string, name: string): ClaimCopy | undefined {
-    const found = this.#o.copies.get('PersistentVolumeClaim', namespace, name);
-    return found !== undefined && isClaimCopy(found) ? found : undefined;
-  }
-
   #copySeen(copy: CopyRecord): void {
     if (copy.kind !== 'PersistentVolumeClaim') return;
-    const { annotations, namespace = '', name: ownName } = copy.metadata;
-    const volume = copy.claim?.spec.volumeName;
-    if (volume !== undefined && this.#copyAt(namespace, ownName) !== undefined) this.#o.places?.want(volume);
-    else if (volume !== undefined) this.#o.places?.forget(volume);
+    this.places.copySeen(copy);
+    const { annotations } = copy.metadata;
     const name = annotations?.[HOST_NAME_ANNOTATION];
     if (name !== undefined) this.#queue.add(keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name));
     const uid = annotations?.[HOST_UID_ANNOTATION];
@@ -340,7 +314,7 @@ export class MemberClaims {
     if (volume === undefined || volume.member !== here.member) return undefined;
     if (!this.#isKnown(volume.namespace)) return { requeueAfterMs: UNKNOWN_RETRY_MS };
     const claim = hostClaims.get(keyFor(volume.for.namespace, volume.for.name))?.claim;
-    const copy = this.#copyAt(volume.namespace, volume.claim);
+    const copy = this.places.copyAt(volume.namespace, volume.claim);
     const reclaim = decideReclaim(volume, here, claim?.metadata.uid, copy);
     if (reclaim.do === 'nothing') return undefined;
     if (!mayWrite()) return { requeueAfterMs: FROZEN_RETRY_MS };
@@ -363,8 +337,4 @@ export class MemberClaims {
     this.#told.set(key, verdict);
     for (const podKey of users) this.#o.onReady(podKey);
   }
-}
-
-function isClaimCopy(copy: CopyRecord): copy is ClaimCopy {
-  return copy.claim !== undefined;
 }

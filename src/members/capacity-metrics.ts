@@ -8,6 +8,7 @@ type Source = Pick<MemberCapacity, 'largestFreeSlot' | 'roomForShapes' | 'size'>
 /** What the members can take, worked out when somebody reads the metrics. One instance a registry. */
 export class CapacityMetrics {
   readonly #sources = new Map<string, Source>();
+  readonly #observed = new Map<string, () => boolean>();
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -52,6 +53,25 @@ export class CapacityMetrics {
       ['member'],
       (own, member, source) => own.set({ member }, source.size.reservations),
     );
+    const observed = this.#observed;
+    const known = new Gauge({
+      name: 'spillway_member_observed',
+      help: 'Of members that another replica acts for, where this one answers schedulers: 1 while the room behind all their virtual nodes is known here, else 0.',
+      labelNames: ['member'],
+      registers,
+      collect() {
+        known.reset();
+        for (const [member, isKnown] of observed) known.set({ member }, isKnown() ? 1 : 0);
+      },
+    });
+  }
+
+  /** Shows whether the rooms of a member that is only observed are known, until the function that is returned is called. */
+  observe(member: string, known: () => boolean): () => void {
+    this.#observed.set(member, known);
+    return () => {
+      if (this.#observed.get(member) === known) this.#observed.delete(member);
+    };
   }
 
   /** Shows a member until the function that is returned is called. */

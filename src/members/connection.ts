@@ -11,7 +11,7 @@ import { LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS } from '../kube/
 import { pause, systemTimers } from '../kube/timers.ts';
 import type { Timers } from '../kube/timers.ts';
 import { get } from '../kube/verbs.ts';
-import { memberGuard } from './member-guard.ts';
+import { memberGuard, observerGuard } from './member-guard.ts';
 import type { MemberMetrics } from './member-metrics.ts';
 import { nodeProjection, podProjection } from './pod-projection.ts';
 import { probeFailure } from './probe-failure.ts';
@@ -27,6 +27,8 @@ const CACHE_RETRY_MS = 5_000;
 const RULES_RETRY_MS = 60_000;
 /** The version is asked for again after this time, in ms. */
 const VERSION_AGE_MS = 300_000;
+/** User agent of a connection that can only read. */
+export const OBSERVER_AGENT = 'spillway-observer';
 /** Whose UID is the identity of a cluster. */
 const IDENTITY_NAMESPACE = 'kube-system';
 
@@ -45,8 +47,8 @@ export interface MemberConnectionOptions {
   metrics?: MemberMetrics;
   /** Default: not counted. */
   invariants?: Invariants;
-  /** Whether this replica may act for the member; default: always. */
-  leaseHeld?: () => boolean;
+  /** Whether this replica may act for the member; default: always. `never`: the connection can only read. */
+  leaseHeld?: (() => boolean) | 'never';
   /** Why nothing may be written anywhere because of the host; default: nothing is wrong with it. */
   hostProblem?: () => string | undefined;
   /** Wall clock in ms. */
@@ -91,16 +93,22 @@ export class MemberConnection {
       endpoint: access.endpoint,
       credentials: access,
       logger,
+      // So that the owner of the member can tell who only looks.
+      ...(options.leaseHeld === 'never' ? { userAgent: OBSERVER_AGENT } : {}),
       ...(clientMetrics === undefined ? {} : { metrics: clientMetrics }),
     };
-    const guard = memberGuard({
-      member: name,
-      hostId: options.hostId,
-      identityOk: () => this.identityOk(),
-      leaseHeld: options.leaseHeld ?? (() => true),
-      hostProblem: options.hostProblem ?? (() => undefined),
-      invariants: options.invariants ?? UNCOUNTED,
-    });
+    const { leaseHeld = () => true } = options;
+    const guard =
+      leaseHeld === 'never'
+        ? observerGuard(name)
+        : memberGuard({
+            member: name,
+            hostId: options.hostId,
+            identityOk: () => this.identityOk(),
+            leaseHeld,
+            hostProblem: options.hostProblem ?? (() => undefined),
+            invariants: options.invariants ?? UNCOUNTED,
+          });
     this.client = new KubeClient({ ...clientOptions, guard });
     this.#probeClient = new KubeClient({ ...clientOptions, connections: 1 });
     const cache = {

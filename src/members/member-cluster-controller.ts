@@ -11,7 +11,7 @@ import { childSignal } from './child-signal.ts';
 import type { ChildSignal } from './child-signal.ts';
 import type { MemberConnectionOptions } from './connection.ts';
 import { MemberRunner } from './member-runner.ts';
-import type { MemberLease, StartScope } from './member-scope.ts';
+import type { MemberLease, StartObserved, StartScope } from './member-scope.ts';
 import type { Refusal } from './member-status.ts';
 
 /** Between two looks at whether a MemberCluster is really gone, and after a failure of its runner, in ms. */
@@ -22,9 +22,14 @@ export interface MemberClusterControllerOptions extends Pick<
   'hostId' | 'podIndexes' | 'clientMetrics' | 'informerMetrics' | 'metrics' | 'invariants' | 'hostProblem'
 > {
   host: KubeClient;
-  /** The lease that guards the member of that name. Called once for each life of a MemberCluster. */
-  leaseFor: (member: string) => MemberLease;
+  /**
+   * The lease that guards the member of that name. Called once for each life of a MemberCluster. Default: this process
+   * acts for no member.
+   */
+  leaseFor?: (member: string) => MemberLease;
   startScope: StartScope;
+  /** What runs for members that this process does not act for. Default: nothing; there is no connection to them. */
+  startObserved?: StartObserved;
   logger: Logger;
 }
 
@@ -103,11 +108,12 @@ export class MemberClusterController {
       return;
     }
     former?.child.abort();
-    const { leaseFor, metrics } = this.#o;
+    const { leaseFor, startObserved, metrics } = this.#o;
     const logger = this.#o.logger.child({ member: name });
     const runner = new MemberRunner(raw, {
       ...this.#o,
-      lease: leaseFor(name),
+      lease: leaseFor?.(name),
+      startObserved,
       conflictOf: (member) => this.#conflictOf(member),
       logger,
     });

@@ -56,6 +56,14 @@ export function memberGuard(options: MemberGuardOptions): RequestGuard {
   };
 }
 
+/** For who only observes a member: whatever would be sent there, but reads, is not. */
+export function observerGuard(member: string): RequestGuard {
+  return ({ method, path }) => {
+    const detail = 'not sent: this replica observes the member and does not act for it';
+    throw new TransportError({ cluster: member, kind: 'aborted', method, path, detail });
+  };
+}
+
 /** By a merge patch, a strategic merge patch, or a list of operations (RFC 6902). */
 function takesLabel(patch: unknown, hostId: string): boolean {
   if (Array.isArray(patch)) return patch.some((operation) => touchesLabel(operation));

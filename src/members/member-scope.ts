@@ -20,6 +20,8 @@ export interface MemberScope {
   confirmDeletions(token: string): void;
   /** What all its virtual nodes offer together; undefined while unknown. */
   allocatable(): MemberClusterStatus['allocatable'] | undefined;
+  /** Whether schedulers can be told of the room behind each of its virtual nodes. Cheap. */
+  roomsKnown(): boolean;
   /** What one node of it can take at most, and how many pods of some shapes it can take; undefined while unknown. */
   room(): Pick<MemberClusterStatus, 'largestFreeSlot' | 'fits'> | undefined;
 }
@@ -29,6 +31,20 @@ export interface MemberScope {
  * before: its virtual nodes have to stay alive. Caches may then not be synced.
  */
 export type StartScope = (member: MemberCluster, connection: MemberConnection, signal: AbortSignal) => MemberScope;
+
+/** What a replica that does not act for a member wants to know of it all the same. Only ever reads. */
+export interface ObservedScope {
+  /** The spec was edited. */
+  changed(member: MemberCluster): void;
+  /** Settles when all of it has ended after the signal. */
+  readonly done: Promise<void>;
+}
+
+/**
+ * Starts that on a connection that can only read. Caches may not be synced, the member may not answer, and the cluster that
+ * does may be another one.
+ */
+export type StartObserved = (member: MemberCluster, connection: MemberConnection, signal: AbortSignal) => ObservedScope;
 
 /** The right to act for one member, held by one replica at a time. */
 export interface MemberLease {

@@ -41,7 +41,7 @@ export function renderNode(facts: NodeFacts): DesiredNode {
     name,
     member,
     providerID: providerIdOf(member, name),
-    labels: labelsOf(facts),
+    labels: nodeLabels(facts),
     labelsComplete: pool !== undefined,
     taints: taintsOf(spec, reachable),
     undecidedTaints: reachable === undefined ? [UNREACHABLE_TAINT] : [],
@@ -58,7 +58,12 @@ export function renderNode(facts: NodeFacts): DesiredNode {
 }
 
 /** Later entries win: what all nodes of the pool share, then the member's place, then the admin's words, then our marks. */
-function labelsOf({ name, member, spec, pool }: NodeFacts): Record<string, string> {
+export function nodeLabels({
+  name,
+  member,
+  spec,
+  pool,
+}: Pick<NodeFacts, 'name' | 'member' | 'spec' | 'pool'>): Record<string, string> {
   const region = spec.region ?? pool?.region;
   const zone = spec.zones.length === 1 ? spec.zones[0] : pool?.zone;
   return {

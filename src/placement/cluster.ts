@@ -1,6 +1,7 @@
 import { GROUP } from '../api/marks.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
 import type { Taint } from '../kube/taints.ts';
 
 /** On a MemberCluster: what a unit of work costs there, a decimal number in any unit that all members share. */
@@ -34,6 +35,16 @@ export function clusterOf(member: MemberCluster): Cluster {
     unavailable: whyUnavailable(member),
     price: price !== undefined && /^\d+(\.\d+)?$/.test(price) ? Number(price) : undefined,
   };
+}
+
+/**
+ * The member anew, for those whose answers depend on what override policies know of it: the same object as before unless
+ * something of that changed. Rules choose members by these fields, and variables stand for them.
+ */
+export function renewedCluster(before: Cluster, member: MemberCluster): Cluster {
+  const now = clusterOf(member);
+  const known = ({ name, labels, provider, region, zones }: Cluster) => ({ name, labels, provider, region, zones });
+  return jsonEqual(known(before), known(now)) ? before : now;
 }
 
 function whyUnavailable(member: MemberCluster): string | undefined {

@@ -44,7 +44,7 @@ export function memberRoom(question: RoomQuestion, hostNodes: HostNodes, capacit
   for (const name of asked) {
     const capacity = capacityOf(name);
     if (capacity === undefined || !capacity.ready) {
-      reasons.push('its nodes are not known yet');
+      reasons.push(capacity?.problem ?? 'its nodes are not known yet');
       continue;
     }
     const request = capacity.request(pod);

@@ -8,6 +8,8 @@ import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { LeaseElection } from '../../src/kube/lease-election.ts';
 import { NAME_REFUSAL, WRONG_MEMBER_NAMES, WRONG_MEMBERS } from '../api/wrong-members.ts';
+import { OBSERVER_AGENT } from '../../src/members/connection.ts';
+import type { MemberLease } from '../../src/members/member-scope.ts';
 import { TcpProxy } from '../members/tcp-proxy.ts';
 import { applyMember, applySecret, kubeconfigOf, MemberHarness, uidOf } from './member-harness.ts';
 
@@ -408,6 +410,9 @@ describe('the controller', () => {
   });
 });
 
+/** Where nobody listens. */
+const NOBODY = 'https://127.0.0.1:1';
+
 describe('two replicas', () => {
   it('share a member through its lease, and a known member keeps its scope although it does not answer', async () => {
     const proxy = await TcpProxy.to(west.server);
@@ -425,11 +430,14 @@ describe('two replicas', () => {
       });
     try {
       await host.kubectl(['delete', 'memberclusters', '--all']);
-      await applyMember(host, 'shared', await kubeconfigOf(west, { server: proxy.url }));
+      // The second one has to learn from the host which cluster the first one finds.
+      await applyMember(host, 'shared', await kubeconfigOf(west, { server: NOBODY }));
       await first.start(undefined, leaseOf(first, 'first'));
-      await first.whenCondition('shared', 'Ready', 'True');
+      await first.whenCondition('shared', 'Ready', 'False');
       await second.start(undefined, leaseOf(second, 'second'));
       await until('the second one competes', () => second.logs.join('').includes('following the member'));
+      await applySecret(host, 'shared', await kubeconfigOf(west, { server: proxy.url }));
+      await first.whenCondition('shared', 'Ready', 'True');
       expect(second.scopes.size).toBe(0);
       proxy.delayMs = 60_000;
       await first.stop();
@@ -443,6 +451,112 @@ describe('two replicas', () => {
     }
   });
 });
+
+/** A lease that is given and taken as the test likes. */
+class GivenLease implements MemberLease {
+  #term: AbortController | undefined;
+  #given = () => {};
+
+  get held(): boolean {
+    return this.#term !== undefined;
+  }
+
+  give(): void {
+    this.#term = new AbortController();
+    this.#given();
+  }
+
+  take(): void {
+    this.#term?.abort();
+    this.#term = undefined;
+  }
+
+  async run({ signal, onAcquired }: Parameters<MemberLease['run']>[0]): Promise<void> {
+    while (!signal.aborted) {
+      if (this.#term !== undefined) await onAcquired(AbortSignal.any([signal, this.#term.signal]));
+      else {
+        await new Promise<void>((resolve) => {
+          this.#given = resolve;
+          signal.addEventListener('abort', () => resolve(), { once: true });
+        });
+      }
+    }
+  }
+}
+
+describe('a replica that wants to know of members it does not act for', () => {
+  it('reads them, believes only the pinned cluster, and lets go once it acts with all it has to know', async () => {
+    const holder = await MemberHarness.on(host);
+    const other = await MemberHarness.on(host);
+    const lease = new GivenLease();
+    try {
+      await host.kubectl(['delete', 'memberclusters', '--all']);
+      await applyMember(host, 'seen', await kubeconfigOf(east, { server: NOBODY }));
+      await other.start(undefined, () => lease, { observe: true });
+      await holder.start();
+      // Whoever acts for it has not pinned it yet, and nobody else does.
+      await holder.whenCondition('seen', 'Ready', 'False');
+      expect(other.observed.size).toBe(0);
+      await applySecret(host, 'seen', await kubeconfigOf(east));
+      await holder.whenCondition('seen', 'Ready', 'True');
+      const first = await until('it is observed', () => {
+        const connection = other.observed.get('seen')?.connection;
+        return connection?.synced() === true && connection.identityOk() && connection;
+      });
+      const path = '/api/v1/namespaces/default/configmaps/kube-root-ca.crt';
+      await expect(first.client.request({ method: 'DELETE', path })).rejects.toThrow(/observes the member/);
+
+      const { identity } = await other.status('seen');
+      await applySecret(host, 'seen', await kubeconfigOf(west));
+      const misled = await until('another cluster answers', async () => {
+        const connection = other.observed.get('seen')?.connection;
+        return connection?.observedIdentity === (await uidOf(west)) && connection;
+      });
+      expect(misled.identityOk()).toBe(false);
+      await holder.whenCondition('seen', 'IdentityPinned', 'False');
+      expect(await other.status('seen')).toMatchObject({ identity });
+      // To the administrator that is a move: caches of the former cluster say nothing about the new one.
+      await kubectlAnnotate('seen', `spillway.dev/confirm-identity=${await uidOf(west)}`);
+      await until('the cluster that is pinned now is observed, from the beginning', () => {
+        const connection = other.observed.get('seen')?.connection;
+        return connection !== misled && connection?.synced() === true && connection.identityOk();
+      });
+      await holder.stop();
+
+      const observing = (): number => {
+        const { starts = 0, ends = 0 } = other.observed.get('seen') ?? {};
+        return starts - ends;
+      };
+      other.roomsKnown = false;
+      lease.give();
+      await other.scopeOf('seen');
+      expect(observing()).toBe(1);
+      other.roomsKnown = true;
+      await until('nothing is observed any more', () => observing() === 0);
+      lease.take();
+      await until('it is observed again', () => observing() === 1 && other.scopes.get('seen')?.ends === 1);
+      const verbs = new Set(
+        east
+          .auditEvents()
+          .filter(isObserver)
+          .map(({ verb }) => verb),
+      );
+      expect(verbs).toContain('watch');
+      expect([...verbs].filter((verb) => !['get', 'list', 'watch'].includes(verb))).toEqual([]);
+    } finally {
+      await Promise.all([holder.stop(), other.stop()]);
+    }
+  });
+});
+
+async function kubectlAnnotate(member: string, annotation: string): Promise<void> {
+  const { code, stderr } = await host.kubectl(['annotate', 'membercluster', member, annotation, '--overwrite']);
+  if (code !== 0) throw new Error(stderr);
+}
+
+function isObserver({ userAgent }: { userAgent?: string }): boolean {
+  return userAgent === OBSERVER_AGENT;
+}
 
 function usersOf(cluster: Cluster): Set<string> {
   return new Set(cluster.auditEvents().map((event) => event.user.username));

@@ -29,6 +29,10 @@ export class MemberHarness {
   readonly host: Cluster;
   readonly client: KubeClient;
   readonly scopes = new Map<string, ScopeRecord>();
+  /** Of members that this replica only observes. */
+  readonly observed = new Map<string, ScopeRecord>();
+  /** What scopes say of their rooms. */
+  roomsKnown = true;
   readonly logs: string[] = [];
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
@@ -48,12 +52,20 @@ export class MemberHarness {
     );
   }
 
-  async start(hostId?: string, leaseFor: (member: string) => MemberLease = () => alwaysHeld): Promise<void> {
+  /** `observe`: members that this replica does not act for, too. */
+  async start(
+    hostId?: string,
+    leaseFor: (member: string) => MemberLease = () => alwaysHeld,
+    { observe = false } = {},
+  ): Promise<void> {
     const controller = new MemberClusterController({
       host: this.client,
       hostId: hostId ?? hostIdOf(await uidOf(this.host)),
       leaseFor,
-      startScope: (member, connection, signal) => this.#scope(member, connection, signal),
+      startScope: (member, connection, signal) => this.#scope(this.scopes, member, connection, signal),
+      ...(observe
+        ? { startObserved: (member, connection, signal) => this.#scope(this.observed, member, connection, signal) }
+        : {}),
       metrics: new MemberMetrics(new Registry()),
       logger: pino({ level: 'debug' }, { write: (line: string) => void this.logs.push(line) }),
     });
@@ -99,12 +111,12 @@ export class MemberHarness {
     });
   }
 
-  #scope(member: MemberCluster, connection: MemberConnection, signal: AbortSignal) {
+  #scope(records: Map<string, ScopeRecord>, member: MemberCluster, connection: MemberConnection, signal: AbortSignal) {
     const { name } = member.metadata;
-    const record = this.scopes.get(name) ?? { starts: 0, ends: 0, changes: [], connection };
+    const record = records.get(name) ?? { starts: 0, ends: 0, changes: [], connection };
     record.starts += 1;
     record.connection = connection;
-    this.scopes.set(name, record);
+    records.set(name, record);
     const done = new Promise<void>((resolve) => {
       signal.addEventListener(
         'abort',
@@ -124,6 +136,7 @@ export class MemberHarness {
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
       room: () => undefined,
+      roomsKnown: () => this.roomsKnown,
     };
   }
 }

@@ -1,12 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../hack/addresses.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { startSecondScheduler } from '../../hack/second-scheduler.ts';
+import { startSpillway, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Pod } from '../../src/api/wire.ts';
+import { OBSERVER_AGENT } from '../../src/members/connection.ts';
 import { condition, eventsOf, type Fields, kubectl, newNamespace, pod, podsOf } from '../fixtures/live-pods.ts';
+import { SchedulerCaller } from '../fixtures/scheduler-caller.ts';
 import {
   burstNamespace,
   burstSpec,
@@ -401,6 +405,81 @@ describe('a second scheduler, as it is shipped', () => {
   });
 });
 
+describe('a replica that acts for no member', () => {
+  const READS = ['get', 'list', 'watch'];
+
+  test('gives schedulers the same answers, writes nothing to members, and goes on when the other is killed', async () => {
+    const port = await freePort();
+    const second = await startSpillway(host, { name: 'second', extenderPort: port, logLevel: 'debug' });
+    const first = await SchedulerCaller.of(host, topology.extenderPort ?? 0);
+    const caller = await SchedulerCaller.of(host, port);
+    try {
+      await burstNamespace(host, 'twice');
+      const there = { nodeSelector: { 'kubernetes.io/hostname': 'east' } };
+      await host.apply([1, 2, 3, 4, 5].map((index) => pod(`p-${String(index)}`, 'twice', burstSpec('3', there))));
+      const { cluster } = topology.member('east');
+      await until('all of them run in the member', async () => {
+        const found = await podsOf(cluster, 'twice');
+        return found.length === 5 && found.every(({ spec }) => spec.nodeName !== undefined);
+      });
+      for (const member of ['east', 'west']) {
+        await until(`${member} is observed`, async () => {
+          return (await metric('spillway_member_observed', { member }, second.url)) === 1;
+        });
+      }
+      const huge = { Pod: asked('huge', burstSpec('16')), NodeNames: ['east', 'west'] };
+      const ranked = { Pod: asked('ranked', burstSpec('2')), NodeNames: ['east', 'west'] };
+      const told = await caller.ask('/filter', huge);
+      expect(told).toEqual(await first.ask('/filter', huge));
+      expect(JSON.stringify(told)).toMatch(/east.*largest free slot [258] cpu/);
+      expect(await caller.ask('/prioritize', ranked)).toEqual(await first.ask('/prioritize', ranked));
+
+      await topology.spillway.process.stop('SIGKILL');
+      const answers = new Set([JSON.stringify(told)]);
+      await until(
+        'the second one acts for both members',
+        async () => {
+          answers.add(JSON.stringify(await caller.ask('/filter', huge)));
+          const acting = ['east', 'west'].map(async (member) => {
+            const free = await metric('spillway_member_largest_free_slot', { member, resource: 'cpu' }, second.url);
+            const observed = await metric('spillway_member_observed', { member }, second.url);
+            return free !== undefined && observed === undefined;
+          });
+          return (await Promise.all(acting)).every(Boolean);
+        },
+        { timeoutMs: 60_000 },
+      );
+      expect([...answers]).toEqual([JSON.stringify(told)]);
+      const small = { Pod: asked('small', burstSpec('2', there)), NodeNames: ['east'] };
+      expect(await caller.ask('/filter', small)).toMatchObject({ NodeNames: ['east'] });
+      for (const member of ['east', 'west']) {
+        const seen = topology
+          .member(member)
+          .cluster.auditEvents()
+          .filter(({ userAgent }) => userAgent === OBSERVER_AGENT);
+        expect(seen.length).toBeGreaterThan(0);
+        expect(seen.filter(({ verb }) => !READS.includes(verb))).toEqual([]);
+      }
+    } finally {
+      await Promise.all([first.close(), caller.close()]);
+      await second.process.stop();
+      if (!topology.spillway.process.running) topology.spillway.process.restart();
+      await waitReady(topology.spillway);
+      for (const member of ['east', 'west']) {
+        await until(`${member} is kept by the first one again`, async () => {
+          return (await metric('spillway_member_largest_free_slot', { member, resource: 'cpu' })) !== undefined;
+        });
+      }
+    }
+    expect(errorsOf(second)).toEqual([]);
+  });
+
+  /** A pod that only this question is about. */
+  function asked(name: string, spec: Fields): Fields {
+    return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'twice', uid: `uid-of-${name}` }, spec };
+  }
+});
+
 describe('the room of a member', () => {
   test('is told in its status and in the metrics, as its nodes have it', async () => {
     await newNamespace(host, 'told');
@@ -470,14 +549,16 @@ describe('the room of a member', () => {
       return (await metric('spillway_member_reserved_pods', { member: 'west' })) === count;
     });
   }
-
-  /** Value of a sample; undefined when there is none with these labels. */
-  async function metric(name: string, labels: Readonly<Record<string, string>>): Promise<number | undefined> {
-    const text = await (await fetch(`${topology.spillway.url}/metrics`)).text();
-    const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
-    const line = text
-      .split('\n')
-      .find((one) => one.startsWith(`${name}{`) && wanted.every((part) => one.includes(part)));
-    return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
-  }
 });
+
+/** Value of a sample; undefined when there is none with these labels. `url`: of a program; default: the first one. */
+async function metric(
+  name: string,
+  labels: Readonly<Record<string, string>>,
+  url = topology.spillway.url,
+): Promise<number | undefined> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+  const line = text.split('\n').find((one) => one.startsWith(`${name}{`) && wanted.every((part) => one.includes(part)));
+  return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
+}

@@ -140,7 +140,7 @@ it('lets the scheduler choose anew for what cannot be in the member', async () =
   choose({ storageClassName: 'gold' });
   await eventually(() => expect(claim()?.metadata.annotations).toEqual({}));
   expect(events).toContain('Warning ClaimClassNotMapped PersistentVolumeClaim db');
-  expect(claims.refusalOf(POD)).toMatchObject({ reason: 'ClaimClassNotMapped' });
+  expect(claims.places.refusalOf(POD)).toMatchObject({ reason: 'ClaimClassNotMapped' });
   expect(claims.require(POD)).toMatchObject({ ready: false, pending: false, reason: 'ClaimClassNotMapped' });
 });
 

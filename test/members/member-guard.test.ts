@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HOST_LABEL } from '../../src/api/marks.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
-import { MemberConnection } from '../../src/members/connection.ts';
+import { MemberConnection, type MemberConnectionOptions } from '../../src/members/connection.ts';
 import { memberGuard } from '../../src/members/member-guard.ts';
 import { RotatingAccess } from '../../src/members/rotating-access.ts';
 import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
@@ -104,13 +104,17 @@ describe('the guard of a member', () => {
   });
 });
 
-it('I3: a connection sends no write before it has seen the pinned cluster', async () => {
+/** A connection to a member whose identity is `pinned`, and the methods and user agents of requests that arrive there. */
+async function connect(options: Partial<MemberConnectionOptions> = {}) {
   const arrived: string[] = [];
+  const agents = new Set<string | undefined>();
   const server = await startHttpServer((req, res) => {
     arrived.push(req.method ?? '');
-    sendJson(res, 200, { kind: 'Pod', metadata: { name: 'b' } });
+    agents.add(req.headers['user-agent']);
+    const isIdentity = req.url?.endsWith('/kube-system') === true;
+    const [kind, name] = isIdentity ? ['Namespace', 'kube-system'] : ['Pod', 'b'];
+    sendJson(res, 200, { apiVersion: 'v1', kind, metadata: { name, uid: 'pinned' } });
   });
-  const violations = new Violations();
   const connection = new MemberConnection({
     name: 'east',
     hostId: 'us',
@@ -123,9 +127,29 @@ it('I3: a connection sends no write before it has seen the pinned cluster', asyn
       podsUnreadyAfterSeconds: 60,
     }),
     pinned: () => 'pinned',
-    invariants: violations,
     logger: pino({ level: 'silent' }),
+    ...options,
   });
+  return { arrived, agents, server, connection };
+}
+
+it('a connection of who only observes the member sends nothing but reads, whatever is known', async () => {
+  const { arrived, agents, server, connection } = await connect({ leaseHeld: 'never' });
+  expect(await connection.confirmIdentity(AbortSignal.timeout(5_000))).toBe(true);
+  const path = '/api/v1/namespaces/a/pods/b';
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'] as const) {
+    await expect(connection.client.request({ method, path, body: {} })).rejects.toThrow(/not sent: .*observes/);
+  }
+  await expect(connection.client.dial()).rejects.toThrow(/not sent: .*observes/);
+  expect(arrived).toEqual(['GET']);
+  expect([...agents]).toEqual(['spillway-observer']);
+  await connection.client.close();
+  await server.close();
+});
+
+it('I3: a connection sends no write before it has seen the pinned cluster', async () => {
+  const violations = new Violations();
+  const { arrived, server, connection } = await connect({ invariants: violations });
   const path = '/api/v1/namespaces/a/pods/b';
   await expect(connection.client.request({ method: 'DELETE', path })).rejects.toMatchObject({ invariant: 'I3' });
   await expect(connection.client.dial()).rejects.toMatchObject({ invariant: 'I3' });

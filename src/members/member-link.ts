@@ -1,0 +1,232 @@
+import type { Logger } from 'pino';
+import type { MemberCluster } from '../api/member-cluster.ts';
+import type { Access } from '../kube/access.ts';
+import { Bell } from '../kube/bell.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { CredentialsError, describeError } from '../kube/errors.ts';
+import { pause } from '../kube/timers.ts';
+import { childSignal } from './child-signal.ts';
+import type { ChildSignal } from './child-signal.ts';
+import { MemberConnection } from './connection.ts';
+import type { MemberConnectionOptions } from './connection.ts';
+import { CredentialsWatch } from './credentials-watch.ts';
+import type { CredentialsState } from './credentials-watch.ts';
+import type { MemberFacts } from './member-status.ts';
+import { RotatingAccess } from './rotating-access.ts';
+
+/** How long a start waits for the Secret before it goes on without, in ms. */
+const SECRET_WAIT_MS = 15_000;
+/** Between a scope that ended by itself and the next try, in ms. */
+const RESTART_MS = 5_000;
+
+/** What runs on a connection. */
+export interface LinkedScope {
+  /** Settles when all of it has ended after the signal; settling earlier is a failure, and it is started anew. */
+  readonly done: Promise<void>;
+}
+
+export interface MemberLinkOptions<Scope extends LinkedScope> extends Pick<
+  MemberConnectionOptions,
+  | 'name'
+  | 'hostId'
+  | 'pinned'
+  | 'podIndexes'
+  | 'clientMetrics'
+  | 'informerMetrics'
+  | 'metrics'
+  | 'invariants'
+  | 'leaseHeld'
+  | 'hostProblem'
+  | 'logger'
+> {
+  host: KubeClient;
+  /** The MemberCluster as it is now; undefined until it can be read. */
+  member: () => MemberCluster | undefined;
+  /** Starts what runs on the connection; undefined: not yet, and it is asked again after {@link MemberLink.lookAgain}. */
+  start: (connection: MemberConnection, signal: AbortSignal) => Scope | undefined;
+  /** Credentials, reachability, identity or version changed. */
+  changed: () => void;
+}
+
+interface Session<Scope> {
+  access: RotatingAccess;
+  connection: MemberConnection;
+  child: ChildSignal;
+  scope?: Scope;
+}
+
+/**
+ * The way to one member: follows the Secret, keeps a connection, and lets something run on it. New credentials for the
+ * same address go into the running connection; another address means another connection and a new scope.
+ */
+export class MemberLink<Scope extends LinkedScope> {
+  readonly #o: MemberLinkOptions<Scope>;
+  /** Rings when a reason to start the scope, or to follow another Secret, may have come up. */
+  readonly #sessionBell = new Bell();
+  readonly #secretBell = new Bell();
+  readonly #logger: Logger;
+  #credentials: MemberFacts['credentials'] = { state: 'waiting', message: 'The Secret has not been read yet.' };
+  #access: Access | undefined;
+  #refusal = new CredentialsError('SecretNotRead', 'the Secret with the kubeconfig has not been read yet');
+  #watch: { secret: string; watch: CredentialsWatch; child: ChildSignal } | undefined;
+  #session: Session<Scope> | undefined;
+
+  constructor(options: MemberLinkOptions<Scope>) {
+    this.#o = options;
+    this.#logger = options.logger;
+  }
+
+  get connection(): MemberConnection | undefined {
+    return this.#session?.connection;
+  }
+
+  /** What runs on the connection. */
+  get scope(): Scope | undefined {
+    return this.#session?.scope;
+  }
+
+  get credentials(): MemberFacts['credentials'] {
+    const problem = this.#watch?.watch.problem;
+    return this.#credentials.state === 'waiting' && problem !== undefined
+      ? { state: 'waiting', message: `The Secret cannot be read: ${problem}` }
+      : this.#credentials;
+  }
+
+  /** The MemberCluster changed: another Secret may be the one to follow. */
+  memberChanged(): void {
+    const member = this.#o.member();
+    if (member !== undefined && this.#watch !== undefined && this.#watch.secret !== secretOf(member)) {
+      this.#watch.child.abort();
+    }
+    this.#secretBell.ring();
+  }
+
+  /** Whether the scope may start can have changed. */
+  lookAgain(): void {
+    this.#sessionBell.ring();
+  }
+
+  /** Another connection with caches of its own takes the place of this one. */
+  reconnect(): void {
+    this.#session?.child.abort();
+  }
+
+  /** Works until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const child = childSignal(signal);
+    const parts = [this.#followSecret(child.signal), this.#sessions(child.signal)];
+    // If one of them throws, which is a bug, the other must not go on without it.
+    const ends = await Promise.allSettled(parts.map((part) => part.finally(() => child.abort())));
+    child.release();
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  }
+
+  async #followSecret(signal: AbortSignal): Promise<void> {
+    const { host, member: current } = this.#o;
+    while (!signal.aborted) {
+      const member = current();
+      if (member === undefined) {
+        await this.#secretBell.wait(signal);
+        continue;
+      }
+      const child = childSignal(signal);
+      const told = (state: CredentialsState): void => {
+        this.#credentialsTold(state, secretOf(member));
+      };
+      const reference = member.spec.credentials.secretRef;
+      const watch = new CredentialsWatch({ host, reference, told, logger: this.#logger });
+      this.#watch = { secret: secretOf(member), watch, child };
+      await watch.run(child.signal);
+      this.#watch = undefined;
+      child.release();
+    }
+  }
+
+  #credentialsTold(state: CredentialsState, secret: string): void {
+    const session = this.#session;
+    if ('access' in state) {
+      this.#access = state.access;
+      this.#credentials = { state: 'accepted', secret: `Secret ${secret}` };
+      if (session !== undefined && !session.access.use(state.access)) session.child.abort();
+    } else {
+      this.#refusal = state.refusal;
+      // A mistake in a new kubeconfig must not cut off a member; taking the Secret away is meant to.
+      if (state.gone) this.#access = undefined;
+      if (this.#access === undefined) session?.access.withdraw(state.refusal);
+      const { reason, message } = state.refusal;
+      this.#credentials = { state: 'refused', reason, message, stillUsed: this.#access !== undefined };
+      this.#logger.warn({ reason }, message);
+    }
+    session?.connection.poke();
+    this.#changed();
+  }
+
+  async #sessions(signal: AbortSignal): Promise<void> {
+    const began = performance.now();
+    while (this.#credentials.state === 'waiting' && performance.now() - began < SECRET_WAIT_MS && !signal.aborted) {
+      await this.#sessionBell.wait(signal, SECRET_WAIT_MS - (performance.now() - began));
+    }
+    while (!signal.aborted) {
+      const child = childSignal(signal);
+      const ended = await this.#runSession(child);
+      child.release();
+      if (ended === 'failed') await pause(RESTART_MS, signal);
+    }
+  }
+
+  async #runSession(child: ChildSignal): Promise<'stopped' | 'failed'> {
+    const { host: _host, member, start: _start, changed: _changed, ...rest } = this.#o;
+    const access = this.#access === undefined ? RotatingAccess.without(this.#refusal) : RotatingAccess.of(this.#access);
+    const probe = () => member()?.spec.probe ?? DEFAULT_PROBE;
+    const connection = new MemberConnection({ ...rest, access, probe });
+    const session: Session<Scope> = { access, connection, child };
+    this.#session = session;
+    const off = connection.onChange(() => this.#changed());
+    const running = connection.run(child.signal);
+    let outcome: 'stopped' | 'failed' = 'stopped';
+    try {
+      await this.#started(session);
+      await session.scope?.done;
+      if (!child.signal.aborted) throw new Error('the scope of the member ended by itself');
+    } catch (error) {
+      outcome = 'failed';
+      this.#logger.error({ err: error }, `the member is started anew: ${describeError(error)}`);
+    }
+    child.abort();
+    await running;
+    off();
+    this.#session = undefined;
+    return outcome;
+  }
+
+  /** Waits until the scope has started, or the session is over. */
+  async #started(session: Session<Scope>): Promise<void> {
+    const { signal } = session.child;
+    while (!signal.aborted) {
+      const scope = this.#o.start(session.connection, signal);
+      if (scope !== undefined) {
+        session.scope = scope;
+        return;
+      }
+      await this.#sessionBell.wait(signal);
+    }
+  }
+
+  #changed(): void {
+    this.#sessionBell.ring();
+    this.#o.changed();
+  }
+}
+
+const DEFAULT_PROBE = {
+  periodSeconds: 10,
+  timeoutSeconds: 5,
+  failureThreshold: 3,
+  successThreshold: 1,
+  podsUnreadyAfterSeconds: 60,
+};
+
+function secretOf(member: MemberCluster): string {
+  const { namespace, name, key } = member.spec.credentials.secretRef;
+  return `${namespace}/${name}, key ${key}`;
+}

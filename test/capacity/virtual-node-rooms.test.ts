@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
+import { VirtualNodeRooms } from '../../src/capacity/virtual-node-rooms.ts';
+
+const room = (ready: boolean, nodeName = 'east') => ({ nodeName, ready }) as VirtualNodeCapacity & { ready: boolean };
+
+it('lets the newest room that is ready answer, so that none is missing while one takes over from another', () => {
+  const rooms = new VirtualNodeRooms();
+  expect(rooms.get('east')).toBeUndefined();
+  const [observed, acting] = [room(true), room(false)];
+  const endObserved = rooms.add(observed);
+  rooms.add(room(true, 'west'));
+  expect(rooms.get('east')).toBe(observed);
+  const endActing = rooms.add(acting);
+  expect(rooms.get('east')).toBe(observed);
+  acting.ready = true;
+  expect(rooms.get('east')).toBe(acting);
+  endObserved();
+  expect(rooms.get('east')).toBe(acting);
+  const again = room(false);
+  rooms.add(again);
+  expect(rooms.get('east')).toBe(acting);
+  endActing();
+  // It says itself that it is not ready, and perhaps why.
+  expect(rooms.get('east')).toBe(again);
+});
