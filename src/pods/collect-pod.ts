@@ -22,6 +22,8 @@ export const MISSING_GRACE_MS = 60_000;
 
 /** When a pod is looked at again while another cluster answers in the place of the host, in ms. */
 const ANOTHER_HOST_MS = 10_000;
+/** Until a member pod that went meanwhile is looked at again, in ms: its end has been seen. */
+const GONE_MS = 1000;
 
 export type CollectVerdict =
   /** Positive evidence: delete the member pod, with this grace or its own. */
@@ -40,6 +42,8 @@ export interface CollectOptions {
   hostVersion: () => string | undefined;
   /** Why the member pod of this UID has been kept so far: a host that went back catches up with its versions, not its pods. */
   keptBefore: (uid: string) => KeptReason | undefined;
+  /** Whether the member still has it, as far as is known when it is asked. */
+  isThere: () => boolean;
   breaker: Pick<DeletionBreaker, 'permit' | 'isConfirmed'>;
   ownPods: () => number;
   /** Asks whether the host is still the cluster it was: another one has none of our pods. */
@@ -72,6 +76,8 @@ export async function judgeOrphan(
   if (hostPod?.metadata.uid !== of && !(await options.confirmHost())) {
     return { delete: false, why: 'another cluster answers in the place of the host', againMs: ANOTHER_HOST_MS };
   }
+  // Whoever is gone asks for no permit, and is not kept: nothing would ever let go of it.
+  if (!options.isThere()) return { delete: false, why: 'it is gone from the member meanwhile', againMs: GONE_MS };
   if (hostPod !== undefined) {
     delete memory.hostMissingSince;
     return judgeLiving(hostPod, memberPod);

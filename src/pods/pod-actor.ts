@@ -240,6 +240,7 @@ export class PodActor {
         hostVersion: () => hostPods.resourceVersion,
         keptBefore: (uid) => this.#o.kept.reasonOf(uid),
         breaker,
+        isThere: () => member.pods.get(keyOf(memberPod))?.metadata.uid === memberPod.metadata.uid,
         ownPods: () => ownPods(member, hostId),
         missingGraceMs: this.#o.missingGraceMs ?? MISSING_GRACE_MS,
         confirmHost: this.#o.confirmHost ?? (() => Promise.resolve(true)),

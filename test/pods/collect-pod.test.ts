@@ -17,6 +17,7 @@ describe('whether a member pod without a fitting host pod may go', () => {
   let keptBefore: 'HostWentBack' | undefined;
   let breaker: DeletionBreaker;
   let isHost: boolean;
+  let isThere: boolean;
   beforeEach(() => {
     host = new MemoryApi();
     memory = { attempts: 0 };
@@ -24,6 +25,7 @@ describe('whether a member pod without a fitting host pod may go', () => {
     seen = undefined;
     keptBefore = undefined;
     isHost = true;
+    isThere = true;
     breaker = new DeletionBreaker({ clock: () => now });
   });
   const judge = async (pod: Pod = memberPod(), deletionSeen = false): Promise<CollectVerdict> =>
@@ -37,6 +39,7 @@ describe('whether a member pod without a fitting host pod may go', () => {
         hostVersion: () => seen,
         keptBefore: () => keptBefore,
         breaker,
+        isThere: () => isThere,
         ownPods: () => 10,
         missingGraceMs: 60_000,
         confirmHost: () => Promise.resolve(isHost),
@@ -149,5 +152,15 @@ describe('whether a member pod without a fitting host pod may go', () => {
     expect(judged.map((verdict) => verdict.delete)).toEqual([true, true, true, true, true, false]);
     const now = judged.map((verdict, index) => asOfNow(verdict, `member-${index}`, breaker));
     expect(now.map((verdict) => 'kept' in verdict && verdict.kept)).toEqual(pods.map(() => 'BreakerOpen'));
+  });
+
+  it('asks for no permit for one that went meanwhile, and does not keep it', async () => {
+    memory.hostMissingSince = 0;
+    isThere = false;
+    for (let index = 0; index < 12; index++) {
+      const verdict = await judge(memberPod({ metadata: { uid: `member-${index}` } }));
+      expect(verdict).toEqual({ delete: false, why: 'it is gone from the member meanwhile', againMs: 1000 });
+    }
+    expect(breaker.open).toBe(false);
   });
 });
