@@ -391,7 +391,11 @@ describe('members and their pods', () => {
     const began = Date.now();
     await until('all are gone', async () => (await podsOf(lab.member, ns)).length === 0, { timeoutMs: 30_000 });
     const took = Date.now() - began;
-    await until('the condition says so', async () => (await lab.condition('DeletionsAllowed')).startsWith('True'));
+    await until('the condition says so', async () => {
+      const text = await lab.condition('DeletionsAllowed');
+      if (text.startsWith('True')) return true;
+      throw new Error(text);
+    });
     expect(await lab.metric('spillway_deletion_breaker_open', MEMBER)).toBe(0);
     expect(uids.size).toBe(12);
     expect(lab.violations()).toEqual([]);
