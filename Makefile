@@ -22,7 +22,7 @@ build: node_modules/.package-lock.json ## compile to dist/
 test: build ## unit tests, then tests on real clusters
 	@node dist/hack/test.js unit cluster
 
-test-long: build ## what shows only after minutes, on real clusters (10 minutes)
+test-long: build ## what shows only after minutes, on real clusters (20 minutes)
 	@node dist/hack/test.js long
 
 faults: build ## break things on real clusters; prints the table and writes docs/faults.md (40 minutes)
