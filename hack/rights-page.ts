@@ -35,6 +35,12 @@ export const GRANTS: readonly Grant[] = [
     files: ['scheduler/gangs.yaml'],
   },
   {
+    title: 'The manager where refused pods make way for others',
+    about:
+      '`scheduler/refusals.yaml`, on top of `scheduler/rbac.yaml`, where policies say [`onRefusal: TryNext`](../concepts/placement.md#refusals-are-remembered).',
+    files: ['scheduler/refusals.yaml'],
+  },
+  {
     title: 'A second kube-scheduler',
     about:
       "`scheduler/second-scheduler.yaml`, where one runs. It also binds Kubernetes' own roles `system:kube-scheduler`, `system:volume-scheduler` and, in `kube-system`, `extension-apiserver-authentication-reader`.",

@@ -113,6 +113,15 @@ export const placement = z
       .describe(
         'How long a member is avoided for a workload after it refused one of its pods (quota, admission) or left it Pending.',
       ),
+    onRefusal: z
+      .enum(['Stay', 'TryNext'])
+      .default('Stay')
+      .describe(
+        'What becomes of the pod that was refused. Stay: it stays bound to the member, and starts there once it is taken. ' +
+          'TryNext: 10 s later it is evicted, so that its controller makes another, which goes to the next cluster; only pods ' +
+          'that never started, of a ReplicaSet, StatefulSet or ReplicationController, and only while another cluster takes ' +
+          'them. Needs manifests/scheduler/refusals.yaml.',
+      ),
   })
   .prefault({})
   .meta({
@@ -123,6 +132,12 @@ export const placement = z
         message: 'is not allowed beside clusterAffinity',
         reason: 'FieldValueForbidden',
         fieldPath: '.clusterAffinities',
+      },
+      {
+        rule: "!has(self.onRefusal) || self.onRefusal != 'TryNext' || !has(self.avoidFor) || duration(self.avoidFor) >= duration('30s')",
+        message:
+          'must be 30s or more with onRefusal TryNext: else the pod that comes instead could go to the same member again',
+        fieldPath: '.avoidFor',
       },
       {
         rule:

@@ -82,7 +82,7 @@ const status = z
           cluster: z.string().max(63).describe('The member that is avoided.'),
           reason: z.string().max(1024).describe('One word for programs.'),
           message: z.string().max(1024).describe('What the member said.'),
-          since: time('When it refused a pod last.'),
+          since: time('When it began to be avoided, by the first of the refusals that count.'),
           until: time('When it is tried again.'),
         }),
       )

@@ -8,8 +8,8 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { withoutManagedFields } from '../kube/object.ts';
-import { PODS, resourcePath } from '../kube/resource.ts';
-import { patch } from '../kube/verbs.ts';
+import { PODS } from '../kube/resource.ts';
+import { evict, patch } from '../kube/verbs.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import type { GangMetrics } from './gang-metrics.ts';
@@ -196,14 +196,8 @@ export class GangKeeper {
   async #evict({ metadata }: Pod, signal: AbortSignal): Promise<void> {
     const { host, logger } = this.#o;
     const { namespace, name, uid } = metadata;
-    const body = {
-      apiVersion: 'policy/v1',
-      kind: 'Eviction',
-      metadata: { namespace, name },
-      deleteOptions: { preconditions: { uid } },
-    };
     try {
-      await host.request({ method: 'POST', path: resourcePath(PODS, namespace, name, 'eviction'), body, signal });
+      await evict(host, { namespace, name }, { uid }, { signal });
     } catch (error) {
       // A disruption budget, say: tried again at the next look.
       if (!isNotFound(error) && !isConflict(error))

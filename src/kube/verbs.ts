@@ -5,7 +5,7 @@ import { checkObject } from './list-page.ts';
 import { readPages, type Selection } from './list-pages.ts';
 import type { KubeObject } from './object.ts';
 import type { Query } from './request.ts';
-import { resourcePath, type Resource } from './resource.ts';
+import { PODS, resourcePath, type Resource } from './resource.ts';
 
 export interface ObjectRef {
   namespace?: string | undefined;
@@ -161,6 +161,31 @@ export async function remove(
   if (asStatus(raw) === undefined) {
     checked(client, 'DELETE', path, resource, raw);
   }
+}
+
+/**
+ * Evicts a pod: deletes it, unless a disruption budget is against it, and marks it as disrupted (condition DisruptionTarget).
+ * Budgets do not protect pods that are Pending. `uid` and `resourceVersion` as with {@link remove}.
+ */
+export async function evict(
+  client: KubeClient,
+  ref: ObjectRef,
+  preconditions: { uid?: string | undefined; resourceVersion?: string | undefined },
+  options: VerbOptions = {},
+): Promise<void> {
+  const { namespace, name } = ref;
+  const body = {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { namespace, name },
+    deleteOptions: { preconditions },
+  };
+  await client.request({
+    ...common(options),
+    method: 'POST',
+    path: resourcePath(PODS, namespace, name, 'eviction'),
+    body,
+  });
 }
 
 /**

@@ -5,6 +5,7 @@ export interface Avoided {
   readonly reason: string;
   /** What the member said. */
   readonly message: string;
+  /** When it began to be avoided: later refusals only move the end. */
   readonly since: number;
   readonly until: number;
 }
@@ -14,13 +15,16 @@ export function stillAvoided(avoided: readonly Avoided[], now: number): readonly
   return avoided.some(({ until }) => until <= now) ? avoided.filter(({ until }) => until > now) : avoided;
 }
 
-/** With one more refusal; a member that is avoided already is so for longer, for the newest reason. */
+/** With one more refusal; a member that is avoided already is so for longer, never for less long, for the newest reason. */
 export function avoid(
   avoided: readonly Avoided[],
   refusal: { cluster: string; reason: string; message: string },
   now: number,
   forMs: number,
 ): readonly Avoided[] {
-  const others = stillAvoided(avoided, now).filter(({ cluster }) => cluster !== refusal.cluster);
-  return [...others, { ...refusal, since: now, until: now + forMs }];
+  const current = stillAvoided(avoided, now);
+  const before = current.find(({ cluster }) => cluster === refusal.cluster);
+  const others = current.filter((one) => one !== before);
+  const until = Math.max(before?.until ?? 0, now + forMs);
+  return [...others, { ...refusal, since: before?.since ?? now, until }];
 }

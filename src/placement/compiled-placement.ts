@@ -57,6 +57,8 @@ export interface CompiledPlacement {
   /** Where it differs from the configuration. */
   readonly scoring: OwnScoring;
   readonly avoidForMs: number;
+  /** A pod that a member refused makes way for another one, which goes elsewhere. */
+  readonly triesNext: boolean;
 }
 
 /** @throws SelectorError when a label selector is none. */
@@ -69,6 +71,7 @@ export function compilePlacement(placement: Placement): CompiledPlacement {
     division: compileDivision(placement.replicaScheduling),
     scoring: { weights: placement.scoreWeights ?? {}, hysteresis: placement.hysteresis },
     avoidForMs: parseDuration(placement.avoidFor),
+    triesNext: placement.onRefusal === 'TryNext',
   };
 }
 

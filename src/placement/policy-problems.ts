@@ -42,10 +42,16 @@ function checkPlacement(placement: Placement, add: Problem): void {
   checkTolerations(placement, add);
   checkSpread(placement, add);
   if (placement.replicaScheduling !== undefined) checkDivision(placement.replicaScheduling, placement, add);
-  if (parseDuration(placement.avoidFor) > DAY) add(`${path}.avoidFor`, 'must not be longer than 24h');
+  const avoidForMs = parseDuration(placement.avoidFor);
+  if (avoidForMs > DAY) add(`${path}.avoidFor`, 'must not be longer than 24h');
+  if (placement.onRefusal === 'TryNext' && avoidForMs < LEAST_TO_TRY_NEXT) {
+    const message = 'must be 30s or more with onRefusal TryNext';
+    add(`${path}.avoidFor`, `${message}: else the pod that comes instead could go to the same member again`);
+  }
 }
 
 const DAY = 24 * 3_600_000;
+const LEAST_TO_TRY_NEXT = 30_000;
 
 function checkGroup(
   group: PlacementTier & { overflowAffinities?: readonly PlacementTier[] },

@@ -15,7 +15,8 @@ export function holdPatch(hostPod: Pod, hold: Hold, now: string): Record<string,
   const before = conditionOf(hostPod, MIRRORED_CONDITION);
   if (before?.reason === reason && before.message === message) return undefined;
   const second = now.replace(/\.\d+Z$/, 'Z');
-  const lastTransitionTime = before?.lastTransitionTime ?? second;
+  // Since when it is so for this reason: what a member refuses counts from then on, not from an outage before.
+  const lastTransitionTime = before?.reason === reason ? (before.lastTransitionTime ?? second) : second;
   // A pod that counted as ready without running, and now is to run, does not any more.
   const unready = { type: 'Ready', status: 'False', reason, message, lastTransitionTime: second };
   const wasIgnored = isShownIgnored(hostPod);

@@ -5,8 +5,8 @@ import { clusterInWords } from '../placement/cluster.ts';
 import { gangOrder } from '../placement/gang-order.ts';
 import type { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-rooms.ts';
-import { asksForItself, whyPodKeepsOff } from './node-demands.ts';
-import type { PlacementQuestions, Split } from './placement-questions.ts';
+import { asksForItself } from './node-demands.ts';
+import type { PlacementQuestions } from './placement-questions.ts';
 import type { Reservations } from './reservations.ts';
 
 export interface GangRoomsOptions {
@@ -82,7 +82,7 @@ export class GangRooms {
   #reserve(pod: Pod, cluster: string, holdMs: number): string | undefined {
     const { questions, reservations } = this.#o;
     if (cluster === LOCAL) return this.#reserveLocally(pod, holdMs);
-    const { room, nodes } = questions.room(pod, cluster, this.#openNodes(pod, cluster), 1);
+    const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), 1);
     const [best] = nodes;
     if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
     reservations.reserve(pod.metadata.uid ?? '', best.name, best.request, holdMs);
@@ -104,7 +104,7 @@ export class GangRooms {
     const chain = view.owners.chainOf(first);
     const rules = view.policies.select(chain, view.namespaceLabels(first.metadata.namespace ?? '')).chosen;
     if (rules === undefined) return { order: this.#ownChoice(first), whys: new Map() };
-    const { facts } = questions.ask(first, chain, rules, this.#everyOpenNode(first));
+    const { facts } = questions.ask(first, chain, rules, questions.everyOpenNode(first));
     const { order, refusals } = gangOrder(facts, count);
     return { order, whys: new Map(refusals.map(({ cluster, message }) => [cluster, message])) };
   }
@@ -118,7 +118,7 @@ export class GangRooms {
       .filter(({ name, unavailable }) => name !== LOCAL && unavailable === undefined)
       .map(({ name }) => name)
       .filter((name) =>
-        this.#openNodes(pod, name).some((one) => {
+        this.#o.questions.openNodes(pod, name).some((one) => {
           const node = nodes.nodes.get(one);
           return node !== undefined && asksForItself(pod, node, labels);
         }),
@@ -128,20 +128,5 @@ export class GangRooms {
 
   #labelsOf(pod: Pod): Readonly<Record<string, string>> | undefined {
     return this.#o.view.namespaceLabels(pod.metadata.namespace ?? '');
-  }
-
-  /** The nodes that would pass the scheduler's own checks, as far as they speak of virtual nodes. */
-  #everyOpenNode(pod: Pod): Split {
-    const all = this.#o.questions.everyNode();
-    const virtual = new Map([...all.virtual.keys()].map((member) => [member, this.#openNodes(pod, member)] as const));
-    return { ...all, virtual };
-  }
-
-  #openNodes(pod: Pod, member: string): string[] {
-    const { nodes } = this.#o.view;
-    return nodes.virtualNodesOf(member).filter((name) => {
-      const node = nodes.nodes.get(name);
-      return node !== undefined && node.spec?.unschedulable !== true && whyPodKeepsOff(pod, node) === undefined;
-    });
   }
 }

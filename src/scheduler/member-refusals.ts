@@ -51,6 +51,11 @@ export function memberRefusal(pod: Pod, view: HostView): MemberRefusal | undefin
   return patience === 0 ? undefined : { ...about, at: since + patience };
 }
 
+/** Whether the pod says that a member does not run it, whatever the rules are. */
+export function showsRefusal(pod: Pod): boolean {
+  return refusingCondition(pod) !== undefined;
+}
+
 function refusingCondition({ status }: Pod): Condition | undefined {
   return status?.conditions?.find(
     ({ type, status: value, reason = '' }) =>

@@ -14,7 +14,7 @@ import type { Signals } from '../placement/signals.ts';
 import type { HostView } from './host-view.ts';
 import { MANY, memberRoom } from './member-rooms.ts';
 import type { CapacityOf, MemberRoom } from './member-rooms.ts';
-import { choosesNodes } from './node-demands.ts';
+import { choosesNodes, whyPodKeepsOff } from './node-demands.ts';
 import type { Rules, WorkloadBook } from './workload-book.ts';
 
 /** The nodes that a scheduler asks about. */
@@ -121,6 +121,22 @@ export class PlacementQuestions {
     const virtual = new Map<string, readonly string[]>();
     for (const { name } of nodes.clusters()) if (name !== LOCAL) virtual.set(name, nodes.virtualNodesOf(name));
     return { local: [LOCAL], virtual, unchecked: true };
+  }
+
+  /** Of all nodes those that would pass the scheduler's own checks, as far as they speak of virtual nodes. */
+  everyOpenNode(pod: Pod): Split {
+    const all = this.everyNode();
+    const virtual = new Map([...all.virtual.keys()].map((member) => [member, this.openNodes(pod, member)] as const));
+    return { ...all, virtual };
+  }
+
+  /** The virtual nodes of a member that take pods, and that the pod itself does not keep off. */
+  openNodes(pod: Pod, member: string): string[] {
+    const { nodes } = this.#o.view;
+    return nodes.virtualNodesOf(member).filter((name) => {
+      const node = nodes.nodes.get(name);
+      return node !== undefined && node.spec?.unschedulable !== true && whyPodKeepsOff(pod, node) === undefined;
+    });
   }
 
   /** Room for the pod behind those virtual nodes of the member that the scheduler asks about. */

@@ -17,9 +17,13 @@ export interface RefusalWatchOptions {
   clock: () => number;
 }
 
+/** So long before the end of its time a refusal that still stands counts anew, in ms: in between no pod may slip through. */
+const RENEW_MS = 2_000;
+
 /**
  * Notes which members refused pods of which workloads, as the pods say it: every replica sees the same. A refusal counts
- * once, from the moment it happened, so that a restart does not make it longer.
+ * once, from the moment it happened, so that a restart does not make it longer; where the pod is to make way for another one
+ * (`onRefusal: TryNext`) it counts for as long as the pod shows it, as many pods make way one after the other.
  */
 export class RefusalWatch {
   readonly #o: RefusalWatchOptions;
@@ -44,9 +48,12 @@ export class RefusalWatch {
     const changed = (pod: Pod): void => {
       if ((pod.status?.conditions ?? []).length > 0) this.#queue.add(keyOf(pod));
     };
-    const off = view.onPod({ changed, gone: ({ metadata }) => this.#counted.delete(metadata.uid ?? '') });
+    const off = [
+      view.onPod({ changed, gone: ({ metadata }) => this.#counted.delete(metadata.uid ?? '') }),
+      view.policies.on(() => [...view.pods.values()].forEach(changed)),
+    ];
     await this.#queue.run(signal);
-    off();
+    for (const unsubscribe of off) unsubscribe();
   }
 
   #look(key: string): HandlerResult {
@@ -59,11 +66,14 @@ export class RefusalWatch {
     const now = clock();
     if (at > now) return { requeueAfterMs: at - now };
     const { uid = '' } = pod.metadata;
-    const words = `${cluster} ${reason} ${String(at)}`;
-    if (this.#counted.get(uid) === words) return undefined;
+    const { avoidForMs, triesNext } = rules.placement;
+    const times = triesNext ? 1 + Math.floor((now + RENEW_MS - at) / avoidForMs) : 1;
+    const until = at + times * avoidForMs;
+    const again = triesNext ? { requeueAfterMs: until - RENEW_MS - now } : undefined;
+    const words = `${cluster} ${reason} ${String(until)}`;
+    if (this.#counted.get(uid) === words) return again;
     this.#counted.set(uid, words);
-    const rest = at + rules.placement.avoidForMs - now;
-    if (rest > 0) workloads.refused(workload, { cluster, reason, message }, rest);
-    return undefined;
+    if (until > now) workloads.refused(workload, { cluster, reason, message }, until - now);
+    return again;
   }
 }

@@ -21,6 +21,7 @@ import { PlacementWriter } from './placement-writer.ts';
 import { PolicyStatusWriter } from './policy-status-writer.ts';
 import { Reservations } from './reservations.ts';
 import { RefusalWatch } from './refusal-watch.ts';
+import { RefusedPods } from './refused-pods.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { ScoreBook } from './score-book.ts';
 import { WaitingPods } from './waiting-pods.ts';
@@ -114,6 +115,7 @@ export class Scheduler {
       costs: new DeletionCostWriter({ host, view, workloads, metrics }),
       placements: new PlacementWriter({ host, view, workloads, store, questions, metrics, clock }),
       policies: new PolicyStatusWriter({ host, view, clock }),
+      refused: new RefusedPods({ ...options, view, workloads, questions, capacityOf, clock }),
       queueMetrics,
       logger,
     });

@@ -10,10 +10,12 @@ import { workloadOf } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { DeletionCostWriter } from './deletion-cost-writer.ts';
 import type { HostView } from './host-view.ts';
+import { showsRefusal } from './member-refusals.ts';
 import { controllerOf } from './owner-directory.ts';
 import type { PlacementStore } from './placement-store.ts';
 import type { PlacementWriter } from './placement-writer.ts';
 import type { PolicyStatusWriter } from './policy-status-writer.ts';
+import type { RefusedPods } from './refused-pods.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadBook } from './workload-book.ts';
 
@@ -30,6 +32,7 @@ export interface WritersOptions {
   costs: DeletionCostWriter;
   placements: PlacementWriter;
   policies: PolicyStatusWriter;
+  refused: RefusedPods;
   queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
 }
@@ -40,7 +43,7 @@ const SETTLE_MS = 300;
 const EDIT_MS = 1_000;
 const SYNC_POLL_MS = 100;
 
-/** What only one replica writes: costs of pods, WorkloadPlacements, conditions of policies. */
+/** What only one replica does: costs of pods, WorkloadPlacements, conditions of policies, pods that make way. */
 export class Writers {
   readonly #o: WritersOptions;
 
@@ -54,7 +57,7 @@ export class Writers {
   }
 
   async #work(signal: AbortSignal): Promise<void> {
-    const { view, store, costs, placements, policies } = this.#o;
+    const { view, store, costs, placements, policies, refused } = this.#o;
     while (!(view.hasSynced && store.informer.hasSynced)) {
       if (signal.aborted) return;
       await pause(SYNC_POLL_MS, signal);
@@ -63,6 +66,7 @@ export class Writers {
       costs: this.#queue('costs', (key, aborted) => costs.bringUpToDate(key, aborted)),
       placements: this.#queue('placements', (key, aborted) => placements.bringUpToDate(key, aborted)),
       policies: this.#queue('policies', (key, aborted) => policies.bringUpToDate(key, aborted)),
+      refused: this.#queue('refused', (key, aborted) => refused.bringUpToDate(key, aborted)),
       rules: this.#queue('rules', async () => await Promise.resolve(this.#lookAtAll(queues))),
     };
     const off = this.#follow(queues);
@@ -82,14 +86,16 @@ export class Writers {
     });
   }
 
-  #follow({ costs, placements, policies, rules }: Queues): (() => void)[] {
+  #follow({ costs, placements, policies, refused, rules }: Queues): (() => void)[] {
     const { view, workloads, store } = this.#o;
     const podSeen = (pod: Pod): void => {
       const controller = controllerOf(pod)?.uid;
       if (controller === undefined) return;
       costs.addAfter(controller, SETTLE_MS);
       const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
-      if (uid !== undefined) placements.addAfter(uid, SETTLE_MS);
+      if (uid === undefined) return;
+      placements.addAfter(uid, SETTLE_MS);
+      if (showsRefusal(pod)) refused.addAfter(uid, SETTLE_MS);
     };
     const reorder = (workload: TypedObject): void => {
       for (const { metadata } of controllersOf(workload, view)) costs.addAfter(metadata.uid ?? '', SETTLE_MS);
@@ -127,7 +133,7 @@ export class Writers {
   }
 
   /** Every workload that has pods, once: after an edit the rules of any of them may be others. */
-  #lookAtAll({ costs, placements }: Queues): void {
+  #lookAtAll({ costs, placements, refused }: Queues): void {
     const { view } = this.#o;
     const seen = new Set<string>();
     for (const pod of view.pods.values()) {
@@ -136,7 +142,9 @@ export class Writers {
       seen.add(controller);
       costs.add(controller);
       const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
-      if (uid !== undefined) placements.add(uid);
+      if (uid === undefined) continue;
+      placements.add(uid);
+      refused.add(uid);
     }
   }
 }
@@ -149,6 +157,7 @@ interface Queues {
   readonly costs: WorkQueue;
   readonly placements: WorkQueue;
   readonly policies: WorkQueue;
+  readonly refused: WorkQueue;
   /** One key: all workloads are to be looked at. */
   readonly rules: WorkQueue;
 }

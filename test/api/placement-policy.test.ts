@@ -19,6 +19,7 @@ describe('parsePlacementPolicy', () => {
       priority: 0,
       placement: {
         avoidFor: '5m',
+        onRefusal: 'Stay',
       },
     });
   });
@@ -68,6 +69,7 @@ describe('parsePlacementPolicy', () => {
         scoreWeights: { signals: [{ name: 'green', weight: 3 }] },
         hysteresis: 0,
         avoidFor: '10m',
+        onRefusal: 'TryNext',
       },
     };
     expect(problems(rawPolicy('p', spec))).toEqual([]);

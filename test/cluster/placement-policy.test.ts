@@ -55,6 +55,7 @@ describe('the kinds', () => {
       priority: 0,
       placement: {
         avoidFor: '5m',
+        onRefusal: 'Stay',
       },
     });
   });

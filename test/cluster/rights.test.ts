@@ -44,6 +44,7 @@ beforeAll(async () => {
       'rbac-service-account.yaml',
       'scheduler/rbac.yaml',
       'scheduler/gangs.yaml',
+      'scheduler/refusals.yaml',
       'scheduler/pod-guard.yaml',
       'admission/webhook.yaml',
       'node-guard.yaml',
@@ -155,6 +156,7 @@ const HOLDINGS: readonly Holding[] = [
       'rbac-service-account.yaml',
       'scheduler/rbac.yaml',
       'scheduler/gangs.yaml',
+      'scheduler/refusals.yaml',
       'admission/webhook.yaml',
     ),
   },
@@ -278,7 +280,7 @@ describe('the manager in the host', () => {
     expect(await may(lent, MANAGER, question)).toBe(true);
   });
 
-  it.each(['patch pods', 'create pods/eviction'])(
+  it.each(['patch pods', 'get pods', 'create pods/eviction'])(
     'may not %s, unless it takes part in scheduling',
     async (question) => {
       expect(await may(cluster, MANAGER, question)).toBe(false);

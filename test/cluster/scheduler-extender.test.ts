@@ -9,7 +9,16 @@ import { until } from '../../hack/until.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Pod } from '../../src/api/wire.ts';
 import { OBSERVER_AGENT } from '../../src/members/connection.ts';
-import { condition, eventsOf, type Fields, kubectl, newNamespace, pod, podsOf } from '../fixtures/live-pods.ts';
+import {
+  condition,
+  eventsOf,
+  type Fields,
+  kubectl,
+  newNamespace,
+  pod,
+  podsOf,
+  serviceAccountIn,
+} from '../fixtures/live-pods.ts';
 import { SchedulerCaller } from '../fixtures/scheduler-caller.ts';
 import {
   burstNamespace,
@@ -297,6 +306,139 @@ describe('images that the nodes of a member have', () => {
     for (const index of [0, 1, 2, 3]) {
       await api.call('PATCH', `/api/v1/nodes/kwok-${String(index)}/status`, { status: { images } });
     }
+  }
+});
+
+/** Pods become larger in the member than anybody outside can know, so that only its quota tells that they do not fit. */
+const GROWING_PODS: readonly Fields[] = [
+  {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingAdmissionPolicy',
+    metadata: { name: 'growing-pods' },
+    spec: {
+      failurePolicy: 'Fail',
+      reinvocationPolicy: 'Never',
+      matchConstraints: {
+        namespaceSelector: { matchLabels: { pods: 'grow' } },
+        resourceRules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+      },
+      mutations: [
+        {
+          patchType: 'JSONPatch',
+          jsonPatch: {
+            expression: "[JSONPatch{op: 'add', path: '/spec/containers/0/resources/requests/cpu', value: '4'}]",
+          },
+        },
+      ],
+    },
+  },
+  {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingAdmissionPolicyBinding',
+    metadata: { name: 'growing-pods' },
+    spec: { policyName: 'growing-pods' },
+  },
+];
+
+describe('a member that refuses pods', () => {
+  const eastThenWest = {
+    clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] },
+  };
+  const refusedIn = (pods: readonly Pod[]): Pod[] =>
+    pods.filter((one) => condition(one, 'spillway.dev/Mirrored')?.reason === 'MemberQuotaExceeded');
+
+  test('with TryNext the refused pods make way, and all run in the next member', async () => {
+    await refusing('next');
+    await host.apply(readFileSync(new URL('../../manifests/scheduler/refusals.yaml', import.meta.url), 'utf8'));
+    await host.apply([
+      policy('next', 'next', { ...eastThenWest, onRefusal: 'TryNext' }),
+      deployment('next', 'web', 4, '100m'),
+    ]);
+    const inEast = new Set<string>();
+    await until(
+      'all pods run in west',
+      async () => {
+        const pods = await podsOf(host, 'next', 'app=web');
+        for (const { metadata, spec } of pods) if (spec.nodeName === 'east') inEast.add(metadata.name);
+        const running = pods.filter(({ spec, status }) => spec.nodeName === 'west' && status?.phase === 'Running');
+        return running.length === 4 && pods.length === 4;
+      },
+      { timeoutMs: 90_000, intervalMs: 200 },
+    );
+    const evictions = host
+      .auditEvents()
+      .filter(({ objectRef }) => objectRef?.namespace === 'next' && objectRef.subresource === 'eviction');
+    expect(evictions.map(({ responseStatus }) => responseStatus?.code)).toEqual(evictions.map(() => 201));
+    // Each of those that were refused went once, and no other did.
+    const evicted = evictions.map(({ objectRef }) => objectRef?.name ?? '');
+    expect(evicted.toSorted()).toEqual([...inEast].toSorted());
+    expect(evicted.length).toBeGreaterThan(0);
+    expect(evicted.length).toBeLessThanOrEqual(4);
+    const [name = ''] = evicted;
+    const told = await until('it is told why', async () => {
+      const events = await eventsOf(host, 'next', name);
+      return events.find(({ reason }) => reason === 'RefusedPodReplaced')?.message;
+    });
+    expect(told).toMatch(
+      /^member east refuses it \(MemberQuotaExceeded\), and it never started there; .*exceeded quota/,
+    );
+    expect(await podsOf(topology.member('east').cluster, 'next')).toEqual([]);
+  });
+
+  test('with Stay they stay; the refusal outlives a crash, as the pods tell it, and ends in its time', async () => {
+    await Promise.all([refusing('kept'), refusing('short')]);
+    await host.apply([
+      policy('kept', 'kept', eastThenWest),
+      policy('short', 'short', { ...eastThenWest, avoidFor: '15s' }),
+      deployment('kept', 'web', 1, '100m'),
+      deployment('short', 'web', 1, '100m'),
+    ]);
+    const first = async (namespace: string): Promise<Pod> =>
+      await until(`the pod of ${namespace} is refused`, async () => refusedIn(await podsOf(host, namespace))[0]);
+    const [kept, short] = await Promise.all([first('kept'), first('short')]);
+    await topology.spillway.process.stop('SIGKILL');
+    // What WorkloadPlacements remember is not needed for it.
+    await kubectl(host, ['delete', 'workloadplacements', '--all', '-n', 'kept']);
+    topology.spillway.process.restart();
+    await waitReady(topology.spillway);
+    await scale(host, 'kept', 'web', 2);
+    const bound = async (namespace: string): Promise<Record<string, number>> =>
+      await until(`both pods of ${namespace} are bound`, async () => {
+        const counts = whereAre(await podsOf(host, namespace, 'app=web'));
+        return counts['waiting'] === undefined && Object.values(counts).reduce((a, b) => a + b, 0) === 2
+          ? counts
+          : undefined;
+      });
+    expect(await bound('kept')).toEqual({ east: 1, west: 1 });
+    const since = Date.parse(condition(short, 'spillway.dev/Mirrored')?.lastTransitionTime ?? '');
+    await until('the refusal has ended', () => Date.now() > since + 16_000);
+    await scale(host, 'short', 'web', 2);
+    expect(await bound('short')).toEqual({ east: 2 });
+    const left = await podsOf(host, 'kept');
+    expect(left.find(({ metadata }) => metadata.uid === kept.metadata.uid)?.spec.nodeName).toBe('east');
+  });
+
+  /** A namespace of the host that has one in east as well, whose quota refuses all pods. */
+  async function refusing(namespace: string): Promise<void> {
+    const { cluster: east } = topology.member('east');
+    const labels = { 'spillway.dev/allow-host': 'any', pods: 'grow' };
+    await east.apply([
+      ...GROWING_PODS,
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } },
+      {
+        apiVersion: 'v1',
+        kind: 'ResourceQuota',
+        metadata: { name: 'small', namespace },
+        spec: { hard: { 'requests.cpu': '1' } },
+      },
+    ]);
+    await Promise.all([newNamespace(host, namespace), serviceAccountIn(east, namespace)]);
+    await until(`east refuses pods in ${namespace}`, async () => {
+      const { stderr } = await east.kubectl(['create', '--dry-run=server', '-f', '-'], {
+        input: JSON.stringify(pod('trial', namespace, burstSpec('100m'))),
+      });
+      return stderr.includes('exceeded quota: small');
+    });
   }
 });
 

@@ -47,7 +47,7 @@ describe('the page about placement', () => {
   });
 
   it('shows policies that are accepted', () => {
-    expect([...examples.keys()]).toEqual(['burst', 'one-region', 'limits']);
+    expect([...examples.keys()]).toEqual(['burst', 'one-region', 'limits', 'try-next']);
     for (const example of examples.values()) {
       const parsed = parsePlacementPolicy(example);
       expect('policy' in parsed ? compilePolicy(parsed.policy) : parsed).not.toHaveProperty('problems');

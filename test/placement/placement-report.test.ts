@@ -123,7 +123,8 @@ describe('avoided members', () => {
     expect(stillAvoided(once, 99)).toBe(once);
     expect(stillAvoided(once, 100)).toEqual([]);
     const again = avoid(once, { ...refusal, message: 'again' }, 50, 100);
-    expect(again).toEqual([{ ...refusal, message: 'again', since: 50, until: 150 }]);
+    expect(again).toEqual([{ ...refusal, message: 'again', since: 0, until: 150 }]);
+    expect(avoid(again, refusal, 60, 10)).toEqual([{ ...refusal, since: 0, until: 150 }]);
     expect(avoid(again, { ...refusal, cluster: 'east' }, 200, 100)).toEqual([
       { ...refusal, cluster: 'east', since: 200, until: 300 },
     ]);

@@ -115,6 +115,18 @@ export const WRONG_POLICIES: readonly WrongPolicy[] = [
     refusal: `${place}.avoidFor: Invalid value: must not be longer than 24h`,
   },
   {
+    what: 'another try before the first one is over',
+    spec: { placement: { onRefusal: 'TryNext', avoidFor: '20s' } },
+    field: `${place}.avoidFor: must be 30s or more with onRefusal TryNext`,
+    refusal: `${place}.avoidFor: Invalid value: must be 30s or more with onRefusal TryNext`,
+  },
+  {
+    what: 'an answer to refusals that there is not',
+    spec: { placement: { onRefusal: 'Retry' } },
+    field: `${place}.onRefusal`,
+    refusal: `${place}.onRefusal: Unsupported value: "Retry"`,
+  },
+  {
     what: 'a toleration without key that asks for a value',
     spec: tolerating({ value: 'x' }),
     field: `${place}.clusterTolerations[0].operator: must be Exists when there is no key`,

@@ -1,0 +1,291 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+/** Pods of Deployment shop/web that member east refuses, under a policy that says what becomes of them. */
+
+let room: SchedulerRoom;
+let deployment: TypedObject;
+let set: TypedObject;
+
+const TIERS = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
+const QUOTA = { type: 'spillway.dev/Mirrored', reason: 'MemberQuotaExceeded', message: 'exceeded quota: pods=10' };
+const UNSCHEDULED = { type: 'spillway.dev/MemberScheduled', reason: 'Unschedulable', message: 'no node' };
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west']);
+  // Pods of the room are as old as the test itself.
+  room.now = Date.now();
+  ({ deployment, set } = await room.deploy('web', 6));
+});
+afterEach(async () => {
+  await room.close();
+});
+
+const place = async (placement: object): Promise<void> => {
+  room.place('p', placement);
+  await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
+};
+const evictions = (): string[] => room.api.requests('POST', '/eviction').map(({ path }) => path.split('/')[6] ?? '');
+const told = (reason: string): string[] =>
+  room.events.filter((event) => event.reason === reason).map(({ about, message }) => `${about}: ${message}`);
+const lookAgain = async (): Promise<unknown> =>
+  await room.process.refused.bringUpToDate(deployment.metadata.uid ?? '', new AbortController().signal);
+const avoided = (): string[] => room.process.workloads.avoided(deployment).map(({ cluster }) => cluster);
+
+/** Pods that are bound to east and refused there from now on, once that is noted. */
+async function refuse(count: number, condition: object = QUOTA, more: object = {}): Promise<string[]> {
+  const names = await room.run(set, { east: count });
+  room.refuse(names, condition, more);
+  await room.seen('the refusals are known', () =>
+    names.every((name) => (room.process.view.pods.get(`shop/${name}`)?.status?.conditions ?? []).length > 0),
+  );
+  return names;
+}
+
+async function whenAvoided(): Promise<void> {
+  await room.seen('east is avoided', () => avoided().includes('east'));
+}
+
+/** What was deleted is gone from the caches, too. */
+async function caughtUp(): Promise<void> {
+  const { pods } = room.process.view;
+  await room.seen('the caches show it', () => [...pods.values()].length === room.pods().length);
+}
+
+describe('with TryNext', () => {
+  beforeEach(async () => {
+    await place({ ...TIERS, onRefusal: 'TryNext' });
+  });
+
+  test('refused pods make way three at a time, and it is told on the pod and on its workload', async () => {
+    const names = await refuse(5);
+    await whenAvoided();
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+    room.now += 10_000;
+    expect(await lookAgain()).toEqual({ requeueAfterMs: 2_000 });
+    expect(evictions()).toHaveLength(3);
+    expect(names).toEqual(expect.arrayContaining(evictions()));
+    // They are gone, or will be in a moment; the pods that come instead are not there yet.
+    await caughtUp();
+    await room.run(set, { west: 3 });
+    await lookAgain();
+    expect(evictions().toSorted()).toEqual(names.toSorted());
+    const [first = ''] = evictions();
+    const words = told('RefusedPodReplaced');
+    expect(words.find((one) => one.startsWith(`Pod ${first}:`))).toMatch(
+      /member east refuses it \(MemberQuotaExceeded\), and it never started there; it was evicted, so that ReplicaSet web-1 makes another one, which goes elsewhere: east is avoided.*exceeded quota: pods=10/,
+    );
+    expect(words.find((one) => one.startsWith(`Deployment web: pod ${first}:`))).toBeDefined();
+    expect(words).toHaveLength(10);
+    for (const { body } of room.api.requests('POST', '/eviction')) {
+      const version = expect.stringMatching(/^\d+$/) as string;
+      const uid = expect.stringContaining('uid-') as string;
+      expect(body).toMatchObject({ deleteOptions: { preconditions: { uid, resourceVersion: version } } });
+    }
+  });
+
+  test('no more make way while pods of the workload have no place', async () => {
+    await refuse(5);
+    await whenAvoided();
+    room.now += 10_000;
+    await room.run(set, { '': 3 });
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+  });
+
+  test('what was evicted counts until the caches show it', async () => {
+    await refuse(5);
+    await whenAvoided();
+    room.now += 10_000;
+    // They are told nothing any more.
+    room.api.listeners.clear();
+    await lookAgain();
+    await lookAgain();
+    expect(new Set(evictions()).size).toBe(3);
+    expect(evictions()).toHaveLength(3);
+  });
+
+  test('a pod that was left Pending makes way after the time of its tier', async () => {
+    room.place('p', {
+      clusterAffinity: { ...TIERS.clusterAffinity, tryNextAfter: '60s' },
+      onRefusal: 'TryNext',
+    });
+    const names = await refuse(1, UNSCHEDULED);
+    room.now += 59_000;
+    await lookAgain();
+    expect(avoided()).toEqual([]);
+    room.now += 1_000;
+    room.refuse(names, {
+      ...UNSCHEDULED,
+      lastTransitionTime: new Date(room.now - 60_000).toISOString(),
+      message: 'still none',
+    });
+    await whenAvoided();
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+    room.now += 10_000;
+    await lookAgain();
+    expect(evictions()).toEqual(names);
+  });
+
+  test('the pod is looked at past the caches: one that has begun, or is another one, stays', async () => {
+    const [begun = '', other = '', taken = ''] = await refuse(3);
+    await whenAvoided();
+    room.now += 10_000;
+    const path = '/api/v1/namespaces/shop/pods';
+    // The caches are told late.
+    room.api.listeners.clear();
+    room.api.edit(`${path}/${begun}`, { status: { startTime: '2026-01-01T00:00:00Z' } });
+    room.api.edit(`${path}/${taken}`, { status: { conditions: [] } });
+    const { uid, ...metadata } = room.pods().find((one) => one.metadata.name === other)?.metadata ?? {};
+    expect(uid).toBeDefined();
+    room.api.delete(`${path}/${other}`);
+    room.make(path, { kind: 'Pod', apiVersion: 'v1', metadata: { ...metadata, resourceVersion: undefined }, spec: {} });
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+    expect(room.events).toEqual([]);
+  });
+
+  test('an eviction that comes too late hits nothing', async () => {
+    const [name = ''] = await refuse(1);
+    await whenAvoided();
+    room.now += 10_000;
+    room.api.fault = ({ method, path }) => {
+      if (method === 'POST' && path.endsWith('/eviction')) {
+        room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { status: { phase: 'Running' } });
+      }
+      return undefined;
+    };
+    await lookAgain();
+    expect(evictions()).toEqual([name]);
+    expect(room.pods().map(({ metadata }) => metadata.name)).toEqual([name]);
+    expect(room.events).toEqual([]);
+  });
+
+  test('a pod of a Job stays, and is told so once', async () => {
+    const owner = { apiVersion: 'batch/v1', kind: 'Job', name: 'once', uid: set.metadata.uid, controller: true };
+    const [name = ''] = await refuse(1, QUOTA, { metadata: { ownerReferences: [owner] } });
+    room.place('p', { ...TIERS, onRefusal: 'TryNext' }, { apiVersion: 'batch/v1', kind: 'Job' });
+    const job = room.process.view.owners.chainOf(room.pods()[0] ?? deployment)[1];
+    expect(job?.kind).toBe('Job');
+    await room.seen('east is avoided', () => job !== undefined && room.process.workloads.avoided(job).length > 0);
+    room.now += 10_000;
+    for (let times = 0; times < 2; times += 1) {
+      await room.process.refused.bringUpToDate(job?.metadata.uid ?? '', new AbortController().signal);
+    }
+    expect(evictions()).toEqual([]);
+    expect(told('RefusedPodStays')).toEqual([
+      `Pod ${name}: it stays in member east, which refuses it, and starts there once it is taken: a Job counts a pod that is deleted as one that failed`,
+    ]);
+  });
+
+  test('it stays while no other cluster takes it, and goes when one does', async () => {
+    room.editMember('west', { spec: { unschedulable: true } });
+    const names = await refuse(2);
+    await whenAvoided();
+    room.now += 10_000;
+    await room.seen('west is closed', () =>
+      room.process.view.nodes.clusters().some(({ name, unavailable }) => name === 'west' && unavailable !== undefined),
+    );
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+    const [words = '', ...more] = told('RefusedPodStays');
+    expect(more).toEqual([]);
+    expect(words).toMatch(/no other cluster takes it now \(.*member west: it takes no new pods/);
+    room.editMember('west', { spec: { unschedulable: false } });
+    await room.seen('west is open', () =>
+      room.process.view.nodes.clusters().every(({ unavailable }) => unavailable === undefined),
+    );
+    room.now += 15_000;
+    await lookAgain();
+    expect(evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('it stays where its own node selector leaves only that member', async () => {
+    const [name = ''] = await refuse(1, QUOTA, { spec: { nodeSelector: { 'kubernetes.io/hostname': 'east' } } });
+    await whenAvoided();
+    room.now += 10_000;
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+    expect(told('RefusedPodStays')[0]).toContain(`Pod ${name}: `);
+  });
+
+  test('it stays while the member is not ready: what it said may be old', async () => {
+    await refuse(1);
+    await whenAvoided();
+    const conditions = [
+      { type: 'Ready', status: 'False', reason: 'Timeout', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' },
+    ];
+    room.editMember('east', { status: { conditions } });
+    await room.seen('east is not ready', () =>
+      room.process.view.nodes.clusters().some(({ unavailable }) => unavailable !== undefined),
+    );
+    room.now += 10_000;
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+    expect(told('RefusedPodStays')[0]).toContain('what east said last may be old, as it is not ready (Timeout)');
+  });
+
+  test('without the right it is said once, and tried once a minute', async () => {
+    await refuse(3);
+    await whenAvoided();
+    room.now += 10_000;
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 403, reason: 'Forbidden' } : undefined);
+    await lookAgain();
+    await lookAgain();
+    expect(evictions()).toHaveLength(1);
+    expect(told('RefusedPodStays')).toEqual([expect.stringContaining('manifests/scheduler/refusals.yaml')]);
+    room.now += 61_000;
+    await whenAvoided();
+    room.api.fault = undefined;
+    await lookAgain();
+    expect(evictions()).toHaveLength(4);
+  });
+
+  test('the member is avoided for as long as a pod stands there refused, and no longer', async () => {
+    room.editMember('west', { spec: { unschedulable: true } });
+    const names = await refuse(1);
+    await whenAvoided();
+    const since = room.process.workloads.avoided(deployment)[0]?.since;
+    room.now += 299_000;
+    room.refuse(names, { ...QUOTA, message: 'still', lastTransitionTime: new Date(room.now - 299_000).toISOString() });
+    const ends = (): number => (room.process.workloads.avoided(deployment)[0]?.until ?? 0) - room.now;
+    await room.seen('the end has moved', () => ends() > 290_000);
+    expect(room.process.workloads.avoided(deployment)[0]?.since).toBe(since);
+    room.endPods(names);
+    room.now += 302_000;
+    expect(avoided()).toEqual([]);
+  });
+});
+
+describe('with Stay, which is the default', () => {
+  test('nothing makes way, and the refusal ends in its time', async () => {
+    await place(TIERS);
+    const names = await refuse(2);
+    await whenAvoided();
+    room.now += 200_000;
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+    room.now += 101_000;
+    room.refuse(names, { ...QUOTA, message: 'still', lastTransitionTime: new Date(room.now - 301_000).toISOString() });
+    await room.seen(
+      'the change is known',
+      () => room.process.view.pods.get(`shop/${names[0] ?? ''}`)?.status?.conditions?.[0]?.message === 'still',
+    );
+    expect(avoided()).toEqual([]);
+    expect(room.events).toEqual([]);
+  });
+
+  test('an edit of the policy takes up what was refused long ago', async () => {
+    await place(TIERS);
+    const names = await refuse(1);
+    await whenAvoided();
+    room.now += 400_000;
+    expect(avoided()).toEqual([]);
+    await place({ ...TIERS, onRefusal: 'TryNext' });
+    room.letWrite();
+    await room.seen('the pod makes way', () => evictions().join() === names.join());
+  });
+});
