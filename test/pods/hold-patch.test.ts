@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Condition, Pod } from '../../src/api/wire.ts';
 import { holdPatch } from '../../src/pods/hold-patch.ts';
 
 const SINCE = '2026-01-01T00:00:00Z';
@@ -7,7 +7,13 @@ const NOW = '2026-01-01T00:10:00.123Z';
 
 /** A pod that is held back already. */
 function held(reason: string, message: string): Pod {
-  const condition = { type: 'spillway.dev/Mirrored', status: 'False', reason, message, lastTransitionTime: SINCE };
+  const condition: Condition = {
+    type: 'spillway.dev/Mirrored',
+    status: 'False',
+    reason,
+    message,
+    lastTransitionTime: SINCE,
+  };
   return {
     metadata: { name: 'a', namespace: 'shop', uid: 'uid' },
     spec: { containers: [] },

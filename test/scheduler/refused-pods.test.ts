@@ -139,10 +139,10 @@ describe('with TryNext', () => {
     room.api.listeners.clear();
     room.api.edit(`${path}/${begun}`, { status: { startTime: '2026-01-01T00:00:00Z' } });
     room.api.edit(`${path}/${taken}`, { status: { conditions: [] } });
-    const { uid, ...metadata } = room.pods().find((one) => one.metadata.name === other)?.metadata ?? {};
-    expect(uid).toBeDefined();
+    // As StatefulSets do: another pod of that name, just like the former one.
+    const former = room.pods().find((one) => one.metadata.name === other);
     room.api.delete(`${path}/${other}`);
-    room.make(path, { kind: 'Pod', apiVersion: 'v1', metadata: { ...metadata, resourceVersion: undefined }, spec: {} });
+    room.make(path, { ...former, metadata: { ...former?.metadata, resourceVersion: undefined } });
     await lookAgain();
     expect(evictions()).toEqual([]);
     expect(room.events).toEqual([]);
@@ -176,6 +176,7 @@ describe('with TryNext', () => {
       await room.process.refused.bringUpToDate(job?.metadata.uid ?? '', new AbortController().signal);
     }
     expect(evictions()).toEqual([]);
+    expect(room.api.requests('GET', `/${name}`)).toHaveLength(1);
     expect(told('RefusedPodStays')).toEqual([
       `Pod ${name}: it stays in member east, which refuses it, and starts there once it is taken: a Job counts a pod that is deleted as one that failed`,
     ]);
@@ -194,6 +195,9 @@ describe('with TryNext', () => {
     const [words = '', ...more] = told('RefusedPodStays');
     expect(more).toEqual([]);
     expect(words).toMatch(/no other cluster takes it now \(.*member west: it takes no new pods/);
+    room.now += 15_000;
+    await lookAgain();
+    expect(told('RefusedPodStays')).toHaveLength(1);
     room.editMember('west', { spec: { unschedulable: false } });
     await room.seen('west is open', () =>
       room.process.view.nodes.clusters().every(({ unavailable }) => unavailable === undefined),
