@@ -3,7 +3,7 @@ import type { Pod, PodStatus } from '../api/wire.ts';
 import { ignoredStatus } from './daemon-pod.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { mirroredUid } from './host-status.ts';
-import { lostStatus } from './lost-status.ts';
+import { lostStatus, neverStartedStatus } from './lost-status.ts';
 import { statusPatch } from './status-patch.ts';
 
 /** Why nothing more can be done for a pod at the moment, in a reason for machines and a message for people. */
@@ -108,8 +108,8 @@ function finishDeletion(hostPod: Pod, facts: PodFacts): Action {
 
 /**
  * What the member pod said last, if it said more than the host knows. A member pod that went without an end of its own
- * (a fake kubelet, a forced deletion) needs a made-up final phase only where somebody waits to read it: finalizers,
- * as the Job controller sets them, keep the host pod around for exactly that.
+ * (a fake kubelet, a forced deletion), or never came to be, needs a made-up final phase only where somebody waits to read
+ * it: finalizers, as the Job controller sets them, keep the host pod around for exactly that (KEP-3329, KEP-3939).
  */
 function lastStatus(hostPod: Pod, departed: Pod | undefined, facts: PodFacts): PodStatus | undefined {
   if (isFinished(hostPod)) return undefined;
@@ -118,7 +118,8 @@ function lastStatus(hostPod: Pod, departed: Pod | undefined, facts: PodFacts): P
     return statusPatch(hostPod, status) === undefined ? undefined : status;
   }
   if ((hostPod.metadata.finalizers ?? []).length === 0) return undefined;
-  if (mirroredUid(hostPod) === undefined && departed === undefined) return undefined;
+  const began = mirroredUid(hostPod) !== undefined || departed !== undefined || facts.created !== undefined;
+  if (!began) return neverStartedStatus(hostPod, facts.member, facts.now);
   return lostStatus(
     hostPod,
     'MemberStatusLost',

@@ -30,6 +30,20 @@ export function lostStatus(hostPod: Pod, reason: string, message: string, now: s
   return status;
 }
 
+/** The final status of a host pod that is deleted before it had a member pod, as a kubelet ends a Pending pod: Failed. */
+export function neverStartedStatus(hostPod: Pod, member: string, now: string): PodStatus {
+  const others = (hostPod.status?.conditions ?? []).filter(
+    ({ type }) => type !== 'Ready' && type !== 'ContainersReady',
+  );
+  return {
+    ...hostPod.status,
+    phase: 'Failed',
+    reason: 'NeverStarted',
+    message: `The pod was deleted before it was started in cluster "${member}".`,
+    conditions: [notReady(hostPod, 'Ready', now), notReady(hostPod, 'ContainersReady', now), ...others],
+  };
+}
+
 function notReady(hostPod: Pod, type: string, now: string): Condition {
   const previous = conditionOf(hostPod, type);
   if (previous?.status === 'False' && previous.reason === 'PodFailed') return previous;

@@ -216,6 +216,23 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
       });
     });
 
+    test('a pod that is deleted before it could start makes way, also where the Job waits for it to have failed', async () => {
+      const container = shell('echo "$WORD"', { envFrom: [{ configMapRef: { name: 'late' } }] });
+      await host.apply([job('held', container, { podReplacementPolicy: 'Failed' })]);
+      const held = await until('the pod waits for its ConfigMap', async () => {
+        const [only] = await podsOf(host, ns, 'batch.kubernetes.io/job-name=held');
+        const reason = only === undefined ? undefined : condition(only, 'spillway.dev/Mirrored')?.reason;
+        return reason === 'MandatoryConfigMapNotFound' ? only : undefined;
+      });
+      await kubectl(host, ['delete', 'pod', held.metadata.name, '-n', ns, '--timeout=20s']);
+      await host.apply([
+        { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late', namespace: ns }, data: { WORD: 'late' } },
+      ]);
+      const [next, ...others] = await finished('held', 'Complete');
+      expect(others).toEqual([]);
+      expect(await logs(ns, next?.metadata.name ?? '')).toBe('late\n');
+    });
+
     test('a deadline ends the pod with the reason of its kubelet', async () => {
       await host.apply([
         pod('deadline', ns, podSpec([shell(IDLE)], { restartPolicy: 'Never', activeDeadlineSeconds: 2 })),

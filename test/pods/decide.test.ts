@@ -165,6 +165,20 @@ describe('what decide answers', () => {
     });
   });
 
+  it('ends a pod that never had a copy as Failed, where a finalizer waits for that', () => {
+    const held = hostPod({ metadata: { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30 } });
+    expect(decide(held, undefined, facts())).toMatchObject({ do: 'finish-deletion', status: undefined });
+    held.metadata.finalizers = ['batch.kubernetes.io/job-tracking'];
+    expect(decide(held, undefined, facts())).toMatchObject({
+      do: 'finish-deletion',
+      status: { phase: 'Failed', reason: 'NeverStarted' },
+    });
+    // One that this process created may have run.
+    expect(decide(held, undefined, facts({ created: { overdue: true } }))).toMatchObject({
+      status: { phase: 'Failed', reason: 'MemberStatusLost' },
+    });
+  });
+
   it('asks for evidence before an orphan goes', () => {
     expect(decide(undefined, memberPod(), facts())).toMatchObject({ do: 'collect', deletionSeen: false });
     expect(decide(undefined, memberPod(), facts({ hostDeletionSeen: (uid) => uid === 'host-uid' }))).toMatchObject({
