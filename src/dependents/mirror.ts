@@ -75,6 +75,7 @@ const MADE_MS = 10_000;
 export class DependentsMirror {
   readonly #o: DependentsMirrorOptions;
   readonly #clock: () => number;
+  readonly #keepMs: number;
   readonly #overdueMs: number;
   readonly #entries: Entries;
   readonly #queue: WorkQueue;
@@ -91,6 +92,7 @@ export class DependentsMirror {
     this.#o = options;
     this.#clock = options.clock ?? Date.now;
     this.#overdueMs = options.overdueMs ?? 4_000;
+    this.#keepMs = options.keepMs ?? KEEP_MS;
     this.#overrides = new CopyOverrides(options.overrides);
     this.#writer = new CopyWriter({
       ...options,
@@ -109,7 +111,7 @@ export class DependentsMirror {
     this.#entries = new Entries({
       objects: options.objects,
       changed: (entryKey) => this.#queue.add(entryKey),
-      unused: (entryKey) => this.#queue.addAfter(entryKey, options.keepMs ?? KEEP_MS),
+      unused: (entryKey) => this.#queue.addAfter(entryKey, this.#keepMs),
     });
     options.copies.on(
       (copy) => this.#copySeen(copy),
@@ -260,7 +262,10 @@ export class DependentsMirror {
     if (entry !== undefined) {
       entry.madeAt = undefined;
       this.#queue.add(entryKeyOf(entry));
-    } else if (this.#complete) this.#queue.add(UNUSED + entryKeyOf(placeOf(copy)));
+    } else if (this.#complete) {
+      // One that another MemberCluster of the same cluster just made gets its pod in a moment.
+      this.#queue.addAfter(UNUSED + entryKeyOf(placeOf(copy)), this.#keepMs);
+    }
   }
 
   /** The entry whose copy this is: made for its namespace, and where copies of that namespace belong. */
@@ -339,7 +344,9 @@ export class DependentsMirror {
     if (copy.metadata.deletionTimestamp !== undefined) return undefined;
     if (ownerOfTokens(copy) !== undefined) return undefined;
     if (this.#entryOfCopy(copy) !== undefined) return undefined;
-    if (this.#uses.has({ kind, namespace, name })) return { requeueAfterMs: this.#o.keepMs ?? KEEP_MS };
+    // Copies are told of while their list is still under way; nothing is removed before it is complete (I7).
+    if (!this.#o.copies.knowledge(kind, namespace).known) return { requeueAfterMs: this.#keepMs };
+    if (this.#uses.has({ kind, namespace, name })) return { requeueAfterMs: this.#keepMs };
     const again = await this.#writer.remove(copy, signal);
     if (again === undefined) this.#removed.set(copy.metadata.uid ?? '', true);
     return again;

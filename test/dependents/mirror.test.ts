@@ -459,6 +459,20 @@ describe('a restart', () => {
     expect(member.writes).toEqual(['remove ConfigMap/t-shop/orphan']);
   });
 
+  test('collects nothing where the list is not complete yet', async () => {
+    const { host, member } = left();
+    const place = { hostId: HOST_ID, memberNamespace: 't-shop' };
+    member.put('Secret', copyOf('Secret', { metadata: { name: 'orphan', namespace: 'shop', uid: 'y' } }, place));
+    member.unknown.set('ConfigMap/t-shop', undefined);
+    member.tellsUnknown = true;
+    const { mirror } = start({ host, member });
+    mirror.setComplete();
+    mirror.track(needing('web', 'Secret/b'));
+    await until(() => expect(member.writes).toEqual(['remove Secret/t-shop/orphan']));
+    member.learn('ConfigMap', 't-shop');
+    await until(() => expect(member.writes).toContain('remove ConfigMap/t-shop/orphan'));
+  });
+
   test('notices what changed meanwhile', async () => {
     const { host, member } = left();
     host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
