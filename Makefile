@@ -48,7 +48,7 @@ manifests: build ## write what follows from the kinds' schemas
 tools: build ## get the Kubernetes binaries (download or go build)
 	@node dist/hack/main.js tools
 
-bench: build tools ## measured comparisons (ONLY=burst,streams: some); writes bench/RESULTS.md (25 minutes)
+bench: build tools ## measured comparisons (ONLY=burst,streams: some); writes bench/RESULTS.md (30 minutes)
 	@node dist/bench/main.js $(if $(ONLY),--only $(ONLY))
 
 conformance: build tools ## suites of others through a virtual node; writes docs/conformance.md

@@ -4,6 +4,7 @@ import { sayOnStderr } from '../hack/progress.ts';
 import { repositoryRoot } from '../hack/repository.ts';
 import { burst } from './burst.ts';
 import { capacity } from './capacity.ts';
+import { division } from './division.ts';
 import { extender } from './extender.ts';
 import { kube } from './kube.ts';
 import { describeMachine } from './machine.ts';
@@ -23,7 +24,7 @@ interface Flags {
   output: string;
 }
 
-const SUITES = ['burst', 'restart', 'streams', 'kube', 'scheduler', 'extender', 'capacity'];
+const SUITES = ['burst', 'restart', 'streams', 'kube', 'scheduler', 'division', 'extender', 'capacity'];
 
 const flags = new Command('bench')
   .description('Measures Spillway against floors and direct access, and writes results/latest.json and RESULTS.md.')
@@ -62,6 +63,7 @@ const runs: [suite: string, run: () => Promise<SuiteReport>][] = [
   ['streams', () => streams({ trips: flags.trips, say })],
   ['kube', () => kube(say)],
   ['scheduler', () => scheduler({ rounds: flags.rounds, say })],
+  ['division', () => division(say)],
   ['extender', () => extender(say)],
   ['capacity', () => capacity(say)],
 ];
