@@ -1,10 +1,8 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from './api/marks.ts';
-import { daemonSetsOn, type MemberCluster } from './api/member-cluster.ts';
+import { daemonSetsOn } from './api/member-cluster.ts';
 import type { Pod } from './api/wire.ts';
 import { HostOnlyRequests } from './capacity/host-only-requests.ts';
-import type { MemberCapacity } from './capacity/member-capacity.ts';
-import type { NodeImages } from './capacity/node-images.ts';
 import type { HostServices } from './host-services.ts';
 import type { KubeClient } from './kube/client.ts';
 import { Informer } from './kube/informer.ts';
@@ -18,7 +16,6 @@ import type { MemberNamespaces } from './members/namespaces.ts';
 import { formerKubeletPort } from './nodes/former-port.ts';
 import { NodeKeeper } from './nodes/node-keeper.ts';
 import { type NodeFacts, renderNode } from './nodes/render-node.ts';
-import type { Cluster } from './placement/cluster.ts';
 import { isShownIgnored } from './pods/daemon-pod.ts';
 import { isFinished } from './api/pod-phase.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
@@ -27,24 +24,18 @@ import { HOST_POD_INDEX } from './pods/pod-ports.ts';
 import { servingCertificates } from './serving-certificates.ts';
 import { PodUsage } from './usage/pod-usage.ts';
 import type { UsageTarget } from './usage/usage-target.ts';
-import { VirtualNodeView } from './virtual-node-view.ts';
+import { VirtualNodeView, type VirtualNodeViewOptions } from './virtual-node-view.ts';
 
-export interface VirtualNodeOptions {
+export interface VirtualNodeOptions extends Pick<
+  VirtualNodeViewOptions,
+  'capacity' | 'images' | 'member' | 'nodeName' | 'pool' | 'cluster'
+> {
   services: HostServices;
   /** With the identity of the node. */
   host: KubeClient;
   connection: MemberConnection;
   namespaces: MemberNamespaces;
   dependents: MemberDependents;
-  capacity: MemberCapacity;
-  images: Pick<NodeImages, 'share'>;
-  /** The MemberCluster as it is now. */
-  member: () => MemberCluster;
-  nodeName: string;
-  /** Labels that choose the member's nodes behind this virtual node; undefined once it is not wanted any more. */
-  pool: () => Record<string, string> | undefined;
-  /** The member as override policies know it. */
-  cluster: () => Cluster;
   /** Why nothing may be written, or undefined. */
   frozen: () => string | undefined;
   /** The deletion breaker was open when a former process ended. */

@@ -1,4 +1,3 @@
-import { serviceEnvInMode } from './pod-service-accounts.ts';
 import type { MemberCluster } from './api/member-cluster.ts';
 import type { ServiceAccountMode } from './api/service-account-mode.ts';
 import type { Pod } from './api/wire.ts';
@@ -11,6 +10,7 @@ import type { Cluster } from './placement/cluster.ts';
 import type { ServiceAccountsPort } from './pods/pod-ports.ts';
 import { type RenderedPod, renderPod } from './pods/render-pod.ts';
 import type { TranslateContext } from './pods/translate.ts';
+import { serviceEnvInMode } from './pod-service-accounts.ts';
 import { VirtualNodeRoom } from './virtual-node-room.ts';
 
 export interface VirtualNodeViewOptions {
