@@ -2,6 +2,7 @@ import type { Invariants } from '../api/invariants.ts';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { HOST_NAMESPACE_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
+import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
 import { describeError, isPermanent } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
@@ -248,10 +249,9 @@ export class DependentsMirror {
   }
 
   #reportMissing(pod: Pod, missing: readonly { entry: Entry; reason: string; message: string }[]): void {
-    const { namespace = '', name, uid = '' } = pod.metadata;
     for (const { entry, reason, message } of missing) {
       if (!this.#entries.isNews(keyOf(pod), entry)) continue;
-      this.#o.events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', reason, message);
+      this.#o.events.record(podSubject(pod), 'Warning', reason, message);
     }
   }
 

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { isFinished } from '../api/pod-phase.ts';
+import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isAlreadyExists, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
@@ -250,8 +251,7 @@ export class PodTokens {
     }
     const message = `${which} could not be refreshed in cluster "${member}": ${what}. The old one is used until it ends; it is tried again by itself.`;
     logger.warn({ pod: podKey }, message);
-    const { namespace = '', name, uid = '' } = pod.metadata;
-    events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', 'TokenNotRefreshed', message);
+    events.record(podSubject(pod), 'Warning', 'TokenNotRefreshed', message);
   }
 
   /** Removes tokens whose pod is gone from both clusters. */

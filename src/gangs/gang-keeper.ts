@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { GANG_LABEL } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
+import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
@@ -209,8 +210,7 @@ export class GangKeeper {
     const [pod] = pods;
     if (pod === undefined || this.#told.get(key) === message) return;
     this.#told.set(key, message);
-    const { namespace, name, uid } = pod.metadata;
-    this.#o.events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', reason, message);
+    this.#o.events.record(podSubject(pod), 'Warning', reason, message);
   }
 }
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { InvariantError, type Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
+import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
@@ -381,13 +382,7 @@ export class PodActor {
   }
 
   #event(hostPod: Pod, hold: Hold): void {
-    const { namespace, name, uid } = hostPod.metadata;
-    this.#o.events.record(
-      { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
-      'Warning',
-      hold.reason,
-      hold.message,
-    );
+    this.#o.events.record(podSubject(hostPod), 'Warning', hold.reason, hold.message);
   }
 
   #retryLater(memory: PodMemory, longest = LAST_RETRY_MS): Next {

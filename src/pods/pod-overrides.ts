@@ -1,5 +1,6 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
+import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
 import { findReferences } from '../dependents/references.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
@@ -122,9 +123,8 @@ export class PodOverrides {
     if (refusal === undefined) this.#told.delete(key);
     else if (this.#told.get(key) !== refusal.message) {
       this.#told.set(key, refusal.message);
-      const { namespace = '', name, uid = '' } = hostPod.metadata;
       const message = `The pod keeps running as it is. ${refusal.message}`;
-      events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', 'OverrideRefused', message);
+      events.record(podSubject(hostPod), 'Warning', 'OverrideRefused', message);
     }
   }
 

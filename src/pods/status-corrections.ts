@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { podSubject } from '../api/pod-subject.ts';
 import type { Pod, PodStatus } from '../api/wire.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { PodMemory } from './pod-memory.ts';
@@ -84,13 +85,12 @@ export class StatusCorrections {
     memory.corrections = { of, count, at, held: false, told: !rested && before.told };
   }
 
-  #tell({ metadata }: Pod): void {
-    const { namespace, name, uid } = metadata;
+  #tell(pod: Pod): void {
     const reason = 'StatusOverwritten';
     const message =
       'Somebody else keeps changing the status of this pod. It is put right ever more rarely, every ' +
-      `${LONGEST_WAIT_MS / 1000} s at most, until that ends. Who it is: kubectl get pod ${name} -o yaml --show-managed-fields`;
-    this.#o.events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, 'Warning', reason, message);
+      `${LONGEST_WAIT_MS / 1000} s at most, until that ends. Who it is: kubectl get pod ${pod.metadata.name} -o yaml --show-managed-fields`;
+    this.#o.events.record(podSubject(pod), 'Warning', reason, message);
   }
 }
 

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
+import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
@@ -181,7 +182,7 @@ export class RefusedPods {
     return `no other cluster takes it now${others.length === 0 ? '' : ` (${others.join('; ')})`}`;
   }
 
-  /** Members that another replica follows may have room for all that is known here. */
+  /** Members that this replica does not know yet may have room for all that it knows. */
   #rooms(rooms: ReadonlyMap<string, Room>, { virtual }: Split): ReadonlyMap<string, Room> {
     const known = new Map(rooms);
     for (const [member, nodes] of virtual) {
@@ -198,7 +199,7 @@ export class RefusedPods {
     const { kind = '', name = '' } = pod.metadata.ownerReferences?.find(({ controller }) => controller === true) ?? {};
     const what = `${clusterInWords(cluster)} refuses it (${reason}), and it never started there`;
     const next = `it was evicted, so that ${kind} ${name} makes another one, which goes elsewhere: ${cluster} is avoided for a while`;
-    record(events, 'Normal', 'RefusedPodReplaced', pod, `${what}; ${next}. The refusal: ${message}`);
+    events.record(podSubject(pod), 'Normal', 'RefusedPodReplaced', `${what}; ${next}. The refusal: ${message}`);
     const { apiVersion, kind: ofKind, metadata } = workload;
     const { namespace, name: ofName, uid } = metadata;
     const about = { apiVersion, kind: ofKind, namespace, name: ofName, uid };
@@ -218,7 +219,7 @@ export class RefusedPods {
     if (this.#told.get(uid) === cause) return outcome;
     this.#told.set(uid, cause);
     const words = `it stays in ${clusterInWords(cluster)}, which refuses it, and starts there once it is taken: ${why}`;
-    record(events, 'Warning', 'RefusedPodStays', pod, words);
+    events.record(podSubject(pod), 'Warning', 'RefusedPodStays', words);
     metrics.refusedPods.inc({ cluster, outcome: 'stays' });
     return outcome;
   }
@@ -234,15 +235,4 @@ export class RefusedPods {
     const why = 'the host does not let Spillway evict it (apply manifests/scheduler/refusals.yaml)';
     return this.#stay(pod, refusal, why, NO_RIGHT_MS);
   }
-}
-
-function record(
-  events: Pick<EventRecorder, 'record'>,
-  type: 'Normal' | 'Warning',
-  reason: string,
-  { metadata }: Pod,
-  message: string,
-): void {
-  const { namespace, name, uid } = metadata;
-  events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, type, reason, message);
 }
