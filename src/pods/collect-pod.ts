@@ -69,6 +69,8 @@ export async function judgeOrphan(
   // A list instead of a get: it also tells how far the host's history has come. The node's own pods are all that the
   // Node authorizer lets a node list.
   const fieldSelector = `metadata.name=${name},spec.nodeName=${options.nodeName}`;
+  // As far as it had come when it was asked: the watch may well be ahead of the answer by the time that is here.
+  const hostVersion = options.hostVersion();
   const answer = await list<Pod>(options.host, PODS, { namespace, fieldSelector, signal });
   const hostPod = answer.items[0];
   const of = memberPod.metadata.labels?.[UID_LABEL] ?? '';
@@ -89,7 +91,7 @@ export async function judgeOrphan(
   const { resourceVersion } = answer;
   const wentBack =
     options.keptBefore(uid) === 'HostWentBack' ||
-    isOlder(resourceVersion, options.hostVersion()) ||
+    isOlder(resourceVersion, hostVersion) ||
     isOlder(resourceVersion, annotations[HOST_VERSION_ANNOTATION]);
   if (wentBack) {
     const why = 'the host cluster has gone back in time (restored from a backup?)';

@@ -132,6 +132,15 @@ describe('whether a member pod without a fitting host pod may go', () => {
     expect(await judge(pod)).toMatchObject({ delete: true });
   });
 
+  it('takes no host for one that went back because its watch is ahead of the answer when that is here', async () => {
+    host.fault = () => {
+      // What the watch brings while the answer is under way.
+      seen = '1000000';
+      return undefined;
+    };
+    expect(await judge(memberPod(), true)).toMatchObject({ delete: true, evidence: { says: 'deletion-watched' } });
+  });
+
   it('compares versions that no number can hold', async () => {
     seen = '9007199254740993000';
     expect(await judge(memberPod(), true)).toMatchObject({ kept: 'HostWentBack' });
