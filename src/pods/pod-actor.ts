@@ -374,6 +374,7 @@ export class PodActor {
       const { labels } = found.metadata;
       if (labels?.[HOST_LABEL] !== hostId || labels[UID_LABEL] !== of) return { of, how: 'read', at };
       memory.member = found;
+      memory.created = { uid: found.metadata.uid ?? '', at: clock() };
       return { again: { requeueAfterMs: 1000 } };
     } catch (error) {
       if (isNotFound(error)) return { of, how: 'read', at };

@@ -265,9 +265,12 @@ export class PodController {
   async #handle(key: string, signal: AbortSignal): Promise<Next> {
     const memory = this.#memories.of(key);
     memory.lookedAt = this.#clock();
-    const hostPod = newest(this.#options.hostPods.get(key), memory.host);
+    const bound = this.#options.hostPods.get(key);
+    // Nobody makes host pods here: one that the cache has no more is gone, however late an answer about it may come.
+    const hostPod = bound === undefined ? undefined : newest(bound, memory.host);
     const cached = this.#memberPodOf(key, hostPod);
-    if (cached === undefined && this.#isOverdue(memory)) delete memory.member;
+    // An answer counts for a pod that the cache has, and for one that it does not know yet.
+    if (cached === undefined && !this.#isExpected(memory)) delete memory.member;
     const memberPod = newest(cached, memory.member);
     if (hostPod === undefined && memberPod === undefined) {
       this.#options.dependents.release(key);
@@ -293,6 +296,11 @@ export class PodController {
     if (since === undefined) return undefined;
     const rest = since + this.#options.podsUnreadyAfterMs() - this.#clock();
     return rest > 0 ? { requeueAfterMs: rest } : undefined;
+  }
+
+  /** There is a member pod that the watch has not shown, and nothing is wrong with that. */
+  #isExpected(memory: PodMemory): boolean {
+    return memory.created !== undefined && !this.#isOverdue(memory);
   }
 
   #isOverdue({ created }: PodMemory): boolean {

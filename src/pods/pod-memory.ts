@@ -7,7 +7,7 @@ export interface PodMemory {
   host?: Pod;
   /** Newest answer of the member's API server to one of our writes, used until the cache has caught up. */
   member?: Pod;
-  /** UID and time of the member pod that we created. */
+  /** UID and time of a member pod that we created, or read past the cache, before the watch has shown it. */
   created?: { uid: string; at: number };
   /** Last state of a member pod that the watch reported as deleted. */
   departed?: Pod;

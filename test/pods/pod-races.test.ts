@@ -1,0 +1,153 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.ts';
+import type { Pod, PodStatus } from '../../src/api/wire.ts';
+import { mirroredMessage } from '../../src/pods/host-status.ts';
+import { PodController } from '../../src/pods/pod-controller.ts';
+import { podMetrics } from '../../src/pods/pod-metrics.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { LateAnswers, PodCache } from '../fixtures/pod-cache.ts';
+import { HOST_ID, hostPod, memberPod } from '../fixtures/pods.ts';
+import { CONTEXT } from '../fixtures/translation.ts';
+import { Violations } from '../fixtures/violations.ts';
+
+const PODS = '/api/v1/namespaces/shop/pods';
+const POD = `${PODS}/web-0`;
+
+let host: MemoryApi;
+let member: MemoryApi;
+let hostPods: PodCache;
+let memberPods: PodCache;
+let hostAnswers: LateAnswers;
+let memberAnswers: LateAnswers;
+let violations: Violations;
+let running: Promise<void>;
+let stop: AbortController;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  host = new MemoryApi();
+  member = new MemoryApi();
+  hostPods = new PodCache(host);
+  memberPods = new PodCache(member);
+  hostAnswers = new LateAnswers();
+  memberAnswers = new LateAnswers();
+  violations = new Violations();
+  stop = new AbortController();
+});
+
+afterEach(async () => {
+  stop.abort();
+  await vi.advanceTimersByTimeAsync(60_000);
+  await running;
+  vi.useRealTimers();
+  expect(violations.seen).toEqual([]);
+});
+
+/** With both caches as the clusters are now. */
+async function start(): Promise<void> {
+  catchUp();
+  const controller = new PodController({
+    host: hostAnswers.through(host.client('host')),
+    hostPods: hostPods.informer,
+    member: {
+      name: 'east',
+      client: memberAnswers.through(member.client('east')),
+      pods: memberPods.informer,
+      reachable: () => true,
+      unreachableSince: () => undefined,
+      confirmIdentity: () => Promise.resolve(true),
+    },
+    hostId: HOST_ID,
+    nodeName: 'east',
+    network: () => 'Flat',
+    daemonSets: () => 'Ignore',
+    podsUnreadyAfterMs: () => 60_000,
+    frozen: () => undefined,
+    namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
+    dependents: { track: () => undefined, require: () => ({ ready: true }), release: () => undefined },
+    translateContext: () => ({ ...CONTEXT, memberNamespace: 'shop' }),
+    events: { record: () => undefined },
+    metrics: podMetrics(new Registry()),
+    invariants: violations,
+    logger: pino({ level: 'silent' }),
+  });
+  running = controller.run(stop.signal);
+  await vi.advanceTimersByTimeAsync(100);
+}
+
+function catchUp(): void {
+  hostPods.catchUp();
+  memberPods.catchUp();
+}
+
+/** Both caches follow what happens for so long. */
+async function follow(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 250) {
+    catchUp();
+    await vi.advanceTimersByTimeAsync(250);
+  }
+}
+
+async function stored(api: MemoryApi, pod: Pod): Promise<Pod> {
+  const { uid: _, resourceVersion: __, ...metadata } = pod.metadata;
+  await api.client().request({ method: 'POST', path: PODS, body: { ...pod, metadata } });
+  api.seen.length = 0;
+  return podIn(api);
+}
+
+function podIn(api: MemoryApi): Pod {
+  return structuredClone(api.objects.get(POD)) as unknown as Pod;
+}
+
+/** The copy of a stored host pod, stored too. */
+async function copied(of: Pod): Promise<Pod> {
+  const own = { ...memberPod().metadata.labels, [UID_LABEL]: of.metadata.uid ?? '' };
+  return await stored(member, memberPod({ metadata: { labels: own } }));
+}
+
+function mirrored(of: Pod): PodStatus {
+  const message = mirroredMessage('east', of);
+  return { ...of.status, conditions: [{ type: MIRRORED_CONDITION, status: 'True', message }] };
+}
+
+it('an answer about a host pod that is late does not bring it back: its copy goes', async () => {
+  await copied(await stored(host, hostPod()));
+  const release = hostAnswers.keepBack('PATCH');
+  await start();
+  expect(host.requests('PATCH')).toHaveLength(1);
+  host.delete(POD);
+  await follow(500);
+  release();
+  await follow(2_000);
+  expect(member.requests('DELETE')).toHaveLength(1);
+});
+
+it('an answer about a copy that is late does not bring it back: the pod is lost', async () => {
+  const copy = await copied(await stored(host, hostPod()));
+  host.edit(POD, { status: mirrored(copy) });
+  await start();
+  await follow(1_000);
+  const release = memberAnswers.keepBack('PATCH');
+  host.edit(POD, { metadata: { labels: { tier: 'new' } } });
+  await follow(500);
+  expect(member.requests('PATCH').length).toBeGreaterThan(0);
+  member.delete(POD);
+  await follow(500);
+  release();
+  await follow(60_000);
+  expect(podIn(host).status).toMatchObject({ phase: 'Failed', reason: 'MemberPodLost' });
+});
+
+it('a copy that only a read past the cache has shown is looked for again: the pod is lost once it is gone', async () => {
+  memberPods.blind = true;
+  const copy = await copied(await stored(host, hostPod()));
+  host.edit(POD, { status: mirrored(copy) });
+  await start();
+  await follow(5_000);
+  expect([podIn(host).status?.phase, member.requests('GET').length]).toEqual(['Running', 1]);
+  member.delete(POD);
+  await follow(60_000);
+  expect(podIn(host).status).toMatchObject({ phase: 'Failed', reason: 'MemberPodLost' });
+});
