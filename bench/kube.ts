@@ -114,11 +114,12 @@ function translateContext(): TranslateContext {
 }
 
 function podFacts(context: TranslateContext): PodFacts {
-  const { member, hostId } = context;
+  const { member, hostId, nodeName } = context;
   const now = '2026-01-01T00:00:05Z';
   return {
     member,
     hostId,
+    nodeName,
     reachable: true,
     ignored: () => false,
     hostDeletionSeen: () => false,

@@ -97,7 +97,7 @@ async function occupied(
   }
   const labels = found.metadata.labels ?? {};
   if (labels[HOST_LABEL] !== options.hostId)
-    return { hold: nameTaken(hostPod, found, { member: member.name }), transient: false };
+    return { hold: nameTaken(hostPod, found, { member: member.name, hostId: options.hostId }), transient: false };
   if (labels[UID_LABEL] === hostPod.metadata.uid) return { created: found };
   return { wait: `a former pod ${keyOf(found)} has not left the member yet` };
 }

@@ -1,4 +1,4 @@
-import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
+import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod, PodStatus } from '../api/wire.ts';
 import { ignoredStatus } from './daemon-pod.ts';
 import { isFinished } from '../api/pod-phase.ts';
@@ -17,6 +17,7 @@ export interface PodFacts {
   /** Name of the MemberCluster and the host's id in marks. */
   member: string;
   hostId: string;
+  nodeName: string;
   /** Set while nothing at all may be done: caches not synced, lease not held, member identity changed. */
   frozen?: string;
   /** The member answers its probe. */
@@ -67,7 +68,9 @@ const JUST_CREATED: Action = { do: 'wait', why: 'the member pod was just created
  */
 export function decide(hostPod: Pod | undefined, memberPod: Pod | undefined, facts: PodFacts): Action {
   if (facts.frozen !== undefined) return { do: 'wait', why: facts.frozen };
-  const ours = memberPod !== undefined && memberPod.metadata.labels?.[HOST_LABEL] === facts.hostId;
+  const labels = memberPod?.metadata.labels;
+  const ours =
+    memberPod !== undefined && labels?.[HOST_LABEL] === facts.hostId && labels[NODE_LABEL] === facts.nodeName;
   if (hostPod === undefined) return ours ? withoutHost(memberPod, facts) : { do: 'nothing' };
   if (ours && memberPod.metadata.labels?.[UID_LABEL] !== hostPod.metadata.uid) {
     // A former pod of that name: it has to be gone before the new one may start (invariant I6).
@@ -162,7 +165,7 @@ function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Acti
     const patch = statusPatch(hostPod, ignoredStatus(hostPod, facts.member, facts.now));
     return patch === undefined ? { do: 'nothing' } : { do: 'ignore', hostPod, patch };
   }
-  if (stranger !== undefined) return { do: 'hold', hold: nameTaken(hostPod, stranger, facts) };
+  if (stranger !== undefined) return occupied(hostPod, stranger, facts);
   if (!facts.reachable) {
     return {
       do: 'hold',
@@ -173,6 +176,15 @@ function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Acti
     };
   }
   return { do: 'create', hostPod };
+}
+
+/** Its place is taken by a pod of somebody else, or by a former one on another virtual node, which sees to it. */
+function occupied(hostPod: Pod, stranger: Pod, facts: PodFacts): Action {
+  const isLeaving = stranger.metadata.deletionTimestamp !== undefined;
+  if (isLeaving && stranger.metadata.labels?.[HOST_LABEL] === facts.hostId) {
+    return { do: 'wait', why: 'a former pod of that name is being deleted' };
+  }
+  return { do: 'hold', hold: nameTaken(hostPod, stranger, facts) };
 }
 
 /** The departed member pod, if it ran for exactly this host pod. */
@@ -189,8 +201,14 @@ function vanished(hostPod: Pod, facts: PodFacts): PodStatus {
   );
 }
 
-export function nameTaken(hostPod: Pod, stranger: Pod, facts: { member: string }): Hold {
-  const { namespace = '', name } = stranger.metadata;
+export function nameTaken(hostPod: Pod, stranger: Pod, facts: { member: string; hostId: string }): Hold {
+  const { namespace = '', name, labels } = stranger.metadata;
+  if (labels?.[HOST_LABEL] === facts.hostId) {
+    return {
+      reason: 'NameTaken',
+      message: `Cluster "${facts.member}" still has a pod ${namespace}/${name} that ran on virtual node "${labels[NODE_LABEL]}". Pod ${hostPod.metadata.name} starts when that one is gone.`,
+    };
+  }
   return {
     reason: 'NameTaken',
     message: `Cluster "${facts.member}" already has a pod ${namespace}/${name} that does not belong to this host. It is left alone; pod ${hostPod.metadata.name} starts when that one is gone, or under another name.`,

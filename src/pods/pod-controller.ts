@@ -86,7 +86,7 @@ export class PodController {
   readonly #breaker: DeletionBreaker;
   readonly #kept: KeptPods;
   readonly #deletions: DeletionSweep;
-  /** Keys of host pods that wait for a name taken by a stranger, by the stranger's key in the member. */
+  /** Keys of host pods whose place in the member is taken by a pod that is not of this virtual node, by that pod's key. */
   readonly #nameWaiters = new Map<string, string>();
 
   constructor(options: PodControllerOptions) {
@@ -272,20 +272,20 @@ export class PodController {
     // An answer counts for a pod that the cache has, and for one that it does not know yet.
     if (cached === undefined && !this.#isExpected(memory)) delete memory.member;
     const memberPod = newest(cached, memory.member);
-    if (hostPod === undefined && memberPod === undefined) {
+    const elsewhere = memberPod !== undefined && this.#hostKeyOf(memberPod) === undefined;
+    if (hostPod === undefined && (memberPod === undefined || elsewhere)) {
+      if (memberPod !== undefined) this.#nameWaiters.delete(keyOf(memberPod));
       this.#options.dependents.release(key);
       this.#memories.forget(key);
       this.#overrides.forget(key);
       return undefined;
     }
+    if (elsewhere) this.#nameWaiters.set(keyOf(memberPod), key);
     this.#tidy(memory, hostPod, memberPod);
     if (hostPod !== undefined && memberPod !== undefined && runsFor(memberPod, hostPod)) {
       await this.#overrides.prepare(hostPod, memberPod, signal);
     }
     const action = decide(hostPod, memberPod, this.#factsOf(memory));
-    if (action.do === 'hold' && action.hold.reason === 'NameTaken' && memberPod !== undefined) {
-      this.#nameWaiters.set(keyOf(memberPod), key);
-    }
     const next = await this.#actor.perform(action, key, memory, signal);
     return next ?? this.#untilUnready();
   }
@@ -343,6 +343,7 @@ export class PodController {
     return {
       member: member.name,
       hostId: options.hostId,
+      nodeName: options.nodeName,
       ...(frozen === undefined ? {} : { frozen }),
       reachable: member.reachable(),
       ...(memory.created === undefined ? {} : { created: { overdue: this.#isOverdue(memory) } }),

@@ -23,6 +23,7 @@ function facts(policy: 'Ignore' | 'Run', more: Partial<PodFacts> = {}): PodFacts
   return {
     member: 'east',
     hostId: HOST_ID,
+    nodeName: 'east',
     reachable: true,
     hostDeletionSeen: () => false,
     outdated: () => false,

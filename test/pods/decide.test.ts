@@ -13,6 +13,7 @@ function facts(overrides: Partial<PodFacts> = {}): PodFacts {
   return {
     member: 'east',
     hostId: HOST_ID,
+    nodeName: 'east',
     reachable: true,
     ignored: () => false,
     hostDeletionSeen: () => false,

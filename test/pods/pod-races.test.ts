@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.ts';
+import { MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod, PodStatus } from '../../src/api/wire.ts';
 import { mirroredMessage } from '../../src/pods/host-status.ts';
 import { PodController } from '../../src/pods/pod-controller.ts';
@@ -14,6 +14,8 @@ import { Violations } from '../fixtures/violations.ts';
 
 const PODS = '/api/v1/namespaces/shop/pods';
 const POD = `${PODS}/web-0`;
+const KEY = 'shop/web-0';
+const NOW = '2026-01-01T00:02:00Z';
 
 let host: MemoryApi;
 let member: MemoryApi;
@@ -21,6 +23,7 @@ let hostPods: PodCache;
 let memberPods: PodCache;
 let hostAnswers: LateAnswers;
 let memberAnswers: LateAnswers;
+let released: string[];
 let violations: Violations;
 let running: Promise<void>;
 let stop: AbortController;
@@ -33,6 +36,7 @@ beforeEach(() => {
   memberPods = new PodCache(member);
   hostAnswers = new LateAnswers();
   memberAnswers = new LateAnswers();
+  released = [];
   violations = new Violations();
   stop = new AbortController();
 });
@@ -66,7 +70,11 @@ async function start(): Promise<void> {
     podsUnreadyAfterMs: () => 60_000,
     frozen: () => undefined,
     namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
-    dependents: { track: () => undefined, require: () => ({ ready: true }), release: () => undefined },
+    dependents: {
+      track: () => undefined,
+      require: () => ({ ready: true }),
+      release: (podKey) => void released.push(podKey),
+    },
     translateContext: () => ({ ...CONTEXT, memberNamespace: 'shop' }),
     events: { record: () => undefined },
     metrics: podMetrics(new Registry()),
@@ -102,8 +110,8 @@ function podIn(api: MemoryApi): Pod {
 }
 
 /** The copy of a stored host pod, stored too. */
-async function copied(of: Pod): Promise<Pod> {
-  const own = { ...memberPod().metadata.labels, [UID_LABEL]: of.metadata.uid ?? '' };
+async function copied(of: Pod, labels: Record<string, string> = {}): Promise<Pod> {
+  const own = { ...memberPod().metadata.labels, [UID_LABEL]: of.metadata.uid ?? '', ...labels };
   return await stored(member, memberPod({ metadata: { labels: own } }));
 }
 
@@ -150,4 +158,27 @@ it('a copy that only a read past the cache has shown is looked for again: the po
   member.delete(POD);
   await follow(60_000);
   expect(podIn(host).status).toMatchObject({ phase: 'Failed', reason: 'MemberPodLost' });
+});
+
+it('a copy on another virtual node of the member is left to that one, and the pod starts when it is gone', async () => {
+  await stored(host, hostPod());
+  await copied(hostPod({ metadata: { uid: 'former-uid' } }), { [NODE_LABEL]: 'west' });
+  await start();
+  await follow(5_000);
+  expect([member.requests('DELETE'), member.requests('POST')]).toEqual([[], []]);
+  member.edit(POD, { metadata: { deletionTimestamp: NOW } });
+  await follow(5_000);
+  member.delete(POD);
+  await follow(1_000);
+  expect(member.requests('POST')).toHaveLength(1);
+});
+
+it('what a pod needs is let go of when it is gone, also where a pod of somebody else has its name', async () => {
+  await stored(host, hostPod());
+  await stored(member, memberPod({ metadata: { labels: {} } }));
+  await start();
+  expect(podIn(host).status?.reason).toBe('NameTaken');
+  host.delete(POD);
+  await follow(1_000);
+  expect(released).toContain(KEY);
 });
