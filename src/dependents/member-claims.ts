@@ -64,7 +64,8 @@ export class MemberClaims {
   readonly #writer: ClaimWriter;
   /** Keys of pods on the member's virtual nodes, by the key of a claim that they use. */
   readonly #users = new Map<string, Set<string>>();
-  readonly #used = new Map<string, readonly string[]>();
+  /** What each of them uses. Another pod of the same name may use others. */
+  readonly #used = new Map<string, { uid: string | undefined; claims: readonly string[] }>();
   /** What keeps a claim from being made in the member. */
   readonly #failures = new Map<string, { taken: true } | { problem: string }>();
   /** What pods were told of a claim last. */
@@ -131,11 +132,14 @@ export class MemberClaims {
   /** Notes which claims a pod uses that is bound to a virtual node of the member. */
   track(pod: Pod): void {
     const podKey = keyOf(pod);
+    const { uid } = pod.metadata;
+    const known = this.#used.get(podKey);
     // Which volumes a pod has does not change.
-    if (this.#used.has(podKey)) return;
+    if (known !== undefined && known.uid === uid) return;
+    this.release(podKey);
     const keys = claimsOfPod(pod).map(({ claim }) => keyFor(pod.metadata.namespace, claim));
     if (keys.length === 0) return;
-    this.#used.set(podKey, keys);
+    this.#used.set(podKey, { uid, claims: keys });
     for (const key of keys) {
       this.#users.set(key, (this.#users.get(key) ?? new Set()).add(podKey));
       this.#queue.add(key);
@@ -144,7 +148,7 @@ export class MemberClaims {
 
   /** The pod is gone. Its claims stay. */
   release(podKey: string): void {
-    for (const key of this.#used.get(podKey) ?? []) {
+    for (const key of this.#used.get(podKey)?.claims ?? []) {
       const users = this.#users.get(key);
       users?.delete(podKey);
       if (users?.size === 0) this.#users.delete(key);

@@ -126,6 +126,19 @@ it('writes nothing at a start when all is as it should be', async () => {
   expect(member.writes).toHaveLength(1);
 });
 
+it('takes a pod of the same name for another one, which may use other claims', async () => {
+  const former = { ...POD, metadata: { ...POD.metadata, uid: 'former' }, spec: { ...POD.spec, volumes: [] } } as Pod;
+  claims.track({
+    ...former,
+    spec: { ...former.spec, volumes: [{ name: 'd', persistentVolumeClaim: { claimName: 'other' } }] },
+  });
+  // Its successor was there before anybody saw that no copy of it was left.
+  claims.track(POD);
+  choose();
+  await bind();
+  await whenReady();
+});
+
 it('does nothing while nothing may be written', async () => {
   frozen = true;
   choose();
