@@ -5,13 +5,14 @@ import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isAlreadyExists, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
-import { keyOf, splitKey } from '../kube/object.ts';
+import { type KubeObject, keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { CA_KEY, tokenSecretName, tokenSourcesOf, type TokenSource, wantsCa } from '../pods/translate-tokens.ts';
 import type { CopyRecord } from './copy.ts';
 import type { CopyStore } from './member-copies.ts';
 import type { TokenMetrics } from './token-metrics.ts';
+import { withoutSecretValues } from './secret-words.ts';
 import { readHostCa, requestToken } from './token-request.ts';
 import { ownerOfTokens, refreshTimeOf, tokenSecretFor } from './token-secret.ts';
 import type { Readiness } from './verdict.ts';
@@ -199,11 +200,12 @@ export class PodTokens {
     const id = idOf(podKey, pod.metadata.uid ?? '');
     const state = this.#states.get(id) ?? newState();
     this.#states.set(id, state);
+    let secret: KubeObject | undefined;
     try {
       const { values, lifeMs } = await this.#valuesFor(pod, signal);
       const at = this.#clock();
       const refreshAt = at + Math.min(lifeMs * REFRESH_AT, LONGEST_MS);
-      const secret = tokenSecretFor(pod, { hostId, memberNamespace, refreshAt, values }, former);
+      secret = tokenSecretFor(pod, { hostId, memberNamespace, refreshAt, values }, former);
       await (former === undefined ? copies.create('Secret', secret, signal) : copies.replace('Secret', secret, signal));
       Object.assign(state, { written: { at, refreshAt }, failures: 0, failure: undefined });
       metrics?.tokens.inc({ member, outcome: 'issued' });
@@ -214,7 +216,7 @@ export class PodTokens {
       const cause = error instanceof TokenRefusal ? error.cause : error;
       const passing = [isConflict, isNotFound, isAlreadyExists, isForbidden].some((is) => is(cause));
       state.failures += 1;
-      if (!passing || state.failures > LATE_ANSWERS) this.#tell(pod, former, state, error);
+      if (!passing || state.failures > LATE_ANSWERS) this.#tell(pod, former, state, error, secret);
       return { requeueAfterMs: Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(state.failures - 1, 16)) };
     }
   }
@@ -236,11 +238,13 @@ export class PodTokens {
     return { values, lifeMs };
   }
 
-  #tell(pod: Pod, former: CopyRecord | undefined, state: State, error: unknown): void {
+  /** `secret`: what was to be written, if it came to that. What the member said may repeat a token. */
+  #tell(pod: Pod, former: CopyRecord | undefined, state: State, error: unknown, secret: KubeObject | undefined): void {
     const { member, metrics, events, logger, onReady } = this.#o;
     const podKey = keyOf(pod);
     const refusal = error instanceof TokenRefusal ? error : undefined;
-    const what = describeError(refusal === undefined ? error : refusal.cause).replace(/\.$/, '');
+    const said = describeError(refusal === undefined ? error : refusal.cause).replace(/\.$/, '');
+    const what = secret === undefined ? said : withoutSecretValues(said, secret);
     const which = refusal?.message ?? 'The tokens of the service account';
     metrics?.tokens.inc({ member, outcome: 'failed' });
     if (former === undefined) {

@@ -6,7 +6,7 @@ import { REFRESH_ANNOTATION } from '../../src/dependents/token-secret.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { staticAccess } from '../../src/kube/credentials.ts';
 import { tokenSecretName } from '../../src/pods/translate-tokens.ts';
-import { FakeMember, HOST_ID } from '../fixtures/dependents.ts';
+import { FakeMember, HOST_ID, refuse } from '../fixtures/dependents.ts';
 import { sendJson, startHttpServer, type TestServer } from '../fixtures/http-server.ts';
 
 const UIDS = ['0c7d2c5e-8a4b-4f0e-9c52-2f2a8f3f9c11', '1c7d2c5e-8a4b-4f0e-9c52-2f2a8f3f9c11'] as const;
@@ -288,4 +288,21 @@ describe('a refusal of the host', () => {
     expect(valuesOf()['token-0']).toBe('token 1');
     expect(tokens.require(podOf())).toEqual({ ready: true });
   });
+});
+
+test('a refusal of the member is told without the tokens that it repeats', async () => {
+  const refusalOf = (token: string) =>
+    refuse(422, 'Invalid', `no pod needs "${token}", which is ${Buffer.from(token).toString('base64')}`);
+  member.failures.push(refusalOf('token 1'));
+  const tokens = start();
+  const pod = bind(podOf());
+  tokens.require(pod);
+  await until(() => expect(lines.join('')).toContain('no pod needs'));
+  await until(() => expect(tokens.require(pod)).toEqual({ ready: true }));
+  // The third and fourth are for the second try.
+  member.failures.push(refusalOf('token 5'));
+  now += 3_000_000;
+  tokens.lookAgain();
+  await until(() => expect(events).toEqual([expect.stringContaining('no pod needs "(hidden)", which is (hidden)')]));
+  expect(lines.join('')).not.toMatch(/token [1-9]|dG9rZW4g/);
 });
