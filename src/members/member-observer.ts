@@ -1,5 +1,6 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberConnection } from './connection.ts';
+import { isEdited } from './is-edited.ts';
 import { MemberLink } from './member-link.ts';
 import type { MemberLinkOptions } from './member-link.ts';
 import type { ObservedScope, StartObserved } from './member-scope.ts';
@@ -45,7 +46,7 @@ export class MemberObserver {
   /** The MemberCluster as it is now. */
   update(member: MemberCluster): void {
     const before = this.#pinned;
-    const edited = this.#member?.metadata.generation !== member.metadata.generation;
+    const edited = isEdited(this.#member, member);
     this.#member = member;
     if (edited) this.#link.scope?.changed(member);
     this.#link.memberChanged();

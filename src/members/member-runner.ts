@@ -10,6 +10,7 @@ import type { KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { childSignal } from './child-signal.ts';
 import type { MemberConnectionOptions } from './connection.ts';
+import { isEdited } from './is-edited.ts';
 import { MemberLink } from './member-link.ts';
 import { MemberObserver } from './member-observer.ts';
 import type { MemberLease, MemberScope, StartObserved, StartScope } from './member-scope.ts';
@@ -101,7 +102,7 @@ export class MemberRunner {
     const parsed = parseMemberCluster(raw);
     this.#problems = 'problems' in parsed ? parsed.problems : [];
     if ('member' in parsed) {
-      const edited = this.#member?.metadata.generation !== parsed.member.metadata.generation;
+      const edited = isEdited(this.#member, parsed.member);
       this.#member = parsed.member;
       // Whoever acts pins identities itself; the others have to know which one it was when their turn comes.
       if (!this.#acting) this.#pinned = parsed.member.status?.identity ?? this.#pinned;

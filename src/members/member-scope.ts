@@ -6,7 +6,7 @@ import type { MemberConnection } from './connection.ts';
 
 /** Everything that runs for one member besides its connection: virtual nodes, pods, dependents, kubelet listeners. */
 export interface MemberScope {
-  /** The spec was edited. */
+  /** The spec or the labels were edited. */
   changed(member: MemberCluster): void;
   /** Settles when all of it has ended after the signal; settling earlier is a failure, and the scope is started anew. */
   readonly done: Promise<void>;
@@ -34,7 +34,7 @@ export type StartScope = (member: MemberCluster, connection: MemberConnection, s
 
 /** What a replica that does not act for a member wants to know of it all the same. Only ever reads. */
 export interface ObservedScope {
-  /** The spec was edited. */
+  /** The spec or the labels were edited. */
   changed(member: MemberCluster): void;
   /** Settles when all of it has ended after the signal. */
   readonly done: Promise<void>;

@@ -266,6 +266,45 @@ describe('one Deployment in two members with registries of their own', () => {
   });
 });
 
+it('follows a label of the MemberCluster as it follows an edit of the policy', async () => {
+  const labelled = async (change: string) => await kubectl(host, ['label', 'membercluster', 'west', change]);
+  const value = async () => (await configMap(west, 'by-tier'))?.data?.['tier'];
+  await host.apply([
+    policy('OverridePolicy', 'tier', {
+      resourceSelectors: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'by-tier' }],
+      overrideRules: [
+        {
+          targetCluster: { labelSelector: { matchLabels: { tier: 'silver' } } },
+          overriders: { plaintext: [{ path: '/data/tier', operator: 'replace', value: "${member.labels['tier']}" }] },
+        },
+      ],
+    }),
+    policy('OverridePolicy', 'tier-of-pod', {
+      resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod', name: 'tiered' }],
+      overrideRules: [
+        {
+          targetCluster: { labelSelector: { matchLabels: { tier: 'silver' } } },
+          overriders: { labelsOverrider: [{ operator: 'add', value: { tier: 'silver' } }] },
+        },
+      ],
+      applyTo: 'RunningPods',
+    }),
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'by-tier', namespace: NS }, data: { tier: 'none' } },
+    pod('tiered', NS, on('west', { volumes: [{ name: 'settings', configMap: { name: 'by-tier' } }] })),
+  ]);
+  const { metadata } = await untilRunning(west, NS, 'tiered');
+  expect(await value()).toBe('none');
+  await labelled('tier=silver');
+  const since = Date.now();
+  await until('the ConfigMap follows', async () => (await value()) === 'silver');
+  expect(Date.now() - since).toBeLessThan(5000);
+  const follows = await untilPod(west, NS, 'tiered', 'follows', (one) => one.metadata.labels?.['tier'] === 'silver');
+  expect(follows.metadata.uid).toBe(metadata.uid);
+  await labelled('tier-');
+  await until('the ConfigMap is as before', async () => (await value()) === 'none');
+  await untilPod(west, NS, 'tiered', 'is as before', (one) => one.metadata.labels?.['tier'] === undefined);
+});
+
 it('chooses by labels of the workload', async () => {
   await host.apply([
     policy('OverridePolicy', 'by-team', {

@@ -389,6 +389,19 @@ describe('a policy', () => {
     }
   });
 
+  test('chooses clusters by their labels as they are now', async () => {
+    place({ clusterAffinity: { labelSelector: { matchLabels: { tier: 'gold' } } } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    expect((await filter(pod('a'))).NodeNames).toEqual([]);
+    // No edit of the spec, so no new generation.
+    api.edit('/apis/spillway.dev/v1alpha1/memberclusters/west', { metadata: { labels: { tier: 'gold' } } });
+    await seen('the label is known', () => view.nodes.member('west')?.metadata.labels !== undefined);
+    expect((await filter(pod('a'))).NodeNames).toEqual(['west']);
+    api.edit('/apis/spillway.dev/v1alpha1/memberclusters/west', { metadata: { labels: { tier: null } } });
+    await seen('it is gone', () => view.nodes.member('west')?.metadata.labels?.['tier'] === undefined);
+    expect((await filter(pod('b'))).NodeNames).toEqual([]);
+  });
+
   test('a refusal by a member counts for the pods that follow, until its time is over', async () => {
     place({
       clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] },
