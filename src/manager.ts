@@ -231,7 +231,7 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
     leases.set(member, lease);
     return lease;
   };
-  return new MemberClusterController({
+  const controller = new MemberClusterController({
     host,
     hostId,
     podIndexes: { [HOST_POD_INDEX]: (pod) => hostPodIndex(pod, hostId) },
@@ -241,13 +241,17 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
     invariants: services.invariants,
     hostProblem: () => services.hostIdentity.problem,
     ...(self === undefined ? {} : { leaseFor: (member: string) => leaseFor(self, member) }),
-    startScope: (member, connection, signal) =>
-      startMemberScope(services, member, connection, () => leases.get(member.metadata.name)?.held ?? false, signal),
+    startScope: (member, connection, signal) => {
+      const leaseHeld = (): boolean => leases.get(member.metadata.name)?.held ?? false;
+      const sharesCluster = (other: string): boolean => controller.mayStandFor(other, connection.identity());
+      return startMemberScope(services, member, connection, { leaseHeld, sharesCluster }, signal);
+    },
     ...(config.components.includes('scheduler')
       ? { startObserved: (member, connection, signal) => observeMember(services, member, connection, signal) }
       : {}),
     logger,
   });
+  return controller;
 }
 
 /** The host's identity goes into every mark, so nothing starts before it is known. Undefined when stopped meanwhile. */

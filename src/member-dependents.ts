@@ -26,6 +26,8 @@ export interface MemberDependentsOptions {
   /** The member as override policies know it. */
   cluster: () => Cluster;
   mayWrite: () => boolean;
+  /** Whether another MemberCluster of that name stands for the same cluster, or may. */
+  sharesCluster: (member: string) => boolean;
   hostPod: (podKey: string) => Pod | undefined;
   /** Looks at a pod of the host again. */
   requeue: (podKey: string) => void;
@@ -58,6 +60,8 @@ export class MemberDependents implements DependentsPort {
     });
     const common = {
       hostId,
+      member: connection.name,
+      sharesCluster: options.sharesCluster,
       copies,
       memberNamespaceOf: (namespace: string) => namespaces.memberNamespaceOf(namespace),
       onReady: options.requeue,
@@ -74,7 +78,6 @@ export class MemberDependents implements DependentsPort {
     this.mirror = new DependentsMirror({
       ...common,
       objects: services.hostObjects,
-      member: connection.name,
       namespaces,
       memberPods: connection.pods,
       overrides,
@@ -82,7 +85,6 @@ export class MemberDependents implements DependentsPort {
     });
     this.tokens = new PodTokens({
       ...common,
-      member: connection.name,
       clientOf: (node) => services.nodeClients.get(node) ?? services.host,
       hostPod: options.hostPod,
       isInMember: (node, podKey, uid) =>

@@ -35,6 +35,14 @@ interface RunningNode {
   ended: Promise<void>;
 }
 
+/** How the member stands in this process and among the others. */
+export interface MemberStanding {
+  /** This process may act for it. */
+  leaseHeld: () => boolean;
+  /** Whether another MemberCluster of that name stands for the same cluster, or may. */
+  sharesCluster: (member: string) => boolean;
+}
+
 /**
  * Everything that runs for one member on a given connection: what it can take, copies of dependents, and each of its
  * virtual nodes, which come and go with the spec. Ends with the signal and leaves everything in the clusters as it is.
@@ -43,10 +51,10 @@ export function startMemberScope(
   services: HostServices,
   member: MemberCluster,
   connection: MemberConnection,
-  leaseHeld: () => boolean,
+  standing: MemberStanding,
   signal: AbortSignal,
 ): MemberScope {
-  const work = new MemberWork(services, member, connection, leaseHeld, signal);
+  const work = new MemberWork(services, member, connection, standing, signal);
   return {
     changed: (edited) => work.changed(edited),
     done: work.run(),
@@ -87,7 +95,7 @@ class MemberWork {
     services: HostServices,
     member: MemberCluster,
     connection: MemberConnection,
-    leaseHeld: () => boolean,
+    { leaseHeld, sharesCluster }: MemberStanding,
     signal: AbortSignal,
   ) {
     const { hostId, logger, informerMetrics, queueMetrics } = services;
@@ -121,6 +129,7 @@ class MemberWork {
       member: () => this.#member,
       cluster: () => this.#cluster,
       mayWrite: () => this.#frozen() === undefined,
+      sharesCluster,
       hostPod: (podKey) => this.#scopeOf(podKey)?.hostPod(podKey),
       requeue: (podKey) => this.#requeue(podKey),
       logger: this.#logger,

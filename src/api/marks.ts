@@ -7,7 +7,7 @@ export const HOST_LABEL = `${GROUP}/host`;
 export const NODE_LABEL = `${GROUP}/node`;
 /** Member pods: the UID of the host pod they run for. */
 export const UID_LABEL = `${GROUP}/uid`;
-/** Virtual nodes: the MemberCluster they stand for. */
+/** Virtual nodes: the MemberCluster they stand for. ConfigMaps and Secrets in members: the one that wrote them last. */
 export const MEMBER_LABEL = `${GROUP}/member`;
 
 /** Member objects: where the host object lives. */

@@ -13,6 +13,8 @@ export interface CopyFacts {
   copy: CopyRecord | undefined;
   /** What override policies make of the host's object. */
   planFor: (object: KubeObject) => CopyPlan;
+  /** The copy stays as override policies make it for another MemberCluster. */
+  isOthers: (copy: CopyRecord) => boolean;
 }
 
 /**
@@ -23,6 +25,8 @@ export type CopyAction =
   | { do: 'nothing'; because: 'current' | 'absent' | 'unknown' | 'leaving' | 'refused' | 'unwanted' }
   /** A policy cannot be applied. A copy that is there stays as it is. */
   | { do: 'nothing'; because: 'overrides-refused'; message: string }
+  /** Two MemberClusters that stand for one cluster cannot each have it their way, nor write it in turns for ever. */
+  | { do: 'nothing'; because: 'others' }
   | { do: 'create'; from: KubeObject }
   | { do: 'replace'; from: KubeObject; copy: CopyRecord }
   | { do: 'delete'; copy: CopyRecord; confirm: boolean };
@@ -45,9 +49,9 @@ export function decideCopy(facts: CopyFacts): CopyAction {
   if (plan === 'unknown') return { do: 'nothing', because: 'unknown' };
   if ('refused' in plan) return { do: 'nothing', because: 'overrides-refused', message: plan.refused };
   if (copy === undefined) return wanted ? { do: 'create', from: host.object } : { do: 'nothing', because: 'unwanted' };
-  if (copy.metadata.annotations?.[CONTENT_HASH_ANNOTATION] === plan.stamp) {
-    return { do: 'nothing', because: 'current' };
-  }
+  const stamp = copy.metadata.annotations?.[CONTENT_HASH_ANNOTATION];
+  if (stamp === plan.stamp) return { do: 'nothing', because: 'current' };
+  if (rulesIn(stamp) !== rulesIn(plan.stamp) && facts.isOthers(copy)) return { do: 'nothing', because: 'others' };
   // The API server refuses changes of these; the next round creates it anew.
   if (copy.immutable || copy.type !== typeOf(host.object)) return { do: 'delete', copy, confirm: false };
   return { do: 'replace', from: host.object, copy };
@@ -55,6 +59,11 @@ export function decideCopy(facts: CopyFacts): CopyAction {
 
 export function isToken(object: KubeObject): boolean {
   return TOKEN_TYPES.has(typeOf(object) ?? '');
+}
+
+/** What of the stamp stands for override rules; undefined: none applied. */
+function rulesIn(stamp = ''): string | undefined {
+  return stamp.split('.')[1];
 }
 
 function typeOf(object: KubeObject): string | undefined {

@@ -84,7 +84,7 @@ export class CopyOverrides {
     if ('unknown' in plan) return unplanned('unknown');
     if ('refused' in plan) return unplanned({ refused: plan.refused.message });
     const content = contentHash(hostObject);
-    const copy = copyOf(kind, hostObject, { hostId: '', memberNamespace: '' });
+    const copy = copyOf(kind, hostObject, { hostId: '', member: '', memberNamespace: '' });
     const trial = applyRules(copy, plan.rules, { subject, member });
     if ('refused' in trial) return unplanned({ refused: trial.refused.message });
     // Many rules are for everything and change nothing here: an edit of those is no reason to write.

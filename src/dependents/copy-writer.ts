@@ -15,6 +15,8 @@ export interface CopyWriterOptions {
   copies: CopyStore;
   overrides: CopyOverrides;
   hostId: string;
+  /** Name of the MemberCluster. */
+  member: string;
   namespaces: {
     /** Makes sure that the member's namespace exists and is ours to use; `hold` says why it is not. */
     ensure(
@@ -46,7 +48,8 @@ export class CopyWriter {
     switch (action.do) {
       case 'nothing':
         entry.taken = false;
-        return undefined;
+        // Pods of the other MemberCluster give no sign when they end.
+        return action.because === 'others' ? { requeueAfterMs: this.#o.takenRetryMs } : undefined;
       case 'create':
         return await this.#create(entry, action.from, signal);
       case 'replace':
@@ -80,8 +83,8 @@ export class CopyWriter {
   }
 
   async #replace(entry: Entry, from: KubeObject, copy: CopyRecord, signal: AbortSignal): Promise<Again> {
-    const { copies, overrides, hostId } = this.#o;
-    const place = { hostId, memberNamespace: copy.metadata.namespace ?? '' };
+    const { copies, overrides, hostId, member } = this.#o;
+    const place = { hostId, member, memberNamespace: copy.metadata.namespace ?? '' };
     const made = overrides.applyTo(entry.kind, from, copyOf(entry.kind, from, place, copy));
     this.#check(entry, made);
     try {
@@ -94,7 +97,7 @@ export class CopyWriter {
   }
 
   async #create(entry: Entry, from: KubeObject, signal: AbortSignal): Promise<Again> {
-    const { copies, overrides, hostId, namespaces, takenRetryMs } = this.#o;
+    const { copies, overrides, hostId, member, namespaces, takenRetryMs } = this.#o;
     const { kind, name } = entry;
     const place = await namespaces.ensure(entry.namespace, signal);
     if ('hold' in place) throw new Error(place.hold.message);
@@ -105,7 +108,7 @@ export class CopyWriter {
     if (occupant === undefined) {
       entry.taken = false;
       try {
-        const made = overrides.applyTo(kind, from, copyOf(kind, from, { hostId, memberNamespace }));
+        const made = overrides.applyTo(kind, from, copyOf(kind, from, { hostId, member, memberNamespace }));
         this.#check(entry, made);
         await copies.create(kind, made, signal);
         return undefined;

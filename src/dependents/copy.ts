@@ -5,6 +5,7 @@ import {
   HOST_NAME_ANNOTATION,
   HOST_NAMESPACE_ANNOTATION,
   HOST_UID_ANNOTATION,
+  MEMBER_LABEL,
 } from '../api/marks.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { PersistentVolumeClaim } from '../api/wire.ts';
@@ -38,6 +39,10 @@ export interface CopyRecord extends KubeObject {
 export type DependentCopy = CopyRecord & { kind: DependentKind };
 export type ClaimCopy = CopyRecord & Required<Pick<CopyRecord, 'claim'>>;
 
+export function isDependent(copy: CopyRecord): copy is DependentCopy {
+  return copy.kind !== 'PersistentVolumeClaim';
+}
+
 export function recordOfCopy(kind: CopyKind, raw: KubeObject): CopyRecord {
   const { uid, name, namespace, resourceVersion, labels, annotations, deletionTimestamp } = raw.metadata;
   return {
@@ -61,6 +66,14 @@ function claimOf({ spec, status }: PersistentVolumeClaim): CopyRecord['claim'] &
   return { spec, ...(status === undefined ? {} : { status }) };
 }
 
+/** Where a copy is made, and for whom. */
+export interface CopyPlace {
+  hostId: string;
+  /** Name of the MemberCluster. */
+  member: string;
+  memberNamespace: string;
+}
+
 const hashes = new WeakMap<KubeObject, string>();
 
 /** Hash of an object's content: every field beside metadata, known or not. Cached objects are hashed once. */
@@ -79,12 +92,7 @@ export function contentHash(object: KubeObject): string {
  * annotations stay behind: they speak to controllers of the host, and last-applied-configuration repeats the content.
  * `former` is the copy to be replaced; what others put on its metadata stays, what override policies put there goes.
  */
-export function copyOf(
-  kind: DependentKind,
-  hostObject: KubeObject,
-  place: { hostId: string; memberNamespace: string },
-  former?: CopyRecord,
-): KubeObject {
+export function copyOf(kind: DependentKind, hostObject: KubeObject, place: CopyPlace, former?: CopyRecord): KubeObject {
   const { name, namespace = '', uid = '' } = hostObject.metadata;
   const set = readSetKeys(former?.metadata.annotations?.[APPLIED_OVERRIDES_ANNOTATION]);
   return {
@@ -96,7 +104,11 @@ export function copyOf(
       namespace: place.memberNamespace,
       ...(former?.metadata.uid === undefined ? {} : { uid: former.metadata.uid }),
       ...(former?.metadata.resourceVersion === undefined ? {} : { resourceVersion: former.metadata.resourceVersion }),
-      labels: { ...without(former?.metadata.labels, set.labels), [HOST_LABEL]: place.hostId },
+      labels: {
+        ...without(former?.metadata.labels, set.labels),
+        [HOST_LABEL]: place.hostId,
+        [MEMBER_LABEL]: place.member,
+      },
       annotations: {
         ...without(former?.metadata.annotations, [...set.annotations, APPLIED_OVERRIDES_ANNOTATION]),
         [HOST_NAMESPACE_ANNOTATION]: namespace,

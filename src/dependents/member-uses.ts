@@ -1,5 +1,6 @@
-import { HOST_LABEL } from '../api/marks.ts';
+import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
+import { keyFor } from '../kube/object.ts';
 import { entryKeyOf } from './entry.ts';
 import type { HostRef } from './host-objects.ts';
 import { findReferences } from './references.ts';
@@ -18,7 +19,8 @@ export class MemberUses {
   readonly #hostId: string;
   readonly #pods: MemberPods | undefined;
   readonly #clock: () => number;
-  #keys: ReadonlySet<string> = new Set();
+  /** Keys of the host pods that they run for, by object. */
+  #users: ReadonlyMap<string, readonly string[]> = new Map();
   #at = Number.NEGATIVE_INFINITY;
 
   constructor(hostId: string, pods: MemberPods | undefined, clock: () => number) {
@@ -30,22 +32,38 @@ export class MemberUses {
   /** True while it is not known. */
   has(place: HostRef): boolean {
     if (this.#pods === undefined) return false;
-    if (!this.#pods.hasSynced) return true;
-    const now = this.#clock();
-    if (now - this.#at >= FRESH_MS) {
-      this.#keys = this.#read(this.#pods);
-      this.#at = now;
-    }
-    return this.#keys.has(entryKeyOf(place));
+    return !this.#pods.hasSynced || this.#usersOf(place, this.#pods).length > 0;
   }
 
-  #read(pods: MemberPods): Set<string> {
-    const keys = new Set<string>();
-    for (const pod of pods.values()) {
-      if (pod.metadata.labels?.[HOST_LABEL] !== this.#hostId) continue;
-      const { namespace = '' } = pod.metadata;
-      for (const reference of findReferences(pod)) keys.add(entryKeyOf({ ...reference, namespace }));
+  /** Whether pods there refer to it, and only such as run for these pods of the host. False while it is not known. */
+  hasOnly(place: HostRef, podKeys: ReadonlySet<string>): boolean {
+    if (this.#pods?.hasSynced !== true) return false;
+    const users = this.#usersOf(place, this.#pods);
+    return users.length > 0 && users.every((podKey) => podKeys.has(podKey));
+  }
+
+  #usersOf(place: HostRef, pods: MemberPods): readonly string[] {
+    const now = this.#clock();
+    if (now - this.#at >= FRESH_MS) {
+      this.#users = this.#read(pods);
+      this.#at = now;
     }
-    return keys;
+    return this.#users.get(entryKeyOf(place)) ?? [];
+  }
+
+  #read(pods: MemberPods): Map<string, string[]> {
+    const all = new Map<string, string[]>();
+    for (const pod of pods.values()) {
+      const { namespace = '', labels, annotations } = pod.metadata;
+      if (labels?.[HOST_LABEL] !== this.#hostId) continue;
+      const podKey = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
+      for (const reference of findReferences(pod)) {
+        const key = entryKeyOf({ ...reference, namespace });
+        const users = all.get(key);
+        if (users === undefined) all.set(key, [podKey]);
+        else users.push(podKey);
+      }
+    }
+    return all;
   }
 }

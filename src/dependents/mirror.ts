@@ -9,7 +9,8 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
-import type { CopyRecord, DependentCopy } from './copy.ts';
+import { type Caretaker, isOfOther, OTHERS_AGAIN_MS } from './caretaker.ts';
+import { type CopyRecord, type DependentCopy, isDependent } from './copy.ts';
 import { type CopyAction, decideCopy } from './copy-decision.ts';
 import type { Knowledge } from './copy-places.ts';
 import { CopyOverrides, type CopyOverridesPort } from './copy-overrides.ts';
@@ -24,12 +25,10 @@ import { withoutSecretValues } from './secret-words.ts';
 import { ownerOfTokens } from './token-secret.ts';
 import { notFollowed, optionalMissing, pullSecretUnread, type Readiness, type Standing, verdictOf } from './verdict.ts';
 
-export interface DependentsMirrorOptions {
+export interface DependentsMirrorOptions extends Caretaker {
   /** Objects of the host; shared by the mirrors of all members, run by their owner. */
   objects: HostObjectSource;
   copies: CopyStore;
-  /** Name of the MemberCluster. */
-  member: string;
   hostId: string;
   namespaces: CopyWriterOptions['namespaces'] & {
     /** Where objects of a host namespace are in the member; undefined where they may never be. No calls. */
@@ -210,6 +209,8 @@ export class DependentsMirror {
       host: entry.source.current(),
       copy,
       planFor: (object) => this.#overrides.planFor(entry.kind, object),
+      isOthers: (there) =>
+        isOfOther(there, this.#o) && !this.#uses.hasOnly({ ...entry, namespace: memberNamespace ?? '' }, entry.users),
     });
     const justMade = entry.madeAt !== undefined && this.#clock() - entry.madeAt < MADE_MS;
     return action.do === 'create' && justMade ? { do: 'nothing', because: 'unknown' } : action;
@@ -237,6 +238,7 @@ export class DependentsMirror {
       if (action.because === 'current') return { is: 'ready' };
       if (action.because === 'absent') return { is: 'absent' };
       if (action.because === 'refused') return { is: 'token' };
+      if (action.because === 'others') return { is: 'others' };
       if (action.because === 'overrides-refused') return { is: 'overrides-refused', problem: action.message };
     }
     if (entry.taken) return { is: 'taken' };
@@ -263,7 +265,7 @@ export class DependentsMirror {
       entry.madeAt = undefined;
       this.#queue.add(entryKeyOf(entry));
     } else if (this.#complete) {
-      // One that another MemberCluster of the same cluster just made gets its pod in a moment.
+      // A successor of its pod may come in a moment.
       this.#queue.addAfter(UNUSED + entryKeyOf(placeOf(copy)), this.#keepMs);
     }
   }
@@ -344,6 +346,7 @@ export class DependentsMirror {
     if (copy.metadata.deletionTimestamp !== undefined) return undefined;
     if (ownerOfTokens(copy) !== undefined) return undefined;
     if (this.#entryOfCopy(copy) !== undefined) return undefined;
+    if (isOfOther(copy, this.#o)) return { requeueAfterMs: OTHERS_AGAIN_MS };
     // Copies are told of while their list is still under way; nothing is removed before it is complete (I7).
     if (!this.#o.copies.knowledge(kind, namespace).known) return { requeueAfterMs: this.#keepMs };
     if (this.#uses.has({ kind, namespace, name })) return { requeueAfterMs: this.#keepMs };
@@ -386,10 +389,6 @@ export class DependentsMirror {
 
 function placeKeyOf(kind: DependentKind, memberNamespace: string): string {
   return `${kind}/${memberNamespace}`;
-}
-
-function isDependent(copy: CopyRecord): copy is DependentCopy {
-  return copy.kind !== 'PersistentVolumeClaim';
 }
 
 function placeOf({ kind, metadata }: DependentCopy): HostRef {

@@ -9,6 +9,7 @@ import { type KubeObject, keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { CA_KEY, tokenSecretName, tokenSourcesOf, type TokenSource, wantsCa } from '../pods/translate-tokens.ts';
+import { type Caretaker, isOfOther, OTHERS_AGAIN_MS } from './caretaker.ts';
 import type { CopyRecord } from './copy.ts';
 import type { CopyStore } from './member-copies.ts';
 import type { TokenMetrics } from './token-metrics.ts';
@@ -17,9 +18,7 @@ import { readHostCa, requestToken } from './token-request.ts';
 import { ownerOfTokens, refreshTimeOf, tokenSecretFor } from './token-secret.ts';
 import type { Readiness } from './verdict.ts';
 
-export interface PodTokensOptions {
-  /** Name of the MemberCluster. */
-  member: string;
+export interface PodTokensOptions extends Caretaker {
   hostId: string;
   copies: CopyStore;
   memberNamespaceOf(hostNamespace: string): string | undefined;
@@ -205,7 +204,7 @@ export class PodTokens {
       const { values, lifeMs } = await this.#valuesFor(pod, signal);
       const at = this.#clock();
       const refreshAt = at + Math.min(lifeMs * REFRESH_AT, LONGEST_MS);
-      secret = tokenSecretFor(pod, { hostId, memberNamespace, refreshAt, values }, former);
+      secret = tokenSecretFor(pod, { hostId, member, memberNamespace, refreshAt, values }, former);
       await (former === undefined ? copies.create('Secret', secret, signal) : copies.replace('Secret', secret, signal));
       Object.assign(state, { written: { at, refreshAt }, failures: 0, failure: undefined });
       metrics?.tokens.inc({ member, outcome: 'issued' });
@@ -259,7 +258,12 @@ export class PodTokens {
   }
 
   /** Removes tokens whose pod is gone from both clusters. */
-  async #clean(podKey: string, uid: string, secret: CopyRecord | undefined, signal: AbortSignal): Promise<undefined> {
+  async #clean(
+    podKey: string,
+    uid: string,
+    secret: CopyRecord | undefined,
+    signal: AbortSignal,
+  ): Promise<undefined | { requeueAfterMs: number }> {
     if (!this.#complete) return undefined;
     if (secret === undefined) {
       this.#states.delete(idOf(podKey, uid));
@@ -268,6 +272,7 @@ export class PodTokens {
       if (uids?.size === 0) this.#uids.delete(podKey);
       return undefined;
     }
+    if (isOfOther(secret, this.#o)) return { requeueAfterMs: OTHERS_AGAIN_MS };
     // When that one is gone `release` comes, or a look at the tokens of a former pod.
     if (this.#o.isInMember(ownerOfTokens(secret)?.node ?? '', podKey, uid)) return undefined;
     await this.#o.copies.remove(secret, signal);

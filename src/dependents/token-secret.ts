@@ -4,20 +4,19 @@ import {
   HOST_NAME_ANNOTATION,
   HOST_NAMESPACE_ANNOTATION,
   HOST_UID_ANNOTATION,
+  MEMBER_LABEL,
   NODE_LABEL,
   UID_LABEL,
 } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { TOKEN_SECRET_TYPE, tokenSecretName } from '../pods/translate-tokens.ts';
-import type { CopyRecord } from './copy.ts';
+import type { CopyPlace, CopyRecord } from './copy.ts';
 
 /** Annotation of a Secret with tokens: when they are to be replaced (RFC 3339). */
 export const REFRESH_ANNOTATION = `${GROUP}/refresh-after`;
 
-export interface TokenSecretContent {
-  hostId: string;
-  memberNamespace: string;
+export interface TokenSecretContent extends CopyPlace {
   /** Milliseconds since the epoch. */
   refreshAt: number;
   /** By key, in clear. */
@@ -37,7 +36,12 @@ export function tokenSecretFor(pod: Pod, content: TokenSecretContent, former: Co
       namespace: content.memberNamespace,
       ...(secretUid === undefined ? {} : { uid: secretUid }),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      labels: { [HOST_LABEL]: content.hostId, [NODE_LABEL]: pod.spec.nodeName ?? '', [UID_LABEL]: uid },
+      labels: {
+        [HOST_LABEL]: content.hostId,
+        [MEMBER_LABEL]: content.member,
+        [NODE_LABEL]: pod.spec.nodeName ?? '',
+        [UID_LABEL]: uid,
+      },
       annotations: {
         [HOST_NAMESPACE_ANNOTATION]: namespace,
         [HOST_NAME_ANNOTATION]: name,

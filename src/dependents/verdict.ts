@@ -20,6 +20,8 @@ export type Standing =
   | { is: 'unreadable'; problem: string }
   /** The member has one that is not ours. */
   | { is: 'taken' }
+  /** Its copy is as override policies make it for another MemberCluster that stands for the same cluster. */
+  | { is: 'others' }
   | { is: 'token' }
   /** An override policy cannot be applied to it. */
   | { is: 'overrides-refused'; problem: string }
@@ -66,6 +68,13 @@ export function verdictOf(standing: Standing, context: VerdictContext): NotReady
       return say(
         `${kind}NameTaken`,
         `Cluster "${member}" already has a ${object} in namespace "${memberNamespace}" that does not belong to this host. It is left alone; the pod starts by itself when that one is gone.`,
+      );
+    case 'others':
+      return say(
+        `${kind}NameTaken`,
+        `Cluster "${member}" already has ${object} in namespace "${memberNamespace}" as override policies make it for another ` +
+          'MemberCluster, which stands for the same cluster. It is left alone; the pod starts by itself when that one is gone. ' +
+          'Let the two use different namespaces there (spec.namespaces), or let policies make the same of it for both.',
       );
     case 'token':
       return say(

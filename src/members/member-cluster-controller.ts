@@ -79,6 +79,16 @@ export class MemberClusterController {
     return this.#informer.problem;
   }
 
+  /**
+   * Whether there is a MemberCluster of that name that stands for the cluster with that identity, or may turn out to. One
+   * that is gone is one that was read to be gone.
+   */
+  mayStandFor(name: string, identity: string): boolean {
+    const life = this.#lives.get(name);
+    if (life === undefined) return !this.#informer.hasSynced || this.#informer.get(name) !== undefined;
+    return (life.runner.pinned ?? identity) === identity;
+  }
+
   /** Works until the signal aborts, then lets every member end. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const off = this.#informer.on({

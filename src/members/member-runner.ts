@@ -96,6 +96,11 @@ export class MemberRunner {
     this.update(raw);
   }
 
+  /** The cluster that the member is known to be: UID of its kube-system namespace. */
+  get pinned(): string | undefined {
+    return this.#pinned;
+  }
+
   /** The object as it is now. A spec that cannot be read leaves the last good one in force. */
   update(raw: KubeObject): void {
     this.#raw = raw;

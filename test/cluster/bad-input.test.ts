@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../hack/addresses.ts';
 import type { Cluster } from '../../hack/cluster.ts';
-import { SYSTEM_NAMESPACE } from '../../hack/spillway.ts';
+import { SYSTEM_NAMESPACE, waitForNode } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { ALLOW_HOST_LABEL } from '../../src/api/marks.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
@@ -14,6 +14,7 @@ import {
   IDLE,
   kubectl,
   newNamespace,
+  onNode,
   pod,
   podSpec,
   read,
@@ -147,6 +148,48 @@ describe('bad input', () => {
       }
       expect(await readPod(host, 'default', 'meanwhile')).toBeDefined();
     });
+  });
+
+  test('a cluster that is registered twice: neither takes away what the other has made for its pods', async () => {
+    const ns = await newNamespace(host, 'twice');
+    await host.apply([
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'MemberCluster',
+        metadata: { name: 'again' },
+        spec: { credentials: { secretRef: { namespace: SYSTEM_NAMESPACE, name: 'member-good' } } },
+      },
+      ...['here', 'there'].map((name) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: ns } })),
+    ]);
+    await waitForNode(host, 'again');
+    const using = (name: string, node: string, ...configMaps: string[]): Fields => {
+      const envFrom = configMaps.map((one) => ({ configMapRef: { name: one } }));
+      return pod(name, ns, podSpec([shell(IDLE, { envFrom })], onNode(node)));
+    };
+    const copy = async (name: string) =>
+      await read<{ metadata: { uid: string; labels: Record<string, string> } }>(
+        member,
+        `/api/v1/namespaces/${ns}/configmaps/${name}`,
+      );
+    // From then on the first one looks after the namespace.
+    await host.apply([using('runs', 'good', 'here')]);
+    await untilRunning(host, ns, 'runs');
+    await host.apply([using('waits', 'again', 'there', 'late')]);
+    const made = await until('a copy for the pod that waits', async () => await copy('there'));
+    expect(made.metadata.labels['spillway.dev/member']).toBe('again');
+    // Nobody says to have made this one. What was there before has been looked at when it is gone.
+    const labels = { 'spillway.dev/host': made.metadata.labels['spillway.dev/host'] };
+    await member.apply([{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'left', namespace: ns, labels } }]);
+    await until('what nobody uses is gone', async () => (await copy('left')) === undefined, { timeoutMs: 15_000 });
+    expect(await copy('there')).toEqual(made);
+    await host.apply([{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late', namespace: ns } }]);
+    await untilRunning(host, ns, 'waits');
+    await kubectl(host, ['delete', 'pods', '--all', '-n', ns]);
+    for (const name of ['here', 'there', 'late']) {
+      await until(`${name} is gone`, async () => (await copy(name)) === undefined, { timeoutMs: 15_000 });
+    }
+    await kubectl(host, ['delete', 'membercluster', 'again']);
+    await kubectl(host, ['delete', 'node', 'again', '--ignore-not-found']);
   });
 
   describe('places that belong to others', () => {

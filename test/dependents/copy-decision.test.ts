@@ -1,11 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import * as fc from 'fast-check';
-import { contentHash, copyOf, type CopyRecord, recordOfCopy } from '../../src/dependents/copy.ts';
+import {
+  CONTENT_HASH_ANNOTATION,
+  contentHash,
+  copyOf,
+  type CopyRecord,
+  recordOfCopy,
+} from '../../src/dependents/copy.ts';
 import { type CopyFacts, decideCopy } from '../../src/dependents/copy-decision.ts';
 import type { HostState } from '../../src/dependents/host-objects.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 
-const place = { hostId: 'abcdef0123456789', memberNamespace: 't-shop' };
+const place = { hostId: 'abcdef0123456789', member: 'east', memberNamespace: 't-shop' };
 const secret = (content: object = { data: { k: 'djE=' }, type: 'Opaque' }): KubeObject => ({
   apiVersion: 'v1',
   kind: 'Secret',
@@ -30,8 +36,14 @@ const facts = (some: Partial<CopyFacts>): CopyFacts => ({
   host: present(secret()),
   copy: undefined,
   planFor,
+  isOthers: () => false,
   ...some,
 });
+
+/** A copy that override rules changed. */
+function ruled(object: KubeObject, rules: string): CopyRecord {
+  return made(object, { annotations: { [CONTENT_HASH_ANNOTATION]: `${contentHash(object)}.${rules}` } });
+}
 
 describe('the copy', () => {
   test('has the content and our marks, and nothing else of the metadata', () => {
@@ -46,7 +58,7 @@ describe('the copy', () => {
       metadata: {
         name: 's',
         namespace: 't-shop',
-        labels: { 'spillway.dev/host': place.hostId },
+        labels: { 'spillway.dev/host': place.hostId, 'spillway.dev/member': 'east' },
         annotations: {
           'spillway.dev/host-namespace': 'shop',
           'spillway.dev/host-name': 's',
@@ -98,6 +110,22 @@ describe('what to do', () => {
       { do: 'delete', confirm: false },
     ],
     [
+      'made by other rules for another MemberCluster: nothing',
+      { copy: ruled(host, 'r1'), isOthers: () => true },
+      { do: 'nothing', because: 'others' },
+    ],
+    ['made by other rules, for us: replace', { copy: ruled(host, 'r1') }, { do: 'replace' }],
+    [
+      'made by the same rules for another MemberCluster, of other content: replace',
+      { copy: made(secret({ data: {}, type: 'Opaque' })), isOthers: () => true },
+      { do: 'replace' },
+    ],
+    [
+      'made for another MemberCluster just as for us: nothing',
+      { copy: made(host), isOthers: () => true },
+      { do: 'nothing', because: 'current' },
+    ],
+    [
       'gone in the host, pods left: ask once more, then delete',
       { host: { state: 'absent' }, copy: made(host) },
       { do: 'delete', confirm: true },
@@ -127,7 +155,7 @@ describe('what to do', () => {
     const copies = fc.constantFrom(undefined, made(host), made(secret({ data: {}, immutable: true })));
     fc.assert(
       fc.property(fc.boolean(), hosts, copies, (wanted, state, copy) => {
-        const action = decideCopy({ wanted, host: state, copy, planFor });
+        const action = decideCopy({ wanted, host: state, copy, planFor, isOthers: () => false });
         if (action.do === 'create') expect([wanted, state.state, copy]).toEqual([true, 'present', undefined]);
         if (action.do === 'delete') expect(action.confirm).toBe(state.state === 'absent');
         if (state.state === 'unknown') expect(action.do).toBe('nothing');

@@ -20,6 +20,7 @@ function setup() {
     copies: member,
     overrides: new CopyOverrides(undefined),
     hostId: HOST_ID,
+    member: 'east',
     namespaces: { ensure: (name) => Promise.resolve({ namespace: name }) },
     takenRetryMs: 20,
     invariants: violations,

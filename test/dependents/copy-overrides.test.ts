@@ -13,7 +13,7 @@ const CONFIG: KubeObject & { data: object } = {
   metadata: { name: 'a', namespace: 'shop', uid: 'u', labels: { team: 'a' } },
   data: { 'app.yaml': 'region: none\n' },
 };
-const PLACE = { hostId: 'abcdef0123456789', memberNamespace: 't-shop' };
+const PLACE = { hostId: 'abcdef0123456789', member: 'east', memberNamespace: 't-shop' };
 const forConfigs = { resourceSelectors: [{ apiVersion: 'v1', kind: 'ConfigMap' }] };
 const region = (value: string, more: object = {}) => ({
   ...forConfigs,

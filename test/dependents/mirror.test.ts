@@ -1,6 +1,10 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { MEMBER_LABEL } from '../../src/api/marks.ts';
+import type { OverridePolicy } from '../../src/api/override-policy.ts';
 import type { Pod } from '../../src/api/wire.ts';
 import { copyOf } from '../../src/dependents/copy.ts';
+import type { CopyOverridesPort } from '../../src/dependents/copy-overrides.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
 import {
   FakeHost,
   FakeMember,
@@ -10,6 +14,7 @@ import {
   refuse,
   startMirror,
 } from '../fixtures/dependents.ts';
+import { EAST, policy } from '../overrides/rendered-pod.ts';
 
 let running: MirrorSetup | undefined;
 const start = (options: Parameters<typeof startMirror>[0] = {}): MirrorSetup => (running = startMirror(options));
@@ -404,9 +409,12 @@ describe('strangers', () => {
   test("another host's copy, and our own for another namespace, are strangers too", async () => {
     const member = new FakeMember();
     const object = { metadata: { name: 'a', namespace: 'shop', uid: 'u' } };
-    member.put('ConfigMap', copyOf('ConfigMap', object, { hostId: 'other', memberNamespace: 't-shop' }));
+    member.put(
+      'ConfigMap',
+      copyOf('ConfigMap', object, { hostId: 'other', member: 'east', memberNamespace: 't-shop' }),
+    );
     const elsewhere = { metadata: { name: 'b', namespace: 'elsewhere', uid: 'u' } };
-    member.put('Secret', copyOf('Secret', elsewhere, { hostId: HOST_ID, memberNamespace: 't-shop' }));
+    member.put('Secret', copyOf('Secret', elsewhere, { hostId: HOST_ID, member: 'east', memberNamespace: 't-shop' }));
     const { host, mirror } = start({ member });
     host.set('ConfigMap', 'shop', 'a');
     host.set('Secret', 'shop', 'b');
@@ -417,19 +425,195 @@ describe('strangers', () => {
   });
 });
 
+/** As versions wrote it that did not say which MemberCluster did. */
+function withoutWriter(copy: KubeObject): KubeObject {
+  const { [MEMBER_LABEL]: _, ...labels } = copy.metadata.labels ?? {};
+  return { ...copy, metadata: { ...copy.metadata, labels } };
+}
+
+describe('two MemberClusters that stand for one cluster', () => {
+  let other: MirrorSetup | undefined;
+  afterEach(async () => {
+    await other?.stop();
+    other = undefined;
+  });
+
+  const inMember = (pod: Pod): Pod => ({
+    ...pod,
+    metadata: {
+      ...pod.metadata,
+      namespace: 't-shop',
+      labels: { 'spillway.dev/host': HOST_ID },
+      annotations: { 'spillway.dev/host-namespace': 'shop', 'spillway.dev/host-name': pod.metadata.name },
+    },
+  });
+  const plaintext = [{ path: '/data/member', operator: 'add', value: '${member.name}' }];
+  /** One policy, which makes another copy for each. */
+  const NAMES = [policy('ClusterOverridePolicy', 'names', { overrideRules: [{ overriders: { plaintext } }] })];
+  const portOf = (name: string, policies: () => readonly OverridePolicy[]): CopyOverridesPort => {
+    const cluster = { ...EAST, name };
+    return { unknown: () => undefined, policies, member: () => cluster };
+  };
+  const keysOf = ({ objects }: FakeMember): string[] => [...objects.keys()].toSorted();
+  const writerOf = (member: FakeMember, key: string): unknown =>
+    member.objects.get(key)?.metadata.labels?.[MEMBER_LABEL];
+
+  /** East and west over one cluster; east knows all of its pods and has none. */
+  function both(policies: () => readonly OverridePolicy[] = () => []): {
+    host: FakeHost;
+    member: FakeMember;
+    pods: Pod[];
+    east: MirrorSetup;
+    west: MirrorSetup;
+    there: Set<string>;
+  } {
+    const [host, member, pods, there] = [new FakeHost(), new FakeMember(), [] as Pod[], new Set(['east', 'west'])];
+    const memberPods = { hasSynced: true, values: () => pods };
+    // What takes long is looked at again, which is not to help here.
+    const common = { host, member, memberPods, overdueMs: 1e9, clock: () => performance.now() * 1_000 };
+    const sharesCluster = (name: string): boolean => there.has(name);
+    const [east, west] = ['east', 'west'].map((name) =>
+      startMirror({ ...common, sharesCluster, name, overrides: portOf(name, policies) }),
+    ) as [MirrorSetup, MirrorSetup];
+    running = east;
+    other = west;
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '1' } });
+    east.mirror.setComplete();
+    return { host, member, pods, east, west, there };
+  }
+
+  /** Everything that was queued before has been handled when this one is gone. */
+  async function whenCollected(member: FakeMember): Promise<void> {
+    const place = { hostId: HOST_ID, member: '', memberNamespace: 't-shop' };
+    const orphan = copyOf('Secret', { metadata: { name: 'orphan', namespace: 'shop', uid: 'x' } }, place);
+    member.put('Secret', withoutWriter(orphan));
+    await until(() => expect(member.objects.has('Secret/t-shop/orphan')).toBe(false));
+  }
+
+  test('neither removes what the other has made for a pod that is yet to come', async () => {
+    const { host, member, west } = both();
+    const waits = needing('waits', 'ConfigMap/a', 'ConfigMap/late');
+    await until(() => expect(west.mirror.require(waits)).toMatchObject({ reason: 'MandatoryConfigMapNotFound' }));
+    await until(() => expect(keysOf(member)).toEqual(['ConfigMap/t-shop/a']));
+    await whenCollected(member);
+    expect(member.writes).toEqual(['create ConfigMap/t-shop/a', 'remove Secret/t-shop/orphan']);
+    host.set('ConfigMap', 'shop', 'late');
+    await until(() => expect(west.mirror.require(waits)).toEqual({ ready: true }));
+    // Whose it is removes it when nobody needs it any more.
+    west.mirror.setComplete();
+    west.mirror.release('shop/waits');
+    await until(() => expect(keysOf(member)).toEqual([]));
+  });
+
+  test('what is left of one that is gone is the business of the other', async () => {
+    const { member, west, there, east } = both();
+    await until(() => expect(west.mirror.require(needing('x', 'ConfigMap/a'))).toEqual({ ready: true }));
+    await west.stop();
+    await whenCollected(member);
+    expect(keysOf(member)).toEqual(['ConfigMap/t-shop/a']);
+    there.delete('west');
+    // As a minute later.
+    east.mirror.setComplete();
+    await until(() => expect(keysOf(member)).toEqual([]));
+  });
+
+  test('one that both need says who wrote it last, is written only when its content changes, and stays for either', async () => {
+    const { host, member, pods, east, west } = both();
+    const [here, there] = [needing('here', 'ConfigMap/a'), needing('there', 'ConfigMap/a')];
+    await until(() => expect(west.mirror.require(there)).toEqual({ ready: true }));
+    await until(() => expect(east.mirror.require(here)).toEqual({ ready: true }));
+    await whenCollected(member);
+    expect(member.writes).toEqual(['create ConfigMap/t-shop/a', 'remove Secret/t-shop/orphan']);
+    expect(writerOf(member, 'ConfigMap/t-shop/a')).toBe('west');
+    // The one that wrote it needs it no longer, the other one's pod runs.
+    pods.push(inMember(here));
+    west.mirror.setComplete();
+    west.mirror.release('shop/there');
+    await until(() => expect([...host.followers.values()].map(({ size }) => size)).toEqual([1]));
+    await whenCollected(member);
+    expect(keysOf(member)).toEqual(['ConfigMap/t-shop/a']);
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    await until(() => expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '2' }));
+    expect(writerOf(member, 'ConfigMap/t-shop/a')).toBe('east');
+    pods.length = 0;
+    east.mirror.release('shop/here');
+    await until(() => expect(keysOf(member)).toEqual([]));
+  });
+
+  test('what policies make different for each is not written in turns: the second waits, and is told why', async () => {
+    const { host, member, pods, east, west } = both(() => NAMES);
+    const [here, there] = [needing('here', 'ConfigMap/a'), needing('there', 'ConfigMap/a')];
+    await until(() => expect(west.mirror.require(there)).toEqual({ ready: true }));
+    await until(() =>
+      expect(east.mirror.require(here)).toMatchObject({ reason: 'ConfigMapNameTaken', pending: false }),
+    );
+    const { message } = east.mirror.require(here) as { message: string };
+    expect(message).toMatch(/^Cluster "east" already has ConfigMap "a" in namespace "t-shop" .* another MemberCluster/);
+    pods.push(inMember(there));
+    await whenCollected(member);
+    expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '1', member: 'west' });
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    await until(() => expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '2', member: 'west' }));
+    await whenCollected(member);
+    expect(member.writes.filter((write) => !write.endsWith('/orphan'))).toEqual([
+      'create ConfigMap/t-shop/a',
+      'replace ConfigMap/t-shop/a',
+    ]);
+    pods.length = 0;
+    west.mirror.setComplete();
+    west.mirror.release('shop/there');
+    await until(() => expect(east.mirror.require(here)).toEqual({ ready: true }));
+    expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '2', member: 'east' });
+  });
+
+  test('who alone has pods with it has it its way, also when another one wrote it', async () => {
+    let policies: readonly OverridePolicy[] = [];
+    const { member, pods, east, west } = both(() => policies);
+    const [here, there] = [needing('here', 'ConfigMap/a'), needing('there', 'ConfigMap/a')];
+    await until(() => expect(west.mirror.require(there)).toEqual({ ready: true }));
+    await until(() => expect(east.mirror.require(here)).toEqual({ ready: true }));
+    pods.push(inMember(here), inMember(there));
+    policies = NAMES;
+    east.mirror.overridesChanged();
+    await until(() => expect(east.mirror.require(here)).toMatchObject({ reason: 'ConfigMapNameTaken' }));
+    await whenCollected(member);
+    expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '1' });
+    // Nothing tells of its end.
+    pods.pop();
+    await until(() => expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '1', member: 'east' }));
+  });
+
+  test('a copy that does not say who wrote it stays with the pods that use it, unwritten until its content changes', async () => {
+    const { host, member, pods, west } = both();
+    const place = { hostId: HOST_ID, member: '', memberNamespace: 't-shop' };
+    const former = host.objects.get('ConfigMap/shop/a');
+    if (former === undefined) throw new Error('nothing to copy');
+    const runs = needing('runs', 'ConfigMap/a');
+    pods.push(inMember(runs));
+    member.put('ConfigMap', withoutWriter(copyOf('ConfigMap', former, place)));
+    west.mirror.track(runs);
+    await until(() => expect(west.mirror.require(runs)).toEqual({ ready: true }));
+    await whenCollected(member);
+    expect(member.writes).toEqual(['remove Secret/t-shop/orphan']);
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    await until(() => expect(writerOf(member, 'ConfigMap/t-shop/a')).toBe('west'));
+  });
+});
+
 describe('a restart', () => {
-  /** A member as a former life left it: two copies in use, one orphan. */
+  /** A member as a former life left it, of a version that did not say who wrote what: two copies in use, one orphan. */
   function left(): { host: FakeHost; member: FakeMember } {
     const host = new FakeHost();
     const member = new FakeMember();
     host.set('ConfigMap', 'shop', 'a', { data: { k: '1' } });
     host.set('Secret', 'shop', 'b', { data: { p: 'czNjcjN0' }, type: 'Opaque' });
-    const place = { hostId: HOST_ID, memberNamespace: 't-shop' };
+    const place = { hostId: HOST_ID, member: 'east', memberNamespace: 't-shop' };
     for (const [key, object] of host.objects) {
       const kind = key.startsWith('Secret') ? 'Secret' : 'ConfigMap';
-      member.put(kind, copyOf(kind, object, place));
+      member.put(kind, withoutWriter(copyOf(kind, object, place)));
     }
-    member.put('ConfigMap', copyOf('ConfigMap', { metadata: { name: 'orphan', namespace: 'shop', uid: 'x' } }, place));
+    const orphan = copyOf('ConfigMap', { metadata: { name: 'orphan', namespace: 'shop', uid: 'x' } }, place);
+    member.put('ConfigMap', withoutWriter(orphan));
     return { host, member };
   }
 
@@ -461,7 +645,7 @@ describe('a restart', () => {
 
   test('collects nothing where the list is not complete yet', async () => {
     const { host, member } = left();
-    const place = { hostId: HOST_ID, memberNamespace: 't-shop' };
+    const place = { hostId: HOST_ID, member: 'east', memberNamespace: 't-shop' };
     member.put('Secret', copyOf('Secret', { metadata: { name: 'orphan', namespace: 'shop', uid: 'y' } }, place));
     member.unknown.set('ConfigMap/t-shop', undefined);
     member.tellsUnknown = true;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { pino } from 'pino';
 import type { Pod } from '../../src/api/wire.ts';
 import { PodTokens, type PodTokensOptions } from '../../src/dependents/pod-tokens.ts';
-import { REFRESH_ANNOTATION } from '../../src/dependents/token-secret.ts';
+import { REFRESH_ANNOTATION, tokenSecretFor } from '../../src/dependents/token-secret.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { staticAccess } from '../../src/kube/credentials.ts';
 import { tokenSecretName } from '../../src/pods/translate-tokens.ts';
@@ -207,6 +207,27 @@ describe('tokens of a pod in mode Host', () => {
     expect(secretOf()).toBeDefined();
     inMember.clear();
     tokens.release('shop/web');
+    await until(() => expect(secretOf()).toBeUndefined());
+  });
+
+  test('of a pod of another MemberCluster of the same cluster stay, though its copy is yet to come', async () => {
+    let there = true;
+    const tokens = start({ sharesCluster: (name) => there && name === 'west' });
+    const content = {
+      hostId: HOST_ID,
+      member: 'west',
+      memberNamespace: 't-shop',
+      refreshAt: now + 1e6,
+      values: new Map(),
+    };
+    tokens.setComplete();
+    member.put('Secret', tokenSecretFor(podOf(), content, undefined));
+    // What nobody says to be another one's goes; by then the others have been looked at.
+    member.put('Secret', tokenSecretFor(podOf(UIDS[1]), { ...content, member: 'former' }, undefined));
+    await until(() => expect(secretOf(UIDS[1])).toBeUndefined());
+    expect(secretOf()).toBeDefined();
+    there = false;
+    tokens.lookAgain();
     await until(() => expect(secretOf()).toBeUndefined());
   });
 
