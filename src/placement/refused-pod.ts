@@ -1,5 +1,6 @@
 import { GANG_LABEL } from '../api/marks.ts';
 import type { ContainerStatus, Pod } from '../api/wire.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 
 /**
@@ -65,6 +66,16 @@ export function hasBegun({ metadata, status }: Pod): boolean {
 function containerHasBegun({ state, lastState, restartCount, started }: ContainerStatus): boolean {
   if (restartCount > 0 || started === true) return true;
   return [state?.running, state?.terminated, lastState?.terminated].some((one) => one !== undefined);
+}
+
+/**
+ * The pod that would come instead of one that makes way, as old as it is when the member is about to be tried again. By then
+ * it needs another place: it begins to wait for later tiers anew (`tryNextAfter`), and would go back where it was refused.
+ */
+export function successorOf(pod: Pod, avoidedUntil: number, now: number): Pod {
+  const { nodeName: _, ...spec } = pod.spec;
+  const waits = Math.max(0, avoidedUntil - now - ENOUGH_LEFT_MS);
+  return { ...pod, metadata: { ...pod.metadata, creationTimestamp: timestamp(now - waits) }, spec };
 }
 
 /** Controllers that replace a deleted pod by another one of the same kind, and think nothing of it. */

@@ -47,6 +47,13 @@ export function ofAllRevisions(pods: PodCounts): Counts {
   return all;
 }
 
+/** As they will be when one of the pods has gone. */
+export function withoutOne(pods: PodCounts, revision: string | undefined, cluster: string): PodCounts {
+  const own = ofRevision(pods, revision);
+  const left = Math.max(0, (own.get(cluster) ?? 0) - 1);
+  return new Map([...pods, [revision ?? '', new Map([...own, [cluster, left]])]]);
+}
+
 /** The sum over some clusters only. */
 export function sumOver(counts: Counts, names: Iterable<string>): number {
   let all = 0;

@@ -11,16 +11,15 @@ import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, get } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import type { Room } from '../placement/candidates.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import { refusalInWords } from '../placement/refusal.ts';
-import { hasBegun, PATIENCE_MS, refusedPodsStep, whyItStays } from '../placement/refused-pod.ts';
+import { hasBegun, PATIENCE_MS, refusedPodsStep, successorOf, whyItStays } from '../placement/refused-pod.ts';
+import { withoutOne } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import { memberRefusal } from './member-refusals.ts';
 import type { MemberRefusal } from './member-refusals.ts';
-import type { CapacityOf } from './member-rooms.ts';
-import type { PlacementQuestions, Split } from './placement-questions.ts';
+import type { PlacementQuestions } from './placement-questions.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadBook } from './workload-book.ts';
@@ -42,8 +41,6 @@ export interface RefusedPodsOptions {
   view: HostView;
   workloads: WorkloadBook;
   questions: PlacementQuestions;
-  /** Also for `local`, the host's own nodes. */
-  capacityOf: CapacityOf;
   events: Pick<EventRecorder, 'record'>;
   metrics: Pick<SchedulerMetrics, 'refusedPods'>;
   logger: Logger;
@@ -170,28 +167,17 @@ export class RefusedPods {
   }
 
   /** Asked as a scheduler would ask about the pod that comes instead. */
-  #whyNotElsewhere(live: Pod, { cluster, rules }: MemberRefusal): string | undefined {
-    const { view, questions } = this.#o;
-    const { nodeName: _, ...spec } = live.spec;
-    const pod = { ...live, spec };
-    const split = questions.everyOpenNode(pod);
-    const { facts } = questions.ask(pod, view.owners.chainOf(live), rules, split);
-    const { allowed, refusals } = nextPlace({ ...facts, rooms: this.#rooms(facts.rooms, split) });
+  #whyNotElsewhere(live: Pod, { cluster, rules, workload }: MemberRefusal): string | undefined {
+    const { view, workloads, questions, clock } = this.#o;
+    const now = clock();
+    const avoided = workloads.avoided(workload).find((one) => one.cluster === cluster);
+    const pod = successorOf(live, avoided?.until ?? now, now);
+    const { facts } = questions.ask(pod, view.owners.chainOf(live), rules, questions.everyOpenNode(pod));
+    const pods = withoutOne(facts.workload.pods, facts.pod.revision, cluster);
+    const { allowed, refusals } = nextPlace({ ...facts, workload: { ...facts.workload, pods } });
     if (allowed.some((place) => place.cluster !== cluster)) return undefined;
     const others = refusals.filter((one) => one.cluster !== cluster).map(refusalInWords);
     return `no other cluster takes it now${others.length === 0 ? '' : ` (${others.join('; ')})`}`;
-  }
-
-  /** Members that this replica does not know yet may have room for all that it knows. */
-  #rooms(rooms: ReadonlyMap<string, Room>, { virtual }: Split): ReadonlyMap<string, Room> {
-    const known = new Map(rooms);
-    for (const [member, nodes] of virtual) {
-      const isUnknown = nodes.every((name) => this.#o.capacityOf(name)?.ready !== true);
-      if (nodes.length > 0 && isUnknown && rooms.get(member)?.impossible === undefined) {
-        known.set(member, { fits: undefined });
-      }
-    }
-    return known;
   }
 
   #tell(pod: Pod, { workload, cluster, reason, message }: MemberRefusal): void {

@@ -115,7 +115,7 @@ export class Scheduler {
       costs: new DeletionCostWriter({ host, view, workloads, metrics }),
       placements: new PlacementWriter({ host, view, workloads, store, questions, metrics, clock }),
       policies: new PolicyStatusWriter({ host, view, clock }),
-      refused: new RefusedPods({ ...options, view, workloads, questions, capacityOf, clock }),
+      refused: new RefusedPods({ ...options, view, workloads, questions, clock }),
       queueMetrics,
       logger,
     });

@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
 import type { Pod } from '../../src/api/wire.ts';
-import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Extender } from '../../src/scheduler/extender.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
@@ -13,6 +12,7 @@ import { Reservations } from '../../src/scheduler/reservations.ts';
 import { RefusalWatch } from '../../src/scheduler/refusal-watch.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
 import { WorkloadBook } from '../../src/scheduler/workload-book.ts';
+import { countedRoom } from '../fixtures/counted-room.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 
@@ -32,37 +32,10 @@ let close: () => Promise<void>;
 const NAMES = ['local-1', 'local-2', 'east', 'west'];
 const TOLERATION = { key: 'spillway.dev/virtual-node', operator: 'Exists' as const };
 
-/** Asks for four cores. */
-const ASKING: Pod = {
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name: 'p', namespace: 'shop' },
-  spec: { containers: [{ name: 'main', image: 'app', resources: { requests: { cpu: '4' } } }] },
-};
-
 function capacityOf(name: string): VirtualNodeCapacity | undefined {
   // Of the host's own nodes nothing is known unless a test says so.
   if (name === 'local' && !slots.has(name)) return undefined;
-  const request = fitRequestOf(ASKING, name);
-  return {
-    nodeName: name,
-    member: name,
-    ready: true,
-    request: () => request,
-    fits: () =>
-      (slots.get(name) ?? 0) > 0
-        ? { fits: true, nodes: 1 }
-        : { fits: false, reasons: [{ text: 'insufficient cpu', nodes: 3 }], unresolvable: false },
-    images: () => undefined,
-    slots: (_request, upTo) => Math.min(upTo, slots.get(name) ?? 0),
-    largestFreeSlot: () =>
-      new Map([
-        ['cpu', 2_000_000_000n],
-        ['pods', 10_000_000_000n],
-      ]),
-    reserve: (uid) => reserved.set(uid, name),
-    release: (uid) => reserved.delete(uid),
-  };
+  return countedRoom(name, () => slots.get(name) ?? 0, reserved);
 }
 
 function make(path: string, object: object): Record<string, unknown> {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { countedRoom } from '../fixtures/counted-room.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Pods of Deployment shop/web that member east refuses, under a policy that says what becomes of them. */
@@ -17,6 +18,7 @@ beforeEach(async () => {
   // Pods of the room are as old as the test itself.
   room.now = Date.now();
   ({ deployment, set } = await room.deploy('web', 6));
+  roomIn('west', 100);
 });
 afterEach(async () => {
   await room.close();
@@ -26,16 +28,21 @@ const place = async (placement: object): Promise<void> => {
   room.place('p', placement);
   await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
 };
+const roomIn = (member: string, slots: number): unknown =>
+  room.capacities.set(
+    member,
+    countedRoom(member, () => slots),
+  );
 const evictions = (): string[] => room.api.requests('POST', '/eviction').map(({ path }) => path.split('/')[6] ?? '');
 const told = (reason: string): string[] =>
   room.events.filter((event) => event.reason === reason).map(({ about, message }) => `${about}: ${message}`);
-const lookAgain = async (): Promise<unknown> =>
-  await room.process.refused.bringUpToDate(deployment.metadata.uid ?? '', new AbortController().signal);
+const lookAgain = async ({ metadata } = deployment): Promise<unknown> =>
+  await room.process.refused.bringUpToDate(metadata.uid ?? '', new AbortController().signal);
 const avoided = (): string[] => room.process.workloads.avoided(deployment).map(({ cluster }) => cluster);
 
 /** Pods that are bound to east and refused there from now on, once that is noted. */
-async function refuse(count: number, condition: object = QUOTA, more: object = {}): Promise<string[]> {
-  const names = await room.run(set, { east: count });
+async function refuse(count: number, condition: object = QUOTA, more: object = {}, of = set): Promise<string[]> {
+  const names = await room.run(of, { east: count });
   room.refuse(names, condition, more);
   await room.seen('the refusals are known', () =>
     names.every((name) => (room.process.view.pods.get(`shop/${name}`)?.status?.conditions ?? []).length > 0),
@@ -205,6 +212,73 @@ describe('with TryNext', () => {
     room.now += 15_000;
     await lookAgain();
     expect(evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('it stays while it is not known what room there is elsewhere', async () => {
+    room.capacities.clear();
+    const names = await refuse(1);
+    await whenAvoided();
+    room.now += 10_000;
+    await lookAgain();
+    expect(evictions()).toEqual([]);
+    expect(told('RefusedPodStays')).toEqual([
+      expect.stringMatching(/no other cluster takes it now \(.*member west: its nodes are not known yet/),
+    ]);
+    roomIn('west', 1);
+    room.now += 15_000;
+    await lookAgain();
+    expect(evictions()).toEqual(names);
+  });
+
+  test('it stays where the next tier takes none once it is gone', async () => {
+    const overflowAffinities = [{ clusterNames: ['west'], max: '50%' }];
+    await place({ clusterAffinity: { clusterNames: ['east'], overflowAffinities }, onRefusal: 'TryNext' });
+    const single = await room.deploy('single', 1);
+    await refuse(1, QUOTA, {}, single.set);
+    await room.seen('east is avoided', () => room.process.workloads.avoided(single.deployment).length > 0);
+    room.now += 10_000;
+    await lookAgain(single.deployment);
+    expect(evictions()).toEqual([]);
+    expect(told('RefusedPodStays')).toEqual([expect.stringContaining('the policy allows at most 0 pods in west')]);
+  });
+
+  describe('where the next tier has no room and is waited for', () => {
+    const overflowAffinities = [{ clusterNames: ['west'], tryNextAfter: '2m' }, { clusterNames: ['north'] }];
+    const clusterAffinity = { clusterNames: ['east'], overflowAffinities };
+
+    beforeEach(async () => {
+      room.addMember('north');
+      roomIn('west', 0);
+      roomIn('north', 100);
+      const { nodes } = room.process.view;
+      await room.seen(
+        'north is known',
+        () => nodes.virtualNodesOf('north').length > 0 && nodes.member('north') !== undefined,
+      );
+    });
+
+    test('it makes way at once, as the one that comes instead may wait that long', async () => {
+      await place({ clusterAffinity, onRefusal: 'TryNext' });
+      const names = await refuse(1);
+      await whenAvoided();
+      room.now += 10_000;
+      await lookAgain();
+      expect(evictions()).toEqual(names);
+    });
+
+    test('it stays if the one that comes instead would go back before that, however old it is itself', async () => {
+      await place({ clusterAffinity, onRefusal: 'TryNext', avoidFor: '1m' });
+      const names = await room.run(set, { east: 1 });
+      room.now += 600_000;
+      room.refuse(names, QUOTA);
+      await whenAvoided();
+      room.now += 10_000;
+      await lookAgain();
+      expect(evictions()).toEqual([]);
+      expect(told('RefusedPodStays')).toEqual([
+        expect.stringMatching(/member north: it is tried 2m after the pod came/),
+      ]);
+    });
   });
 
   test('it stays where its own node selector leaves only that member', async () => {
