@@ -30,7 +30,7 @@ const LOOK_MS = 2_000;
 const NO_PLACE_MS = 15_000;
 /** A pod that is not of the kind is looked at again after so long, in ms: nothing of that ever changes. */
 const STAY_MS = 600_000;
-/** After the host refused an eviction nobody is evicted for so long, in ms. */
+/** After the host refused to let a pod be read or evicted it is asked about none of that namespace for so long, in ms. */
 const NO_RIGHT_MS = 60_000;
 /** For the caches to show what was done, in ms. */
 const CAUGHT_UP_MS = 30_000;
@@ -71,7 +71,8 @@ export class RefusedPods {
   readonly #left = new LRUCache<string, number>({ max: REMEMBERED });
   /** By UID, what was said about it last. */
   readonly #told = new LRUCache<string, string>({ max: REMEMBERED });
-  #noRightUntil = 0;
+  /** By namespace, as rights may be granted in some of them only: until when the host is not asked, wall clock in ms. */
+  readonly #noRight = new LRUCache<string, number>({ max: REMEMBERED });
 
   constructor(options: RefusedPodsOptions) {
     this.#o = options;
@@ -98,12 +99,12 @@ export class RefusedPods {
     });
     // Nothing may be left to do but to ask again whether there is room elsewhere.
     let lookAfterMs = atMost > 0 && ready.length === refused.length ? NO_PLACE_MS : LOOK_MS;
-    let left = this.#noRightUntil > now ? 0 : atMost;
+    let left = atMost;
     for (const uid of ready) {
       if (left === 0 || signal.aborted) break;
       const found = refused.find((one) => one.uid === uid);
       if (found === undefined || (this.#left.get(uid) ?? 0) > now) continue;
-      const outcome = await this.#makeWay(found, signal);
+      const outcome = this.#isWithoutRight(found) ? this.#stayWithoutRight(found) : await this.#makeWay(found, signal);
       if (outcome === 'stop') break;
       if (outcome === 'evicted') {
         left -= 1;
@@ -155,7 +156,8 @@ export class RefusedPods {
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return 'next';
       if (!isForbidden(error)) throw error;
-      return this.#noRight(pod, refusal, error);
+      this.#noteNoRight(namespace ?? '', error);
+      return this.#stayWithoutRight({ pod, uid, refusal });
     }
   }
 
@@ -210,15 +212,23 @@ export class RefusedPods {
     return outcome;
   }
 
-  #noRight(pod: Pod, refusal: MemberRefusal, error: unknown): Outcome {
+  #noteNoRight(namespace: string, error: unknown): void {
     const { logger, clock } = this.#o;
-    const now = clock();
-    if (this.#noRightUntil === 0) {
+    if (!this.#noRight.has(namespace)) {
       const words = 'pods that members refuse cannot be evicted, which manifests/scheduler/refusals.yaml would grant';
-      logger.warn(`${words}: ${describeError(error)}`);
+      logger.warn({ namespace }, `${words}: ${describeError(error)}`);
     }
-    this.#noRightUntil = now + NO_RIGHT_MS;
+    this.#noRight.set(namespace, clock() + NO_RIGHT_MS);
+  }
+
+  #isWithoutRight({ pod }: Candidate): boolean {
+    return (this.#noRight.get(pod.metadata.namespace ?? '') ?? 0) > this.#o.clock();
+  }
+
+  /** Told in every workload of the namespace, though the host was asked for one pod only. */
+  #stayWithoutRight({ pod, refusal }: Candidate): Outcome {
+    const until = this.#noRight.get(pod.metadata.namespace ?? '') ?? 0;
     const why = 'the host does not let Spillway evict it (apply manifests/scheduler/refusals.yaml)';
-    return this.#stay(pod, refusal, why, NO_RIGHT_MS);
+    return this.#stay(pod, refusal, why, until - this.#o.clock());
   }
 }

@@ -306,20 +306,39 @@ describe('with TryNext', () => {
     expect(told('RefusedPodStays')[0]).toContain('what east said last may be old, as it is not ready (Timeout)');
   });
 
-  test('without the right it is said once, and tried once a minute', async () => {
-    await refuse(3);
+  test('without the right it is said for each pod, and tried once a minute', async () => {
+    const names = await refuse(3);
     await whenAvoided();
     room.now += 10_000;
     room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 403, reason: 'Forbidden' } : undefined);
-    await lookAgain();
+    for (let times = 0; times < 5; times += 1) await lookAgain();
+    expect(evictions()).toHaveLength(1);
+    const words = told('RefusedPodStays');
+    expect(words).toEqual(words.map(() => expect.stringContaining('manifests/scheduler/refusals.yaml') as string));
+    expect(words.map((one) => one.slice('Pod '.length, one.indexOf(':'))).toSorted()).toEqual(names.toSorted());
+    room.now += 59_000;
     await lookAgain();
     expect(evictions()).toHaveLength(1);
-    expect(told('RefusedPodStays')).toEqual([expect.stringContaining('manifests/scheduler/refusals.yaml')]);
-    room.now += 61_000;
+    room.now += 1_000;
     await whenAvoided();
     room.api.fault = undefined;
     await lookAgain();
     expect(evictions()).toHaveLength(4);
+  });
+
+  test('without the right it is said in each workload, though another one was looked at first', async () => {
+    const api = await room.deploy('api', 1);
+    const [web = ''] = await refuse(1);
+    const [other = ''] = await refuse(1, QUOTA, {}, api.set);
+    await whenAvoided();
+    await room.seen('it is avoided for both', () => room.process.workloads.avoided(api.deployment).length > 0);
+    room.now += 10_000;
+    const ofOnePod = ({ path }: { path: string }): boolean => path.startsWith('/api/v1/namespaces/shop/pods/');
+    room.api.fault = (request) => (ofOnePod(request) ? { code: 403, reason: 'Forbidden' } : undefined);
+    await lookAgain();
+    await lookAgain(api.deployment);
+    expect(room.api.requests('GET').filter(ofOnePod)).toHaveLength(1);
+    expect(told('RefusedPodStays').map((one) => one.split(':')[0])).toEqual([`Pod ${web}`, `Pod ${other}`]);
   });
 
   test('the member is avoided for as long as a pod stands there refused, and no longer', async () => {
