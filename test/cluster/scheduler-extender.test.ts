@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../hack/addresses.ts';
-import type { Cluster } from '../../hack/cluster.ts';
+import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { startSecondScheduler } from '../../hack/second-scheduler.ts';
 import { startSpillway, waitReady } from '../../hack/spillway.ts';
@@ -26,6 +26,7 @@ import {
   costsKeep,
   deployment,
   LOCAL_PREFIX,
+  placementOf,
   scale,
   schedulingMessage,
   settled,
@@ -309,36 +310,41 @@ describe('images that the nodes of a member have', () => {
   }
 });
 
-/** Pods become larger in the member than anybody outside can know, so that only its quota tells that they do not fit. */
-const GROWING_PODS: readonly Fields[] = [
-  {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'MutatingAdmissionPolicy',
-    metadata: { name: 'growing-pods' },
-    spec: {
-      failurePolicy: 'Fail',
-      reinvocationPolicy: 'Never',
-      matchConstraints: {
-        namespaceSelector: { matchLabels: { pods: 'grow' } },
-        resourceRules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
-      },
-      mutations: [
-        {
-          patchType: 'JSONPatch',
-          jsonPatch: {
-            expression: "[JSONPatch{op: 'add', path: '/spec/containers/0/resources/requests/cpu', value: '4'}]",
-          },
+/**
+ * Pods of namespaces with a label become larger in the member than anybody outside can know, so that only its quota, or its
+ * scheduler, tells that they do not fit.
+ */
+function growingPods(label: string, cpu: string): readonly Fields[] {
+  return [
+    {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingAdmissionPolicy',
+      metadata: { name: label },
+      spec: {
+        failurePolicy: 'Fail',
+        reinvocationPolicy: 'Never',
+        matchConstraints: {
+          namespaceSelector: { matchLabels: { pods: label } },
+          resourceRules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
         },
-      ],
+        mutations: [
+          {
+            patchType: 'JSONPatch',
+            jsonPatch: {
+              expression: `[JSONPatch{op: 'add', path: '/spec/containers/0/resources/requests/cpu', value: '${cpu}'}]`,
+            },
+          },
+        ],
+      },
     },
-  },
-  {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'MutatingAdmissionPolicyBinding',
-    metadata: { name: 'growing-pods' },
-    spec: { policyName: 'growing-pods' },
-  },
-];
+    {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingAdmissionPolicyBinding',
+      metadata: { name: label },
+      spec: { policyName: label },
+    },
+  ];
+}
 
 describe('a member that refuses pods', () => {
   const eastThenWest = {
@@ -349,9 +355,11 @@ describe('a member that refuses pods', () => {
 
   test('with TryNext the refused pods make way, and all run in the next member', async () => {
     await refusing('next');
-    await host.apply(readFileSync(new URL('../../manifests/scheduler/refusals.yaml', import.meta.url), 'utf8'));
+    await grantEvictions();
+    // Nobody waits that long for a member that has refused.
+    const clusterAffinity = { ...eastThenWest.clusterAffinity, tryNextAfter: '10m' };
     await host.apply([
-      policy('next', 'next', { ...eastThenWest, onRefusal: 'TryNext' }),
+      policy('next', 'next', { clusterAffinity, onRefusal: 'TryNext' }),
       deployment('next', 'web', 4, '100m'),
     ]);
     const inEast = new Set<string>();
@@ -365,9 +373,7 @@ describe('a member that refuses pods', () => {
       },
       { timeoutMs: 90_000, intervalMs: 200 },
     );
-    const evictions = host
-      .auditEvents()
-      .filter(({ objectRef }) => objectRef?.namespace === 'next' && objectRef.subresource === 'eviction');
+    const evictions = evictionsIn('next');
     expect(evictions.map(({ responseStatus }) => responseStatus?.code)).toEqual(evictions.map(() => 201));
     // Each of those that were refused went once, and no other did.
     const evicted = evictions.map(({ objectRef }) => objectRef?.name ?? '');
@@ -383,6 +389,108 @@ describe('a member that refuses pods', () => {
       /^member east refuses it \(MemberQuotaExceeded\), and it never started there; .*exceeded quota/,
     );
     expect(await podsOf(topology.member('east').cluster, 'next')).toEqual([]);
+  });
+
+  test('with TryNext a pod that is left Pending makes way after tryNextAfter, and runs in the next tier', async () => {
+    await outgrowing('pending');
+    await grantEvictions();
+    const clusterAffinity = { ...eastThenWest.clusterAffinity, tryNextAfter: '5s' };
+    await host.apply([
+      policy('pending', 'next', { clusterAffinity, onRefusal: 'TryNext' }),
+      deployment('pending', 'web', 2, '100m'),
+    ]);
+    /** By name of the pod, since when the member has no node for it, in ms. */
+    const unscheduled = new Map<string, number>();
+    await until(
+      'both pods run in west',
+      async () => {
+        const pods = await podsOf(host, 'pending', 'app=web');
+        for (const one of pods) {
+          const since = condition(one, 'spillway.dev/MemberScheduled')?.lastTransitionTime;
+          if (since !== undefined) unscheduled.set(one.metadata.name, Date.parse(since));
+        }
+        const running = pods.filter(({ spec, status }) => spec.nodeName === 'west' && status?.phase === 'Running');
+        return running.length === 2 && pods.length === 2;
+      },
+      { timeoutMs: 90_000, intervalMs: 200 },
+    );
+    const evictions = evictionsIn('pending');
+    const evicted = evictions.map(({ objectRef }) => objectRef?.name ?? '');
+    expect(evicted.toSorted()).toEqual([...unscheduled.keys()].toSorted());
+    expect(evictions.length).toBeGreaterThan(0);
+    for (const { objectRef, responseStatus, requestReceivedTimestamp } of evictions) {
+      expect(responseStatus?.code).toBe(201);
+      const waited = Date.parse(requestReceivedTimestamp) - (unscheduled.get(objectRef?.name ?? '') ?? Number.NaN);
+      // The time of the tier, and 10 s as after any refusal.
+      expect(waited).toBeGreaterThanOrEqual(15_000);
+    }
+    const told = await until('it is told why', async () => {
+      const events = await eventsOf(host, 'pending', evicted[0] ?? '');
+      return events.find(({ reason }) => reason === 'RefusedPodReplaced')?.message;
+    });
+    expect(told).toMatch(/^member east refuses it \(Unschedulable\), and it never started there; .*Insufficient cpu/);
+    await until('the copies are gone', async () => {
+      return (await podsOf(topology.member('east').cluster, 'pending')).length === 0;
+    });
+  });
+
+  test('with TryNext, but without the right to evict, they stay and it is told; the host is not asked all the time', async () => {
+    await Promise.all([refusing('no-right'), refusing('right')]);
+    await grantEvictions();
+    await kubectl(host, ['delete', 'clusterrolebinding', 'spillway-refusals']);
+    const role = ['--clusterrole=spillway-refusals', '--serviceaccount=spillway-system:spillway-manager'];
+    await kubectl(host, ['create', 'rolebinding', 'spillway-refusals', '-n', 'right', ...role]);
+    await host.apply([
+      policy('no-right', 'next', { ...eastThenWest, onRefusal: 'TryNext' }),
+      deployment('no-right', 'web', 1, '100m'),
+      deployment('no-right', 'api', 1, '100m'),
+    ]);
+    const before = await until('both pods are refused', async () => {
+      const found = refusedIn(await podsOf(host, 'no-right'));
+      return found.length === 2 ? found : undefined;
+    });
+    for (const { metadata } of before) {
+      const event = await until(`${metadata.name} is told`, async () => {
+        const events = await eventsOf(host, 'no-right', metadata.name);
+        return events.find(({ reason }) => reason === 'RefusedPodStays');
+      });
+      expect(event).toMatchObject({ type: 'Warning', count: 1 });
+      expect(event.message).toBe(
+        'it stays in member east, which refuses it, and starts there once it is taken: ' +
+          'the host does not let Spillway evict it (apply manifests/scheduler/refusals.yaml)',
+      );
+    }
+    const told = Date.now();
+    // Whatever becomes of the pods they are looked at again.
+    await kubectl(host, ['annotate', 'pods', '--all', '-n', 'no-right', 'seen=again']);
+    // The next pods go elsewhere all the same, and where the right is granted those that were refused do, too.
+    await scale(host, 'no-right', 'web', 2);
+    await host.apply([
+      policy('right', 'next', { ...eastThenWest, onRefusal: 'TryNext' }),
+      deployment('right', 'web', 1, '100m'),
+    ]);
+    await settled(host, 'right', 'web', { west: 1 }, 45_000);
+    expect(evictionsIn('right').map(({ responseStatus }) => responseStatus?.code)).toEqual([201]);
+    const after = await podsOf(host, 'no-right');
+    expect(whereAre(after)).toEqual({ east: 2, west: 1 });
+    expect(refusedIn(after).map(({ metadata }) => metadata.uid)).toEqual(before.map(({ metadata }) => metadata.uid));
+    await until('the WorkloadPlacement says who is avoided', async () => {
+      const { avoided = [] } = (await placementOf(host, 'no-right', 'web'))?.status ?? {};
+      return avoided.some(({ cluster, reason }) => cluster === 'east' && reason === 'MemberQuotaExceeded');
+    });
+    expect(evictionsIn('no-right')).toEqual([]);
+    const forbidden = host
+      .auditEvents()
+      .filter(({ objectRef, responseStatus }) => objectRef?.namespace === 'no-right' && responseStatus?.code === 403);
+    const times = forbidden.map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp));
+    const [first = 0] = times;
+    expect(first).toBeGreaterThan(0);
+    expect(forbidden.map(({ verb, objectRef }) => `${verb} ${objectRef?.resource ?? ''}`)).toEqual(
+      forbidden.map(() => 'get pods'),
+    );
+    // Both workloads may have been looked at in the same moment.
+    expect(times.filter((time) => time < first + 60_000).length).toBeLessThanOrEqual(2);
+    expect(times.filter((time) => time > told && time < first + 60_000)).toEqual([]);
   });
 
   test('with Stay they stay; the refusal outlives a crash, as the pods tell it, and ends in its time', async () => {
@@ -418,26 +526,43 @@ describe('a member that refuses pods', () => {
     expect(left.find(({ metadata }) => metadata.uid === kept.metadata.uid)?.spec.nodeName).toBe('east');
   });
 
+  async function grantEvictions(): Promise<void> {
+    await host.apply(readFileSync(new URL('../../manifests/scheduler/refusals.yaml', import.meta.url), 'utf8'));
+  }
+
+  function evictionsIn(namespace: string): AuditEvent[] {
+    return host
+      .auditEvents()
+      .filter(({ objectRef }) => objectRef?.namespace === namespace && objectRef.subresource === 'eviction');
+  }
+
   /** A namespace of the host that has one in east as well, whose quota refuses all pods. */
   async function refusing(namespace: string): Promise<void> {
+    const quota = { metadata: { name: 'small', namespace }, spec: { hard: { 'requests.cpu': '1' } } };
+    await growing(namespace, '4', 'exceeded quota: small', { apiVersion: 'v1', kind: 'ResourceQuota', ...quota });
+  }
+
+  /** A namespace of the host that has one in east as well, for whose pods no node there is large enough. */
+  async function outgrowing(namespace: string): Promise<void> {
+    await growing(namespace, '16', '"cpu": "16"');
+  }
+
+  /** In east the pods of the namespace have so many cores; what an attempt there is answered tells when that is so. */
+  async function growing(namespace: string, cpu: string, answer: string, ...more: readonly Fields[]): Promise<void> {
     const { cluster: east } = topology.member('east');
-    const labels = { 'spillway.dev/allow-host': 'any', pods: 'grow' };
+    const grow = `grow-to-${cpu}`;
+    const labels = { 'spillway.dev/allow-host': 'any', pods: grow };
     await east.apply([
-      ...GROWING_PODS,
+      ...growingPods(grow, cpu),
       { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } },
-      {
-        apiVersion: 'v1',
-        kind: 'ResourceQuota',
-        metadata: { name: 'small', namespace },
-        spec: { hard: { 'requests.cpu': '1' } },
-      },
+      ...more,
     ]);
     await Promise.all([newNamespace(host, namespace), serviceAccountIn(east, namespace)]);
-    await until(`east refuses pods in ${namespace}`, async () => {
-      const { stderr } = await east.kubectl(['create', '--dry-run=server', '-f', '-'], {
+    await until(`pods grow in ${namespace} of east`, async () => {
+      const { stdout, stderr } = await east.kubectl(['create', '--dry-run=server', '-o', 'json', '-f', '-'], {
         input: JSON.stringify(pod('trial', namespace, burstSpec('100m'))),
       });
-      return stderr.includes('exceeded quota: small');
+      return `${stdout}${stderr}`.includes(answer);
     });
   }
 });
