@@ -91,6 +91,11 @@ function withoutHost(memberPod: Pod, facts: PodFacts): Action {
 
 function deleting(hostPod: Pod, memberPod: Pod | undefined, facts: PodFacts): Action {
   if (memberPod === undefined) return finishDeletion(hostPod, facts);
+  if (isFinished(memberPod) && !isFinished(hostPod)) {
+    // Once it is gone nothing knows any more how it ended.
+    const told = mirror(hostPod, memberPod, facts);
+    if (told.do !== 'nothing') return told;
+  }
   const asked = memberPod.metadata.deletionTimestamp;
   const grace = hostPod.metadata.deletionGracePeriodSeconds;
   const shortened = (memberPod.metadata.deletionGracePeriodSeconds ?? 0) > (grace ?? Number.POSITIVE_INFINITY);

@@ -147,6 +147,16 @@ describe('what decide answers', () => {
     expect(decide(deletedHost(), leaving, facts()).do).toBe('nothing');
   });
 
+  it('tells how the member pod ended before it deletes it', () => {
+    const ended = memberPod({ status: { phase: 'Succeeded', containerStatuses: [terminated('app', 0)] } });
+    expect(decide(deletedHost(), ended, facts())).toMatchObject({
+      do: 'patch-status',
+      status: { phase: 'Succeeded' },
+    });
+    const told = deletedHost({ phase: 'Succeeded', containerStatuses: [terminated('app', 0)] });
+    expect(decide(told, ended, facts())).toMatchObject({ do: 'delete-member', gracePeriodSeconds: 30 });
+  });
+
   it('ends the deletion once the member pod was seen to go, with its final status', () => {
     const departed = memberPod({ status: { phase: 'Failed', containerStatuses: [terminated('app', 143)] } });
     expect(decide(deletedHost(), undefined, facts({ departed }))).toMatchObject({
