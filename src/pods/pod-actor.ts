@@ -367,8 +367,8 @@ export class PodActor {
     if (isShownIgnored(hostPod) && memory.created === undefined) return { of, how: 'never', at: clock() };
     const namespace = namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? '');
     if (namespace === undefined) return { of, how: 'nowhere', at: clock() };
-    const at = clock();
     if (!(await member.confirmIdentity(signal))) return { again: { requeueAfterMs: 10_000 } };
+    const at = clock();
     try {
       const found = await get<Pod>(member.client, PODS, { namespace, name: hostPod.metadata.name }, { signal });
       const { labels } = found.metadata;

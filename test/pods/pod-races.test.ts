@@ -23,6 +23,8 @@ let hostPods: PodCache;
 let memberPods: PodCache;
 let hostAnswers: LateAnswers;
 let memberAnswers: LateAnswers;
+/** How long the member takes to say which cluster it is, in ms. */
+let confirmMs: number;
 let released: string[];
 let violations: Violations;
 let running: Promise<void>;
@@ -36,6 +38,7 @@ beforeEach(() => {
   memberPods = new PodCache(member);
   hostAnswers = new LateAnswers();
   memberAnswers = new LateAnswers();
+  confirmMs = 0;
   released = [];
   violations = new Violations();
   stop = new AbortController();
@@ -61,7 +64,10 @@ async function start(): Promise<void> {
       pods: memberPods.informer,
       reachable: () => true,
       unreachableSince: () => undefined,
-      confirmIdentity: () => Promise.resolve(true),
+      confirmIdentity: async () => {
+        await new Promise((resolve) => setTimeout(resolve, confirmMs));
+        return true;
+      },
     },
     hostId: HOST_ID,
     nodeName: 'east',
@@ -181,4 +187,18 @@ it('what a pod needs is let go of when it is gone, also where a pod of somebody 
   host.delete(POD);
   await follow(1_000);
   expect(released).toContain(KEY);
+});
+
+it('clusters that are slow, but not too slow for any request, are evidence all the same', async () => {
+  const finalizers = ['batch.kubernetes.io/job-tracking'];
+  await stored(host, hostPod({ metadata: { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30, finalizers } }));
+  confirmMs = 29_000;
+  const [read, written] = [memberAnswers.keepBack('GET'), hostAnswers.keepBack('PATCH')];
+  await start();
+  await follow(58_000);
+  read();
+  await follow(5_000);
+  written();
+  await follow(1_000);
+  expect(host.objects.has(POD)).toBe(false);
 });
