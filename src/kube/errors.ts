@@ -91,8 +91,13 @@ export class CredentialsError extends Error {
   }
 }
 
+/** What an API server says of a path that it does not know: nothing about any object. */
+const UNKNOWN_PATH = /^the server could not find the requested resource/;
+
+/** The API server has no such object. A 404 of a proxy in between, which gives no reason, says nothing of the kind. */
 export function isNotFound(e: unknown): e is ApiError {
-  return e instanceof ApiError && e.code === 404;
+  const isSaid = e instanceof ApiError && e.code === 404 && e.reason === 'NotFound';
+  return isSaid && !UNKNOWN_PATH.test(e.status.message ?? '');
 }
 
 export function isAlreadyExists(e: unknown): e is ApiError {

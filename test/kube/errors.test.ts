@@ -34,6 +34,9 @@ describe('errors', () => {
         .filter(([, check]) => check(error))
         .map(([name]) => name);
     expect(names(apiError(404, 'NotFound'))).toEqual(['isNotFound']);
+    // Neither of a proxy in between, nor about a path that the API server does not know.
+    expect(names(apiError(404, '', '404 page not found'))).toEqual([]);
+    expect(names(apiError(404, 'NotFound', 'the server could not find the requested resource'))).toEqual([]);
     expect(names(apiError(409, 'AlreadyExists'))).toEqual(['isAlreadyExists']);
     expect(names(apiError(409, 'Conflict'))).toEqual(['isConflict']);
     expect(names(apiError(410, 'Expired'))).toEqual(['isGone']);

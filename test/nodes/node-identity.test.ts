@@ -14,8 +14,11 @@ import { SigningHost } from '../fixtures/signing-host.ts';
 
 const OWNER = { name: 'east', member: 'east', providerID: 'spillway://east/east' };
 const DAY = 86_400_000;
-const refuse = (code: number, path: string): ApiError =>
-  new ApiError({ cluster: 'host', method: 'GET', path, code, status: { kind: 'Status', message: `refused ${path}` } });
+function refuse(code: number, path: string): ApiError {
+  const reason = code === 404 ? 'NotFound' : '';
+  const status = { kind: 'Status', reason, message: `refused ${path}` } as const;
+  return new ApiError({ cluster: 'host', method: 'GET', path, code, status });
+}
 
 let signing: SigningHost;
 /** The Node as the host has it. */

@@ -25,6 +25,7 @@ let hostAnswers: LateAnswers;
 let memberAnswers: LateAnswers;
 /** How long the member takes to say which cluster it is, in ms. */
 let confirmMs: number;
+let events: string[];
 let released: string[];
 let violations: Violations;
 let running: Promise<void>;
@@ -39,6 +40,7 @@ beforeEach(() => {
   hostAnswers = new LateAnswers();
   memberAnswers = new LateAnswers();
   confirmMs = 0;
+  events = [];
   released = [];
   violations = new Violations();
   stop = new AbortController();
@@ -82,7 +84,7 @@ async function start(): Promise<void> {
       release: (podKey) => void released.push(podKey),
     },
     translateContext: () => ({ ...CONTEXT, memberNamespace: 'shop' }),
-    events: { record: () => undefined },
+    events: { record: (_object, _type, reason) => void events.push(reason) },
     metrics: podMetrics(new Registry()),
     invariants: violations,
     logger: pino({ level: 'silent' }),
@@ -201,4 +203,35 @@ it('clusters that are slow, but not too slow for any request, are evidence all t
   written();
   await follow(1_000);
   expect(host.objects.has(POD)).toBe(false);
+});
+
+it('an answer that is not an API server’s does not say that a copy is gone', async () => {
+  const copy = await copied(await stored(host, hostPod()));
+  host.edit(POD, { status: mirrored(copy) });
+  memberPods.blind = true;
+  // A proxy that has no way to the member at the moment.
+  member.fault = () => ({ code: 404, message: '404 page not found' });
+  await start();
+  await follow(10_000);
+  expect(podIn(host).status?.phase).toBe('Running');
+  member.fault = undefined;
+  await follow(60_000);
+  expect(podIn(host).status?.phase).toBe('Running');
+});
+
+it('a member that knows no resize is told of, and asked ever more rarely', async () => {
+  const copy = await copied(await stored(host, hostPod()));
+  host.edit(POD, { status: mirrored(copy) });
+  await start();
+  await follow(1_000);
+  member.seen.length = 0;
+  const message = 'the server could not find the requested resource';
+  member.fault = ({ path }) => (path.endsWith('/resize') ? { code: 404, reason: 'NotFound', message } : undefined);
+  const resources = { requests: { cpu: '2' } };
+  host.edit(POD, {
+    spec: { ...podIn(host).spec, containers: [{ name: 'app', image: 'busybox', resources }] },
+  });
+  await follow(60_000);
+  expect(events).toContain('MemberUpdateRefused');
+  expect(member.requests('PATCH', '/resize').length).toBeLessThan(15);
 });
