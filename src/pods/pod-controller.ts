@@ -244,13 +244,18 @@ export class PodController {
     }
     const key = this.#hostKeyOf(pod);
     if (key === undefined) return;
-    this.#kept.release(pod.metadata.uid ?? '');
-    this.#breaker.forget(pod.metadata.uid ?? '');
+    this.#letGo(pod);
     const memory = this.#memories.of(key);
     if (evidence === 'watched') memory.departed = pod;
     if (memory.member?.metadata.uid === pod.metadata.uid) delete memory.member;
     if (memory.created !== undefined && memory.created.uid === pod.metadata.uid) memory.created.at = 0;
     this.#queue.add(key, 'high');
+  }
+
+  /** What was asked about its deletion counts no more. */
+  #letGo({ metadata: { uid = '' } }: Pod): void {
+    this.#kept.release(uid);
+    this.#breaker.forget(uid);
   }
 
   /** The key of the host pod that a member pod of ours, on this virtual node, runs for. */
@@ -286,6 +291,10 @@ export class PodController {
       await this.#overrides.prepare(hostPod, memberPod, signal);
     }
     const action = decide(hostPod, memberPod, this.#factsOf(memory));
+    // Its host pod was out of sight, and is back: nobody has to decide about it any more.
+    if (hostPod !== undefined && memberPod !== undefined && action.do !== 'collect' && action.do !== 'wait') {
+      this.#letGo(memberPod);
+    }
     const next = await this.#actor.perform(action, key, memory, signal);
     return next ?? this.#untilUnready();
   }
@@ -311,6 +320,7 @@ export class PodController {
   #tidy(memory: PodMemory, hostPod: Pod | undefined, memberPod: Pod | undefined): void {
     if (memory.host !== undefined && memory.host !== hostPod) delete memory.host;
     if (memory.member !== undefined && memory.member !== memberPod) delete memory.member;
+    if (hostPod !== undefined) delete memory.hostMissingSince;
     if (memory.departed !== undefined && memory.departed.metadata.labels?.[UID_LABEL] !== hostPod?.metadata.uid) {
       delete memory.departed;
     }

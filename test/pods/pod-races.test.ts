@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod, PodStatus } from '../../src/api/wire.ts';
 import { mirroredMessage } from '../../src/pods/host-status.ts';
@@ -15,6 +15,7 @@ import { Violations } from '../fixtures/violations.ts';
 const PODS = '/api/v1/namespaces/shop/pods';
 const POD = `${PODS}/web-0`;
 const KEY = 'shop/web-0';
+type StoredPod = NonNullable<ReturnType<MemoryApi['objects']['get']>>;
 const NOW = '2026-01-01T00:02:00Z';
 
 let host: MemoryApi;
@@ -25,9 +26,11 @@ let hostAnswers: LateAnswers;
 let memberAnswers: LateAnswers;
 /** How long the member takes to say which cluster it is, in ms. */
 let confirmMs: number;
+let breakerOpen: boolean;
 let events: string[];
 let released: string[];
 let violations: Violations;
+let controller: PodController;
 let running: Promise<void>;
 let stop: AbortController;
 
@@ -40,6 +43,7 @@ beforeEach(() => {
   hostAnswers = new LateAnswers();
   memberAnswers = new LateAnswers();
   confirmMs = 0;
+  breakerOpen = false;
   events = [];
   released = [];
   violations = new Violations();
@@ -57,7 +61,7 @@ afterEach(async () => {
 /** With both caches as the clusters are now. */
 async function start(): Promise<void> {
   catchUp();
-  const controller = new PodController({
+  controller = new PodController({
     host: hostAnswers.through(host.client('host')),
     hostPods: hostPods.informer,
     member: {
@@ -77,6 +81,7 @@ async function start(): Promise<void> {
     daemonSets: () => 'Ignore',
     podsUnreadyAfterMs: () => 60_000,
     frozen: () => undefined,
+    breakerOpen,
     namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
     dependents: {
       track: () => undefined,
@@ -234,4 +239,46 @@ it('a member that knows no resize is told of, and asked ever more rarely', async
   await follow(60_000);
   expect(events).toContain('MemberUpdateRefused');
   expect(member.requests('PATCH', '/resize').length).toBeLessThan(15);
+});
+
+describe('a host pod that was out of sight', () => {
+  /** Its copy is there, and the host says nothing of it for a while; nobody saw it being deleted. */
+  async function outOfSight(): Promise<StoredPod> {
+    const bound = await stored(host, hostPod());
+    host.edit(POD, { status: mirrored(await copied(bound)) });
+    await start();
+    await follow(1_000);
+    const unseen = host.objects.get(POD);
+    if (unseen === undefined) throw new Error('no host pod');
+    host.objects.delete(POD);
+    hostPods.relist();
+    return unseen;
+  }
+  async function inSight(pod: StoredPod): Promise<void> {
+    host.objects.set(POD, pod);
+    hostPods.relist();
+    await follow(1_000);
+  }
+
+  it('begins the doubt anew when it is out of sight again', async () => {
+    const pod = await outOfSight();
+    await follow(30_000);
+    await inSight(pod);
+    await follow(60_000);
+    host.objects.delete(POD);
+    hostPods.relist();
+    await follow(50_000);
+    expect(member.requests('DELETE')).toEqual([]);
+    await follow(15_000);
+    expect(member.requests('DELETE')).toHaveLength(1);
+  });
+
+  it('is not among those that wait for a confirmation once it is back', async () => {
+    breakerOpen = true;
+    const pod = await outOfSight();
+    await follow(90_000);
+    expect(controller.keptPods).toMatchObject({ uids: [podIn(member).metadata.uid], open: true });
+    await inSight(pod);
+    expect(controller.keptPods.uids).toEqual([]);
+  });
 });
