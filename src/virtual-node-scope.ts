@@ -18,6 +18,7 @@ import { NodeKeeper } from './nodes/node-keeper.ts';
 import { type NodeFacts, renderNode } from './nodes/render-node.ts';
 import { isShownIgnored } from './pods/daemon-pod.ts';
 import { isFinished } from './api/pod-phase.ts';
+import { podTarget } from './pod-target.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from './pods/pod-controller.ts';
 import { HOST_POD_INDEX } from './pods/pod-ports.ts';
@@ -244,22 +245,14 @@ export class VirtualNodeScope {
       *running() {
         for (const pod of hostPods.values()) if (isRunning(pod)) yield pod;
       },
-      target: (pod) => {
-        const namespace = namespaces.memberNamespaceOf(pod.metadata.namespace ?? '');
-        if (namespace === undefined) {
-          return { unavailable: `namespace ${pod.metadata.namespace} has no place in cluster "${connection.name}"` };
-        }
-        if (isShownIgnored(pod)) {
-          return { unavailable: `it belongs to a DaemonSet, and those do not run in cluster "${connection.name}"` };
-        }
-        const unavailable = this.#unavailable();
-        if (unavailable !== undefined) return { unavailable };
-        // A pod that waits must not show what a stranger's pod of its name says.
-        if (this.#memberPodOf(pod) === undefined) {
-          return { unavailable: `it has no running copy in cluster "${connection.name}" at the moment` };
-        }
-        return { client: connection.client, namespace, name: pod.metadata.name };
-      },
+      target: (pod) =>
+        podTarget(pod, {
+          member: connection.name,
+          client: connection.client,
+          copy: this.#memberPodOf(pod),
+          unavailable: this.#unavailable(),
+          hasPlace: namespaces.memberNamespaceOf(pod.metadata.namespace ?? '') !== undefined,
+        }),
     };
   }
 
