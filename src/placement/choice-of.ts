@@ -45,7 +45,8 @@ export function choiceOf(
   });
   const { candidates, refusals } = find(group);
   const tiers = tiersOf(group, clusters);
-  return { choice: { facts, group, here, tiers, replicas, ...ranked(candidates, facts), rules: [] }, refusals };
+  const choice = { facts, group, here, tiers, replicas, ...ranked(candidates, facts), rules: [], asks: true };
+  return { choice, refusals };
 }
 
 /** Pods that candidates of a group could take in all, by room and by what its tiers may have. */

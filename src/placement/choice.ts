@@ -73,6 +73,8 @@ export interface Choice {
   readonly tiers: ReadonlyMap<string, number>;
   /** Pods the workload will have, this one included. */
   readonly replicas: number;
+  /** A pod asks for a place; else only the plan is of interest. */
+  readonly asks: boolean;
 }
 
 export interface Outcome {

@@ -1,4 +1,6 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
+import { GANG_PLACED_ANNOTATION } from '../api/marks.ts';
+import type { KubeObject } from '../kube/object.ts';
 import type { Candidate } from './candidates.ts';
 import { choiceOf } from './choice-of.ts';
 import type { Choice, PlacementFacts } from './choice.ts';
@@ -49,6 +51,11 @@ export function forPlacedGang(placement: CompiledPlacement): CompiledPlacement {
   }));
   if (first === undefined) return placement;
   return { ...placement, groups: [first, ...others], spread: [], division: { kind: 'none' } };
+}
+
+/** The rules as they count for a pod: for a placed gang it was decided as a whole how many of its pods go where. */
+export function placementFor({ metadata }: KubeObject, placement: CompiledPlacement): CompiledPlacement {
+  return metadata.annotations?.[GANG_PLACED_ANNOTATION] === undefined ? placement : forPlacedGang(placement);
 }
 
 function isLocal({ name }: Candidate): boolean {

@@ -14,32 +14,36 @@ import { ofAllRevisions, ofRevision } from './workload.ts';
 export function nextPlace(facts: PlacementFacts): Decision {
   const { workload, pod } = facts;
   const placed = sum(ofRevision(workload.pods, pod.revision));
-  return decide(facts, placed, Math.max(workload.replicas ?? 0, placed + 1));
+  return decide(facts, placed, Math.max(workload.replicas ?? 0, placed + 1), true);
 }
 
 /**
- * The plan as it is without a pod that asks: for a workload that has shrunk, so that what is remembered shrinks with it.
- * The facts of the pod are those of any pod of the workload. Growth is divided by the room for it: while that is not known
- * (`roomIsKnown`), the first pod that asks must find it undivided, or it would keep to shares that nobody has looked at.
+ * The plan as it is without a pod that asks: what is remembered follows a workload that has shrunk, clusters that came or
+ * went, and rules that were edited. Once more with that plan it is the same. The facts of the pod are those of any pod of the
+ * workload. Growth that is divided by room is left to the pods that ask, but for those that have their places already. While
+ * the room is not known (`roomIsKnown`), the first pod that asks must find no growth divided at all, or it would keep to
+ * shares that nobody has looked at.
  */
 export function refreshPlan(facts: PlacementFacts, roomIsKnown = true): Plan {
   const { workload, pod, remembered } = facts;
   const placed = sum(ofRevision(workload.pods, pod.revision));
   const replicas = workload.replicas ?? placed;
-  const { plan } = decide(facts, placed, replicas);
+  const { plan } = decide(facts, placed, replicas, false);
   const grows = replicas > sum(remembered?.targets ?? ofAllRevisions(workload.pods));
   return grows && !roomIsKnown ? { ...plan, targets: remembered?.targets } : plan;
 }
 
-function decide(facts: PlacementFacts, placed: number, replicas: number): Decision {
+function decide(facts: PlacementFacts, placed: number, replicas: number, asks: boolean): Decision {
   const { placement } = facts;
   const { choice, refusals: found } = choiceOf(facts, placed, replicas);
   const hard = placement.spread.filter((rule) => rule.hard);
   const attempts = hard.length < placement.spread.length ? [placement.spread, hard] : [hard];
   let outcome: Outcome = { allowed: [], refusals: [] };
   for (const rules of attempts) {
-    outcome = attempt({ ...choice, rules }, Math.max(0, replicas - placed));
-    if (outcome.allowed.length > 0) break;
+    outcome = attempt({ ...choice, rules, asks }, Math.max(0, replicas - placed));
+    // While all pods have their places, none is open anywhere.
+    const isComplete = !asks && replicas <= placed && outcome.targets !== undefined;
+    if (outcome.allowed.length > 0 || isComplete) break;
   }
   const refusals = [...found, ...outcome.refusals].toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1));
   return {

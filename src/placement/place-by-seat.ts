@@ -47,11 +47,19 @@ function targetFacts(choice: Choice): TargetFacts {
     candidates,
     replicas,
     elsewhere,
-    previous: facts.remembered?.targets ?? ofAllRevisions(facts.workload.pods),
+    previous: previousOf(choice),
+    leavesGrowth: !choice.asks,
     minimums: spreadMinimums(choice),
     descending: tiesDescend(facts.workload.uid),
     key: facts.workload.uid ?? '',
   };
+}
+
+/** What a cluster was to have. One that is back, or chosen for the first time, keeps what it has. */
+function previousOf({ facts, candidates, here }: Choice): ReadonlyMap<string, number> {
+  const targets = facts.remembered?.targets;
+  if (targets === undefined) return ofAllRevisions(facts.workload.pods);
+  return new Map(candidates.map(({ name }) => [name, targets.get(name) ?? here.get(name) ?? 0]));
 }
 
 function outcomeOf(choice: Choice, targets: ReadonlyMap<string, number>): Outcome {

@@ -20,6 +20,8 @@ export interface TargetFacts {
   readonly elsewhere: ReadonlyMap<number, number>;
   /** What they were to have before, or have now. */
   readonly previous: Counts;
+  /** No pod asks: growth is not divided by the room there is. */
+  readonly leavesGrowth: boolean;
   /** Pods that clusters get before all others, so that spread constraints are kept. */
   readonly minimums: Counts;
   /** Which way the alphabet breaks ties. */
@@ -99,6 +101,7 @@ function steadyTargets(facts: TargetFacts, aggregated: boolean): Targets {
   const { previous, candidates } = facts;
   const counts = new Map(candidates.map(({ name }) => [name, previous.get(name) ?? 0]));
   let change = totalOf(facts) - sum(counts);
+  if (facts.leavesGrowth && change > 0) return keepPlaced(counts, change, candidates);
   const tiers = facts.group.tiers.map((_, index) => ({
     index,
     members: candidates.filter((candidate) => candidate.tier === index),
@@ -116,6 +119,18 @@ function steadyTargets(facts: TargetFacts, aggregated: boolean): Targets {
     change += had - left;
   }
   return { counts, unplaced: Math.max(0, change) };
+}
+
+/** Of growth as much as has its place already. */
+function keepPlaced(counts: Map<string, number>, added: number, candidates: readonly Candidate[]): Targets {
+  let left = added;
+  for (const { name, here } of candidates) {
+    const had = counts.get(name) ?? 0;
+    const given = Math.max(0, Math.min(here - had, left));
+    counts.set(name, had + given);
+    left -= given;
+  }
+  return { counts, unplaced: left };
 }
 
 function grow(

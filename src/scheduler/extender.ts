@@ -1,9 +1,8 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { GANG_PLACED_ANNOTATION } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
 import { clusterInWords } from '../placement/cluster.ts';
-import { forPlacedGang } from '../placement/gang-order.ts';
+import { placementFor } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { refusalInWords } from '../placement/refusal.ts';
@@ -153,7 +152,7 @@ export class Extender {
   #byRules(pod: Pod, chain: OwnerChain, rules: Rules, split: Split): Answer {
     const { view, workloads, questions } = this.#o;
     const { facts, members, identity } = questions.ask(pod, chain, rules, split);
-    const decision = nextPlace(inPlacedGang(pod) ? { ...facts, placement: forPlacedGang(facts.placement) } : facts);
+    const decision = nextPlace({ ...facts, placement: placementFor(pod, facts.placement) });
     workloads.decided({ chain, identity, pod, rules, decision });
     const [place] = decision.allowed;
     if (place === undefined) {
@@ -179,11 +178,6 @@ export class Extender {
     for (const [member, nodes] of virtual) tell(member, nodes);
     return reasons;
   }
-}
-
-/** It was decided for the gang as a whole how many of its pods go where, see gang-rooms.ts. */
-function inPlacedGang({ metadata }: Pod): boolean {
-  return metadata.annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
 }
 
 /** When a pod that waits may be told something else only because time goes by, in ms. */

@@ -1,11 +1,10 @@
 import type { Logger } from 'pino';
-import type { Namespace, Pod } from '../api/wire.ts';
+import type { Namespace, Node, Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { NAMESPACES, PODS } from '../kube/resource.ts';
-import type { Cluster } from '../placement/cluster.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { HostNodes } from './host-nodes.ts';
 import { controllerOf, OwnerDirectory } from './owner-directory.ts';
@@ -120,14 +119,17 @@ export class HostView {
     });
   }
 
-  /** The same without what comes and goes by itself: after that changed by which policies choose and order members. */
-  onClusterTraits(handler: () => void): () => void {
-    const traits = (cluster: Cluster | undefined): object => ({ ...cluster, unavailable: undefined, taints: [] });
-    return this.nodes.members.on({
-      added: handler,
-      deleted: handler,
-      updated: ({ cluster }, old) => {
-        if (!jsonEqual(traits(cluster), traits(old.cluster))) handler();
+  /** Calls the handler after virtual nodes came, went, or changed in what keeps pods off them. Returns what ends that. */
+  onVirtualNodes(handler: () => void): () => void {
+    const seen = (node: Node): void => {
+      if (this.nodes.memberOf(node.metadata.name) !== undefined) handler();
+    };
+    return this.nodes.nodes.on({
+      added: seen,
+      deleted: seen,
+      updated: (node, old) => {
+        const isSame = jsonEqual(node.spec, old.spec) && jsonEqual(node.metadata.labels, old.metadata.labels);
+        if (!isSame) seen(node);
       },
     });
   }

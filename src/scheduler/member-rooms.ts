@@ -7,7 +7,7 @@ import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { Room } from '../placement/candidates.ts';
 import { shortageInWords } from '../placement/free-slots.ts';
 import type { HostNodes } from './host-nodes.ts';
-import { whyPodKeepsOff } from './node-demands.ts';
+import { whyPodKeepsOff, whyPodNeverFits } from './node-demands.ts';
 
 /** Capacity of virtual nodes by name, and of `local`; undefined: this process knows nothing of it (yet). */
 export type CapacityOf = (nodeName: string) => VirtualNodeCapacity | undefined;
@@ -78,12 +78,16 @@ function whyNoNamespace(member: MemberCluster | undefined, pod: Pod): string | u
   return 'refused' in place ? place.refused : undefined;
 }
 
-/** None of its virtual nodes passed the scheduler's own checks. */
+/**
+ * None of its virtual nodes passed the scheduler's own checks. Whether a member is there at all only its probe says: a virtual
+ * node that is not ready has no room at the moment, which does not take the member out of a division.
+ */
 function whyNotAsked(pod: Pod, all: readonly string[], hostNodes: HostNodes): Room {
   const nodes = all.map((name) => hostNodes.nodes.get(name)).filter((node) => node !== undefined);
   if (nodes.length === 0) return { fits: 0, why: 'it has no virtual node yet' };
-  const whys = nodes.map((node) => whyPodKeepsOff(pod, node));
+  const whys = nodes.map((node) => whyPodNeverFits(pod, node));
   const [first] = whys;
   if (first !== undefined && whys.every((why) => why !== undefined)) return { fits: 0, impossible: first };
-  return { fits: 0, why: 'its virtual node does not pass the checks of the scheduler itself' };
+  const why = nodes.map((node) => whyPodKeepsOff(pod, node)).find((one) => one !== undefined);
+  return { fits: 0, why: why ?? 'its virtual node does not pass the checks of the scheduler itself' };
 }

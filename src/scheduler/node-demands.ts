@@ -1,4 +1,4 @@
-import { VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import { UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { Node, Pod, PodSpec } from '../api/wire.ts';
 import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';
@@ -15,6 +15,15 @@ export function whyPodKeepsOff(pod: Pod, node: Node): string | undefined {
   if (taint === undefined) return undefined;
   const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
   return `the pod does not tolerate taint ${taint.key}${value}:${taint.effect}`;
+}
+
+/** Taints of nodes that come and go by themselves, as the lease of a node is renewed or not. */
+const PASSING_TAINTS = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable', UNREACHABLE_TAINT]);
+
+/** The same for good, and not only for as long as nobody serves the virtual node. */
+export function whyPodNeverFits(pod: Pod, node: Node): string | undefined {
+  const taints = node.spec?.taints?.filter(({ key }) => !PASSING_TAINTS.has(key)) ?? [];
+  return whyPodKeepsOff(pod, { ...node, spec: { ...node.spec, taints } });
 }
 
 /**

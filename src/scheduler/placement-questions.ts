@@ -123,11 +123,15 @@ export class PlacementQuestions {
     return { local: [LOCAL], virtual, unchecked: true };
   }
 
-  /** Of all nodes those that would pass the scheduler's own checks, as far as they speak of virtual nodes. */
+  /** Of all nodes those that would pass the scheduler's own checks, as far as these are known here. */
   everyOpenNode(pod: Pod): Split {
     const all = this.everyNode();
     const virtual = new Map([...all.virtual.keys()].map((member) => [member, this.openNodes(pod, member)] as const));
-    return { ...all, virtual };
+    return { ...all, local: this.#mayBeLocal(pod) ? all.local : [], virtual };
+  }
+
+  #mayBeLocal(pod: Pod): boolean {
+    return !choosesNodes(pod) || this.#o.view.nodes.someRealNodeIsChosenBy(pod);
   }
 
   /** The virtual nodes of a member that take pods, and that the pod itself does not keep off. */
@@ -148,7 +152,7 @@ export class PlacementQuestions {
 
   /** What passed the checks of the scheduler has room for one pod at least, whatever is known of it here. */
   #localRoom(pod: Pod, { local, unchecked }: Split): MemberRoom {
-    const { capacityOf, view } = this.#o;
+    const { capacityOf } = this.#o;
     if (local.length > 0) {
       const capacity = capacityOf(LOCAL);
       const request = capacity?.ready === true ? capacity.request(pod) : undefined;
@@ -163,9 +167,8 @@ export class PlacementQuestions {
       return { room: { fits: 0, ...whyIn(capacity.fits(request)) }, nodes: [] };
     }
     const why = 'no node passes the checks of the scheduler itself';
-    const isPossible = !choosesNodes(pod) || view.nodes.someRealNodeIsChosenBy(pod);
     const impossible = 'the node selector or node affinity of the pod leaves all of its nodes out';
-    return { room: isPossible ? { fits: 0, why } : { fits: 0, impossible }, nodes: [] };
+    return { room: this.#mayBeLocal(pod) ? { fits: 0, why } : { fits: 0, impossible }, nodes: [] };
   }
 }
 

@@ -6,15 +6,12 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { create, patch, remove } from '../kube/verbs.ts';
-import type { PlacementFacts, Plan } from '../placement/choice.ts';
-import { sum } from '../placement/highest-averages.ts';
-import { refreshPlan } from '../placement/next-place.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
-import { revisionOf } from '../placement/owner-chain.ts';
 import { placementStatus } from '../placement/placement-report.ts';
 import type { HostView } from './host-view.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import type { PlacementStore } from './placement-store.ts';
+import { PlanRefresh } from './plan-refresh.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { RuledWorkload } from './workload-view.ts';
 import { controllersOf, ruledWorkload } from './workload-view.ts';
@@ -36,17 +33,22 @@ export interface PlacementWriterOptions {
   clock: () => number;
 }
 
-/** Keeps the WorkloadPlacement of each workload under rules: at most one write in ten seconds, none without news. */
+/**
+ * Keeps the WorkloadPlacement of each workload under rules: at most one write in ten seconds, none without news. Plans are
+ * brought up to date with it, so that they follow members and policies without a pod that asks.
+ */
 export class PlacementWriter {
   readonly #o: PlacementWriterOptions;
+  readonly #plans: PlanRefresh;
   /** By UID of the workload, when its object was written last; before the life of this process as the object says. */
   readonly #written = new Map<string, number>();
 
   constructor(options: PlacementWriterOptions) {
     this.#o = options;
+    this.#plans = new PlanRefresh(options);
   }
 
-  /** Returns when to come back, when it is too early for another write. */
+  /** Returns when to come back: when it is too early for another write, or when a member is avoided no longer. */
   async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
     const { view, workloads, clock } = this.#o;
     const workload = view.owners.byUid(workloadUid);
@@ -68,14 +70,16 @@ export class PlacementWriter {
     }
     // The object may be that of a former workload of this name.
     const own = before?.spec.workload.uid === workloadUid ? before.status : undefined;
-    const status = this.#status(ruled, controllers, own);
-    if (own !== undefined && jsonEqual(withoutTime(own), status)) return undefined;
+    const status = await this.#status(ruled, controllers, own, signal);
     const now = clock();
+    const ends = workloads.avoided(ruled.object).map(({ until }) => until - now);
+    const next = ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) };
+    if (own !== undefined && jsonEqual(withoutTime(own), status)) return next;
     const rest = this.#lastWrite(workloadUid, own) + PACE_MS - now;
     if (rest > 0) return { requeueAfterMs: rest };
     this.#written.set(workloadUid, now);
     await this.#write(ruled.object, before, { ...status, updatedAt: timestamp(now) }, signal);
-    return undefined;
+    return next;
   }
 
   /** Wall clock in ms; by another process too. Its clock may be ahead: that only says that there was a write. */
@@ -89,18 +93,17 @@ export class PlacementWriter {
     return last;
   }
 
-  #status(
+  async #status(
     ruled: RuledWorkload,
     controllers: readonly TypedObject[],
     before: WorkloadPlacementStatus | undefined,
-  ): WorkloadPlacementStatus {
+    signal: AbortSignal,
+  ): Promise<WorkloadPlacementStatus> {
     const { view, workloads, clock } = this.#o;
     const { object, rules, replicas } = ruled;
-    const groups = view.seatGroupsOf(object);
-    const facts = this.#facts(ruled);
-    const plan = this.#plan(ruled, facts);
+    const { plan, revision } = await this.#plans.refresh(ruled, controllers, signal);
     const memory = workloads.memory(object);
-    const revision = memory.last?.made.identity.revision ?? newestRevision(controllers, view);
+    const groups = view.seatGroupsOf(object);
     const status = placementStatus({
       source: rules.source,
       workload: { uid: object.metadata.uid, replicas, pods: view.seats.counts(groups) },
@@ -114,27 +117,6 @@ export class PlacementWriter {
       now: clock(),
     });
     return keepTimes(status, before);
-  }
-
-  /** The plan, worked out anew where the workload has shrunk since. */
-  #plan({ object, replicas }: RuledWorkload, facts: PlacementFacts): Plan {
-    const { workloads } = this.#o;
-    const known = workloads.plan(object);
-    const shrunk = known?.targets !== undefined && replicas !== undefined && replicas < sum(known.targets);
-    if (known !== undefined && !shrunk) return known;
-    const plan = refreshPlan(facts, workloads.memory(object).last !== undefined);
-    workloads.refreshed(object, plan);
-    return plan;
-  }
-
-  /** As for any pod of the workload: the last one asked about, as only of that one all is known. */
-  #facts({ object, chain, rules }: RuledWorkload): PlacementFacts {
-    const { questions, workloads } = this.#o;
-    const made = workloads.memory(object).last?.made;
-    if (made !== undefined) return questions.ask(made.pod, chain, rules, questions.everyNode()).facts;
-    const { facts } = questions.ask({ ...chain[0], spec: { containers: [] } }, chain, rules, questions.everyNode());
-    // What its pods ask for is not known, so neither is the room for them.
-    return { ...facts, rooms: new Map() };
   }
 
   async #write(
@@ -184,17 +166,6 @@ export class PlacementWriter {
       if (!isNotFound(error)) throw error;
     }
   }
-}
-
-/** The revision of the newest controller of pods, or of the newest pod where there is one controller for all. */
-function newestRevision(controllers: readonly TypedObject[], view: HostView): string | undefined {
-  const created = ({ metadata }: { metadata: { creationTimestamp?: string } }): string =>
-    metadata.creationTimestamp ?? '';
-  const newest = controllers.toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
-  if (newest === undefined) return undefined;
-  if (newest.kind === 'ReplicaSet') return revisionOf(newest);
-  const pod = view.podsOf(newest.metadata.uid ?? '').toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
-  return pod === undefined ? undefined : revisionOf(pod);
 }
 
 function withoutTime(status: WorkloadPlacementStatus): WorkloadPlacementStatus {

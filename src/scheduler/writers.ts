@@ -39,7 +39,7 @@ export interface WritersOptions {
 
 /** Pods come and go in crowds: one look at the end of each, in ms. */
 const SETTLE_MS = 300;
-/** The same for edits of policies and members, which may concern everything. */
+/** The same for policies and members, which may concern everything. */
 const EDIT_MS = 1_000;
 const SYNC_POLL_MS = 100;
 
@@ -109,12 +109,9 @@ export class Writers {
       // Policies choose by labels, and some annotations are rules themselves.
       if (old !== undefined && !isMarkedAlike(owner, old)) reorder(owner);
     };
-    const clustersChanged = (): void => {
-      for (const policy of view.policies.values()) policies.addAfter(keyOf(policy), EDIT_MS);
-    };
     const rulesChanged = (): void => rules.addAfter('all', EDIT_MS);
     const policiesChanged = (): void => {
-      clustersChanged();
+      for (const policy of view.policies.values()) policies.addAfter(keyOf(policy), EDIT_MS);
       rulesChanged();
     };
     policiesChanged();
@@ -123,8 +120,8 @@ export class Writers {
       view.owners.on(ownerSeen),
       workloads.on(planned),
       view.policies.on(policiesChanged),
-      view.onClusters(clustersChanged),
-      view.onClusterTraits(rulesChanged),
+      view.onClusters(policiesChanged),
+      view.onVirtualNodes(rulesChanged),
       view.onNamespaceLabels(rulesChanged),
       store.informer.on({
         deleted: ({ spec }) => placements.addAfter(spec.workload.uid, SETTLE_MS),
@@ -132,7 +129,7 @@ export class Writers {
     ];
   }
 
-  /** Every workload that has pods, once: after an edit the rules of any of them may be others. */
+  /** Every workload that has pods, once: the rules of any of them may be others, or the clusters there are to choose from. */
   #lookAtAll({ costs, placements, refused }: Queues): void {
     const { view } = this.#o;
     const seen = new Set<string>();

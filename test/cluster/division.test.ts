@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/api/wire.ts';
 import { type Ended, liveRows, runRow, startForRows, toldOf } from '../fixtures/live-divisions.ts';
-import { condition, eventsOf, type Fields, newNamespace } from '../fixtures/live-pods.ts';
-import { burstSpec, deployment, policy, settled } from '../fixtures/scheduling.ts';
+import { condition, eventsOf, type Fields, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
+import { burstSpec, deployment, placementOf, policy, scale, settled, whereAre } from '../fixtures/scheduling.ts';
 import { errorsOf, type Topology } from '../fixtures/topology.ts';
 
 const ROWS = liveRows('short');
@@ -132,5 +133,73 @@ test(
       const end = ended.get(row.name);
       if (end !== undefined) await toldOf(topology, end);
     }
+  },
+);
+
+/** Waits for the targets of Deployment web. */
+async function targetsAre(namespace: string, wanted: Readonly<Record<string, number>>): Promise<void> {
+  await until(
+    `the targets of ${namespace} are ${JSON.stringify(wanted)}`,
+    async () => {
+      const clusters = (await placementOf(topology.host, namespace, 'web'))?.status?.clusters ?? [];
+      const targets = clusters.flatMap(({ name, target }) => (target === undefined ? [] : [[name, target]]));
+      if (isDeepStrictEqual(Object.fromEntries(targets), wanted)) return true;
+      throw new Error(JSON.stringify(clusters));
+    },
+    { timeoutMs: PATIENCE_MS },
+  );
+}
+
+// Last of all, as no other pods go to the member meanwhile.
+test(
+  'targets follow a member that goes and is back, and an edited policy; pods that come later follow them, no other is moved',
+  { timeout: 400_000 },
+  async () => {
+    const { host } = topology;
+    const ab = { clusterAffinity: { clusterNames: ['a', 'b'] } };
+    const rules = [
+      { targetCluster: { clusterNames: ['a'] }, weight: 1 },
+      { targetCluster: { clusterNames: ['b'] }, weight: 3 },
+    ];
+    const edited = { ...ab, replicaScheduling: { weightPreference: { staticWeightList: rules } } };
+    const names = ['away', 'edited'];
+    for (const name of names) {
+      await newNamespace(host, name);
+      await host.apply([policy(name, 'equal', { ...ab, replicaScheduling: {} }), deployment(name, 'web', 4, '10m')]);
+    }
+    const [, before] = await Promise.all(
+      names.map(async (name) => {
+        const pods = await settled(host, name, 'web', { a: 2, b: 2 }, PATIENCE_MS);
+        return pods.map(({ metadata }) => metadata.uid ?? '').toSorted();
+      }),
+    );
+    await targetsAre('away', { a: 2, b: 2 });
+    await host.apply([policy('edited', 'equal', edited)]);
+    const apiServer = topology.member('b').cluster.component('kube-apiserver');
+    apiServer.signal('SIGSTOP');
+    try {
+      await targetsAre('away', { a: 2 });
+      await scale(host, 'away', 'web', 6);
+      await until(
+        'those that are missing are in the other member',
+        async () => isDeepStrictEqual(whereAre(await podsOf(host, 'away')), { a: 4, b: 2 }),
+        { timeoutMs: PATIENCE_MS },
+      );
+    } finally {
+      apiServer.signal('SIGCONT');
+    }
+    await targetsAre('away', { a: 3, b: 3 });
+    const pods = await settled(host, 'away', 'web', { a: 4, b: 2 }, PATIENCE_MS);
+    await kubectl(host, [
+      'delete',
+      'pod',
+      '-n',
+      'away',
+      pods.find(({ spec }) => spec.nodeName === 'a')?.metadata.name ?? '',
+    ]);
+    await settled(host, 'away', 'web', { a: 3, b: 3 }, PATIENCE_MS);
+    await targetsAre('edited', { a: 1, b: 3 });
+    const after = await settled(host, 'edited', 'web', { a: 2, b: 2 }, PATIENCE_MS);
+    expect(after.map(({ metadata }) => metadata.uid ?? '').toSorted()).toEqual(before);
   },
 );

@@ -199,6 +199,78 @@ describe('Aggregated', () => {
   });
 });
 
+describe('a cluster that is away for a while', () => {
+  const away = [cluster('a'), cluster('b'), cluster('c', { unavailable: 'it is not ready' })];
+  const targets = ({ plan }: Fleet): object =>
+    Object.fromEntries([...(plan?.targets ?? [])].filter(([, count]) => count > 0));
+
+  it.each([
+    ['static weights', weights(1, 2, 3)],
+    ['preferences', preferences({ '*': { weight: 1 } })],
+    ['preferences that move nothing', preferences({ a: { weight: 9 }, '*': { weight: 1 } }, { rebalance: false })],
+    ['Remainder', preferences({ a: { weight: 3 }, '*': { weight: 1 } }, { division: 'Remainder' })],
+    ['dynamic weights', dynamic],
+    ['Aggregated', aggregated],
+  ])('changes nothing about %s when no pod came meanwhile', (_what, placement) => {
+    const fleet = new Fleet({ placement, clusters: three, room: { a: 5, b: 6, c: 30 } });
+    const counts = fleet.scale(12);
+    expect(targets(fleet)).toEqual(counts);
+    fleet.clusters = away;
+    fleet.plan = refreshPlan(fleet.facts());
+    const { c: _, ...others } = counts;
+    expect(targets(fleet)).toEqual(others);
+    fleet.clusters = three;
+    fleet.plan = refreshPlan(fleet.facts());
+    expect(targets(fleet)).toEqual(counts);
+  });
+
+  it('is not needed for spread that can give way to hold while all pods have their places', () => {
+    const softly = { spreadByField: 'cluster', minGroups: 1, maxGroups: 2, whenUnsatisfiable: 'ScheduleAnyway' };
+    const fleet = new Fleet({ placement: { ...weights(1, 1, 1), spreadConstraints: [softly] }, clusters: three });
+    const counts = fleet.scale(6);
+    expect(Object.values(counts)).toEqual([3, 3]);
+    fleet.plan = refreshPlan(fleet.facts());
+    expect(targets(fleet)).toEqual(counts);
+  });
+
+  it('gets its share of the pods that come when it is back', () => {
+    const fleet = new Fleet({ placement: weights(1, 1, 1), clusters: away });
+    expect(fleet.scale(6)).toEqual({ a: 3, b: 3 });
+    fleet.clusters = three;
+    fleet.plan = refreshPlan(fleet.facts());
+    expect(targets(fleet)).toEqual({ a: 2, b: 2, c: 2 });
+    expect(fleet.counts()).toEqual({ a: 3, b: 3 });
+    fleet.pods.splice(0, 1);
+    expect(fleet.place()).toBe('c');
+    expect(fleet.scale(9)).toEqual({ a: 3, b: 3, c: 3 });
+  });
+
+  it('keeps what it has in a division by room, and growth alone is divided', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three, room: { a: 1_000, b: 1_000, c: 1_000 } });
+    expect(fleet.scale(6)).toEqual({ a: 2, b: 2, c: 2 });
+    fleet.clusters = away;
+    fleet.scale(8);
+    expect(fleet.counts()).toEqual({ a: 3, b: 3, c: 2 });
+    fleet.clusters = three;
+    expect(fleet.scale(11)).toEqual({ a: 4, b: 4, c: 3 });
+  });
+
+  it('leaves pods that other replicas placed meanwhile where they are', () => {
+    const fleet = new Fleet({ placement: dynamic, clusters: three, room: { a: 10, b: 10, c: 10 } });
+    fleet.scale(6);
+    const before = fleet.plan;
+    fleet.scale(9);
+    fleet.plan = before;
+    fleet.plan = refreshPlan(fleet.facts());
+    expect(targets(fleet)).toEqual({ a: 3, b: 3, c: 3 });
+    // Those that are still to come are divided when they ask.
+    fleet.replicas = 12;
+    fleet.plan = refreshPlan(fleet.facts());
+    expect(targets(fleet)).toEqual({ a: 3, b: 3, c: 3 });
+    expect(fleet.scale(12)).toEqual({ a: 4, b: 4, c: 4 });
+  });
+});
+
 describe('over time', () => {
   const steps = [3, 6, 12, 24, 30, 21, 9, 3];
 

@@ -173,6 +173,18 @@ describe('whatever the policy and the facts', () => {
     );
   });
 
+  it('plans the same again while nothing changes and no pod asks', () => {
+    fc.assert(
+      fc.property(facts, fc.subarray(NAMES), (one, unknown) => {
+        const targets = new Map([...(one.remembered?.targets ?? [])].filter(([name]) => !unknown.includes(name)));
+        const remembered = one.remembered && { ...one.remembered, targets };
+        const plan = refreshPlan({ ...one, remembered });
+        expect(refreshPlan({ ...one, remembered: plan })).toEqual(plan);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
   it('puts every pod in the order of removal', () => {
     fc.assert(
       fc.property(facts, (one) => {

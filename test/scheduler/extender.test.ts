@@ -273,6 +273,31 @@ describe('pods that carry the mark are asked about once more', () => {
   });
 });
 
+describe('a virtual node that is not ready', () => {
+  test.each(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'])(
+    'keeps the seats of its member: the pods that are to go there wait (%s)',
+    async (key) => {
+      const clusterAffinity = { clusterNames: ['east', 'west'] };
+      place({ clusterAffinity, replicaScheduling: {} });
+      await until('the policy is known', () => view.policies.get('shop/p') !== undefined, { intervalMs: 5 });
+      const taints = [
+        { key: 'spillway.dev/virtual-node', effect: 'NoSchedule' },
+        { key, effect: 'NoSchedule' },
+      ];
+      api.edit('/api/v1/nodes/west', { spec: { taints } });
+      const isSeen = (): boolean => view.nodes.nodes.get('west')?.spec?.taints?.length === 2;
+      await until('the taint is known', isSeen, { intervalMs: 5 });
+      const seats = async (name: string, nodes: string[]): Promise<string> => {
+        const { NodeNames, FailedAndUnresolvableNodes } = await filter(pod(name), nodes);
+        return NodeNames[0] ?? Object.values(FailedAndUnresolvableNodes).join();
+      };
+      for (const name of ['a', 'b', 'c']) expect(await seats(name, ['east'])).toBe('east');
+      expect(await seats('d', ['east'])).toMatch(/^member east: it has its share of 6 replicas \(3 of 3\)/);
+      for (const name of ['d', 'e', 'f']) expect(await seats(name, ['east', 'west'])).toBe('west');
+    },
+  );
+});
+
 describe('pods without rules', () => {
   const plain = (name: string, spec: object): Pod => pod(name, { spec, metadata: { namespace: 'other' } });
 

@@ -1,0 +1,108 @@
+import type { Pod } from '../api/wire.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import type { PlacementFacts, Plan } from '../placement/choice.ts';
+import { placementFor } from '../placement/gang-order.ts';
+import { sum } from '../placement/highest-averages.ts';
+import { refreshPlan } from '../placement/next-place.ts';
+import { revisionOf } from '../placement/owner-chain.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import { ofRevision } from '../placement/workload.ts';
+import type { HostView } from './host-view.ts';
+import type { PlacementQuestions } from './placement-questions.ts';
+import { PodSamples } from './pod-samples.ts';
+import type { WorkloadBook } from './workload-book.ts';
+import type { RuledWorkload } from './workload-view.ts';
+
+export interface PlanRefreshOptions {
+  host: KubeClient;
+  view: HostView;
+  workloads: WorkloadBook;
+  questions: PlacementQuestions;
+}
+
+/**
+ * Keeps plans as they should be while no pod asks: members come and go, policies are edited, workloads shrink. Of a workload
+ * that this process was not asked about one pod is read, and only where its plan seems to be another.
+ */
+export class PlanRefresh {
+  readonly #o: PlanRefreshOptions;
+  readonly #samples: PodSamples;
+
+  constructor(options: PlanRefreshOptions) {
+    this.#o = options;
+    this.#samples = new PodSamples(options.host);
+  }
+
+  /** The plan as it should be now, remembered if it is another one, and the revision that it counts. */
+  async refresh(
+    ruled: RuledWorkload,
+    controllers: readonly TypedObject[],
+    signal: AbortSignal,
+  ): Promise<{ plan: Plan; revision: string | undefined }> {
+    const { view, workloads } = this.#o;
+    const { object } = ruled;
+    const { uid = '' } = object.metadata;
+    const { last } = workloads.memory(object);
+    const revision = last?.made.identity.revision ?? newestRevision(controllers, view);
+    let pod = last?.made.pod ?? this.#samples.get(uid, revision);
+    let plan = refreshPlan(this.#facts(ruled, revision, pod));
+    if (pod === undefined && !isAlike(workloads.plan(object), plan)) {
+      // Perhaps only because nothing is known of its pods.
+      const all = controllers.flatMap(({ metadata }) => view.podsOf(metadata.uid ?? ''));
+      const one = all.find((candidate) => revisionOf(candidate) === revision);
+      if (one !== undefined) pod = await this.#samples.read(uid, one, signal);
+      // A scheduler may have asked about one meanwhile.
+      if (workloads.memory(object).last !== undefined) return await this.refresh(ruled, controllers, signal);
+      plan = refreshPlan(this.#facts(ruled, revision, pod), pod !== undefined);
+    }
+    const known = workloads.plan(object);
+    if (known !== undefined && isAlike(known, plan)) return { plan: { ...known, tiers: plan.tiers }, revision };
+    workloads.refreshed(object, plan);
+    return { plan, revision };
+  }
+
+  /**
+   * As for a pod of the workload that is known as a whole: the last one asked about, or one that was read. Of any other it is
+   * not known what it asks for and tolerates, so nothing is in its way.
+   */
+  #facts(
+    { chain, rules, replicas }: RuledWorkload,
+    revision: string | undefined,
+    known: Pod | undefined,
+  ): PlacementFacts {
+    const { questions, view } = this.#o;
+    const pod = known ?? { ...chain[0], spec: { containers: [], tolerations: [{ operator: 'Exists' }] } };
+    const split = known === undefined ? questions.everyNode() : questions.everyOpenNode(known);
+    const { facts, identity } = questions.ask(pod, chain, rules, split);
+    const placed = sum(ofRevision(facts.workload.pods, revision));
+    const asked = replicas ?? placed + view.seats.waiting(view.seatGroupsOf(identity.object));
+    return {
+      ...facts,
+      placement: placementFor(pod, facts.placement),
+      workload: { ...facts.workload, replicas: asked },
+      pod: { ...facts.pod, revision },
+      ...(known === undefined ? { rooms: new Map() } : {}),
+    };
+  }
+}
+
+/** The revision of the newest controller of pods, or of the newest pod where there is one controller for all. */
+function newestRevision(controllers: readonly TypedObject[], view: HostView): string | undefined {
+  const created = ({ metadata }: { metadata: { creationTimestamp?: string } }): string =>
+    metadata.creationTimestamp ?? '';
+  const newest = controllers.toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
+  if (newest === undefined) return undefined;
+  if (newest.kind === 'ReplicaSet') return revisionOf(newest);
+  const pod = view.podsOf(newest.metadata.uid ?? '').toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
+  return pod === undefined ? undefined : revisionOf(pod);
+}
+
+/** Whether two plans give the same clusters the same seats. None at all is a plan without any. */
+function isAlike(a: Plan | undefined, b: Plan): boolean {
+  const seats = (plan: Plan | undefined): object => ({
+    affinityName: plan?.affinityName,
+    targets: Object.fromEntries([...(plan?.targets ?? [])].filter(([, count]) => count > 0)),
+  });
+  return jsonEqual(seats(a), seats(b));
+}

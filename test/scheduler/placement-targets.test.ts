@@ -1,0 +1,214 @@
+import { isDeepStrictEqual } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+/** Deployment shop/web of 4 pods on members, nobody asks about a pod of it, and what decides about it changes. */
+
+let room: SchedulerRoom;
+let deployment: TypedObject;
+let set: TypedObject;
+
+const BOTH = { clusterAffinity: { clusterNames: ['east', 'west'] } };
+const EQUAL = { ...BOTH, replicaScheduling: {} };
+const DYNAMIC = { ...BOTH, replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } };
+/** Longer than between two writes, also for a process that knows of the former by the object. */
+const PACE_MS = 11_000;
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west', 'north']);
+  ({ deployment, set } = await room.deploy('web', 4));
+});
+afterEach(async () => {
+  await room.close();
+});
+
+const weighted = (weights: Record<string, number>): object => {
+  const staticWeightList = Object.entries(weights).map(([name, weight]) => ({
+    targetCluster: { clusterNames: [name] },
+    weight,
+  }));
+  return { replicaScheduling: { weightPreference: { staticWeightList } } };
+};
+
+/** The member is Ready, or not. */
+function mark(name: string, isReady: boolean): void {
+  const status = isReady ? 'True' : 'False';
+  const reason = isReady ? 'Ready' : 'Timeout';
+  const ready = { type: 'Ready', status, reason, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' };
+  room.editMember(name, { status: { conditions: [ready] } });
+}
+
+const editNode = (name: string, spec: object): void => room.api.edit(`/api/v1/nodes/${name}`, { spec });
+
+/** Two pods in east and two in west, with more in their specs than the caches keep. */
+async function runWith(spec: object): Promise<void> {
+  const pods = await room.run(set, { east: 2, west: 2 });
+  for (const name of pods) room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec });
+}
+
+function targets(): Record<string, number> | undefined {
+  const clusters = room.placementOf('web')?.status?.clusters;
+  return (
+    clusters &&
+    Object.fromEntries(clusters.flatMap(({ name, target }) => (target === undefined ? [] : [[name, target]])))
+  );
+}
+
+const writes = (): number => room.api.requests('PATCH', '/workloadplacements/deployment-web/status').length;
+
+/** Looks at single pods past the caches. */
+const readPods = (): number =>
+  room.api.requests('GET', '/pods').filter(({ query }) => query['fieldSelector']?.startsWith('metadata.name=')).length;
+
+/** Waits for the targets, and makes sure that nothing else comes of it: one write, and pods are left alone. */
+async function told(wanted: Record<string, number>): Promise<void> {
+  const before = writes();
+  const pods = room.pods().map(({ metadata, spec }) => [metadata.uid, spec.nodeName]);
+  await room.seen(`the targets are ${JSON.stringify(wanted)}`, () => isDeepStrictEqual(targets(), wanted));
+  await room.quiet();
+  expect(targets()).toEqual(wanted);
+  expect(writes() - before).toBeLessThanOrEqual(1);
+  expect(room.pods().map(({ metadata, spec }) => [metadata.uid, spec.nodeName])).toEqual(pods);
+  room.now += PACE_MS;
+}
+
+describe('targets follow without a pod that asks:', () => {
+  test('a member goes, and is back', async () => {
+    room.place('p', EQUAL);
+    await room.run(set, { east: 3, west: 1 });
+    room.letWrite();
+    await told({ east: 2, west: 2 });
+    mark('west', false);
+    // What it has counts.
+    await told({ east: 3 });
+    mark('west', true);
+    await told({ east: 2, west: 2 });
+    expect(readPods()).toBeLessThanOrEqual(1);
+  });
+
+  test('a division by room is the same when a member is back, and all its pods still are', async () => {
+    room.place('p', DYNAMIC);
+    await room.run(set, { east: 1, west: 3 });
+    room.letWrite();
+    await told({ east: 1, west: 3 });
+    mark('west', false);
+    await told({ east: 1 });
+    mark('west', true);
+    await told({ east: 1, west: 3 });
+  });
+
+  test('also when no member could be used meanwhile', async () => {
+    room.place('p', DYNAMIC);
+    await room.run(set, { east: 1, west: 3 });
+    room.letWrite();
+    await told({ east: 1, west: 3 });
+    mark('west', false);
+    mark('east', false);
+    await told({});
+    mark('west', true);
+    mark('east', true);
+    await told({ east: 1, west: 3 });
+  });
+
+  test('a policy is edited', async () => {
+    room.place('p', EQUAL);
+    await room.run(set, { east: 2, west: 2 });
+    room.letWrite();
+    await told({ east: 2, west: 2 });
+    room.place('p', weighted({ east: 1, north: 3 }));
+    // Those in west stay, and count.
+    await told({ east: 1, north: 1 });
+    expect(room.placementOf('web')?.status?.policy).toMatchObject({ generation: 2 });
+    room.place('p', weighted({ east: 1, west: 3 }));
+    await told({ east: 1, west: 3 });
+  });
+
+  test('a virtual node is cordoned, and let go again', async () => {
+    room.place('p', EQUAL);
+    await room.run(set, { east: 2, west: 2 });
+    room.letWrite();
+    await told({ east: 2, west: 2 });
+    editNode('west', {
+      unschedulable: true,
+      taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }],
+    });
+    await told({ east: 2 });
+    editNode('west', { unschedulable: null, taints: null });
+    await told({ east: 2, west: 2 });
+  });
+
+  test('a member is avoided no longer', async () => {
+    room.place('p', EQUAL);
+    await room.run(set, { east: 2, west: 2 });
+    const { process } = room;
+    await room.seen('the policy is known', () => process.view.policies.get('shop/p') !== undefined);
+    const refusal = { cluster: 'west', reason: 'MemberQuotaExceeded', message: 'exceeded quota: pods=10' };
+    process.workloads.refused(deployment, refusal, 60_000);
+    const uid = deployment.metadata.uid ?? '';
+    const bringUpToDate = async () => await process.placements.bringUpToDate(uid, new AbortController().signal);
+    await bringUpToDate();
+    expect(targets()).toEqual({ east: 2 });
+    const { version } = room.api;
+    await room.seen(
+      'it is in the caches',
+      () => Number(process.store.get(deployment)?.metadata.resourceVersion) === version,
+    );
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 60_000 });
+    room.now += 60_000;
+    await bringUpToDate();
+    expect(targets()).toEqual({ east: 2, west: 2 });
+  });
+});
+
+test('there are none where no pod can go', async () => {
+  room.place('p', { clusterAffinity: { exclude: ['north'] }, replicaScheduling: {} });
+  await runWith({ nodeSelector: { type: 'virtual-kubelet' } });
+  room.letWrite();
+  await told({ east: 2, west: 2 });
+});
+
+test('there are none for a gang, which was placed as a whole', async () => {
+  room.place('p', EQUAL);
+  await room.run(set, { east: 4 }, { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' });
+  room.letWrite();
+  await told({});
+});
+
+describe('targets stay', () => {
+  test('while a virtual node is not ready for a moment: only the probe says whether its member is there', async () => {
+    room.place('p', EQUAL);
+    await room.run(set, { east: 3, west: 1 });
+    room.letWrite();
+    await told({ east: 2, west: 2 });
+    const before = writes();
+    for (const key of ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']) {
+      editNode('west', { taints: [{ key, effect: 'NoSchedule' }] });
+      await told({ east: 2, west: 2 });
+    }
+    expect(writes()).toBe(before);
+  });
+
+  test('what they are in another process, which knows of no pod what it asks for', { timeout: 60_000 }, async () => {
+    const tainted = { spec: { taints: [{ key: 'dear', effect: 'NoSchedule' }] } };
+    room.editMember('west', tainted);
+    room.place('p', EQUAL);
+    const tolerations = [{ key: 'dear', operator: 'Exists' }];
+    await runWith({ tolerations });
+    room.letWrite();
+    await told({ east: 2, west: 2 });
+    const before = writes();
+    await room.restart();
+    room.letWrite();
+    await told({ east: 2, west: 2 });
+    expect(writes()).toBe(before);
+    mark('west', false);
+    await told({ east: 2 });
+    await room.restart();
+    room.letWrite();
+    mark('west', true);
+    await told({ east: 2, west: 2 });
+    // One look in each of the processes at most, and none at other pods.
+    expect(readPods()).toBeLessThanOrEqual(3);
+  });
+});
