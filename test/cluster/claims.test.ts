@@ -1,9 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
-import { serviceAccountKubeconfig } from '../../hack/service-account.ts';
-import { addMember, waitForNode, waitReady } from '../../hack/spillway.ts';
+import { waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../../src/api/wire.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
@@ -23,7 +20,8 @@ import {
   untilPod,
   untilRunning,
 } from '../fixtures/live-pods.ts';
-import { FaultProxy } from '../fixtures/fault-proxy.ts';
+import type { FaultProxy } from '../fixtures/fault-proxy.ts';
+import { addProxiedMember } from '../fixtures/proxied-member.ts';
 import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -76,12 +74,7 @@ beforeAll(async () => {
   west = topology.member('west').cluster;
   disksOfWest = startProvisioner(west);
   await west.apply([diskClass('disk', { metadata: isDefault })]);
-  await west.apply(readFileSync('manifests/member/read.yaml', 'utf8'));
-  const access = await serviceAccountKubeconfig(west, 'spillway-access', 'spillway-host');
-  proxy = await FaultProxy.start(west.adminAccess, await west.issueServing('proxy', ['127.0.0.1']));
-  const kubeconfig = join(west.dir, 'proxied.kubeconfig');
-  writeFileSync(kubeconfig, access.replaceAll(west.server, proxy.url), { mode: 0o600 });
-  await addMember(host, west, { kubeconfig, spec: { probe } });
+  proxy = await addProxiedMember(host, west, { spec: { probe } });
   await waitForNode(host, 'west');
 });
 afterAll(async () => {

@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
@@ -34,7 +32,8 @@ import {
   withoutManagedFields,
   writesOf,
 } from '../fixtures/live-pods.ts';
-import { FaultProxy, type Fault } from '../fixtures/fault-proxy.ts';
+import type { Fault, FaultProxy } from '../fixtures/fault-proxy.ts';
+import { addProxiedMember } from '../fixtures/proxied-member.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
 
 const kubelets = await canRunKubelets();
@@ -72,9 +71,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     host = topology.host;
     real = topology.member('real').cluster;
     played = topology.member('played').cluster;
-    proxy = await FaultProxy.start(played.adminAccess, await played.issueServing('proxy', ['127.0.0.1']));
-    await addMember(host, played, {
-      kubeconfig: proxied(played),
+    proxy = await addProxiedMember(host, played, {
       spec: {
         probe: { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2 },
         virtualNodes: [
@@ -90,13 +87,6 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     await topology?.close();
     await proxy?.close();
   });
-
-  /** The member's kubeconfig, by way of the proxy. */
-  function proxied(member: Cluster): string {
-    const path = join(topology.workspace.dir, `${member.name}-proxied.kubeconfig`);
-    writeFileSync(path, readFileSync(member.kubeconfig, 'utf8').replaceAll(member.server, proxy.url), { mode: 0o600 });
-    return path;
-  }
 
   const idle = (name: string, namespace: string, node: string, more: Fields = {}, metadata: Fields = {}): Fields =>
     pod(name, namespace, podSpec([shell(IDLE)], { ...onNode(node), ...more }), metadata);
