@@ -12,6 +12,8 @@ export class ChunkScanner {
   #left = 0;
   /** The beginning of a line whose end has not come yet. */
   #line = '';
+  /** Where the line of the last chunk ends in the bytes that were fed last. */
+  #last: number | undefined;
   readonly #onData: ((data: Buffer) => void) | undefined;
 
   /** `onData` gets what is in the chunks, piece by piece. */
@@ -24,13 +26,16 @@ export class ChunkScanner {
     return this.#state === 'done';
   }
 
-  feed(bytes: Buffer): void {
+  /** Returns how many of these bytes come before the line feed of the last chunk, with which a reader knows the end. */
+  feed(bytes: Buffer): number {
+    this.#last = this.#state === 'trailer' || this.#state === 'done' ? 0 : undefined;
     let at = 0;
     while (at < bytes.length && this.#state !== 'broken') {
       if (this.#state === 'data') at = this.#skip(bytes, at);
       else if (this.#state === 'done') this.#state = 'broken';
       else at = this.#readLine(bytes, at);
     }
+    return this.#last ?? bytes.length;
   }
 
   #skip(bytes: Buffer, at: number): number {
@@ -47,6 +52,7 @@ export class ChunkScanner {
   #readLine(bytes: Buffer, at: number): number {
     const end = bytes.indexOf(LF, at);
     const stop = end < 0 ? bytes.length : end;
+    const before = this.#state;
     if (this.#line.length + stop - at > LONGEST_LINE) {
       this.#state = 'broken';
       return bytes.length;
@@ -57,6 +63,7 @@ export class ChunkScanner {
     } else {
       this.#endOfLine(bytes, at, stop);
     }
+    if (before === 'size' && this.#state === 'trailer') this.#last = end;
     return stop + 1;
   }
 

@@ -517,6 +517,28 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
     await dispatcher.close();
   });
 
+  test('a client that speaks WebSocket itself reads a whole log', async () => {
+    const { stdout } = await h.member.kubectl(['logs', 'web', '-c', 'tools']);
+    expect(stdout).not.toBe('');
+    for (const options of ['', '&limitBytes=5', '&tailLines=0']) {
+      const logs = await Promise.all(
+        [h.host, h.member].map(async ({ adminAccess: { server, ca, cert, key } }) => {
+          const dispatcher = new Agent({ connect: { ca, cert, key } });
+          const url = `${server.replace('https', 'wss')}/api/v1/namespaces/default/pods/web/log?container=tools${options}`;
+          const socket = new WebSocket(url, { protocols: ['binary.k8s.io'], dispatcher });
+          socket.binaryType = 'arraybuffer';
+          let log = '';
+          socket.addEventListener('message', ({ data }) => (log += Buffer.from(data as ArrayBuffer).toString()));
+          await once(socket as unknown as EventTarget & NodeJS.EventEmitter, 'close');
+          await dispatcher.close();
+          return log;
+        }),
+      );
+      expect(logs[0]).toBe(logs[1]);
+      if (options === '') expect(logs[0]).toBe(stdout);
+    }
+  });
+
   describe('the node’s own paths', () => {
     const raw = (path: string): Promise<KubectlResult> =>
       h.host.kubectl(['get', '--raw', `/api/v1/nodes/${NODE}/proxy/${path}`]);

@@ -40,6 +40,21 @@ describe('ChunkScanner', () => {
     );
   });
 
+  it('tells what comes before the end of the last chunk’s line, however the bytes are cut', () => {
+    fc.assert(
+      fc.property(chunks, cuts, (all, at) => {
+        const whole = encode(all);
+        const scanner = new ChunkScanner();
+        let [from, before] = [0, 0];
+        for (const cut of [...at.map((one) => one % whole.length).toSorted((a, b) => a - b), whole.length]) {
+          before += scanner.feed(whole.subarray(from, cut));
+          from = cut;
+        }
+        expect(before).toBe(whole.length - '\n\r\n'.length);
+      }),
+    );
+  });
+
   it('reads extensions, trailers and capital letters', () => {
     expect(scan(Buffer.from('A;x="y"\r\n0123456789\r\n0\r\nDigest: 1\r\n\r\n'))).toEqual({
       done: true,

@@ -71,8 +71,38 @@ test('an answer of known length', async () => {
   expect(await read()).toMatchObject({ code: 200, text: 'abcdef', type: 'text/plain; charset=utf-8' });
 });
 
-test('nothing at all', async () => {
-  await serve((response) => response.writeHead(200, { 'transfer-encoding': 'chunked' }).end());
+test.each([
+  ['in chunks', { 'transfer-encoding': 'chunked' }],
+  ['of known length', { 'content-length': '6' }],
+])('the end of a body %s is no part of what is read with its last piece', async (_what, headers) => {
+  await serve((response) => response.writeHead(200, headers).end('alive\n'));
+  const caller = await open(kubelet.port, keys, keys.admin, `GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  const reads: string[] = [];
+  caller.on('data', (piece: Buffer) => void reads.push(String(piece)));
+  await until(() => reads.join('').endsWith('0\r\n\r\n'), 'the end of the body');
+  caller.destroy();
+  expect(reads.join('')).toMatch(/\r\n\r\n6\r\nalive\n\r\n0\r\n\r\n$/);
+  // kube-apiserver takes a chunk for the last one as soon as it has that line whole.
+  expect(reads.filter((piece) => piece.includes('alive\n\r\n0\r\n'))).toEqual([]);
+});
+
+test('trailers do not go on', async () => {
+  await serve((response) => {
+    response.writeHead(200, { trailer: 'Digest' });
+    response.write('one');
+    response.addTrailers({ digest: 'x' });
+    response.end();
+  });
+  const text = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+  const caller = await open(kubelet.port, keys, keys.admin, text);
+  expect((await readAll(caller)).toString()).toMatch(/\r\n\r\n3\r\none\r\n0\r\n\r\n$/);
+});
+
+test.each([
+  ['in chunks', { 'transfer-encoding': 'chunked' }],
+  ['of known length', { 'content-length': '0' }],
+])('nothing at all, %s', async (_what, headers) => {
+  await serve((response) => response.writeHead(200, headers).end());
   expect(await read()).toMatchObject({ code: 200, text: '' });
 });
 
