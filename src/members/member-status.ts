@@ -52,11 +52,12 @@ export function memberStatus(
   facts: MemberFacts,
   now: string,
 ): MemberClusterStatus {
-  const parts = [credentialsValid(facts), reachable(facts), identityPinned(facts), capacityFresh(facts)];
+  const before = previous?.conditions ?? [];
+  const found = [credentialsValid(facts), reachable(facts), identityPinned(facts), capacityFresh(facts)];
+  const parts = found.map((part) => asBefore(part, before, facts) ?? part);
   const allowed = facts.keptDeletions === undefined ? [] : [deletionsAllowed(facts.name, facts.keptDeletions)];
   const findings = [ready(facts, parts), ...parts, ...allowed];
   const own = new Set(findings.map(({ type }) => type));
-  const before = previous?.conditions ?? [];
   const conditions = findings.map((finding): Condition => {
     const old = before.find(({ type }) => type === finding.type);
     return {
@@ -76,6 +77,20 @@ export function memberStatus(
     ...facts.room,
     ...(facts.pods === undefined ? {} : { pods: facts.pods }),
   };
+}
+
+/**
+ * What the process before said of a member, while this one has not found out anything itself: it has not been asked yet, or
+ * nodes and pods are being listed anew. Who acts for a member may change at any time, and that is no outage.
+ */
+function asBefore(part: Finding, before: readonly Condition[], facts: MemberFacts): Finding | undefined {
+  const { reachability, credentials } = facts;
+  const old = before.find(({ type }) => type === part.type);
+  const notAsked = reachability.reachable === undefined && credentials.state !== 'refused';
+  const isListing = reachability.reachable === true && part.status === 'Unknown' && old?.status === 'True';
+  if (old === undefined || !(notAsked || isListing)) return undefined;
+  const { type, status, reason, message } = old;
+  return { type, status, reason, message };
 }
 
 const yes = (type: string, reason: string, message: string): Finding => ({ type, status: 'True', reason, message });

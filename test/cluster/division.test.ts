@@ -150,6 +150,19 @@ async function targetsAre(namespace: string, wanted: Readonly<Record<string, num
   );
 }
 
+/** Waits until the pods of a namespace are so, running or not. */
+async function boundTo(namespace: string, wanted: Readonly<Record<string, number>>): Promise<Pod[]> {
+  return await until(
+    `pods of ${namespace} are ${JSON.stringify(wanted)}`,
+    async () => {
+      const pods = await podsOf(topology.host, namespace);
+      if (isDeepStrictEqual(whereAre(pods), wanted)) return pods;
+      throw new Error(JSON.stringify(whereAre(pods)));
+    },
+    { timeoutMs: PATIENCE_MS },
+  );
+}
+
 // Last of all, as no other pods go to the member meanwhile.
 test(
   'targets follow a member that goes and is back, and an edited policy; pods that come later follow them, no other is moved',
@@ -169,7 +182,7 @@ test(
     }
     const [, before] = await Promise.all(
       names.map(async (name) => {
-        const pods = await settled(host, name, 'web', { a: 2, b: 2 }, PATIENCE_MS);
+        const pods = await boundTo(name, { a: 2, b: 2 });
         return pods.map(({ metadata }) => metadata.uid ?? '').toSorted();
       }),
     );
@@ -180,26 +193,17 @@ test(
     try {
       await targetsAre('away', { a: 2 });
       await scale(host, 'away', 'web', 6);
-      await until(
-        'those that are missing are in the other member',
-        async () => isDeepStrictEqual(whereAre(await podsOf(host, 'away')), { a: 4, b: 2 }),
-        { timeoutMs: PATIENCE_MS },
-      );
+      await boundTo('away', { a: 4, b: 2 });
     } finally {
       apiServer.signal('SIGCONT');
     }
     await targetsAre('away', { a: 3, b: 3 });
-    const pods = await settled(host, 'away', 'web', { a: 4, b: 2 }, PATIENCE_MS);
-    await kubectl(host, [
-      'delete',
-      'pod',
-      '-n',
-      'away',
-      pods.find(({ spec }) => spec.nodeName === 'a')?.metadata.name ?? '',
-    ]);
-    await settled(host, 'away', 'web', { a: 3, b: 3 }, PATIENCE_MS);
+    const pods = await boundTo('away', { a: 4, b: 2 });
+    const inA = pods.find(({ spec }) => spec.nodeName === 'a')?.metadata.name ?? '';
+    await kubectl(host, ['delete', 'pod', '-n', 'away', inA, '--wait=false']);
+    await boundTo('away', { a: 3, b: 3 });
     await targetsAre('edited', { a: 1, b: 3 });
-    const after = await settled(host, 'edited', 'web', { a: 2, b: 2 }, PATIENCE_MS);
+    const after = await boundTo('edited', { a: 2, b: 2 });
     expect(after.map(({ metadata }) => metadata.uid ?? '').toSorted()).toEqual(before);
   },
 );

@@ -127,6 +127,25 @@ describe('memberStatus', () => {
     expect(conditions({ ...good, ...facts })).toMatchObject(expected);
   });
 
+  it('says of a member that another process knew what that one said, until it is asked and read anew', () => {
+    const before = memberStatus(undefined, good, NOW);
+    const down = memberStatus(undefined, { ...good, reachability: DOWN }, NOW);
+    const begun: MemberFacts = { ...none, pinned: 'uid-1', keptDeletions: good.keptDeletions };
+    expect(memberStatus(before, begun, LATER).conditions).toEqual(before.conditions);
+    expect(memberStatus(down, begun, LATER).conditions).toEqual(down.conditions);
+    const accepted: MemberFacts = { ...begun, credentials: good.credentials };
+    expect(memberStatus(before, accepted, LATER).conditions).toEqual(before.conditions);
+    expect(memberStatus(before, { ...good, synced: false }, LATER).conditions).toEqual(before.conditions);
+    // What it finds out itself counts at once.
+    expect(conditions({ ...accepted, reachability: DOWN }, before)).toMatchObject({ Ready: 'False Timeout' });
+    expect(conditions({ ...good, synced: false }, down)).toMatchObject({ Ready: 'Unknown Listing' });
+    expect(conditions({ ...good, synced: false, cacheProblem: 'p' }, before)).toMatchObject({
+      Ready: 'False CacheProblem',
+    });
+    const refused = { state: 'refused', stillUsed: false, reason: 'InvalidKubeconfig', message: 'm' } as const;
+    expect(conditions({ ...begun, credentials: refused }, before)).toMatchObject({ Ready: 'False InvalidKubeconfig' });
+  });
+
   it('tells how to confirm another identity', () => {
     const status = memberStatus(undefined, { ...good, observed: 'uid-2' }, NOW);
     const pinned = status.conditions?.find(({ type }) => type === 'IdentityPinned');
