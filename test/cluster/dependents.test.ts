@@ -206,7 +206,7 @@ test('copies are there before the pod is ready, byte for byte', async () => {
     ]),
   );
   expect(configMap).toMatchObject({ binaryData: { blob: 'AAECAw==' } });
-  expect(configMap?.metadata.labels).toEqual({ 'spillway.dev/host': HOST_ID });
+  expect(configMap?.metadata.labels).toEqual({ 'spillway.dev/host': HOST_ID, 'spillway.dev/member': 'member' });
   expect(Object.keys(configMap?.metadata.annotations ?? {}).every((key) => key.startsWith('spillway.dev/'))).toBe(true);
   expect(await read(member, memberPath('Secret', 'b'))).toMatchObject({
     type: 'kubernetes.io/basic-auth',

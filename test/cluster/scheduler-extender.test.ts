@@ -374,9 +374,12 @@ describe('a member that refuses pods', () => {
       { timeoutMs: 90_000, intervalMs: 200 },
     );
     const evictions = evictionsIn('next');
-    expect(evictions.map(({ responseStatus }) => responseStatus?.code)).toEqual(evictions.map(() => 201));
+    const answered = (code: number): AuditEvent[] =>
+      evictions.filter(({ responseStatus }) => responseStatus?.code === code);
+    // A pod that changed just then is looked at again: 409.
+    expect(answered(201).length + answered(409).length).toBe(evictions.length);
     // Each of those that were refused went once, and no other did.
-    const evicted = evictions.map(({ objectRef }) => objectRef?.name ?? '');
+    const evicted = answered(201).map(({ objectRef }) => objectRef?.name ?? '');
     expect(evicted.toSorted()).toEqual([...inEast].toSorted());
     expect(evicted.length).toBeGreaterThan(0);
     expect(evicted.length).toBeLessThanOrEqual(4);
