@@ -20,6 +20,9 @@ export interface WorkloadIdentity {
 /** Labels by which controllers tell the pods of one roll-out from those of the next. */
 const REVISION_LABELS = ['pod-template-hash', 'controller-revision-hash', 'rollouts-pod-template-hash'];
 
+/** Of ReplicaSets: a Deployment or Rollout that goes back to a former one gives that the next number. */
+export const ROLLOUT_ANNOTATIONS = ['deployment.kubernetes.io/revision', 'rollout.argoproj.io/revision'];
+
 /**
  * The workload of a pod: its controller, or the controller of its ReplicaSet where that has replicas (a Deployment, a
  * Rollout). Each Job of a CronJob is a workload of its own. A pod without controller is one by itself.
@@ -37,6 +40,13 @@ export function workloadOf(chain: OwnerChain): WorkloadIdentity {
 export function revisionOf(pod: KubeObject): string | undefined {
   const labels = pod.metadata.labels ?? {};
   return REVISION_LABELS.map((label) => labels[label]).find((value) => value !== undefined);
+}
+
+/** The number of the roll-out that a ReplicaSet was made or taken up again for; 0 where nothing tells. */
+export function rolloutOf({ metadata }: KubeObject): number {
+  const { annotations = {} } = metadata;
+  const found = ROLLOUT_ANNOTATIONS.map((key) => Number(annotations[key])).find((number) => number > 0);
+  return found ?? 0;
 }
 
 /** Pods that run at the same time: `spec.replicas`; of a Job its parallelism, or what is left to complete if that is less. */

@@ -55,6 +55,7 @@ export class PlacementWriter {
     // Kubernetes collects the object of a workload that is gone: it owns it.
     if (workload === undefined) {
       this.#written.delete(workloadUid);
+      this.#plans.forget(workloadUid);
       return undefined;
     }
     const controllers = controllersOf(workload, view);

@@ -1,12 +1,14 @@
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
+import type { KubeObject } from '../kube/object.ts';
 import type { PlacementFacts, Plan } from '../placement/choice.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { sum } from '../placement/highest-averages.ts';
 import { refreshPlan } from '../placement/next-place.ts';
-import { revisionOf } from '../placement/owner-chain.ts';
+import { revisionOf, rolloutOf } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
+import { templateOf } from '../placement/pod-template.ts';
 import { ofRevision } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
@@ -44,8 +46,11 @@ export class PlanRefresh {
     const { object } = ruled;
     const { uid = '' } = object.metadata;
     const { last } = workloads.memory(object);
-    const revision = last?.made.identity.revision ?? newestRevision(controllers, view);
-    let pod = last?.made.pod ?? this.#samples.get(uid, revision);
+    const revision = newestRevision(controllers, view) ?? last?.made.identity.revision;
+    // Schedulers may ask another replica by now: what this one was asked about may be of a former revision.
+    const isOfLast = last !== undefined && last.made.identity.revision === revision;
+    if (isOfLast) this.#samples.forget(uid);
+    let pod = isOfLast ? templateOf(last.made.pod) : this.#samples.get(uid, revision);
     let plan = refreshPlan(this.#facts(ruled, revision, pod));
     if (pod === undefined && !isAlike(workloads.plan(object), plan)) {
       // Perhaps only because nothing is known of its pods.
@@ -53,13 +58,18 @@ export class PlanRefresh {
       const one = all.find((candidate) => revisionOf(candidate) === revision);
       if (one !== undefined) pod = await this.#samples.read(uid, one, signal);
       // A scheduler may have asked about one meanwhile.
-      if (workloads.memory(object).last !== undefined) return await this.refresh(ruled, controllers, signal);
+      if (workloads.memory(object).last !== last) return await this.refresh(ruled, controllers, signal);
       plan = refreshPlan(this.#facts(ruled, revision, pod), pod !== undefined);
     }
     const known = workloads.plan(object);
     if (known !== undefined && isAlike(known, plan)) return { plan: { ...known, tiers: plan.tiers }, revision };
     workloads.refreshed(object, plan);
     return { plan, revision };
+  }
+
+  /** The workload is gone. */
+  forget(workloadUid: string): void {
+    this.#samples.forget(workloadUid);
   }
 
   /**
@@ -87,15 +97,18 @@ export class PlanRefresh {
   }
 }
 
-/** The revision of the newest controller of pods, or of the newest pod where there is one controller for all. */
+/** The revision that the workload makes pods of: of its ReplicaSets that of the last roll-out, else that of its newest pod. */
 function newestRevision(controllers: readonly TypedObject[], view: HostView): string | undefined {
-  const created = ({ metadata }: { metadata: { creationTimestamp?: string } }): string =>
-    metadata.creationTimestamp ?? '';
-  const newest = controllers.toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
+  const [newest] = controllers.toSorted((a, b) => rolloutOf(b) - rolloutOf(a) || byAge(a, b));
   if (newest === undefined) return undefined;
   if (newest.kind === 'ReplicaSet') return revisionOf(newest);
-  const pod = view.podsOf(newest.metadata.uid ?? '').toSorted((a, b) => (created(a) < created(b) ? 1 : -1))[0];
+  const [pod] = view.podsOf(newest.metadata.uid ?? '').toSorted(byAge);
   return pod === undefined ? undefined : revisionOf(pod);
+}
+
+/** Newest first. */
+function byAge({ metadata: a }: KubeObject, { metadata: b }: KubeObject): number {
+  return (b.creationTimestamp ?? '').localeCompare(a.creationTimestamp ?? '');
 }
 
 /** Whether two plans give the same clusters the same seats. None at all is a plan without any. */

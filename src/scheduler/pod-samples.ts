@@ -3,14 +3,17 @@ import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
+import { withoutManagedFields } from '../kube/object.ts';
 import { revisionOf } from '../placement/owner-chain.ts';
+import { templateOf } from '../placement/pod-template.ts';
 
 /** Workloads of which a pod is kept. */
-const MAX_SAMPLES = 4_096;
+const MAX_SAMPLES = 20_000;
 
 /**
- * One whole pod of a workload that no scheduler has asked this process about: after a restart, or where another replica
- * answers. The caches keep little of pods; what they ask for and tolerate has to be read, once for each revision.
+ * A pod as its template makes it, of a workload that no scheduler has asked this process about: after a restart, or where
+ * another replica answers. The caches keep little of pods; what they ask for and tolerate has to be read, once for each
+ * revision.
  */
 export class PodSamples {
   readonly #host: KubeClient;
@@ -34,7 +37,14 @@ export class PodSamples {
     const fieldSelector = `metadata.name=${name}`;
     const { items } = await list<Pod>(this.#host, PODS, { namespace, fieldSelector, resourceVersion: '0', signal });
     const found = items.find((one) => one.metadata.uid === uid);
-    if (found !== undefined) this.#known.set(workloadUid, found);
-    return found;
+    if (found === undefined) return undefined;
+    const template = templateOf(withoutManagedFields(found));
+    this.#known.set(workloadUid, template);
+    return template;
+  }
+
+  /** The workload is gone, or a scheduler asks about its pods. */
+  forget(workloadUid: string): void {
+    this.#known.delete(workloadUid);
   }
 }

@@ -4,6 +4,7 @@ import type { Condition, Container, Namespace, Node, Pod } from '../api/wire.ts'
 import { SharedParts } from '../capacity/shared-parts.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
+import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 
 /** Host pods show by this condition, while it is False, that the member's scheduler finds no node for them. */
@@ -11,7 +12,7 @@ export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
 
 /** What the caches keep of each object: only what placement looks at, so that a large host stays small here. */
 
-/** Annotations of owners that placement reads have this prefix. */
+/** Annotations of owners that placement reads have this prefix, or tell of roll-outs. */
 const FEDERATION = 'federation.';
 
 /** Labels, the controller, and how many pods it asks for. */
@@ -23,7 +24,7 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
     const object: TypedObject & { spec: object; status: object } = {
       apiVersion,
       kind,
-      metadata: metadataOf(raw, (key) => key.startsWith(FEDERATION)),
+      metadata: metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key)),
       spec: defined({ replicas, parallelism, completions }),
       status: defined({ succeeded }),
     };

@@ -1,6 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Pod, Volume } from '../../src/api/wire.ts';
+import { workloadOf } from '../../src/placement/owner-chain.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { countedRoom } from '../fixtures/counted-room.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Deployment shop/web of 4 pods on members, nobody asks about a pod of it, and what decides about it changes. */
@@ -173,6 +176,80 @@ test('there are none for a gang, which was placed as a whole', async () => {
   await room.run(set, { east: 4 }, { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' });
   room.letWrite();
   await told({});
+});
+
+describe('what a scheduler asked about last', () => {
+  /** As the extender notes it, with the plan that it made of it. */
+  function asked(pod: Pod, targets: Record<string, number>): void {
+    const { view, workloads } = room.process;
+    const chain = view.owners.chainOf(pod);
+    const { chosen } = view.policies.select(chain, view.namespaceLabels('shop'));
+    if (chosen === undefined) throw new Error('no rules');
+    const plan = { affinityName: undefined, targets: new Map(Object.entries(targets)), tiers: new Map() };
+    const decision = { allowed: [], refusals: [], plan };
+    workloads.decided({ chain, identity: workloadOf(chain), pod, rules: chosen, decision });
+  }
+  const last = (): Pod => room.pods().at(-1) as Pod;
+  const ruled = async () =>
+    await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
+
+  const volumes: Record<string, (pod: string) => Volume> = {
+    'an ephemeral claim': () => ({ name: 'data', ephemeral: {} }),
+    'the claim of a template': (pod) => ({ name: 'data', persistentVolumeClaim: { claimName: `data-${pod}` } }),
+  };
+  test.each(Object.entries(volumes))('keeps others from no member by where its data are: %s', async (_, volume) => {
+    const isElsewhere = ({ spec }: Pod): boolean =>
+      spec.volumes?.some((one) => one.ephemeral !== undefined || one.persistentVolumeClaim !== undefined) === true;
+    const east = countedRoom('east', () => 10);
+    const request = (pod: Pod) => (isElsewhere(pod) ? { refused: 'its claim is bound in west' } : east.request(pod));
+    room.capacities.set('east', { ...east, request });
+    room.place('p', EQUAL);
+    const pods = await room.run(set, { east: 2, west: 2 });
+    for (const name of pods)
+      room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec: { volumes: [volume(name)] } });
+    await ruled();
+    asked(last(), { east: 2, west: 2 });
+    room.letWrite();
+    await told({ east: 2, west: 2 });
+    // Nor does one that is read.
+    await room.restart();
+    room.letWrite();
+    mark('north', false);
+    room.place('p', weighted({ east: 1, west: 3 }));
+    await told({ east: 1, west: 3 });
+  });
+
+  test('does not count once the workload makes pods of another revision, whichever replica is asked about them', async () => {
+    room.place('p', DYNAMIC);
+    room.capacities.set(
+      'east',
+      countedRoom('east', () => 0),
+    );
+    room.capacities.set(
+      'west',
+      countedRoom('west', () => 0),
+    );
+    const first = await room.run(set, { east: 1, west: 3 });
+    await ruled();
+    asked(last(), { east: 1, west: 3 });
+    room.letWrite();
+    await told({ east: 1, west: 3 });
+    const next = await room.rollOut(deployment, 'two', '2');
+    const second = await room.run(next, { east: 1, west: 3 });
+    room.endPods(first);
+    await told({ east: 1, west: 3 });
+    // Back to the former one, while the ReplicaSet of the newer one stays.
+    room.editSet('web-1', { metadata: { annotations: { 'deployment.kubernetes.io/revision': '3' } } });
+    await room.run(set, { east: 1, west: 3 });
+    room.endPods(second);
+    await room.restart();
+    room.letWrite();
+    await told({ east: 1, west: 3 });
+    // What west has of it counts.
+    mark('west', false);
+    room.place('p', EQUAL);
+    await told({ east: 1 });
+  });
 });
 
 describe('targets stay', () => {
