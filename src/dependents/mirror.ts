@@ -381,9 +381,9 @@ export class DependentsMirror {
   }
 
   #words(entry: Entry, error: unknown): string {
-    const text = describeError(error).replace(/\.$/, '');
     const host = entry.source.current();
-    return entry.kind === 'Secret' && host.state === 'present' ? withoutSecretValues(text, host.object) : text;
+    const secret = entry.kind === 'Secret' && host.state === 'present' ? host.object : undefined;
+    return describeError(error, (text) => withoutSecretValues(text, secret)).replace(/\.$/, '');
   }
 }
 

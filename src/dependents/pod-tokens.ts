@@ -242,8 +242,8 @@ export class PodTokens {
     const { member, metrics, events, logger, onReady } = this.#o;
     const podKey = keyOf(pod);
     const refusal = error instanceof TokenRefusal ? error : undefined;
-    const said = describeError(refusal === undefined ? error : refusal.cause).replace(/\.$/, '');
-    const what = secret === undefined ? said : withoutSecretValues(said, secret);
+    const hide = (text: string): string => withoutSecretValues(text, secret);
+    const what = describeError(refusal === undefined ? error : refusal.cause, hide).replace(/\.$/, '');
     const which = refusal?.message ?? 'The tokens of the service account';
     metrics?.tokens.inc({ member, outcome: 'failed' });
     if (former === undefined) {

@@ -7,7 +7,8 @@ const SHORTEST = 4;
  * Text about a write of `object` that is fit for logs and users: whatever the other side said, no value of a Secret is
  * repeated, neither as base64 nor decoded.
  */
-export function withoutSecretValues(text: string, object: KubeObject): string {
+export function withoutSecretValues(text: string, object: KubeObject | undefined): string {
+  if (object === undefined) return text;
   let clean = text;
   for (const field of ['data', 'stringData'] as const) {
     const values: unknown = field in object ? (object as unknown as Record<string, unknown>)[field] : undefined;

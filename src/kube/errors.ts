@@ -144,8 +144,11 @@ export function isPermanent(e: unknown): e is ApiError {
 
 const LONGEST_DESCRIPTION = 1000;
 
-/** One line for people: which cluster, what it said, and whether it may pass by itself. Never holds credentials. */
-export function describeError(e: unknown): string {
+/**
+ * One line for people: which cluster, what it said, and whether it may pass by itself. Never holds credentials. What else
+ * nobody may read is taken out by `hide`, which gets the text as it came: half a value would not be known as one.
+ */
+export function describeError(e: unknown, hide = (text: string): string => text): string {
   let text: string;
   if (e instanceof ApiError) {
     const words = e.status.message ?? `it answered ${e.code}`;
@@ -156,6 +159,6 @@ export function describeError(e: unknown): string {
   } else {
     text = e instanceof Error ? e.message : String(e);
   }
-  const line = text.replaceAll(/\s+/g, ' ').trim();
+  const line = hide(text).replaceAll(/\s+/g, ' ').trim();
   return line.length > LONGEST_DESCRIPTION ? `${line.slice(0, LONGEST_DESCRIPTION)}…` : line;
 }

@@ -789,4 +789,19 @@ describe('trouble', () => {
     for (const text of [answer, setup.log, ...setup.events]) expect(text).not.toMatch(/czNjcjN0|s3cr3t/);
     expect(setup.log).toContain('(hidden)');
   });
+
+  test.each([
+    ['longer than any message', 'k'.repeat(1_200)],
+    ['of many lines', 'kkkk\n'.repeat(4)],
+  ])('nor is one that is %s', async (_, value) => {
+    const data = { p: Buffer.from(value).toString('base64') };
+    const member = new FakeMember();
+    member.failures.push(refuse(400, 'BadRequest', `${value} is weak`), refuse(400, 'BadRequest', `${data.p} is weak`));
+    const setup = start({ member });
+    setup.host.set('Secret', 'shop', 'b', { data, type: 'Opaque' });
+    const pod = needing('web', 'Secret/b');
+    await until(() => expect(setup.mirror.require(pod)).toEqual({ ready: true }));
+    expect(setup.log).toContain('(hidden) is weak');
+    expect(setup.log).not.toMatch(new RegExp(`kkkk|${data.p.slice(0, 16)}`));
+  });
 });

@@ -23,6 +23,8 @@ let server: TestServer;
 let client: KubeClient;
 let member: FakeMember;
 let asks: Ask[];
+/** How many letters are in each token. */
+let padding: number;
 let refusal: { code: number; reason: string; message: string } | undefined;
 let lines: string[];
 let events: string[];
@@ -36,6 +38,7 @@ let stop: () => Promise<void>;
 beforeEach(async () => {
   [asks, lines, events, ready] = [[], [], [], []];
   [hostPods, inMember] = [new Map(), new Set()];
+  padding = 0;
   [refusal, admitted, now] = [undefined, true, Date.parse('2026-01-01T00:00:00Z')];
   server = await startHttpServer((req, res, text) => {
     const path = req.url ?? '';
@@ -56,7 +59,7 @@ beforeEach(async () => {
         apiVersion: 'authentication.k8s.io/v1',
         metadata: {},
         spec,
-        status: { token: `token ${asks.length}` },
+        status: { token: `token ${asks.length}${'x'.repeat(padding)}` },
       });
     }
   });
@@ -326,4 +329,16 @@ test('a refusal of the member is told without the tokens that it repeats', async
   tokens.lookAgain();
   await until(() => expect(events).toEqual([expect.stringContaining('no pod needs "(hidden)", which is (hidden)')]));
   expect(lines.join('')).not.toMatch(/token [1-9]|dG9rZW4g/);
+});
+
+test('a refusal of the member is told without a token that is longer than any message', async () => {
+  padding = 1_200;
+  const token = Buffer.from(`token 1${'x'.repeat(padding)}`).toString('base64');
+  member.failures.push(refuse(422, 'Invalid', `no pod needs ${token}`));
+  const tokens = start();
+  const pod = bind(podOf());
+  tokens.require(pod);
+  await until(() => expect(tokens.require(pod)).toEqual({ ready: true }));
+  expect(lines.join('')).toContain('no pod needs (hidden)');
+  expect(lines.join('')).not.toMatch(/dG9rZW4g/);
 });

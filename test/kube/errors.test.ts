@@ -82,6 +82,14 @@ describe('errors', () => {
     expect(describeError('x'.repeat(5_000)).length).toBeLessThan(1_100);
   });
 
+  it('are described without what is hidden, however long it is and over however many lines', () => {
+    const value = `${'x'.repeat(600)}\n\n${'y'.repeat(600)}`;
+    const hide = (text: string): string => text.replaceAll(value, '(hidden)');
+    expect(describeError(apiError(403, 'Forbidden', `not  "${value}"`), hide)).toBe(
+      'cluster west: not "(hidden)" (403 Forbidden)',
+    );
+  });
+
   it('name what broke in a connection', () => {
     const coded = (code: string): TransportError => transportError(where, Object.assign(new Error('words'), { code }));
     expect(coded('ECONNREFUSED').kind).toBe('refused');
