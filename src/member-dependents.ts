@@ -157,10 +157,10 @@ export class MemberDependents implements DependentsPort {
   }
 
   release(podKey: string): void {
+    this.tokens.release(podKey);
     // A pod of that name may be on another virtual node by now, and what it refers to was noted when it was seen.
     if (this.#o.hostPod(podKey) !== undefined) return;
     this.mirror.release(podKey);
-    this.tokens.release(podKey);
     this.claims.release(podKey);
   }
 

@@ -117,9 +117,11 @@ export class PodTokens {
     return { ready: false, pending: state.failure === undefined, reason: 'ServiceAccountTokenNotAvailable', message };
   }
 
-  /** The pod is gone from both clusters: its tokens go too. */
+  /** The pod is gone from both clusters: its tokens go too, those of a successor that the host has by now stay. */
   release(podKey: string): void {
+    const present = this.#o.hostPod(podKey)?.metadata.uid;
     for (const uid of this.#uids.get(podKey) ?? []) {
+      if (uid === present) continue;
       this.#states.delete(idOf(podKey, uid));
       this.#queue.add(idOf(podKey, uid));
     }

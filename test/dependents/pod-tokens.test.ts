@@ -246,6 +246,16 @@ describe('tokens of a pod in mode Host', () => {
     expect(secretOf(UIDS[1])).toBeDefined();
   });
 
+  test('are not forgotten when a former pod of the same name is let go of', async () => {
+    member.lagMs = 1_000;
+    const tokens = start();
+    const pod = bind(podOf());
+    tokens.require(pod);
+    await until(() => expect(tokens.require(pod)).toEqual({ ready: true }));
+    tokens.release('shop/web');
+    expect(tokens.require(pod)).toEqual({ ready: true });
+  });
+
   test('are not brought where they are not admitted any more, nor for a pod that has ended', async () => {
     const tokens = start();
     tokens.require(bind(podOf()));
