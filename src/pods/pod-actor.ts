@@ -112,7 +112,7 @@ export class PodActor {
       case 'report-lost':
         return await this.#reportLost(action, memory, signal);
       case 'finish-deletion':
-        return await this.#finishDeletion(action, key, memory, signal);
+        return await this.#finishDeletion(action, memory, signal);
     }
   }
 
@@ -318,7 +318,6 @@ export class PodActor {
 
   async #finishDeletion(
     action: Extract<Action, { do: 'finish-deletion' }>,
-    key: string,
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
@@ -346,7 +345,6 @@ export class PodActor {
       delete memory.finishSent;
       if (!isAnotherPod(error)) throw error;
     }
-    this.#o.dependents.release(key);
     return undefined;
   }
 

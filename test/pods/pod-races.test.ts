@@ -196,6 +196,14 @@ it('what a pod needs is let go of when it is gone, also where a pod of somebody 
   expect(released).toContain(KEY);
 });
 
+it('what a pod needs is let go of when the host has it no more, not while it shows it still', async () => {
+  await stored(host, hostPod({ metadata: { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30 } }));
+  await start();
+  expect([host.objects.has(POD), released]).toEqual([false, []]);
+  await follow(1_000);
+  expect(released).toEqual([KEY]);
+});
+
 it('clusters that are slow, but not too slow for any request, are evidence all the same', async () => {
   const finalizers = ['batch.kubernetes.io/job-tracking'];
   await stored(host, hostPod({ metadata: { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30, finalizers } }));
