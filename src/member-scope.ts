@@ -223,8 +223,9 @@ class MemberWork {
 
   problem(): ReturnType<MemberScope['problem']> {
     for (const [name, { scope }] of this.#nodes) {
-      const message = this.#identities.get(name)?.identity.problem ?? scope?.problem;
-      if (message !== undefined) return { reason: 'NodeNotKept', message };
+      const identity = this.#identities.get(name)?.identity;
+      const message = identity?.problem ?? scope?.problem;
+      if (message !== undefined) return { reason: 'NodeNotKept', message, open: identity?.asking === true };
     }
     return undefined;
   }

@@ -1,7 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KeptDeletions } from './kept-deletions.ts';
-import type { Refusal } from './member-status.ts';
+import type { Hindrance } from './member-status.ts';
 import type { MemberConnection } from './connection.ts';
 
 /** Everything that runs for one member besides its connection: virtual nodes, pods, dependents, kubelet listeners. */
@@ -13,7 +13,7 @@ export interface MemberScope {
   /** Pods of the host in this member; undefined while unknown. Asked every two seconds: must be cheap. */
   podCounts(): MemberClusterStatus['pods'] | undefined;
   /** Why some of it cannot work as the spec wants it. */
-  problem(): Refusal | undefined;
+  problem(): Hindrance | undefined;
   /** Pods that are kept although their host pods are gone. Cheap. */
   keptDeletions(): KeptDeletions;
   /** Deletes them, if the token is that of exactly these pods. */

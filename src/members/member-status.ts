@@ -13,6 +13,11 @@ export interface Refusal {
   message: string;
 }
 
+/** `open`: what would settle it is under way since who acts for the member began, and usually does within a second. */
+export interface Hindrance extends Refusal {
+  open?: boolean;
+}
+
 /** All that is known about a member when its status is written. */
 export interface MemberFacts {
   /** Name of the MemberCluster. */
@@ -21,7 +26,7 @@ export interface MemberFacts {
   /** What is wrong with the spec, by field. */
   problems: readonly string[];
   /** Why the MemberCluster as a whole cannot be served, such as node names that another one has. */
-  conflict: Refusal | undefined;
+  conflict: Hindrance | undefined;
   /** `accepted`: the kubeconfig is usable. `refused`: it is not; `stillUsed`: an earlier one is in use meanwhile. */
   credentials:
     | { state: 'waiting'; message: string }
@@ -56,7 +61,7 @@ export function memberStatus(
   const found = [credentialsValid(facts), reachable(facts), identityPinned(facts), capacityFresh(facts)];
   const parts = found.map((part) => asBefore(part, before, facts) ?? part);
   const allowed = facts.keptDeletions === undefined ? [] : [deletionsAllowed(facts.name, facts.keptDeletions)];
-  const findings = [ready(facts, parts), ...parts, ...allowed];
+  const findings = [ready(facts, parts, before), ...parts, ...allowed];
   const own = new Set(findings.map(({ type }) => type));
   const conditions = findings.map((finding): Condition => {
     const old = before.find(({ type }) => type === finding.type);
@@ -185,10 +190,13 @@ function capacityFresh({ reachability, synced, cacheProblem }: MemberFacts): Fin
   return yes(type, 'Watching', 'Nodes and pods of the member are watched.');
 }
 
-function ready(facts: MemberFacts, parts: readonly Finding[]): Finding {
+function ready(facts: MemberFacts, parts: readonly Finding[], before: readonly Condition[]): Finding {
   const type = 'Ready';
+  const { conflict } = facts;
+  const wasReady = before.some((one) => one.type === type && one.status === 'True');
   if (facts.problems.length > 0) return no(type, 'InvalidSpec', `${facts.problems.join('; ')}.`);
-  if (facts.conflict !== undefined) return no(type, facts.conflict.reason, facts.conflict.message);
+  if (conflict !== undefined && !(conflict.open === true && wasReady))
+    return no(type, conflict.reason, conflict.message);
   // A refused new kubeconfig does not make a member unready that the old one still serves.
   const counted = parts.filter((part) => part.type !== 'CredentialsValid' || facts.reachability.reachable !== true);
   const bad = counted.find(({ status }) => status === 'False') ?? counted.find(({ status }) => status === 'Unknown');

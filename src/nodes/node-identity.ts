@@ -63,6 +63,7 @@ export class NodeIdentity {
   readonly #attempted = new Bell();
   readonly #clock: () => number;
   #standsIn = false;
+  #considered = false;
   readonly #usable = new AbortController();
 
   constructor(options: NodeIdentityOptions) {
@@ -94,6 +95,11 @@ export class NodeIdentity {
   get problem(): string | undefined {
     const speaker = this.#speaker();
     return speaker.as === 'nobody' ? speaker.why : undefined;
+  }
+
+  /** Nothing has come yet of what was asked for at the start, and it does not take long. */
+  get asking(): boolean {
+    return !this.#considered;
   }
 
   /** Resolves once the node can speak for itself or the manager for it, or when the signal aborts. */
@@ -151,6 +157,7 @@ export class NodeIdentity {
         );
       }
     }
+    this.#considered = true;
     if (this.#speaker().as !== 'nobody') this.#usable.abort();
   }
 

@@ -719,7 +719,8 @@ describe('a replica that acts for no member', () => {
         },
         { timeoutMs: 60_000 },
       );
-      expect([...answers]).toEqual([JSON.stringify(told)]);
+      answers.delete(JSON.stringify(told));
+      expect([...answers], `other answers than ${JSON.stringify(told)}: ${[...answers].join(' ')}`).toEqual([]);
       const small = { Pod: asked('small', burstSpec('2', there)), NodeNames: ['east'] };
       expect(await caller.ask('/filter', small)).toMatchObject({ NodeNames: ['east'] });
       for (const member of ['east', 'west']) {

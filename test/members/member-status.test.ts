@@ -142,6 +142,12 @@ describe('memberStatus', () => {
     expect(conditions({ ...good, synced: false, cacheProblem: 'p' }, before)).toMatchObject({
       Ready: 'False CacheProblem',
     });
+    const conflict = { reason: 'NodeNotKept', message: 'the request has not been answered yet' };
+    const open = { ...good, conflict: { ...conflict, open: true } };
+    expect(memberStatus(before, open, LATER).conditions).toEqual(before.conditions);
+    expect(conditions(open, down)).toMatchObject({ Ready: 'False NodeNotKept' });
+    expect(conditions({ ...open, reachability: DOWN }, before)).toMatchObject({ Ready: 'False Timeout' });
+    expect(conditions({ ...good, conflict }, before)).toMatchObject({ Ready: 'False NodeNotKept' });
     const refused = { state: 'refused', stillUsed: false, reason: 'InvalidKubeconfig', message: 'm' } as const;
     expect(conditions({ ...begun, credentials: refused }, before)).toMatchObject({ Ready: 'False InvalidKubeconfig' });
   });

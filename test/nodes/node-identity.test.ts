@@ -193,7 +193,9 @@ describe('a virtual node speaks', () => {
   test('not at all where neither is possible, and says why and what to do', async () => {
     mayRequest = false;
     const identity = start();
+    expect(identity.asking).toBe(true);
     await until(() => expect(identity.problem).toContain('refused /apis/certificates.k8s.io'));
+    await until(() => expect(identity.asking).toBe(false));
     expect(identity.problem).toMatch(/^Virtual node "east" has no client certificate.*manifests\/rbac-service-account/);
     expect(await speaker(identity)).toBe('nobody');
     mayRequest = true;
