@@ -8,20 +8,18 @@ const SHORTEST = 4;
  * repeated, neither as base64 nor decoded.
  */
 export function withoutSecretValues(text: string, object: KubeObject | undefined): string {
-  if (object === undefined) return text;
-  let clean = text;
-  for (const field of ['data', 'stringData'] as const) {
-    const values: unknown = field in object ? (object as unknown as Record<string, unknown>)[field] : undefined;
-    if (typeof values !== 'object' || values === null) continue;
-    for (const value of Object.values(values)) {
-      if (typeof value !== 'string') continue;
-      clean = hide(clean, value);
-      if (field === 'data') clean = hide(clean, Buffer.from(value, 'base64').toString());
-    }
-  }
-  return clean;
+  // The longest first: one may be the beginning of another.
+  const values = object === undefined ? [] : valuesOf(object).toSorted((a, b) => b.length - a.length);
+  return values.reduce((clean, value) => clean.replaceAll(value, () => '(hidden)'), text);
 }
 
-function hide(text: string, value: string): string {
-  return value.length < SHORTEST ? text : text.replaceAll(value, () => '(hidden)');
+/** As they are sent, and those of `data` decoded, too. */
+function valuesOf(object: KubeObject): string[] {
+  const found = (['data', 'stringData'] as const).flatMap((field) => {
+    const values: unknown = field in object ? (object as unknown as Record<string, unknown>)[field] : undefined;
+    if (typeof values !== 'object' || values === null) return [];
+    const texts = Object.values(values).filter((value) => typeof value === 'string');
+    return field === 'data' ? texts.flatMap((text) => [text, Buffer.from(text, 'base64').toString()]) : texts;
+  });
+  return found.filter(({ length }) => length >= SHORTEST);
 }

@@ -59,7 +59,7 @@ const copy = (plural: 'configmaps' | 'secrets', where: string, name: string): vo
     kind: plural === 'secrets' ? 'Secret' : 'ConfigMap',
     metadata: { name, namespace: where, labels: { 'spillway.dev/host': HOST_ID } },
   });
-const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 5_000, interval: 5 });
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 15_000, interval: 5 });
 const copiesOf = (places: CopyPlaces): string[] =>
   [...places.values()].map(({ kind, metadata }) => `${kind}/${metadata.namespace}/${metadata.name}`).sort();
 /** `secrets t-shop`: what was listed or watched, but for namespaces. */
