@@ -12,6 +12,9 @@ import { GiveUp, until } from './until.ts';
 /** Namespace in the host for Spillway's own objects. */
 export const SYSTEM_NAMESPACE = 'spillway-system';
 
+/** As the image has it. Half of Node's usual room for young objects: 15 MB less memory, and no more CPU that could be measured. */
+export const NODE_OPTIONS = '--max-semi-space-size=8';
+
 /** Whom the host is in a member, by manifests/member/. */
 export const MEMBER_ACCOUNT = { namespace: 'spillway-access', name: 'spillway-host' };
 
@@ -91,7 +94,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
     ],
     logFile: join(host.dir, `${name}.log`),
     end: 'SIGTERM',
-    ...(options.env === undefined ? {} : { env: options.env }),
+    env: { ...(options.env ?? process.env), NODE_OPTIONS },
   });
   const spillway = { process: manager, url: `http://127.0.0.1:${port}` };
   await waitReady(spillway);

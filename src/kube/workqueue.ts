@@ -17,10 +17,11 @@ export interface WorkQueueOptions {
   /** How many keys are handled at the same time. */
   concurrency: number;
   /**
-   * Normal keys are only started while fewer keys than this are in work; default `concurrency`. With less, what is urgent
-   * gets the API servers' time before more is begun, and waits for no more than what is in work already.
+   * How many normal keys are in work at the same time: `fresh` of those that began within the last second, `most` in all;
+   * default `concurrency` for both. Few fresh ones leave the API servers' time to what is urgent, and are as many as a busy
+   * API server gets done anyway; those that hang keep others from being begun only when there are many.
    */
-  normalBelow?: number;
+  normal?: { fresh: number; most: number };
   /**
    * Brings one key to its desired state. Its signal aborts `graceMs` after the queue was told to stop. A rejection is
    * logged and the key retried with backoff, for ever.
@@ -41,8 +42,16 @@ export interface WorkQueueOptions {
 
 /** After so many high keys in a row a normal one gets its turn. */
 const HIGH_RUN = 8;
+/** A key that is in work for so long is not fresh any more, in ms. */
+const FRESH_MS = 1_000;
 /** After so many starts without a pause the event loop gets to serve sockets and timers. */
 const STARTS_PER_TURN = 64;
+
+interface Running {
+  readonly priority: Priority;
+  readonly since: number;
+  again: Priority | undefined;
+}
 
 /**
  * Keys to be worked on. A key is in the queue at most once and in work at most once; added while in work, it is handled
@@ -57,12 +66,14 @@ export class WorkQueue {
   /** The truth about waiting keys; the lists below may hold stale entries of keys that moved up. */
   readonly #waiting = new Map<string, { priority: Priority; since: number }>();
   readonly #lists: Record<Priority, Fifo> = { high: new Fifo(), normal: new Fifo() };
-  readonly #running = new Map<string, { since: number; again: Priority | undefined }>();
+  /** In the order in which they began. */
+  readonly #running = new Map<string, Running>();
   readonly #inFlight = new Set<Promise<void>>();
   readonly #failures = new Map<string, number>();
   readonly #delays: DelayHeap;
   readonly #retries: DelayHeap;
   #highRun = 0;
+  #cancelLook: (() => void) | undefined;
   #starts = 0;
   #state: 'idle' | 'running' | 'stopped' = 'idle';
   #handlerSignal: AbortSignal | undefined;
@@ -141,6 +152,7 @@ export class WorkQueue {
     this.#state = 'stopped';
     this.#delays.clear();
     this.#retries.clear();
+    this.#cancelLook?.();
     const cancelGrace = this.#timers.start(() => handlers.abort(signal.reason), graceMs);
     await Promise.all(this.#inFlight);
     cancelGrace();
@@ -150,11 +162,11 @@ export class WorkQueue {
   #pump(): void {
     while (this.#state === 'running' && this.#running.size < this.#options.concurrency) {
       if (this.#starts >= STARTS_PER_TURN) return;
-      const key = this.#next();
-      if (key === undefined) return;
+      const next = this.#next();
+      if (next === undefined) return;
       this.#starts += 1;
       if (this.#starts === 1) setImmediate(() => this.#newTurn());
-      const work = this.#work(key).finally(() => {
+      const work = this.#work(next.key, next.priority).finally(() => {
         this.#inFlight.delete(work);
         this.#pump();
       });
@@ -167,33 +179,42 @@ export class WorkQueue {
     this.#pump();
   }
 
-  #next(): string | undefined {
-    const { high, normal } = this.#lists;
-    const { concurrency, normalBelow = concurrency } = this.#options;
-    const order: Priority[] =
-      this.#running.size >= normalBelow
-        ? ['high']
-        : this.#highRun >= HIGH_RUN
-          ? ['normal', 'high']
-          : ['high', 'normal'];
+  #next(): { key: string; priority: Priority } | undefined {
+    const order: Priority[] = this.#highRun >= HIGH_RUN ? ['normal', 'high'] : ['high', 'normal'];
     for (const priority of order) {
-      const list = priority === 'high' ? high : normal;
+      if (priority === 'normal' && !this.#mayBeginNormal()) continue;
+      const list = this.#lists[priority];
       for (let key = list.shift(); key !== undefined; key = list.shift()) {
         if (this.#waiting.get(key)?.priority !== priority) continue;
         this.#highRun = priority === 'high' ? this.#highRun + 1 : 0;
-        return key;
+        return { key, priority };
       }
     }
     return undefined;
   }
 
-  async #work(key: string): Promise<void> {
+  #mayBeginNormal(): boolean {
+    const { normal } = this.#options;
+    if (normal === undefined) return true;
+    const since = this.#clock() - FRESH_MS;
+    const begun = [...this.#running.values()].filter(({ priority }) => priority === 'normal');
+    const fresh = begun.filter((one) => one.since > since).length;
+    if (fresh < normal.fresh && begun.length < normal.most) return true;
+    // Nothing else may happen until they are not fresh any more.
+    this.#cancelLook ??= this.#timers.start(() => {
+      this.#cancelLook = undefined;
+      this.#pump();
+    }, FRESH_MS);
+    return false;
+  }
+
+  async #work(key: string, priority: Priority): Promise<void> {
     const { name, handler, metrics } = this.#options;
     const now = this.#clock();
     metrics?.started(name, now - (this.#waiting.get(key)?.since ?? now));
     this.#waiting.delete(key);
     this.#retries.delete(key);
-    const entry: { since: number; again: Priority | undefined } = { since: now, again: undefined };
+    const entry: Running = { priority, since: now, again: undefined };
     this.#running.set(key, entry);
     try {
       const result = await handler(key, this.#handlerSignal ?? AbortSignal.abort());

@@ -100,7 +100,7 @@ export class PodController {
       name: `pods-${options.nodeName}`,
       concurrency: options.concurrency ?? 64,
       // To begin or end pods is less urgent than to tell of those that run or are gone.
-      normalBelow: Math.ceil((options.concurrency ?? 64) / 2),
+      normal: { fresh: 8, most: Math.ceil((options.concurrency ?? 64) / 2) },
       handler: async (key, signal) => await this.#handle(key, signal),
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger: options.logger,

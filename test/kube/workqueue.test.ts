@@ -55,20 +55,32 @@ describe('WorkQueue', () => {
   }
   const tick = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 
-  it('begins nothing normal while much is in work, and what is urgent all the same', async () => {
+  it('begins few normal keys at a time, and what is urgent all the same', async () => {
     const gate = new Gate();
-    const { queue } = start({ handler: gate.handler, concurrency: 4, normalBelow: 2 });
+    const { queue } = start({ handler: gate.handler, concurrency: 5, normal: { fresh: 2, most: 3 } });
     for (const key of ['a', 'b', 'c']) queue.add(key);
     for (const key of ['x', 'y', 'z']) queue.add(key, 'high');
     await tick();
-    expect(gate.started).toEqual(['a', 'b', 'x', 'y']);
-    await gate.end('a');
-    expect(gate.started.slice(4)).toEqual(['z']);
+    expect(gate.started).toEqual(['a', 'b', 'x', 'y', 'z']);
     await gate.end('x');
     await gate.end('y');
     expect(gate.started.slice(5)).toEqual([]);
     await gate.end('b');
     expect(gate.started.slice(5)).toEqual(['c']);
+  });
+
+  it('does not wait for normal keys that hang, unless there are many', async () => {
+    const gate = new Gate();
+    const { queue } = start({ handler: gate.handler, concurrency: 5, normal: { fresh: 2, most: 3 } });
+    for (const key of ['a', 'b', 'c', 'd']) queue.add(key);
+    await tick(900);
+    expect(gate.started).toEqual(['a', 'b']);
+    await tick(200);
+    expect(gate.started).toEqual(['a', 'b', 'c']);
+    await tick(5_000);
+    expect(gate.started).toEqual(['a', 'b', 'c']);
+    await gate.end('a');
+    expect(gate.started).toEqual(['a', 'b', 'c', 'd']);
   });
 
   it('holds a key once while it waits and runs it once more when it changed during work', async () => {
