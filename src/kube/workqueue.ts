@@ -17,9 +17,10 @@ export interface WorkQueueOptions {
   /** How many keys are handled at the same time. */
   concurrency: number;
   /**
-   * How many normal keys are in work at the same time: `fresh` of those that began within the last second, `most` in all;
-   * default `concurrency` for both. Few fresh ones leave the API servers' time to what is urgent, and are as many as a busy
-   * API server gets done anyway; those that hang keep others from being begun only when there are many.
+   * Normal keys are only begun while fewer than `fresh` keys are in work that began within the last second, but for two
+   * that high ones cannot keep away, and while fewer than `most` normal ones are in work in all; default `concurrency` for
+   * both. Few fresh ones leave the API servers' time to what is urgent, and are as many as a busy API server gets done
+   * anyway; what hangs keeps others from being begun only when it is much.
    */
   normal?: { fresh: number; most: number };
   /**
@@ -42,6 +43,8 @@ export interface WorkQueueOptions {
 
 /** After so many high keys in a row a normal one gets its turn. */
 const HIGH_RUN = 8;
+/** So many normal keys are in work whatever else is. */
+const LEAST_NORMAL = 2;
 /** A key that is in work for so long is not fresh any more, in ms. */
 const FRESH_MS = 1_000;
 /** After so many starts without a pause the event loop gets to serve sockets and timers. */
@@ -197,9 +200,11 @@ export class WorkQueue {
     const { normal } = this.#options;
     if (normal === undefined) return true;
     const since = this.#clock() - FRESH_MS;
-    const begun = [...this.#running.values()].filter(({ priority }) => priority === 'normal');
-    const fresh = begun.filter((one) => one.since > since).length;
-    if (fresh < normal.fresh && begun.length < normal.most) return true;
+    const running = [...this.#running.values()];
+    const fresh = running.filter((one) => one.since > since);
+    const all = running.filter(isNormal).length;
+    const isLow = fresh.length < normal.fresh || fresh.filter(isNormal).length < LEAST_NORMAL;
+    if (isLow && all < normal.most) return true;
     // Nothing else may happen until they are not fresh any more.
     this.#cancelLook ??= this.#timers.start(() => {
       this.#cancelLook = undefined;
@@ -242,6 +247,10 @@ export class WorkQueue {
     const level = Number.isInteger(Math.log2(failures)) ? 'warn' : 'debug';
     logger?.[level]({ queue: name, key, failures, retryInMs }, describeError(error));
   }
+}
+
+function isNormal({ priority }: Running): boolean {
+  return priority === 'normal';
 }
 
 /** A list that gives up its first element in constant time. */

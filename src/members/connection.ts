@@ -242,10 +242,11 @@ export class MemberConnection {
     let failure: ProbeFailure | undefined;
     let seen: string | undefined;
     try {
-      const options = { signal, deadlineMs: timeoutSeconds * 1000, retry: false };
+      const options = { signal, deadlineMs: timeoutSeconds * 1000 };
+      // Tried again within its time: a member that refuses now and then is not out of reach.
       seen = await this.#readIdentity(this.#probeClient, options);
       failure = this.#staleCache();
-      await this.#readVersion(options);
+      await this.#readVersion({ ...options, retry: false });
     } catch (error) {
       if (signal.aborted) return;
       if (seen === undefined) failure = probeFailure(error);
@@ -281,10 +282,7 @@ export class MemberConnection {
     return true;
   }
 
-  async #readIdentity(
-    client: KubeClient,
-    options: { signal: AbortSignal; deadlineMs?: number; retry?: boolean },
-  ): Promise<string> {
+  async #readIdentity(client: KubeClient, options: { signal: AbortSignal; deadlineMs?: number }): Promise<string> {
     const namespace = await get<Namespace>(client, NAMESPACES, { name: IDENTITY_NAMESPACE }, options);
     return namespace.metadata.uid ?? '';
   }

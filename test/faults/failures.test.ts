@@ -79,16 +79,17 @@ describe('API servers that stall and fail', () => {
     const ns = await newNamespace(lab.host, 'half');
     const failures = new Set<string>();
     let requests = 0;
-    const half = ({ watch }: ProxiedRequest): boolean => {
-      requests += 1;
-      return !watch && Math.random() < 0.5;
-    };
+    const oneOf =
+      (count: number) =>
+      ({ watch }: ProxiedRequest): boolean =>
+        !watch && Math.random() * count < 1;
     for (const proxy of both()) {
-      proxy.inject({ kind: 'status', code: 503, reason: 'ServiceUnavailable' }, half);
-      proxy.inject(
-        { kind: 'status', code: 500, reason: 'InternalError' },
-        (request) => half(request) && Math.random() < 0.5,
-      );
+      // A third of what the rule after it leaves.
+      proxy.inject({ kind: 'status', code: 503, reason: 'ServiceUnavailable' }, oneOf(3));
+      proxy.inject({ kind: 'status', code: 500, reason: 'InternalError' }, (request) => {
+        requests += 1;
+        return oneOf(4)(request);
+      });
     }
     const end = Date.now() + 300_000;
     let made = 0;

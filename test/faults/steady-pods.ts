@@ -38,9 +38,9 @@ export class SteadyPods {
 
   /** Nor did anybody write to them in either cluster. */
   async expectUntouched(): Promise<void> {
-    await this.expectAlive();
     for (const cluster of [this.#lab.host, this.#lab.member]) {
       expect(writesOf(cluster, this.#since).filter(isPodOf(STEADY)).map(describeWrite), cluster.name).toEqual([]);
     }
+    await this.expectAlive();
   }
 }

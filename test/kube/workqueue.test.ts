@@ -57,16 +57,18 @@ describe('WorkQueue', () => {
 
   it('begins few normal keys at a time, and what is urgent all the same', async () => {
     const gate = new Gate();
-    const { queue } = start({ handler: gate.handler, concurrency: 5, normal: { fresh: 2, most: 3 } });
-    for (const key of ['a', 'b', 'c']) queue.add(key);
+    const { queue } = start({ handler: gate.handler, concurrency: 6, normal: { fresh: 3, most: 5 } });
+    for (const key of ['a', 'b', 'c', 'd', 'e']) queue.add(key);
     for (const key of ['x', 'y', 'z']) queue.add(key, 'high');
     await tick();
-    expect(gate.started).toEqual(['a', 'b', 'x', 'y', 'z']);
-    await gate.end('x');
-    await gate.end('y');
-    expect(gate.started.slice(5)).toEqual([]);
+    expect(gate.started).toEqual(['a', 'b', 'c', 'x', 'y', 'z']);
+    await gate.end('a');
+    expect(gate.started.slice(6)).toEqual([]);
+    // Two are begun however much is urgent.
     await gate.end('b');
-    expect(gate.started.slice(5)).toEqual(['c']);
+    expect(gate.started.slice(6)).toEqual(['d']);
+    for (const key of ['c', 'x', 'y']) await gate.end(key);
+    expect(gate.started.slice(6)).toEqual(['d', 'e']);
   });
 
   it('does not wait for normal keys that hang, unless there are many', async () => {
