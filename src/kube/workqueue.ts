@@ -69,7 +69,6 @@ export class WorkQueue {
   /** The truth about waiting keys; the lists below may hold stale entries of keys that moved up. */
   readonly #waiting = new Map<string, { priority: Priority; since: number }>();
   readonly #lists: Record<Priority, Fifo> = { high: new Fifo(), normal: new Fifo() };
-  /** In the order in which they began. */
   readonly #running = new Map<string, Running>();
   readonly #inFlight = new Set<Promise<void>>();
   readonly #failures = new Map<string, number>();
@@ -185,8 +184,8 @@ export class WorkQueue {
   #next(): { key: string; priority: Priority } | undefined {
     const order: Priority[] = this.#highRun >= HIGH_RUN ? ['normal', 'high'] : ['high', 'normal'];
     for (const priority of order) {
-      if (priority === 'normal' && !this.#mayBeginNormal()) continue;
       const list = this.#lists[priority];
+      if (list.isEmpty || (priority === 'normal' && !this.#mayBeginNormal())) continue;
       for (let key = list.shift(); key !== undefined; key = list.shift()) {
         if (this.#waiting.get(key)?.priority !== priority) continue;
         this.#highRun = priority === 'high' ? this.#highRun + 1 : 0;
@@ -260,6 +259,10 @@ class Fifo {
 
   push(item: string): void {
     this.#items.push(item);
+  }
+
+  get isEmpty(): boolean {
+    return this.#first === this.#items.length;
   }
 
   shift(): string | undefined {

@@ -74,7 +74,12 @@ describe('WorkQueue', () => {
   it('does not wait for normal keys that hang, unless there are many', async () => {
     const gate = new Gate();
     const { queue } = start({ handler: gate.handler, concurrency: 5, normal: { fresh: 2, most: 3 } });
-    for (const key of ['a', 'b', 'c', 'd']) queue.add(key);
+    for (const key of ['a', 'b']) queue.add(key);
+    await tick();
+    expect(gate.started).toEqual(['a', 'b']);
+    // While none waits, nobody looks.
+    expect(vi.getTimerCount()).toBe(0);
+    for (const key of ['c', 'd']) queue.add(key);
     await tick(900);
     expect(gate.started).toEqual(['a', 'b']);
     await tick(200);
