@@ -97,9 +97,9 @@ export class NodeIdentity {
     return speaker.as === 'nobody' ? speaker.why : undefined;
   }
 
-  /** Nothing has come yet of what was asked for at the start, and it does not take long. */
+  /** Whether {@link problem} is only that nothing has come yet of what was asked for at the start, which may take a moment. */
   get asking(): boolean {
-    return !this.#considered;
+    return !this.#considered && this.problem !== undefined;
   }
 
   /** Resolves once the node can speak for itself or the manager for it, or when the signal aborts. */

@@ -214,6 +214,7 @@ describe('a virtual node speaks', () => {
   test('as the manager at once where that is wanted, and asks for nothing', async () => {
     const identity = start({ mode: 'ServiceAccount' });
     await ready(identity);
+    expect(identity.asking).toBe(false);
     expect(await speaker(identity)).toBe('Bearer manager');
     expect(signing.requests.size).toBe(0);
   });
