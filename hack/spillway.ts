@@ -94,7 +94,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
     ],
     logFile: join(host.dir, `${name}.log`),
     end: 'SIGTERM',
-    env: { ...(options.env ?? process.env), NODE_OPTIONS },
+    env: { NODE_OPTIONS, ...(options.env ?? process.env) },
   });
   const spillway = { process: manager, url: `http://127.0.0.1:${port}` };
   await waitReady(spillway);
