@@ -1,11 +1,9 @@
-import { pino } from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HOST_LABEL } from '../../src/api/marks.ts';
-import { staticAccess } from '../../src/kube/static-access.ts';
-import { MemberConnection, type MemberConnectionOptions } from '../../src/members/connection.ts';
+import type { MemberConnectionOptions } from '../../src/members/connection.ts';
 import { memberGuard } from '../../src/members/member-guard.ts';
-import { RotatingAccess } from '../../src/members/rotating-access.ts';
 import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
+import { memberConnection } from '../fixtures/member-connection.ts';
 import { Violations } from '../fixtures/violations.ts';
 
 describe('the guard of a member', () => {
@@ -115,21 +113,7 @@ async function connect(options: Partial<MemberConnectionOptions> = {}) {
     const [kind, name] = isIdentity ? ['Namespace', 'kube-system'] : ['Pod', 'b'];
     sendJson(res, 200, { apiVersion: 'v1', kind, metadata: { name, uid: 'pinned' } });
   });
-  const connection = new MemberConnection({
-    name: 'east',
-    hostId: 'us',
-    access: RotatingAccess.of(staticAccess({ endpoint: { server: server.url } })),
-    probe: () => ({
-      periodSeconds: 10,
-      timeoutSeconds: 5,
-      failureThreshold: 3,
-      successThreshold: 1,
-      podsUnreadyAfterSeconds: 60,
-    }),
-    pinned: () => 'pinned',
-    logger: pino({ level: 'silent' }),
-    ...options,
-  });
+  const connection = memberConnection(server.url, options);
   return { arrived, agents, server, connection };
 }
 

@@ -1,10 +1,7 @@
-import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
-import { staticAccess } from '../../src/kube/static-access.ts';
-import { MemberConnection } from '../../src/members/connection.ts';
-import { RotatingAccess } from '../../src/members/rotating-access.ts';
 import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
+import { memberConnection } from '../fixtures/member-connection.ts';
 
 const ended: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -26,20 +23,8 @@ async function connect(fails: (attempt: number) => boolean) {
       sendJson(res, 200, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system', uid: 'pinned' } });
     }
   });
-  const connection = new MemberConnection({
-    name: 'east',
-    hostId: 'us',
-    access: RotatingAccess.of(staticAccess({ endpoint: { server: server.url } })),
-    probe: () => ({
-      periodSeconds: 0.1,
-      timeoutSeconds: 5,
-      failureThreshold: 2,
-      successThreshold: 1,
-      podsUnreadyAfterSeconds: 60,
-    }),
-    pinned: () => 'pinned',
-    logger: pino({ level: 'silent' }),
-  });
+  const probe = { periodSeconds: 0.1, timeoutSeconds: 5, failureThreshold: 2, successThreshold: 1 };
+  const connection = memberConnection(server.url, { probe: () => ({ ...probe, podsUnreadyAfterSeconds: 60 }) });
   const seen = new Set<boolean | undefined>();
   connection.onChange(() => seen.add(connection.reachability.reachable));
   const stop = new AbortController();
