@@ -1,7 +1,9 @@
 # Every target does its own set-up and says what it is doing. What is slow is done once and kept.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build test test-long faults lint format manifests bench conformance tools demo demo-down burst-demo
+HISTORIES ?= 60
+FROM ?= 1
+.PHONY: help build test simulate sim soak planted test-long faults fuzz lint format manifests bench conformance tools demo demo-down burst-demo
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -19,14 +21,35 @@ build: node_modules/.package-lock.json ## compile to dist/
 	@echo '== compiling'
 	@node_modules/.bin/tsc -p tsconfig.build.json
 
-test: build ## unit tests, then tests on real clusters
-	@node dist/hack/test.js unit cluster
+test: build ## unit tests, histories in the simulator, then tests on real clusters
+	@node dist/hack/test.js unit
+	@$(MAKE) --no-print-directory simulate
+	@node dist/hack/test.js cluster
+
+dist/test/sim/main.js: build
+	@node_modules/.bin/tsc -p tsconfig.sim.json
+
+simulate: dist/test/sim/main.js ## the whole program against a world that can do anything (HISTORIES=60 FROM=1)
+	@node dist/test/sim/main.js same 3 $(FROM)
+	@node dist/test/sim/main.js run $(HISTORIES) $(FROM)
+
+sim: dist/test/sim/main.js ## one history, readable, then the shortest that breaks the same rule (SEED=n, STEPS=1,2: only these, CHANGES=1)
+	@node dist/test/sim/main.js replay $(SEED) "$(STEPS)" $(if $(CHANGES),changes)
+
+soak: dist/test/sim/main.js ## new histories for so many seconds, and the seeds that break a rule (FOR=3600)
+	@node dist/test/sim/main.js soak $(or $(FOR),3600)
+
+planted: dist/test/sim/main.js ## mistakes put into a copy of the program: the simulator has to find each
+	@node dist/test/sim/planted.js $(ONLY)
 
 test-long: build ## what shows only after minutes, on real clusters (20 minutes)
 	@node dist/hack/test.js long
 
 faults: build ## break things on real clusters; prints the table and writes docs/faults.md (40 minutes)
 	@node dist/hack/test.js faults
+
+fuzz: build ## arbitrary input to all that is read from others (3 minutes; RUNS=n inputs, SEED=s to repeat)
+	@$(if $(RUNS),FUZZ_RUNS=$(RUNS)) $(if $(SEED),FUZZ_SEED=$(SEED)) node dist/hack/test.js fuzz
 
 lint: build ## types, lint, format, unused code, import rules, generated files
 	@echo '== types';          node_modules/.bin/tsc -p tsconfig.json
@@ -45,8 +68,8 @@ format: node_modules/.package-lock.json ## format the code
 manifests: build ## write what follows from the kinds' schemas
 	@node dist/hack/generate-manifests.js
 
-tools: build ## get the Kubernetes binaries (download or go build)
-	@node dist/hack/main.js tools
+tools: build ## get the Kubernetes binaries (download or go build; VERSIONS="1.33 1.37": control planes of those)
+	@node dist/hack/main.js tools $(if $(VERSIONS),--kubernetes $(VERSIONS))
 
 bench: build tools ## measured comparisons (ONLY=burst,streams: some); writes bench/RESULTS.md (30 minutes)
 	@node dist/bench/main.js $(if $(ONLY),--only $(ONLY))

@@ -7,7 +7,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/cluster/**', 'test/faults/**', 'test/long/**'],
+          exclude: ['test/cluster/**', 'test/faults/**', 'test/fuzz/**', 'test/long/**'],
           testTimeout: 20_000,
           // They wait more than they compute: vitest's own choice, one on two cores, took more than twice as long.
           maxWorkers: 4,
@@ -21,6 +21,15 @@ export default defineConfig({
           hookTimeout: 300_000,
           fileParallelism: false,
           pool: 'forks',
+        },
+      },
+      {
+        test: {
+          name: 'fuzz',
+          include: ['test/fuzz/**/*.test.ts'],
+          pool: 'forks',
+          // What takes memory without bounds ends the run.
+          execArgv: ['--max-old-space-size=400'],
         },
       },
       ...['faults', 'long'].map((name) => ({

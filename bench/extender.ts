@@ -15,6 +15,7 @@ import { WorkloadBook } from '../src/scheduler/workload-book.ts';
 import { VirtualNodeRoom } from '../src/virtual-node-room.ts';
 import { MemoryApi } from '../test/fixtures/memory-api.ts';
 import { serveMemoryApi } from '../test/fixtures/memory-api-server.ts';
+import { monotonic } from '../src/kube/clock.ts';
 import { memberWith } from './bench-members.ts';
 import { measured, median, quantile, type Measurement, type SuiteReport } from './measurement.ts';
 import { samplePod } from './sample-pod.ts';
@@ -39,7 +40,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
   const stop = new AbortController();
   const logger = pino({ level: 'silent' });
   const clock = Date.now;
-  const view = new HostView({ host: server.client('host'), logger, clock });
+  const view = new HostView({ host: server.client('host'), logger, monotonic });
   const running = view.run(stop.signal);
   try {
     await until('the caches are complete', () => view.hasSynced && view.pods.size === PODS, { timeoutMs: 60_000 });
@@ -58,13 +59,13 @@ export async function extender(say: Say): Promise<SuiteReport> {
       view,
       workloads: book,
       questions,
-      reservations: new Reservations(capacityOf, Date.now),
-      waiting: { answered: () => undefined, lookAgainAt: () => undefined },
+      reservations: new Reservations(capacityOf, monotonic),
+      waiting: { answered: () => undefined, lookAgainIn: () => undefined },
       annotationProblem: (_chain, problem) => {
         throw new Error(problem);
       },
       metrics: schedulerMetrics(new Registry()),
-      clock,
+      monotonic,
     });
     return { suite: 'extender', failures: [], ...(await measure(asked, workloads)) };
   } finally {
@@ -218,6 +219,7 @@ function roomOf(capacity: MemberCapacity, index: number): VirtualNodeRoom {
     depends: () => none,
     claimRefusal: () => undefined,
     volumePlaces: () => none,
+    readHasNode: async () => await Promise.resolve(undefined),
     policiesAreKnown: () => true,
     imageShare: () => undefined,
     policies: () => none,

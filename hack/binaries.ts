@@ -5,13 +5,15 @@ import { buildTool } from './go-build.ts';
 import { downloadTool } from './download.ts';
 import { withFileLock } from './file-lock.ts';
 import { sayNothing, type Say } from './progress.ts';
-import { describeTool, type Tool, type ToolName } from './tools.ts';
+import { describeTool, VERSIONED_TOOLS, type OtherVersion, type Tool, type ToolName } from './tools.ts';
 
 export interface BinaryOptions {
   say?: Say;
   env?: NodeJS.ProcessEnv;
   /** The ways to get a binary that is neither in a given folder nor in the cache; replaced by tests. */
   sources?: readonly BinarySource[];
+  /** Minor version of Kubernetes, for {@link VERSIONED_TOOLS} only; a given folder has them in a folder of that name. */
+  kubernetes?: OtherVersion;
 }
 
 /** Puts the binary at `target`, or answers why it cannot (the next source is tried). */
@@ -29,16 +31,20 @@ export async function ensureBinaries<N extends ToolName>(
 ): Promise<Record<N, string>> {
   const env = options.env ?? process.env;
   const found = {} as Record<N, string>;
-  for (const name of names) found[name] = findGiven(name, env) ?? (await fromCache(name, env, options));
+  for (const name of names) {
+    const other = VERSIONED_TOOLS.some((versioned) => versioned === name) ? options.kubernetes : undefined;
+    const given = findGiven(join(other ?? '', name), env);
+    found[name] = given ?? (await fromCache(describeTool(name, other), env, options));
+  }
   return found;
 }
 
-/** The program in a folder the user named, if it is there. */
-function findGiven(name: string, env: NodeJS.ProcessEnv): string | undefined {
+/** The program at `path` of a folder the user named, if it is there. */
+function findGiven(path: string, env: NodeJS.ProcessEnv): string | undefined {
   for (const folder of [env['SPILLWAY_BINARIES'], env['KUBEBUILDER_ASSETS']]) {
     if (folder === undefined || folder === '') continue;
-    const path = join(folder, name);
-    if (isExecutable(path)) return path;
+    const found = join(folder, path);
+    if (isExecutable(found)) return found;
   }
   return undefined;
 }
@@ -49,15 +55,14 @@ export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   return join(base === '' ? join(homedir(), '.cache') : base, 'spillway', 'bin');
 }
 
-async function fromCache(name: ToolName, env: NodeJS.ProcessEnv, options: BinaryOptions): Promise<string> {
-  const tool = describeTool(name);
+async function fromCache(tool: Tool, env: NodeJS.ProcessEnv, options: BinaryOptions): Promise<string> {
   const folder = join(cacheFolder(env), tool.cacheKey);
-  const path = join(folder, name);
+  const path = join(folder, tool.name);
   if (isExecutable(path)) return path;
   mkdirSync(folder, { recursive: true });
   const say = options.say ?? sayNothing;
   await withFileLock(join(cacheFolder(env), 'lock'), () => obtain(tool, path, options.sources ?? SOURCES, say), {
-    onWait: (holder) => say(`${name}: another run (process ${holder.pid}) is getting binaries; waiting for it`),
+    onWait: (holder) => say(`${tool.name}: another run (process ${holder.pid}) is getting binaries; waiting for it`),
   });
   return path;
 }

@@ -11,7 +11,7 @@ import { runKubectl, type KubectlOptions, type KubectlResult } from './kubectl.t
 import type { ManagedProcess } from './managed-process.ts';
 import { issueClient, issueServing, kubeconfigYaml, type KeyPair } from './pki.ts';
 import type { Usage } from './process-table.ts';
-import { CONTROL_PLANE_TOOLS } from './tools.ts';
+import { CONTROL_PLANE_TOOLS, type OtherVersion } from './tools.ts';
 import { GiveUp, until } from './until.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -22,6 +22,8 @@ export interface ClusterOptions {
   name: string;
   /** Default all; api-only is etcd and kube-apiserver (no default ServiceAccounts, so no pods by default). */
   components?: 'all' | 'api-only';
+  /** Minor version of API server, controllers and scheduler. Default: the project's own, see `make tools`. */
+  kubernetes?: OtherVersion;
   /** Where the API server listens. Default 127.0.0.1; clusters with kubelets need `machineNetwork().gateway`. */
   bindAddress?: string;
   /** Default 10.96.0.0/16. */
@@ -207,7 +209,10 @@ export async function startCluster(workspace: Workspace, options: ClusterOptions
   const began = Date.now();
   raiseInotifyLimit(workspace.say);
   const timeoutMs = options.timeoutMs ?? 90_000;
-  const binaries = await ensureBinaries(CONTROL_PLANE_TOOLS, { say: workspace.say });
+  const binaries = await ensureBinaries(CONTROL_PLANE_TOOLS, {
+    say: workspace.say,
+    ...(options.kubernetes === undefined ? {} : { kubernetes: options.kubernetes }),
+  });
   const dir = join(workspace.dir, name);
   mkdirSync(dir, { mode: 0o700 });
   const bindAddress = options.bindAddress ?? '127.0.0.1';

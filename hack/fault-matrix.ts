@@ -99,7 +99,7 @@ export const FAULTS = {
   F32: { what: 'the namespace is deleted in the member' },
   F33: { what: 'pods are deleted by hand in the member' },
   F34: { what: 'a node of the member is gone' },
-  F35: { what: 'members three minor versions older or younger', not: 'only one version of Kubernetes is built here' },
+  F35: { what: 'members three minor versions older than the host, or one newer' },
   F36: {
     what: 'the serving certificate of the member is not of its CA',
     elsewhere: {
@@ -159,10 +159,11 @@ export const FAULTS = {
   F44: {
     what: 'the clock jumps',
     elsewhere: {
-      result: 'leases are neither kept too long nor stolen',
+      result: 'leases are neither kept too long nor stolen; nothing is done too early, forgotten or put off',
       tests: [
         'test/kube/lease-election.test.ts: counts a wall clock that jumped ahead',
         'test/kube/lease-election.test.ts: whatever its clock says',
+        'test/pods/clock-jumps.test.ts: a wall clock that jumps %s',
       ],
     },
   },
@@ -255,6 +256,16 @@ export const FAULTS = {
   },
   F64: { what: 'the name of the member leads nowhere, to a stranger, then elsewhere' },
   F65: { what: 'two members hold a copy after a heal', not: 'nothing moves pods from member to member' },
+  F66: {
+    what: 'no manager runs for fifteen minutes (to scale), pods on virtual nodes',
+    elsewhere: {
+      result: 'none is deleted, nothing is written to the member; as Kubernetes has it, all of them are',
+      tests: [
+        'test/long/manager-outage.test.ts: pods that were given what they need outlive it',
+        'test/long/manager-outage.test.ts: all pods of a virtual node are deleted at once',
+      ],
+    },
+  },
   I2: { what: 'host pods vanish in numbers: the deletion breaker' },
   I3: { what: 'another cluster answers at the address of the host, with the same keys, members and names of pods' },
 } as const satisfies Record<string, Fault>;

@@ -7,7 +7,7 @@ import { startDemo } from './demo.ts';
 import { sayOnStderr as say } from './progress.ts';
 import { findRunning, forgetRunning, saveRunning } from './running.ts';
 import { canRunKubelets, type CanRun } from './system-packages.ts';
-import { CONTROL_PLANE_TOOLS, isToolName } from './tools.ts';
+import { CONTROL_PLANE_TOOLS, isOtherVersion, isToolName, OTHER_VERSIONS, VERSIONED_TOOLS } from './tools.ts';
 import { parseMember, prepareKubelets, startTopology, type MemberPlan } from './up.ts';
 import { Workspace } from './workspace.ts';
 
@@ -17,7 +17,14 @@ program
   .command('tools')
   .description('get binaries (given folder, cache, download, go build) and print their paths')
   .argument('[names...]', 'default: what control planes, kwok members and, where they can run, real kubelets need')
-  .action(async (names: string[]) => {
+  .option('--kubernetes <versions...>', `control planes of other versions instead: ${OTHER_VERSIONS.join(', ')}`, [])
+  .action(async (names: string[], { kubernetes }: { kubernetes: string[] }) => {
+    for (const version of kubernetes) {
+      if (!isOtherVersion(version)) throw new Error(`unknown version: ${version}`);
+      const paths = await ensureBinaries(VERSIONED_TOOLS, { say, kubernetes: version });
+      for (const [name, path] of Object.entries(paths)) console.log(`${name} ${version}\t${path}`);
+    }
+    if (kubernetes.length > 0) return;
     const known = names.filter(isToolName);
     const unknown = names.filter((name) => !isToolName(name));
     if (unknown.length > 0) throw new Error(`unknown tools: ${unknown.join(', ')}`);

@@ -1,5 +1,6 @@
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { admissionMetrics } from '../src/admission/metrics.ts';
+import { budgetMetrics } from '../src/budgets/budget-metrics.ts';
 import { claimMetrics } from '../src/dependents/claim-metrics.ts';
 import { gangMetrics } from '../src/gangs/gang-metrics.ts';
 import { tokenMetrics } from '../src/dependents/token-metrics.ts';
@@ -11,6 +12,7 @@ import { memberEventMetrics } from '../src/member-events/metrics.ts';
 import { CapacityMetrics } from '../src/members/capacity-metrics.ts';
 import { MemberMetrics } from '../src/members/member-metrics.ts';
 import { NodeIdentityMetrics } from '../src/nodes/node-identity-metrics.ts';
+import { outageMetrics } from '../src/outages/outage-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
 import { InvariantCounter } from '../src/telemetry/invariant-counter.ts';
@@ -72,6 +74,8 @@ export async function describeMetrics(): Promise<Described[]> {
   podMetrics(registry);
   admissionMetrics(registry);
   gangMetrics(registry);
+  outageMetrics(registry);
+  budgetMetrics(registry);
   tokenMetrics(registry);
   claimMetrics(registry);
   memberEventMetrics(registry);

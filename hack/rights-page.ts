@@ -25,6 +25,11 @@ export const GRANTS: readonly Grant[] = [
     files: ['rbac-service-account.yaml'],
   },
   {
+    title: 'The manager where pods outlive its own outages',
+    about: '`outages.yaml`, on top, with `scheduler/pod-guard.yaml`, which says what of a pod.',
+    files: ['outages.yaml'],
+  },
+  {
     title: 'The manager beside the scheduler',
     about: '`scheduler/rbac.yaml`, on top, where the component `scheduler` runs.',
     files: ['scheduler/rbac.yaml'],

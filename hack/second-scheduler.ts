@@ -39,7 +39,7 @@ export async function startSecondScheduler(
   const file = (suffix: string): string => join(host.dir, `second-${schedulerName}.${suffix}`);
   const kubeconfig = await serviceAccountKubeconfig(host, SYSTEM_NAMESPACE, 'spillway-scheduler');
   writeFileSync(file('kubeconfig'), kubeconfig, { mode: 0o600 });
-  const client = await host.issueClient('system:kube-scheduler');
+  const client = await host.issueClient('spillway-scheduler-client');
   writeFileSync(file('crt'), client.cert);
   writeFileSync(file('key'), client.key, { mode: 0o600 });
   writeFileSync(file('ca.crt'), host.caPem);

@@ -133,7 +133,7 @@ export async function admitHost(
   member: Cluster,
   { lend = ['default'], rights = 'dedicated' }: Pick<MemberOptions, 'lend' | 'rights'> = {},
 ): Promise<void> {
-  await member.apply(manifest('member/read.yaml'));
+  for (const file of ['read.yaml', 'guard.yaml']) await member.apply(manifest(`member/${file}`));
   if (rights === 'dedicated') await member.apply(manifest('member/dedicated.yaml'));
   for (const namespace of lend) {
     if (rights === 'namespaced') await member.apply(lendingOf(namespace));

@@ -15,7 +15,7 @@ import { imageArchive } from './images.ts';
 import { sayOnStderr as say } from './progress.ts';
 import { repositoryRoot } from './repository.ts';
 import { canRunKubelets, installKubeletPackages } from './system-packages.ts';
-import { CONTROL_PLANE_TOOLS } from './tools.ts';
+import { CONTROL_PLANE_TOOLS, OTHER_VERSIONS, VERSIONED_TOOLS } from './tools.ts';
 
 interface Counts {
   passed: number;
@@ -38,6 +38,13 @@ async function prepareClusters(): Promise<void> {
   await imageArchive(say);
 }
 
+/** Control planes of other versions only for the scenario that has members of them: they may have to be built. */
+async function prepareFaults(): Promise<void> {
+  await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok'], { say });
+  if (more.some((one) => one.includes('.test.') && !one.includes('versions'))) return;
+  for (const kubernetes of OTHER_VERSIONS) await ensureBinaries(VERSIONED_TOOLS, { say, kubernetes });
+}
+
 /** Prints the table of faults and puts its lines into the page. */
 function showFaults(report: unknown): void {
   const commit = commitOfCode();
@@ -48,6 +55,13 @@ function showFaults(report: unknown): void {
   const matrix = wholeMatrix(rows, FAULTS, existsSync(page) ? rowsOfPage(readFileSync(page, 'utf8')) : []);
   const machine = `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node.js ${process.version}`;
   writeFileSync(page, faultsPage(matrix, { machine, version: codeVersion(commit) }));
+}
+
+/** How many inputs the fuzz tests tried. */
+function inputsIn(report: unknown): number {
+  const { testResults = [] } = report as { testResults?: { assertionResults: { meta?: { inputs?: number } }[] }[] };
+  const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+  return tests.reduce((sum, { meta }) => sum + (meta?.inputs ?? 0), 0);
 }
 
 async function runProject(project: string, more: readonly string[]): Promise<Counts> {
@@ -68,6 +82,7 @@ async function runProject(project: string, more: readonly string[]): Promise<Cou
       : {};
     if (project !== 'unit') say(`the slowest files:\n${slowestFiles(result, root, 12).join('\n')}`);
     if (project === 'faults') showFaults(result);
+    if (project === 'fuzz') say(`${inputsIn(result)} inputs`);
     const failed = result['numFailedTests'] ?? 0;
     return {
       passed: result['numPassedTests'] ?? 0,
@@ -87,7 +102,7 @@ const more = split < 0 ? [] : process.argv.slice(split + 1);
 const total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 for (const project of projects) {
   if (project === 'cluster' || project === 'long') await prepareClusters();
-  if (project === 'faults') await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok'], { say });
+  if (project === 'faults') await prepareFaults();
   const counts = await runProject(project, more);
   total.passed += counts.passed;
   total.failed += counts.failed;

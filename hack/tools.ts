@@ -12,6 +12,16 @@ interface ToolModule {
 }
 
 const KUBERNETES: ToolModule = { folder: 'kubernetes', pin: 'k8s.io/kubernetes' };
+/**
+ * Other minor versions of Kubernetes that members may have, the oldest and the newest: control planes only, each with a module of its own
+ * (hack/tools/kubernetes-1.33) that pins its patch release.
+ */
+export const OTHER_VERSIONS = ['1.33', '1.37'] as const;
+export type OtherVersion = (typeof OTHER_VERSIONS)[number];
+
+/** What differs between clusters of two versions; etcd, kubectl and kwok are the same for all. */
+export const VERSIONED_TOOLS = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const;
+
 const ETCD: ToolModule = { folder: 'etcd', pin: 'go.etcd.io/etcd/server/v3' };
 const KWOK: ToolModule = { folder: 'kwok', pin: 'sigs.k8s.io/kwok' };
 const E2E: ToolModule = { folder: 'e2e', pin: 'k8s.io/kubernetes' };
@@ -77,8 +87,14 @@ export function isToolName(name: string): name is ToolName {
   return Object.hasOwn(TOOLS, name);
 }
 
-export function describeTool(name: ToolName): Tool {
-  const { module, package: goPackage, tests }: ToolSource = TOOLS[name];
+export function isOtherVersion(text: string): text is OtherVersion {
+  return OTHER_VERSIONS.some((version) => version === text);
+}
+
+/** @param other a minor version for one of {@link VERSIONED_TOOLS}; default the version of this project's own clusters. */
+export function describeTool(name: ToolName, other?: OtherVersion): Tool {
+  const { module: own, package: goPackage, tests }: ToolSource = TOOLS[name];
+  const module = other === undefined ? own : { ...KUBERNETES, folder: `${KUBERNETES.folder}-${other}` };
   const moduleDir = join(repositoryRoot(), 'hack', 'tools', module.folder);
   const version = pinnedVersion(readFileSync(join(moduleDir, 'go.mod'), 'utf8'), module.pin);
   const goCommand = tests === undefined ? ['build'] : ['test', '-c', '-vet=off'];
@@ -112,8 +128,8 @@ export function pinnedVersion(goMod: string, module: string): string {
 
 /** Module archives carry no version; without the stamps a kubelet reports v0.0.0. */
 function stamps(module: ToolModule, version: string): string[] {
-  if (module === KWOK) return [`-X sigs.k8s.io/kwok/pkg/consts.Version=${version}`];
-  if (module !== KUBERNETES && module !== E2E) return [];
+  if (module.pin === KWOK.pin) return [`-X sigs.k8s.io/kwok/pkg/consts.Version=${version}`];
+  if (module.pin !== KUBERNETES.pin) return [];
   const [major, minor] = version.slice(1).split('.');
   return ['k8s.io/component-base/version', 'k8s.io/client-go/pkg/version'].flatMap((target) => [
     `-X ${target}.gitVersion=${version}`,

@@ -58,12 +58,12 @@ const schedulerConfig = z
       ),
     clientNames: z
       .array(z.string().min(1))
-      .default(['system:kube-scheduler', 'system:serviceaccount:spillway-system:spillway-scheduler'])
+      .default([
+        'system:kube-scheduler',
+        'spillway-scheduler-client',
+        'system:serviceaccount:spillway-system:spillway-scheduler',
+      ])
       .describe('Common names of client certificates that may ask.'),
-    tokenFile: z
-      .string()
-      .optional()
-      .describe('File with a secret that schedulers without a client certificate send. Default: there is none.'),
     scoring: scoringConfig.describe('How clusters are compared where no policy says otherwise.'),
   })
   .prefault({});
@@ -118,12 +118,38 @@ const admission = z
           .min(1)
           .default('spillway-pod-defaults')
           .describe('Name of the MutatingWebhookConfiguration.'),
+        clientCaFile: z
+          .string()
+          .optional()
+          .describe(
+            'PEM file with the CA of client certificates; only who shows one is answered. API servers show one if their AdmissionConfiguration says so. Read at the start. Default: whoever asks is answered.',
+          ),
         certificate: webhookCertificate,
       })
       .prefault({}),
   })
   .prefault({})
   .describe('What pods get when they are created, where the webhook does it.');
+
+const outages = z
+  .strictObject({
+    toleration: z
+      .union([z.literal('Forever'), z.literal('Keep'), z.int().min(1).max(31_536_000)])
+      .default('Forever')
+      .describe(
+        'For how long pods on virtual nodes stay while no replica serves these: Forever, so many seconds, or Keep: as long as they say when they come. Pods that say something of their own keep that.',
+      ),
+    admissionSeconds: z
+      .int()
+      .min(0)
+      .max(31_536_000)
+      .default(300)
+      .describe(
+        "What every pod says that says nothing of its own: the flag --default-unreachable-toleration-seconds of the host's API server.",
+      ),
+  })
+  .prefault({})
+  .describe('What becomes of pods when all replicas of the manager are away for longer than Kubernetes waits.');
 
 /** The configuration file (YAML). Every field has a default; flags of the same name win. */
 export const managerConfigSchema = z.strictObject({
@@ -178,6 +204,7 @@ export const managerConfigSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  outages,
   scheduler: schedulerConfig,
   http: z
     .strictObject({

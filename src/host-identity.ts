@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Invariants } from './api/invariants.ts';
+import { monotonic } from './kube/clock.ts';
 import { describeError } from './kube/errors.ts';
 import { pause, systemTimers, type Timers } from './kube/timers.ts';
 
@@ -11,7 +12,7 @@ export interface HostIdentityOptions {
   invariants: Invariants;
   logger: Logger;
   /** Milliseconds. */
-  clock?: () => number;
+  monotonic?: () => number;
   timers?: Timers;
 }
 
@@ -26,7 +27,7 @@ const AGAIN_MS = 5_000;
  */
 export class HostIdentity {
   readonly #o: HostIdentityOptions;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #listeners = new Set<() => void>();
   /** The UID of the other cluster that answers. */
   #other: string | undefined;
@@ -36,8 +37,8 @@ export class HostIdentity {
 
   constructor(options: HostIdentityOptions) {
     this.#o = options;
-    this.#clock = options.clock ?? (() => performance.now());
-    this.#lookedAt = this.#clock();
+    this.#monotonic = options.monotonic ?? monotonic;
+    this.#lookedAt = this.#monotonic();
   }
 
   /** Why nothing may be written, in words for people; undefined while the host is the one it was. */
@@ -76,7 +77,7 @@ export class HostIdentity {
   async run(signal: AbortSignal): Promise<void> {
     const timers = this.#o.timers ?? systemTimers;
     while (!signal.aborted) {
-      const rest = this.#lookedAt + (this.#other === undefined ? LOOK_MS : AGAIN_MS) - this.#clock();
+      const rest = this.#lookedAt + (this.#other === undefined ? LOOK_MS : AGAIN_MS) - this.#monotonic();
       if (rest > 0) {
         await pause(rest, signal, timers);
         continue;
@@ -85,7 +86,7 @@ export class HostIdentity {
         await this.confirm();
       } catch (error) {
         if (signal.aborted) return;
-        this.#lookedAt = this.#clock();
+        this.#lookedAt = this.#monotonic();
         this.#o.logger.debug(`whether the host is the same cluster cannot be told: ${describeError(error)}`);
       }
     }
@@ -97,7 +98,7 @@ export class HostIdentity {
     this.#next = undefined;
     const found = await this.#o.read();
     if (found === '') throw new Error('the kube-system namespace of the host has no UID');
-    this.#lookedAt = this.#clock();
+    this.#lookedAt = this.#monotonic();
     this.#found(found);
     return this.#other === undefined;
   }

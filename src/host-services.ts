@@ -2,6 +2,8 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Invariants } from './api/invariants.ts';
 import type { Service } from './api/wire.ts';
+import type { BudgetMetrics } from './budgets/budget-metrics.ts';
+import type { HostBudgets } from './budgets/host-budgets.ts';
 import type { VirtualNodeRooms } from './capacity/virtual-node-rooms.ts';
 import type { ManagerConfig } from './config.ts';
 import type { ClaimMetrics } from './dependents/claim-metrics.ts';
@@ -21,7 +23,10 @@ import type { MemberEventMetrics } from './member-events/metrics.ts';
 import type { NamespaceModes } from './namespace-modes.ts';
 import type { OverridePolicies } from './override-policies.ts';
 import type { CapacityMetrics } from './members/capacity-metrics.ts';
+import type { NodeRemovals } from './node-removals.ts';
 import type { NodeIdentityMetrics } from './nodes/node-identity-metrics.ts';
+import type { OutageMetrics } from './outages/outage-metrics.ts';
+import type { DeletionPermits } from './pods/deletion-permits.ts';
 import type { PodMetrics } from './pods/pod-metrics.ts';
 import type { PodOwners } from './pods/pod-owners.ts';
 import type { UsageMetrics } from './usage/metrics.ts';
@@ -36,6 +41,7 @@ export interface HostServices {
   readonly connectHost: (credentials: Credentials) => KubeClient;
   /** Each virtual node's own, by its name. */
   readonly nodeClients: Map<string, KubeClient>;
+  readonly nodeRemovals: NodeRemovals;
   readonly nodeIdentityMetrics: NodeIdentityMetrics;
   /** Name of this replica in the Lease of those who write about scheduling. */
   readonly identity: string;
@@ -53,9 +59,11 @@ export interface HostServices {
   readonly hostObjects: HostObjects;
   /** Claims, and volumes of members. */
   readonly hostClaims: HostClaims;
+  readonly hostBudgets: HostBudgets;
   /** What changes objects on their way to members. */
   readonly overridePolicies: OverridePolicies;
   readonly podOwners: PodOwners;
+  readonly deletionPermits: DeletionPermits;
   /** The rooms behind virtual nodes, of members that this process acts for and of those that it observes. */
   readonly rooms: VirtualNodeRooms;
   /** Which service account modes namespaces of the host ask for. */
@@ -73,6 +81,8 @@ export interface HostServices {
   readonly capacityMetrics: CapacityMetrics;
   readonly memberEventMetrics: MemberEventMetrics;
   readonly usageMetrics: UsageMetrics;
+  readonly outageMetrics: OutageMetrics;
+  readonly budgetMetrics: BudgetMetrics;
   readonly logger: Logger;
 }
 

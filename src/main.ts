@@ -66,12 +66,33 @@ program
         stop.abort(new Error(`received ${name}`));
       });
     }
+    endInOrderOnBugs(stop);
     // Caches live long and change little: by default the heap would grow to nearly three times what is in use before
     // its garbage is collected. At 3,000 pods this takes a third off the peak for a few per cent of the CPU time.
     setFlagsFromString('--heap-growing-percent=40');
     const { runManager } = await import('./manager.ts');
     await runManager(config, stop.signal);
   });
+
+/** How long an end in order may take after a mistake of ours, in ms. */
+const ORDERLY_END_MS = 10_000;
+
+/**
+ * The last resort: what nobody caught is a mistake in Spillway, and nobody knows what it left half done. Leases are given back
+ * and all goes on in the next process; the exit code is 1.
+ */
+function endInOrderOnBugs(stop: AbortController): void {
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      const what = error instanceof Error ? (error.stack ?? error.message) : `a ${typeof error} was thrown`;
+      console.error(`spillway: ${event}, which is a mistake in Spillway; please report it: ${what}`);
+      process.exitCode = 1;
+      if (stop.signal.aborted) return;
+      stop.abort(new Error(`ended by an ${event}`));
+      setTimeout(() => process.exit(1), ORDERLY_END_MS).unref();
+    });
+  }
+}
 
 function port(text: string): number {
   const value = Number(text);

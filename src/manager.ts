@@ -1,14 +1,9 @@
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import {
-  HOST_LABEL,
-  HOST_NAME_ANNOTATION,
-  HOST_NAMESPACE_ANNOTATION,
-  hostIdOf,
-  INCARNATION_ANNOTATION,
-  NODE_LABEL,
-} from './api/marks.ts';
-import type { Namespace, Pod, Service } from './api/wire.ts';
+import { hostIdOf, INCARNATION_ANNOTATION } from './api/marks.ts';
+import type { Namespace, Service } from './api/wire.ts';
+import { budgetMetrics } from './budgets/budget-metrics.ts';
+import { HostBudgets } from './budgets/host-budgets.ts';
 import { VirtualNodeRooms } from './capacity/virtual-node-rooms.ts';
 import { type ManagerConfig, nodeAddressOf } from './config.ts';
 import { claimMetrics } from './dependents/claim-metrics.ts';
@@ -40,10 +35,13 @@ import { CapacityMetrics } from './members/capacity-metrics.ts';
 import { MemberMetrics } from './members/member-metrics.ts';
 import { NamespaceModes } from './namespace-modes.ts';
 import { OverridePolicies } from './override-policies.ts';
+import { NodeRemovals } from './node-removals.ts';
 import { NodeIdentityMetrics } from './nodes/node-identity-metrics.ts';
+import { outageMetrics } from './outages/outage-metrics.ts';
+import { DeletionPermits } from './pods/deletion-permits.ts';
 import { podMetrics } from './pods/pod-metrics.ts';
 import { PodOwners } from './pods/pod-owners.ts';
-import { HOST_POD_INDEX } from './pods/pod-ports.ts';
+import { podIndexes } from './pods/pod-indexes.ts';
 import { schedulerComponent, type SchedulerComponent } from './scheduler-component.ts';
 import { observeMember } from './observed-member.ts';
 import { runPodWebhook } from './pod-webhook.ts';
@@ -81,7 +79,12 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
   const { endpoint } = access;
   const invariants = new InvariantCounter(registry, logger);
   let hostIdentity: HostIdentity | undefined;
-  const guard = hostGuard(invariants, () => hostIdentity?.problem);
+  const nodeRemovals = new NodeRemovals();
+  const guard = hostGuard(
+    invariants,
+    () => hostIdentity?.problem,
+    (name) => nodeRemovals.may(name),
+  );
   const clientOptions = { cluster: 'host', endpoint, userAgent, logger, metrics: clientMetrics, guard };
   const confirmCluster = async (): Promise<void> => await hostIdentity?.expect();
   const connectHost = (credentials: Credentials): KubeClient =>
@@ -148,6 +151,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       hostAccess: access,
       connectHost,
       nodeClients,
+      nodeRemovals,
       nodeIdentityMetrics: new NodeIdentityMetrics(registry),
       identity: config.identity ?? `${hostname()}_${process.pid}_${Math.random().toString(36).slice(2, 8)}`,
       hostId,
@@ -165,9 +169,11 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       }),
       overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
       podOwners: new PodOwners(host),
+      deletionPermits: new DeletionPermits(),
       rooms: new VirtualNodeRooms(),
       namespaceModes: new NamespaceModes({ host, logger, metrics: informerMetrics }),
       hostClaims: new HostClaims({ host, logger, metrics: informerMetrics }),
+      hostBudgets: new HostBudgets({ host, logger, metrics: informerMetrics }),
       hostObjects: new HostObjects({
         clientOf: (node) => nodeClients.get(node) ?? host,
         confirmHost: async () => await ownIdentity.confirm(),
@@ -186,6 +192,8 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       capacityMetrics: new CapacityMetrics(registry),
       memberEventMetrics: memberEventMetrics(registry),
       usageMetrics: usageMetrics(registry),
+      outageMetrics: outageMetrics(registry),
+      budgetMetrics: budgetMetrics(registry),
       logger,
     };
     const self = has('members') ? await processIdentity(`${hostId}/${config.namespace}`) : undefined;
@@ -197,6 +205,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.services.run(signal),
       services.hostObjects.run(signal),
       services.hostClaims.run(signal),
+      has('members') ? services.hostBudgets.run(signal) : undefined,
       services.overridePolicies.run(signal),
       services.namespaceModes.run(signal),
       services.podOwners.run(signal),
@@ -234,7 +243,7 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
   const controller = new MemberClusterController({
     host,
     hostId,
-    podIndexes: { [HOST_POD_INDEX]: (pod) => hostPodIndex(pod, hostId) },
+    podIndexes: podIndexes(hostId),
     clientMetrics: services.clientMetrics,
     informerMetrics: services.informerMetrics,
     metrics: new MemberMetrics(services.registry),
@@ -244,7 +253,10 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
     startScope: (member, connection, signal) => {
       const leaseHeld = (): boolean => leases.get(member.metadata.name)?.held ?? false;
       const sharesCluster = (other: string): boolean => controller.mayStandFor(other, connection.identity());
-      return startMemberScope(services, member, connection, { leaseHeld, sharesCluster }, signal);
+      const othersWant = (nodeName: string): boolean => controller.wantsNode(nodeName, member.metadata.name);
+      const knowsMember = (name: string): boolean => controller.knows(name);
+      const standing = { leaseHeld, sharesCluster, othersWant, knowsMember };
+      return startMemberScope(services, member, connection, standing, signal);
     },
     ...(config.components.includes('scheduler')
       ? { startObserved: (member, connection, signal) => observeMember(services, member, connection, signal) }
@@ -285,12 +297,6 @@ async function readUid(client: KubeClient, signal: AbortSignal): Promise<string>
     deadlineMs: IDENTITY_DEADLINE_MS,
   });
   return metadata.uid ?? '';
-}
-
-function hostPodIndex(pod: Pod, hostId: string): readonly string[] {
-  const { labels, annotations } = pod.metadata;
-  if (labels?.[HOST_LABEL] !== hostId) return [];
-  return [`${labels[NODE_LABEL]}/${annotations?.[HOST_NAMESPACE_ANNOTATION]}/${annotations?.[HOST_NAME_ANNOTATION]}`];
 }
 
 /** What environment variables need of a Service. */

@@ -11,11 +11,13 @@ import { PodTokens } from './dependents/pod-tokens.ts';
 import { VolumePlaces } from './dependents/volume-places.ts';
 import type { HostServices } from './host-services.ts';
 import { jsonEqual } from './kube/json-equal.ts';
+import { keyOf } from './kube/object.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { MemberNamespaces } from './members/namespaces.ts';
 import { askForOwners, identitiesOfPod } from './overrides/owners.ts';
 import type { OverrideSubject } from './overrides/selection.ts';
 import type { Cluster } from './placement/cluster.ts';
+import { mirroredNamespace } from './pods/host-status.ts';
 import { type DependentsPort, HOST_POD_INDEX } from './pods/pod-ports.ts';
 
 export interface MemberDependentsOptions {
@@ -79,6 +81,7 @@ export class MemberDependents implements DependentsPort {
       ...common,
       objects: services.hostObjects,
       namespaces,
+      placeOf: (pod) => this.#copyPlaceOf(pod) ?? mirroredNamespace(pod),
       memberPods: connection.pods,
       overrides,
       invariants,
@@ -87,10 +90,10 @@ export class MemberDependents implements DependentsPort {
       ...common,
       clientOf: (node) => services.nodeClients.get(node) ?? services.host,
       hostPod: options.hostPod,
-      isInMember: (node, podKey, uid) =>
+      placeOf: (node, podKey, uid) =>
         connection.pods
           .byIndex(HOST_POD_INDEX, `${node}/${podKey}`)
-          .some((pod) => pod.metadata.labels?.[UID_LABEL] === uid && madeInMode(pod) === 'Host'),
+          .find((pod) => pod.metadata.labels?.[UID_LABEL] === uid && madeInMode(pod) === 'Host')?.metadata.namespace,
       admitted: () => admitsMode(member().spec.serviceAccount, 'Host'),
       metrics: services.tokenMetrics,
     });
@@ -105,6 +108,11 @@ export class MemberDependents implements DependentsPort {
       ensureNamespace: async (namespace, signal) => await namespaces.ensure(namespace, signal),
       metrics: services.claimMetrics,
     });
+  }
+
+  #copyPlaceOf({ metadata, spec }: Pod): string | undefined {
+    const pods = this.#o.connection.pods.byIndex(HOST_POD_INDEX, `${spec.nodeName ?? ''}/${keyOf({ metadata })}`);
+    return pods.find((pod) => pod.metadata.labels?.[UID_LABEL] === metadata.uid)?.metadata.namespace;
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -11,6 +11,7 @@ import type { HostServices } from './host-services.ts';
 import { Informer } from './kube/informer.ts';
 import { withoutManagedFields } from './kube/object.ts';
 import { PODS } from './kube/resource.ts';
+import { childSignal, type ChildSignal } from './kube/child-signal.ts';
 import type { MemberConnection } from './members/connection.ts';
 import type { ObservedScope } from './members/member-scope.ts';
 import { MemberNamespaces } from './members/namespaces.ts';
@@ -21,7 +22,7 @@ import { VirtualNodeView } from './virtual-node-view.ts';
 
 interface ObservedNode {
   room: VirtualNodeRoom;
-  stop: AbortController;
+  stop: ChildSignal;
   ended: Promise<void>;
 }
 
@@ -108,9 +109,9 @@ class ObservedMember {
     }
     for (const name of wanted) {
       if (this.#nodes.has(name)) continue;
-      const stop = new AbortController();
-      const { room, ended } = this.#observeNode(name, AbortSignal.any([this.#signal, stop.signal]));
-      this.#nodes.set(name, { room, stop, ended });
+      const stop = childSignal(this.#signal);
+      const { room, ended } = this.#observeNode(name, stop.signal);
+      this.#nodes.set(name, { room, stop, ended: ended.finally(() => stop.release()) });
     }
   }
 

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { CaBundleKeeper } from './admission/ca-bundle-keeper.ts';
 import { admissionMetrics } from './admission/metrics.ts';
 import { SharedCertificates } from './admission/shared-certificates.ts';
@@ -42,6 +43,8 @@ export async function runPodWebhook(services: Services, signal: AbortSignal): Pr
     logger,
     metrics: informerMetrics,
   });
+  const { clientCaFile } = webhook;
+  const clientCa = clientCaFile === undefined ? undefined : await readFile(clientCaFile, 'utf8');
   const certificates = await certificatesFor(webhook, { ...services, logger });
   const running = Promise.all([certificates.run(signal), members.run(signal)]);
   const first = await untilThere(certificates, signal);
@@ -50,10 +53,12 @@ export async function runPodWebhook(services: Services, signal: AbortSignal): Pr
       address: webhook.bindAddress,
       port: webhook.port,
       certificate: () => certificates.current() ?? first,
+      clientCa,
       settings: {
         schedulerName,
         isVirtualNode: (name) => members.byIndex(NODE_NAME, name).length > 0,
         splitConstraints: splitNodeConstraints,
+        outages: config.outages,
       },
       metrics,
       logger,

@@ -1,13 +1,11 @@
-import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { INCARNATION_ANNOTATION } from './api/marks.ts';
 import { GangKeeper } from './gangs/gang-keeper.ts';
 import { gangMetrics } from './gangs/gang-metrics.ts';
 import type { GangPlaces } from './gangs/gang-places.ts';
 import type { HostServices } from './host-services.ts';
-import { describeError } from './kube/errors.ts';
+import { steadyClock } from './kube/clock.ts';
 import { LeaseElection } from './kube/lease-election.ts';
-import { pause } from './kube/timers.ts';
 import type { ServingCertificates } from './kubelet/certificates.ts';
 import { FileCertificates } from './kubelet/file-certificates.ts';
 import { ClientCa } from './kubelet/client-ca.ts';
@@ -20,8 +18,6 @@ import { schedulerMetrics } from './scheduler/scheduler-metrics.ts';
 const SERVICE = 'spillway-scheduler';
 /** Lease of the replica that opens the gates of gangs. */
 const GANGS_LEASE = 'spillway-gangs';
-/** Between two looks at the token. */
-const TOKEN_MS = 10_000;
 
 /** The part of the manager that answers schedulers. */
 export interface SchedulerComponent {
@@ -30,14 +26,13 @@ export interface SchedulerComponent {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** @throws when certificate or token cannot be read. */
+/** @throws when the certificate cannot be read. */
 export async function schedulerComponent(services: HostServices): Promise<SchedulerComponent> {
   const { config, host, events, informerMetrics, queueMetrics } = services;
   const { scheduler } = config;
   const logger = services.logger.child({ part: 'scheduler' });
   const certificates = await servingCertificates(services, logger);
   const clientCa = scheduler.clientCaFile === undefined ? undefined : ClientCa.fromFile(scheduler.clientCaFile, logger);
-  const token = scheduler.tokenFile === undefined ? undefined : new TokenFile(scheduler.tokenFile, logger);
   const room = new Scheduler({
     host,
     lease: new LeaseElection({
@@ -48,14 +43,13 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       logger,
     }),
     scoring: scheduler.scoring,
-    capacityOf: (node) => services.rooms.get(node),
+    capacityOf: (node, member) => services.rooms.get(node, member),
     server: {
       address: scheduler.bindAddress,
       port: scheduler.port,
       certificate: () => certificates.current(),
       clientCa: () => (clientCa === undefined ? services.clientCa() : clientCa.current()),
       clientNames: scheduler.clientNames,
-      token: () => token?.current,
     },
     graceMs: 1000,
     events,
@@ -70,13 +64,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       return room.problem;
     },
     run: async (signal) => {
-      await Promise.all([
-        room.run(signal),
-        gangs(signal),
-        certificates.run(signal),
-        clientCa?.run(signal),
-        token?.run(signal),
-      ]);
+      await Promise.all([room.run(signal), gangs(signal), certificates.run(signal), clientCa?.run(signal)]);
     },
   };
 }
@@ -102,7 +90,7 @@ function gangKeeper(
     await lease.run({
       signal,
       onAcquired: async (held) => {
-        const clock = Date.now;
+        const clock = steadyClock();
         await new GangKeeper({ host, places, events, metrics, informerMetrics, queueMetrics, logger, clock }).run(held);
       },
     });
@@ -116,32 +104,4 @@ async function servingCertificates(services: HostServices, logger: Logger): Prom
   if (servingCertificate.mode === 'Files') return await FileCertificates.open({ ...servingCertificate, logger });
   const addresses = scheduler.names ?? [`${SERVICE}.${namespace}.svc`, `${SERVICE}.${namespace}`, services.nodeAddress];
   return await SelfSignedCertificates.create({ node: { nodeName: SERVICE, addresses }, logger, clock: Date.now });
-}
-
-/** A secret in a file that may change meanwhile; what was read last stays in force while it cannot be read. */
-class TokenFile {
-  readonly #file: string;
-  readonly #logger: Logger;
-  #token: string;
-
-  constructor(file: string, logger: Logger) {
-    this.#file = file;
-    this.#logger = logger;
-    this.#token = readFileSync(file, 'utf8').trim();
-  }
-
-  get current(): string {
-    return this.#token;
-  }
-
-  async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await pause(TOKEN_MS, signal);
-      try {
-        this.#token = readFileSync(this.#file, 'utf8').trim();
-      } catch (error) {
-        this.#logger.warn(`the token of schedulers cannot be read: ${describeError(error)}`);
-      }
-    }
-  }
 }

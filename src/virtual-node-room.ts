@@ -9,6 +9,7 @@ import { type FitRequest, fitRequestOf } from './capacity/fit-request.ts';
 import type { MemberCapacity } from './capacity/member-capacity.ts';
 import type { VirtualNodeCapacity } from './capacity/virtual-node-capacity.ts';
 import { isFinished } from './api/pod-phase.ts';
+import { atMost } from './kube/lru-limit.ts';
 import type { ServiceAccountsPort } from './pods/pod-ports.ts';
 import type { RenderedPod } from './pods/render-pod.ts';
 import { type TranslateContext, translateScheduling } from './pods/translate.ts';
@@ -46,6 +47,8 @@ export interface VirtualNodeRoomOptions {
   readonly claimRefusal: (hostPod: Pod) => { message: string } | undefined;
   /** The nodes of the member that volumes of the pod's claims are limited to, as far as that is known. */
   readonly volumePlaces: (hostPod: Pod) => readonly NodeSelector[];
+  /** Asks the member itself whether it has a node for the pod; undefined: it does not say. */
+  readonly readHasNode: (podUid: string, signal: AbortSignal) => Promise<boolean | undefined>;
 }
 
 /** Shapes of pods whose translation is remembered. */
@@ -56,9 +59,7 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
   readonly nodeName: string;
   readonly member: string;
   readonly #o: VirtualNodeRoomOptions;
-  readonly #requests = new LRUCache<string, Known>({
-    max: MAX_SHAPES,
-  });
+  readonly #requests = new LRUCache<string, Known>(atMost(MAX_SHAPES));
   #depends: readonly unknown[] = [];
 
   constructor(options: VirtualNodeRoomOptions) {
@@ -122,6 +123,10 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
     this.#o.capacity.release(podUid);
   }
 
+  async hasNode(podUid: string, signal: AbortSignal): Promise<boolean | undefined> {
+    return this.#o.capacity.wasPlaced(podUid) || (await this.#o.readHasNode(podUid, signal));
+  }
+
   /**
    * For the informer of host pods that are bound to this node: whatever the member was never asked to run still needs its
    * room there. That is known from the pods alone, so it is known again after a restart.
@@ -134,10 +139,12 @@ export class VirtualNodeRoom implements VirtualNodeCapacity {
 
   #noteBound(pod: Pod): void {
     const { uid = '', deletionTimestamp } = pod.metadata;
-    // Of a DaemonSet's pod that is not to run in the member it says False.
+    // Of a DaemonSet's pod that is not to run in the member it says False; Unknown while a pod is being made.
     const mirrored = pod.status?.conditions?.find(({ type }) => type === MIRRORED_CONDITION)?.status;
     const request =
-      mirrored !== undefined || deletionTimestamp !== undefined || isFinished(pod) ? undefined : this.request(pod);
+      mirrored === 'True' || mirrored === 'False' || deletionTimestamp !== undefined || isFinished(pod)
+        ? undefined
+        : this.request(pod);
     if (request !== undefined && 'key' in request) this.#o.capacity.reserve(uid, request, 'binding');
     // A pod that the member has been shown stands there for itself.
     else if (mirrored !== 'True') this.#o.capacity.release(uid, 'binding');

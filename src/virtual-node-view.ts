@@ -4,7 +4,9 @@ import type { Pod } from './api/wire.ts';
 import type { MemberCapacity } from './capacity/member-capacity.ts';
 import type { NodeImages } from './capacity/node-images.ts';
 import type { ClaimPlaces } from './dependents/claim-places.ts';
+import { copyHasNode } from './copy-has-node.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
+import type { MemberConnection } from './members/connection.ts';
 import { nodeLabels } from './nodes/render-node.ts';
 import type { Cluster } from './placement/cluster.ts';
 import type { ServiceAccountsPort } from './pods/pod-ports.ts';
@@ -15,7 +17,7 @@ import { VirtualNodeRoom } from './virtual-node-room.ts';
 
 export interface VirtualNodeViewOptions {
   services: Pick<HostServices, 'hostId' | 'services' | 'overridePolicies' | 'podOwners'>;
-  connection: { readonly name: string; synced(): boolean };
+  connection: Pick<MemberConnection, 'name' | 'client' | 'synced' | 'reachable' | 'identityOk'>;
   namespaces: { memberNamespaceOf(hostNamespace: string): string | undefined };
   capacity: MemberCapacity;
   images: Pick<NodeImages, 'share'>;
@@ -122,6 +124,7 @@ export class VirtualNodeView {
       render: (hostPod) => this.#render(hostPod),
       claimRefusal: (hostPod) => claims.refusalOf(hostPod),
       volumePlaces: (hostPod) => claims.placesOf(hostPod),
+      readHasNode: async (podUid, signal) => await copyHasNode(connection, { hostId: services.hostId, podUid }, signal),
       depends: () => [member(), cluster(), capacity.tracker.facts(nodeName)],
     });
   }

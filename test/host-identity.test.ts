@@ -34,7 +34,7 @@ describe('the identity of the host', () => {
       },
       invariants: violations,
       logger: pino({ level: 'silent' }),
-      clock: () => now,
+      monotonic: () => now,
       timers,
     });
     identity.on(() => told.push(identity.problem));

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -18,12 +19,21 @@ afterAll(() => rmSync(dir, { recursive: true }));
 
 /** Starts the built program as a user would. */
 function spillway(...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+  return run(args);
+}
+
+function run(args: string[], nodeOptions: string[] = []): Promise<{ code: unknown; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
     // No cluster can be reached from here, should an argument be taken that must not be.
     const env = { PATH: process.env['PATH'], HOME: dir };
-    execFile(process.execPath, [program, ...args], { env, timeout: 55_000 }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : error.code, stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [...nodeOptions, program, ...args],
+      { env, timeout: 55_000 },
+      (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : error.code, stdout, stderr });
+      },
+    );
   });
 }
 
@@ -82,5 +92,35 @@ describe('one line says what is wrong with the arguments, and nothing is started
     const file = config('list.yaml', '- kubelet\n');
     const { code, stderr } = await spillway('manager', '--config', file);
     expect([code, stderr]).toEqual([1, `spillway: ${file}: the configuration must be a mapping\n`]);
+  });
+});
+
+describe('a mistake that nobody caught ends the manager in order', () => {
+  test.each([
+    ['uncaughtException', "throw new Error('planted')"],
+    ['unhandledRejection', "void Promise.reject(new Error('planted'))"],
+  ])('%s', async (event, mistake) => {
+    // A host that takes connections and never answers: the manager waits for it.
+    const silent = createServer();
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as AddressInfo;
+    const cluster = `{name: c, cluster: {server: 'http://127.0.0.1:${port}'}}`;
+    const context = '{name: x, context: {cluster: c, user: u}}';
+    const user = '{name: u, user: {token: t}}';
+    const kubeconfig = config(
+      `${event}.kubeconfig`,
+      `{apiVersion: v1, kind: Config, current-context: x, clusters: [${cluster}], contexts: [${context}], users: [${user}]}`,
+    );
+    const preload = config(
+      `${event}.mjs`,
+      `setInterval(() => { if (process.listenerCount('${event}') > 0) ${mistake}; }, 100).unref();`,
+    );
+    const { code, stderr } = await run(
+      ['manager', '--kubeconfig', kubeconfig, '--http-port', '0'],
+      ['--import', preload],
+    );
+    silent.close();
+    expect(stderr).toMatch(new RegExp(`^spillway: ${event}, which is a mistake in Spillway.*planted`, 's'));
+    expect(code).toBe(1);
   });
 });

@@ -60,7 +60,12 @@ function memberDependents(connection: Partial<MemberConnection>): MemberDependen
   } as unknown as HostServices;
   return new MemberDependents({
     services,
-    connection: { name: 'east', identity: () => '', ...connection } as MemberConnection,
+    connection: {
+      name: 'east',
+      identity: () => '',
+      pods: new PodCache(new MemoryApi()).informer,
+      ...connection,
+    } as MemberConnection,
     namespaces: { memberNamespaceOf: (name: string) => name, isUsable: () => true } as unknown as MemberNamespaces,
     member: () => member,
     cluster: () => clusterOf(member),

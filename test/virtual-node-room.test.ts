@@ -58,6 +58,7 @@ function room(policies: readonly OverridePolicy[] = []) {
     policies: () => state.policies,
     claimRefusal: () => undefined,
     volumePlaces: ({ metadata }) => state.places.get(metadata.name) ?? [],
+    readHasNode: async () => await Promise.resolve(undefined),
     imageShare: (images) => (images.includes('registry.example/app:1') ? 100 : 0),
     render: (pod) =>
       renderPod(pod, context('member-shop'), {
@@ -193,6 +194,10 @@ describe('VirtualNodeRoom', () => {
     expect(slots()).toBe(3);
     virtual.hostPodHandler.deleted(pod);
     expect(slots()).toBe(4);
+    const creating = [{ type: MIRRORED_CONDITION, status: 'Unknown' as const }];
+    virtual.hostPodHandler.added(hostPod('p', { nodeName: 'east' }, { status: { conditions: creating } }));
+    expect(slots()).toBe(3);
+    virtual.hostPodHandler.deleted(pod);
     const conditions = [{ type: MIRRORED_CONDITION, status: 'True' as const }];
     virtual.hostPodHandler.added(hostPod('p', { nodeName: 'east' }, { status: { conditions } }));
     virtual.hostPodHandler.added(hostPod('q', { nodeName: 'east' }, { status: { phase: 'Failed' } }));

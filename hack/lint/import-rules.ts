@@ -24,6 +24,8 @@ const EFFECT_ROOMS = [
   'descheduler',
   'admission',
   'gangs',
+  'outages',
+  'budgets',
 ];
 
 /** Where decisions are made: functions of plain JSON and the time. */
@@ -33,6 +35,7 @@ const PURE = [
   /^capacity\//,
   /^pods\/(translate|decide)\b/,
   /^dependents\/references\b/,
+  /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory)\b/,
 ];
 
 /** Who may know every room: the files at the top of src, which wire the rooms together, and the commands. */

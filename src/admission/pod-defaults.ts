@@ -1,19 +1,26 @@
+import { missingOutageTolerations, type OutageRule } from '../api/outage-tolerations.ts';
+import type { Toleration } from '../api/wire.ts';
 import { BURST_LABEL } from '../placement/namespace-burst.ts';
 import { GANG_GATE, GANG_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
 import type { PatchStep } from './patch-step.ts';
 import { splitConstraints } from './split-constraints.ts';
-import { asksForVirtualNode, type IsVirtualNode } from './virtual-node-choice.ts';
+import { stayOnHost } from './stay-on-host.ts';
+import { asksForVirtualNode, goesOnlyToVirtualNodes, type IsVirtualNode } from './virtual-node-choice.ts';
 
 export interface PodDefaultSettings {
   /** Scheduler for pods that asked for none; undefined: the one they have. */
   readonly schedulerName: string | undefined;
   readonly isVirtualNode: IsVirtualNode;
+  /** What pods that can go nowhere else tolerate of their virtual node when nobody serves it. */
+  readonly outages: OutageRule;
   /** Open node constraints to virtual nodes and hold the member to them, see {@link splitConstraints}. */
   readonly splitConstraints: boolean;
 }
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
+// Not of PreferNoSchedule: where an administrator chose that, pods are to prefer other nodes.
+const VIRTUAL_NODE_TOLERATION = { key: VIRTUAL_NODE_TAINT, operator: 'Exists', effect: 'NoSchedule' };
 const STATIC_ANNOTATIONS = ['kubernetes.io/config.mirror', 'kubernetes.io/config.source'];
 
 /**
@@ -24,34 +31,51 @@ const STATIC_ANNOTATIONS = ['kubernetes.io/config.mirror', 'kubernetes.io/config
 export function podDefaults(pod: unknown, optedIn: boolean, settings: PodDefaultSettings): PatchStep[] {
   const metadata = recordOf(recordOf(pod)?.['metadata']);
   const spec = recordOf(recordOf(pod)?.['spec']);
-  if (spec === undefined || isUntouched(metadata, spec)) return [];
+  if (spec === undefined || isPlaced(metadata, spec)) return [];
+  if (isOfDaemonSet(metadata)) return stayOnHost(spec);
   const bursts = optedIn && entryOf(recordOf(metadata?.['labels']), BURST_LABEL) !== 'disabled';
   const concerned = bursts || asksForVirtualNode(spec, settings.isVirtualNode);
   const named = concerned || namesOurTaint(spec);
   return [
-    ...(concerned ? toleration(spec) : []),
+    ...tolerations(spec, concerned, settings),
     ...(named ? gate(metadata, spec) : []),
     ...(named ? scheduler(spec, settings) : []),
     ...(named && settings.splitConstraints ? splitConstraints(metadata, spec) : []),
+    ...(concerned ? [] : stayOnHost(spec)),
   ];
 }
 
-/** Bound by its creator, by a DaemonSet, or by a kubelet: nobody is to choose a node for it. */
-function isUntouched(metadata: JsonRecord | undefined, spec: JsonRecord): boolean {
-  const annotations = recordOf(metadata?.['annotations']) ?? {};
-  const owners = listOf(metadata?.['ownerReferences']).map(recordOf);
-  return (
-    (spec['nodeName'] ?? '') !== '' ||
-    owners.some((owner) => owner?.['kind'] === 'DaemonSet' && owner['controller'] === true) ||
-    STATIC_ANNOTATIONS.some((key) => Object.hasOwn(annotations, key))
-  );
+/** The same for a pod of the cluster itself, which gets nothing and never leaves the host. */
+export function systemPodDefaults(pod: unknown): PatchStep[] {
+  const metadata = recordOf(recordOf(pod)?.['metadata']);
+  const spec = recordOf(recordOf(pod)?.['spec']);
+  return spec === undefined || isPlaced(metadata, spec) ? [] : stayOnHost(spec);
 }
 
-function toleration(spec: JsonRecord): PatchStep[] {
-  if (listOf(spec['tolerations']).some(tolerates)) return [];
-  // Not of PreferNoSchedule: where an administrator chose that, pods are to prefer other nodes.
-  const value = { key: VIRTUAL_NODE_TAINT, operator: 'Exists', effect: 'NoSchedule' };
-  return append(spec, 'tolerations', value);
+/** Bound by its creator, or by a kubelet: nobody is to choose a node for it. */
+function isPlaced(metadata: JsonRecord | undefined, spec: JsonRecord): boolean {
+  const annotations = recordOf(metadata?.['annotations']) ?? {};
+  return (spec['nodeName'] ?? '') !== '' || STATIC_ANNOTATIONS.some((key) => Object.hasOwn(annotations, key));
+}
+
+/** So it says; then it names its node. */
+function isOfDaemonSet(metadata: JsonRecord | undefined): boolean {
+  const owners = listOf(metadata?.['ownerReferences']).map(recordOf);
+  return owners.some((owner) => owner?.['kind'] === 'DaemonSet' && owner['controller'] === true);
+}
+
+/** Those of an outage come first, as the first one that matches a taint counts; the order of the others says nothing. */
+function tolerations(spec: JsonRecord, concerned: boolean, settings: PodDefaultSettings): PatchStep[] {
+  const present = listOf(spec['tolerations']);
+  const own = concerned && !present.some(tolerates) ? [VIRTUAL_NODE_TOLERATION] : [];
+  const outage = goesOnlyToVirtualNodes(spec, settings.isVirtualNode)
+    ? missingOutageTolerations(
+        present.map((item) => (recordOf(item) ?? {}) as Toleration),
+        settings.outages,
+      )
+    : [];
+  if (outage.length === 0) return own.flatMap((value) => append(spec, 'tolerations', value));
+  return [{ op: 'add', path: '/spec/tolerations', value: [...outage, ...present, ...own] }];
 }
 
 function tolerates(item: unknown): boolean {

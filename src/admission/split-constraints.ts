@@ -2,6 +2,7 @@ import { MEMBER_CONSTRAINTS_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
 import { isKnownOfVirtualNodes } from '../pods/translate-node-affinity.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
 import type { PatchStep } from './patch-step.ts';
+import { requireTerms } from './required-affinity.ts';
 import { requiredTerms } from './virtual-node-choice.ts';
 
 interface Line {
@@ -39,11 +40,10 @@ export function splitConstraints(metadata: JsonRecord | undefined, spec: JsonRec
   );
   if ((keys.length === 0 && !speaksOfNodes) || !isPlain(selector, terms)) return [];
   const asked = keys.map((key) => ({ key, operator: 'In', values: [text(selector[key])] }));
-  const required = { nodeSelectorTerms: splitTerms(terms, asked) };
   return [
     ...annotate(annotations, { nodeSelector: selector, terms }),
     ...keys.map((key): PatchStep => ({ op: 'remove', path: `/spec/nodeSelector/${escape(key)}` })),
-    require(spec, required),
+    requireTerms(spec, splitTerms(terms, asked)),
   ];
 }
 
@@ -93,16 +93,6 @@ function annotate(annotations: JsonRecord, asked: { nodeSelector: JsonRecord; te
   return Object.keys(annotations).length === 0
     ? [{ op: 'add', path, value: { [MEMBER_CONSTRAINTS_ANNOTATION]: value } }]
     : [{ op: 'add', path: `${path}/${escape(MEMBER_CONSTRAINTS_ANNOTATION)}`, value }];
-}
-
-function require(spec: JsonRecord, required: object): PatchStep {
-  const field = 'requiredDuringSchedulingIgnoredDuringExecution';
-  const affinity = recordOf(spec['affinity']);
-  const path = '/spec/affinity';
-  if (affinity === undefined) return { op: 'add', path, value: { nodeAffinity: { [field]: required } } };
-  return recordOf(affinity['nodeAffinity']) === undefined
-    ? { op: 'add', path: `${path}/nodeAffinity`, value: { [field]: required } }
-    : { op: 'add', path: `${path}/nodeAffinity/${field}`, value: required };
 }
 
 function sorted(record: JsonRecord): JsonRecord {

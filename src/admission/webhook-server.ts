@@ -8,10 +8,21 @@ import { closeWithin, listenOn } from '../kube/http-listener.ts';
 import { checkKeyed, type KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { allow, parseReview } from './admission-review.ts';
 import type { AdmissionMetrics } from './metrics.ts';
-import { podDefaults, type PodDefaultSettings } from './pod-defaults.ts';
+import type { PatchStep } from './patch-step.ts';
+import { podDefaults, systemPodDefaults, type PodDefaultSettings } from './pod-defaults.ts';
 
-/** API servers send objects of 3 MiB at the most. */
-const LARGEST_REVIEW = '8mb';
+/** API servers take requests of 3 MiB at the most, and send what is in one. */
+const LARGEST_REVIEW_BYTES = 4 * 1024 * 1024;
+/** Of all reviews that are being read: thousands of usual ones. Who wants more is asked to come again. */
+const MOST_BYTES = 32 * 1024 * 1024;
+const MOST_CONNECTIONS = 512;
+/** Until a handshake, headers, a whole request must be there, and a connection may be silent, in ms. */
+const HANDSHAKE_MS = 5_000;
+const HEADERS_MS = 5_000;
+const REQUEST_MS = 10_000;
+const SILENCE_MS = 10_000;
+/** How often these are looked at, in ms. */
+const LOOK_MS = 1_000;
 
 export interface WebhookServerOptions {
   address: string;
@@ -19,6 +30,8 @@ export interface WebhookServerOptions {
   port: number;
   /** Asked before each handshake, so that a new certificate needs no restart. */
   certificate: () => KeyedCertificate;
+  /** PEM: only who shows a client certificate of this CA is answered. Default: whoever asks is. */
+  clientCa?: string | undefined;
   settings: PodDefaultSettings;
   metrics: AdmissionMetrics;
   logger: Logger;
@@ -33,6 +46,8 @@ export class WebhookServer {
   readonly #o: WebhookServerOptions;
   readonly #server: Server;
   #shown: KeyedCertificate;
+  /** Of the reviews that are being read or answered. */
+  #bytes = 0;
 
   constructor(options: WebhookServerOptions) {
     this.#o = options;
@@ -40,18 +55,31 @@ export class WebhookServer {
     const app = express();
     app.disable('x-powered-by');
     app.disable('etag');
-    const json = express.json({ limit: LARGEST_REVIEW, type: () => true });
-    app.post('/pods/bursting', json, (request, response) => this.#review(request, response, true));
-    app.post('/pods/asking', json, (request, response) => this.#review(request, response, false));
+    const json = express.json({ limit: LARGEST_REVIEW_BYTES, inflate: false, type: () => true });
+    const bounded = (request: Request, response: Response, next: () => void): void => {
+      this.#bounded(request, response, next);
+    };
+    app.post('/pods/bursting', bounded, json, (request, response) => this.#review(request, response, true));
+    app.post('/pods/asking', bounded, json, (request, response) => this.#review(request, response, false));
     app.use((error: unknown, _request: Request, response: Response, _next: () => void) => {
       this.#malformed(response, error instanceof Error ? error.message : String(error));
     });
     this.#server = createServer(
-      { ...this.#shown, minVersion: 'TLSv1.2', requestTimeout: 10_000, headersTimeout: 5_000 },
+      {
+        ...this.#secure(this.#shown),
+        requestCert: options.clientCa !== undefined,
+        rejectUnauthorized: options.clientCa !== undefined,
+        handshakeTimeout: HANDSHAKE_MS,
+        headersTimeout: HEADERS_MS,
+        requestTimeout: REQUEST_MS,
+        connectionsCheckingInterval: LOOK_MS,
+      },
       (request, response) => {
         app(request, response);
       },
     );
+    this.#server.maxConnections = MOST_CONNECTIONS;
+    this.#server.setTimeout(SILENCE_MS);
     // Before the listener that begins the handshake.
     this.#server.prependListener('connection', () => this.#refresh());
     this.#server.on('tlsClientError', (error) => {
@@ -73,6 +101,32 @@ export class WebhookServer {
     await closeWithin(this.#server, graceMs);
   }
 
+  /** Reads no more than fits; API servers say beforehand how long a review is. */
+  #bounded(request: Request, response: Response, next: () => void): void {
+    const length = Number(request.headers['content-length'] ?? Number.NaN);
+    if (Number.isNaN(length)) this.#refuse(response, 411, 'a review has to say how long it is');
+    else if (length > LARGEST_REVIEW_BYTES) this.#refuse(response, 413, `${length} bytes are too much for a review`);
+    else if (this.#bytes + length > MOST_BYTES) this.#refuse(response, 503, 'too many reviews at once');
+    else {
+      this.#bytes += length;
+      response.once('close', () => {
+        this.#bytes -= length;
+      });
+      next();
+    }
+  }
+
+  /** Its body is not read, so the connection cannot be used any more. */
+  #refuse(response: Response, status: number, problem: string): void {
+    this.#o.metrics.reviews.inc({ outcome: 'refused' });
+    response.status(status).set('connection', 'close').type('text/plain').send(`${problem}\n`);
+  }
+
+  #secure({ cert, key }: KeyedCertificate): { cert: string; key: string; ca?: string; minVersion: 'TLSv1.2' } {
+    const { clientCa } = this.#o;
+    return { cert, key, minVersion: 'TLSv1.2', ...(clientCa === undefined ? {} : { ca: clientCa }) };
+  }
+
   #review(request: Request, response: Response, optedIn: boolean): void {
     const parsed = parseReview(request.body);
     if ('problem' in parsed) {
@@ -80,10 +134,13 @@ export class WebhookServer {
       return;
     }
     const { uid, operation, namespace = '', object } = parsed.request;
-    const concerned = operation === 'CREATE' && !isSystemNamespace(namespace);
-    const patch = concerned ? podDefaults(object, optedIn, this.#o.settings) : [];
+    const patch = operation === 'CREATE' ? this.#patch(object, namespace, optedIn) : [];
     this.#o.metrics.reviews.inc({ outcome: patch.length === 0 ? 'unchanged' : 'changed' });
     response.json(allow(uid, patch));
+  }
+
+  #patch(pod: unknown, namespace: string, optedIn: boolean): PatchStep[] {
+    return isSystemNamespace(namespace) ? systemPodDefaults(pod) : podDefaults(pod, optedIn, this.#o.settings);
   }
 
   #malformed(response: Response, problem: string): void {
@@ -96,7 +153,7 @@ export class WebhookServer {
     if (next.cert === this.#shown.cert && next.key === this.#shown.key) return;
     try {
       checkKeyed(next);
-      this.#server.setSecureContext({ ...next, minVersion: 'TLSv1.2' });
+      this.#server.setSecureContext(this.#secure(next));
       this.#shown = next;
     } catch (error) {
       this.#o.logger.warn(

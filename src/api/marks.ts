@@ -69,3 +69,9 @@ export const INCARNATION_ANNOTATION = `${GROUP}/process`;
  * what the pod asked for itself, or by the user.
  */
 export const MEMBER_CONSTRAINTS_ANNOTATION = `${GROUP}/member-constraints`;
+
+/**
+ * Host PodDisruptionBudgets: JSON of how many evictions each member may grant of its pods at most, and which members are
+ * being drained (see budgets/claims.ts).
+ */
+export const MEMBER_EVICTIONS_ANNOTATION = `${GROUP}/member-evictions`;

@@ -109,6 +109,24 @@ const taints = z
     }),
   });
 
+/** They are not on the Node: a scheduler would let only pods through that tolerate them themselves, which says nothing of policies. */
+const clusterTaints = z
+  .array(
+    z.object({
+      key: labelKey().describe('Taint key.'),
+      value: labelValue().exactOptional().describe('Taint value.'),
+      effect: z.literal('NoSchedule').describe('New pods stay away; what runs stays.'),
+    }),
+  )
+  .max(32)
+  .default([])
+  .meta({
+    description:
+      'Taints of the member as a whole, which only clusterTolerations of placement policies tolerate: pods without a policy that does, ' +
+      'do not go there, whatever they tolerate themselves. Needs the scheduler extender.',
+    ...listMap('key', 'effect'),
+  });
+
 /** Node labels that follow from other fields or from the member's nodes. */
 const OWN_NODE_LABELS = ['kubernetes.io/hostname', 'kubernetes.io/os', 'kubernetes.io/arch', 'type'];
 const labels = labelMap({
@@ -311,6 +329,7 @@ const memberClusterSpec = z
           'None: no such taint, so every pod of the host may run in the member.',
       ),
     taints,
+    clusterTaints,
     virtualNodes,
     capacity,
     namespaces,
@@ -334,6 +353,13 @@ const memberClusterSpec = z
         'Which Events of the member about pods appear on the host pods. Problems: warnings, and the few others that explain ' +
           'something; a pod that starts well causes none. All: those of every start too, as on a node of the host, at the ' +
           'price of several writes for each pod.',
+      ),
+    disruptionBudgets: z
+      .enum(['Mirror', 'Ignore'])
+      .default('Mirror')
+      .describe(
+        'PodDisruptionBudgets of the host, for evictions made in the member. Mirror: the pods that they cover have budgets there ' +
+          'too, and all members together never grant more evictions than the host does. Ignore: the member evicts as it likes.',
       ),
     serviceAccount,
     storage,
@@ -377,6 +403,13 @@ export function virtualNodesOf(member: MemberCluster): { name: string; nodeSelec
   const { name } = member.metadata;
   if (member.spec.virtualNodes.length === 0) return [{ name, nodeSelector: {} }];
   return member.spec.virtualNodes.map((pool) => ({ name: `${name}-${pool.name}`, nodeSelector: pool.nodeSelector }));
+}
+
+/** Whether a virtual node of that name could be, or have been, one of the member's. */
+export function isNodeNameOf(member: string, nodeName: string): boolean {
+  if (nodeName === member) return true;
+  const pool = nodeName.startsWith(`${member}-`) ? nodeName.slice(member.length + 1) : '';
+  return pool.length <= MAX_POOL_NAME && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(pool);
 }
 
 /** What becomes of pods of DaemonSets on a virtual node of the member. */

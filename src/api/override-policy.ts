@@ -4,7 +4,7 @@ import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
 import { GROUP } from './marks.ts';
 import { overridersSchema } from './overriders.ts';
-import { problemsOf } from './parse-object.ts';
+import { parsed, problemsOf } from './parse-object.ts';
 import { cel } from './schema-parts.ts';
 import { clusterAffinity, resourceSelector } from './selectors.ts';
 
@@ -119,8 +119,8 @@ export function parseOverridePolicy(
   raw: KubeObject,
 ): { policy: OverridePolicy } | { problems: string[] } {
   const { spec } = raw as { spec?: unknown };
-  const parsed = (kind === 'OverridePolicy' ? namespacedSpec : clusterSpec).safeParse(spec);
-  if (!parsed.success) return { problems: problemsOf(parsed.error) };
+  const checked = parsed(kind === 'OverridePolicy' ? namespacedSpec : clusterSpec, spec);
+  if (!checked.success) return { problems: problemsOf(checked.error) };
   const resource = kind === 'OverridePolicy' ? OVERRIDE_POLICIES : CLUSTER_OVERRIDE_POLICIES;
-  return { policy: { apiVersion: apiVersionOf(resource), kind, metadata: raw.metadata, spec: parsed.data } };
+  return { policy: { apiVersion: apiVersionOf(resource), kind, metadata: raw.metadata, spec: checked.data } };
 }

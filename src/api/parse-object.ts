@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
 
 interface Parsed<Spec, Status> extends KubeObject {
@@ -16,9 +16,9 @@ export function parseObject<Spec, Status>(
   schemas: { spec: z.ZodType<Spec>; status: z.ZodType<Status> },
 ): { object: Parsed<Spec, Status> } | { problems: string[] } {
   const parts = raw as { spec?: unknown; status?: unknown };
-  const spec = schemas.spec.safeParse(parts.spec);
+  const spec = parsed(schemas.spec, parts.spec);
   if (!spec.success) return { problems: problemsOf(spec.error) };
-  const status = schemas.status.safeParse(parts.status);
+  const status = parsed(schemas.status, parts.status);
   const { apiVersion, kind, metadata } = raw;
   return {
     object: {
@@ -31,7 +31,21 @@ export function parseObject<Spec, Status>(
   };
 }
 
+type Parsing<T> = { success: true; data: T } | { success: false; error: Pick<z.ZodError, 'issues'> };
+
+/** `schema.safeParse` that never throws: its checks of length compare whatever an object has under the name `length`. */
+export function parsed<T>(schema: z.ZodType<T>, value: unknown): Parsing<T> {
+  try {
+    return schema.safeParse(value);
+  } catch {
+    return {
+      success: false,
+      error: new z.ZodError([{ code: 'custom', path: [], message: 'Invalid input', input: value }]),
+    };
+  }
+}
+
 /** What is wrong with a spec, each with its field. */
-export function problemsOf({ issues }: z.ZodError): string[] {
+export function problemsOf({ issues }: Pick<z.ZodError, 'issues'>): string[] {
   return issues.map(({ path, message }) => `${['spec', ...path].join('.')}: ${message}`);
 }

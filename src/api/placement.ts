@@ -47,7 +47,7 @@ const tolerations = z
   .max(16)
   .exactOptional()
   .describe(
-    'Taints of clusters (spec.taints of a MemberCluster) that pods may go to nevertheless, besides what they tolerate themselves.',
+    'Taints of clusters (spec.clusterTaints of a MemberCluster) that pods may go to nevertheless. Taints of virtual nodes (spec.taints) only the pods themselves tolerate.',
   );
 
 const spreadConstraints = z

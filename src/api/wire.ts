@@ -453,3 +453,23 @@ export interface StorageClass extends KubeObject {
   reclaimPolicy?: string;
   volumeBindingMode?: string;
 }
+
+// --- Disruption budgets ---
+
+export interface PodDisruptionBudget extends KubeObject {
+  spec: {
+    selector?: LabelSelector;
+    minAvailable?: IntOrString;
+    maxUnavailable?: IntOrString;
+    unhealthyPodEvictionPolicy?: string;
+  };
+  status?: {
+    observedGeneration?: number;
+    disruptionsAllowed?: number;
+    currentHealthy?: number;
+    desiredHealthy?: number;
+    expectedPods?: number;
+    disruptedPods?: Record<string, string>;
+    conditions?: Condition[];
+  };
+}

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../kube/lru-limit.ts';
 import { formatAmounts } from './amounts.ts';
 import type { FitRequest } from './fit-request.ts';
 
@@ -21,7 +22,7 @@ const MAX_WHERE = 256;
 
 /** Remembers which pods were asked about last, and tells how much room there is for such pods. */
 export class AskedShapes {
-  readonly #requests = new LRUCache<string, FitRequest>({ max: MAX_REQUESTS });
+  readonly #requests = new LRUCache<string, FitRequest>(atMost(MAX_REQUESTS));
   #last = '';
 
   note(request: FitRequest): void {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../kube/lru-limit.ts';
 import { ChoiceColumn, FitShape, shapeKeyOf } from './fit-shape.ts';
 import type { ShapeParts } from './fit-shape.ts';
 import type { NodeTable } from './node-table.ts';
@@ -15,7 +16,7 @@ export class FitShapes {
   constructor(table: NodeTable) {
     this.#table = table;
     this.#shapes = new LRUCache<string, FitShape>({
-      max: MAX_SHAPES,
+      ...atMost(MAX_SHAPES),
       dispose: ({ parts }) => this.#leave(parts.choice.key),
     });
   }

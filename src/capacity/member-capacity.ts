@@ -28,6 +28,7 @@ import { nodeChoiceOf, VERDICT } from './node-choice.ts';
 import type { NodeChoice } from './node-choice.ts';
 import { NodeTable } from './node-table.ts';
 import { holdsResources, isUnschedulable } from './pod-requests.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { PodsOnNodes } from './pods-on-nodes.ts';
 import type { HeldPod } from './pods-on-nodes.ts';
 import type { Pool } from './pool.ts';
@@ -71,8 +72,8 @@ export class MemberCapacity {
   readonly #known = new Map<string, 'waiting' | 'stuck' | 'placed'>();
   /** When pods give up waiting for a node that does not exist yet, in ms. */
   readonly #deadlines = new Map<string, number>();
-  readonly #answers = new LRUCache<string, { version: number; answer: FitAnswer }>({ max: MAX_REMEMBERED });
-  readonly #counts = new LRUCache<string, { version: number; slots: number }>({ max: MAX_REMEMBERED });
+  readonly #answers = new LRUCache<string, { version: number; answer: FitAnswer }>(atMost(MAX_REMEMBERED));
+  readonly #counts = new LRUCache<string, { version: number; slots: number }>(atMost(MAX_REMEMBERED));
   readonly #asked = new AskedShapes();
   #settings = 0;
 
@@ -222,6 +223,11 @@ export class MemberCapacity {
   release(podUid: string, holder: ReservationHolder = 'choice'): void {
     this.#reservations.release(podUid, holder);
     this.#onChange?.();
+  }
+
+  /** The member was seen to have a node for the pod, or to have had one. */
+  wasPlaced(podUid: string): boolean {
+    return this.#known.get(podUid) === 'placed';
   }
 
   /** For tests and metrics: pods on nodes, and pods on their way. */

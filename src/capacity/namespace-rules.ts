@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { LimitRange, Namespace, ResourceQuota } from '../api/wire.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Amounts } from './amounts.ts';
 import { demandOf } from './demand.ts';
@@ -51,7 +52,7 @@ export class NamespaceRules {
   readonly #labels = new Map<string, Labels>();
   readonly #quotas = new Map<string, Map<string, ResourceQuota>>();
   readonly #limitRanges = new Map<string, Map<string, LimitRange>>();
-  readonly #admitted = new LRUCache<string, AdmittedRequest>({ max: MAX_ADMITTED });
+  readonly #admitted = new LRUCache<string, AdmittedRequest>(atMost(MAX_ADMITTED));
   readonly #reserved = new ReservedQuota();
   readonly #changed: (what: 'labels' | 'rules') => void;
   #version = 0;

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../kube/lru-limit.ts';
 import type { NodeTable } from './node-table.ts';
 import type { NamespaceLabels, Neighbour, PodTerm } from './pod-terms.ts';
 
@@ -34,10 +35,10 @@ const MAX_REMEMBERED = 1_024;
  */
 export class Neighbours {
   readonly #pods: () => Iterable<PlacedNeighbour>;
-  readonly #counters = new LRUCache<string, Counter>({ max: MAX_COUNTERS });
+  readonly #counters = new LRUCache<string, Counter>(atMost(MAX_COUNTERS));
   readonly #keptAway = new Map<string, KeptAway>();
   /** Terms of others that mean a pod, by what the pod is. */
-  readonly #meant = new LRUCache<string, readonly KeptAway[]>({ max: MAX_REMEMBERED });
+  readonly #meant = new LRUCache<string, readonly KeptAway[]>(atMost(MAX_REMEMBERED));
   readonly #namespaceLabels: NamespaceLabels;
 
   /** `pods`: all that were added and not removed. */

@@ -1,8 +1,13 @@
+import type { CacheShare } from '../kube/cache-room.ts';
 import type { OwnerReference } from '../kube/object.ts';
 import type { Container, PodPhase, PodSpec, PodStatus } from '../api/wire.ts';
 
-/** Parts of each kind kept for sharing before their table starts anew. */
-const MAX_PARTS = 4096;
+/** What the parts of each kind that are kept for sharing may take, in bytes, before their table starts anew. */
+const MAX_BYTES = 4 * 1024 * 1024;
+/** Of a part that is not weighed, for each character of its text. */
+const CHARACTER = 8;
+/** A part's place in its table. */
+const ENTRY = 128;
 
 type Shape = Pick<PodSpec, 'containers' | 'initContainers' | 'overhead' | 'resources' | 'affinity'>;
 
@@ -13,26 +18,35 @@ type Labels = Record<string, string>;
  * Pods that are alike then cost little more than their names.
  */
 export class SharedParts {
-  readonly #shapes = new Map<string, Shape>();
-  readonly #labels = new Map<string, Labels>();
-  readonly #names = new Map<string, string>();
-  readonly #states = new Map<string, PodStatus>();
-  readonly #owners = new Map<string, OwnerReference[]>();
+  readonly #shapes: Table<Shape>;
+  readonly #labels: Table<Labels>;
+  readonly #names: Table<string>;
+  readonly #states: Table<PodStatus>;
+  readonly #owners: Table<OwnerReference[]>;
+
+  /** `share`: what the cluster may take of memory; by default the parts are of a cluster that is trusted. */
+  constructor(share?: CacheShare) {
+    this.#shapes = new Table(share);
+    this.#labels = new Table(share);
+    this.#names = new Table(share);
+    this.#states = new Table(share);
+    this.#owners = new Table(share);
+  }
 
   labels(labels: Labels): Labels {
-    return shared(this.#labels, JSON.stringify(labels), labels);
+    return this.#labels.shared(JSON.stringify(labels), labels);
   }
 
   owners(owners: OwnerReference[]): OwnerReference[] {
-    return shared(this.#owners, JSON.stringify(owners), owners);
+    return this.#owners.shared(JSON.stringify(owners), owners);
   }
 
   name(name: string): string {
-    return shared(this.#names, name, name);
+    return this.#names.shared(name, name);
   }
 
   status(phase: PodPhase | undefined, nominatedNodeName: string | undefined): PodStatus {
-    return shared(this.#states, `${phase ?? ''} ${nominatedNodeName ?? ''}`, {
+    return this.#states.shared(`${phase ?? ''} ${nominatedNodeName ?? ''}`, {
       ...(phase === undefined ? {} : { phase }),
       ...(nominatedNodeName === undefined ? {} : { nominatedNodeName }),
     });
@@ -57,7 +71,7 @@ export class SharedParts {
   }
 
   #shape(shape: Shape): Shape {
-    return shared(this.#shapes, JSON.stringify(shape), shape);
+    return this.#shapes.shared(JSON.stringify(shape), shape);
   }
 }
 
@@ -82,10 +96,29 @@ function demandOf(container: Container): Container {
   };
 }
 
-function shared<T>(table: Map<string, T>, key: string, value: T): T {
-  const known = table.get(key);
-  if (known !== undefined) return known;
-  if (table.size >= MAX_PARTS) table.clear();
-  table.set(key, value);
-  return value;
+class Table<T> {
+  readonly #share: CacheShare | undefined;
+  readonly #parts = new Map<string, T>();
+  #bytes = 0;
+
+  constructor(share: CacheShare | undefined) {
+    this.#share = share;
+  }
+
+  shared(key: string, value: T): T {
+    const known = this.#parts.get(key);
+    if (known !== undefined) return known;
+    const bytes =
+      ENTRY + (this.#share === undefined ? CHARACTER * key.length : 2 * key.length + this.#share.scale.weigh(value));
+    if (bytes > MAX_BYTES) return value;
+    if (this.#bytes + bytes > MAX_BYTES) {
+      this.#parts.clear();
+      this.#share?.change(-this.#bytes);
+      this.#bytes = 0;
+    }
+    if (this.#share?.take(bytes) === false) return value;
+    this.#bytes += bytes;
+    this.#parts.set(key, value);
+    return value;
+  }
 }

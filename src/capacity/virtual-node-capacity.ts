@@ -32,4 +32,9 @@ export interface VirtualNodeCapacity {
    */
   reserve(podUid: string, request: FitRequest): void;
   release(podUid: string): void;
+  /**
+   * Whether a pod that is bound here has a node of the member, whatever the host shows, which may be behind. A no is read from
+   * the member itself. Undefined: that cannot be told now. Never rejects.
+   */
+  hasNode(podUid: string, signal: AbortSignal): Promise<boolean | undefined>;
 }

@@ -7,9 +7,12 @@ import type { VirtualNodeCapacity } from './virtual-node-capacity.ts';
 export class VirtualNodeRooms {
   readonly #rooms = new Map<string, readonly VirtualNodeCapacity[]>();
 
-  /** Undefined: this process knows nothing of that node (yet). */
-  get(nodeName: string): VirtualNodeCapacity | undefined {
-    const rooms = this.#rooms.get(nodeName);
+  /**
+   * Two members may want one name: only the one that the Node stands for answers.
+   * @returns undefined: this process knows nothing of that node (yet)
+   */
+  get(nodeName: string, member: string | undefined): VirtualNodeCapacity | undefined {
+    const rooms = this.#rooms.get(nodeName)?.filter((room) => room.member === member);
     return rooms?.findLast(({ ready }) => ready) ?? rooms?.at(-1);
   }
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { HOST_LABEL } from '../api/marks.ts';
 import type { Namespace } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError, isForbidden, isTransient } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
@@ -102,7 +103,7 @@ export class CopyPlaces {
   /** What is known of a place; from the first question on it is followed. */
   knowledge(kind: CopyKind, namespace: string): Knowledge {
     const place = this.#place(kind, namespace);
-    place.askedAt = performance.now();
+    place.askedAt = monotonic();
     this.#follow(place);
     if (place.watch !== undefined) {
       const { hasSynced, problem } = place.watch.informer;
@@ -133,7 +134,7 @@ export class CopyPlaces {
     const key = keyOf(kind, namespace);
     let place = this.#places.get(key);
     if (place === undefined) {
-      place = { kind, namespace, askedAt: performance.now(), watch: undefined };
+      place = { kind, namespace, askedAt: monotonic(), watch: undefined };
       this.#places.set(key, place);
       this.#queue.addAfter(key, this.#idleMs);
     }
@@ -206,7 +207,7 @@ export class CopyPlaces {
     if (!isCopyKind(kind)) return undefined;
     const place = this.#places.get(key);
     if (place !== undefined) {
-      const rest = place.askedAt + this.#idleMs - performance.now();
+      const rest = place.askedAt + this.#idleMs - monotonic();
       if (rest > 0 || (place.watch?.informer.size ?? 0) > 0) return { requeueAfterMs: Math.max(rest, RETRY_MS) };
       this.#unfollow(place);
       this.#places.delete(key);

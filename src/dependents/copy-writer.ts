@@ -18,10 +18,11 @@ export interface CopyWriterOptions {
   /** Name of the MemberCluster. */
   member: string;
   namespaces: {
-    /** Makes sure that the member's namespace exists and is ours to use; `hold` says why it is not. */
+    /** Makes sure that this namespace of the member exists and is ours to use; `hold` says why it is not. */
     ensure(
       hostNamespace: string,
       signal: AbortSignal,
+      memberNamespace: string | undefined,
     ): Promise<{ namespace: string } | { hold: { reason: string; message: string } }>;
   };
   takenRetryMs: number;
@@ -99,7 +100,7 @@ export class CopyWriter {
   async #create(entry: Entry, from: KubeObject, signal: AbortSignal): Promise<Again> {
     const { copies, overrides, hostId, member, namespaces, takenRetryMs } = this.#o;
     const { kind, name } = entry;
-    const place = await namespaces.ensure(entry.namespace, signal);
+    const place = await namespaces.ensure(entry.namespace, signal, entry.memberNamespace);
     if ('hold' in place) throw new Error(place.hold.message);
     const memberNamespace = place.namespace;
     const occupant = entry.taken ? await copies.read(kind, memberNamespace, name, signal) : undefined;

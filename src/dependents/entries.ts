@@ -1,6 +1,6 @@
 import type { Pod } from '../api/wire.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
-import { type Entry, entryKeyOf, newEntry } from './entry.ts';
+import { type Entry, entryKeyIn, newEntry } from './entry.ts';
 import { EntrySource } from './entry-source.ts';
 import { BY_MANAGER, type FollowedObject, type HostObjectSource, type HostRef } from './host-objects.ts';
 import { findReferences, type Reference } from './references.ts';
@@ -16,6 +16,8 @@ interface User {
 
 export interface EntriesOptions {
   objects: HostObjectSource;
+  /** The namespace of the member in which a pod is, or is to be; undefined: nowhere. */
+  placeOf: (pod: Pod) => string | undefined;
   /** The entry is new, has a new user, or its object changed. Called when everything has been noted. */
   changed: (entryKey: string) => void;
   /** The last user of the entry is gone. */
@@ -39,8 +41,16 @@ export class Entries {
     this.#o = options;
   }
 
-  get(ref: HostRef): Entry | undefined {
-    return this.#entries.get(entryKeyOf(ref));
+  get(ref: HostRef, memberNamespace: string | undefined): Entry | undefined {
+    return this.#entries.get(entryKeyIn(ref, memberNamespace));
+  }
+
+  /** One of them, wherever its copy belongs. */
+  any({ kind, namespace, name }: HostRef): Entry | undefined {
+    for (const one of this.#entries.values()) {
+      if (one.kind === kind && one.namespace === namespace && one.name === name) return one;
+    }
+    return undefined;
   }
 
   byKey(entryKey: string): Entry | undefined {
@@ -60,21 +70,22 @@ export class Entries {
     const { namespace = '', uid = '' } = pod.metadata;
     const node = pod.spec?.nodeName ?? '';
     const references = findReferences(rendered);
-    const own = new Set(rendered === pod ? [] : keysOf(podKey, findReferences(pod)));
+    const place = this.#o.placeOf(pod);
+    const own = new Set(rendered === pod ? [] : keysOf(podKey, place, findReferences(pod)));
     const readerOf = (entryKey: string): string => (rendered === pod || own.has(entryKey) ? node : BY_MANAGER);
-    const readers = new Map(keysOf(podKey, references).map((entryKey) => [entryKey, readerOf(entryKey)]));
+    const readers = new Map(keysOf(podKey, place, references).map((entryKey) => [entryKey, readerOf(entryKey)]));
     const before = this.#users.get(podKey);
     // A pod of the same name may be on another node.
     if (before !== undefined && before.node !== node) this.release(podKey);
     this.#users.set(podKey, { uid, node, readers, told: before?.uid === uid ? before.told : new Set() });
     const needed = references.map(({ kind, name, optional, pulling }): Need => {
-      const entry = this.#entry({ kind, namespace, name });
-      return { entry, optional, pulling, byPolicy: readers.get(entryKeyOf(entry)) !== node };
+      const entry = this.#entry({ kind, namespace, name }, place);
+      return { entry, optional, pulling, byPolicy: readers.get(entry.key) !== node };
     });
     const changed = needed.filter(({ entry }) => !entry.users.has(podKey) || (wanting && !entry.wanting.has(podKey)));
     for (const { entry } of needed) {
-      const reader = readers.get(entryKeyOf(entry)) ?? node;
-      const former = entry.users.has(podKey) ? before?.readers.get(entryKeyOf(entry)) : undefined;
+      const reader = readers.get(entry.key) ?? node;
+      const former = entry.users.has(podKey) ? before?.readers.get(entry.key) : undefined;
       if (former === reader) continue;
       entry.source.need(reader);
       if (former !== undefined) entry.source.leave(former);
@@ -86,7 +97,7 @@ export class Entries {
     for (const [entryKey, reader] of before?.readers ?? []) {
       if (!readers.has(entryKey)) this.#drop(entryKey, podKey, reader);
     }
-    for (const { entry } of changed) this.#o.changed(entryKeyOf(entry));
+    for (const { entry } of changed) this.#o.changed(entry.key);
     return needed;
   }
 
@@ -108,7 +119,7 @@ export class Entries {
 
   /** Nobody needs it any more: stops following the host's object. */
   forget(entry: Entry): void {
-    this.#entries.delete(entryKeyOf(entry));
+    this.#entries.delete(entry.key);
     entry.source.stop();
   }
 
@@ -117,13 +128,13 @@ export class Entries {
     for (const entry of this.#entries.values()) entry.source.stop();
   }
 
-  #entry(ref: HostRef): Entry {
-    const entryKey = entryKeyOf(ref);
+  #entry(ref: HostRef, place: string | undefined): Entry {
+    const entryKey = entryKeyIn(ref, place);
     let entry = this.#entries.get(entryKey);
     if (entry === undefined) {
       const follow = (node: string): FollowedObject =>
         this.#o.objects.follow(ref, node, () => this.#o.changed(entryKey));
-      entry = newEntry(ref, new EntrySource(follow));
+      entry = newEntry(ref, place, new EntrySource(follow));
       this.#entries.set(entryKey, entry);
     }
     return entry;
@@ -138,7 +149,7 @@ export class Entries {
   }
 }
 
-function keysOf(podKey: string, references: readonly Reference[]): string[] {
+function keysOf(podKey: string, place: string | undefined, references: readonly Reference[]): string[] {
   const { namespace = '' } = splitKey(podKey);
-  return references.map((reference) => entryKeyOf({ ...reference, namespace }));
+  return references.map((reference) => entryKeyIn({ ...reference, namespace }, place));
 }

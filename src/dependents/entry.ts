@@ -9,8 +9,12 @@ export interface Failure {
   permanent: boolean;
 }
 
-/** One ConfigMap or Secret of the host that pods in a member refer to. */
+/** One ConfigMap or Secret of the host that pods in one namespace of a member refer to. */
 export interface Entry extends HostRef {
+  /** What {@link Entries} knows it by. */
+  readonly key: string;
+  /** Where its copy belongs: where those pods are. Undefined: nowhere. */
+  readonly memberNamespace: string | undefined;
   /** Keys of the pods that refer to it: as long as there is one, its copy stays. */
   readonly users: Set<string>;
   /** Those that are to run in the member, or do: for them a missing copy is made. */
@@ -30,9 +34,11 @@ export interface Entry extends HostRef {
   failures: number;
 }
 
-export function newEntry(ref: HostRef, source: EntrySource): Entry {
+export function newEntry(ref: HostRef, memberNamespace: string | undefined, source: EntrySource): Entry {
   return {
     ...ref,
+    key: entryKeyIn(ref, memberNamespace),
+    memberNamespace,
     users: new Set(),
     wanting: new Set(),
     waiting: new Set(),
@@ -48,4 +54,9 @@ export function newEntry(ref: HostRef, source: EntrySource): Entry {
 /** Kinds have no slash, nor have names: the key can be taken apart again. */
 export function entryKeyOf({ kind, namespace, name }: HostRef): string {
   return `${kind}/${namespace}/${name}`;
+}
+
+/** One object of the host has a copy in each namespace of the member where pods are that refer to it. */
+export function entryKeyIn(ref: HostRef, memberNamespace: string | undefined): string {
+  return `${entryKeyOf(ref)}/${memberNamespace ?? ''}`;
 }

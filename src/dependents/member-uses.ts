@@ -18,15 +18,15 @@ const FRESH_MS = 1_000;
 export class MemberUses {
   readonly #hostId: string;
   readonly #pods: MemberPods | undefined;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   /** Keys of the host pods that they run for, by object. */
   #users: ReadonlyMap<string, readonly string[]> = new Map();
   #at = Number.NEGATIVE_INFINITY;
 
-  constructor(hostId: string, pods: MemberPods | undefined, clock: () => number) {
+  constructor(hostId: string, pods: MemberPods | undefined, monotonic: () => number) {
     this.#hostId = hostId;
     this.#pods = pods;
-    this.#clock = clock;
+    this.#monotonic = monotonic;
   }
 
   /** True while it is not known. */
@@ -43,7 +43,7 @@ export class MemberUses {
   }
 
   #usersOf(place: HostRef, pods: MemberPods): readonly string[] {
-    const now = this.#clock();
+    const now = this.#monotonic();
     if (now - this.#at >= FRESH_MS) {
       this.#users = this.#read(pods);
       this.#at = now;

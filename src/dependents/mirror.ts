@@ -4,8 +4,10 @@ import type { Logger } from 'pino';
 import { HOST_NAMESPACE_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError, isPermanent } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
@@ -34,6 +36,8 @@ export interface DependentsMirrorOptions extends Caretaker {
     /** Where objects of a host namespace are in the member; undefined where they may never be. No calls. */
     memberNamespaceOf(hostNamespace: string): string | undefined;
   };
+  /** The namespace of the member in which the copy of a pod is; undefined: there is none. Default: new pods' place. */
+  placeOf?: (pod: Pod) => string | undefined;
   events: Pick<EventRecorder, 'record'>;
   /** A pod that was not ready may be so now, or for another reason. */
   onReady: (podKey: string) => void;
@@ -57,7 +61,7 @@ export interface DependentsMirrorOptions extends Caretaker {
   logger: Logger;
   queueMetrics?: WorkQueueMetrics;
   /** Milliseconds. */
-  clock?: () => number;
+  monotonic?: () => number;
 }
 
 const UNUSED = 'unused:';
@@ -74,7 +78,7 @@ const MADE_MS = 10_000;
  */
 export class DependentsMirror {
   readonly #o: DependentsMirrorOptions;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #keepMs: number;
   readonly #overdueMs: number;
   readonly #entries: Entries;
@@ -83,14 +87,14 @@ export class DependentsMirror {
   readonly #overrides: CopyOverrides;
   readonly #uses: MemberUses;
   /** UIDs of copies that were deleted, which the cache may still show. */
-  readonly #removed = new LRUCache<string, true>({ max: 10_000 });
+  readonly #removed = new LRUCache<string, true>(atMost(10_000));
   /** Entries that wait until their place in the member is known. */
   readonly #awaiting = new Map<string, Set<string>>();
   #complete = false;
 
   constructor(options: DependentsMirrorOptions) {
     this.#o = options;
-    this.#clock = options.clock ?? Date.now;
+    this.#monotonic = options.monotonic ?? monotonic;
     this.#overdueMs = options.overdueMs ?? 4_000;
     this.#keepMs = options.keepMs ?? KEEP_MS;
     this.#overrides = new CopyOverrides(options.overrides);
@@ -99,7 +103,7 @@ export class DependentsMirror {
       overrides: this.#overrides,
       takenRetryMs: options.takenRetryMs ?? 15_000,
     });
-    this.#uses = new MemberUses(options.hostId, options.memberPods, this.#clock);
+    this.#uses = new MemberUses(options.hostId, options.memberPods, this.#monotonic);
     this.#queue = new WorkQueue({
       name: `dependents-${options.member}`,
       concurrency: 8,
@@ -110,6 +114,7 @@ export class DependentsMirror {
     });
     this.#entries = new Entries({
       objects: options.objects,
+      placeOf: (pod) => options.placeOf?.(pod) ?? options.namespaces.memberNamespaceOf(pod.metadata.namespace ?? ''),
       changed: (entryKey) => this.#queue.add(entryKey),
       unused: (entryKey) => this.#queue.addAfter(entryKey, this.#keepMs),
     });
@@ -158,7 +163,7 @@ export class DependentsMirror {
         optional,
         byPolicy,
         member: this.#o.member,
-        memberNamespace: this.#o.namespaces.memberNamespaceOf(entry.namespace) ?? '',
+        memberNamespace: entry.memberNamespace ?? '',
         overdue: this.#isOverdue(entry),
       });
       if (standing.is === 'absent' && optional) {
@@ -192,14 +197,16 @@ export class DependentsMirror {
 
   /** Names that `envFrom` of the object defines, as far as the host's object is known. */
   environmentKeys(kind: DependentKind, hostNamespace: string, name: string): string[] {
-    const host = this.#entries.get({ kind, namespace: hostNamespace, name })?.source.current();
+    const ref = { kind, namespace: hostNamespace, name };
+    const entry = this.#entries.get(ref, this.#o.namespaces.memberNamespaceOf(hostNamespace)) ?? this.#entries.any(ref);
+    const host = entry?.source.current();
     if (host?.state !== 'present' || !('data' in host.object)) return [];
     const { data } = host.object;
     return typeof data === 'object' && data !== null ? Object.keys(data) : [];
   }
 
   #decide(entry: Entry): CopyAction {
-    const memberNamespace = this.#o.namespaces.memberNamespaceOf(entry.namespace);
+    const { memberNamespace } = entry;
     const found =
       memberNamespace === undefined ? undefined : this.#o.copies.get(entry.kind, memberNamespace, entry.name);
     const copy = found !== undefined && isCopyFor(found, entry.namespace, this.#o.hostId) ? found : undefined;
@@ -212,7 +219,7 @@ export class DependentsMirror {
       isOthers: (there) =>
         isOfOther(there, this.#o) && !this.#uses.hasOnly({ ...entry, namespace: memberNamespace ?? '' }, entry.users),
     });
-    const justMade = entry.madeAt !== undefined && this.#clock() - entry.madeAt < MADE_MS;
+    const justMade = entry.madeAt !== undefined && this.#monotonic() - entry.madeAt < MADE_MS;
     return action.do === 'create' && justMade ? { do: 'nothing', because: 'unknown' } : action;
   }
 
@@ -220,8 +227,8 @@ export class DependentsMirror {
     const standing = this.#standingOf(entry);
     if (standing.is !== 'pending') entry.pendingSince = undefined;
     else if (entry.pendingSince === undefined) {
-      entry.pendingSince = this.#clock();
-      this.#queue.addAfter(entryKeyOf(entry), this.#overdueMs);
+      entry.pendingSince = this.#monotonic();
+      this.#queue.addAfter(entry.key, this.#overdueMs);
     }
     return standing;
   }
@@ -247,7 +254,7 @@ export class DependentsMirror {
   }
 
   #isOverdue({ pendingSince }: Entry): boolean {
-    return pendingSince !== undefined && this.#clock() - pendingSince >= this.#overdueMs;
+    return pendingSince !== undefined && this.#monotonic() - pendingSince >= this.#overdueMs;
   }
 
   #reportMissing(pod: Pod, missing: readonly { entry: Entry; reason: string; message: string }[]): void {
@@ -263,23 +270,21 @@ export class DependentsMirror {
     const entry = this.#entryOfCopy(copy);
     if (entry !== undefined) {
       entry.madeAt = undefined;
-      this.#queue.add(entryKeyOf(entry));
+      this.#queue.add(entry.key);
     } else if (this.#complete) {
       // A successor of its pod may come in a moment.
       this.#queue.addAfter(UNUSED + entryKeyOf(placeOf(copy)), this.#keepMs);
     }
   }
 
-  /** The entry whose copy this is: made for its namespace, and where copies of that namespace belong. */
+  /** The entry whose copy this is: made for its namespace, and where its pods are. */
   #entryOfCopy({ kind, metadata }: DependentCopy): Entry | undefined {
     const namespace = metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '';
-    if (this.#o.namespaces.memberNamespaceOf(namespace) !== metadata.namespace) return undefined;
-    return this.#entries.get({ kind, namespace, name: metadata.name });
+    return this.#entries.get({ kind, namespace, name: metadata.name }, metadata.namespace);
   }
 
   /** What is known of the place where the entry's copy belongs; of one that may never be, everything. */
-  #knowledgeOf({ kind, namespace }: Entry): Knowledge {
-    const memberNamespace = this.#o.namespaces.memberNamespaceOf(namespace);
+  #knowledgeOf({ kind, memberNamespace }: Entry): Knowledge {
     return memberNamespace === undefined ? { known: true } : this.#o.copies.knowledge(kind, memberNamespace);
   }
 
@@ -292,10 +297,9 @@ export class DependentsMirror {
 
   /** Its copy may be there or not: looks again as soon as that is known, or to tell what keeps it from being known. */
   #await(entry: Entry): Again {
-    const memberNamespace = this.#o.namespaces.memberNamespaceOf(entry.namespace) ?? '';
-    const place = placeKeyOf(entry.kind, memberNamespace);
+    const place = placeKeyOf(entry.kind, entry.memberNamespace ?? '');
     const awaiting = this.#awaiting.get(place) ?? new Set();
-    this.#awaiting.set(place, awaiting.add(entryKeyOf(entry)));
+    this.#awaiting.set(place, awaiting.add(entry.key));
     this.#wake(entry);
     return { requeueAfterMs: this.#overdueMs };
   }
@@ -317,7 +321,7 @@ export class DependentsMirror {
       entry.failure = undefined;
       entry.failures = 0;
       if (action.do === 'create' && again === undefined) {
-        entry.madeAt = this.#clock();
+        entry.madeAt = this.#monotonic();
         return { requeueAfterMs: MADE_MS };
       }
       // An object that cannot be read gives no sign when the reason changes.
@@ -333,7 +337,7 @@ export class DependentsMirror {
 
   #forget(entry: Entry): void {
     this.#entries.forget(entry);
-    const namespace = this.#o.namespaces.memberNamespaceOf(entry.namespace);
+    const { memberNamespace: namespace } = entry;
     if (namespace !== undefined) this.#queue.add(UNUSED + entryKeyOf({ ...entry, namespace }));
   }
 
@@ -356,13 +360,12 @@ export class DependentsMirror {
   }
 
   #failed(entry: Entry, action: CopyAction, failure: Failure): Again {
-    const { kind, namespace, name } = entry;
-    const { member, logger, namespaces, events } = this.#o;
+    const { kind, namespace, name, memberNamespace = '' } = entry;
+    const { member, logger, events } = this.#o;
     const isNews = failure.words !== entry.failure?.words;
     logger[isNews ? 'warn' : 'debug']({ kind, namespace, name, member }, `not copied to the member: ${failure.words}`);
     if (isNews && action.do === 'replace') {
       const { uid = '' } = action.from.metadata;
-      const memberNamespace = namespaces.memberNamespaceOf(namespace) ?? '';
       const { reason, message } = notFollowed({ kind, name, memberNamespace, member }, failure);
       events.record({ apiVersion: 'v1', kind, namespace, name, uid }, 'Warning', reason, message);
     }

@@ -3,9 +3,10 @@ import { isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError, isAlreadyExists, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
-import { type KubeObject, keyOf, splitKey } from '../kube/object.ts';
+import { type KubeObject, keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { CA_KEY, tokenSecretName, tokenSourcesOf, type TokenSource, wantsCa } from '../pods/translate-tokens.ts';
@@ -21,13 +22,14 @@ import type { Readiness } from './verdict.ts';
 export interface PodTokensOptions extends Caretaker {
   hostId: string;
   copies: CopyStore;
+  /** Where new pods of a host namespace go; undefined: nowhere. */
   memberNamespaceOf(hostNamespace: string): string | undefined;
   /** The identity of a virtual node in the host. */
   clientOf(node: string): KubeClient;
   /** A pod of the host that is bound to one of the member's virtual nodes. */
   hostPod(podKey: string): Pod | undefined;
-  /** Whether a pod that was made in mode Host for that host pod is in the member. */
-  isInMember(node: string, podKey: string, uid: string): boolean;
+  /** The namespace of the member in which a pod is that was made in mode Host for that host pod; undefined: there is none. */
+  placeOf(node: string, podKey: string, uid: string): string | undefined;
   /** Whether the member is to have tokens of the host at all, as things are now. */
   admitted(): boolean;
   /** A pod that was not ready may be so now, or for another reason. */
@@ -37,8 +39,10 @@ export interface PodTokensOptions extends Caretaker {
   metrics?: TokenMetrics;
   logger: Logger;
   queueMetrics?: WorkQueueMetrics;
-  /** Wall clock in ms. */
+  /** Wall clock in ms, for what is written on the Secrets. */
   clock?: () => number;
+  /** In ms. */
+  monotonic?: () => number;
 }
 
 /** As a kubelet does: at 80 % of their life, and every day. */
@@ -55,8 +59,11 @@ const FORMER_MS = 5_000;
 
 /** What is remembered of a pod's tokens beyond what their Secret says. */
 interface State {
-  /** When tokens were written last, and when they are to be replaced, in ms. */
-  written: { at: number; refreshAt: number } | undefined;
+  /**
+   * When and in which namespace tokens were written last, and when they are to be replaced, in monotonic ms; and by the wall
+   * clock, in ms, as it is written on the Secret.
+   */
+  written: { at: number; namespace: string; dueAt: number; refreshAt: number } | undefined;
   failures: number;
   failure: string | undefined;
 }
@@ -68,16 +75,20 @@ interface State {
 export class PodTokens {
   readonly #o: PodTokensOptions;
   readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #queue: WorkQueue;
   /** By {@link idOf}, of pods that are to have tokens. */
   readonly #states = new Map<string, State>();
   /** UIDs of pods that may have tokens in the member, by key of the host pod. */
   readonly #uids = new Map<string, Set<string>>();
+  /** Namespaces of the member in which their tokens were seen or put, by {@link idOf}: more than one after the mapping was edited. */
+  readonly #places = new Map<string, Set<string>>();
   #complete = false;
 
   constructor(options: PodTokensOptions) {
     this.#o = options;
     this.#clock = options.clock ?? Date.now;
+    this.#monotonic = options.monotonic ?? monotonic;
     this.#queue = new WorkQueue({
       name: `tokens-${options.member}`,
       concurrency: 8,
@@ -112,7 +123,9 @@ export class PodTokens {
       }
       this.#queue.add(id);
     }
-    if (this.#isWritten(state) || this.#secretOf(podKey, uid) !== undefined) return { ready: true };
+    const home = this.#homeOf(hostPod);
+    if (home !== undefined && (this.#isWritten(state, home) || this.#secretIn(home, podKey, uid) !== undefined))
+      return { ready: true };
     const message = state.failure ?? 'The tokens of the pod are on their way to the member.';
     return { ready: false, pending: state.failure === undefined, reason: 'ServiceAccountTokenNotAvailable', message };
   }
@@ -142,8 +155,14 @@ export class PodTokens {
   #seen(copy: CopyRecord): void {
     const owner = ownerOfTokens(copy);
     if (owner === undefined) return;
+    const id = idOf(owner.podKey, owner.uid);
     this.#note(owner.podKey, owner.uid);
-    this.#queue.add(idOf(owner.podKey, owner.uid));
+    this.#notePlace(id, copy.metadata.namespace ?? '');
+    this.#queue.add(id);
+  }
+
+  #notePlace(id: string, namespace: string): void {
+    this.#places.set(id, (this.#places.get(id) ?? new Set()).add(namespace));
   }
 
   #note(podKey: string, uid: string): Set<string> {
@@ -152,13 +171,17 @@ export class PodTokens {
     return uids;
   }
 
-  #isWritten({ written }: State): boolean {
-    return written !== undefined && this.#clock() - written.at < WRITTEN_MS;
+  #isWritten({ written }: State, namespace: string): boolean {
+    return written?.namespace === namespace && this.#monotonic() - written.at < WRITTEN_MS;
   }
 
-  #secretOf(podKey: string, uid: string): CopyRecord | undefined {
-    const memberNamespace = this.#o.memberNamespaceOf(splitKey(podKey).namespace ?? '');
-    if (memberNamespace === undefined) return undefined;
+  /** Where the tokens of a pod belong: to its copy, wherever new ones go by now. */
+  #homeOf(pod: Pod): string | undefined {
+    const { namespace = '', uid = '' } = pod.metadata;
+    return this.#o.placeOf(pod.spec.nodeName ?? '', keyOf(pod), uid) ?? this.#o.memberNamespaceOf(namespace);
+  }
+
+  #secretIn(memberNamespace: string, podKey: string, uid: string): CopyRecord | undefined {
     const found = this.#o.copies.get('Secret', memberNamespace, tokenSecretName(uid));
     if (found === undefined || found.metadata.deletionTimestamp !== undefined) return undefined;
     return ownerOfTokens(found)?.podKey === podKey ? found : undefined;
@@ -167,25 +190,42 @@ export class PodTokens {
   async #handle(id: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
     if (!this.#o.mayWrite()) return { requeueAfterMs: 1_000 };
     const [podKey, uid] = partsOf(id);
-    const memberNamespace = this.#o.memberNamespaceOf(splitKey(podKey).namespace ?? '');
-    if (memberNamespace === undefined) return undefined;
-    if (!this.#o.copies.knowledge('Secret', memberNamespace).known) return { requeueAfterMs: FIRST_RETRY_MS };
-    const secret = this.#secretOf(podKey, uid);
-    const pod = this.#o.hostPod(podKey);
-    if (pod?.metadata.uid !== uid) return await this.#clean(podKey, uid, secret, signal);
+    const bound = this.#o.hostPod(podKey);
+    const pod = bound?.metadata.uid === uid ? bound : undefined;
+    const home = pod === undefined ? undefined : this.#homeOf(pod);
+    const left = await this.#cleanOutside(home, id, signal);
+    if (pod === undefined || home === undefined) return left;
+    return (await this.#keep(pod, home, signal)) ?? left;
+  }
+
+  /** Sees to it that the tokens of a pod are in that namespace, and fresh. */
+  async #keep(pod: Pod, home: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
+    if (!this.#o.copies.knowledge('Secret', home).known) return { requeueAfterMs: FIRST_RETRY_MS };
+    const podKey = keyOf(pod);
+    const { uid = '' } = pod.metadata;
+    const secret = this.#secretIn(home, podKey, uid);
     // A pod that ended needs none any more, and keeps those it has until it is gone.
     if (isFinished(pod)) return undefined;
-    const state = this.#states.get(id);
-    const isWritten = state !== undefined && this.#isWritten(state);
+    const state = this.#states.get(idOf(podKey, uid));
+    const isWritten = state !== undefined && this.#isWritten(state, home);
     if (secret === undefined && !isWritten) {
-      if (state === undefined && !this.#o.isInMember(pod.spec.nodeName ?? '', podKey, uid)) return undefined;
-      return await this.#bring(pod, secret, memberNamespace, signal);
+      if (state === undefined && this.#o.placeOf(pod.spec.nodeName ?? '', podKey, uid) === undefined) return undefined;
+      return await this.#bring(pod, secret, home, signal);
     }
     this.#o.onReady(podKey);
     if (secret === undefined) return { requeueAfterMs: WRITTEN_MS };
-    const rest = Math.max(refreshTimeOf(secret), state?.written?.refreshAt ?? 0) - this.#clock();
+    const rest = this.#restOf(secret, state, home);
     if (rest > 0) return { requeueAfterMs: Math.min(rest, LONGEST_MS) };
-    return await this.#bring(pod, secret, memberNamespace, signal);
+    return await this.#bring(pod, secret, home, signal);
+  }
+
+  /** How long the tokens are good for: what the Secret says counts where another process has written it since. */
+  #restOf(secret: CopyRecord, state: State | undefined, home: string): number {
+    const refreshAt = refreshTimeOf(secret);
+    const written = state?.written?.namespace === home ? state.written : undefined;
+    if (written === undefined || refreshAt > written.refreshAt) return refreshAt - this.#clock();
+    // A wall clock that was set back puts nothing off, nor does the monotonic one of a machine that slept.
+    return Math.min(written.dueAt - this.#monotonic(), written.refreshAt - this.#clock());
   }
 
   /** Makes or refreshes the tokens of a pod. */
@@ -204,14 +244,17 @@ export class PodTokens {
     let secret: KubeObject | undefined;
     try {
       const { values, lifeMs } = await this.#valuesFor(pod, signal);
-      const at = this.#clock();
-      const refreshAt = at + Math.min(lifeMs * REFRESH_AT, LONGEST_MS);
+      const at = this.#monotonic();
+      const goodForMs = Math.min(lifeMs * REFRESH_AT, LONGEST_MS);
+      const refreshAt = this.#clock() + goodForMs;
       secret = tokenSecretFor(pod, { hostId, member, memberNamespace, refreshAt, values }, former);
       await (former === undefined ? copies.create('Secret', secret, signal) : copies.replace('Secret', secret, signal));
-      Object.assign(state, { written: { at, refreshAt }, failures: 0, failure: undefined });
+      state.written = { at, namespace: memberNamespace, dueAt: at + goodForMs, refreshAt };
+      Object.assign(state, { failures: 0, failure: undefined });
+      this.#notePlace(id, memberNamespace);
       metrics?.tokens.inc({ member, outcome: 'issued' });
       onReady(podKey);
-      return { requeueAfterMs: Math.min(refreshAt - at, WRITTEN_MS) };
+      return { requeueAfterMs: Math.min(goodForMs, WRITTEN_MS) };
     } catch (error) {
       signal.throwIfAborted();
       const cause = error instanceof TokenRefusal ? error.cause : error;
@@ -259,26 +302,44 @@ export class PodTokens {
     events.record(podSubject(pod), 'Warning', 'TokenNotRefreshed', message);
   }
 
-  /** Removes tokens whose pod is gone from both clusters. */
-  async #clean(
-    podKey: string,
-    uid: string,
-    secret: CopyRecord | undefined,
+  /**
+   * Removes tokens whose pod is gone from both clusters, and those of a pod that are not where its copy is.
+   * @param home where its tokens belong; undefined: nowhere any more
+   */
+  async #cleanOutside(
+    home: string | undefined,
+    id: string,
     signal: AbortSignal,
   ): Promise<undefined | { requeueAfterMs: number }> {
     if (!this.#complete) return undefined;
-    if (secret === undefined) {
-      this.#states.delete(idOf(podKey, uid));
-      const uids = this.#uids.get(podKey);
-      uids?.delete(uid);
-      if (uids?.size === 0) this.#uids.delete(podKey);
-      return undefined;
+    const [podKey, uid] = partsOf(id);
+    const places = this.#places.get(id) ?? new Set();
+    let again: { requeueAfterMs: number } | undefined;
+    for (const place of places) {
+      if (place === home) continue;
+      if (!this.#o.copies.knowledge('Secret', place).known) {
+        again ??= { requeueAfterMs: FIRST_RETRY_MS };
+        continue;
+      }
+      const secret = this.#secretIn(place, podKey, uid);
+      if (secret === undefined) places.delete(place);
+      else if (isOfOther(secret, this.#o)) again ??= { requeueAfterMs: OTHERS_AGAIN_MS };
+      // When the pod is gone `release` comes, or a look at the tokens of a former pod.
+      else if (this.#o.placeOf(ownerOfTokens(secret)?.node ?? '', podKey, uid) !== place) {
+        await this.#o.copies.remove(secret, signal);
+        places.delete(place);
+      }
     }
-    if (isOfOther(secret, this.#o)) return { requeueAfterMs: OTHERS_AGAIN_MS };
-    // When that one is gone `release` comes, or a look at the tokens of a former pod.
-    if (this.#o.isInMember(ownerOfTokens(secret)?.node ?? '', podKey, uid)) return undefined;
-    await this.#o.copies.remove(secret, signal);
-    return undefined;
+    if (home === undefined && places.size === 0) this.#forget(podKey, uid);
+    return again;
+  }
+
+  #forget(podKey: string, uid: string): void {
+    this.#states.delete(idOf(podKey, uid));
+    this.#places.delete(idOf(podKey, uid));
+    const uids = this.#uids.get(podKey);
+    uids?.delete(uid);
+    if (uids?.size === 0) this.#uids.delete(podKey);
   }
 }
 

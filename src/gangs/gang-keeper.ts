@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { GANG_LABEL } from '../api/marks.ts';
+import { GANG_LABEL, MEMBER_LABEL } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../api/wire.ts';
@@ -25,6 +25,11 @@ const LOOK_MS = 3_000;
 const PATIENCE_MS = 30_000;
 /** A place that did not work out is not tried again for so long. */
 const AVOID_MS = 60_000;
+/**
+ * What pods show is believed after the host was followed for so long: by then kubelets have come back to it and said what they
+ * did while it was away, and schedulers have bound what they could not.
+ */
+const FOLLOWED_MS = 60_000;
 /** Pods that are written at the same time. */
 const AT_ONCE = 8;
 
@@ -36,8 +41,10 @@ export interface GangKeeperOptions {
   informerMetrics?: InformerMetrics | undefined;
   queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
-  /** Wall clock in ms. */
+  /** Wall clock in ms; once it runs it is not to jump. */
   clock: () => number;
+  /** For how long the host has to be followed before time is up for anybody, in ms. Default: 60,000. */
+  followedMs?: number;
 }
 
 /**
@@ -51,6 +58,7 @@ export class GangKeeper {
   readonly #avoid = new Map<string, { cluster: string; until: number }>();
   /** What was said about a gang last. */
   readonly #told = new Map<string, string>();
+  #judgeFrom = Infinity;
 
   constructor(options: GangKeeperOptions) {
     const { host, logger, informerMetrics } = options;
@@ -84,6 +92,8 @@ export class GangKeeper {
       () => true,
       () => false,
     );
+    const { clock, followedMs = FOLLOWED_MS } = this.#o;
+    this.#judgeFrom = clock() + followedMs;
     if (synced) await queue.run(signal);
     await informing;
     off();
@@ -91,7 +101,7 @@ export class GangKeeper {
 
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
     const pods = this.#pods.byIndex(GANG, key).filter(isThere).toSorted(byAge);
-    const step = gangStep(pods, this.#o.clock());
+    const step = await this.#stepOf(pods, signal);
     switch (step.do) {
       case 'nothing':
         this.#forget(key, pods);
@@ -106,10 +116,28 @@ export class GangKeeper {
         await this.#open(key, step.pods, step.at, signal);
         return { requeueAfterMs: LOOK_MS };
       case 'hold':
-        this.#o.places.hold(step.pods, step.at, step.until);
+        this.#o.places.hold(step.pods, step.at, step.until - this.#o.clock());
         return { requeueAfterMs: LOOK_MS };
       case 'giveUp':
         return await this.#giveUp(key, step, signal);
+    }
+  }
+
+  /** Before a gang gives up, the member is asked about those whose status shows no node: the host may have been away. */
+  async #stepOf(pods: readonly Pod[], signal: AbortSignal): Promise<GangStep> {
+    const { clock, places } = this.#o;
+    const spared = new Set<Pod>();
+    const missing = new Set<Pod>();
+    for (;;) {
+      const step = gangStep(pods, { now: clock(), judgeFrom: this.#judgeFrom, spared });
+      if (step.do !== 'giveUp') return step;
+      const asked = step.overdue.filter((one) => isBurst(one) && !missing.has(one));
+      const [pod] = asked;
+      if (pod === undefined) return step;
+      const hasNode = await places.hasNode(pod, signal);
+      if (hasNode === false) missing.add(pod);
+      // A member that says nothing about one would not about the others either.
+      else for (const one of hasNode === undefined ? asked : [pod]) spared.add(one);
     }
   }
 
@@ -130,7 +158,7 @@ export class GangKeeper {
     const { pods, at, since, late, timeoutMs } = step;
     const avoided = this.#avoid.get(key);
     const avoid = avoided !== undefined && avoided.until > clock() ? avoided.cluster : undefined;
-    if (at !== undefined) places.hold(late, at, clock() + timeoutMs);
+    if (at !== undefined) places.hold(late, at, timeoutMs);
     const found = await places.place(pods, { at, avoid, holdMs: timeoutMs });
     if ('why' in found) {
       const words = `no place takes all ${String(pods.length)} pods of the gang now: ${found.why}`;
@@ -191,7 +219,7 @@ export class GangKeeper {
       metrics.gangs.inc({ outcome: 'timed-out' });
       logger.info({ gang: key, cluster: at, pods: owned.length }, 'a gang gave its place back');
     }
-    return { requeueAfterMs: LOOK_MS };
+    return { requeueAfterMs: owned.length > 0 ? LOOK_MS : PATIENCE_MS };
   }
 
   async #evict({ metadata }: Pod, signal: AbortSignal): Promise<void> {
@@ -216,6 +244,11 @@ export class GangKeeper {
 
 function gangOf({ metadata }: Pod): string {
   return `${metadata.namespace ?? ''}/${metadata.labels?.[GANG_LABEL] ?? ''}`;
+}
+
+/** Bound to a virtual node: the host learns from the manager alone what became of it. */
+function isBurst({ spec }: Pod): boolean {
+  return (spec.nodeName ?? '') !== '' && spec.nodeSelector?.[MEMBER_LABEL] !== undefined;
 }
 
 function isThere(pod: Pod): boolean {

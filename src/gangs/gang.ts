@@ -36,15 +36,25 @@ export type GangStep =
   | { readonly do: 'open'; readonly pods: readonly Pod[]; readonly at: string }
   /** `pods` have the place but no node; until then their room is kept. */
   | { readonly do: 'hold'; readonly pods: readonly Pod[]; readonly at: string; readonly until: number }
-  /** Some of them did not get a node in time: these give back what they have. */
-  | { readonly do: 'giveUp'; readonly pods: readonly Pod[]; readonly at: string };
+  /** `overdue` did not get a node in time, as far as their status tells: `pods` give back what they have. */
+  | { readonly do: 'giveUp'; readonly pods: readonly Pod[]; readonly overdue: readonly Pod[]; readonly at: string };
+
+/** When a gang is looked at, and what is known beyond its pods. */
+export interface GangSight {
+  /** Wall clock in ms. */
+  readonly now: number;
+  /** Nobody's time is up before then (wall clock in ms): what pods show may be as old as the last time the host was seen. */
+  readonly judgeFrom: number;
+  /** Pods that must not be taken for late: they are known to have a node, or it cannot be told. */
+  readonly spared: ReadonlySet<Pod>;
+}
 
 /**
  * Reads from the pods of a gang alone how far it is, so that nothing has to be remembered. Pods are pinned to the place one
  * by one behind their gates, and only when as many as the gang needs are pinned, all gates are opened. `pods` are those that
- * neither ended nor are being deleted; `now` is the wall clock in ms.
+ * neither ended nor are being deleted.
  */
-export function gangStep(pods: readonly Pod[], now: number): GangStep {
+export function gangStep(pods: readonly Pod[], sight: GangSight): GangStep {
   if (pods.length === 0) return { do: 'nothing' };
   const terms = termsOf(pods);
   if ('problem' in terms) return { do: 'refuse', problem: terms.problem };
@@ -62,8 +72,8 @@ export function gangStep(pods: readonly Pod[], now: number): GangStep {
   const at = first.spec.nodeSelector?.[MEMBER_LABEL] ?? LOCAL;
   if (open.length > 0 && pinned.length > 0) return { do: 'open', pods: pinned, at };
   return open.length > 0
-    ? whileOpen({ open, waiting, at, timeoutMs }, now)
-    : beforeOpen({ pinned, waiting, at, timeoutMs, size }, now);
+    ? whileOpen({ open, waiting, at, timeoutMs }, sight)
+    : beforeOpen({ pinned, waiting, at, timeoutMs, size }, sight);
 }
 
 /** No gate was opened yet: either all pods of the gang get the place, or those that have it give it back. */
@@ -75,12 +85,12 @@ function beforeOpen(
     timeoutMs,
     size,
   }: { pinned: Pod[]; waiting: Pod[]; at: string; timeoutMs: number; size: number },
-  now: number,
+  { now, judgeFrom }: GangSight,
 ): GangStep {
   if (pinned.length >= size) return { do: 'open', pods: pinned, at };
   const since = Math.min(...pinned.map(placedAt));
-  const until = since + timeoutMs;
-  if (until <= now) return { do: 'giveUp', pods: pinned, at };
+  const until = Math.max(since + timeoutMs, judgeFrom);
+  if (until <= now) return { do: 'giveUp', pods: pinned, overdue: [], at };
   return waiting.length > 0
     ? { do: 'place', pods: waiting, at, since, late: pinned, timeoutMs }
     : { do: 'hold', pods: pinned, at, until };
@@ -92,18 +102,20 @@ function beforeOpen(
  */
 function whileOpen(
   { open, waiting, at, timeoutMs }: { open: Pod[]; waiting: Pod[]; at: string; timeoutMs: number },
-  now: number,
+  { now, judgeFrom, spared }: GangSight,
 ): GangStep {
   const late = open.filter((pod) => !hasNode(pod));
-  const overdue = late.filter((pod) => placedAt(pod) + timeoutMs <= now);
+  const untilOf = (pod: Pod): number => Math.max(placedAt(pod) + timeoutMs, judgeFrom);
+  const judged = late.filter((pod) => !spared.has(pod));
+  const overdue = judged.filter((pod) => untilOf(pod) <= now);
   if (overdue.length > 0) {
     const founded = Math.min(...open.map(placedAt));
     const all = overdue.some((pod) => placedAt(pod) === founded);
-    return { do: 'giveUp', pods: all ? open : overdue, at };
+    return { do: 'giveUp', pods: all ? open : overdue, overdue, at };
   }
   if (waiting.length > 0) return { do: 'place', pods: waiting, at, since: undefined, late, timeoutMs };
   if (late.length === 0) return { do: 'nothing' };
-  return { do: 'hold', pods: late, at, until: Math.min(...late.map(placedAt)) + timeoutMs };
+  return { do: 'hold', pods: late, at, until: Math.min(...judged.map(untilOf), now + timeoutMs) };
 }
 
 export function isGated({ spec }: Pod): boolean {

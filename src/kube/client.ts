@@ -1,16 +1,18 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ClusterEndpoint, Credentials } from './access.ts';
 import { decodeText, decompress, parseAnswer, refusal, type Where } from './answer.ts';
+import { AnswerRoom } from './answer-room.ts';
+import type { CacheShare } from './cache-room.ts';
 import type { ClientMetrics } from './client-metrics.ts';
-import { dialServer } from './dial.ts';
+import { monotonic } from './clock.ts';
+import { askOrDestroy, dialServer } from './dial.ts';
 import { CredentialsError, isUnauthorized, ApiError, type TransportError } from './errors.ts';
 import { CancelledError, DeadlineError, exchange, type Answer, type Outgoing } from './exchange.ts';
 import { stringifyJson } from './json.ts';
-import { openFramed, readFramed } from './framed-stream.ts';
+import { LARGEST_REFUSAL, openFramed, readFramed, readUpTo } from './framed-stream.ts';
 import { openStream } from './stream-exchange.ts';
 import { withQuery, type KubeRequest, type StreamResponse } from './request.ts';
 import { retryDelayMs } from './retry-policy.ts';
@@ -31,9 +33,14 @@ export interface KubeClientOptions {
   userAgent?: string;
   /** Connections for short requests; default 16. Streams have their own. */
   connections?: number;
+  /** The memory for caches; default: not bounded, for a cluster that is trusted. */
+  caches?: CacheShare | undefined;
   logger?: Logger;
   metrics?: ClientMetrics;
-  /** Asked right before anything but a read is sent, and before a connection is upgraded; throws to refuse it. */
+  /**
+   * Asked before anything but a read is sent, and before a connection is upgraded; throws to refuse it. Asked again at each
+   * try, at the moment when a connection takes the request: much may have happened while it waited for one.
+   */
   guard?: RequestGuard;
   /** Rejects while another cluster answers in the place of this one; see {@link KubeClient.confirmCluster}. */
   confirmCluster?: () => Promise<void>;
@@ -62,6 +69,10 @@ export class KubeClient {
   readonly server: string;
   /** What the server has shown not to know; shared by everyone who uses this client. */
   readonly capabilities = { watchList: true };
+  /** Bounds what unfinished answers take. */
+  readonly answers = new AnswerRoom();
+  /** What caches of this cluster may take; undefined: as much as there is. */
+  readonly caches: CacheShare | undefined;
   readonly #credentials: Credentials;
   readonly #transport: Transport;
   readonly #userAgent: string;
@@ -82,6 +93,7 @@ export class KubeClient {
     this.#metrics = o.metrics;
     this.#guard = o.guard;
     this.#confirmCluster = o.confirmCluster;
+    this.caches = o.caches;
   }
 
   /** The answer's JSON. `T` is the caller's claim; verbs.ts checks what matters of it. */
@@ -101,7 +113,8 @@ export class KubeClient {
   async stream(r: KubeRequest): Promise<StreamResponse> {
     const where = this.#where(r);
     const answer = await this.#authorized(r, where, async (headers, timeoutMs) => {
-      const started = performance.now();
+      const started = monotonic();
+      const fence = this.#fence(r, where);
       const stop = new AbortController();
       const timer = setTimeout(() => stop.abort(new DeadlineError(`nothing within ${timeoutMs} ms`)), timeoutMs);
       const onAbort = (): void => stop.abort(new CancelledError('the caller stopped waiting'));
@@ -111,7 +124,7 @@ export class KubeClient {
       }
       const release = (): void => r.signal?.removeEventListener('abort', onAbort);
       try {
-        const opened = await this.#openStream(r, headers, stop.signal);
+        const opened = await this.#openStream(r, headers, stop.signal, fence?.ask);
         const { status, headers: about, body } = opened;
         this.#observe(where, String(status), started);
         if (status >= 300) {
@@ -125,7 +138,7 @@ export class KubeClient {
         return { status, headers: about, body, framing: opened.framing };
       } catch (e) {
         release();
-        throw this.#failure(where, e, started);
+        throw fence?.refusal ?? this.#failure(where, e, started);
       } finally {
         clearTimeout(timer);
       }
@@ -137,6 +150,7 @@ export class KubeClient {
     r: KubeRequest,
     headers: Record<string, string>,
     signal: AbortSignal,
+    beforeSend: (() => void) | undefined,
   ): Promise<StreamResponse & { whole: () => Promise<Buffer> }> {
     const { tls } = this.#transport.pools();
     const { origin } = this.#transport;
@@ -145,8 +159,13 @@ export class KubeClient {
       const answer = await openFramed(origin, tls, outgoing, signal);
       return { ...answer, status: answer.statusCode, whole: async () => await readFramed(answer) };
     }
-    const body = await openStream(origin, tls, outgoing, signal);
-    return { status: body.statusCode ?? 0, headers: body.headers, body, whole: async () => await buffer(body) };
+    const body = await openStream(origin, tls, outgoing, signal, beforeSend);
+    return {
+      status: body.statusCode ?? 0,
+      headers: body.headers,
+      body,
+      whole: async () => await readUpTo(body, LARGEST_REFUSAL),
+    };
   }
 
   /**
@@ -156,11 +175,13 @@ export class KubeClient {
   async receive(r: KubeRequest, onData: (chunk: Buffer) => void, onStart?: () => void): Promise<void> {
     const where = this.#where(r);
     await this.#authorized(r, where, async (headers, timeoutMs) => {
-      const started = performance.now();
-      const answer = await this.#exchanged(where, started, () =>
+      const started = monotonic();
+      const answer = await this.#exchanged(r, where, started, (beforeSend) =>
         exchange(this.#transport.pools().streams, this.#outgoing(r, headers), {
           timeoutMs,
           signal: r.signal,
+          beforeSend,
+          room: this.answers,
           onData,
           onStart: () => {
             this.#observe(where, '200', started);
@@ -181,12 +202,14 @@ export class KubeClient {
     const { host } = new URL(this.#transport.origin);
     const where = { cluster: this.cluster, method: 'CONNECT', path: '/' };
     this.#guard?.(where);
+    let socket: Socket;
     try {
-      const socket = await dialServer(this.#transport.origin, this.#transport.pools().tls, signal);
-      return { socket, host, pathPrefix: this.#transport.pathPrefix, headers };
+      socket = await dialServer(this.#transport.origin, this.#transport.pools().tls, signal);
     } catch (e) {
       throw transportError(where, e);
     }
+    askOrDestroy(socket, () => this.#guard?.(where));
+    return { socket, host, pathPrefix: this.#transport.pathPrefix, headers };
   }
 
   /** To be asked before a list is believed, and after a failure: rejects when another cluster answers by now. */
@@ -209,12 +232,12 @@ export class KubeClient {
   async #retried<T>(r: KubeRequest, read: (where: Where, body: Buffer) => T): Promise<T> {
     const where = this.#where(r);
     const safe = r.retry ?? where.method === 'GET';
-    const deadline = performance.now() + (r.deadlineMs ?? DEFAULT_DEADLINE_MS);
+    const deadline = monotonic() + (r.deadlineMs ?? DEFAULT_DEADLINE_MS);
     for (let attempt = 0; ; attempt++) {
       try {
         return read(where, await this.#once(r, where, deadline));
       } catch (error) {
-        const remainingMs = deadline - performance.now();
+        const remainingMs = deadline - monotonic();
         const delay =
           r.retry === false ? undefined : retryDelayMs({ error, attempt, safe, remainingMs, random: Math.random() });
         if (delay === undefined) {
@@ -231,9 +254,14 @@ export class KubeClient {
       r,
       where,
       async (headers, timeoutMs) => {
-        const started = performance.now();
-        const got = await this.#exchanged(where, started, () =>
-          exchange(this.#transport.pools().calls, this.#outgoing(r, headers), { timeoutMs, signal: r.signal }),
+        const started = monotonic();
+        const got = await this.#exchanged(r, where, started, (beforeSend) =>
+          exchange(this.#transport.pools().calls, this.#outgoing(r, headers), {
+            timeoutMs,
+            signal: r.signal,
+            beforeSend,
+            room: this.answers,
+          }),
         );
         this.#observe(where, String(got.status), started);
         if (got.status < 200 || got.status >= 300) {
@@ -253,13 +281,14 @@ export class KubeClient {
     r: KubeRequest,
     where: Where,
     send: (headers: Record<string, string>, timeoutMs: number) => Promise<T>,
-    deadline = performance.now() + (r.deadlineMs ?? DEFAULT_DEADLINE_MS),
+    deadline = monotonic() + (r.deadlineMs ?? DEFAULT_DEADLINE_MS),
   ): Promise<T> {
     const headers = await this.#credentials.headers();
     const fingerprint = this.#credentials.fingerprint();
+    // Here already, so that a refusal need not wait for a connection.
     if (where.method !== 'GET') this.#guard?.({ ...where, body: r.body });
     try {
-      return await send(headers, Math.max(1, deadline - performance.now()));
+      return await send(headers, Math.max(1, deadline - monotonic()));
     } catch (e) {
       if (!isUnauthorized(e)) {
         throw e;
@@ -270,7 +299,7 @@ export class KubeClient {
         throw e;
       }
       this.#logger?.info({ cluster: this.cluster, path: where.path }, 'credentials were renewed after a 401');
-      return send(fresh, Math.max(1, deadline - performance.now()));
+      return send(fresh, Math.max(1, deadline - monotonic()));
     }
   }
 
@@ -293,12 +322,35 @@ export class KubeClient {
     return { method: r.method ?? 'GET', path, headers: list, body };
   }
 
-  async #exchanged(where: Where, started: number, run: () => Promise<Answer>): Promise<Answer> {
+  async #exchanged(
+    r: KubeRequest,
+    where: Where,
+    started: number,
+    run: (beforeSend: (() => void) | undefined) => Promise<Answer>,
+  ): Promise<Answer> {
+    const fence = this.#fence(r, where);
     try {
-      return await run();
+      return await run(fence?.ask);
     } catch (e) {
-      throw this.#failure(where, e, started);
+      throw fence?.refusal ?? this.#failure(where, e, started);
     }
+  }
+
+  /** Asks the guard and keeps its refusal apart from what the transport makes of it; undefined where nobody is asked. */
+  #fence(r: KubeRequest, where: Where): { ask: () => void; refusal?: unknown } | undefined {
+    const guard = this.#guard;
+    if (guard === undefined || where.method === 'GET') return undefined;
+    const fence: { ask: () => void; refusal?: unknown } = {
+      ask: () => {
+        try {
+          guard({ ...where, body: r.body });
+        } catch (refusal) {
+          fence.refusal = refusal;
+          throw refusal;
+        }
+      },
+    };
+    return fence;
   }
 
   #failure(where: Where, error: unknown, started: number): ApiError | TransportError | CredentialsError {
@@ -311,7 +363,7 @@ export class KubeClient {
   }
 
   #observe(where: Where, code: string, started: number): void {
-    this.#metrics?.observe({ ...where, code, seconds: (performance.now() - started) / 1000 });
+    this.#metrics?.observe({ ...where, code, seconds: (monotonic() - started) / 1000 });
   }
 
   async #pause(where: Where, ms: number, signal: AbortSignal | undefined): Promise<void> {

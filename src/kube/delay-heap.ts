@@ -8,7 +8,7 @@ interface Entry {
 
 /** Keys that become due at a time, each at most once, driven by a single timer however many there are. */
 export class DelayHeap {
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #timers: Timers;
   readonly #onDue: (key: string) => void;
   readonly #entries = new Map<string, Entry>();
@@ -16,8 +16,8 @@ export class DelayHeap {
   #cancelTimer: (() => void) | undefined;
   #timerAt = Infinity;
 
-  constructor(clock: () => number, timers: Timers, onDue: (key: string) => void) {
-    this.#clock = clock;
+  constructor(monotonic: () => number, timers: Timers, onDue: (key: string) => void) {
+    this.#monotonic = monotonic;
     this.#timers = timers;
     this.#onDue = onDue;
   }
@@ -26,7 +26,7 @@ export class DelayHeap {
     return this.#heap.length;
   }
 
-  /** Makes the key due at `at` (clock milliseconds); of two times the earlier one stays. */
+  /** Makes the key due at `at` (monotonic milliseconds); of two times the earlier one stays. */
   set(key: string, at: number): void {
     const known = this.#entries.get(key);
     if (known !== undefined) {
@@ -61,13 +61,14 @@ export class DelayHeap {
     if (next === this.#timerAt) return;
     this.#cancelTimer?.();
     this.#timerAt = next;
-    this.#cancelTimer = next === Infinity ? undefined : this.#timers.start(() => this.#fire(), next - this.#clock());
+    this.#cancelTimer =
+      next === Infinity ? undefined : this.#timers.start(() => this.#fire(), next - this.#monotonic());
   }
 
   #fire(): void {
     this.#timerAt = Infinity;
     this.#cancelTimer = undefined;
-    const now = this.#clock();
+    const now = this.#monotonic();
     for (let first = this.#heap[0]; first !== undefined && first.at <= now; first = this.#heap[0]) {
       this.#remove(first);
       this.#onDue(first.key);

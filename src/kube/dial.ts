@@ -63,3 +63,13 @@ function dialTls(tls: TlsSettings, host: string, port: number): TLSSocket {
   socket.on('session', (fresh) => sessions.set(tls, fresh));
   return socket;
 }
+
+/** Asks whether the connection may be used; one that may not is closed and the refusal thrown on. */
+export function askOrDestroy(socket: Socket, mayUse: (() => void) | undefined): void {
+  try {
+    mayUse?.();
+  } catch (refusal) {
+    socket.destroy();
+    throw refusal;
+  }
+}

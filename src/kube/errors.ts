@@ -1,20 +1,8 @@
-/** What the API server says when it refuses (meta/v1 Status). */
-export interface Status {
-  kind: 'Status';
-  apiVersion?: string;
-  status?: string;
-  message?: string;
-  reason?: string;
-  code?: number;
-  details?: {
-    name?: string;
-    group?: string;
-    kind?: string;
-    uid?: string;
-    causes?: { reason?: string; message?: string; field?: string }[];
-    retryAfterSeconds?: number;
-  };
-}
+import { cleanText } from './clean-text.ts';
+import type { Status } from './status.ts';
+
+/** Longest words of a server in an error's own message, and longest description of one, in bytes. */
+const LONGEST_DESCRIPTION = 1000;
 
 /** The API server answered and refused. `path` has no query: exec commands and the like do not belong in logs. */
 export class ApiError extends Error {
@@ -26,7 +14,7 @@ export class ApiError extends Error {
   /** The Status reason in CamelCase (`NotFound`), or '' where the answer had none. */
   readonly reason: string;
   readonly status: Status;
-  /** How long the server asked us to wait, in milliseconds. */
+  /** How long the server asked us to wait, in milliseconds; at most half a minute (see retry-policy.ts). */
   readonly retryAfterMs: number | undefined;
 
   constructor(o: {
@@ -37,7 +25,8 @@ export class ApiError extends Error {
     status: Status;
     retryAfterMs?: number | undefined;
   }) {
-    super(`${o.method} ${o.path} in cluster ${o.cluster}: ${o.code} ${o.status.message ?? o.status.reason ?? ''}`);
+    const words = cleanText(o.status.message ?? o.status.reason ?? '', LONGEST_DESCRIPTION);
+    super(`${o.method} ${o.path} in cluster ${o.cluster}: ${o.code} ${words}`);
     this.cluster = o.cluster;
     this.method = o.method;
     this.path = o.path;
@@ -142,8 +131,6 @@ export function isPermanent(e: unknown): e is ApiError {
   return e.code === 400 || e.code === 413 || e.code === 422 || TOO_LARGE.test(e.status.message ?? '');
 }
 
-const LONGEST_DESCRIPTION = 1000;
-
 /**
  * One line for people: which cluster, what it said, and whether it may pass by itself. Never holds credentials. What else
  * nobody may read is taken out by `hide`, which gets the text as it came: half a value would not be known as one.
@@ -157,8 +144,12 @@ export function describeError(e: unknown, hide = (text: string): string => text)
   } else if (e instanceof TransportError) {
     text = `cluster ${e.cluster}: ${e.detail}${isTransient(e) ? ' (transient)' : ''}`;
   } else {
-    text = e instanceof Error ? e.message : String(e);
+    text =
+      e instanceof Error
+        ? e.message
+        : typeof e === 'string'
+          ? e
+          : `something was thrown that is no error (${typeof e})`;
   }
-  const line = hide(text).replaceAll(/\s+/g, ' ').trim();
-  return line.length > LONGEST_DESCRIPTION ? `${line.slice(0, LONGEST_DESCRIPTION)}…` : line;
+  return cleanText(hide(text), LONGEST_DESCRIPTION);
 }

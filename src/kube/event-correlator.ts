@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { cleanText } from './clean-text.ts';
+import { atMost } from './lru-limit.ts';
 
 /** What an Event is about. `fieldPath` names a part of it, such as `spec.containers{web}`. */
 export interface EventSubject {
@@ -40,13 +41,13 @@ const MAX_NAME = 253;
 /** Decides, from what was recorded before, which occurrences are worth an API call and which Event they belong to. */
 export class EventCorrelator {
   readonly #component: string;
-  readonly #clock: () => number;
-  readonly #tokens = new LRUCache<string, { left: number; at: number }>({ max: REMEMBERED });
-  readonly #similar = new LRUCache<string, { messages: Set<string>; at: number }>({ max: REMEMBERED });
+  readonly #monotonic: () => number;
+  readonly #tokens = new LRUCache<string, { left: number; at: number }>(atMost(REMEMBERED));
+  readonly #similar = new LRUCache<string, { messages: Set<string>; at: number }>(atMost(REMEMBERED));
 
-  constructor(component: string, clock: () => number) {
+  constructor(component: string, monotonic: () => number) {
     this.#component = component;
-    this.#clock = clock;
+    this.#monotonic = monotonic;
   }
 
   /** The Event this occurrence counts in, or undefined when its object has had too many of late. */
@@ -69,7 +70,7 @@ export class EventCorrelator {
   }
 
   #takeToken(about: string): boolean {
-    const now = this.#clock();
+    const now = this.#monotonic();
     const bucket = this.#tokens.get(about) ?? { left: BURST, at: now };
     const left = Math.min(BURST, bucket.left + Math.max(0, now - bucket.at) / REFILL_MS);
     const allowed = left >= 1;
@@ -78,7 +79,7 @@ export class EventCorrelator {
   }
 
   #isOneOfMany(group: string, message: string): boolean {
-    const now = this.#clock();
+    const now = this.#monotonic();
     let seen = this.#similar.get(group);
     if (seen === undefined || now - seen.at > SIMILAR_MS) {
       seen = { messages: new Set(), at: now };

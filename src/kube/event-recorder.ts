@@ -1,9 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import type { KubeClient } from './client.ts';
+import { monotonic } from './clock.ts';
 import { describeError, isAlreadyExists, isNotFound, isTransient } from './errors.ts';
 import { EventCorrelator } from './event-correlator.ts';
 import type { CorrelatedEvent, EventSubject, EventType } from './event-correlator.ts';
+import { atMost } from './lru-limit.ts';
 import { keyFor, type KubeObject } from './object.ts';
 import { EVENTS } from './resource.ts';
 import type { Timers } from './timers.ts';
@@ -25,6 +27,8 @@ export interface EventRecorderOptions {
   concurrency?: number;
   /** Wall clock. */
   clock?: () => number;
+  /** Milliseconds that no one can set, for how often something happens. */
+  monotonic?: () => number;
   timers?: Timers;
   /** Told what became of each occurrence or write, for metrics. */
   onOutcome?: (outcome: EventOutcome) => void;
@@ -68,14 +72,14 @@ export class EventRecorder {
   readonly #queue: WorkQueue;
   readonly #pending = new Map<string, Pending>();
   /** Events known to be on the server, with what they said last. */
-  readonly #written = new LRUCache<string, { count: number; first: string }>({ max: REMEMBERED });
+  readonly #written = new LRUCache<string, { count: number; first: string }>(atMost(REMEMBERED));
 
   constructor(options: EventRecorderOptions) {
     const { client, component, concurrency = 4, timers } = options;
     this.#o = options;
     this.#capacity = options.capacity ?? 4_096;
     this.#clock = options.clock ?? Date.now;
-    this.#correlator = new EventCorrelator(component, this.#clock);
+    this.#correlator = new EventCorrelator(component, options.monotonic ?? monotonic);
     this.#queue = new WorkQueue({
       name: `events-${client.cluster}`,
       concurrency,

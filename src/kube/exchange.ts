@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Dispatcher } from 'undici';
+import { LONGEST_ANSWER_BYTES, type AnswerRoom } from './answer-room.ts';
 
 export interface Answer {
   status: number;
@@ -21,10 +22,8 @@ export class DeadlineError extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-/** More than any page of a list has; an endless answer must not take all memory. */
-export const MAX_BODY_BYTES = 256 * 1024 * 1024;
-
-class TooLargeError extends Error {
+/** The answer is longer than one may be, or than there is room for beside the others under way. */
+export class TooLargeError extends Error {
   override readonly name = 'TooLargeError';
   readonly code = 'UND_ERR_RES_EXCEEDED_MAX_SIZE';
 }
@@ -34,6 +33,16 @@ export class CancelledError extends Error {
   override readonly name = 'AbortError';
 }
 
+export interface ExchangeOptions {
+  timeoutMs: number;
+  signal?: AbortSignal | undefined;
+  onData?: ((chunk: Buffer) => void) | undefined;
+  onStart?: () => void;
+  /** Called when a connection is free for the request, before its first byte; what it throws keeps the request back. */
+  beforeSend?: (() => void) | undefined;
+  room: AnswerRoom;
+}
+
 /**
  * One HTTP exchange with the whole body in one Buffer. undici's dispatch is used directly: it costs about a third less
  * than its `request`, which builds a stream per answer. Rejects with what undici reports, {@link DeadlineError} or
@@ -41,16 +50,7 @@ export class CancelledError extends Error {
  *
  * `onData` takes the body of a 200 piece by piece instead, for watches; the deadline then covers the start only.
  */
-export function exchange(
-  dispatcher: Dispatcher,
-  outgoing: Outgoing,
-  o: {
-    timeoutMs: number;
-    signal?: AbortSignal | undefined;
-    onData?: ((chunk: Buffer) => void) | undefined;
-    onStart?: () => void;
-  },
-): Promise<Answer> {
+export function exchange(dispatcher: Dispatcher, outgoing: Outgoing, o: ExchangeOptions): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const handler = new ExchangeHandler(resolve, reject, o);
     dispatcher.dispatch(outgoing, handler);
@@ -63,6 +63,9 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal | undefined;
   readonly #onData: ((chunk: Buffer) => void) | undefined;
   readonly #onStart: (() => void) | undefined;
+  readonly #beforeSend: (() => void) | undefined;
+  readonly #room: AnswerRoom;
+  #held = 0;
   readonly #onAbort: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #controller: Dispatcher.DispatchController | undefined;
@@ -73,21 +76,14 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   #length = 0;
   #settled = false;
 
-  constructor(
-    resolve: (answer: Answer) => void,
-    reject: (reason: Error) => void,
-    o: {
-      timeoutMs: number;
-      signal?: AbortSignal | undefined;
-      onData?: ((chunk: Buffer) => void) | undefined;
-      onStart?: () => void;
-    },
-  ) {
+  constructor(resolve: (answer: Answer) => void, reject: (reason: Error) => void, o: ExchangeOptions) {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#signal = o.signal;
     this.#onData = o.onData;
     this.#onStart = o.onStart;
+    this.#beforeSend = o.beforeSend;
+    this.#room = o.room;
     this.#timer = setTimeout(() => {
       this.#cancel(new DeadlineError(`nothing within ${Math.round(o.timeoutMs)} ms`));
     }, o.timeoutMs);
@@ -107,7 +103,10 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     if (this.#failure !== undefined) {
       controller.abort(this.#failure);
+      return;
     }
+    // Thrown from here, and not given to abort(), it leaves the connection to others.
+    this.#beforeSend?.();
   }
 
   onResponseStart(
@@ -130,10 +129,16 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
       }
       return;
     }
+    if (this.#settled) {
+      return;
+    }
     this.#length += chunk.length;
-    if (this.#length > MAX_BODY_BYTES) {
-      this.#cancel(new TooLargeError(`the answer is larger than ${MAX_BODY_BYTES} bytes`));
+    const cost = this.#length > LONGEST_ANSWER_BYTES ? undefined : this.#room.take(chunk.length);
+    if (cost === undefined) {
+      const limit = this.#length > LONGEST_ANSWER_BYTES ? 'longer than 16 MiB' : 'more than there is room for at once';
+      this.#cancel(new TooLargeError(`the answer is ${limit}`));
     } else {
+      this.#held += cost;
       this.#chunks.push(chunk);
     }
   }
@@ -162,6 +167,9 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
 
   #settle(): void {
     this.#settled = true;
+    this.#chunks = [];
+    this.#room.give(this.#held);
+    this.#held = 0;
     clearTimeout(this.#timer);
     if (this.#onAbort !== undefined) {
       this.#signal?.removeEventListener('abort', this.#onAbort);

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { authorizationHeaders, fingerprintOf, type Access, type ClusterEndpoint, type Credentials } from './access.ts';
+import { monotonic } from './clock.ts';
 import { CredentialsError } from './errors.ts';
 import { isKeyPair } from './key-pair.ts';
 
@@ -17,8 +18,8 @@ export interface FileAccessOptions {
   username?: string | undefined;
   password?: string | undefined;
   impersonate?: string | undefined;
-  /** Milliseconds; for tests. */
-  clock?: () => number;
+  /** Milliseconds, monotonic. */
+  monotonic?: () => number;
 }
 
 /** Files are looked at again when older than this. Service account tokens live an hour, so there is ample room. */
@@ -45,18 +46,18 @@ interface Material {
 class FileAccess implements Credentials {
   readonly endpoint: ClusterEndpoint;
   readonly #options: FileAccessOptions;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #hasFiles: boolean;
   #material: Material = { ca: undefined, cert: undefined, key: undefined, token: undefined };
   #headers: Promise<Record<string, string>> = Promise.resolve({});
   #tls: { cert?: string; key?: string } = {};
   #fingerprint = '';
-  #checkedAt = 0;
+  #checkedAt = -Infinity;
   #refreshing: Promise<Record<string, string>> | undefined;
 
   constructor(options: FileAccessOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? Date.now;
+    this.#monotonic = options.monotonic ?? monotonic;
     const { ca, cert, key, token } = options;
     this.#hasFiles = [ca, cert, key, token].some((source) => source !== undefined && 'file' in source);
     const material = () => this.#material;
@@ -71,7 +72,7 @@ class FileAccess implements Credentials {
   }
 
   headers(force = false): Promise<Record<string, string>> {
-    if (!this.#hasFiles || (!force && this.#clock() - this.#checkedAt < RECHECK_MS)) {
+    if (!this.#hasFiles || (!force && this.#monotonic() - this.#checkedAt < RECHECK_MS)) {
       return this.#headers;
     }
     this.#refreshing ??= this.#refresh().finally(() => {
@@ -91,7 +92,7 @@ class FileAccess implements Credentials {
   async load(): Promise<void> {
     const { ca, cert, key, token } = this.#options;
     const [newCa, newCert, newKey, newToken] = await Promise.all([ca, cert, key, token].map(read));
-    this.#checkedAt = this.#clock();
+    this.#checkedAt = this.#monotonic();
     this.#accept({ ca: newCa, cert: newCert, key: newKey, token: newToken?.trim() });
   }
 
@@ -102,7 +103,7 @@ class FileAccess implements Credentials {
       if (!(e instanceof CredentialsError)) {
         throw e;
       }
-      this.#checkedAt = this.#clock();
+      this.#checkedAt = this.#monotonic();
     }
     return this.#headers;
   }

@@ -18,7 +18,8 @@ export interface FramedAnswer {
 }
 
 const LARGEST_HEAD = 65_536;
-const LARGEST_REFUSAL = 1_048_576;
+/** Of an answer that refuses, in bytes. */
+export const LARGEST_REFUSAL = 1_048_576;
 const END_OF_HEAD = '\r\n\r\n';
 
 /**
@@ -88,6 +89,18 @@ export async function readFramed({ framing, body }: FramedAnswer): Promise<Buffe
     else chunks.feed(piece);
     const whole = framing?.kind === 'length' ? size >= framing.bytes : chunks?.done === true;
     if (whole || size > LARGEST_REFUSAL) break;
+  }
+  return Buffer.concat(pieces);
+}
+
+/** The beginning of a body; what is longer is cut off. */
+export async function readUpTo(body: Readable, bytes: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    size += piece.length;
+    pieces.push(piece);
+    if (size > bytes) break;
   }
   return Buffer.concat(pieces);
 }

@@ -23,6 +23,8 @@ export class InformerMetrics {
   /** Differences that a list found after the first one: what watches had not delivered. */
   readonly missed: Counter<'cluster' | 'resource'>;
   readonly handlerErrors: Counter<'cluster' | 'resource'>;
+  /** Objects that became unusable. */
+  readonly unusable: Counter<'cluster' | 'resource'>;
   readonly #watched = new Map<Watched, Labels>();
 
   constructor(registry: Registry) {
@@ -30,7 +32,7 @@ export class InformerMetrics {
     const labels = ['cluster', 'resource'] as const;
     this.events = new Counter({
       name: 'kube_informer_events_total',
-      help: 'Watch events by what became of them: applied, duplicate, stale, unusable (the transform failed).',
+      help: 'Watch events by what became of them: applied, duplicate, stale, inferred (another object of that name was deleted, so everything is listed again), unusable (not what the API promises, or the transform failed).',
       labelNames: [...labels, 'outcome'],
       registers,
     });
@@ -42,7 +44,7 @@ export class InformerMetrics {
     });
     this.refused = new Counter({
       name: 'kube_informer_lists_refused_total',
-      help: 'Answers that were not believed: backward (older than what is known), empty (asked again, or objects are there all the same), malformed, disorder (watch events out of order).',
+      help: 'Answers that were not believed: backward (older than what is known), empty (asked again, or objects are there all the same), malformed, disorder (watch events out of order), limit (more than there is memory for).',
       labelNames: [...labels, 'reason'],
       registers,
     });
@@ -67,6 +69,12 @@ export class InformerMetrics {
     this.handlerErrors = new Counter({
       name: 'kube_informer_handler_errors_total',
       help: 'Errors thrown by handlers, transforms and indexes.',
+      labelNames: labels,
+      registers,
+    });
+    this.unusable = new Counter({
+      name: 'kube_informer_unusable_objects_total',
+      help: 'Objects left out because they are not what the API promises, such as a label that is no string; what was known of them stays.',
       labelNames: labels,
       registers,
     });

@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
+import type { CacheAccount } from './cache-account.ts';
 import type { KubeClient } from './client.ts';
 import { describeError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import type { Selection } from './list-pages.ts';
 import type { KubeObject } from './object.ts';
 import { keyOf } from './object.ts';
-import { ObjectStore, type DeleteEvidence } from './object-store.ts';
+import { isSame, ObjectStore, type DeleteEvidence } from './object-store.ts';
 import type { ReflectorTimings } from './reflector-timings.ts';
-import { Reflector } from './reflector.ts';
+import { accountOf, Reflector } from './reflector.ts';
 import type { Resource } from './resource.ts';
 
 export interface InformerOptions<T extends KubeObject> extends Selection {
@@ -23,7 +24,7 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   logger?: Logger;
   metrics?: InformerMetrics;
   /** Milliseconds, monotonic. */
-  clock?: () => number;
+  monotonic?: () => number;
   random?: () => number;
   timings?: Partial<ReflectorTimings>;
   /** Errors that are neither logged as warnings nor told as {@link Informer.problem}; `failures` in a row, from 1. */
@@ -46,6 +47,7 @@ export class Informer<T extends KubeObject> {
   readonly #o: InformerOptions<T>;
   readonly #store: ObjectStore<T>;
   readonly #reflector: Reflector<T>;
+  readonly #account: CacheAccount | undefined;
   readonly #handlers = new Set<InformerHandler<T>>();
   readonly #labels: { cluster: string; resource: string };
   #synced = false;
@@ -54,6 +56,8 @@ export class Informer<T extends KubeObject> {
   constructor(o: InformerOptions<T>) {
     this.#o = o;
     this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
+    const account = accountOf(o.client, o.resource);
+    this.#account = account;
     this.#store = new ObjectStore<T>(
       {
         added: (object) => this.#tell((handler) => handler.added?.(object)),
@@ -61,15 +65,21 @@ export class Informer<T extends KubeObject> {
         deleted: (object, evidence) => this.#tell((handler) => handler.deleted?.(object, evidence)),
       },
       this.#containedIndexes(o.indexes ?? {}),
+      account,
     );
     const store = this.#store;
     this.#reflector = new Reflector<T>({
       ...o,
+      account,
       sink: {
         get size() {
           return store.size;
         },
         values: () => store.values(),
+        same: (raw) => {
+          const known = store.get(keyOf(raw));
+          return known !== undefined && isSame(known, raw) ? known : undefined;
+        },
         transform: (raw) => this.#transform(raw),
         put: (object) => store.put(object),
         delete: (object) => store.delete(object),
@@ -89,6 +99,7 @@ export class Informer<T extends KubeObject> {
       await this.#reflector.run(signal);
     } finally {
       unwatch?.();
+      this.#account?.clear();
     }
   }
 
@@ -133,6 +144,11 @@ export class Informer<T extends KubeObject> {
     return this.#store.size;
   }
 
+  /** The values that objects are found under now. */
+  indexValues(index: string): Iterable<string> {
+    return this.#store.indexValues(index);
+  }
+
   byIndex(index: string, value: string): readonly T[] {
     return this.#store.byIndex(index, value);
   }
@@ -159,6 +175,16 @@ export class Informer<T extends KubeObject> {
   /** Why the collection cannot be read now, in words for people; undefined while all is well. */
   get problem(): string | undefined {
     return this.#reflector.problem;
+  }
+
+  /** Which limit the collection has met, in words; undefined while there is room. */
+  get limit(): string | undefined {
+    return this.#reflector.limit;
+  }
+
+  /** Objects that are left out because they are not what the API promises, in words; undefined while none is. */
+  get leftOut(): string | undefined {
+    return this.#reflector.leftOut;
   }
 
   /** The newest resourceVersion that a list, an event or a bookmark brought; undefined before the first list. */

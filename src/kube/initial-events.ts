@@ -4,13 +4,13 @@ import type { Resource } from './resource.ts';
 import type { WatchEvent } from './watch-decoder.ts';
 import { checkIdentified, hasInitialEventsEnd, watchError } from './watch-event.ts';
 
-/** Collects the initial state of a streamed list (KEP-3157) in `listed`, transformed; true at its end. */
+/** Collects the initial state of a streamed list (KEP-3157) in `listed`, by `list`; true at its end. */
 export function gather<T extends KubeObject>(
   event: WatchEvent,
   listed: Map<string, T | undefined>,
   where: Where,
   resource: Resource,
-  by: { transform(raw: KubeObject): T | undefined },
+  list: (raw: KubeObject) => void,
 ): boolean {
   if (event.type === 'ERROR') {
     throw watchError(where, event.object);
@@ -22,7 +22,7 @@ export function gather<T extends KubeObject>(
   if (event.type === 'DELETED') {
     listed.delete(keyOf(raw));
   } else {
-    listed.set(keyOf(raw), by.transform(raw));
+    list(raw);
   }
   return false;
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { KeyedRequest } from './certificate-key.ts';
 import { Bell } from './bell.ts';
+import { monotonic } from './clock.ts';
 import { describeError, isNotFound } from './errors.ts';
 import { checkKeyed, renewalTime, type KeyedCertificate } from './keyed-certificate.ts';
 import { createSigningRequest, readSigningRequest, type SigningApi, type SigningSpec } from './signing-request.ts';
@@ -31,7 +32,9 @@ export interface IssuedCertificateOptions {
   /** What is used instead while there is none, in words. */
   readonly meanwhile: string;
   readonly logger: Logger;
+  /** Wall clock in ms, for how long a certificate is valid. */
   readonly clock: () => number;
+  readonly monotonic?: () => number;
   /** Milliseconds between the first looks at an open request; grows. */
   readonly firstPollMs: number;
   /** Milliseconds before the first retry, which doubles to the slowest. Default: as firstPollMs, and 300,000. */
@@ -49,12 +52,14 @@ export class IssuedCertificate {
   #current: KeyedCertificate | undefined;
   #expiresAt = 0;
   #problem: string | undefined;
-  #issuedAt = 0;
+  #issuedAt = -Infinity;
+  readonly #monotonic: () => number;
   #refused = false;
   readonly #wake = new Bell();
 
   constructor(options: IssuedCertificateOptions) {
     this.#o = options;
+    this.#monotonic = options.monotonic ?? monotonic;
   }
 
   /** The newest one, as long as it is valid. */
@@ -74,7 +79,7 @@ export class IssuedCertificate {
 
   /** Somebody does not accept the newest one although it is valid, as when authorities change: asks for another soon. */
   refused(): void {
-    if (this.#current === undefined || this.#o.clock() - this.#issuedAt < LEAST_AGE_MS) return;
+    if (this.#current === undefined || this.#monotonic() - this.#issuedAt < LEAST_AGE_MS) return;
     this.#refused = true;
     this.#wake.ring();
   }
@@ -103,7 +108,7 @@ export class IssuedCertificate {
         const certificate = checkKeyed(issued);
         this.#expiresAt = Date.parse(certificate.validTo);
         this.#current = issued;
-        this.#issuedAt = clock();
+        this.#issuedAt = this.#monotonic();
         this.#refused = false;
         logger.info({ node, until: new Date(this.#expiresAt).toISOString() }, `${what} issued`);
         if (renewalTime(certificate) <= clock()) {
@@ -146,10 +151,10 @@ export class IssuedCertificate {
   }
 
   async #whenIssued(name: string, signal: AbortSignal): Promise<string> {
-    const { host, clock, firstPollMs } = this.#o;
-    const deadline = clock() + PATIENCE_MS;
+    const { host, firstPollMs } = this.#o;
+    const deadline = this.#monotonic() + PATIENCE_MS;
     let pollMs = firstPollMs;
-    while (clock() < deadline) {
+    while (this.#monotonic() < deadline) {
       await sleep(pollMs, signal);
       signal.throwIfAborted();
       pollMs = Math.min(pollMs * 1.5, SLOWEST_POLL_MS);

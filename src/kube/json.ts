@@ -28,11 +28,16 @@ let rawNumberSeen = false;
 /** Integers up to 15 digits are always exact in a double. */
 const SAFE_DIGITS = 15;
 
-/** Keeps the recursive careful path off the end of the stack. */
+/** The engine copies parts that are shorter, see {@link copied}. */
+const SHORTEST_VIEW = 13;
+
+/** Keeps the recursive careful path off the end of the stack. No object of Kubernetes is so deep (see shapes/shape.ts). */
 const MAX_DEPTH = 2_000;
 
 /**
  * Parses JSON; throws SyntaxError as JSON.parse does. `__proto__` becomes an own property like any other key.
+ *
+ * Below {@link MAX_DEPTH} long numbers are doubles.
  *
  * The fast path is JSON.parse. It is safe unless the text holds a run of 16 or more digits: fractions and exponents
  * come from the API server in the shortest form that its own float64 needs, so a double carries them.
@@ -42,14 +47,23 @@ export function parseJson(text: string): unknown {
   return hasLongDigitRun(text) ? new LosslessReader(text).read() : value;
 }
 
-/** Writes JSON as JSON.stringify does, with each {@link RawNumber} as the text it was read from. */
+/**
+ * Writes JSON as JSON.stringify does, with each {@link RawNumber} as the text it was read from. Throws TypeError for what has
+ * no JSON form, and for what is nested thousands deep.
+ */
 export function stringifyJson(value: unknown): string {
   rawNumberSeen = false;
-  const text = JSON.stringify(value);
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+    if (text !== undefined && rawNumberSeen) text = write(value);
+  } catch (error) {
+    throw error instanceof RangeError ? new TypeError('the value is nested too deeply', { cause: error }) : error;
+  }
   if (text === undefined) {
     throw new TypeError('the value has no JSON form');
   }
-  return rawNumberSeen ? write(value) : text;
+  return text;
 }
 
 /**
@@ -83,7 +97,6 @@ function isDigit(code: number): boolean {
 
 const NUMBER = /-?\d+(\.\d+)?([eE][+-]?\d+)?/y;
 const PLAIN_STRING = /"[^"\\]*"/y;
-const STRING = /"(?:[^"\\]|\\.)*"/y;
 const SPACE = /[ \t\n\r]*/y;
 
 /** Reads text that JSON.parse has already accepted, so it checks no syntax of its own. */
@@ -96,15 +109,12 @@ class LosslessReader {
   }
 
   read(depth = 0): unknown {
-    if (depth > MAX_DEPTH) {
-      throw new SyntaxError('JSON is nested too deeply');
-    }
     this.#skipSpace();
     switch (this.#text[this.#at]) {
       case '{':
-        return this.#object(depth);
+        return depth > MAX_DEPTH ? this.#deep() : this.#object(depth);
       case '[':
-        return this.#array(depth);
+        return depth > MAX_DEPTH ? this.#deep() : this.#array(depth);
       case '"':
         return this.#string();
       case 't':
@@ -117,7 +127,7 @@ class LosslessReader {
         this.#at += 4;
         return null;
       default:
-        return toNumber(this.#take(NUMBER));
+        return toNumber(copied(this.#take(NUMBER)));
     }
   }
 
@@ -147,6 +157,23 @@ class LosslessReader {
     return array;
   }
 
+  /** An object or a list with ordinary numbers only; without recursion. */
+  #deep(): unknown {
+    const start = this.#at;
+    let open = 0;
+    do {
+      const next = this.#text[this.#at];
+      if (next === '"') {
+        this.#string();
+        continue;
+      }
+      if (next === '{' || next === '[') open++;
+      if (next === '}' || next === ']') open--;
+      this.#at++;
+    } while (open > 0);
+    return JSON.parse(this.#text.slice(start, this.#at));
+  }
+
   /** Steps over a comma; true (and past it) at the closing bracket. */
   #closes(bracket: string): boolean {
     this.#skipSpace();
@@ -167,10 +194,13 @@ class LosslessReader {
     const start = this.#at;
     const plain = this.#match(PLAIN_STRING);
     if (plain !== undefined) {
-      return plain.slice(1, -1);
+      return copied(plain.slice(1, -1));
     }
-    this.#at = start;
-    const parsed: unknown = JSON.parse(this.#take(STRING));
+    // No pattern: one with a choice for each character runs out of stack on a long text.
+    let end = start + 1;
+    while (this.#text[end] !== '"') end += this.#text[end] === '\\' ? 2 : 1;
+    this.#at = end + 1;
+    const parsed: unknown = JSON.parse(this.#text.slice(start, this.#at));
     return String(parsed);
   }
 
@@ -194,6 +224,11 @@ class LosslessReader {
     }
     return found;
   }
+}
+
+/** The engine keeps a part of a text as a view of the text, which then stays as a whole. `part` needs no escapes. */
+function copied(part: string): string {
+  return part.length < SHORTEST_VIEW ? part : String(JSON.parse(`"${part}"`));
 }
 
 /** An ordinary number where its value survives a double, else the text. */

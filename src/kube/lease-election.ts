@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from './client.ts';
+import { type Moment, monotonic } from './clock.ts';
 import { describeError, isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import type { Lease } from './lease.ts';
 import { leaseIsHeldByOther } from './lease.ts';
@@ -46,7 +47,7 @@ export class LeaseElection {
     Pick<LeaseElectionOptions, 'incarnation'>;
   readonly #logger: Logger | undefined;
   #observed: { lease: Lease; at: number } | undefined;
-  #renewed: { wall: number; monotonic: number } | undefined;
+  #renewed: Moment | undefined;
   /** This process has had the lease: whoever has it now under the same identity came later, and lives. */
   #hasHeld = false;
 
@@ -58,7 +59,7 @@ export class LeaseElection {
       renewMs: 10_000,
       retryMs: 2_000,
       clock: Date.now,
-      monotonic: () => performance.now(),
+      monotonic,
       timers: systemTimers,
       random: Math.random,
       ...rest,

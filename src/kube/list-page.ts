@@ -1,6 +1,12 @@
 import { malformed, type Where } from './answer.ts';
+import { cleanText } from './clean-text.ts';
 import type { KubeObject } from './object.ts';
 import { apiVersionOf, type Resource } from './resource.ts';
+
+/** The longest name that Kubernetes allows; a namespace's is shorter. */
+const LONGEST_NAME = 253;
+/** Of a token for the next page; it becomes a part of a URL. Those of Kubernetes are a few hundred characters. */
+const LONGEST_TOKEN = 16 * 1024;
 
 export interface ListPage {
   items: KubeObject[];
@@ -38,8 +44,9 @@ export function readListPage(where: Where, resource: Resource, raw: unknown): Li
     object.apiVersion ??= apiVersion;
     object.kind ??= resource.kind;
   }
-  const next = metadata['continue'];
-  return { items: items as KubeObject[], resourceVersion, next: typeof next === 'string' ? next : '' };
+  const next = typeof metadata['continue'] === 'string' ? metadata['continue'] : '';
+  if (next.length > LONGEST_TOKEN) throw malformed(where, 'the token of its next page is endless');
+  return { items: items as KubeObject[], resourceVersion, next };
 }
 
 /**
@@ -56,11 +63,19 @@ export function checkObject(where: Where, resource: Resource, raw: unknown): Kub
   if (kind !== undefined && kind !== resource.kind) {
     throw malformed(where, `it is not a ${resource.kind}`);
   }
-  const { name } = metadata;
-  if (typeof name !== 'string' || name === '') {
+  const { name, namespace } = metadata;
+  if (!isSegment(name)) {
     throw malformed(where, `a ${resource.kind} has no name`);
   }
+  if (namespace !== undefined && !(resource.namespaced && isSegment(namespace))) {
+    throw malformed(where, `the namespace of ${resource.kind} ${cleanText(name, LONGEST_NAME)} is none`);
+  }
   return raw as KubeObject;
+}
+
+/** Fit for a key of caches and queues: two objects can never get the same one. */
+function isSegment(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= LONGEST_NAME && !value.includes('/');
 }
 
 function asRecord(value: unknown): Record<string, unknown> | undefined {

@@ -1,5 +1,8 @@
 import { malformed } from './answer.ts';
 import type { KubeClient, KubeRequest, Query } from './client.ts';
+import { TransportError } from './errors.ts';
+import { TooLargeError } from './exchange.ts';
+import { LimitError } from './limit-error.ts';
 import { readListPage } from './list-page.ts';
 import type { KubeObject } from './object.ts';
 import { resourcePath, type Resource } from './resource.ts';
@@ -11,11 +14,16 @@ export interface Selection {
 }
 
 const PAGE_SIZE = 500;
+/** A page that is too long is asked for again with so many times fewer objects. */
+const SHRINK = 8;
+/** Pages in a row without any object: a server may send some, but not for ever. */
+const MOST_EMPTY_PAGES = 100;
 
 /**
  * Reads a collection page by page and hands each page on, so that memory holds one page of raw objects at a time.
  * All pages are of one resourceVersion, which is returned. Without `resourceVersion` it is a consistent (quorum) read.
- * ApiError 410 when the server forgets that version between two pages; TransportError `malformed` for what is no list.
+ * ApiError 410 when the server forgets that version between two pages; TransportError `malformed` for what is no list;
+ * LimitError when not even one object fits into an answer.
  */
 export async function readPages(
   client: KubeClient,
@@ -32,7 +40,10 @@ export async function readPages(
   const where = { cluster: client.cluster, method: 'GET', path };
   let next = '';
   let resourceVersion = '';
-  for (;;) {
+  let limit = o.limit ?? PAGE_SIZE;
+  let empty = 0;
+  /** So that nothing of a page is held while the next one is waited for. */
+  const readPage = async (): Promise<{ next: string; isEmpty: boolean }> => {
     const raw = await client.request({
       ...o.request,
       path,
@@ -41,7 +52,7 @@ export async function readPages(
         ...o.query,
         labelSelector: o.labelSelector,
         fieldSelector: o.fieldSelector,
-        limit: o.limit ?? PAGE_SIZE,
+        limit,
         resourceVersion: next === '' ? o.resourceVersion : undefined,
         continue: next === '' ? undefined : next,
       },
@@ -52,10 +63,23 @@ export async function readPages(
     }
     resourceVersion = page.resourceVersion;
     take(page.items);
+    return { next: page.next, isEmpty: page.items.length === 0 };
+  };
+  for (;;) {
+    let page: Awaited<ReturnType<typeof readPage>>;
+    try {
+      page = await readPage();
+    } catch (error) {
+      if (!(error instanceof TransportError && error.cause instanceof TooLargeError)) throw error;
+      if (limit === 1) throw new LimitError(`cluster ${client.cluster}: of ${path}, ${error.cause.message}`);
+      limit = Math.max(1, Math.floor(limit / SHRINK));
+      continue;
+    }
     if (page.next === '') {
       return resourceVersion;
     }
-    if (page.next === next) {
+    empty = page.isEmpty ? empty + 1 : 0;
+    if (page.next === next || empty > MOST_EMPTY_PAGES) {
       throw malformed(where, 'its pages never end');
     }
     next = page.next;

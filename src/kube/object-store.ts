@@ -1,7 +1,7 @@
 import { keyOf, type KubeObject } from './object.ts';
-import { compareResourceVersions, isOlder } from './resource-version.ts';
+import { compareResourceVersions } from './resource-version.ts';
 
-/** How we know that an object is gone: its own DELETED event, or a trusted list without it. */
+/** How we know that an object is gone: its own DELETED event (`watched`), or a trusted list without it and other inference. */
 export type DeleteEvidence = 'watched' | 'relisted';
 
 export interface StoreListener<T> {
@@ -10,11 +10,25 @@ export interface StoreListener<T> {
   deleted(object: T, evidence: DeleteEvidence): void;
 }
 
-/** What a change to the store turned out to be: `stale` events are older than what is known. */
-export type Outcome = 'applied' | 'duplicate' | 'stale';
+/**
+ * What a change to the store turned out to be: `stale` events are older than what is known; `inferred`: another object of
+ * that name was deleted later, so this one must be gone too.
+ */
+export type Outcome = 'applied' | 'duplicate' | 'stale' | 'inferred';
+
+/** Keeps account of what the objects take. */
+export interface StoreWeights<T> {
+  set(key: string, object: T): void;
+  delete(key: string): void;
+  /** Of what is remembered beside the objects; false when there is no room for it. */
+  hold(bytes: number): boolean;
+  drop(bytes: number): void;
+}
 
 /** Deleted objects whose late events could still bring them back: reordering happens over short distances. */
 const MAX_TOMBSTONES = 1_000;
+/** What one takes in memory, in bytes, beside its characters. */
+const TOMBSTONE = 160;
 
 /**
  * Objects by `namespace/name` with secondary indexes. Each object only moves forward in resourceVersion, a replayed
@@ -27,9 +41,16 @@ export class ObjectStore<T extends KubeObject> {
   readonly #indexes = new Map<string, Map<string, Set<string>>>();
   readonly #tombstones = new Map<string, string>();
   readonly #listener: StoreListener<T>;
+  readonly #weights: StoreWeights<T> | undefined;
 
-  constructor(listener: StoreListener<T>, indexes: Record<string, (o: T) => readonly string[]> = {}) {
+  /** `weights` are told what comes and goes. */
+  constructor(
+    listener: StoreListener<T>,
+    indexes: Record<string, (o: T) => readonly string[]> = {},
+    weights?: StoreWeights<T>,
+  ) {
     this.#listener = listener;
+    this.#weights = weights;
     this.#indexers = Object.entries(indexes).map(([name, values]) => {
       const keys = new Map<string, Set<string>>();
       this.#indexes.set(name, keys);
@@ -49,13 +70,14 @@ export class ObjectStore<T extends KubeObject> {
     return this.#objects.values();
   }
 
+  /** The values that objects are found under now. */
+  indexValues(index: string): Iterable<string> {
+    return this.#index(index).keys();
+  }
+
   byIndex(index: string, value: string): readonly T[] {
-    const keys = this.#indexes.get(index);
-    if (keys === undefined) {
-      throw new Error(`no index named ${index}`);
-    }
     const found: T[] = [];
-    for (const key of keys.get(value) ?? []) {
+    for (const key of this.#index(index).get(value) ?? []) {
       const object = this.#objects.get(key);
       if (object !== undefined) {
         found.push(object);
@@ -78,21 +100,26 @@ export class ObjectStore<T extends KubeObject> {
     return 'applied';
   }
 
-  /** A DELETED event with the object's last state. */
+  /**
+   * A DELETED event with the object's last state. It says nothing of another object of that name, but that it can only have
+   * been there before or after: then a later one proves that the one we know is gone, an earlier one is news of the past.
+   */
   delete(object: KubeObject): Outcome {
     const key = keyOf(object);
     const version = object.metadata.resourceVersion;
     const old = this.#objects.get(key);
-    if (isOlder(version, old?.metadata.resourceVersion ?? this.#tombstones.get(key))) {
+    const order = compareResourceVersions(version, old?.metadata.resourceVersion ?? this.#tombstones.get(key));
+    const isAnother = old !== undefined && old.metadata.uid !== object.metadata.uid;
+    if ((order !== undefined && order < 0) || (isAnother && order === undefined)) {
       return 'stale';
     }
+    if (old !== undefined) this.#drop(key, old);
     this.#bury(key, version);
     if (old === undefined) {
       return 'duplicate';
     }
-    this.#drop(key, old);
-    this.#listener.deleted(old, 'watched');
-    return 'applied';
+    this.#listener.deleted(old, isAnother ? 'relisted' : 'watched');
+    return isAnother ? 'inferred' : 'applied';
   }
 
   /**
@@ -116,7 +143,7 @@ export class ObjectStore<T extends KubeObject> {
         changed.push({ object, old });
       }
     }
-    this.#tombstones.clear();
+    for (const key of this.#tombstones.keys()) this.#unbury(key);
     for (const old of gone) {
       this.#listener.deleted(old, 'relisted');
     }
@@ -142,6 +169,7 @@ export class ObjectStore<T extends KubeObject> {
       this.#unindex(key, old);
     }
     this.#objects.set(key, object);
+    this.#weights?.set(key, object);
     for (const { values, keys } of this.#indexers) {
       for (const value of values(object)) {
         const set = keys.get(value);
@@ -154,9 +182,18 @@ export class ObjectStore<T extends KubeObject> {
     }
   }
 
+  #index(name: string): Map<string, Set<string>> {
+    const keys = this.#indexes.get(name);
+    if (keys === undefined) {
+      throw new Error(`no index named ${name}`);
+    }
+    return keys;
+  }
+
   #drop(key: string, old: T): void {
     this.#unindex(key, old);
     this.#objects.delete(key);
+    this.#weights?.delete(key);
   }
 
   #unindex(key: string, old: T): void {
@@ -175,18 +212,30 @@ export class ObjectStore<T extends KubeObject> {
     if (version === undefined) {
       return;
     }
-    this.#tombstones.delete(key);
+    this.#unbury(key);
+    if (this.#weights?.hold(tombstoneBytes(key, version)) === false) return;
     this.#tombstones.set(key, version);
     if (this.#tombstones.size > MAX_TOMBSTONES) {
       for (const [oldest] of this.#tombstones) {
-        this.#tombstones.delete(oldest);
+        this.#unbury(oldest);
         break;
       }
     }
   }
+
+  #unbury(key: string): void {
+    const version = this.#tombstones.get(key);
+    if (version === undefined) return;
+    this.#tombstones.delete(key);
+    this.#weights?.drop(tombstoneBytes(key, version));
+  }
+}
+
+function tombstoneBytes(key: string, version: string): number {
+  return TOMBSTONE + 2 * (key.length + version.length);
 }
 
 /** The same object in the same state. */
-function isSame({ metadata: a }: KubeObject, { metadata: b }: KubeObject): boolean {
+export function isSame({ metadata: a }: KubeObject, { metadata: b }: KubeObject): boolean {
   return a.uid === b.uid && compareResourceVersions(a.resourceVersion, b.resourceVersion) === 0;
 }

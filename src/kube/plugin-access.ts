@@ -1,5 +1,6 @@
 import type { KubeConfig } from '@kubernetes/client-node';
 import { fingerprintOf, type Access, type ClusterEndpoint, type Credentials } from './access.ts';
+import { monotonic } from './clock.ts';
 import { CredentialsError } from './errors.ts';
 import { ExecPlugin, type ExecStatus } from './exec-plugin.ts';
 
@@ -62,7 +63,7 @@ class PluginCredentials implements Credentials {
   }
 
   headers(force = false): Promise<Record<string, string>> {
-    if (!force && performance.now() - this.#askedAt < RECHECK_MS) {
+    if (!force && monotonic() - this.#askedAt < RECHECK_MS) {
       return Promise.resolve(this.#answer.headers);
     }
     this.#asking ??= this.#ask(force).finally(() => {
@@ -109,7 +110,7 @@ class PluginCredentials implements Credentials {
       serverName: options.servername,
       insecure: options.rejectUnauthorized === false,
     };
-    this.#askedAt = performance.now();
+    this.#askedAt = monotonic();
     return this.#answer.headers;
   }
 }

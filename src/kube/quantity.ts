@@ -71,6 +71,18 @@ export function parseQuantity(text: string | number | bigint): Quantity {
   return { nanos: sign === '-' ? -nanos : nanos, format };
 }
 
+/** As people write them. */
+const USUAL = /^\d{1,9}(?:m|k|[KMGT]i|[MGT])?$/;
+
+/** Whether {@link parseQuantity} can read it; a tenth of what reading costs. */
+export function isQuantity(text: string): boolean {
+  if (USUAL.test(text)) return true;
+  const match = text.length <= MAX_LENGTH ? PATTERN.exec(text) : null;
+  if (match === null) return false;
+  const digits = `${match[2]}${match[3] ?? ''}`;
+  return digits !== '' && (Number(match[6] ?? 0) <= MAX_EXPONENT || !/[1-9]/.test(digits));
+}
+
 /** Multiplies a non-negative number by 10^exponent; what does not divide evenly is rounded up. */
 function shift(digits: bigint, exponent: number): bigint {
   if (exponent >= 0) return digits * 10n ** BigInt(exponent);

@@ -17,6 +17,8 @@ export interface ReflectorTimings extends HistoryTimings {
   /** Wait before the first and before any further try after failures. */
   backoffBaseMs: number;
   backoffMaxMs: number;
+  /** The same after a server sent more than there is room for. */
+  limitMs: number;
   /** Wait between an empty list and its confirmation. */
   confirmMs: number;
 }
@@ -30,6 +32,7 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
   pageMs: 60_000,
   backoffBaseMs: 500,
   backoffMaxMs: 30_000,
+  limitMs: 60_000,
   confirmMs: 1_000,
   turnedBackMs: 60_000,
   checkMs: 30_000,

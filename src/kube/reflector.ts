@@ -1,19 +1,23 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { malformed, type Where } from './answer.ts';
 import type { KubeClient } from './client.ts';
+import { monotonic } from './clock.ts';
 import { DistrustError } from './distrust-error.ts';
 import { ApiError, describeError, isGone, TransportError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
+import { CacheAccount } from './cache-account.ts';
+import { LimitError } from './limit-error.ts';
 import { checkGone, currentVersion } from './list-checks.ts';
 import { readPages, type Selection } from './list-pages.ts';
 import { gather } from './initial-events.ts';
 import { keyOf, type KubeObject } from './object.ts';
 import type { Outcome } from './object-store.ts';
 import { backoffMs, DEFAULT_TIMINGS, watchSeconds, type Pace, type ReflectorTimings } from './reflector-timings.ts';
-import { resourcePath, type Resource } from './resource.ts';
+import { misshapen, resourcePath, type Resource } from './resource.ts';
 import { SeenHistory } from './seen-history.ts';
+import { pause } from './timers.ts';
+import { UnusableObjects } from './unusable-objects.ts';
 import type { WatchEvent } from './watch-decoder.ts';
 import { checkIdentified, isRefusedRequest, resourceVersionOf, watchError } from './watch-event.ts';
 import { watchQuery } from './watch-query.ts';
@@ -23,6 +27,8 @@ import { WatchRound } from './watch-round.ts';
 export interface ReflectorSink<T extends KubeObject> {
   readonly size: number;
   values(): Iterable<KubeObject>;
+  /** What is cached of this very object in this very version. */
+  same?(raw: KubeObject): T | undefined;
   transform(raw: KubeObject): T | undefined;
   put(object: T): Outcome;
   delete(object: KubeObject): Outcome;
@@ -34,10 +40,12 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection {
   client: KubeClient;
   resource: Resource;
   sink: ReflectorSink<T>;
+  /** Default: one for what a list takes while it is read. */
+  account?: CacheAccount | undefined;
   logger?: Logger | undefined;
   metrics?: InformerMetrics | undefined;
   /** Milliseconds, monotonic. */
-  clock?: (() => number) | undefined;
+  monotonic?: (() => number) | undefined;
   random?: (() => number) | undefined;
   timings?: Partial<ReflectorTimings> | undefined;
   /** Errors that nobody needs to hear of: they pass, or do not matter. `failures` counts those in a row, from 1. */
@@ -52,6 +60,12 @@ const MAX_FAILURES_BESIDE_LISTS = 3;
 
 /** A watch that was to prove itself may be late by this much. */
 const PROOF_MARGIN_MS = 3_000;
+
+/** The account of one collection in the share of its cluster; undefined where caches are not bounded. */
+export function accountOf(client: KubeClient, resource: Resource): CacheAccount | undefined {
+  const { caches, cluster } = client;
+  return caches === undefined ? undefined : new CacheAccount(caches, `${resource.plural} of cluster ${cluster}`);
+}
 
 type WatchEnd = 'closed' | 'silent';
 
@@ -75,7 +89,7 @@ type WatchEnd = 'closed' | 'silent';
  */
 export class Reflector<T extends KubeObject> {
   readonly #o: ReflectorOptions<T>;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #random: () => number;
   readonly #timings: ReflectorTimings;
   readonly #path: string;
@@ -83,6 +97,16 @@ export class Reflector<T extends KubeObject> {
   /** Where the next watch starts; undefined: list first. */
   #resume: string | undefined;
   readonly #history: SeenHistory;
+  readonly #unusable: UnusableObjects;
+  readonly #account: CacheAccount | undefined;
+  /**
+   * The list that is being read; one at a time. Emptied together with what is reserved for it: errors, and requests that are
+   * not quite over, hold on to whoever was to take the list for as long as the next one is waited for.
+   */
+  readonly #listed = new Map<string, T | undefined>();
+  /** Of the account, for {@link #listed}. */
+  #reserved = 0;
+  #limit: string | undefined;
   /** The last watch ended in order and brought neither event nor bookmark. */
   #idle = false;
   #pace: Pace = 'busy';
@@ -95,23 +119,35 @@ export class Reflector<T extends KubeObject> {
 
   constructor(o: ReflectorOptions<T>) {
     this.#o = o;
-    this.#clock = o.clock ?? (() => performance.now());
+    this.#monotonic = o.monotonic ?? monotonic;
     this.#random = o.random ?? Math.random;
     this.#timings = { ...DEFAULT_TIMINGS, ...o.timings };
-    this.#history = new SeenHistory(this.#timings, this.#clock);
+    this.#history = new SeenHistory(this.#timings, this.#monotonic);
     this.#path = resourcePath(o.resource, o.namespace);
     this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
-    this.#provedAt = this.#clock();
+    this.#provedAt = this.#monotonic();
+    this.#account = o.account ?? accountOf(o.client, o.resource);
+    this.#unusable = new UnusableObjects(o.resource.plural, this.#account);
   }
 
   /** Since the last event, bookmark, list or orderly end of a watch; before the first, since the start. */
   staleMs(): number {
-    return this.#clock() - this.#provedAt;
+    return this.#monotonic() - this.#provedAt;
   }
 
   /** Why the collection cannot be read now, in words for people; undefined while all is well. */
   get problem(): string | undefined {
     return this.#problem;
+  }
+
+  /** Which limit the collection has met, in words for people; undefined while there is room. */
+  get limit(): string | undefined {
+    return this.#limit;
+  }
+
+  /** What is left out because it is no valid object, in words for people; undefined while nothing is. */
+  get leftOut(): string | undefined {
+    return this.#unusable.words;
   }
 
   /** The newest resourceVersion of any list, event or bookmark; undefined before the first list. */
@@ -141,6 +177,7 @@ export class Reflector<T extends KubeObject> {
       } catch (e) {
         error = e;
       }
+      this.#release();
       if (signal.aborted) {
         return;
       }
@@ -156,10 +193,12 @@ export class Reflector<T extends KubeObject> {
       this.#note(error, failures);
       // A forgotten resourceVersion is nobody's fault, and common after an outage: unless it happens twice in a row
       // there is nothing to wait for.
-      const told = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+      // What the server asks for is bounded, and spread out: it may ask all of its clients at once.
+      const told = error instanceof ApiError ? (error.retryAfterMs ?? 0) * (1 + this.#random() / 10) : 0;
       const delay = forgotten && !before ? 0 : backoffMs(this.#timings, failures, this.#random());
       const longest = this.#history.inDoubt ? this.#timings.turnedBackMs / 6 : Infinity;
-      await this.#pause(Math.max(told, Math.min(delay, longest)), signal);
+      const least = error instanceof LimitError ? this.#timings.limitMs * (0.5 + this.#random()) : told;
+      await pause(Math.max(least, Math.min(delay, longest)), signal);
     }
   }
 
@@ -185,7 +224,10 @@ export class Reflector<T extends KubeObject> {
       this.#ended('failed');
       this.#pace = 'proof'; // be sure soon that the next one delivers
     }
-    if (error instanceof DistrustError) {
+    this.#limit = error instanceof LimitError ? error.message : undefined;
+    if (error instanceof LimitError) {
+      this.#refused('limit');
+    } else if (error instanceof DistrustError) {
       this.#resume = undefined;
       this.#refused(error.reason);
     } else if (error instanceof TransportError && error.kind === 'malformed') {
@@ -205,38 +247,39 @@ export class Reflector<T extends KubeObject> {
 
   /** With `refused` an empty list has been seen already. */
   async #listPages(signal: AbortSignal, refused = false): Promise<void> {
-    let read = refused ? undefined : await this.#readPages(signal);
-    if (read === undefined || (read.listed.size === 0 && this.#o.sink.size > 0)) {
+    let version = refused ? undefined : await this.#readPages(signal);
+    if (version === undefined || (this.#listed.size === 0 && this.#o.sink.size > 0)) {
       this.#refused('empty');
-      await this.#pause(this.#timings.confirmMs, signal);
-      read = await this.#readPages(signal);
-      if (read.listed.size === 0) {
+      await pause(this.#timings.confirmMs, signal);
+      version = await this.#readPages(signal);
+      if (this.#listed.size === 0) {
         await checkGone(this.#o, this.#o.sink.values(), signal);
       }
     }
-    this.#accept(read.listed, read.version, 'pages');
+    this.#accept(version, 'pages');
     if (!this.#streamLists) {
       this.#o.client.capabilities.watchList = false; // the same list works in pages
     }
   }
 
-  async #readPages(signal: AbortSignal): Promise<{ listed: Map<string, T | undefined>; version: string }> {
-    const { client, resource, namespace, labelSelector, fieldSelector, sink } = this.#o;
+  /** Into {@link #listed}; returns its resourceVersion. */
+  async #readPages(signal: AbortSignal): Promise<string> {
+    const { client, resource, namespace, labelSelector, fieldSelector } = this.#o;
     const selection = { namespace, labelSelector, fieldSelector };
     const where = this.#where();
     const request = { signal, deadlineMs: this.#timings.pageMs };
-    const listed = new Map<string, T | undefined>();
-    const version = await readPages(client, resource, { ...selection, request }, (items) => {
-      for (const item of items) {
-        listed.set(keyOf(item), sink.transform(checkIdentified(where, resource, item)));
-      }
+    this.#release();
+    return await readPages(client, resource, { ...selection, request }, (items) => {
+      for (const item of items) this.#list(checkIdentified(where, resource, item));
     });
-    return { listed, version };
   }
 
-  #accept(listed: ReadonlyMap<string, T | undefined>, version: string, method: 'pages' | 'stream'): void {
+  #accept(version: string, method: 'pages' | 'stream'): void {
     this.#checkBackward(version);
-    const differences = this.#o.sink.replace(listed);
+    this.#giveBack();
+    const differences = this.#o.sink.replace(this.#listed);
+    this.#unusable.keep(this.#listed);
+    this.#listed.clear();
     if (this.#lists > 0) {
       this.#o.metrics?.missed.inc(this.#labels, differences);
     }
@@ -271,22 +314,22 @@ export class Reflector<T extends KubeObject> {
   /** One watch, from the resume point or, as a streamed list, from nothing. */
   async #watch(signal: AbortSignal): Promise<WatchEnd> {
     const streamsList = this.#resume === undefined;
-    let gathering = streamsList ? new Map<string, T | undefined>() : undefined;
+    let gathering = streamsList;
     const seconds = watchSeconds(this.#timings, streamsList ? 'busy' : this.#pace, this.#random());
     const { silenceMs, startMs } = this.#timings;
-    const round = new WatchRound(this.#clock, Math.min(silenceMs, seconds * 1000 + PROOF_MARGIN_MS));
+    const round = new WatchRound(this.#monotonic, Math.min(silenceMs, seconds * 1000 + PROOF_MARGIN_MS));
     let distrustEmpty = false;
+    const list = (raw: KubeObject): void => this.#list(raw);
     const onEvent = (event: WatchEvent): void => {
-      if (gathering === undefined) {
+      if (!gathering) {
         this.#take(event, round);
-      } else if (gather(event, gathering, this.#where(), this.#o.resource, this.#o.sink)) {
-        const listed = gathering;
-        gathering = undefined;
-        if (listed.size === 0 && this.#o.sink.size > 0) {
+      } else if (gather(event, this.#listed, this.#where(), this.#o.resource, list)) {
+        gathering = false;
+        if (this.#listed.size === 0 && this.#o.sink.size > 0) {
           distrustEmpty = true;
           round.stop();
         } else {
-          this.#accept(listed, this.#listVersion(event.object), 'stream');
+          this.#accept(this.#listVersion(event.object), 'stream');
         }
       }
     };
@@ -300,7 +343,7 @@ export class Reflector<T extends KubeObject> {
       await this.#listPages(signal, true);
       return 'closed';
     }
-    if (gathering !== undefined) {
+    if (gathering) {
       this.#streamLists = false; // ignored the question for initial events: an old or foreign server
       throw malformed(this.#where(), 'the streamed list has no end');
     }
@@ -341,6 +384,13 @@ export class Reflector<T extends KubeObject> {
     round.events++;
     round.proved = true;
     this.#o.metrics?.events.inc({ ...this.#labels, outcome });
+    if (outcome === 'inferred') {
+      const { cluster } = this.#labels;
+      throw new DistrustError(
+        'disorder',
+        `${cluster} said of ${this.#path} that what nobody knew was deleted; listing again`,
+      );
+    }
     this.#checkOrder(version ?? '');
   }
 
@@ -355,14 +405,52 @@ export class Reflector<T extends KubeObject> {
   #apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: KubeObject): Outcome | 'unusable' {
     const { sink } = this.#o;
     if (type === 'DELETED') {
+      this.#unusable.remove(keyOf(raw));
       return sink.delete(raw);
     }
-    const object = sink.transform(raw);
-    return object === undefined ? 'unusable' : sink.put(object);
+    const object = this.#transform(raw);
+    if (object === undefined) return 'unusable';
+    if (sink.same !== undefined) this.#account?.check(keyOf(raw), object);
+    return sink.put(object);
+  }
+
+  /** Everything that gets into the sink passes here once; undefined for what cannot be used. */
+  #transform(raw: KubeObject): T | undefined {
+    const problem = misshapen(this.#o.resource, raw);
+    if (problem === undefined) {
+      if (this.#unusable.size > 0) this.#unusable.remove(keyOf(raw));
+      return this.#o.sink.transform(raw);
+    }
+    const news = this.#unusable.add(keyOf(raw), problem);
+    if (news !== 'known') this.#o.metrics?.unusable.inc(this.#labels);
+    if (news === 'telling') this.#o.logger?.warn(this.#labels, this.leftOut);
+    return undefined;
+  }
+
+  /** Into a list that is being read. What is cached already takes no more room, and need not be looked at again. */
+  #list(raw: KubeObject): void {
+    const same = this.#o.sink.same?.(raw);
+    const object = same ?? this.#transform(raw);
+    const key = keyOf(raw);
+    if (this.#account !== undefined) {
+      this.#reserved += this.#account.reserve(key, same === undefined ? object : undefined);
+    }
+    this.#listed.set(key, object);
+  }
+
+  #release(): void {
+    this.#listed.clear();
+    this.#giveBack();
+  }
+
+  #giveBack(): void {
+    this.#account?.release(this.#reserved);
+    this.#reserved = 0;
   }
 
   #prove(): void {
-    this.#provedAt = this.#clock();
+    this.#limit = undefined;
+    this.#provedAt = this.#monotonic();
     this.#problem = undefined;
     this.#delivered = true;
   }
@@ -392,9 +480,5 @@ export class Reflector<T extends KubeObject> {
 
   #ended(end: WatchEnd | 'expired' | 'failed'): void {
     this.#o.metrics?.watches.inc({ ...this.#labels, end });
-  }
-
-  async #pause(ms: number, signal: AbortSignal): Promise<void> {
-    await sleep(ms, undefined, { signal }).catch(() => undefined); // the signal is looked at by the loop
   }
 }

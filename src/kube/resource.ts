@@ -1,3 +1,12 @@
+import { budget } from './shapes/budget.ts';
+import { anyObject, content } from './shapes/content.ts';
+import { event } from './shapes/event.ts';
+import { limitRange, namespace, quota } from './shapes/namespace.ts';
+import { node } from './shapes/node.ts';
+import { pod } from './shapes/pod.ts';
+import type { Shape } from './shapes/shape.ts';
+import { claim, storageClass, volume } from './shapes/storage.ts';
+
 /** Addresses a kind in the REST API; `plural` is the path segment. */
 export interface Resource {
   readonly group: string;
@@ -5,27 +14,30 @@ export interface Resource {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
+  /** What every object that comes from a server is checked against, where it comes in; default: its metadata only. */
+  readonly shape?: Shape;
 }
 
-const core = (kind: string, plural: string, namespaced = true): Resource => ({
+const core = (kind: string, plural: string, namespaced = true, shape?: Shape): Resource => ({
   group: '',
   version: 'v1',
   kind,
   plural,
   namespaced,
+  ...(shape === undefined ? {} : { shape }),
 });
 
-export const PODS = core('Pod', 'pods');
-export const CONFIG_MAPS = core('ConfigMap', 'configmaps');
-export const SECRETS = core('Secret', 'secrets');
+export const PODS = core('Pod', 'pods', true, pod);
+export const CONFIG_MAPS = core('ConfigMap', 'configmaps', true, content);
+export const SECRETS = core('Secret', 'secrets', true, content);
 export const SERVICES = core('Service', 'services');
-export const EVENTS = core('Event', 'events');
-export const RESOURCE_QUOTAS = core('ResourceQuota', 'resourcequotas');
-export const LIMIT_RANGES = core('LimitRange', 'limitranges');
-export const PERSISTENT_VOLUME_CLAIMS = core('PersistentVolumeClaim', 'persistentvolumeclaims');
-export const PERSISTENT_VOLUMES = core('PersistentVolume', 'persistentvolumes', false);
-export const NODES = core('Node', 'nodes', false);
-export const NAMESPACES = core('Namespace', 'namespaces', false);
+export const EVENTS = core('Event', 'events', true, event);
+export const RESOURCE_QUOTAS = core('ResourceQuota', 'resourcequotas', true, quota);
+export const LIMIT_RANGES = core('LimitRange', 'limitranges', true, limitRange);
+export const PERSISTENT_VOLUME_CLAIMS = core('PersistentVolumeClaim', 'persistentvolumeclaims', true, claim);
+export const PERSISTENT_VOLUMES = core('PersistentVolume', 'persistentvolumes', false, volume);
+export const NODES = core('Node', 'nodes', false, node);
+export const NAMESPACES = core('Namespace', 'namespaces', false, namespace);
 export const LEASES: Resource = {
   group: 'coordination.k8s.io',
   version: 'v1',
@@ -40,6 +52,16 @@ export const STORAGE_CLASSES: Resource = {
   kind: 'StorageClass',
   plural: 'storageclasses',
   namespaced: false,
+  shape: storageClass,
+};
+
+export const POD_DISRUPTION_BUDGETS: Resource = {
+  group: 'policy',
+  version: 'v1',
+  kind: 'PodDisruptionBudget',
+  plural: 'poddisruptionbudgets',
+  namespaced: true,
+  shape: budget,
 };
 
 /** `v1` or `group/version`, as objects carry it in `apiVersion`. */
@@ -57,4 +79,9 @@ export function resourcePath(resource: Resource, namespace?: string, name?: stri
   const tail = name === undefined ? '' : `/${encodeURIComponent(name)}`;
   const sub = subresource === undefined ? '' : `/${subresource}`;
   return `${root}${scope}/${resource.plural}${tail}${sub}`;
+}
+
+/** What is wrong with the JSON types of an object of the kind, in words; undefined when nothing is. */
+export function misshapen(resource: Resource, object: unknown): string | undefined {
+  return (resource.shape ?? anyObject)(object)?.slice(1);
 }

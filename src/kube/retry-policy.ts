@@ -1,4 +1,5 @@
 import { ApiError, TransportError } from './errors.ts';
+import { TooLargeError } from './exchange.ts';
 
 /** Tries after the first one for requests that are safe to repeat. */
 const MAX_RETRIES = 3;
@@ -24,12 +25,12 @@ export function retryDelayMs(o: {
   if (error instanceof ApiError) {
     const told = error.retryAfterMs;
     if (error.code === 429 && told !== undefined && attempt < MAX_TOLD_RETRIES) {
-      delay = told + BASE_MS * o.random;
+      delay = Math.max(told, BASE_MS) + BASE_MS * o.random;
     } else if (safe && attempt < MAX_RETRIES && RETRYABLE_CODES.has(error.code)) {
       delay = Math.max(told ?? 0, backoff(attempt, o.random));
     }
   } else if (error instanceof TransportError && safe && attempt < MAX_RETRIES) {
-    const mayPass = error.kind !== 'aborted' && error.kind !== 'tls';
+    const mayPass = error.kind !== 'aborted' && error.kind !== 'tls' && !(error.cause instanceof TooLargeError);
     delay = mayPass ? backoff(attempt, o.random) : undefined;
   }
   return delay !== undefined && delay < o.remainingMs ? delay : undefined;
@@ -40,8 +41,23 @@ function backoff(attempt: number, random: number): number {
   return BASE_MS * 2 ** attempt * (0.5 + random);
 }
 
-/** Retry-After in milliseconds: seconds or a date (RFC 9110), else undefined. */
-export function parseRetryAfter(value: string | string[] | undefined, nowMs: number): number | undefined {
+/** The longest time, in milliseconds, that a server may make us wait by naming it: then it is asked again. */
+const LONGEST_RETRY_AFTER_MS = 30_000;
+
+/**
+ * How long the server asked us to wait, in milliseconds, 0 to {@link LONGEST_RETRY_AFTER_MS}: by the header Retry-After,
+ * seconds or a date (RFC 9110), else by the seconds in its Status; undefined when neither says so.
+ */
+export function retryAfterMs(
+  header: string | string[] | undefined,
+  seconds: number | undefined,
+  nowMs: number,
+): number | undefined {
+  const told = parseRetryAfter(header, nowMs) ?? (seconds !== undefined && seconds > 0 ? seconds * 1000 : undefined);
+  return told === undefined ? undefined : Math.min(LONGEST_RETRY_AFTER_MS, told);
+}
+
+function parseRetryAfter(value: string | string[] | undefined, nowMs: number): number | undefined {
   const text = Array.isArray(value) ? value[0] : value;
   if (text === undefined || text.trim() === '') {
     return undefined;

@@ -26,18 +26,18 @@ interface Doubt {
  */
 export class SeenHistory {
   readonly #timings: HistoryTimings;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   #newest: string | undefined;
   #doubt: Doubt | undefined;
   #checkAt: number;
   #checkMs: number;
 
-  /** `clock` in ms, monotonic. */
-  constructor(timings: HistoryTimings, clock: () => number) {
+  /** `monotonic` in ms. */
+  constructor(timings: HistoryTimings, monotonic: () => number) {
     this.#timings = timings;
-    this.#clock = clock;
+    this.#monotonic = monotonic;
     this.#checkMs = timings.checkMs;
-    this.#checkAt = clock() + this.#checkMs;
+    this.#checkAt = monotonic() + this.#checkMs;
   }
 
   /** The newest resourceVersion that was believed; undefined before the first. */
@@ -60,7 +60,7 @@ export class SeenHistory {
       this.#doubt = undefined;
       return 'onward';
     }
-    const now = this.#clock();
+    const now = this.#monotonic();
     if (this.#doubt === undefined || isOlder(version, this.#doubt.last)) {
       this.#doubt = { since: now, first: version, last: version };
       return 'backward';
@@ -78,7 +78,7 @@ export class SeenHistory {
   /** A list was believed: soon after, its version is checked when nothing else confirms it. */
   listed(): void {
     this.#checkMs = this.#timings.checkMs;
-    this.#checkAt = this.#clock() + this.#checkMs;
+    this.#checkAt = this.#monotonic() + this.#checkMs;
   }
 
   /** False when the version is behind, or none. */
@@ -92,7 +92,7 @@ export class SeenHistory {
 
   /** Whether to ask how far the server is, because watches say nothing. Counts as asked. */
   takeCheck(): boolean {
-    const now = this.#clock();
+    const now = this.#monotonic();
     if (now < this.#checkAt) {
       return false;
     }

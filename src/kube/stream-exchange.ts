@@ -1,6 +1,6 @@
 import { request, type IncomingMessage } from 'node:http';
 import type { Outgoing } from './exchange.ts';
-import { dialServer } from './dial.ts';
+import { askOrDestroy, dialServer } from './dial.ts';
 import type { TlsSettings } from './transport.ts';
 
 /**
@@ -8,14 +8,17 @@ import type { TlsSettings } from './transport.ts';
  * stream that the reader's pace holds back. undici's parser is not used for this: it re-reads everything that waits
  * each time a slow reader resumes, which makes a large log slower and larger in memory the more of it waits. Rejects with
  * the socket's own error, or the signal's reason. The signal also cuts the body.
+ * `beforeSend` is called when the connection is there; what it throws keeps the request back.
  */
 export async function openStream(
   origin: string,
   tls: TlsSettings,
   outgoing: Outgoing,
   signal: AbortSignal,
+  beforeSend?: () => void,
 ): Promise<IncomingMessage> {
   const socket = await dialServer(origin, tls, signal);
+  askOrDestroy(socket, beforeSend);
   return await new Promise<IncomingMessage>((resolve, reject) => {
     const sent = request({
       createConnection: () => socket,

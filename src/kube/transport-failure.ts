@@ -1,3 +1,4 @@
+import { cleanText } from './clean-text.ts';
 import { TransportError, type TransportErrorKind } from './errors.ts';
 
 const BY_CODE: ReadonlyMap<string, TransportErrorKind> = new Map([
@@ -21,6 +22,9 @@ const BY_CODE: ReadonlyMap<string, TransportErrorKind> = new Map([
 const TLS_CODE =
   /^ERR_(TLS|SSL|OSSL)_|^CERT_|^CRL_|SELF_SIGNED_CERT|^UNABLE_TO_|^INVALID_(CA|PURPOSE)$|^HOSTNAME_MISMATCH$/;
 
+/** Of the words of an error of the network, in bytes. */
+const LONGEST_WORDS = 500;
+
 /** Names what broke from the error that undici, net or tls gave. */
 export function transportError(
   where: { cluster: string; method: string; path: string },
@@ -32,7 +36,8 @@ export function transportError(
   const root = rootCause(cause);
   const code = codeOf(root);
   const kind = kindOf(root, code);
-  const words = root instanceof Error ? root.message : String(root);
+  // A certificate's names, among others, are the server's own words.
+  const words = cleanText(root instanceof Error ? root.message : String(root), LONGEST_WORDS);
   const detail = `${PHRASES[kind]}: ${words}${code !== '' && !words.includes(code) ? ` (${code})` : ''}`;
   return new TransportError({ ...where, kind, detail, cause });
 }

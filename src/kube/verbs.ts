@@ -1,11 +1,13 @@
-import { asStatus, malformed } from './answer.ts';
+import { malformed, type Where } from './answer.ts';
+import { cleanText } from './clean-text.ts';
 import type { KubeClient } from './client.ts';
 import { isGone } from './errors.ts';
 import { checkObject } from './list-page.ts';
 import { readPages, type Selection } from './list-pages.ts';
 import type { KubeObject } from './object.ts';
 import type { Query } from './request.ts';
-import { PODS, resourcePath, type Resource } from './resource.ts';
+import { misshapen, PODS, resourcePath, type Resource } from './resource.ts';
+import { asStatus } from './status.ts';
 
 export interface ObjectRef {
   namespace?: string | undefined;
@@ -33,6 +35,9 @@ export interface ObjectList<T> {
   items: T[];
   resourceVersion: string;
 }
+
+/** Of what is said about an answer that cannot be used, in bytes. */
+const LONGEST_PROBLEM = 300;
 
 const PATCH_TYPES = {
   merge: 'application/merge-patch+json',
@@ -228,7 +233,14 @@ function common(options: VerbOptions): {
 }
 
 function checked(client: KubeClient, method: string, path: string, resource: Resource, raw: unknown): KubeObject {
-  return checkObject({ cluster: client.cluster, method, path }, resource, raw);
+  const where = { cluster: client.cluster, method, path };
+  return shaped(where, resource, checkObject(where, resource, raw));
+}
+
+function shaped(where: Where, resource: Resource, object: KubeObject): KubeObject {
+  const problem = misshapen(resource, object);
+  if (problem === undefined) return object;
+  throw malformed(where, cleanText(`of ${resource.kind} ${object.metadata.name}, ${problem}`, LONGEST_PROBLEM));
 }
 
 /** Reviews come back without a name, subresources as another kind: only the outline is checked. */
@@ -237,5 +249,6 @@ function checkedKind(client: KubeClient, method: string, path: string, resource:
   if (!isObject || raw.kind === 'Status') {
     throw malformed({ cluster: client.cluster, method, path }, `it is not a ${resource.kind}`);
   }
-  return raw as unknown as KubeObject;
+  const object = raw as unknown as KubeObject;
+  return raw.kind === resource.kind ? shaped({ cluster: client.cluster, method, path }, resource, object) : object;
 }

@@ -1,4 +1,6 @@
-import { decodeText } from './answer.ts';
+import { decodeText, isDense, TOO_DENSE } from './answer.ts';
+import { AnswerRoom, LONGEST_ANSWER_BYTES } from './answer-room.ts';
+import { LimitError } from './limit-error.ts';
 import { parseJson } from './json.ts';
 
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
@@ -10,16 +12,20 @@ export interface WatchEvent {
 
 const TYPES: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']);
 const NEWLINE = 10;
-/** Far above any object that etcd takes (1.5 MiB by default); what is longer is no watch. */
-const MAX_LINE_BYTES = 64 * 1024 * 1024;
-
 /**
  * Splits a watch body into events, one JSON document a line. Pieces of an unfinished line are kept apart until its end
- * comes, so a large object costs no repeated copying. Throws SyntaxError at a line that is no watch event.
+ * comes, so a large object costs no repeated copying. Throws SyntaxError at a line that is no watch event, and LimitError at
+ * one that is too long. {@link end} has to be called when nothing more comes.
  */
 export class WatchDecoder {
+  readonly #room: AnswerRoom;
   #pieces: Buffer[] = [];
   #length = 0;
+  #held = 0;
+
+  constructor(room = new AnswerRoom()) {
+    this.#room = room;
+  }
 
   push(chunk: Buffer, onEvent: (event: WatchEvent) => void): void {
     let start = 0;
@@ -36,24 +42,34 @@ export class WatchDecoder {
       }
     }
     if (start < chunk.length) {
-      this.#pieces.push(chunk.subarray(start));
-      this.#length += chunk.length - start;
-      if (this.#length > MAX_LINE_BYTES) {
-        throw new SyntaxError('a watch line has no end');
+      const rest = chunk.subarray(start);
+      this.#length += rest.length;
+      const cost = this.#length > LONGEST_ANSWER_BYTES ? undefined : this.#room.take(rest.length);
+      if (cost === undefined) {
+        throw new LimitError('a line of a watch is longer than 16 MiB, or than there is room for');
       }
+      this.#held += cost;
+      this.#pieces.push(rest);
     }
+  }
+
+  end(): void {
+    this.#pieces = [];
+    this.#length = 0;
+    this.#room.give(this.#held);
+    this.#held = 0;
   }
 
   #join(tail: Buffer): Buffer {
     this.#pieces.push(tail);
     const line = Buffer.concat(this.#pieces);
-    this.#pieces = [];
-    this.#length = 0;
+    this.end();
     return line;
   }
 }
 
 function decode(line: Buffer): WatchEvent {
+  if (isDense(line)) throw new LimitError(`a line of a watch ${TOO_DENSE}`);
   const value = parseJson(decodeText(line));
   if (typeof value !== 'object' || value === null || !('type' in value) || !('object' in value)) {
     throw new SyntaxError('a watch line is not an event');

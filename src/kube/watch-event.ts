@@ -1,15 +1,22 @@
-import { asStatus, malformed, type Where } from './answer.ts';
+import { malformed, type Where } from './answer.ts';
 import { ApiError, type TransportError } from './errors.ts';
 import { checkObject } from './list-page.ts';
 import type { KubeObject } from './object.ts';
 import type { Resource } from './resource.ts';
+import { asStatus } from './status.ts';
+
+/** No UID and no resourceVersion is longer than this. */
+const LONGEST_MARK = 128;
 
 /** The object of an event or a list item: one of the kind, with a name and a UID, else TransportError `malformed`. */
 export function checkIdentified(where: Where, resource: Resource, raw: unknown): KubeObject {
   const object = checkObject(where, resource, raw);
-  const { name, uid } = object.metadata;
-  if (typeof uid !== 'string' || uid === '') {
+  const { name, uid, resourceVersion } = object.metadata;
+  if (!isMark(uid) || uid === '') {
     throw malformed(where, `${resource.kind} ${name} has no uid`);
+  }
+  if (resourceVersion !== undefined && !isMark(resourceVersion)) {
+    throw malformed(where, `${resource.kind} ${name} has no resourceVersion`);
   }
   return object;
 }
@@ -36,7 +43,11 @@ function metadataOf(object: unknown): Record<string, unknown> {
 /** An object's or bookmark's resourceVersion, '' when there is none. */
 export function resourceVersionOf(object: unknown): string {
   const version = metadataOf(object)['resourceVersion'];
-  return typeof version === 'string' ? version : '';
+  return isMark(version) ? version : '';
+}
+
+function isMark(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= LONGEST_MARK;
 }
 
 /** KEP-3157: the bookmark that ends the initial events carries this annotation. */

@@ -12,7 +12,7 @@ export class WatchRound {
   proved = false;
   /** Given up because nothing arrived. */
   silent = false;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #silenceMs: number;
   readonly #stop = new AbortController();
   #startedAt = 0;
@@ -21,8 +21,8 @@ export class WatchRound {
   #failure: unknown;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(clock: () => number, silenceMs: number) {
-    this.#clock = clock;
+  constructor(monotonic: () => number, silenceMs: number) {
+    this.#monotonic = monotonic;
     this.#silenceMs = silenceMs;
   }
 
@@ -37,7 +37,7 @@ export class WatchRound {
     signal: AbortSignal,
     onEvent: (event: WatchEvent) => void,
   ): Promise<void> {
-    const decoder = new WatchDecoder();
+    const decoder = new WatchDecoder(client.answers);
     const stopped = this.#stop.signal;
     const forward = (): void => this.stop();
     signal.addEventListener('abort', forward, { once: true });
@@ -45,7 +45,7 @@ export class WatchRound {
       this.stop();
     }
     this.#askedMs = timeoutSeconds * 1000;
-    this.#startedAt = this.#clock();
+    this.#startedAt = this.#monotonic();
     this.#heardAt = this.#startedAt;
     this.#listen();
     const guarded = (event: WatchEvent): void => {
@@ -55,7 +55,7 @@ export class WatchRound {
     };
     try {
       await client.receive({ ...request, signal: stopped }, (chunk) => {
-        this.#heardAt = this.#clock();
+        this.#heardAt = this.#monotonic();
         try {
           decoder.push(chunk, guarded);
         } catch (e) {
@@ -69,6 +69,7 @@ export class WatchRound {
       }
     } finally {
       clearTimeout(this.#timer);
+      decoder.end();
       signal.removeEventListener('abort', forward);
     }
     if (this.#failure !== undefined) {
@@ -83,12 +84,12 @@ export class WatchRound {
 
   /** Whether the watch lived about as long as was asked for. */
   lasted(): boolean {
-    return this.#clock() - this.#startedAt >= this.#askedMs * LASTED_SHARE;
+    return this.#monotonic() - this.#startedAt >= this.#askedMs * LASTED_SHARE;
   }
 
   /** Ends the watch when it has been silent too long, else looks again when it could have been. */
   #listen(): void {
-    const left = this.#silenceMs - (this.#clock() - this.#heardAt);
+    const left = this.#silenceMs - (this.#monotonic() - this.#heardAt);
     if (left > 0) {
       this.#timer = setTimeout(() => this.#listen(), left);
       return;

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
+import { monotonic } from './clock.ts';
 import { DelayHeap } from './delay-heap.ts';
 import { describeError } from './errors.ts';
 import { systemTimers } from './timers.ts';
@@ -32,8 +33,8 @@ export interface WorkQueueOptions {
   backoff?: { baseMs: number; maxMs: number };
   /** How long handlers may go on after the stop; 5,000 ms. */
   graceMs?: number;
-  /** Monotonic or wall milliseconds. */
-  clock?: () => number;
+  /** Milliseconds, monotonic. */
+  monotonic?: () => number;
   timers?: Timers;
   /** 0 <= random() < 1 */
   random?: () => number;
@@ -63,7 +64,7 @@ interface Running {
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #backoff: { baseMs: number; maxMs: number };
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #timers: Timers;
   readonly #random: () => number;
   /** The truth about waiting keys; the lists below may hold stale entries of keys that moved up. */
@@ -83,11 +84,11 @@ export class WorkQueue {
   constructor(options: WorkQueueOptions) {
     this.#options = options;
     this.#backoff = options.backoff ?? { baseMs: 5, maxMs: 300_000 };
-    this.#clock = options.clock ?? (() => performance.now());
+    this.#monotonic = options.monotonic ?? monotonic;
     this.#timers = options.timers ?? systemTimers;
     this.#random = options.random ?? Math.random;
-    this.#delays = new DelayHeap(this.#clock, this.#timers, (key) => this.add(key));
-    this.#retries = new DelayHeap(this.#clock, this.#timers, (key) => this.add(key));
+    this.#delays = new DelayHeap(this.#monotonic, this.#timers, (key) => this.add(key));
+    this.#retries = new DelayHeap(this.#monotonic, this.#timers, (key) => this.add(key));
   }
 
   /** Keys waiting to be handled now; delayed ones and those in work are not counted. */
@@ -105,7 +106,7 @@ export class WorkQueue {
     }
     const waiting = this.#waiting.get(key);
     if (waiting === undefined) {
-      this.#waiting.set(key, { priority, since: this.#clock() });
+      this.#waiting.set(key, { priority, since: this.#monotonic() });
       this.#options.metrics?.added(this.#options.name);
     } else if (priority === 'high' && waiting.priority === 'normal') {
       waiting.priority = 'high';
@@ -120,7 +121,7 @@ export class WorkQueue {
   addAfter(key: string, ms: number): void {
     if (this.#state === 'stopped') return;
     if (ms <= 0) this.add(key);
-    else this.#delays.set(key, this.#clock() + ms);
+    else this.#delays.set(key, this.#monotonic() + ms);
   }
 
   /** Forgets the failures of a key and its pending retry. A key added or delayed on purpose stays. */
@@ -138,7 +139,7 @@ export class WorkQueue {
     const { name, graceMs = 5_000, metrics } = this.#options;
     const detach = metrics?.attach(name, {
       depth: () => this.depth,
-      workAges: () => [...this.#running.values()].map(({ since }) => this.#clock() - since),
+      workAges: () => [...this.#running.values()].map(({ since }) => this.#monotonic() - since),
     });
     const handlers = new AbortController();
     // Every request of every handler listens to this one signal; that is no leak to be warned of.
@@ -198,7 +199,7 @@ export class WorkQueue {
   #mayBeginNormal(): boolean {
     const { normal } = this.#options;
     if (normal === undefined) return true;
-    const since = this.#clock() - FRESH_MS;
+    const since = this.#monotonic() - FRESH_MS;
     const running = [...this.#running.values()];
     const fresh = running.filter((one) => one.since > since);
     const all = running.filter(isNormal).length;
@@ -214,7 +215,7 @@ export class WorkQueue {
 
   async #work(key: string, priority: Priority): Promise<void> {
     const { name, handler, metrics } = this.#options;
-    const now = this.#clock();
+    const now = this.#monotonic();
     metrics?.started(name, now - (this.#waiting.get(key)?.since ?? now));
     this.#waiting.delete(key);
     this.#retries.delete(key);
@@ -227,7 +228,7 @@ export class WorkQueue {
     } catch (error) {
       this.#failed(key, error);
     }
-    metrics?.finished(name, this.#clock() - now);
+    metrics?.finished(name, this.#monotonic() - now);
     this.#running.delete(key);
     if (entry.again !== undefined) this.add(key, entry.again);
   }
@@ -241,7 +242,7 @@ export class WorkQueue {
     const full = Math.min(maxMs, baseMs * 2 ** Math.min(failures - 1, 40));
     const retryInMs = Math.round(full * (0.5 + 0.5 * this.#random()));
     metrics?.retried(name);
-    this.#retries.set(key, this.#clock() + retryInMs);
+    this.#retries.set(key, this.#monotonic() + retryInMs);
     // Every failure is in the metrics; the log gets the 1st, 2nd, 4th, 8th... of a key.
     const level = Number.isInteger(Math.log2(failures)) ? 'warn' : 'debug';
     logger?.[level]({ queue: name, key, failures, retryInMs }, describeError(error));

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { atMost } from '../kube/lru-limit.ts';
 import { nodeAttributes } from './authorization-attributes.ts';
 import type { ReviewApi } from './review-client.ts';
 import { ReviewClient } from './review-client.ts';
@@ -22,10 +23,10 @@ export class Authorizer {
   readonly #reviews: ReviewClient;
   readonly #answers: LRUCache<string, { readonly allowed: boolean }>;
 
-  constructor(o: { nodeName: string; host: ReviewApi; clock: () => number }) {
+  constructor(o: { nodeName: string; host: ReviewApi; monotonic: () => number }) {
     this.#nodeName = o.nodeName;
     this.#reviews = new ReviewClient(o.host);
-    this.#answers = new LRUCache({ max: ANSWERS, ttl: ALLOWED_MS, ttlResolution: 0, perf: { now: o.clock } });
+    this.#answers = new LRUCache({ ...atMost(ANSWERS), ttl: ALLOWED_MS, ttlResolution: 0, perf: { now: o.monotonic } });
   }
 
   /** `root`: the path's first segment. Throws ReviewUnavailable; that is never a yes. */

@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { childSignal } from '../kube/child-signal.ts';
+import { cleanText } from '../kube/clean-text.ts';
 import { ApiError, describeError } from '../kube/errors.ts';
 import type { Framing } from '../kube/framed-stream.ts';
 import { PODS, resourcePath } from '../kube/resource.ts';
@@ -41,9 +43,12 @@ export async function serveLogs(o: {
     sendAnswer(response, textAnswer(options.code, options.text));
     return;
   }
-  const left = new AbortController();
-  response.once('close', () => left.abort(new Error('the caller left')));
-  const signal = AbortSignal.any([o.signal, left.signal]);
+  const left = childSignal(o.signal);
+  response.once('close', () => {
+    left.abort();
+    left.release();
+  });
+  const { signal } = left;
   let body: Readable;
   let framing: Framing | undefined;
   try {
@@ -78,13 +83,16 @@ export async function serveLogs(o: {
 
 const INTERNAL_PREFIX = 'Internal error occurred: ';
 
+/** Of what a member says about a log, in bytes. */
+const LONGEST_WORDS = 2_048;
+
 /**
  * A member's refusal in the form that makes the host's API server say the same as the member's did: it builds the
  * user's message from our status and text, and for most codes drops the text (LocationStreamer's response checker).
  */
 function logFailure(cluster: string, error: unknown): Answer {
   if (error instanceof ApiError && error.code !== 401) {
-    const words = error.status.message ?? describeError(error);
+    const words = cleanText(error.status.message ?? describeError(error), LONGEST_WORDS);
     return textAnswer(error.code, words.startsWith(INTERNAL_PREFIX) ? words.slice(INTERNAL_PREFIX.length) : words);
   }
   const words =

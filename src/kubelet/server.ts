@@ -6,6 +6,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import { monotonic } from '../kube/clock.ts';
 import { describeError } from '../kube/errors.ts';
 import { sendAnswer, statusAnswer, writeAnswer } from './answer.ts';
 import { Authenticator } from './authenticator.ts';
@@ -49,7 +50,10 @@ export interface KubeletServerOptions {
   readonly pods: PodDirectory;
   readonly registry: Registry;
   readonly logger: Logger;
+  /** Wall clock in ms, for how long certificates are valid. */
   readonly clock: () => number;
+  /** In ms. */
+  readonly monotonic?: () => number;
   /** Without it nothing is said about usage: 404. */
   readonly usage?: UsagePort;
   /** Most streams and log answers at once; default 1024. */
@@ -81,13 +85,14 @@ export class KubeletServer {
   constructor(o: KubeletServerOptions) {
     this.#o = o;
     const { clock, host, logger, nodeName, pods, registry } = o;
+    const elapsed = o.monotonic ?? monotonic;
     const warn = (what: string) => (error: unknown) =>
       logger.warn({ node: nodeName, error: describeError(error) }, what);
     const trust = new ClientTrust(o.clientCa, warn('client CA bundle cannot be used: the one before stays in force'));
     this.#tls = new TlsListener({
       certificates: o.certificates,
       trust,
-      clock,
+      monotonic: elapsed,
       onUnusable: warn('kubelet serving certificate cannot be used: the one before stays in use'),
     });
     this.#peers = new PeerCertificates(trust, clock);
@@ -99,13 +104,13 @@ export class KubeletServer {
     this.#streams = streams;
     this.#gatekeeper = new Gatekeeper({
       nodeName,
-      authenticator: new Authenticator(this.#peers, new TokenReviewer(host, clock)),
-      authorizer: new Authorizer({ nodeName, host, clock }),
+      authenticator: new Authenticator(this.#peers, new TokenReviewer(host, elapsed)),
+      authorizer: new Authorizer({ nodeName, host, monotonic: elapsed }),
       metrics,
       logger,
     });
     this.#plain = new PlainRequests({ pods, streams, registry, usage: o.usage });
-    this.#upgrades = new StreamRequests({ nodeName, pods, streams, metrics, logger, clock });
+    this.#upgrades = new StreamRequests({ nodeName, pods, streams, metrics, logger, monotonic: elapsed });
     this.#server = this.#create();
   }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { childSignal } from '../kube/child-signal.ts';
 import { describeError } from '../kube/errors.ts';
 import type { Answer } from './answer.ts';
 import { statusAnswer, writeAnswer } from './answer.ts';
@@ -33,9 +34,13 @@ export async function splice(o: {
   signal: AbortSignal;
 }): Promise<SpliceResult> {
   const { request, socket, member } = o;
-  const left = new AbortController();
-  const late = AbortSignal.timeout(OPENING_MS);
-  const onClose = (): void => left.abort(new Error('the caller left'));
+  const opening = childSignal(o.signal);
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    opening.abort();
+  }, OPENING_MS);
+  const onClose = (): void => opening.abort();
   // Makes the socket read ahead a little, and its end known: that is how a caller's leaving is noticed meanwhile.
   const onReadable = (): void => {
     if (socket.readableLength === 0) {
@@ -51,16 +56,18 @@ export async function splice(o: {
       method: request.method ?? 'GET',
       path: o.path,
       rawHeaders: request.rawHeaders,
-      signal: AbortSignal.any([o.signal, left.signal, late]),
+      signal: opening.signal,
     });
   } catch (error) {
     if (socket.destroyed) {
       return { code: 0, result: 'caller left' };
     }
-    const answer = unreachable(member.cluster, error, late.aborted);
+    const answer = unreachable(member.cluster, error, isLate);
     writeAnswer(socket, answer);
     return { code: answer.code, result: 'unreachable' };
   } finally {
+    clearTimeout(timer);
+    opening.release();
     socket.off('close', onClose);
     socket.off('readable', onReadable);
   }

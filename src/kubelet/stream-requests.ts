@@ -27,7 +27,7 @@ export class StreamRequests {
   readonly #streams: OpenStreams;
   readonly #metrics: KubeletMetrics;
   readonly #logger: Logger;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
 
   constructor(o: {
     nodeName: string;
@@ -35,19 +35,19 @@ export class StreamRequests {
     streams: OpenStreams;
     metrics: KubeletMetrics;
     logger: Logger;
-    clock: () => number;
+    monotonic: () => number;
   }) {
     this.#nodeName = o.nodeName;
     this.#pods = o.pods;
     this.#streams = o.streams;
     this.#metrics = o.metrics;
     this.#logger = o.logger;
-    this.#clock = o.clock;
+    this.#monotonic = o.monotonic;
   }
 
   /** Resolves to the code that was answered when the stream is over. */
   async serve(upgrade: UpgradeRequest, route: StreamRoute, user: UserInfo): Promise<number> {
-    const started = this.#clock();
+    const started = this.#monotonic();
     const traffic = { toMember: 0, fromMember: 0 };
     const opening = this.#open(upgrade.request, route);
     let end: SpliceResult;
@@ -73,7 +73,7 @@ export class StreamRequests {
         protocol: upgrade.request.headers.upgrade?.slice(0, 32),
         ...('target' in opening ? { member: opening.target.client.cluster } : {}),
         ...traffic,
-        durationMs: Math.round(this.#clock() - started),
+        durationMs: Math.round(this.#monotonic() - started),
         ...end,
       },
       `${route.kind} over`,

@@ -14,7 +14,7 @@ export const HANDSHAKE_TIMEOUT_MS = 10_000;
 export class TlsListener {
   readonly #certificates: ServingCertificates;
   readonly #trust: ClientTrust;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #onUnusable: (error: unknown) => void;
   #applied: { cert: string; key: string; generation: number };
   #changedAt = Number.NEGATIVE_INFINITY;
@@ -22,13 +22,13 @@ export class TlsListener {
   constructor(o: {
     certificates: ServingCertificates;
     trust: ClientTrust;
-    clock: () => number;
+    monotonic: () => number;
     /** A certificate that cannot be used; the one before stays in use. */
     onUnusable: (error: unknown) => void;
   }) {
     this.#certificates = o.certificates;
     this.#trust = o.trust;
-    this.#clock = o.clock;
+    this.#monotonic = o.monotonic;
     this.#onUnusable = o.onUnusable;
     this.#applied = { ...o.certificates.current(), generation: o.trust.current().generation };
   }
@@ -53,7 +53,7 @@ export class TlsListener {
       checkKeyed(this.#applied);
       server.setSecureContext(this.#contextOptions());
       if (trustChanged) {
-        this.#changedAt = this.#clock();
+        this.#changedAt = this.#monotonic();
       }
     } catch (error) {
       this.#applied = before;
@@ -66,7 +66,7 @@ export class TlsListener {
    * change.
    */
   handshakeGeneration(): number {
-    return this.#clock() - this.#changedAt > HANDSHAKE_TIMEOUT_MS ? this.#applied.generation : -1;
+    return this.#monotonic() - this.#changedAt > HANDSHAKE_TIMEOUT_MS ? this.#applied.generation : -1;
   }
 
   #contextOptions(): SecureContextOptions {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { atMost } from '../kube/lru-limit.ts';
 import type { ReviewApi } from './review-client.ts';
 import { ReviewClient } from './review-client.ts';
 import type { UserInfo } from './user-info.ts';
@@ -35,9 +36,9 @@ export class TokenReviewer {
   readonly #reviews: ReviewClient;
   readonly #verdicts: LRUCache<string, { readonly verdict: Verdict }>;
 
-  constructor(host: ReviewApi, clock: () => number) {
+  constructor(host: ReviewApi, monotonic: () => number) {
     this.#reviews = new ReviewClient(host);
-    this.#verdicts = new LRUCache({ max: TOKENS, ttl: KNOWN_MS, ttlResolution: 0, perf: { now: clock } });
+    this.#verdicts = new LRUCache({ ...atMost(TOKENS), ttl: KNOWN_MS, ttlResolution: 0, perf: { now: monotonic } });
   }
 
   /** Undefined: the host does not know the token. Throws ReviewUnavailable when it could not be asked. */

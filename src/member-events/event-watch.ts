@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
+import { childSignal, type ChildSignal } from '../kube/child-signal.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isForbidden } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
@@ -50,7 +51,7 @@ const UNWANTED: KubeObject = { metadata: { name: '' } };
  */
 export class EventWatch {
   readonly #o: EventWatchOptions;
-  #round = new AbortController();
+  #round: Pick<ChildSignal, 'abort'> = new AbortController();
 
   constructor(options: EventWatchOptions) {
     this.#o = options;
@@ -65,12 +66,14 @@ export class EventWatch {
   async run(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal);
     while (!signal.aborted) {
-      const stop = new AbortController();
-      this.#round = stop;
-      const round = AbortSignal.any([signal, stop.signal]);
-      setMaxListeners(0, round);
+      const own = childSignal(signal);
+      this.#round = own;
+      const round = own.signal;
       const all = await this.#mayListAll(round);
-      if (all === undefined) continue;
+      if (all === undefined) {
+        own.release();
+        continue;
+      }
       this.#o.logger.debug(all ? 'following Events of all namespaces' : 'following Events of used namespaces');
       const { kinds } = this.#o;
       const reflectors = all ? kinds.map((kind) => this.#reflector(kind, undefined)) : [];
@@ -78,8 +81,9 @@ export class EventWatch {
         ? reflectors.map(async (reflector) => await reflector.run(round))
         : kinds.map(async (kind) => await this.#followUsed(kind, round));
       await this.#untilRightsChange(all, () => reflectors.some(({ problem }) => problem !== undefined), round);
-      stop.abort();
+      own.abort();
       await Promise.all(following);
+      own.release();
     }
   }
 
@@ -109,7 +113,7 @@ export class EventWatch {
 
   /** Until the signal. */
   async #followUsed(kind: FollowedKind, signal: AbortSignal): Promise<void> {
-    const following = new Map<string, { stop: AbortController; linger: NodeJS.Timeout | undefined }>();
+    const following = new Map<string, { stop: ChildSignal; linger: NodeJS.Timeout | undefined }>();
     const running = new Set<Promise<void>>();
     const used = (namespace: string): void => {
       const known = following.get(namespace);
@@ -118,11 +122,15 @@ export class EventWatch {
         known.linger = undefined;
         return;
       }
-      const own = new AbortController();
+      const own = childSignal(signal);
       following.set(namespace, { stop: own, linger: undefined });
-      const run = this.#reflector(kind, namespace).run(AbortSignal.any([signal, own.signal]));
+      const run = this.#reflector(kind, namespace)
+        .run(own.signal)
+        .finally(() => {
+          own.release();
+          running.delete(run);
+        });
       running.add(run);
-      void run.finally(() => running.delete(run));
     };
     const unused = (namespace: string): void => {
       const known = following.get(namespace);

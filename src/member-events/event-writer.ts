@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { KubeClient } from '../kube/client.ts';
 import { isAlreadyExists, isForbidden, isNotFound } from '../kube/errors.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { EVENTS } from '../kube/resource.ts';
 import { create, get, patch } from '../kube/verbs.ts';
 import type { HostEvent } from './host-event.ts';
@@ -24,7 +25,7 @@ const REMEMBERED = 4096;
 export class EventWriter {
   readonly #host: KubeClient;
   readonly #clock: () => number;
-  readonly #written = new LRUCache<string, WrittenEvent>({ max: REMEMBERED });
+  readonly #written = new LRUCache<string, WrittenEvent>(atMost(REMEMBERED));
 
   constructor(host: KubeClient, clock: () => number) {
     this.#host = host;

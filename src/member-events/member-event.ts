@@ -1,35 +1,56 @@
 import type { Event } from '../api/wire.ts';
+import { cleanText } from '../kube/clean-text.ts';
 
 /** A core/v1 Event as members write them: repetitions are counted by the old fields or by `series`. */
 export interface MemberEvent extends Event {
   series?: { count?: number; lastObservedTime?: string | null } | null;
 }
 
-/** The parts that are read here; the rest of an Event is not kept. */
+/** Of a message, and of any other text of an Event, in bytes. */
+const MAX_MESSAGE_BYTES = 1024;
+const MAX_PART_BYTES = 253;
+
+/** The parts that are read here, cleaned and cut; the rest of an Event is not kept, so that one that waits takes little memory. */
 export function eventProjection(event: MemberEvent): MemberEvent {
-  const { metadata, involvedObject, type, reason, message, count, series, source, reportingComponent } = event;
+  const { metadata, involvedObject, count, series, source } = event;
   const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata;
-  const { firstTimestamp, lastTimestamp, eventTime } = event;
   return {
     metadata: {
       name,
       ...(namespace === undefined ? {} : { namespace }),
       ...(uid === undefined ? {} : { uid }),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+      ...(creationTimestamp === undefined ? {} : { creationTimestamp: cut(creationTimestamp) }),
     },
-    involvedObject,
-    ...(type === undefined ? {} : { type }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(message === undefined ? {} : { message }),
+    involvedObject: cutAll(involvedObject, ['kind', 'namespace', 'name', 'uid', 'fieldPath']),
+    ...cutAll(event, ['type', 'reason', 'reportingComponent']),
+    ...(event.message === undefined ? {} : { message: cleanText(event.message, MAX_MESSAGE_BYTES) }),
     ...(count === undefined ? {} : { count }),
-    ...(series === undefined ? {} : { series }),
-    ...(source === undefined ? {} : { source }),
-    ...(reportingComponent === undefined ? {} : { reportingComponent }),
-    ...(firstTimestamp === undefined ? {} : { firstTimestamp }),
-    ...(lastTimestamp === undefined ? {} : { lastTimestamp }),
-    ...(eventTime === undefined ? {} : { eventTime }),
+    ...(series === undefined || series === null
+      ? {}
+      : {
+          series: {
+            ...(series.count === undefined ? {} : { count: series.count }),
+            ...cutAll(series, ['lastObservedTime']),
+          },
+        }),
+    ...(source === undefined ? {} : { source: cutAll(source, ['component', 'host']) }),
+    ...cutAll(event, ['firstTimestamp', 'lastTimestamp', 'eventTime']),
   };
+}
+
+function cut(text: string): string {
+  return cleanText(text, MAX_PART_BYTES);
+}
+
+/** Those of the fields that are texts. */
+function cutAll<K extends string>(of: { [key in K]?: string | null }, names: readonly K[]): { [key in K]?: string } {
+  const texts: { [key in K]?: string } = {};
+  for (const name of names) {
+    const text = of[name];
+    if (typeof text === 'string') texts[name] = cut(text);
+  }
+  return texts;
 }
 
 /** How often it has happened, 1 to 2^31-1. */

@@ -6,6 +6,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { describeError, isTransient } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -101,7 +102,7 @@ export class MemberEvents {
   readonly #queue: WorkQueue;
   /** By the UID of the member's Event. */
   readonly #waiting = new Map<string, Waiting>();
-  readonly #podBudgets = new LRUCache<string, TokenBucket>({ max: PODS_REMEMBERED });
+  readonly #podBudgets = new LRUCache<string, TokenBucket>(atMost(PODS_REMEMBERED));
   readonly #budget: TokenBucket;
 
   constructor(options: MemberEventsOptions) {

@@ -2,12 +2,17 @@ import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../api/wire.ts';
+import { malformed } from '../kube/answer.ts';
+import { cleanText } from '../kube/clean-text.ts';
+import { PROCESS_CACHE_ROOM, type CacheRoom, type CacheShare } from '../kube/cache-room.ts';
 import type { ClientMetrics } from '../kube/client-metrics.ts';
 import { KubeClient } from '../kube/client.ts';
+import { type Moment, monotonic } from '../kube/clock.ts';
+import { describeError } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { withoutManagedFields } from '../kube/object.ts';
-import { LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS } from '../kube/resource.ts';
+import { LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, resourcePath } from '../kube/resource.ts';
 import { pause, systemTimers } from '../kube/timers.ts';
 import type { Timers } from '../kube/timers.ts';
 import { get } from '../kube/verbs.ts';
@@ -51,6 +56,8 @@ export interface MemberConnectionOptions {
   leaseHeld?: (() => boolean) | 'never';
   /** Why nothing may be written anywhere because of the host; default: nothing is wrong with it. */
   hostProblem?: () => string | undefined;
+  /** The memory for caches of members; default: what this process has for them. */
+  cacheRoom?: CacheRoom;
   /** Wall clock in ms. */
   clock?: () => number;
   timers?: Timers;
@@ -76,6 +83,7 @@ export class MemberConnection {
   readonly #probeClient: KubeClient;
   readonly #clock: () => number;
   readonly #timers: Timers;
+  readonly #caches: CacheShare;
   readonly #listeners = new Set<() => void>();
   #wake = new AbortController();
   #reachability: Reachability = NOT_PROBED;
@@ -109,7 +117,8 @@ export class MemberConnection {
             hostProblem: options.hostProblem ?? (() => undefined),
             invariants: options.invariants ?? UNCOUNTED,
           });
-    this.client = new KubeClient({ ...clientOptions, guard });
+    this.#caches = (options.cacheRoom ?? PROCESS_CACHE_ROOM).share();
+    this.client = new KubeClient({ ...clientOptions, guard, caches: this.#caches });
     this.#probeClient = new KubeClient({ ...clientOptions, connections: 1 });
     const cache = {
       client: this.client,
@@ -120,10 +129,10 @@ export class MemberConnection {
     this.pods = new Informer<Pod>({
       ...cache,
       resource: PODS,
-      transform: podProjection(options.hostId),
+      transform: podProjection(options.hostId, this.#caches),
       ...(options.podIndexes === undefined ? {} : { indexes: options.podIndexes }),
     });
-    this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection() });
+    this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection(this.#caches) });
     this.namespaces = new Informer<Namespace>({ ...cache, resource: NAMESPACES, transform: withoutManagedFields });
     const rules = { ...cache, timings: { backoffMaxMs: RULES_RETRY_MS } };
     this.quotas = new Informer<ResourceQuota>({
@@ -143,8 +152,8 @@ export class MemberConnection {
     return this.#reachability.reachable === true;
   }
 
-  /** Time in ms since which it does not answer; undefined while reachable, and before the first probe. */
-  unreachableSince(): number | undefined {
+  /** Since when it does not answer; undefined while reachable, and before the first probe. */
+  unreachableSince(): Moment | undefined {
     return unreachableSince(this.#reachability);
   }
 
@@ -183,6 +192,16 @@ export class MemberConnection {
     return caches.map((cache) => cache.problem).find((problem) => problem !== undefined);
   }
 
+  /** Which limit of memory a cache has met, in words; undefined while there is room. */
+  get cacheLimit(): string | undefined {
+    return this.#informers.map((cache) => cache.limit).find((words) => words !== undefined);
+  }
+
+  /** What of the member is left out of the caches because it is no valid object, in words; undefined while nothing is. */
+  get leftOut(): string | undefined {
+    return this.#informers.map((cache) => cache.leftOut).find((words) => words !== undefined);
+  }
+
   /** Called after reachability, identity, or version changed. Returns how to stop that. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
@@ -213,11 +232,15 @@ export class MemberConnection {
       if (namespace.metadata.name === IDENTITY_NAMESPACE) this.#observe(namespace.metadata.uid);
     };
     const off = this.namespaces.on({ added: watchIdentity, updated: watchIdentity });
-    const all = [this.pods, this.nodes, this.namespaces, this.quotas, this.limitRanges];
-    const caches = all.map((cache) => cache.run(signal));
+    const caches = this.#informers.map((cache) => cache.run(signal));
     await Promise.all([this.#probeLoop(signal), ...caches]);
     off();
     await Promise.all([this.client.close(), this.#probeClient.close()]);
+    this.#caches.end();
+  }
+
+  get #informers(): readonly Pick<Informer<Pod>, 'limit' | 'leftOut' | 'run'>[] {
+    return [this.pods, this.nodes, this.namespaces, this.quotas, this.limitRanges];
   }
 
   async #probeLoop(signal: AbortSignal): Promise<void> {
@@ -228,9 +251,10 @@ export class MemberConnection {
         wake.abort();
       };
       signal.addEventListener('abort', stop, { once: true });
-      const started = this.#clock();
+      // Not by the wall clock: one that is set back would put the next probe off for as long.
+      const started = monotonic();
       await this.#probe(signal);
-      const rest = this.#o.probe().periodSeconds * 1000 - (this.#clock() - started);
+      const rest = this.#o.probe().periodSeconds * 1000 - (monotonic() - started);
       if (!signal.aborted) await pause(Math.max(0, rest), wake.signal, this.#timers);
       signal.removeEventListener('abort', stop);
     }
@@ -238,62 +262,68 @@ export class MemberConnection {
 
   async #probe(signal: AbortSignal): Promise<void> {
     const { timeoutSeconds } = this.#o.probe();
-    const began = performance.now();
+    const began = monotonic();
     let failure: ProbeFailure | undefined;
-    let seen: string | undefined;
+    let answered = false;
     try {
       const options = { signal, deadlineMs: timeoutSeconds * 1000 };
       // Tried again within its time: a member that refuses now and then is not out of reach.
-      seen = await this.#readIdentity(this.#probeClient, options);
+      const identity = await this.#readIdentity(this.#probeClient, options);
+      answered = true;
+      // At once: what waits to be written to another cluster may not wait for what else is asked here.
+      this.#observe(identity);
       failure = this.#staleCache();
       await this.#readVersion({ ...options, retry: false });
     } catch (error) {
       if (signal.aborted) return;
-      if (seen === undefined) failure = probeFailure(error);
+      if (!answered) failure = probeFailure(error);
     }
     const { metrics, name } = this.#o;
-    metrics?.probeSeconds.observe({ member: name }, (performance.now() - began) / 1000);
+    metrics?.probeSeconds.observe({ member: name }, (monotonic() - began) / 1000);
     metrics?.probes.inc({ member: name, result: failure?.reason ?? 'ok' });
-    this.#record(failure, seen);
+    this.#record(failure);
   }
 
-  #record(failure: ProbeFailure | undefined, seen: string | undefined): void {
+  #record(failure: ProbeFailure | undefined): void {
     const before = this.#reachability;
-    this.#reachability = afterProbe(before, failure, this.#o.probe(), this.#clock());
+    this.#reachability = afterProbe(before, failure, this.#o.probe(), { wall: this.#clock(), monotonic: monotonic() });
     const { reachable } = this.#reachability;
     this.#o.metrics?.reachable.set({ member: this.name }, reachable === true ? 1 : 0);
     if (before.reachable !== reachable) {
       if (reachable === true) this.#o.logger.info('the member is reachable');
       else this.#o.logger.warn({ reason: failure?.reason }, `the member is unreachable: ${failure?.message ?? ''}`);
     }
-    const told = seen !== undefined && this.#observe(seen);
-    if (!told && (before.reachable !== reachable || before.failure !== this.#reachability.failure)) this.#changed();
+    if (before.reachable !== reachable || before.failure !== this.#reachability.failure) this.#changed();
   }
 
-  /** Returns whether listeners were told of a new identity. */
-  #observe(uid: string | undefined): boolean {
-    if (uid === undefined || uid === this.#observed) return false;
+  #observe(uid: string | undefined): void {
+    if (uid === undefined || uid === this.#observed) return;
     const before = this.#observed ?? this.#o.pinned();
     this.#observed = uid;
     if (before !== undefined && before !== uid) {
       this.#o.logger.error({ expected: before, found: uid }, 'another cluster answers in the place of the member');
     }
     this.#changed();
-    return true;
   }
 
   async #readIdentity(client: KubeClient, options: { signal: AbortSignal; deadlineMs?: number }): Promise<string> {
     const namespace = await get<Namespace>(client, NAMESPACES, { name: IDENTITY_NAMESPACE }, options);
-    return namespace.metadata.uid ?? '';
+    const { uid = '' } = namespace.metadata;
+    // It is shown, and is part of a command that administrators may repeat.
+    if (/^[-.\w]{1,64}$/.test(uid)) return uid;
+    const { cluster } = client;
+    const path = resourcePath(NAMESPACES, undefined, IDENTITY_NAMESPACE);
+    throw malformed({ cluster, method: 'GET', path }, 'the UID of the namespace is none');
   }
 
   /** The version is for show only: without it the probe is still good. */
   async #readVersion(options: { signal: AbortSignal; deadlineMs: number; retry: boolean }): Promise<void> {
-    const now = this.#clock();
+    const now = monotonic();
     if (this.#version !== undefined && now - this.#version.at < VERSION_AGE_MS) return;
     const answer = await this.#probeClient.request({ path: '/version', ...options });
     if (typeof answer !== 'object' || answer === null || !('gitVersion' in answer)) return;
-    const text = String(answer.gitVersion).slice(0, 64);
+    if (typeof answer.gitVersion !== 'string') return;
+    const text = cleanText(answer.gitVersion, 64);
     const changed = text !== this.#version?.text;
     this.#version = { text, at: now };
     if (changed) this.#changed();
@@ -318,6 +348,12 @@ export class MemberConnection {
   }
 
   #changed(): void {
-    for (const listener of this.#listeners) listener();
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.#o.logger.error({ err: error }, `a change of the member was not taken in: ${describeError(error)}`);
+      }
+    }
   }
 }

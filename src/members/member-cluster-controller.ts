@@ -1,18 +1,16 @@
 import type { Logger } from 'pino';
-import { MEMBER_CLUSTERS, parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
-import type { MemberCluster } from '../api/member-cluster.ts';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import { Informer } from '../kube/informer.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { get } from '../kube/verbs.ts';
-import { childSignal } from './child-signal.ts';
-import type { ChildSignal } from './child-signal.ts';
+import { childSignal } from '../kube/child-signal.ts';
+import type { ChildSignal } from '../kube/child-signal.ts';
 import type { MemberConnectionOptions } from './connection.ts';
 import { MemberRunner } from './member-runner.ts';
 import type { MemberLease, StartObserved, StartScope } from './member-scope.ts';
-import type { Refusal } from './member-status.ts';
 
 /** Between two looks at whether a MemberCluster is really gone, and after a failure of its runner, in ms. */
 const AGAIN_MS = 5_000;
@@ -40,14 +38,6 @@ interface Life {
   ended: Promise<void>;
 }
 
-/** The node names that a MemberCluster wants. */
-interface Claim {
-  uid: string | undefined;
-  generation: number | undefined;
-  created: string;
-  nodes: readonly string[];
-}
-
 /**
  * Runs every MemberCluster of the host, each by itself: added, edited and removed while the program runs. Removing one
  * ends what runs for it; its Node and pods stay as they are (invariant I17).
@@ -56,7 +46,6 @@ export class MemberClusterController {
   readonly #o: MemberClusterControllerOptions;
   readonly #informer: Informer<KubeObject>;
   readonly #lives = new Map<string, Life>();
-  readonly #claims = new Map<string, Claim>();
   readonly #ending = new Set<Promise<void>>();
 
   constructor(options: MemberClusterControllerOptions) {
@@ -89,6 +78,17 @@ export class MemberClusterController {
     return (life.runner.pinned ?? identity) === identity;
   }
 
+  /** Whether there is a MemberCluster of that name, as far as is known. */
+  knows(name: string): boolean {
+    return this.#lives.has(name) || !this.#informer.hasSynced || this.#informer.get(name) !== undefined;
+  }
+
+  /** Whether a MemberCluster other than that one wants a virtual node of that name. */
+  wantsNode(nodeName: string, other: string): boolean {
+    for (const [name, { runner }] of this.#lives) if (name !== other && runner.wantsNode(nodeName)) return true;
+    return false;
+  }
+
   /** Works until the signal aborts, then lets every member end. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const off = this.#informer.on({
@@ -96,7 +96,6 @@ export class MemberClusterController {
         this.#start(raw, signal);
       },
       updated: (raw) => {
-        this.#claim(raw);
         this.#lives.get(raw.metadata.name)?.runner.update(raw);
       },
       deleted: (raw, evidence) => {
@@ -111,7 +110,6 @@ export class MemberClusterController {
 
   #start(raw: KubeObject, signal: AbortSignal): void {
     const { name, uid } = raw.metadata;
-    this.#claim(raw);
     const former = this.#lives.get(name);
     if (former !== undefined && former.uid === uid) {
       former.runner.update(raw);
@@ -124,7 +122,6 @@ export class MemberClusterController {
       ...this.#o,
       lease: leaseFor?.(name),
       startObserved,
-      conflictOf: (member) => this.#conflictOf(member),
       logger,
     });
     const child = childSignal(signal);
@@ -142,7 +139,6 @@ export class MemberClusterController {
       child.release();
       if (this.#lives.get(name)?.runner === runner) {
         this.#lives.delete(name);
-        this.#release(name);
         metrics?.forget(name);
         this.#o.clientMetrics?.forget(name);
       }
@@ -177,38 +173,6 @@ export class MemberClusterController {
       }
     }
     return false;
-  }
-
-  /** Notes which node names a MemberCluster wants; when that changes, others may be free to start, or not any more. */
-  #claim(raw: KubeObject): void {
-    const { name, uid, generation, creationTimestamp: created = '' } = raw.metadata;
-    const before = this.#claims.get(name);
-    if (before?.uid === uid && before?.generation === generation) return;
-    const parsed = parseMemberCluster(raw);
-    const nodes = 'member' in parsed ? virtualNodesOf(parsed.member).map((node) => node.name) : [];
-    this.#claims.set(name, { uid, generation, created, nodes });
-    for (const { runner } of this.#lives.values()) runner.reconsider();
-  }
-
-  /** Two MemberClusters may want the same node name (`a` with pool `b`, and `a-b`); the older one has it. */
-  #conflictOf(member: MemberCluster): Refusal | undefined {
-    const own = this.#claims.get(member.metadata.name);
-    if (own === undefined) return undefined;
-    for (const [name, claim] of this.#claims) {
-      const elder = claim.created === own.created ? name < member.metadata.name : claim.created < own.created;
-      if (claim === own || !elder) continue;
-      const taken = claim.nodes.find((node) => own.nodes.includes(node));
-      if (taken !== undefined) {
-        const message = `MemberCluster ${name} already has the virtual node ${taken}. Rename this one or its pool.`;
-        return { reason: 'NodeNameTaken', message };
-      }
-    }
-    return undefined;
-  }
-
-  #release(name: string): void {
-    this.#claims.delete(name);
-    for (const { runner } of this.#lives.values()) runner.reconsider();
   }
 
   #track(work: Promise<void>): void {

@@ -3,10 +3,11 @@ import type { MemberCluster } from '../api/member-cluster.ts';
 import type { Access } from '../kube/access.ts';
 import { Bell } from '../kube/bell.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import { CredentialsError, describeError } from '../kube/errors.ts';
 import { pause } from '../kube/timers.ts';
-import { childSignal } from './child-signal.ts';
-import type { ChildSignal } from './child-signal.ts';
+import { childSignal } from '../kube/child-signal.ts';
+import type { ChildSignal } from '../kube/child-signal.ts';
 import { MemberConnection } from './connection.ts';
 import type { MemberConnectionOptions } from './connection.ts';
 import { CredentialsWatch } from './credentials-watch.ts';
@@ -53,11 +54,14 @@ interface Session<Scope> {
   connection: MemberConnection;
   child: ChildSignal;
   scope?: Scope;
+  /** It has led to another cluster: what its caches hold may be of that one. */
+  misled: boolean;
 }
 
 /**
  * The way to one member: follows the Secret, keeps a connection, and lets something run on it. New credentials for the
- * same address go into the running connection; another address means another connection and a new scope.
+ * same address go into the running connection; another address means another connection and a new scope. So does the
+ * return of the member after another cluster answered in its place: no watch of the member takes back what that one said.
  */
 export class MemberLink<Scope extends LinkedScope> {
   readonly #o: MemberLinkOptions<Scope>;
@@ -162,9 +166,9 @@ export class MemberLink<Scope extends LinkedScope> {
   }
 
   async #sessions(signal: AbortSignal): Promise<void> {
-    const began = performance.now();
-    while (this.#credentials.state === 'waiting' && performance.now() - began < SECRET_WAIT_MS && !signal.aborted) {
-      await this.#sessionBell.wait(signal, SECRET_WAIT_MS - (performance.now() - began));
+    const began = monotonic();
+    while (this.#credentials.state === 'waiting' && monotonic() - began < SECRET_WAIT_MS && !signal.aborted) {
+      await this.#sessionBell.wait(signal, SECRET_WAIT_MS - (monotonic() - began));
     }
     while (!signal.aborted) {
       const child = childSignal(signal);
@@ -179,9 +183,12 @@ export class MemberLink<Scope extends LinkedScope> {
     const access = this.#access === undefined ? RotatingAccess.without(this.#refusal) : RotatingAccess.of(this.#access);
     const probe = () => member()?.spec.probe ?? DEFAULT_PROBE;
     const connection = new MemberConnection({ ...rest, access, probe });
-    const session: Session<Scope> = { access, connection, child };
+    const session: Session<Scope> = { access, connection, child, misled: false };
     this.#session = session;
-    const off = connection.onChange(() => this.#changed());
+    const off = connection.onChange(() => {
+      this.#checkIdentity(session);
+      this.#changed();
+    });
     const running = connection.run(child.signal);
     let outcome: 'stopped' | 'failed' = 'stopped';
     try {
@@ -197,6 +204,14 @@ export class MemberLink<Scope extends LinkedScope> {
     off();
     this.#session = undefined;
     return outcome;
+  }
+
+  /** Before anything else hears of it: nothing may be done because of what another cluster said. */
+  #checkIdentity(session: Session<Scope>): void {
+    const { connection, child } = session;
+    if (connection.observedIdentity === undefined || this.#o.pinned() === undefined) return;
+    if (!connection.identityOk()) session.misled = true;
+    else if (session.misled) child.abort();
   }
 
   /** Waits until the scope has started, or the session is over. */

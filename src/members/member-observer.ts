@@ -1,5 +1,4 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
-import type { MemberConnection } from './connection.ts';
 import { isEdited } from './is-edited.ts';
 import { MemberLink } from './member-link.ts';
 import type { MemberLinkOptions } from './member-link.ts';
@@ -9,8 +8,6 @@ export interface MemberObserverOptions extends Pick<
   MemberLinkOptions<ObservedScope>,
   'host' | 'hostId' | 'name' | 'clientMetrics' | 'informerMetrics' | 'logger'
 > {
-  /** Whether nothing stands in the way of this MemberCluster. */
-  mayStart: (member: MemberCluster) => boolean;
   start: StartObserved;
 }
 
@@ -23,11 +20,9 @@ export class MemberObserver {
   readonly #o: MemberObserverOptions;
   readonly #link: MemberLink<ObservedScope>;
   #member: MemberCluster | undefined;
-  /** A connection that has led to another cluster: what its caches hold may be of that one. */
-  #misled: MemberConnection | undefined;
 
   constructor(options: MemberObserverOptions) {
-    const { mayStart, start, ...rest } = options;
+    const { start, ...rest } = options;
     this.#o = options;
     this.#link = new MemberLink<ObservedScope>({
       ...rest,
@@ -36,10 +31,10 @@ export class MemberObserver {
       leaseHeld: 'never',
       start: (connection, signal) => {
         const member = this.#member;
-        if (member === undefined || this.#pinned === undefined || !mayStart(member)) return undefined;
+        if (member === undefined || this.#pinned === undefined) return undefined;
         return start(member, connection, signal);
       },
-      changed: () => this.#identityChanged(),
+      changed: () => undefined,
     });
   }
 
@@ -67,12 +62,5 @@ export class MemberObserver {
 
   get #pinned(): string | undefined {
     return this.#member?.status?.identity;
-  }
-
-  #identityChanged(): void {
-    const { connection } = this.#link;
-    if (connection?.observedIdentity === undefined || this.#pinned === undefined) return;
-    if (!connection.identityOk()) this.#misled = connection;
-    else if (this.#misled === connection) this.#link.reconnect();
   }
 }

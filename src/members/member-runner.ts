@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, hostIdOf } from '../api/marks.ts';
-import { parseMemberCluster } from '../api/member-cluster.ts';
+import { parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { Bell } from '../kube/bell.ts';
@@ -8,14 +8,14 @@ import type { KubeClient } from '../kube/client.ts';
 import { describeError } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
-import { childSignal } from './child-signal.ts';
+import { childSignal } from '../kube/child-signal.ts';
 import type { MemberConnectionOptions } from './connection.ts';
 import { isEdited } from './is-edited.ts';
 import { MemberLink } from './member-link.ts';
 import { MemberObserver } from './member-observer.ts';
 import type { MemberLease, MemberScope, StartObserved, StartScope } from './member-scope.ts';
 import { memberStatus } from './member-status.ts';
-import type { MemberFacts, Refusal } from './member-status.ts';
+import type { MemberFacts } from './member-status.ts';
 import { NOT_PROBED } from './reachability.ts';
 import { StatusWriter } from './status-writer.ts';
 
@@ -36,8 +36,6 @@ export interface MemberRunnerOptions extends Pick<
   startScope: StartScope;
   /** What runs while this process does not act; undefined: nothing, and there is no connection. */
   startObserved: StartObserved | undefined;
-  /** Why another MemberCluster stands in the way of this one. */
-  conflictOf: (member: MemberCluster) => Refusal | undefined;
   logger: Logger;
 }
 
@@ -60,7 +58,7 @@ export class MemberRunner {
   #pinned: string | undefined;
 
   constructor(raw: KubeObject, options: MemberRunnerOptions) {
-    const { lease, startScope, startObserved, conflictOf: _, ...rest } = options;
+    const { lease, startScope, startObserved, ...rest } = options;
     this.#o = options;
     this.#raw = raw;
     this.#writer = new StatusWriter(raw, {
@@ -86,7 +84,6 @@ export class MemberRunner {
         host,
         hostId,
         name,
-        mayStart: (member) => options.conflictOf(member) === undefined,
         start: startObserved,
         ...(clientMetrics === undefined ? {} : { clientMetrics }),
         ...(informerMetrics === undefined ? {} : { informerMetrics }),
@@ -99,6 +96,10 @@ export class MemberRunner {
   /** The cluster that the member is known to be: UID of its kube-system namespace. */
   get pinned(): string | undefined {
     return this.#pinned;
+  }
+
+  wantsNode(nodeName: string): boolean {
+    return this.#member !== undefined && virtualNodesOf(this.#member).some(({ name }) => name === nodeName);
   }
 
   /** The object as it is now. A spec that cannot be read leaves the last good one in force. */
@@ -118,11 +119,10 @@ export class MemberRunner {
       if (token !== undefined) this.#link.scope?.confirmDeletions(token);
     }
     this.#link.memberChanged();
-    this.reconsider();
+    this.#reconsider();
   }
 
-  /** Looks again at what depends on other members. */
-  reconsider(): void {
+  #reconsider(): void {
     this.#link.lookAgain();
     this.#observer?.lookAgain();
     this.#writer.touch();
@@ -191,8 +191,7 @@ export class MemberRunner {
 
   #whenStartable(start: (member: MemberCluster) => MemberScope): MemberScope | undefined {
     const member = this.#member;
-    if (member === undefined || this.#pinned === undefined) return undefined;
-    return this.#o.conflictOf(member) === undefined ? start(member) : undefined;
+    return member === undefined || this.#pinned === undefined ? undefined : start(member);
   }
 
   #render(previous: MemberClusterStatus | undefined): MemberClusterStatus {
@@ -203,7 +202,7 @@ export class MemberRunner {
       name: this.#raw.metadata.name,
       generation: this.#raw.metadata.generation,
       problems: this.#problems,
-      conflict: (this.#member === undefined ? undefined : this.#o.conflictOf(this.#member)) ?? scope?.problem(),
+      conflict: scope?.problem(),
       credentials,
       reachability: connection?.reachability ?? NOT_PROBED,
       pinned: this.#identityToPin(observed, isHost),
@@ -211,11 +210,15 @@ export class MemberRunner {
       isHost,
       synced: connection?.synced() ?? false,
       cacheProblem: connection?.cacheProblem,
+      cacheLimit: connection?.cacheLimit,
+      leftOut: connection?.leftOut,
       version: connection?.version,
       allocatable: scope?.allocatable(),
       room: scope?.room(),
       pods: scope?.podCounts(),
       keptDeletions: scope?.keptDeletions(),
+      retiring: scope?.retiring(),
+      budgets: scope?.budgets(),
     };
     return memberStatus(previous, facts, `${new Date().toISOString().slice(0, 19)}Z`);
   }
@@ -237,6 +240,6 @@ export class MemberRunner {
     // What was cached of the former cluster says nothing about this one, and is newer than anything it will say.
     if (before !== undefined) this.#link.reconnect();
     else this.#link.connection?.repinned();
-    this.reconsider();
+    this.#reconsider();
   }
 }

@@ -1,7 +1,8 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KeptDeletions } from './kept-deletions.ts';
-import type { Hindrance } from './member-status.ts';
+import type { BudgetsFinding, Hindrance } from './member-status.ts';
+import type { RetiringNode } from './retiring-node.ts';
 import type { MemberConnection } from './connection.ts';
 
 /** Everything that runs for one member besides its connection: virtual nodes, pods, dependents, kubelet listeners. */
@@ -14,10 +15,14 @@ export interface MemberScope {
   podCounts(): MemberClusterStatus['pods'] | undefined;
   /** Why some of it cannot work as the spec wants it. */
   problem(): Hindrance | undefined;
-  /** Pods that are kept although their host pods are gone. Cheap. */
-  keptDeletions(): KeptDeletions;
+  /** Pods that are kept although their host pods are gone; undefined while it is not known of all virtual nodes. Cheap. */
+  keptDeletions(): KeptDeletions | undefined;
   /** Deletes them, if the token is that of exactly these pods. */
   confirmDeletions(token: string): void;
+  /** Virtual nodes that the spec does not want any more, as long as they are there. Cheap. */
+  retiring(): RetiringNode[];
+  /** Whether budgets of the host hold there; undefined while there is nothing to say. Cheap. */
+  budgets(): BudgetsFinding | undefined;
   /** What all its virtual nodes offer together; undefined while unknown. */
   allocatable(): MemberClusterStatus['allocatable'] | undefined;
   /** Whether schedulers can be told of the room behind each of its virtual nodes. Cheap. */

@@ -1,9 +1,13 @@
 import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION } from '../api/marks.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
+import { cleanText } from '../kube/clean-text.ts';
 import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
 import type { Reachability } from './reachability.ts';
+import { RETIREMENT_ADVICE, retirementInWords, type RetiringNode } from './retiring-node.ts';
 
 const DELETIONS_ALLOWED = 'DeletionsAllowed';
+/** Parts of it may be words of the member. */
+const MAX_MESSAGE_BYTES = 2_048;
 
 type Condition = NonNullable<MemberClusterStatus['conditions']>[number];
 type Finding = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
@@ -18,6 +22,11 @@ export interface Hindrance extends Refusal {
   open?: boolean;
 }
 
+/** Whether PodDisruptionBudgets of the host hold for evictions made in the member. */
+export interface BudgetsFinding extends Refusal {
+  status: 'True' | 'False';
+}
+
 /** All that is known about a member when its status is written. */
 export interface MemberFacts {
   /** Name of the MemberCluster. */
@@ -25,7 +34,7 @@ export interface MemberFacts {
   generation: number | undefined;
   /** What is wrong with the spec, by field. */
   problems: readonly string[];
-  /** Why the MemberCluster as a whole cannot be served, such as node names that another one has. */
+  /** Why some of it cannot be served as the spec wants it, such as a virtual node whose name somebody else has. */
   conflict: Hindrance | undefined;
   /** `accepted`: the kubeconfig is usable. `refused`: it is not; `stillUsed`: an earlier one is in use meanwhile. */
   credentials:
@@ -40,12 +49,20 @@ export interface MemberFacts {
   isHost: boolean;
   synced: boolean;
   cacheProblem: string | undefined;
+  /** Which limit of memory what the member sends has met, in words. */
+  cacheLimit?: string | undefined;
+  /** What of the member is left out because it is no valid object, in words. */
+  leftOut?: string | undefined;
   version: string | undefined;
   allocatable: MemberClusterStatus['allocatable'] | undefined;
   room: Pick<MemberClusterStatus, 'largestFreeSlot' | 'fits'> | undefined;
   pods: MemberClusterStatus['pods'] | undefined;
-  /** Undefined while nothing runs for the member. */
+  /** Undefined while nothing runs for the member, or not all of it: then what was said before stays. */
   keptDeletions: KeptDeletions | undefined;
+  /** Virtual nodes that the spec does not want any more. Undefined while nothing runs for the member. */
+  retiring: readonly RetiringNode[] | undefined;
+  /** Undefined while there is nothing to say. */
+  budgets?: BudgetsFinding | undefined;
 }
 
 /**
@@ -61,13 +78,19 @@ export function memberStatus(
   const found = [credentialsValid(facts), reachable(facts), identityPinned(facts), capacityFresh(facts)];
   const parts = found.map((part) => asBefore(part, before, facts) ?? part);
   const allowed = facts.keptDeletions === undefined ? [] : [deletionsAllowed(facts.name, facts.keptDeletions)];
-  const findings = [ready(facts, parts, before), ...parts, ...allowed];
+  const findings = [
+    ready(facts, parts, before),
+    ...parts,
+    ...allowed,
+    ...nodesRetired(facts, before),
+    ...budgetsMirrored(facts, before),
+  ];
   const own = new Set(findings.map(({ type }) => type));
   const conditions = findings.map((finding): Condition => {
     const old = before.find(({ type }) => type === finding.type);
     return {
       ...finding,
-      message: finding.message.slice(0, 2048),
+      message: cleanText(finding.message, MAX_MESSAGE_BYTES),
       ...(facts.generation === undefined ? {} : { observedGeneration: facts.generation }),
       lastTransitionTime: old?.status === finding.status ? old.lastTransitionTime : now,
     };
@@ -134,7 +157,7 @@ function reachable({ reachability }: MemberFacts): Finding {
   if (state === true) return yes(type, 'ProbeSucceeded', 'The API server answers.');
   if (state === undefined || failure === undefined)
     return unknown(type, 'NotProbed', 'The API server has not been asked yet.');
-  const since = failingSince === undefined ? '' : ` Since ${new Date(failingSince).toISOString().slice(0, 19)}Z.`;
+  const since = failingSince === undefined ? '' : ` Since ${new Date(failingSince.wall).toISOString().slice(0, 19)}Z.`;
   return no(type, failure.reason, `${failure.message}${since}`);
 }
 
@@ -179,14 +202,43 @@ function deletionsAllowed(name: string, { uids, open, hostWentBack }: KeptDeleti
   return no(type, reason, `${why}. ${pods} kept in the member. ${how}`);
 }
 
-function capacityFresh({ reachability, synced, cacheProblem }: MemberFacts): Finding {
+/** Said once there is something to say. Not part of Ready: the nodes that are wanted work. */
+function nodesRetired({ retiring }: MemberFacts, before: readonly Condition[]): Finding[] {
+  const type = 'NodesRetired';
+  const [first] = retiring ?? [];
+  if (first !== undefined) {
+    const all = retiring ?? [];
+    const words = all.map((one) => `${retirementInWords(one)}.`).join(' ');
+    return [no(type, 'PodsRemain', `${words} ${RETIREMENT_ADVICE}`)];
+  }
+  const isSaid = before.some((one) => one.type === type);
+  if (!isSaid || retiring === undefined) return [];
+  return [yes(type, 'NoneLeft', 'All virtual nodes are those of the spec.')];
+}
+
+/** Not part of Ready: pods run there all the same. That budgets are ignored, as the spec says, is news only after they were not. */
+function budgetsMirrored({ budgets }: MemberFacts, before: readonly Condition[]): Finding[] {
+  const type = 'BudgetsMirrored';
+  if (budgets === undefined) return [];
+  const isSaid = before.some((one) => one.type === type);
+  return budgets.reason === 'Ignored' && !isSaid ? [] : [{ type, ...budgets }];
+}
+
+function capacityFresh({ reachability, synced, cacheProblem, cacheLimit, leftOut }: MemberFacts): Finding {
   const type = 'CapacityFresh';
   if (reachability.reachable !== true)
     return no(type, 'MemberUnreachable', 'The figures are those of the last contact.');
+  if (cacheLimit !== undefined) {
+    const help = 'It is tried again by itself once a minute; a larger heap for the manager makes more room.';
+    return no(type, 'CacheLimit', `${cacheLimit}. ${help}`);
+  }
   if (!synced && cacheProblem !== undefined) {
     return no(type, 'CacheProblem', `${cacheProblem}. It is tried again by itself.`);
   }
   if (!synced) return unknown(type, 'Listing', 'Nodes and pods of the member are being listed.');
+  if (leftOut !== undefined) {
+    return yes(type, 'ObjectsLeftOut', `Nodes and pods of the member are watched, but ${leftOut}.`);
+  }
   return yes(type, 'Watching', 'Nodes and pods of the member are watched.');
 }
 

@@ -3,6 +3,7 @@ import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import { memberNamespaceFor } from '../api/namespace-mapping.ts';
 import type { Namespace } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError, isAlreadyExists, isForbidden, isNotFound } from '../kube/errors.ts';
 import { NAMESPACES } from '../kube/resource.ts';
 import { create, get } from '../kube/verbs.ts';
@@ -62,15 +63,23 @@ export class MemberNamespaces {
     return owner === undefined ? this.#isLent(labels) : owner === this.#o.hostId;
   }
 
-  /** {@link memberNamespaceOf}, made sure to exist and to be ours to use. One call at most per new namespace; rejects only on abort. */
-  async ensure(hostNamespace: string, signal: AbortSignal): Promise<NamespaceAnswer> {
+  /**
+   * {@link memberNamespaceOf}, made sure to exist and to be ours to use. One call at most per new namespace; rejects only on
+   * abort.
+   * @param former another one, in which pods of the host namespace are since before the mapping was edited: it is not made
+   */
+  async ensure(hostNamespace: string, signal: AbortSignal, former?: string): Promise<NamespaceAnswer> {
     const mapped = memberNamespaceFor(this.#o.spec(), hostNamespace);
+    if (former !== undefined && !('namespace' in mapped && mapped.namespace === former)) {
+      const found = this.#o.member.namespaces.get(former);
+      if (found !== undefined) return this.#judge(found, hostNamespace);
+      return this.#hold('NamespaceMissing', `namespace ${former}, where pods of the former mapping are, is not known.`);
+    }
     if ('refused' in mapped) return this.#hold('NamespaceNotAllowed', `${mapped.refused}.`);
     const { namespace } = mapped;
     const cached = this.#o.member.namespaces.get(namespace);
     const made = this.#made.get(namespace);
-    if (made !== undefined && (cached !== undefined || performance.now() - made.at > MADE_MS))
-      this.#made.delete(namespace);
+    if (made !== undefined && (cached !== undefined || monotonic() - made.at > MADE_MS)) this.#made.delete(namespace);
     const found = cached ?? this.#made.get(namespace)?.namespace;
     if (found !== undefined) return this.#judge(found, hostNamespace);
     if (!this.#o.spec().create) {
@@ -95,7 +104,7 @@ export class MemberNamespaces {
         return this.#hold('MemberIdentityChanged', 'another cluster answers in its place; nothing is written there.');
       }
       const made = await create<Namespace>(client, NAMESPACES, this.#render(name, hostNamespace), { signal });
-      this.#made.set(name, { namespace: made, at: performance.now() });
+      this.#made.set(name, { namespace: made, at: monotonic() });
       return this.#judge(made, hostNamespace);
     } catch (error) {
       signal.throwIfAborted();

@@ -1,6 +1,7 @@
 import { HOST_LABEL } from '../api/marks.ts';
 import type { Node, Pod } from '../api/wire.ts';
 import { SharedParts } from '../capacity/shared-parts.ts';
+import type { CacheShare } from '../kube/cache-room.ts';
 import { type KubeObject, withoutManagedFields } from '../kube/object.ts';
 
 /**
@@ -8,8 +9,8 @@ import { type KubeObject, withoutManagedFields } from '../kube/object.ts';
  * another pod can be on the same node: requests, host ports, labels, and whom they keep away. Pods that are alike share
  * these parts, so a foreign pod costs about half a KiB.
  */
-export function podProjection(hostId: string): (raw: KubeObject) => Pod {
-  const parts = new SharedParts();
+export function podProjection(hostId: string, share?: CacheShare): (raw: KubeObject) => Pod {
+  const parts = new SharedParts(share);
   return (raw) => {
     const pod = raw as Pod;
     return pod.metadata.labels?.[HOST_LABEL] === hostId ? withoutManagedFields(pod) : foreignPod(pod, parts);
@@ -17,8 +18,8 @@ export function podProjection(hostId: string): (raw: KubeObject) => Pod {
 }
 
 /** Nodes lose managedFields. Of images only the names are kept, each once for all nodes: they are most of the bytes. */
-export function nodeProjection(): (raw: KubeObject) => Node {
-  const parts = new SharedParts();
+export function nodeProjection(share?: CacheShare): (raw: KubeObject) => Node {
+  const parts = new SharedParts(share);
   return (raw) => {
     const node = withoutManagedFields(raw as Node);
     if (node.status?.images === undefined) return node;

@@ -1,3 +1,5 @@
+import type { Moment } from '../kube/clock.ts';
+
 /** Why a probe failed: a CamelCase reason for the condition, and words for people. */
 export interface ProbeFailure {
   reason: string;
@@ -9,14 +11,14 @@ export interface ProbeThresholds {
   successThreshold: number;
 }
 
-/** What the probes so far say. Times are in ms. */
+/** What the probes so far say. */
 export interface Reachability {
   /** Undefined before the first probe. */
   readonly reachable: boolean | undefined;
   /** Results in a row that contradict `reachable`. */
   readonly against: number;
   /** First failure of the row of failures that led here; undefined while the last probe was good. */
-  readonly failingSince: number | undefined;
+  readonly failingSince: Moment | undefined;
   /** The failure of the outage, or of the row that may become one: the first with the latest reason, so it is stable. */
   readonly failure: ProbeFailure | undefined;
 }
@@ -36,7 +38,7 @@ export function afterProbe(
   state: Reachability,
   latest: ProbeFailure | undefined,
   thresholds: ProbeThresholds,
-  now: number,
+  now: Moment,
 ): Reachability {
   const good = latest === undefined;
   const failingSince = good ? undefined : (state.failingSince ?? now);
@@ -56,7 +58,7 @@ export function afterProbe(
   };
 }
 
-/** Since when the member counts as unreachable, in ms: the first failed probe of the row. */
-export function unreachableSince(state: Reachability): number | undefined {
+/** Since when the member counts as unreachable: the first failed probe of the row. */
+export function unreachableSince(state: Reachability): Moment | undefined {
   return state.reachable === false ? state.failingSince : undefined;
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import { mergePatch } from '../kube/merge-patch.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -26,7 +27,7 @@ export interface StatusWriterOptions {
   written: (status: MemberClusterStatus) => void;
   logger: Logger;
   /** Monotonic ms. */
-  clock?: () => number;
+  monotonic?: () => number;
 }
 
 /**
@@ -35,14 +36,14 @@ export interface StatusWriterOptions {
  */
 export class StatusWriter {
   readonly #o: StatusWriterOptions;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #bell = new Bell();
   #object: StatusObject;
 
   constructor(object: StatusObject, options: StatusWriterOptions) {
     this.#object = object;
     this.#o = options;
-    this.#clock = options.clock ?? (() => performance.now());
+    this.#monotonic = options.monotonic ?? monotonic;
   }
 
   /** The object as the watch shows it now. */
@@ -59,18 +60,18 @@ export class StatusWriter {
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     // The first findings come within moments; one write then tells them all.
-    let last = this.#clock() + SETTLE_MS - WRITE_INTERVAL_MS;
+    let last = this.#monotonic() + SETTLE_MS - WRITE_INTERVAL_MS;
     let failures = 0;
     while (!signal.aborted) {
       const change = this.#change();
       const due = last + (change?.figuresOnly === true ? FIGURES_INTERVAL_MS : WRITE_INTERVAL_MS);
-      const wait = due - this.#clock();
+      const wait = due - this.#monotonic();
       if (change === undefined) {
         await this.#bell.wait(signal, WRITE_INTERVAL_MS);
       } else if (wait > 0) {
         await this.#bell.wait(signal, Math.min(wait, WRITE_INTERVAL_MS));
       } else {
-        last = this.#clock();
+        last = this.#monotonic();
         failures = (await this.#write(change.patch, signal)) ? 0 : failures + 1;
         if (failures > 0) last += Math.min(LONGEST_RETRY_MS, WRITE_INTERVAL_MS * 2 ** failures);
       }

@@ -27,6 +27,8 @@ export interface DesiredNode {
   readonly nodeInfo: NodeSystemInfo | undefined;
   readonly capacity: ResourceList | undefined;
   readonly allocatable: ResourceList | undefined;
+  /** Labels that choose the member's nodes behind it. Undefined: what the Node says stays. */
+  readonly pool?: Readonly<Record<string, string>> | undefined;
   /** Sorted and unique. */
   readonly declaredFeatures: readonly string[] | undefined;
 }

@@ -1,22 +1,23 @@
-import { GROUP, MEMBER_LABEL } from '../api/marks.ts';
+import { GROUP } from '../api/marks.ts';
+import { memberOfNode } from '../api/provider-id.ts';
 import type { Node, Taint } from '../api/wire.ts';
 import { jsonEqual, type JsonObject } from '../kube/json-equal.ts';
 import type { MergePatch } from '../kube/merge-patch.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { DesiredNode } from './desired-node.ts';
-import { CORDONED_ANNOTATION, LABELS_ANNOTATION, TAINTS_ANNOTATION } from './node-marks.ts';
+import { CORDONED_ANNOTATION, LABELS_ANNOTATION, POOL_ANNOTATION, poolText, TAINTS_ANNOTATION } from './node-marks.ts';
 
 /** What tells our Node from others of its name. */
 export type NodeOwner = Pick<DesiredNode, 'name' | 'member' | 'providerID'>;
 
 /** Why a Node of the wanted name is somebody else's, in words; undefined when it is ours. */
-export function whyNotOurs(node: Node, desired: NodeOwner): string | undefined {
-  const owner = node.metadata.labels?.[MEMBER_LABEL];
-  // The provider ID cannot be changed once set, so it still tells when somebody removed the label.
-  if (owner === desired.member || node.spec?.providerID === desired.providerID) return undefined;
-  return owner === undefined
-    ? `a Node named "${desired.name}" exists and was not made for cluster "${desired.member}"`
-    : `a Node named "${desired.name}" exists and stands for cluster "${owner}"`;
+export function whyNotOurs(node: Node, { name, member, providerID }: NodeOwner): string | undefined {
+  const { providerID: found = '' } = node.spec ?? {};
+  const other = memberOfNode(node);
+  if (found === '' ? other === member : found === providerID) return undefined;
+  return other === undefined
+    ? `a Node named "${name}" exists and was not made for cluster "${member}"`
+    : `a Node named "${name}" exists and stands for cluster "${other}"`;
 }
 
 /**
@@ -44,6 +45,7 @@ export function metadataPatch(node: Node, desired: DesiredNode): MergePatch | un
   if (!jsonEqual(node.spec?.taints ?? [], taints.list)) spec['taints'] = taints.list;
   record(node, annotations, TAINTS_ANNOTATION, taints.own);
 
+  recordPool(node, annotations, desired);
   cordon(node, desired, annotations, spec);
   if ((node.spec?.providerID ?? '') === '') spec['providerID'] = desired.providerID;
 
@@ -72,6 +74,9 @@ export function newNode(desired: DesiredNode, former: Node | undefined, nowMs: n
   record(blank, annotations, LABELS_ANNOTATION, new Set([...Object.keys(desired.labels), ...kept]));
   const taints = mergedTaints(base, { ...wanted, undecidedTaints: [] });
   record(blank, annotations, TAINTS_ANNOTATION, taints.own);
+  recordPool(blank, annotations, desired);
+  const pool = former?.metadata.annotations?.[POOL_ANNOTATION];
+  if (desired.pool === undefined && pool !== undefined) annotations[POOL_ANNOTATION] = pool;
   cordon(base, desired, annotations, spec);
   return {
     apiVersion: 'v1',
@@ -175,6 +180,10 @@ function cordon(node: Node, desired: DesiredNode, annotations: JsonObject, spec:
 
 function recordedIn(node: Node, annotation: string): string[] {
   return (node.metadata.annotations?.[annotation] ?? '').split(',').filter((entry) => entry !== '');
+}
+
+function recordPool(node: Node, annotations: JsonObject, { pool }: DesiredNode): void {
+  if (pool !== undefined) record(node, annotations, POOL_ANNOTATION, new Set(poolText(pool).split(',')));
 }
 
 function record(node: Node, annotations: JsonObject, annotation: string, entries: ReadonlySet<string>): void {

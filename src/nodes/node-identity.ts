@@ -10,15 +10,18 @@ import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { NODES } from '../kube/resource.ts';
 import { staticAccess } from '../kube/static-access.ts';
 import { get } from '../kube/verbs.ts';
-import { whyNotOurs, type NodeOwner } from './node-changes.ts';
+import type { NodeOwner } from './node-changes.ts';
 import { NodeCredentials, type Speaker } from './node-credentials.ts';
 import type { NodeIdentityMetrics } from './node-identity-metrics.ts';
+import type { NodeStanding } from './node-standing.ts';
 
 /** `Auto`: a certificate, and where there is none the manager's own identity, if that may do what a node does. */
 export type HostIdentityMode = 'Auto' | 'NodeCertificate' | 'ServiceAccount';
 
 export interface NodeIdentityOptions {
   owner: NodeOwner;
+  /** Told of the Node when it is read here. */
+  standing: NodeStanding;
   mode: HostIdentityMode;
   /** With the manager's own identity: asks for certificates, and looks who has the Node's name. */
   manager: KubeClient;
@@ -29,6 +32,8 @@ export interface NodeIdentityOptions {
   logger: Logger;
   /** Wall clock in ms. */
   clock?: () => number;
+  /** In ms. */
+  monotonic?: () => number;
   /** Between the first looks at an open request, in ms; 50. */
   firstPollMs?: number;
   /** Until the manager stands in for a certificate that takes long, and between attempts that failed at first; 10,000. */
@@ -84,6 +89,7 @@ export class NodeIdentity {
       meanwhile: mode === 'Auto' ? "the manager's own identity, if it may," : 'nothing',
       logger,
       clock: this.#clock,
+      ...(options.monotonic === undefined ? {} : { monotonic: options.monotonic }),
       firstPollMs: options.firstPollMs ?? FIRST_POLL_MS,
       firstRetryMs: options.patienceMs ?? PATIENCE_MS,
       slowestRetryMs: SLOWEST_RETRY_MS,
@@ -104,9 +110,17 @@ export class NodeIdentity {
 
   /** Resolves once the node can speak for itself or the manager for it, or when the signal aborts. */
   async ready(signal: AbortSignal): Promise<void> {
-    const either = AbortSignal.any([signal, this.#usable.signal]);
-    if (either.aborted) return;
-    await new Promise((resolve) => either.addEventListener('abort', resolve, { once: true }));
+    const usable = this.#usable.signal;
+    if (signal.aborted || usable.aborted) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        signal.removeEventListener('abort', end);
+        usable.removeEventListener('abort', end);
+        resolve();
+      };
+      signal.addEventListener('abort', end);
+      usable.addEventListener('abort', end);
+    });
   }
 
   /** Keeps the certificate fresh until the signal aborts. Never rejects. The client stays open until {@link close}. */
@@ -183,15 +197,14 @@ export class NodeIdentity {
 
   /** A certificate opens everything that the Node of that name has: none is asked for in the name of a stranger. */
   async #checkName(signal: AbortSignal): Promise<void> {
-    const { manager, owner } = this.#o;
-    let node: Node;
+    const { manager, owner, standing } = this.#o;
+    let node: Node | undefined;
     try {
       node = await get<Node>(manager, NODES, { name: owner.name }, { signal });
     } catch (error) {
-      if (isNotFound(error)) return;
-      throw error;
+      if (!isNotFound(error)) throw error;
     }
-    const refusal = whyNotOurs(node, owner);
+    const refusal = standing.hear(node);
     if (refusal !== undefined) throw new Error(refusal);
   }
 

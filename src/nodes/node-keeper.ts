@@ -2,21 +2,24 @@ import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { Node } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
+import { isJsonObject, type JsonObject } from '../kube/json-equal.ts';
 import { withoutManagedFields } from '../kube/object.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { NODES } from '../kube/resource.ts';
 import type { Timers } from '../kube/timers.ts';
-import { create, get, patch } from '../kube/verbs.ts';
+import { create, get, patch, remove } from '../kube/verbs.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import type { DesiredNode } from './desired-node.ts';
-import { foreignTaintsLost, metadataPatch, newNode, whyNotOurs } from './node-changes.ts';
+import { foreignTaintsLost, metadataPatch, newNode } from './node-changes.ts';
 import { mayLabelItself } from './node-labels.ts';
 import { NodeLease } from './node-lease.ts';
-import { nextHeartbeat, statusPatch } from './status-changes.ts';
+import type { NodeStanding } from './node-standing.ts';
+import { nextReport, type ReportTimes, statusPatch } from './status-changes.ts';
 
 export interface NodeKeeperOptions {
   /** With the identity of the node. */
@@ -24,18 +27,30 @@ export interface NodeKeeperOptions {
   /** With an identity that may change labels and taints of virtual nodes, which they may not do themselves. */
   manager: KubeClient;
   name: string;
+  /** Told of every Node that is seen; nothing of one is touched that is not ours. */
+  standing: NodeStanding;
   /** The Node as it should be now, from whatever is known; asked again at each look. */
   desired: () => DesiredNode;
+  /** False once it retires: then no Node is made that was not there. Default: it always is. */
+  isWanted?: () => boolean;
+  /** Whether pods are on one that retires: then it is made anew when somebody deletes it. Default: there are. */
+  isInUse?: () => boolean;
   events?: Pick<EventRecorder, 'record'>;
   /** Least time between two reports of facts that changed; 2,000 ms. */
   coalesceMs?: number;
+  /** Least time from one report to the next where only little room came or went; 30,000 ms. */
+  littleRoomMs?: number;
   /** Longest time between two reports; 300,000 ms. */
   heartbeatMs?: number;
   /** Time between two renewals of the Lease; 10,000 ms, a quarter of its duration. */
   leaseRenewMs?: number;
   leaseSeconds?: number;
-  /** Wall clock. */
+  /** How long a name that somebody else had is left to him after his Node is gone; 30,000 ms. */
+  freedMs?: number;
+  /** Wall clock, for what is told. */
   clock?: () => number;
+  /** Milliseconds that no one can set, for all else. */
+  monotonic?: () => number;
   timers?: Timers;
   informerMetrics?: InformerMetrics;
   /** Default: not counted. */
@@ -47,6 +62,8 @@ const NODE = 'node';
 const LEASE = 'lease';
 /** A Node of somebody else is looked at again after this time. */
 const REFUSED_MS = 60_000;
+/** Whoever had the name makes a Node that was deleted anew within moments: it is not taken from him meanwhile. */
+const FREED_MS = 30_000;
 /** While something is not known yet it is asked for again after this time, without any request. */
 const PROVISIONAL_MS = 1_000;
 /** So long an answer to a write of ours is believed although the watch does not know the Node. */
@@ -61,8 +78,9 @@ const LOOKS = 8;
 export class NodeKeeper {
   readonly #o: NodeKeeperOptions;
   readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #coalesceMs: number;
-  readonly #heartbeatMs: number;
+  readonly #times: ReportTimes;
   readonly #informer: Informer<Node>;
   readonly #queue: WorkQueue;
   readonly #lease: NodeLease;
@@ -76,15 +94,21 @@ export class NodeKeeper {
   #leasedUid: string | undefined;
   #reportedAt = -Infinity;
   #lookedAt = -Infinity;
-  #refusal: string | undefined;
+  /** We removed it ourselves. */
+  #removed = false;
+  /** Until when a name that was somebody else's is left alone. */
+  #leftUntil = -Infinity;
+  /** The last refusal that users were told of. */
+  #told: string | undefined;
   #failure: string | undefined;
 
   constructor(options: NodeKeeperOptions) {
     const { host, name, logger, timers, informerMetrics } = options;
     this.#o = options;
     this.#clock = options.clock ?? Date.now;
+    this.#monotonic = options.monotonic ?? monotonic;
     this.#coalesceMs = options.coalesceMs ?? 2_000;
-    this.#heartbeatMs = options.heartbeatMs ?? 300_000;
+    this.#times = { heartbeatMs: options.heartbeatMs ?? 300_000, littleRoomMs: options.littleRoomMs ?? 30_000 };
     this.#lease = new NodeLease(host, name, options.leaseSeconds ?? 40);
     this.#informer = new Informer<Node>({
       client: host,
@@ -108,20 +132,20 @@ export class NodeKeeper {
 
   /** Why the Node is not as it should be, in words for people; undefined while all is well. */
   get problem(): string | undefined {
-    return this.#refusal ?? this.#failure;
+    return this.#o.standing.refusal ?? this.#failure;
   }
 
   /** The facts behind the Node changed. Cheap; many calls become one report. */
   trigger(): void {
     const due = Math.max(this.#reportedAt + this.#coalesceMs, this.#lookedAt + this.#coalesceMs / LOOKS);
-    this.#queue.addAfter(NODE, due - this.#clock());
+    this.#queue.addAfter(NODE, due - this.#monotonic());
   }
 
   /** Keeps the Node until the signal aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const off = this.#informer.on({
-      added: () => this.trigger(),
-      updated: () => this.trigger(),
+      added: (node) => this.#seen(node),
+      updated: (node) => this.#seen(node),
       deleted: (node) => this.#deleted(node),
     });
     const running = Promise.all([this.#informer.run(signal), this.#queue.run(signal)]);
@@ -132,8 +156,17 @@ export class NodeKeeper {
     off();
   }
 
+  /** Whose it is counts at once, whatever else may wait. */
+  #seen(node: Node): void {
+    if (this.#current()?.metadata.uid === node.metadata.uid) this.#mayTouch(node);
+    this.trigger();
+  }
+
   #deleted(node: Node): void {
-    if (this.#refusal === undefined) this.#former = node;
+    const { standing, freedMs = FREED_MS } = this.#o;
+    if (standing.refusal === undefined) this.#former = node;
+    else this.#leftUntil = this.#monotonic() + freedMs;
+    standing.absent();
     if (this.#written?.node.metadata.uid === node.metadata.uid) this.#written = undefined;
     this.#queue.add(NODE, 'high');
   }
@@ -144,7 +177,7 @@ export class NodeKeeper {
     const cached = known !== undefined && known.metadata.uid === this.#goneUid ? undefined : known;
     const written = this.#written;
     if (written === undefined) return cached;
-    if (cached === undefined) return this.#clock() - written.at < WRITTEN_TRUST_MS ? written.node : undefined;
+    if (cached === undefined) return this.#monotonic() - written.at < WRITTEN_TRUST_MS ? written.node : undefined;
     const behind = isOlder(cached.metadata.resourceVersion, written.node.metadata.resourceVersion);
     return behind ? written.node : cached;
   }
@@ -152,7 +185,7 @@ export class NodeKeeper {
   async #sync(signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
     // What has not been seen yet is not absent.
     if (!this.#informer.hasSynced) return;
-    this.#lookedAt = this.#clock();
+    this.#lookedAt = this.#monotonic();
     try {
       const requeueAfterMs = await this.#bringInLine(this.#o.desired(), signal);
       this.#failure = undefined;
@@ -170,8 +203,14 @@ export class NodeKeeper {
 
   /** One pass; answers in how many milliseconds the next is due at the latest. */
   async #bringInLine(desired: DesiredNode, signal: AbortSignal): Promise<number> {
+    const left = this.#leftUntil - this.#monotonic();
+    if (left > 0 && this.#current() === undefined) return left;
+    if (this.#current() === undefined && !this.#makes()) {
+      this.#o.standing.vacant();
+      return REFUSED_MS;
+    }
     let node = this.#current() ?? (await this.#make(desired, signal));
-    if (!this.#mayTouch(node, desired)) return REFUSED_MS;
+    if (!this.#mayTouch(node)) return REFUSED_MS;
     if (this.#leasedUid !== node.metadata.uid) {
       this.#leasedUid = node.metadata.uid;
       this.#queue.add(LEASE);
@@ -187,9 +226,30 @@ export class NodeKeeper {
     node = await this.#report(node, desired, signal);
     if (refused !== undefined) throw refused;
     const now = this.#clock();
-    return isProvisional(desired)
-      ? PROVISIONAL_MS
-      : Math.max(1_000, nextHeartbeat(node, desired, now, this.#heartbeatMs) - now);
+    return isProvisional(desired) ? PROVISIONAL_MS : Math.max(1_000, nextReport(node, desired, now, this.#times) - now);
+  }
+
+  /** A Node that retires and that somebody else deleted is made anew as long as there are pods on it. */
+  #makes(): boolean {
+    const wanted = this.#o.isWanted?.() ?? true;
+    if (wanted) this.#removed = false;
+    return wanted || (this.#former !== undefined && !this.#removed && this.#o.isInUse?.() !== false);
+  }
+
+  /** Removes the Node as it is known here, which has no pods, for good. @throws whatever the API server answers */
+  async remove(signal: AbortSignal): Promise<void> {
+    const { manager, name, standing } = this.#o;
+    const node = this.#current();
+    if (node === undefined || !standing.ours) return;
+    const { uid, resourceVersion } = node.metadata;
+    this.#removed = true;
+    try {
+      await remove(manager, NODES, { name }, { uid, resourceVersion }, { signal });
+    } catch (error) {
+      if (isNotFound(error)) return;
+      this.#removed = false;
+      throw error;
+    }
   }
 
   async #renew(signal: AbortSignal): Promise<{ requeueAfterMs: number }> {
@@ -197,7 +257,7 @@ export class NodeKeeper {
     if (node === undefined) {
       // The watch should have told of it; this is for the day it did not.
       this.#queue.add(NODE);
-    } else if (this.#refusal === undefined) {
+    } else if (this.#o.standing.ours) {
       await this.#lease.renew(node, this.#clock(), signal);
     }
     return { requeueAfterMs: this.#o.leaseRenewMs ?? 10_000 };
@@ -209,9 +269,9 @@ export class NodeKeeper {
     try {
       const made = this.#remember(await create(host, NODES, node, { signal }));
       logger.info({ node: name, again: this.#former !== undefined }, 'virtual node registered');
-      this.#reportedAt = this.#clock();
+      this.#reportedAt = this.#monotonic();
       if (reserved === undefined) return made;
-      const body = { metadata: { labels: reserved } };
+      const body = { metadata: { uid: made.metadata.uid, labels: reserved } };
       return this.#remember(await patch<Node>(manager, NODES, { name }, body, { type: 'merge' }, { signal }));
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
@@ -219,17 +279,17 @@ export class NodeKeeper {
     }
   }
 
-  #mayTouch(node: Node, desired: DesiredNode): boolean {
-    const { events, logger } = this.#o;
-    const refusal = whyNotOurs(node, desired);
-    if (refusal !== undefined && refusal !== this.#refusal) {
-      const message = `${refusal}. Nothing of it is touched; rename the MemberCluster or its pool, or remove that Node`;
-      logger.error({ node: this.#o.name }, message);
-      const subject = { apiVersion: 'v1', kind: 'Node', name: node.metadata.name, uid: node.metadata.uid };
-      events?.record(subject, 'Warning', 'NodeNameTaken', message);
+  #mayTouch(node: Node): boolean {
+    const { events, logger, name, standing } = this.#o;
+    const ours = standing.see(node);
+    const { refusal } = standing;
+    if (refusal !== undefined && refusal !== this.#told) {
+      logger.error({ node: name }, refusal);
+      const subject = { apiVersion: 'v1', kind: 'Node', name, uid: node.metadata.uid };
+      events?.record(subject, 'Warning', 'NodeNameTaken', refusal);
     }
-    this.#refusal = refusal;
-    return refusal === undefined;
+    this.#told = refusal;
+    return ours;
   }
 
   async #mark(node: Node, desired: DesiredNode, signal: AbortSignal): Promise<Node> {
@@ -244,22 +304,23 @@ export class NodeKeeper {
       });
     }
     const { manager, name } = this.#o;
-    return this.#remember(await patch<Node>(manager, NODES, { name }, body, { type: 'merge' }, { signal }));
+    const same = forSame(node, body);
+    return this.#remember(await patch<Node>(manager, NODES, { name }, same, { type: 'merge' }, { signal }));
   }
 
   async #report(node: Node, desired: DesiredNode, signal: AbortSignal): Promise<Node> {
-    const body = statusPatch(node, desired, this.#clock(), this.#heartbeatMs);
+    const body = statusPatch(node, desired, this.#clock(), this.#times);
     if (body === undefined) return node;
     const { host, name } = this.#o;
-    this.#reportedAt = this.#clock();
+    this.#reportedAt = this.#monotonic();
     const how = { type: 'strategic', subresource: 'status' } as const;
-    return this.#remember(await patch<Node>(host, NODES, { name }, body, how, { signal }));
+    return this.#remember(await patch<Node>(host, NODES, { name }, forSame(node, body), how, { signal }));
   }
 
   /** Reads the Node past the cache. */
   async #look(signal: AbortSignal): Promise<void> {
     try {
-      this.#remember(await get<Node>(this.#o.host, NODES, { name: this.#o.name }, { signal }));
+      this.#mayTouch(this.#remember(await get<Node>(this.#o.host, NODES, { name: this.#o.name }, { signal })));
     } catch (error) {
       if (!isNotFound(error)) throw error;
       const gone = this.#current();
@@ -271,9 +332,15 @@ export class NodeKeeper {
 
   #remember(raw: Node): Node {
     const node = withoutManagedFields(raw);
-    this.#written = { node, at: this.#clock() };
+    this.#written = { node, at: this.#monotonic() };
     return node;
   }
+}
+
+/** For this Node only: another one of its name may be anybody's. */
+function forSame({ metadata: { uid } }: Node, body: JsonObject): JsonObject {
+  const metadata = isJsonObject(body['metadata']) ? body['metadata'] : {};
+  return uid === undefined ? body : { ...body, metadata: { ...metadata, uid } };
 }
 
 function isProvisional(desired: DesiredNode): boolean {

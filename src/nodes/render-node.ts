@@ -1,5 +1,6 @@
 import { MEMBER_LABEL, NODE_LABEL, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
+import { providerIdOf } from '../api/provider-id.ts';
 import type { NodeSystemInfo, ResourceList, Taint } from '../api/wire.ts';
 import type { PoolFacts } from '../capacity/pool-facts.ts';
 import { declaredFeatures } from './declared-features.ts';
@@ -11,6 +12,10 @@ export interface NodeFacts {
   name: string;
   member: string;
   spec: Pick<MemberClusterSpec, 'region' | 'zones' | 'labels' | 'taints' | 'taintMode' | 'unschedulable'>;
+  /** The spec does not want it any more: it takes no new pods. */
+  retiring?: boolean;
+  /** Labels that choose the member's nodes behind it; undefined once the spec does not say. */
+  selector?: Record<string, string> | undefined;
   /** What the member's nodes have in common; undefined until all of them are known. */
   pool: PoolFacts | undefined;
   /** What it can offer; undefined until all nodes and pods of the member are known. */
@@ -29,11 +34,6 @@ export interface NodeFacts {
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 const REGION_LABEL = 'topology.kubernetes.io/region';
 
-/** Never changes in a Node's life, so it tells a virtual node of ours from all others. */
-export function providerIdOf(member: string, node: string): string {
-  return `spillway://${member}/${node}`;
-}
-
 /** The Node that stands for these facts. */
 export function renderNode(facts: NodeFacts): DesiredNode {
   const { name, member, spec, pool, offer, memberVersion, address, kubeletPort, reachable } = facts;
@@ -45,7 +45,8 @@ export function renderNode(facts: NodeFacts): DesiredNode {
     labelsComplete: pool !== undefined,
     taints: taintsOf(spec, reachable),
     undecidedTaints: reachable === undefined ? [UNREACHABLE_TAINT] : [],
-    unschedulable: spec.unschedulable,
+    unschedulable: spec.unschedulable || facts.retiring === true,
+    pool: facts.retiring === true ? undefined : facts.selector,
     // No Hostname entry: API servers prefer it by default and would have to resolve it.
     addresses: [{ type: 'InternalIP', address }],
     kubeletPort,

@@ -1,11 +1,12 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Cluster } from '../placement/cluster.ts';
-import type { JsonRecord } from '../pods/translate-json.ts';
+import { type JsonRecord, recordOf } from '../pods/translate-json.ts';
 import { applyOverriders } from './apply-overriders.ts';
 import { OverrideError } from './override-error.ts';
 import { isOfClusterPolicy, type OverrideRefusal, type PlannedRule, planRules, refusalOf } from './planned-rules.ts';
 import { privilegesOf } from './privileges.ts';
+import { lostRestriction, restrictionsOf } from './restrictions.ts';
 import { changedProtectedField } from './protected-fields.ts';
 import type { ObjectIdentity, OverrideSubject } from './selection.ts';
 
@@ -61,15 +62,25 @@ export function applyRules<T extends KubeObject>(
   return { object: current as unknown as T, applied };
 }
 
+/** Parts that stay are shared. */
+function saysTheSameOfRights(before: JsonRecord, after: JsonRecord): boolean {
+  const annotations = ({ metadata }: JsonRecord): unknown => recordOf(metadata)?.['annotations'];
+  return before['spec'] === after['spec'] && annotations(before) === annotations(after);
+}
+
 function guard(before: JsonRecord, after: JsonRecord, rule: PlannedRule, { pool = {} }: OverrideContext): void {
   if (before === after) return;
   const field = changedProtectedField(before, after, pool);
   if (field !== undefined) throw new OverrideError(`overriders at ${field}`, 'policies may not change that');
-  if (isOfClusterPolicy(rule)) return;
+  if (isOfClusterPolicy(rule) || saysTheSameOfRights(before, after)) return;
   const had = privilegesOf(before);
-  for (const privilege of privilegesOf(after)) {
-    if (!had.has(privilege)) {
+  for (const [key, privilege] of privilegesOf(after)) {
+    if (!had.has(key)) {
       throw new OverrideError('overriders', `only a ClusterOverridePolicy may give a pod ${privilege}`);
     }
+  }
+  const lost = lostRestriction(restrictionsOf(before), restrictionsOf(after));
+  if (lost !== undefined) {
+    throw new OverrideError('overriders', `only a ClusterOverridePolicy may take ${lost} from a pod`);
   }
 }

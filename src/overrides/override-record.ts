@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { OverridePolicySpec } from '../api/override-policy.ts';
 import { GROUP } from '../api/marks.ts';
 import { overridersSchema } from '../api/overriders.ts';
+import { parsed } from '../api/parse-object.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { isJsonObject, type JsonObject } from '../kube/json-equal.ts';
 import { parseJson, stringifyJson } from '../kube/json.ts';
@@ -113,7 +114,7 @@ const APPLY_TO: readonly unknown[] = ['NewPods', 'RunningPods'] satisfies Overri
 function readRule(item: unknown): PlannedRule | undefined {
   if (!isJsonObject(item)) return undefined;
   const { policy, rule, rank, applyTo = 'NewPods' } = item;
-  const overriders = overridersSchema.safeParse(item['overriders']);
+  const overriders = parsed(overridersSchema, item['overriders']);
   if (typeof policy !== 'string' || typeof rule !== 'number' || !overriders.success) return undefined;
   if ((rank !== 1 && rank !== 2 && rank !== 3) || !APPLY_TO.includes(applyTo)) return undefined;
   return {

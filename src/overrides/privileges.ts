@@ -1,27 +1,43 @@
 import { type JsonRecord, listOf, recordOf, textOf } from '../pods/translate-json.ts';
-import { ALL_CONTAINERS, isPod } from './edit-containers.ts';
+import { isPod } from './edit-containers.ts';
+import { securedContainers } from './effective-security.ts';
 
 /**
  * What a pod may do to its node or as somebody, beyond an ordinary one: what the Baseline level of Pod Security forbids,
  * and identities. The host's admission has judged the pod as it was, so a policy that everybody in a namespace may write
- * must not add any of these.
+ * must not add any of these. Words for people, by keys that say of which container they are: what one has, another has not.
  */
-export function privilegesOf(object: JsonRecord): ReadonlySet<string> {
-  const found = new Set<string>();
+export function privilegesOf(object: JsonRecord): ReadonlyMap<string, string> {
+  const all = new Map<string, string>();
   const spec = recordOf(object['spec']);
-  if (spec === undefined || !isPod(object)) return found;
+  if (spec === undefined || !isPod(object)) return all;
+  const note = (where: string, found: ReadonlySet<string>): void => {
+    for (const words of found) all.set(`${where}/${words}`, words);
+  };
+  note('', ofPod(spec, recordOf(object['metadata'])));
+  for (const { name, container, security } of securedContainers(spec)) {
+    const found = new Set<string>();
+    addContainer(container, found);
+    addSecurity(security, found);
+    note(name, found);
+  }
+  return all;
+}
+
+function ofPod(spec: JsonRecord, metadata: JsonRecord | undefined): Set<string> {
+  const found = new Set<string>();
   for (const flag of ['hostNetwork', 'hostPID', 'hostIPC']) if (spec[flag] === true) found.add(flag);
   for (const field of ['serviceAccountName', 'serviceAccount', 'priorityClassName']) {
     const name = textOf(spec[field]);
     if (name !== undefined && name !== '') found.add(`${field} "${name}"`);
   }
   if (spec['automountServiceAccountToken'] !== false) found.add('automountServiceAccountToken');
-  addSecurity(recordOf(spec['securityContext']), found);
-  addAnnotations(recordOf(recordOf(object['metadata'])?.['annotations']), found);
+  const security = recordOf(spec['securityContext']);
+  for (const item of listOf(security?.['sysctls'])) found.add(`sysctl ${textOf(recordOf(item)?.['name']) ?? ''}`);
+  const groups = [...listOf(security?.['supplementalGroups']), security?.['fsGroup']];
+  if (groups.includes(0)) found.add('group 0');
+  addAnnotations(recordOf(metadata?.['annotations']), found);
   for (const volume of listOf(spec['volumes'])) addVolume(recordOf(volume), found);
-  for (const list of ALL_CONTAINERS) {
-    for (const container of listOf(spec[list])) addContainer(recordOf(container), found);
-  }
   return found;
 }
 
@@ -44,14 +60,13 @@ function addVolume(volume: JsonRecord | undefined, found: Set<string>): void {
   }
 }
 
-function addContainer(container: JsonRecord | undefined, found: Set<string>): void {
-  for (const port of listOf(container?.['ports'])) {
+function addContainer(container: JsonRecord, found: Set<string>): void {
+  for (const port of listOf(container['ports'])) {
     const number = recordOf(port)?.['hostPort'];
     if (typeof number === 'number' && number > 0) found.add(`hostPort ${number}`);
   }
-  for (const probe of ['livenessProbe', 'readinessProbe', 'startupProbe']) addHost(recordOf(container?.[probe]), found);
-  for (const hook of ['postStart', 'preStop']) addHost(recordOf(recordOf(container?.['lifecycle'])?.[hook]), found);
-  addSecurity(recordOf(container?.['securityContext']), found);
+  for (const probe of ['livenessProbe', 'readinessProbe', 'startupProbe']) addHost(recordOf(container[probe]), found);
+  for (const hook of ['postStart', 'preStop']) addHost(recordOf(recordOf(container['lifecycle'])?.[hook]), found);
 }
 
 /** A probe or hook that makes the node call another address than the pod's. */
@@ -62,9 +77,8 @@ function addHost(handler: JsonRecord | undefined, found: Set<string>): void {
   }
 }
 
-/** Of a pod or a container. */
-function addSecurity(context: JsonRecord | undefined, found: Set<string>): void {
-  if (context === undefined) return;
+/** As it is for a container. */
+function addSecurity(context: JsonRecord, found: Set<string>): void {
   if (context['privileged'] === true) found.add('privileged');
   if (context['allowPrivilegeEscalation'] === true) found.add('allowPrivilegeEscalation');
   if (context['runAsUser'] === 0) found.add('runAsUser 0');
@@ -76,6 +90,5 @@ function addSecurity(context: JsonRecord | undefined, found: Set<string>): void 
   }
   if (context['procMount'] === 'Unmasked') found.add('procMount Unmasked');
   if (recordOf(context['windowsOptions'])?.['hostProcess'] === true) found.add('hostProcess');
-  for (const item of listOf(context['sysctls'])) found.add(`sysctl ${textOf(recordOf(item)?.['name']) ?? ''}`);
   if (context['seLinuxOptions'] !== undefined) found.add('seLinuxOptions');
 }

@@ -46,9 +46,10 @@ export function patchYaml(text: string, operations: readonly PatchOperation[]): 
 function writeOutAliases(document: Document.Parsed): void {
   let expanded = 0;
   visit(document, {
-    Alias(_, alias) {
+    Alias(_, alias, path) {
       const target = alias.resolve(document);
       if (target === undefined) throw new OverrideError('', `the text there has a YAML alias without an anchor`);
+      if (path.includes(target)) throw new OverrideError('', 'the text there has a YAML alias of what it is in itself');
       visit(target, { Node: () => void expanded++ });
       if (expanded > MAX_EXPANDED) throw new OverrideError('', 'the text there has too many YAML aliases');
       const copy = target.clone() as Node;

@@ -3,7 +3,7 @@ import type { Toleration } from '../kube/taints.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 import type { Cluster } from './cluster.ts';
-import type { CompiledPlacement, Group } from './compiled-placement.ts';
+import type { CompiledPlacement, Division, Group } from './compiled-placement.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
 
 /** Room for pods of one shape in a cluster. */
@@ -40,7 +40,6 @@ export interface CandidateFacts {
   readonly group: Group;
   readonly clusters: readonly Cluster[];
   /** What the pod tolerates itself. */
-  readonly tolerations: readonly Toleration[];
   readonly avoided: readonly Avoided[];
   readonly rooms: ReadonlyMap<string, Room>;
   /** Pods of the revision by cluster. */
@@ -90,15 +89,20 @@ function notSelected(cluster: Cluster, { placement, group }: CandidateFacts): Re
   return { reason: 'NotSelected', message: first?.whyNot(cluster) ?? 'the policy does not choose it' };
 }
 
-function whyUnusable(cluster: Cluster, { placement, tolerations, avoided, rooms }: CandidateFacts): Reason | undefined {
+/** The first taint of the cluster that the rules of a pod do not tolerate, in words; a pod without rules tolerates none. */
+export function whyTainted({ taints }: Cluster, tolerations: readonly Toleration[]): string | undefined {
+  const taint = firstUntolerated(tolerations, taints);
+  if (taint === undefined) return undefined;
+  const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
+  return `it has cluster taint ${taint.key}${value}:${taint.effect}, which no policy of the pod tolerates`;
+}
+
+function whyUnusable(cluster: Cluster, { placement, avoided, rooms }: CandidateFacts): Reason | undefined {
   if (cluster.unavailable !== undefined) return { reason: 'Unavailable', message: cluster.unavailable };
   const impossible = rooms.get(cluster.name)?.impossible;
   if (impossible !== undefined) return { reason: 'Impossible', message: impossible };
-  const taint = firstUntolerated([...placement.tolerations, ...tolerations], cluster.taints);
-  if (taint !== undefined) {
-    const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
-    return { reason: 'Tainted', message: `it has taint ${taint.key}${value}:${taint.effect}, which is not tolerated` };
-  }
+  const taint = whyTainted(cluster, placement.tolerations);
+  if (taint !== undefined) return { reason: 'Tainted', message: taint };
   const refusal = avoided.find(({ cluster: name }) => name === cluster.name);
   if (refusal !== undefined) {
     const message = `it refused a pod of the workload and is avoided until ${timestamp(refusal.until)}: ${refusal.message}`;
@@ -112,19 +116,30 @@ function whyUnusable(cluster: Cluster, { placement, tolerations, avoided, rooms 
   return undefined;
 }
 
-/** Clusters that the division gives nothing to. Whether any is listed at all is asked of all, usable at the moment or not. */
+export const NO_SHARE = 'the policy gives it no share';
+
+/** Which clusters of the group the division gives anything. Whether any is listed at all is asked of all, usable at the moment or not. */
+export function sharesIn(
+  group: Group,
+  division: Division,
+  clusters: readonly Cluster[],
+): (cluster: Cluster) => boolean {
+  if (division.kind === 'preferences') return (cluster) => division.limitsOf(cluster) !== undefined;
+  if (division.kind !== 'static') return () => true;
+  const listed = (cluster: Cluster): boolean => division.weightOf(cluster) !== undefined;
+  const inGroup = clusters.filter((cluster) => group.tiers.some(({ whyNot }) => whyNot(cluster) === undefined));
+  return inGroup.some(listed) ? listed : () => true;
+}
+
 function dropThoseWithoutShare(
   { placement: { division }, group, clusters }: CandidateFacts,
   candidates: Candidate[],
   refusals: Refusal[],
 ): { candidates: Candidate[]; refusals: Refusal[] } {
-  if (division.kind !== 'static' && division.kind !== 'preferences') return { candidates, refusals };
-  const listed = (cluster: Cluster): boolean =>
-    division.kind === 'static' ? division.weightOf(cluster) !== undefined : division.limitsOf(cluster) !== undefined;
-  const inGroup = clusters.filter((cluster) => group.tiers.some(({ whyNot }) => whyNot(cluster) === undefined));
-  if (division.kind === 'static' && !inGroup.some(listed)) return { candidates, refusals };
+  const hasShare = sharesIn(group, division, clusters);
   const without = candidates
-    .filter(({ cluster }) => !listed(cluster))
-    .map(({ name }): Refusal => ({ cluster: name, reason: 'NoShare', message: 'the policy gives it no share' }));
-  return { candidates: candidates.filter(({ cluster }) => listed(cluster)), refusals: [...refusals, ...without] };
+    .filter(({ cluster }) => !hasShare(cluster))
+    .map(({ name }): Refusal => ({ cluster: name, reason: 'NoShare', message: NO_SHARE }));
+  if (without.length === 0) return { candidates, refusals };
+  return { candidates: candidates.filter(({ cluster }) => hasShare(cluster)), refusals: [...refusals, ...without] };
 }

@@ -28,7 +28,6 @@ export function choiceOf(
       placement,
       group,
       clusters,
-      tolerations: pod.tolerations,
       avoided,
       rooms: facts.rooms,
       here,

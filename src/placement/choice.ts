@@ -1,4 +1,3 @@
-import type { Toleration } from '../kube/taints.ts';
 import type { Scoring } from '../api/scoring.ts';
 import type { Avoided } from './avoided.ts';
 import type { Candidate, Room } from './candidates.ts';
@@ -18,7 +17,6 @@ export interface PlacementFacts {
   readonly workload: Workload;
   readonly pod: {
     readonly revision: string | undefined;
-    readonly tolerations: readonly Toleration[];
     /** How long the pod has been waiting for a place. */
     readonly waitedMs: number;
   };

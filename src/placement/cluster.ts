@@ -7,6 +7,9 @@ import type { Taint } from '../kube/taints.ts';
 /** On a MemberCluster: what a unit of work costs there, a decimal number in any unit that all members share. */
 export const PRICE_ANNOTATION = `${GROUP}/price`;
 
+/** Bounded, so that sums and differences of prices stay numbers. The same is in manifests/admission/validation.yaml. */
+const PRICE = /^\d{1,12}(\.\d{1,12})?$/;
+
 /** A place for pods as policies see it: a member, or the host's own nodes under the name `local`. */
 export interface Cluster {
   readonly name: string;
@@ -14,7 +17,7 @@ export interface Cluster {
   readonly provider: string | undefined;
   readonly region: string | undefined;
   readonly zones: readonly string[];
-  /** Taints of the cluster as a whole, beside those that every virtual node has. */
+  /** Taints of the cluster as a whole, which policies tolerate and pods cannot. Those of its virtual nodes are the scheduler's. */
   readonly taints: readonly Taint[];
   /** Why it takes no new pods at all at the moment, for people; undefined when it does. */
   readonly unavailable: string | undefined;
@@ -31,9 +34,9 @@ export function clusterOf(member: MemberCluster): Cluster {
     provider: spec.provider,
     region: spec.region,
     zones: spec.zones,
-    taints: spec.taints,
+    taints: spec.clusterTaints,
     unavailable: whyUnavailable(member),
-    price: price !== undefined && /^\d+(\.\d+)?$/.test(price) ? Number(price) : undefined,
+    price: price !== undefined && PRICE.test(price) ? Number(price) : undefined,
   };
 }
 

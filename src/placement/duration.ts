@@ -6,8 +6,10 @@ const UNITS = new Map([
 
 /** Milliseconds of a duration such as `90s` or `1h30m`; the schema of the policies lets nothing else through. */
 export function parseDuration(text: string): number {
+  // Looking behind keeps it linear: a long row of digits is tried once, not from each of its digits.
   let total = 0;
-  for (const [, count, unit] of text.matchAll(/(\d+)([hms])/g)) total += Number(count) * (UNITS.get(unit ?? '') ?? 0);
+  for (const [, count, unit] of text.matchAll(/(?<!\d)(\d+)([hms])/g))
+    total += Number(count) * (UNITS.get(unit ?? '') ?? 0);
   return total;
 }
 

@@ -1,9 +1,10 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { GANG_PLACED_ANNOTATION } from '../api/marks.ts';
+import { GANG_LABEL, GANG_PLACED_ANNOTATION } from '../api/marks.ts';
 import type { KubeObject } from '../kube/object.ts';
-import type { Candidate } from './candidates.ts';
+import { type Candidate, NO_SHARE, sharesIn } from './candidates.ts';
 import { choiceOf } from './choice-of.ts';
 import type { Choice, PlacementFacts } from './choice.ts';
+import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement } from './compiled-placement.ts';
 import { sumOver, ofRevision } from './workload.ts';
 import { sum } from './highest-averages.ts';
@@ -43,19 +44,40 @@ export function gangOrder(facts: PlacementFacts, count: number): GangOrder {
   return { order, refusals: all };
 }
 
-/** The same rules for a pod whose gang has its place: which clusters may be used, and nothing that depends on numbers. */
-export function forPlacedGang(placement: CompiledPlacement): CompiledPlacement {
-  const [first, ...others] = placement.groups.map(({ name, tiers }) => ({
-    name,
-    tiers: tiers.map((tier) => ({ ...tier, max: () => Number.POSITIVE_INFINITY, tryNextAfterMs: 0 })),
-  }));
+/**
+ * The rules as they count for a pod. How a workload is divided and spread does not for one whose gang was given a place as a whole,
+ * nor how long a pod waits for the next tier. What only numbers keep it from, it is kept from all the same: who may write
+ * a pod can write that its gang has a place.
+ */
+export function placementFor({ metadata }: KubeObject, facts: PlacementFacts): CompiledPlacement {
+  const isPlaced =
+    metadata.labels?.[GANG_LABEL] !== undefined && metadata.annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
+  return isPlaced ? forPlacedGang(facts) : facts.placement;
+}
+
+function forPlacedGang({ placement, workload, pod, clusters }: PlacementFacts): CompiledPlacement {
+  const here = ofRevision(workload.pods, pod.revision);
+  const whyFull = (cluster: Cluster): string | undefined => {
+    const most = mostOf(placement, cluster);
+    return most === undefined || (here.get(cluster.name) ?? 0) < most ? undefined : mostInWords(most, cluster.name);
+  };
+  const [first, ...others] = placement.groups.map((group) => {
+    const hasShare = sharesIn(group, placement.division, clusters);
+    const whyNoShare = (cluster: Cluster) => (hasShare(cluster) ? undefined : NO_SHARE);
+    const tiers = group.tiers.map((tier) => ({
+      ...tier,
+      whyNot: (cluster: Cluster) => tier.whyNot(cluster) ?? whyNoShare(cluster) ?? whyFull(cluster),
+      tryNextAfterMs: 0,
+    }));
+    return { name: group.name, tiers };
+  });
   if (first === undefined) return placement;
   return { ...placement, groups: [first, ...others], spread: [], division: { kind: 'none' } };
 }
 
-/** The rules as they count for a pod: for a placed gang it was decided as a whole how many of its pods go where. */
-export function placementFor({ metadata }: KubeObject, placement: CompiledPlacement): CompiledPlacement {
-  return metadata.annotations?.[GANG_PLACED_ANNOTATION] === undefined ? placement : forPlacedGang(placement);
+/** What the preferences of the workload allow one cluster; undefined: as many as there are. */
+function mostOf({ division }: CompiledPlacement, cluster: Cluster): number | undefined {
+  return division.kind === 'preferences' ? division.limitsOf(cluster)?.maxReplicas : undefined;
 }
 
 function isLocal({ name }: Candidate): boolean {
@@ -69,8 +91,7 @@ function whyTooMany(choice: Choice, { name, cluster, tier, here }: Candidate, co
   if (sumOver(choice.here, inTier) + count > most) {
     return { cluster: name, reason: 'AtMax', message: mostInWords(most, inTier.toSorted().join(' and ')) };
   }
-  const { division } = facts.placement;
-  const own = division.kind === 'preferences' ? division.limitsOf(cluster)?.maxReplicas : undefined;
+  const own = mostOf(facts.placement, cluster);
   if (own === undefined || here + count <= own) return undefined;
   return { cluster: name, reason: 'AtMax', message: mostInWords(own, name) };
 }

@@ -1,3 +1,5 @@
+import { mostSeats, rangeOf } from './seat-ranges.ts';
+
 /** A cluster's claim in a division. Weights are whole numbers, so that comparisons are exact. */
 export interface Share {
   readonly name: string;
@@ -56,12 +58,12 @@ export class HighestAverages {
 
   /**
    * Seats for everyone, `total` in all or fewer when there is nobody left to take them. With `start` seats are added to
-   * those, or given up from them in the reverse order.
+   * those, or given up from them in the reverse order. Takes no longer for two thousand million seats than for a few hundred.
    */
   divide(total: number, start: Counts = new Map()): { counts: Map<string, number>; unplaced: number } {
     const counts = new Map(this.#shares.map((share) => [share.name, seats(start, share)]));
     let left = total - sum(counts);
-    if (left > 0) left -= this.#leap(counts, left);
+    if (Math.abs(left) > FEW) left = this.#leap(counts, total);
     for (; left > 0; left -= 1) {
       const share = this.next(counts);
       if (share === undefined) break;
@@ -76,40 +78,36 @@ export class HighestAverages {
   }
 
   /**
-   * Gives most of many seats at once: all whose average is above a bound, where these are no more than there are. They are
-   * the first ones anyway, so the rest can go on one by one. Returns how many were given.
+   * Brings counts to the total but for a few seats, which can go one by one, and returns how many these are. Numbers that have
+   * no exact product may be in the wrong order by one seat each, so the first left out and the last one given change places
+   * until they are right.
    */
-  #leap(counts: Map<string, number>, left: number): number {
-    const weights = this.#shares.reduce((all, { weight }) => all + weight, 0);
-    if (left < 4 * this.#shares.length || weights === 0) return 0;
-    const floors = this.#shares.map((share) => Math.max(seats(counts, share), share.min ?? 0));
-    // The bound is 1 / (step * unit). Whole weights times whole steps are exact, so that equals are always on one side.
-    const unit = 2 ** (Math.ceil(Math.log2((2 * left) / weights)) - 20);
-    const reached = (share: Share, index: number, step: number): number => {
-      const odd = share.weight * step * unit;
-      return Math.max(
-        floors[index] ?? 0,
-        Math.min(odd > 1 ? Math.ceil((odd - 1) / 2) : 0, share.max ?? Number.MAX_SAFE_INTEGER),
-      );
-    };
-    const given = (step: number): number => {
-      let all = 0;
-      for (const [index, share] of this.#shares.entries()) all += reached(share, index, step) - seats(counts, share);
-      return all;
-    };
-    if (given(0) > left) return 0;
-    let [low, high] = [0, 2 ** 32];
-    while (high - low > 1) {
-      const middle = Math.floor((low + high) / 2);
-      if (given(middle) > left) high = middle;
-      else low = middle;
+  #leap(counts: Map<string, number>, total: number): number {
+    const downwards = total < sum(counts);
+    const ranges = this.#shares.map((share) => rangeOf(share, seats(counts, share), downwards));
+    for (const [name, count] of mostSeats(ranges, total, downwards)) counts.set(name, count);
+    for (let exchanged = 0; exchanged < 2 * ranges.length; exchanged += 1) {
+      const open = ranges.filter(({ share, to }) => seats(counts, share) < to).map(({ share }) => share);
+      const given = ranges.filter(({ share, from }) => seats(counts, share) > from).map(({ share }) => share);
+      const next = open.toSorted((a, b) => this.#compareNumbered(a, seats(counts, a), b, seats(counts, b)))[0];
+      const last = given.toSorted((a, b) => this.#compareNumbered(b, seats(counts, b) - 1, a, seats(counts, a) - 1))[0];
+      if (next === undefined || last === undefined) break;
+      if (this.#compareNumbered(next, seats(counts, next), last, seats(counts, last) - 1) >= 0) break;
+      counts.set(next.name, seats(counts, next) + 1);
+      counts.set(last.name, seats(counts, last) - 1);
     }
-    const all = given(low);
-    const seated = this.#shares.map((share, index) => [share.name, reached(share, index, low)] as const);
-    for (const [name, count] of seated) counts.set(name, count);
-    return all;
+    return total - sum(counts);
+  }
+
+  #compareNumbered(a: Share, m: number, b: Share, n: number): number {
+    const [aOver, bOver] = [isOver(a, m + 1), isOver(b, n + 1)];
+    if (aOver !== bOver) return aOver ? 1 : -1;
+    return compareSeats(a, m, b, n) || (this.#order.get(a) ?? 0) - (this.#order.get(b) ?? 0);
   }
 }
+
+/** So many seats are given or taken one by one. */
+const FEW = 64;
 
 export function sum(counts: Counts): number {
   let all = 0;
@@ -119,6 +117,10 @@ export function sum(counts: Counts): number {
 
 function seats(counts: Counts, share: Share): number {
   return counts.get(share.name) ?? 0;
+}
+
+function isOver({ max }: Share, count: number): boolean {
+  return max !== undefined && count > max;
 }
 
 function isOpen(share: Share, count: number): boolean {
@@ -136,7 +138,7 @@ function compareSeats(a: Share, m: number, b: Share, n: number): number {
 /** Positive when `a` gives up its last seat before `b` does. */
 function compareGivingUp(a: Share, b: Share, counts: Counts): number {
   const [m, n] = [seats(counts, a), seats(counts, b)];
-  const [aOver, bOver] = [m > (a.max ?? Number.POSITIVE_INFINITY), n > (b.max ?? Number.POSITIVE_INFINITY)];
+  const [aOver, bOver] = [isOver(a, m), isOver(b, n)];
   if (aOver !== bOver) return aOver ? 1 : -1;
   return compareSeats(a, m - 1, b, n - 1);
 }

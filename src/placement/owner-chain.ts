@@ -45,7 +45,9 @@ export function revisionOf(pod: KubeObject): string | undefined {
 /** The number of the roll-out that a ReplicaSet was made or taken up again for; 0 where nothing tells. */
 export function rolloutOf({ metadata }: KubeObject): number {
   const { annotations = {} } = metadata;
-  const found = ROLLOUT_ANNOTATIONS.map((key) => Number(annotations[key])).find((number) => number > 0);
+  const found = ROLLOUT_ANNOTATIONS.map((key) => Number(annotations[key])).find(
+    (number) => number > 0 && Number.isSafeInteger(number),
+  );
   return found ?? 0;
 }
 

@@ -40,6 +40,24 @@ export function policyWarnings({ spec: { placement } }: PlacementPolicy, cluster
   return warnings;
 }
 
+/**
+ * Selectors by label of kinds that are not followed, so that nobody knows the labels: they match nothing.
+ *
+ * @param follows whether objects of a kind are known as a whole; of others only their name, from those that they own.
+ */
+export function selectorWarnings(
+  { spec: { resourceSelectors } }: PlacementPolicy,
+  follows: (apiVersion: string, kind: string) => boolean,
+): string[] {
+  return resourceSelectors.flatMap(({ apiVersion, kind, name, labelSelector }, index) => {
+    if (labelSelector === undefined || name !== undefined || follows(apiVersion, kind)) return [];
+    const message =
+      `labels of ${kind} (${apiVersion}) are not followed, so this matches none: choose the objects by name, all of the kind, ` +
+      'or the pods by labels of their own';
+    return [`spec.resourceSelectors[${String(index)}].labelSelector: ${message}`];
+  });
+}
+
 function checkNames(
   { clusterNames = [], exclude = [] }: ClusterAffinity,
   path: string,

@@ -60,9 +60,12 @@ export function divideRemainder(
     const weights = open.reduce((all, { share }) => all + share.weight, 0);
     if (weights === 0) break;
     const round = left;
+    const dueOf = ({ share }: State): number => Math.ceil((round * share.weight) / weights);
+    const alike = roundsAlike(open, dueOf);
+    for (const state of open) state.kept -= alike * dueOf(state);
     const stillOpen: State[] = [];
     for (const state of open) {
-      const due = Math.min(Math.ceil((round * state.share.weight) / weights), left);
+      const due = Math.min(dueOf(state), left);
       const covered = Math.min(due, state.kept);
       state.kept -= covered;
       const wanted = state.planned + due - covered;
@@ -75,4 +78,10 @@ export function divideRemainder(
     open = stillOpen;
   }
   return { counts: new Map(states.map(({ share, planned }) => [share.name, planned])), unplaced: left };
+}
+
+/** Rounds in which everybody's share is covered by what is kept, so that each is like the one before. */
+function roundsAlike(open: readonly State[], dueOf: (state: State) => number): number {
+  const rounds = open.filter((state) => dueOf(state) > 0).map((state) => Math.floor(state.kept / dueOf(state)));
+  return rounds.length === 0 ? 0 : Math.min(...rounds);
 }

@@ -3,6 +3,7 @@ import {
   HOST_NAME_ANNOTATION,
   HOST_NAMESPACE_ANNOTATION,
   HOST_VERSION_ANNOTATION,
+  NODE_LABEL,
   UID_LABEL,
 } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
@@ -45,11 +46,12 @@ export interface CollectOptions {
   /** Whether the member still has it, as far as is known when it is asked. */
   isThere: () => boolean;
   breaker: Pick<DeletionBreaker, 'permit' | 'isConfirmed'>;
+  /** How many member pods of this virtual node there are. */
   ownPods: () => number;
   /** Asks whether the host is still the cluster it was: another one has none of our pods. */
   confirmHost: () => Promise<boolean>;
   missingGraceMs: number;
-  clock: () => number;
+  monotonic: () => number;
 }
 
 /**
@@ -62,7 +64,7 @@ export async function judgeOrphan(
   options: CollectOptions,
   signal: AbortSignal,
 ): Promise<CollectVerdict> {
-  const { memory, clock } = options;
+  const { memory, monotonic } = options;
   const annotations = memberPod.metadata.annotations ?? {};
   const namespace = annotations[HOST_NAMESPACE_ANNOTATION] ?? '';
   const name = annotations[HOST_NAME_ANNOTATION] ?? '';
@@ -100,7 +102,7 @@ export async function judgeOrphan(
   if (options.deletionSeen) {
     return { delete: true, evidence: { of, says: 'deletion-watched' }, gracePeriodSeconds: undefined };
   }
-  const now = clock();
+  const now = monotonic();
   memory.hostMissingSince ??= now;
   const missingFor = now - memory.hostMissingSince;
   if (missingFor < options.missingGraceMs) {
@@ -143,9 +145,11 @@ function judgeLiving(hostPod: Pod, memberPod: Pod): CollectVerdict {
   return { delete: false, why: 'its host pod lives; the cache is behind', againMs: 1000 };
 }
 
-/** How many pods of the host the member has. */
-export function ownPods(member: MemberPort, hostId: string): number {
+/** How many pods the member has of a virtual node: those of its other node pools say nothing of what vanished here. */
+export function ownPods(member: Pick<MemberPort, 'pods'>, hostId: string, nodeName: string): number {
   let count = 0;
-  for (const pod of member.pods.values()) if (pod.metadata.labels?.[HOST_LABEL] === hostId) count += 1;
+  for (const { metadata } of member.pods.values()) {
+    if (metadata.labels?.[HOST_LABEL] === hostId && metadata.labels[NODE_LABEL] === nodeName) count += 1;
+  }
   return count;
 }

@@ -2,7 +2,7 @@ import { InvariantError } from '../api/invariants.ts';
 import { HOST_LABEL, HOST_VERSION_ANNOTATION, UID_LABEL } from '../api/marks.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
-import { isAlreadyExists } from '../kube/errors.ts';
+import { ApiError, isAlreadyExists } from '../kube/errors.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
@@ -12,6 +12,7 @@ import { type PodWrites, refOf } from './pod-writes.ts';
 import type { DependentsPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
 import { refusalOf } from './refusal.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
+import { mayBeCarriedOut } from './unanswered-creation.ts';
 
 export interface CreateOptions {
   member: MemberPort;
@@ -23,11 +24,23 @@ export interface CreateOptions {
   hostId: string;
   nodeName: string;
   writes: Pick<PodWrites, 'createMember'>;
+  /** Ask whether the member would take the pod, before anything is written down for it: it did not before. */
+  rehearse: boolean;
+  /** The namespace in which an earlier creation may be carried out yet. */
+  unansweredIn: string | undefined;
+  /** Writes down on the host pod what is about to be done, where that is needed; answers the host pod as it is then. */
+  intend: (memberPod: Pod) => Promise<Pod>;
   translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
 }
 
-/** `created`: the member pod exists and is ours for this host pod, be it made now or by an earlier, unanswered call. */
-export type CreateOutcome = { created: Pod } | { wait: string } | { hold: Hold; transient: boolean };
+/**
+ * `created`: the member pod exists and is ours for this host pod, be it made now (`sent`) or by an earlier, unanswered call.
+ */
+export type CreateOutcome =
+  | { created: Pod; sent?: 'carried-out' }
+  | { wait: string }
+  /** `sent`: what is known of the request that was to make the pod; left out if there was none. */
+  | { hold: Hold; transient: boolean; sent?: 'refused' | 'unanswered' };
 
 /**
  * Makes the member pod of a host pod that never had one: namespace, then dependents, then the pod. One API call when
@@ -38,7 +51,7 @@ export async function createMemberPod(
   options: CreateOptions,
   signal: AbortSignal,
 ): Promise<CreateOutcome> {
-  const { member, namespaces, dependents, overrides } = options;
+  const { member, namespaces, dependents, overrides, unansweredIn } = options;
   const place = await namespaces.ensure(hostPod.metadata.namespace ?? '', signal);
   if ('hold' in place) return { hold: place.hold, transient: false };
   const account = options.serviceAccounts?.modeOf(hostPod) ?? { mode: 'None' };
@@ -58,14 +71,43 @@ export async function createMemberPod(
     const tokens = options.serviceAccounts?.requireTokens(hostPod) ?? { ready: true };
     if (!tokens.ready) return outcomeOf(tokens);
   }
+  const pod = withHostVersion(made.pod, hostPod);
+  const unwanted = options.rehearse ? await rehearsal(hostPod, pod, options, signal) : undefined;
+  if (unwanted !== undefined) return unwanted;
+  const intended = await options.intend(pod);
+  if (intended.metadata.deletionTimestamp !== undefined) return { wait: 'the host pod is being deleted by now' };
   try {
-    return { created: await options.writes.createMember(hostPod, withHostVersion(made.pod, hostPod), signal) };
+    return { created: await options.writes.createMember(intended, pod, signal, { unansweredIn }), sent: 'carried-out' };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof InvariantError) throw error;
-    if (!isAlreadyExists(error)) return { hold: refusalOf(error, member.name), transient: true };
+    if (!isAlreadyExists(error)) {
+      const sent = mayBeCarriedOut(error) ? 'unanswered' : 'refused';
+      return { hold: refusalOf(error, member.name), transient: true, sent };
+    }
   }
-  return await occupied(hostPod, made.pod, options, signal);
+  return await occupied(hostPod, pod, options, signal);
+}
+
+/** What speaks against making the pod, by the member's own words; undefined: nothing, or it does not say. */
+async function rehearsal(
+  hostPod: Pod,
+  pod: Pod,
+  options: CreateOptions,
+  signal: AbortSignal,
+): Promise<CreateOutcome | undefined> {
+  try {
+    await options.writes.createMember(hostPod, pod, signal, { rehearsed: true });
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof InvariantError) throw error;
+    if (isAlreadyExists(error)) return await occupied(hostPod, pod, options, signal);
+    // A webhook that has effects of its own answers no rehearsal.
+    if (error instanceof ApiError && error.code === 400 && /dry ?run/i.test(error.status.message ?? ''))
+      return undefined;
+    return { hold: refusalOf(error, options.member.name), transient: true };
+  }
 }
 
 function outcomeOf({ pending, reason, message }: Hold & { pending: boolean }): CreateOutcome {
@@ -93,11 +135,13 @@ async function occupied(
     found = await get<Pod>(member.client, PODS, refOf(wanted), { signal });
   } catch (error) {
     signal.throwIfAborted();
-    return { hold: refusalOf(error, member.name), transient: true };
+    return { hold: refusalOf(error, member.name), transient: true, sent: 'refused' };
   }
   const labels = found.metadata.labels ?? {};
-  if (labels[HOST_LABEL] !== options.hostId)
-    return { hold: nameTaken(hostPod, found, { member: member.name, hostId: options.hostId }), transient: false };
+  if (labels[HOST_LABEL] !== options.hostId) {
+    const hold = nameTaken(hostPod, found, { member: member.name, hostId: options.hostId });
+    return { hold, transient: false, sent: 'refused' };
+  }
   if (labels[UID_LABEL] === hostPod.metadata.uid) return { created: found };
   return { wait: `a former pod ${keyOf(found)} has not left the member yet` };
 }

@@ -1,5 +1,6 @@
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod, PodStatus } from '../api/wire.ts';
+import { type CreationIntent, intentOf } from './creation-intent.ts';
 import { ignoredStatus } from './daemon-pod.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { mirroredUid } from './host-status.ts';
@@ -22,8 +23,16 @@ export interface PodFacts {
   frozen?: string;
   /** The member answers its probe. */
   reachable: boolean;
-  /** This process created a member pod that the watch has not shown yet; `overdue`: it should have by now. */
+  /** A member pod exists or existed that the host pod does not know of; `overdue`: the watch should have shown it by now. */
   created?: { overdue: boolean };
+  /** Creations of ours for this host pod may be carried out by the member still, for so long, in ms. */
+  unansweredMs?: number;
+  /** They are for another namespace than the one in which the pod would be made now. */
+  unansweredElsewhere?: boolean;
+  /** One more copy of the same host pod. */
+  second?: Pod;
+  /** This process knows that nothing has come of the intent on the host pod, nor will. */
+  intentSettled?: boolean;
   /** The last state of a member pod of this key that the watch reported as deleted, in this process's life. */
   departed?: Pod;
   /** The watch of the host reported the deletion of the pod with this UID. */
@@ -45,11 +54,15 @@ export type Action =
   /** Not now; something else will wake this key up. Users need not be told. */
   | { do: 'wait'; why: string }
   /** Not now, and users are told why on the host pod. */
-  | { do: 'hold'; hold: Hold }
+  | { do: 'hold'; hold: Hold; againMs?: number }
   /** The pod is not to run in the member: show that. */
   | { do: 'ignore'; hostPod: Pod; patch: Record<string, unknown> }
   | { do: 'create'; hostPod: Pod }
+  /** A creation was begun and nobody knows what came of it: ask the member's history; make it, or report it as lost. */
+  | { do: 'look-back'; hostPod: Pod; intent: CreationIntent; lost: PodStatus; forgotten: PodStatus }
   | { do: 'update'; hostPod: Pod; memberPod: Pod }
+  /** There are two copies of the host pod: end `second`, if the other one is really there. */
+  | { do: 'end-second-copy'; hostPod: Pod; memberPod: Pod; second: Pod }
   | { do: 'delete-member'; hostPod: Pod; memberPod: Pod; gracePeriodSeconds: number | undefined }
   /** The member pod has no host pod, or one that should not run any more: read the host, then delete it or leave it. */
   | { do: 'collect'; memberPod: Pod; deletionSeen: boolean }
@@ -77,6 +90,9 @@ export function decide(hostPod: Pod | undefined, memberPod: Pod | undefined, fac
     return withoutHost(memberPod, facts);
   }
   const own = ours ? memberPod : undefined;
+  if (own !== undefined && facts.second !== undefined) {
+    return { do: 'end-second-copy', hostPod, memberPod: own, second: facts.second };
+  }
   if (hostPod.metadata.deletionTimestamp !== undefined) return deleting(hostPod, own, facts);
   if (isFinished(hostPod)) return finished(own, facts);
   if (own !== undefined) return running(hostPod, own, facts);
@@ -106,6 +122,9 @@ function deleting(hostPod: Pod, memberPod: Pod | undefined, facts: PodFacts): Ac
 function finishDeletion(hostPod: Pod, facts: PodFacts): Action {
   const seenGo = departedOf(hostPod, facts);
   if (seenGo === undefined && facts.created?.overdue === false) return JUST_CREATED;
+  if (facts.unansweredMs !== undefined) {
+    return { do: 'hold', hold: creationUnanswered(facts.member), againMs: facts.unansweredMs };
+  }
   return {
     do: 'finish-deletion',
     hostPod,
@@ -126,7 +145,11 @@ function lastStatus(hostPod: Pod, departed: Pod | undefined, facts: PodFacts): P
     return statusPatch(hostPod, status) === undefined ? undefined : status;
   }
   if ((hostPod.metadata.finalizers ?? []).length === 0) return undefined;
-  const began = mirroredUid(hostPod) !== undefined || departed !== undefined || facts.created !== undefined;
+  const began =
+    mirroredUid(hostPod) !== undefined ||
+    departed !== undefined ||
+    facts.created !== undefined ||
+    (facts.intentSettled !== true && intentOf(hostPod) !== undefined);
   if (!began) return neverStartedStatus(hostPod, facts.member, facts.now);
   return lostStatus(
     hostPod,
@@ -166,7 +189,8 @@ function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Acti
   if (remembered !== undefined || facts.created !== undefined) {
     return { do: 'report-lost', hostPod, status: vanished(hostPod, facts), departed: undefined };
   }
-  if (facts.ignored(hostPod)) {
+  const intent = facts.intentSettled === true ? undefined : intentOf(hostPod);
+  if (intent === undefined && facts.ignored(hostPod)) {
     const patch = statusPatch(hostPod, ignoredStatus(hostPod, facts.member, facts.now));
     return patch === undefined ? { do: 'nothing' } : { do: 'ignore', hostPod, patch };
   }
@@ -180,7 +204,29 @@ function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Acti
       },
     };
   }
+  if (intent !== undefined) return lookBack(hostPod, intent, facts);
+  if (facts.unansweredMs !== undefined && facts.unansweredElsewhere === true) {
+    // Where it may come to life, no name would keep a second one from running beside it.
+    return { do: 'hold', hold: creationUnanswered(facts.member), againMs: facts.unansweredMs };
+  }
   return { do: 'create', hostPod };
+}
+
+function lookBack(hostPod: Pod, intent: CreationIntent, facts: PodFacts): Action {
+  const message = `Cluster "${facts.member}" was asked to create the pod and did not answer; whether it ever ran there can no longer be found out. It is not started again; its controller, if it has one, replaces it.`;
+  const forgotten = lostStatus(hostPod, 'MemberPodLost', message, facts.now);
+  return { do: 'look-back', hostPod, intent, lost: vanished(hostPod, facts), forgotten };
+}
+
+/**
+ * Until it is known that no copy will come to life any more, a host pod is not removed, as nobody would end the copy, and no
+ * other is made in another namespace.
+ */
+export function creationUnanswered(member: string): Hold {
+  return {
+    reason: 'CreationUnanswered',
+    message: `Cluster "${member}" did not answer the creation of the pod, and may carry it out still. That is waited for, for a minute or so, before the pod is given up or made in another namespace; nothing needs to be done.`,
+  };
 }
 
 /** Its place is taken by a pod of somebody else, or by a former one on another virtual node, which sees to it. */

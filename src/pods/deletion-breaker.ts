@@ -1,8 +1,12 @@
+import { monotonic } from '../kube/clock.ts';
+
 export interface DeletionBreakerOptions {
   windowMs?: number;
-  clock?: () => number;
+  monotonic?: () => number;
   /** It was open when a former process ended: nobody has looked since. */
   open?: boolean;
+  /** What was permitted before in this process, by UID and since when in monotonic ms; goes on here. Default: nothing. */
+  permits?: Map<string, number>;
 }
 
 /**
@@ -12,26 +16,27 @@ export interface DeletionBreakerOptions {
  */
 export class DeletionBreaker {
   readonly #windowMs: number;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   /** Member pods, by UID, that may go, and since when. */
-  readonly #permits = new Map<string, number>();
+  readonly #permits: Map<string, number>;
   /** Confirmed ones do not count as many. */
   readonly #confirmed = new Set<string>();
   #open: boolean;
 
   constructor(options: DeletionBreakerOptions = {}) {
     this.#windowMs = options.windowMs ?? 5 * 60_000;
-    this.#clock = options.clock ?? Date.now;
+    this.#monotonic = options.monotonic ?? monotonic;
     this.#open = options.open ?? false;
+    this.#permits = options.permits ?? new Map<string, number>();
   }
 
   get open(): boolean {
     return this.#open;
   }
 
-  /** Asks for the deletion of one more member pod among `total` of ours; false once the breaker is open. */
+  /** Asks for the deletion of one more member pod among `total` of the virtual node; false once the breaker is open. */
   permit(uid: string, total: number): boolean {
-    const now = this.#clock();
+    const now = this.#monotonic();
     if (this.#confirmed.has(uid)) return true;
     if (this.#open) return false;
     for (const [one, at] of this.#permits) if (now - at >= this.#windowMs) this.#permits.delete(one);

@@ -3,22 +3,24 @@ import type { Pod, PodStatus } from '../api/wire.ts';
 
 /**
  * Why a member pod may be deleted: what is known, not merely missing, about the host pod with UID `of` that it runs for.
- * `missing`: not found, again after a time of doubt; good only with the breaker's permit.
+ * `missing`: not found, again after a time of doubt; good only with the breaker's permit. `second-copy`: the host pod lives, and
+ * another copy of it, with UID `kept`, was there at a live read.
  */
-export interface DeletionEvidence {
-  of: string;
-  says: 'deleting' | 'finished' | 'replaced' | 'deletion-watched' | 'missing';
-}
+export type DeletionEvidence =
+  | { of: string; says: 'deleting' | 'finished' | 'replaced' | 'deletion-watched' | 'missing' }
+  | { of: string; says: 'second-copy'; kept: string };
 
 /**
  * How it is known that the member has no pod for the host pod with UID `of`: its deletion there was watched, a live read
- * of the pinned cluster said so at `at` (ms), its namespace may never have a place there, or it is shown as one that
+ * of the pinned cluster said so at `at` (monotonic ms), its namespace may never have a place there, or it is shown as one that
  * never was to run there.
  */
 export interface AbsenceEvidence {
   of: string;
   how: 'watched' | 'read' | 'nowhere' | 'never';
   at: number;
+  /** Until then a creation of ours may be carried out yet, in monotonic ms. */
+  unansweredUntil?: number;
 }
 
 /** What a host pod's status is written from. */

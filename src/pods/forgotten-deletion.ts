@@ -8,18 +8,18 @@ export const SWEEP_MS = 60_000;
 
 /** Tells whether deletions were forgotten (invariant I14), time after time. */
 export class DeletionSweep {
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   #last: number;
 
-  constructor(clock: () => number) {
-    this.#clock = clock;
-    this.#last = clock();
+  constructor(monotonic: () => number) {
+    this.#monotonic = monotonic;
+    this.#last = monotonic();
   }
 
   /** To be called every {@link SWEEP_MS}: false when this process stood still meanwhile, and then nobody could look. */
   begin(): boolean {
-    const since = this.#clock() - this.#last;
-    this.#last = this.#clock();
+    const since = this.#monotonic() - this.#last;
+    this.#last = this.#monotonic();
     return since < 2 * SWEEP_MS;
   }
 
@@ -28,6 +28,6 @@ export class DeletionSweep {
     const { deletionTimestamp, labels } = memberPod.metadata;
     if (deletionTimestamp !== undefined || lookedAt === undefined) return false;
     const wanted = hostPod?.metadata.uid === labels?.[UID_LABEL] && hostPod?.metadata.deletionTimestamp === undefined;
-    return !wanted && this.#clock() - lookedAt > FORGOTTEN_MS;
+    return !wanted && this.#monotonic() - lookedAt > FORGOTTEN_MS;
   }
 }

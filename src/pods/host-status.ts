@@ -3,6 +3,7 @@ import type { Condition, ContainerStatus, Pod, PodStatus } from '../api/wire.ts'
 import { cleanText } from '../kube/clean-text.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, policiesInRecord } from '../overrides/override-record.ts';
 import { isFinished } from '../api/pod-phase.ts';
+import { cleanStatus } from './clean-status.ts';
 import { wasCutShort } from './finished.ts';
 import { lostContainer } from './lost-container.ts';
 
@@ -47,7 +48,7 @@ const HOST_OWNED_FIELDS: ReadonlySet<string> = new Set([
 
 /**
  * Where the member pod is, and which policies changed it, in the words of the Mirrored condition. Parsed back by
- * {@link mirroredUid}.
+ * {@link mirroredUid} and {@link mirroredNamespace}.
  */
 export function mirroredMessage(member: string, memberPod: Pod): string {
   const { namespace = '', name, uid = '', annotations } = memberPod.metadata;
@@ -68,11 +69,19 @@ export function mirroredUid(hostPod: Pod): string | undefined {
   return /(?:^| )uid=(\S*)/.exec(condition.message ?? '')?.[1] ?? '';
 }
 
+/** The namespace of the member in which the copy is that the host pod remembers, wherever new ones go by now. */
+export function mirroredNamespace(hostPod: Pod): string | undefined {
+  const condition = conditionOf(hostPod, MIRRORED_CONDITION);
+  if (condition?.status !== 'True') return undefined;
+  return /(?:^| )namespace=(\S+)/.exec(condition.message ?? '')?.[1];
+}
+
 /**
  * The status the host pod should have, given its member pod: every field of the member's status as it is (unknown ones
  * included), conditions merged by type. qosClass and what host controllers write is left alone.
  */
-export function hostStatus(hostPod: Pod, memberPod: Pod, context: StatusContext, now: string): PodStatus {
+export function hostStatus(hostPod: Pod, saidPod: Pod, context: StatusContext, now: string): PodStatus {
+  const memberPod = saidPod.status === undefined ? saidPod : { ...saidPod, status: cleanStatus(saidPod.status) };
   const status: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(memberPod.status ?? {})) {
     if (!HOST_OWNED_FIELDS.has(field)) status[field] = value;
@@ -118,11 +127,13 @@ function deletedInMember(hostPod: Pod, memberPod: Pod): boolean {
 
 function conditions(hostPod: Pod, memberPod: Pod, context: StatusContext, now: string): Condition[] {
   const result: Condition[] = [];
+  const gates = new Set((hostPod.spec.readinessGates ?? []).map(({ conditionType }) => conditionType));
   for (const condition of memberPod.status?.conditions ?? []) {
     if (condition.type === 'PodScheduled') {
       if (condition.status === 'False') result.push(memberUnscheduled(condition, context));
       continue;
     }
+    if (isHostsOwn(condition.type) || gates.has(condition.type)) continue;
     const { observedGeneration: observed, ...rest } = condition;
     const generation = observedGeneration(hostPod, memberPod, observed, context);
     result.push(generation === undefined ? rest : { ...rest, observedGeneration: generation });
@@ -145,6 +156,14 @@ function conditions(hostPod: Pod, memberPod: Pod, context: StatusContext, now: s
       : { type: MIRRORED_CONDITION, status: 'True', reason: 'Created', message, lastTransitionTime: now },
   );
   return result;
+}
+
+/**
+ * Conditions of our group are the memory of this host. A member may carry such, too, because it is a host of Spillway
+ * itself or means harm: what they say there is about another pod, or about none.
+ */
+function isHostsOwn(type: string): boolean {
+  return type.startsWith(`${GROUP}/`);
 }
 
 function memberUnscheduled(condition: Condition, context: StatusContext): Condition {

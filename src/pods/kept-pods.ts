@@ -6,12 +6,12 @@ export class KeptPods {
   readonly #kept = new Map<string, { key: string; reason: KeptReason }>();
   readonly #changed: () => void;
   #emptySince: number;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
 
-  constructor(options: { changed: () => void; clock: () => number }) {
+  constructor(options: { changed: () => void; monotonic: () => number }) {
     this.#changed = options.changed;
-    this.#clock = options.clock;
-    this.#emptySince = options.clock();
+    this.#monotonic = options.monotonic;
+    this.#emptySince = options.monotonic();
   }
 
   get size(): number {
@@ -22,9 +22,14 @@ export class KeptPods {
     return this.#kept.get(uid)?.reason;
   }
 
-  /** How long none has been kept, in ms; 0 while there are some. */
+  /** How long it has been known that none had to be kept, in ms; 0 while there are some. */
   emptyMs(): number {
-    return this.#kept.size > 0 ? 0 : this.#clock() - this.#emptySince;
+    return this.#kept.size > 0 ? 0 : this.#monotonic() - this.#emptySince;
+  }
+
+  /** Nobody can say at the moment whether some would have to be kept: what was known of that begins anew. */
+  doubt(): void {
+    this.#emptySince = this.#monotonic();
   }
 
   entries(): IterableIterator<[string, { key: string; reason: KeptReason }]> {
@@ -40,7 +45,7 @@ export class KeptPods {
 
   release(uid: string): void {
     if (!this.#kept.delete(uid)) return;
-    this.#emptySince = this.#clock();
+    this.#emptySince = this.#monotonic();
     this.#changed();
   }
 }

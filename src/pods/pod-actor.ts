@@ -3,7 +3,7 @@ import { InvariantError, type Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import { podSubject } from '../api/pod-subject.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod, PodStatus } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';
@@ -12,17 +12,21 @@ import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
 import { asOfNow, judgeOrphan, MISSING_GRACE_MS, ownPods } from './collect-pod.ts';
 import { createMemberPod } from './create-pod.ts';
+import { creationHistory } from './creation-history.ts';
+import { intentOf, needsIntent, wordsOf } from './creation-intent.ts';
 import { isShownIgnored } from './daemon-pod.ts';
-import type { Action, Hold } from './decide.ts';
+import { type Action, creationUnanswered, type Hold } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
-import { type AbsenceEvidence, type DeletionEvidence, sourceOf } from './evidence.ts';
+import { type AbsenceEvidence, type DeletionEvidence, sourceOf, type StatusSource } from './evidence.ts';
 import { holdPatch } from './hold-patch.ts';
-import { conditionOf, mirroredUid } from './host-status.ts';
+import { HostPodChanged, HostStatusWriter } from './host-status-writer.ts';
+import { conditionOf, mirroredNamespace, mirroredUid } from './host-status.ts';
+import { IntentWriter } from './intent-writer.ts';
 import type { KeptPods } from './kept-pods.ts';
-import type { PodMemory } from './pod-memory.ts';
+import { newest, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
-import { PodWrites } from './pod-writes.ts';
+import { PodWrites, refOf } from './pod-writes.ts';
 import type { DependentsPort, EventPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
 import { isAnotherPod, refusalOf } from './refusal.ts';
 import { slowCreation, tellIfSlow } from './slow-creation.ts';
@@ -48,7 +52,10 @@ export interface PodActorOptions {
   events: EventPort;
   metrics: PodMetrics;
   logger: Logger;
+  /** Wall clock in ms. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
   breaker: DeletionBreaker;
   kept: KeptPods;
   invariants: Invariants;
@@ -71,12 +78,16 @@ const DELETE_UNDER_WAY_MS = 30_000;
 export class PodActor {
   readonly #o: PodActorOptions;
   readonly #writes: PodWrites;
+  readonly #statuses: HostStatusWriter;
   readonly #corrections: StatusCorrections;
+  readonly #intents: IntentWriter;
 
   constructor(options: PodActorOptions) {
     this.#o = options;
     this.#writes = new PodWrites(options);
     this.#corrections = new StatusCorrections(options);
+    this.#statuses = new HostStatusWriter({ ...options, writes: this.#writes });
+    this.#intents = new IntentWriter({ ...options, statuses: this.#statuses });
   }
 
   async perform(action: Action, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
@@ -86,12 +97,28 @@ export class PodActor {
     }
     if (action.do === 'wait') return undefined;
     if (action.do !== 'patch-status') this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: action.do });
+    try {
+      return await this.#act(action, key, memory, signal);
+    } catch (error) {
+      if (error instanceof HostPodChanged) return { requeueAfterMs: error.againMs };
+      throw error;
+    }
+  }
+
+  async #act(
+    action: Exclude<Action, { do: 'nothing' | 'wait' }>,
+    key: string,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
     switch (action.do) {
       case 'hold':
-        return await this.#hold(key, action.hold, memory, signal);
+        return await this.#hold(key, action.hold, memory, signal, action.againMs);
+      case 'look-back':
+        return await this.#lookBack(action, key, memory, signal);
       case 'ignore':
         return await this.#corrections.write(action.hostPod, memory, 'ignored', async () => {
-          return await this.#writes.patchHostStatus(action.hostPod, action.patch, { from: 'hold' }, signal);
+          return await this.#statuses.write(action.hostPod, action.patch, { from: 'hold' }, memory, signal);
         });
       case 'create':
         return await this.#create(action.hostPod, key, memory, signal);
@@ -105,6 +132,8 @@ export class PodActor {
           memory,
           signal,
         );
+      case 'end-second-copy':
+        return await this.#endSecondCopy(action, key, memory, signal);
       case 'collect':
         return await this.#collect(action.memberPod, action.deletionSeen, key, memory, signal);
       case 'patch-status':
@@ -117,55 +146,96 @@ export class PodActor {
   }
 
   async #create(hostPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
-    const began = this.#o.clock();
-    const creating = createMemberPod(hostPod, { ...this.#o, writes: this.#writes }, signal);
+    const began = this.#o.monotonic();
+    const rehearse = this.#intents.isRehearsed(hostPod, memory);
+    const unansweredIn = memory.unanswered === undefined ? undefined : memory.place?.namespace;
+    const intend = async (memberPod: Pod): Promise<Pod> => {
+      const intended = await this.#intents.write(hostPod, memberPod, memory, signal);
+      memory.place = { of: hostPod.metadata.uid ?? '', namespace: memberPod.metadata.namespace ?? '' };
+      return intended;
+    };
+    const options = { ...this.#o, writes: this.#writes, rehearse, unansweredIn, intend };
+    const creating = createMemberPod(hostPod, options, signal);
     const outcome = await tellIfSlow(creating, async () => await this.#tellSlow(hostPod, key, memory, signal));
+    if ('wait' in outcome) return { requeueAfterMs: 1000 };
+    this.#intents.answered(hostPod, outcome.sent, memory);
     if ('hold' in outcome) {
       memory.refusedSince ??= began;
       // What passes within a moment is no news.
-      const patience = memory.refusedSince + PATIENCE_MS - this.#o.clock();
+      const patience = memory.refusedSince + PATIENCE_MS - this.#o.monotonic();
       if (outcome.hold.reason === 'MemberUnavailable' && patience > 0) return this.#retryLater(memory, patience);
       if (outcome.transient) this.#o.logger.warn({ pod: key, reason: outcome.hold.reason }, outcome.hold.message);
       return await this.#hold(key, outcome.hold, memory, signal);
     }
-    if ('wait' in outcome) return { requeueAfterMs: 1000 };
     memory.attempts = 0;
     delete memory.refusedSince;
-    memory.member = outcome.created;
-    memory.created = { uid: outcome.created.metadata.uid ?? '', at: this.#o.clock() };
+    this.#found(hostPod, outcome.created, memory);
     return undefined;
+  }
+
+  async #lookBack(
+    { hostPod, intent, lost, forgotten }: Extract<Action, { do: 'look-back' }>,
+    key: string,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const { member, hostId, monotonic } = this.#o;
+    const { uid: of = '' } = hostPod.metadata;
+    if (!(await member.confirmIdentity(signal))) return { requeueAfterMs: 10_000 };
+    const at = monotonic();
+    const history = await creationHistory(member.client, intent, { hostId, uid: of }, { monotonic, signal });
+    if (history.is === 'present') {
+      this.#found(hostPod, history.memberPod, memory);
+      return { requeueAfterMs: 1000 };
+    }
+    if (this.#intents.lookedBack(hostPod, history, memory)) return { requeueAfterMs: 1 };
+    if (history.is === 'unclear' && !this.#intents.staysUnclear(memory)) return this.#retryLater(memory);
+    // A copy that comes to life yet is to be found, not called lost.
+    if (history.is !== 'lost' && memory.unanswered !== undefined) {
+      return await this.#hold(key, creationUnanswered(member.name), memory, signal, memory.unanswered.until - at);
+    }
+    const status = history.is === 'lost' ? lost : forgotten;
+    const evidence = { of, how: 'read', at } as const;
+    return await this.#tellLost(hostPod, status, { from: 'absence', evidence }, memory, signal);
   }
 
   /** The creation is open for long: says so, unless the pod says already that the member is slow. Never rejects. */
   async #tellSlow({ metadata: { uid } }: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<void> {
     const hold = slowCreation(this.#o.member.name);
-    const hostPod = memory.host ?? this.#o.hostPods.get(key);
+    const hostPod = newest(this.#o.hostPods.get(key), memory.host);
     if (hostPod === undefined || hostPod.metadata.uid !== uid || hostPod.metadata.deletionTimestamp !== undefined)
       return;
+    // Nothing is written past an intent that is being written.
+    if (needsIntent(hostPod) && intentOf(hostPod) === undefined) return;
     // What the last try came to says more; to go back and forth between the two would be two writes for each try.
     if (conditionOf(hostPod, MIRRORED_CONDITION)?.reason === hold.reason) return;
     try {
-      await this.#show(hostPod, hold, memory, signal);
+      // The creation is under way: what is settled by now may be open again before this is written.
+      await this.#show(hostPod, hold, memory, signal, false);
     } catch (error) {
+      // Whatever has changed tells more, or it is said another time.
+      if (error instanceof HostPodChanged) return;
       if (!signal.aborted) this.#o.logger.warn({ pod: key }, `not said on the pod: ${describeError(error)}`);
     }
   }
 
   /** Says on the host pod why it does not run yet, once per reason and message, and comes back later by itself. */
-  async #hold(key: string, hold: Hold, memory: PodMemory, signal: AbortSignal): Promise<Next> {
-    const hostPod = memory.host ?? this.#o.hostPods.get(key);
-    const later = hostPod === undefined ? undefined : await this.#show(hostPod, hold, memory, signal);
-    return later ?? this.#retryLater(memory);
+  async #hold(key: string, hold: Hold, memory: PodMemory, signal: AbortSignal, againMs?: number): Promise<Next> {
+    const hostPod = newest(this.#o.hostPods.get(key), memory.host);
+    const settled = memory.intent?.open === false && memory.unanswered === undefined;
+    const later = hostPod === undefined ? undefined : await this.#show(hostPod, hold, memory, signal, settled);
+    return later ?? (againMs === undefined ? this.#retryLater(memory) : { requeueAfterMs: againMs });
   }
 
-  async #show(hostPod: Pod, hold: Hold, memory: PodMemory, signal: AbortSignal): Promise<Next> {
+  /** `settled`: nothing has come of the intent on the host pod, nor will; it is not shown any more. */
+  async #show(hostPod: Pod, hold: Hold, memory: PodMemory, signal: AbortSignal, settled: boolean): Promise<Next> {
     this.#o.metrics.holds.inc({ node: this.#o.nodeName, reason: hold.reason });
-    const body = holdPatch(hostPod, hold, new Date(this.#o.clock()).toISOString());
+    const body = holdPatch(hostPod, hold, new Date(this.#o.clock()).toISOString(), settled);
     if (body === undefined) return undefined;
     const before = conditionOf(hostPod, MIRRORED_CONDITION);
-    const write = async (): Promise<Pod> => await this.#writes.patchHostStatus(hostPod, body, { from: 'hold' }, signal);
+    const write = async (): Promise<Pod> => await this.#statuses.write(hostPod, body, { from: 'hold' }, memory, signal);
     const later = await this.#corrections.write(hostPod, memory, `${hold.reason} ${hold.message}`, write);
-    const isNews = before?.reason !== hold.reason || before.message !== hold.message;
+    const isNews = before?.reason !== hold.reason || wordsOf(before) !== hold.message;
     if (later === undefined && isNews) this.#event(hostPod, hold);
     return later;
   }
@@ -180,8 +250,10 @@ export class PodActor {
       return this.#retryLater(memory);
     }
     try {
+      let current = memberPod;
       for (const update of overrides.updates(hostPod, memberPod, context)) {
-        memory.member = await this.#writes.updateMember(memberPod, update, signal);
+        current = await this.#writes.updateMember(current, update, signal);
+        memory.member = current;
       }
     } catch (error) {
       signal.throwIfAborted();
@@ -207,7 +279,7 @@ export class PodActor {
   ): Promise<Next> {
     const uid = memberPod.metadata.uid ?? '';
     const sent = memory.deleteSent;
-    const now = this.#o.clock();
+    const now = this.#o.monotonic();
     if (sent?.uid === uid && sent.gracePeriodSeconds === gracePeriodSeconds && now - sent.at < DELETE_UNDER_WAY_MS) {
       return { requeueAfterMs: DELETE_UNDER_WAY_MS - (now - sent.at) };
     }
@@ -223,6 +295,28 @@ export class PodActor {
     return undefined;
   }
 
+  /** Only while the other one is there, by a read past the cache: at worst both stay until that has caught up. */
+  async #endSecondCopy(
+    { hostPod, memberPod, second }: Extract<Action, { do: 'end-second-copy' }>,
+    key: string,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const { member, logger } = this.#o;
+    if (!(await member.confirmIdentity(signal))) return { requeueAfterMs: 10_000 };
+    const kept = memberPod.metadata.uid ?? '';
+    try {
+      const { metadata } = await get<Pod>(member.client, PODS, refOf(memberPod), { signal });
+      if (metadata.uid !== kept) return { requeueAfterMs: 1000 };
+    } catch (error) {
+      if (isNotFound(error)) return { requeueAfterMs: 1000 };
+      throw error;
+    }
+    logger.warn({ pod: key, kept: keyOf(memberPod), ended: keyOf(second) }, 'a second copy of the pod is ended');
+    const evidence = { of: hostPod.metadata.uid ?? '', says: 'second-copy', kept } as const;
+    return await this.#deleteMember(second, evidence, undefined, memory, signal);
+  }
+
   async #collect(
     memberPod: Pod,
     deletionSeen: boolean,
@@ -230,7 +324,7 @@ export class PodActor {
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
-    const { host, nodeName, hostPods, member, breaker, clock, logger, hostId } = this.#o;
+    const { host, nodeName, hostPods, member, breaker, monotonic, logger, hostId } = this.#o;
     const judged = await judgeOrphan(
       memberPod,
       {
@@ -242,10 +336,10 @@ export class PodActor {
         keptBefore: (uid) => this.#o.kept.reasonOf(uid),
         breaker,
         isThere: () => member.pods.get(keyOf(memberPod))?.metadata.uid === memberPod.metadata.uid,
-        ownPods: () => ownPods(member, hostId),
+        ownPods: () => ownPods(member, hostId, nodeName),
         missingGraceMs: this.#o.missingGraceMs ?? MISSING_GRACE_MS,
         confirmHost: this.#o.confirmHost ?? (() => Promise.resolve(true)),
-        clock,
+        monotonic,
       },
       signal,
     );
@@ -277,9 +371,8 @@ export class PodActor {
     const source = { from: 'member', status: memberPod.status } as const;
     return await this.#corrections.write(hostPod, memory, statusKey(action.status), async () => {
       this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: 'patch-status' });
-      const written = await this.#writes.patchHostStatus(hostPod, body, source, signal);
+      await this.#statuses.write(hostPod, body, source, memory, signal);
       memory.attempts = 0;
-      return written;
     });
   }
 
@@ -291,7 +384,7 @@ export class PodActor {
     const status = body['status'] as Record<string, unknown>;
     const underWay = hostPod.status?.phase === 'Pending' && (status['phase'] ?? 'Pending') === 'Pending';
     if (!underWay || hostPod.metadata.deletionTimestamp !== undefined || status['reason'] !== undefined) return 0;
-    const now = this.#o.clock();
+    const now = this.#o.monotonic();
     memory.statusDueSince ??= now;
     const delay = mirroredUid(hostPod) === undefined ? FIRST_STATUS_DELAY_MS : STEP_STATUS_DELAY_MS;
     return memory.statusDueSince + delay - now;
@@ -305,13 +398,20 @@ export class PodActor {
     const { hostPod, departed } = action;
     const absence = await this.#absenceOf(hostPod, departed, memory, signal);
     if ('again' in absence) return absence.again;
-    const body = statusPatch(hostPod, action.status);
-    if (body !== undefined) {
-      const source = sourceOf(departed, absence);
-      memory.host = await this.#writes.patchHostStatus(hostPod, body, source, signal);
-    }
-    const { reason = 'MemberPodLost', message = '' } = action.status;
-    if (action.status.phase === 'Failed') this.#event(hostPod, { reason, message });
+    return await this.#tellLost(hostPod, action.status, sourceOf(departed, absence), memory, signal);
+  }
+
+  async #tellLost(
+    hostPod: Pod,
+    status: PodStatus,
+    source: StatusSource,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const body = statusPatch(hostPod, status);
+    if (body !== undefined) await this.#statuses.write(hostPod, body, source, memory, signal);
+    const { reason = 'MemberPodLost', message = '' } = status;
+    if (status.phase === 'Failed') this.#event(hostPod, { reason, message });
     delete memory.created;
     return undefined;
   }
@@ -324,7 +424,7 @@ export class PodActor {
     const { hostPod, status, departed } = action;
     const { uid = '' } = hostPod.metadata;
     const sent = memory.finishSent;
-    const now = this.#o.clock();
+    const now = this.#o.monotonic();
     if (sent?.uid === uid && now - sent.at < DELETE_UNDER_WAY_MS) {
       return { requeueAfterMs: DELETE_UNDER_WAY_MS - (now - sent.at) };
     }
@@ -334,13 +434,15 @@ export class PodActor {
       if (status !== undefined) {
         const body = statusPatch(hostPod, status);
         const source = sourceOf(departed, absence);
-        if (body !== undefined) memory.host = await this.#writes.patchHostStatus(hostPod, body, source, signal);
+        if (body !== undefined) await this.#statuses.write(hostPod, body, source, memory, signal);
       }
       // With grace 0 already set only finalizers keep the pod; another DELETE would change nothing.
       if (hostPod.metadata.deletionGracePeriodSeconds === 0 && (hostPod.metadata.finalizers ?? []).length > 0)
         return undefined;
       memory.finishSent = { uid, at: now };
-      await this.#writes.removeHost(hostPod, absence, signal);
+      const { unanswered } = memory;
+      const evidence = unanswered === undefined ? absence : { ...absence, unansweredUntil: unanswered.until };
+      await this.#writes.removeHost(hostPod, evidence, signal);
     } catch (error) {
       delete memory.finishSent;
       if (!isAnotherPod(error)) throw error;
@@ -358,26 +460,33 @@ export class PodActor {
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<AbsenceEvidence | { again: Next }> {
-    const { member, namespaces, hostId, clock } = this.#o;
+    const { member, namespaces, hostId, monotonic } = this.#o;
     const of = hostPod.metadata.uid ?? '';
-    if (departed !== undefined) return { of, how: 'watched', at: clock() };
+    if (departed !== undefined) return { of, how: 'watched', at: monotonic() };
     // A pod that never was to run in the member need not wait for it.
-    if (isShownIgnored(hostPod) && memory.created === undefined) return { of, how: 'never', at: clock() };
-    const namespace = namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? '');
-    if (namespace === undefined) return { of, how: 'nowhere', at: clock() };
+    if (isShownIgnored(hostPod) && memory.created === undefined) return { of, how: 'never', at: monotonic() };
+    const asked = memory.place?.of === of ? memory.place.namespace : intentOf(hostPod)?.namespace;
+    const remembered = mirroredNamespace(hostPod) ?? asked;
+    const namespace = remembered ?? namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? '');
+    if (namespace === undefined) return { of, how: 'nowhere', at: monotonic() };
     if (!(await member.confirmIdentity(signal))) return { again: { requeueAfterMs: 10_000 } };
-    const at = clock();
+    const at = monotonic();
     try {
       const found = await get<Pod>(member.client, PODS, { namespace, name: hostPod.metadata.name }, { signal });
       const { labels } = found.metadata;
       if (labels?.[HOST_LABEL] !== hostId || labels[UID_LABEL] !== of) return { of, how: 'read', at };
-      memory.member = found;
-      memory.created = { uid: found.metadata.uid ?? '', at: clock() };
+      this.#found(hostPod, found, memory);
       return { again: { requeueAfterMs: 1000 } };
     } catch (error) {
       if (isNotFound(error)) return { of, how: 'read', at };
       throw error;
     }
+  }
+
+  /** The copy exists, which the cache may not show for a moment. */
+  #found(hostPod: Pod, memberPod: Pod, memory: PodMemory): void {
+    memory.member = memberPod;
+    memory.created = { of: hostPod.metadata.uid ?? '', uid: memberPod.metadata.uid ?? '', at: this.#o.monotonic() };
   }
 
   #event(hostPod: Pod, hold: Hold): void {

@@ -1,19 +1,25 @@
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import type { Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import type { Informer } from '../kube/informer.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { ignoresPod } from './daemon-pod.ts';
+import { type Copies, chooseCopy } from './copies.ts';
+import { intentOf } from './creation-intent.ts';
 import { decide, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { DeletionSweep, SWEEP_MS } from './forgotten-deletion.ts';
-import { hostAnnotations, hostStatus } from './host-status.ts';
+import { hostAnnotations, hostStatus, mirroredUid } from './host-status.ts';
 import { KeptPods } from './kept-pods.ts';
 import { PodActor, type Next } from './pod-actor.ts';
 import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
@@ -29,10 +35,13 @@ import {
   type ServiceAccountsPort,
 } from './pod-ports.ts';
 import type { TranslateContext } from './translate.ts';
+import { unansweredByFormer } from './unanswered-creation.ts';
 
 /** A member pod that we made is read past the cache when the watch has not shown it for this long, in ms. */
 const CREATED_OVERDUE_MS = 15_000;
-/** The deletion breaker closes by itself when it has held nothing back for so long, in ms. */
+/** So many deletions of host pods are remembered after they are done, about 1 MB: copies may come to life late. */
+const REMEMBERED_DELETIONS = 10_000;
+/** The deletion breaker closes by itself when it has had nothing to hold back for so long, in ms. */
 const BREAKER_REST_MS = 300_000;
 
 export interface PodControllerOptions {
@@ -63,11 +72,16 @@ export interface PodControllerOptions {
   invariants: Invariants;
   queueMetrics?: WorkQueueMetrics;
   logger: Logger;
+  /** Wall clock, for what is told. */
   clock?: () => number;
+  /** Milliseconds that no one can set, for all decisions. */
+  monotonic?: () => number;
   concurrency?: number;
   missingGraceMs?: number;
   /** The deletion breaker was open when a former process ended. */
   breakerOpen?: boolean;
+  /** What the deletion breaker of this virtual node has permitted in this process, see {@link DeletionPermits}. */
+  permits: Map<string, number>;
   /** Told when pods begin or cease to be kept although their host pods are gone. */
   keptChanged?: () => void;
 }
@@ -79,6 +93,7 @@ export interface PodControllerOptions {
 export class PodController {
   readonly #options: PodControllerOptions;
   readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #memories = new PodMemories();
   readonly #queue: WorkQueue;
   readonly #actor: PodActor;
@@ -86,16 +101,20 @@ export class PodController {
   readonly #breaker: DeletionBreaker;
   readonly #kept: KeptPods;
   readonly #deletions: DeletionSweep;
+  /** UIDs of host pods whose deletion was watched to its end: a copy that comes to life after that has no host pod. */
+  readonly #goneHostPods = new LRUCache<string, true>(atMost(REMEMBERED_DELETIONS));
   /** Keys of host pods whose place in the member is taken by a pod that is not of this virtual node, by that pod's key. */
   readonly #nameWaiters = new Map<string, string>();
 
   constructor(options: PodControllerOptions) {
     this.#options = options;
     this.#clock = options.clock ?? Date.now;
-    this.#breaker = new DeletionBreaker({ clock: this.#clock, open: options.breakerOpen ?? false });
-    this.#kept = new KeptPods({ clock: this.#clock, changed: () => this.#keptChanged() });
+    this.#monotonic = options.monotonic ?? monotonic;
+    const { breakerOpen: open = false, permits } = options;
+    this.#breaker = new DeletionBreaker({ monotonic: this.#monotonic, open, permits });
+    this.#kept = new KeptPods({ monotonic: this.#monotonic, changed: () => this.#keptChanged() });
     this.#showKept();
-    this.#deletions = new DeletionSweep(this.#clock);
+    this.#deletions = new DeletionSweep(this.#monotonic);
     this.#queue = new WorkQueue({
       name: `pods-${options.nodeName}`,
       concurrency: options.concurrency ?? 64,
@@ -111,6 +130,7 @@ export class PodController {
       ...options,
       overrides: this.#overrides,
       clock: this.#clock,
+      monotonic: this.#monotonic,
       breaker: this.#breaker,
       kept: this.#kept,
       missingGraceMs: options.missingGraceMs,
@@ -158,18 +178,20 @@ export class PodController {
 
   /** Wakes what no event will wake: pods we made that the watch has not shown, because they came and went unseen. */
   #sweep(): void {
-    const now = this.#clock();
+    const now = this.#monotonic();
     for (const [key, { created }] of this.#memories.entries()) {
-      if (created !== undefined && now - created.at > CREATED_OVERDUE_MS) this.#queue.add(key);
+      if (created === undefined || now - created.at <= CREATED_OVERDUE_MS) continue;
+      if (this.#own(key).length === 0) this.#queue.add(key);
     }
   }
 
   /** The last resort of invariant I14: a deletion that fell out of the queue goes back into it. */
   #sweepDeletions(): void {
     const { member, hostPods, invariants, frozen } = this.#options;
-    // What it held back has resolved itself: the host pods are back, or somebody removed the member pods.
-    if (this.#breaker.open && this.#kept.emptyMs() > BREAKER_REST_MS) this.confirmDeletions(new Set());
-    if (!this.#deletions.begin() || frozen() !== undefined || !hostPods.hasSynced || !member.pods.hasSynced) return;
+    const stoodStill = !this.#deletions.begin();
+    const sees = !stoodStill && frozen() === undefined && hostPods.hasSynced && member.pods.hasSynced;
+    if (this.#breaker.open) this.#restBreaker(sees);
+    if (!sees) return;
     for (const pod of member.pods.values()) {
       const key = this.#hostKeyOf(pod);
       if (key === undefined || !this.#deletions.isForgotten(pod, hostPods.get(key), this.#memories.of(key).lookedAt))
@@ -177,6 +199,29 @@ export class PodController {
       invariants.violated('I14', 'a deletion that nobody looked after', { pod: key, uid: pod.metadata.uid });
       this.#queue.add(key, 'high');
     }
+  }
+
+  /**
+   * Closes the breaker when what it held back has resolved itself: the host pods are back, or somebody removed the member
+   * pods. Only time counts in which it could have held something back, and nothing waits to be judged.
+   */
+  #restBreaker(sees: boolean): void {
+    const { member, hostPods } = this.#options;
+    if (!sees || hostPods.problem !== undefined || member.pods.problem !== undefined || this.#hasOrphans()) {
+      this.#kept.doubt();
+    } else if (this.#kept.emptyMs() > BREAKER_REST_MS) {
+      this.confirmDeletions(new Set());
+    }
+  }
+
+  /** Whether there are member pods of this virtual node whose host pods are out of sight. */
+  #hasOrphans(): boolean {
+    const { member, hostPods } = this.#options;
+    for (const pod of member.pods.values()) {
+      const key = pod.metadata.deletionTimestamp === undefined ? this.#hostKeyOf(pod) : undefined;
+      if (key !== undefined && hostPods.get(key) === undefined) return true;
+    }
+    return false;
   }
 
   /** Pods that are kept although their host pods are gone. */
@@ -246,10 +291,16 @@ export class PodController {
     if (key === undefined) return;
     this.#letGo(pod);
     const memory = this.#memories.of(key);
-    if (evidence === 'watched') memory.departed = pod;
+    // How one of two copies ended says nothing of the other.
+    if (evidence === 'watched' && !this.#hasAnotherCopy(key, pod)) memory.departed = pod;
     if (memory.member?.metadata.uid === pod.metadata.uid) delete memory.member;
-    if (memory.created !== undefined && memory.created.uid === pod.metadata.uid) memory.created.at = 0;
+    if (memory.created !== undefined && memory.created.uid === pod.metadata.uid) memory.created.at = -Infinity;
     this.#queue.add(key, 'high');
+  }
+
+  #hasAnotherCopy(key: string, gone: Pod): boolean {
+    const uid = gone.metadata.labels?.[UID_LABEL];
+    return this.#own(key).some(({ metadata }) => metadata.labels?.[UID_LABEL] === uid);
   }
 
   /** What was asked about its deletion counts no more. */
@@ -269,18 +320,21 @@ export class PodController {
 
   async #handle(key: string, signal: AbortSignal): Promise<Next> {
     const memory = this.#memories.of(key);
-    memory.lookedAt = this.#clock();
+    memory.lookedAt = this.#monotonic();
     const bound = this.#options.hostPods.get(key);
     // Nobody makes host pods here: one that the cache has no more is gone, however late an answer about it may come.
     const hostPod = bound === undefined ? undefined : newest(bound, memory.host);
-    const cached = this.#memberPodOf(key, hostPod);
+    const { memberPod: cached, second } = this.#copiesOf(key, hostPod);
     // An answer counts for a pod that the cache has, and for one that it does not know yet.
     if (cached === undefined && !this.#isExpected(memory)) delete memory.member;
-    const memberPod = newest(cached, memory.member);
+    // Between two copies it is chosen by what the cache has.
+    const isChosen = second === undefined || memory.member?.metadata.uid === cached?.metadata.uid;
+    const memberPod = isChosen ? newest(cached, memory.member) : cached;
     const elsewhere = memberPod !== undefined && this.#hostKeyOf(memberPod) === undefined;
     if (hostPod === undefined && (memberPod === undefined || elsewhere)) {
       if (memberPod !== undefined) this.#nameWaiters.delete(keyOf(memberPod));
       this.#options.dependents.release(key);
+      for (const uid of memory.hostDeletions ?? []) this.#goneHostPods.set(uid, true);
       this.#memories.forget(key);
       this.#overrides.forget(key);
       return undefined;
@@ -290,7 +344,8 @@ export class PodController {
     if (hostPod !== undefined && memberPod !== undefined && runsFor(memberPod, hostPod)) {
       await this.#overrides.prepare(hostPod, memberPod, signal);
     }
-    const action = decide(hostPod, memberPod, this.#factsOf(memory));
+    const facts = { ...this.#factsOf(memory, hostPod), ...(second === undefined ? {} : { second }) };
+    const action = decide(hostPod, memberPod, facts);
     // Its host pod was out of sight, and is back: nobody has to decide about it any more.
     if (hostPod !== undefined && memberPod !== undefined && action.do !== 'collect' && action.do !== 'wait') {
       this.#letGo(memberPod);
@@ -303,7 +358,7 @@ export class PodController {
   #untilUnready(): Next {
     const since = this.#options.member.unreachableSince();
     if (since === undefined) return undefined;
-    const rest = since + this.#options.podsUnreadyAfterMs() - this.#clock();
+    const rest = since.monotonic + this.#options.podsUnreadyAfterMs() - this.#monotonic();
     return rest > 0 ? { requeueAfterMs: rest } : undefined;
   }
 
@@ -313,7 +368,7 @@ export class PodController {
   }
 
   #isOverdue({ created }: PodMemory): boolean {
-    return created !== undefined && this.#clock() - created.at > CREATED_OVERDUE_MS;
+    return created !== undefined && this.#monotonic() - created.at > CREATED_OVERDUE_MS;
   }
 
   /** Forgets what the caches have caught up with. */
@@ -324,29 +379,76 @@ export class PodController {
     if (memory.departed !== undefined && memory.departed.metadata.labels?.[UID_LABEL] !== hostPod?.metadata.uid) {
       delete memory.departed;
     }
-    if (memory.created !== undefined && memory.member === undefined && memberPod?.metadata.uid === memory.created.uid) {
-      delete memory.created;
+    if (hostPod !== undefined) {
+      this.#tidyCreated(memory, hostPod, memberPod);
+      this.#tidyIntent(memory, hostPod, memberPod);
     }
   }
 
-  /** Our member pod of that key, a former one first; else whatever sits at its place in the member. */
-  #memberPodOf(key: string, hostPod: Pod | undefined): Pod | undefined {
-    const { member, nodeName, namespaces } = this.#options;
-    const own = member.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${key}`);
-    if (own.length > 0) {
-      return own.find((pod) => pod.metadata.labels?.[UID_LABEL] !== hostPod?.metadata.uid) ?? own[0];
+  /** What may come of creations without an answer: those of a former process, too, as far as it has written them down. */
+  #tidyIntent(memory: PodMemory, hostPod: Pod, memberPod: Pod | undefined): void {
+    const { uid: of = '' } = hostPod.metadata;
+    if (memory.intent?.of !== of || mirroredUid(hostPod) !== undefined) delete memory.intent;
+    const intent = intentOf(hostPod);
+    if (memory.intent === undefined && intent !== undefined) {
+      memory.intent = { of, at: -Infinity, open: true, unclear: 0 };
+      memory.place = { of, namespace: intent.namespace };
+      memory.unanswered = unansweredByFormer(of, this.#monotonic());
     }
+    const { unanswered } = memory;
+    if (unanswered === undefined) return;
+    const isSeen = unanswered.single && memberPod !== undefined && runsFor(memberPod, hostPod);
+    if (!isSeen && unanswered.of === of && this.#monotonic() < unanswered.until) return;
+    delete memory.unanswered;
+    // From now on an answer is final; the one that there is was not.
+    if (memory.intent?.absentUpTo !== undefined) memory.intent.open = true;
+  }
+
+  /**
+   * That a member pod exists is remembered here for as long as the host pod does not say so: the host may refuse writes for
+   * long, and a pod that comes and goes meanwhile must not be made again.
+   */
+  #tidyCreated(memory: PodMemory, hostPod: Pod, memberPod: Pod | undefined): void {
+    const { uid: of = '' } = hostPod.metadata;
+    const isShown = memory.member === undefined && memberPod !== undefined && runsFor(memberPod, hostPod);
+    const uid = isShown ? (memberPod.metadata.uid ?? '') : undefined;
+    if (isShown) memory.place = { of, namespace: memberPod.metadata.namespace ?? '' };
+    else if (memory.place !== undefined && memory.place.of !== of) delete memory.place;
+    if (memory.created !== undefined && memory.created.of !== of) delete memory.created;
+    if (uid === undefined) return;
+    if (mirroredUid(hostPod) === uid) delete memory.created;
+    else if (memory.created?.uid !== uid) memory.created = { of, uid, at: this.#monotonic() };
+  }
+
+  /** Our member pods of that key. */
+  #own(key: string): readonly Pod[] {
+    const { member, nodeName } = this.#options;
+    return member.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${key}`);
+  }
+
+  /** Our member pod of that key; else whatever sits at its place in the member. */
+  #copiesOf(key: string, hostPod: Pod | undefined): Copies {
+    const { member, namespaces } = this.#options;
+    const own = this.#own(key);
+    if (own.length > 0) return chooseCopy(own, hostPod);
     const { namespace = '', name } = splitKey(key);
     const memberNamespace = namespaces.memberNamespaceOf(namespace);
-    return memberNamespace === undefined ? undefined : member.pods.get(keyFor(memberNamespace, name));
+    const memberPod = memberNamespace === undefined ? undefined : member.pods.get(keyFor(memberNamespace, name));
+    return { memberPod, second: undefined };
   }
 
-  #factsOf(memory: PodMemory): PodFacts {
-    const { options, now } = { options: this.#options, now: this.#clock() };
+  /** Creations without an answer are for another namespace than the one in which the pod would be made now. */
+  #isElsewhere({ place }: PodMemory, hostPod: Pod | undefined): boolean {
+    const now = this.#options.namespaces.memberNamespaceOf(hostPod?.metadata.namespace ?? '');
+    return place !== undefined && place.namespace !== now;
+  }
+
+  #factsOf(memory: PodMemory, hostPod: Pod | undefined): PodFacts {
+    const { options, now } = { options: this.#options, now: this.#monotonic() };
     const { member } = options;
-    const nowText = new Date(Math.floor(now / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+    const nowText = timestamp(this.#clock());
     const since = member.unreachableSince();
-    const lost = since !== undefined && now - since >= options.podsUnreadyAfterMs();
+    const lost = since !== undefined && now - since.monotonic >= options.podsUnreadyAfterMs();
     const frozen =
       options.frozen() ??
       (options.hostPods.hasSynced && member.pods.hasSynced ? undefined : 'the caches are not complete yet');
@@ -358,7 +460,10 @@ export class PodController {
       reachable: member.reachable(),
       ...(memory.created === undefined ? {} : { created: { overdue: this.#isOverdue(memory) } }),
       ...(memory.departed === undefined ? {} : { departed: memory.departed }),
-      hostDeletionSeen: (uid) => memory.hostDeletions?.has(uid) ?? false,
+      ...(memory.unanswered === undefined ? {} : { unansweredMs: memory.unanswered.until - now }),
+      unansweredElsewhere: memory.unanswered !== undefined && this.#isElsewhere(memory, hostPod),
+      intentSettled: memory.intent?.open === false,
+      hostDeletionSeen: (uid) => memory.hostDeletions?.has(uid) === true || this.#goneHostPods.has(uid),
       outdated: (hostPod, memberPod) => this.#overrides.isOutdated(hostPod, memberPod),
       hostStatus: (hostPod, memberPod) =>
         hostStatus(
@@ -368,7 +473,7 @@ export class PodController {
             member: member.name,
             network: options.network(),
             inSync: this.#overrides.isInSync(hostPod, memberPod),
-            ...(lost && !isFinished(memberPod) ? { memberLost: { since: new Date(since).toISOString() } } : {}),
+            ...(lost && !isFinished(memberPod) ? { memberLost: { since: new Date(since.wall).toISOString() } } : {}),
           },
           nowText,
         ),

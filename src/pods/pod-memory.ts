@@ -1,14 +1,31 @@
 import type { Pod } from '../api/wire.ts';
 import type { Corrections } from './status-corrections.ts';
+import type { UnansweredCreation } from './unanswered-creation.ts';
 
-/** What this process remembers of one host pod's key between two looks. Lost on restart without harm. */
+/** What this process remembers of one host pod's key between two looks, with monotonic times. Lost on restart without harm. */
 export interface PodMemory {
   /** Newest answer of the host's API server to one of our writes, used until the cache has caught up. */
   host?: Pod;
   /** Newest answer of the member's API server to one of our writes, used until the cache has caught up. */
   member?: Pod;
-  /** UID and time of a member pod that we created, or read past the cache, before the watch has shown it. */
-  created?: { uid: string; at: number };
+  /**
+   * UID of a member pod that is known to have existed for the host pod with UID `of`: created, or seen. Kept until the
+   * watch has shown it and the host pod remembers it itself. `at`: when it was made, or read past the cache, in ms; -Infinity once
+   * the watch has reported its end.
+   */
+  created?: { of: string; uid: string; at: number };
+  /**
+   * The namespace of the member in which a copy for the host pod with UID `of` was asked for last, or was found: the mapping
+   * may be edited meanwhile, and what may come to life or run there is to be looked for there.
+   */
+  place?: { of: string; namespace: string };
+  /** Creations that the member may carry out still, all in the same {@link place}. */
+  unanswered?: UnansweredCreation;
+  /**
+   * What is known of the intent on the host pod with UID `of`: when it was written, in ms; whether something may have come
+   * of it; up to which resourceVersion nothing has, while something may yet; how often in a row that could not be found out.
+   */
+  intent?: { of: string; at: number; open: boolean; absentUpTo?: string; unclear: number };
   /** Last state of a member pod that the watch reported as deleted. */
   departed?: Pod;
   /** UIDs of host pods whose deletion the watch reported. */
@@ -27,6 +44,8 @@ export interface PodMemory {
   refusedSince?: number;
   /** Since when, in ms, an unimportant status difference is waiting to be written together with the next one. */
   statusDueSince?: number;
+  /** Which version of the host pod with UID `of` a status was too late for, last at `at` (ms), and how often in a row. */
+  conflict?: { of: string; version: string | undefined; times: number; at: number };
   /** How often its status had to be written although nothing was new. */
   corrections?: Corrections;
 }

@@ -1,7 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import type { KubeObject, OwnerReference } from '../kube/object.ts';
 import { type Resource, resourcePath } from '../kube/resource.ts';
 import { identitiesOfPod } from '../overrides/owners.ts';
@@ -47,9 +49,9 @@ export class PodOwners {
   readonly #reading = new Set<Promise<void>>();
   #signal: AbortSignal | undefined;
 
-  constructor(host: Pick<KubeClient, 'request'>, clock: () => number = Date.now) {
+  constructor(host: Pick<KubeClient, 'request'>, now: () => number = monotonic) {
     this.#host = host;
-    this.#owners = new LRUCache({ max: 10_000, ttl: FRESH_MS, ttlResolution: 0, perf: { now: clock } });
+    this.#owners = new LRUCache({ ...atMost(10_000), ttl: FRESH_MS, ttlResolution: 0, perf: { now } });
   }
 
   /** Lets {@link want} read until the signal aborts. */

@@ -3,6 +3,7 @@ import type { OverridePolicy } from '../api/override-policy.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { Moment } from '../kube/clock.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Informer } from '../kube/informer.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
@@ -17,8 +18,8 @@ export interface MemberPort {
   readonly client: KubeClient;
   readonly pods: Informer<Pod>;
   reachable(): boolean;
-  /** Time in ms since which the member does not answer. */
-  unreachableSince(): number | undefined;
+  /** Since when the member does not answer. */
+  unreachableSince(): Moment | undefined;
   /** Reads the member's identity once more, past all caches; false when it is not the pinned one. */
   confirmIdentity(signal: AbortSignal): Promise<boolean>;
 }

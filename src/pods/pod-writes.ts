@@ -1,9 +1,9 @@
 import type { Invariants } from '../api/invariants.ts';
-import { NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod, PodStatus } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Informer } from '../kube/informer.ts';
-import { keyOf } from '../kube/object.ts';
+import { keyFor, keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { create, patch, remove } from '../kube/verbs.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
@@ -27,7 +27,7 @@ export interface PodWritesOptions {
   nodeName: string;
   breaker: Pick<DeletionBreaker, 'redeem'>;
   invariants: Invariants;
-  clock: () => number;
+  monotonic: () => number;
 }
 
 /**
@@ -41,23 +41,36 @@ export class PodWrites {
     this.#o = options;
   }
 
-  /** Answers the pod that was made, now or by an earlier request that the caches have only shown since. */
-  async createMember(hostPod: Pod, memberPod: Pod, signal: AbortSignal): Promise<Pod> {
-    const { member, nodeName } = this.#o;
-    const present = member.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${keyOf(hostPod)}`);
+  /**
+   * Answers the pod that was made, now or by an earlier request that the caches have only shown since. `rehearsed`: the
+   * member only says whether it would take it. `unansweredIn`: the namespace in which an earlier request may make one yet.
+   */
+  async createMember(
+    hostPod: Pod,
+    memberPod: Pod,
+    signal: AbortSignal,
+    how: { rehearsed?: boolean; unansweredIn?: string | undefined } = {},
+  ): Promise<Pod> {
+    const { member } = this.#o;
+    const present = this.#present(keyOf(hostPod));
     const made = present.find(({ metadata }) => metadata.labels?.[UID_LABEL] === hostPod.metadata.uid);
     if (made !== undefined) return made;
-    this.#check(refuseCreation(hostPod, memberPod, present, this.#o), hostPod);
+    this.#check(refuseCreation(hostPod, memberPod, present, this.#o, how), hostPod);
     // An older member refuses fields it does not know instead of dropping them in silence.
-    const query = { fieldValidation: 'Strict' };
+    const query = { fieldValidation: 'Strict', ...(how.rehearsed === true ? { dryRun: 'All' } : {}) };
     return await create<Pod>(member.client, PODS, memberPod, { signal, query });
   }
 
+  /**
+   * A resize is bound to the version of the pod that it was made for: carried out late, it would take back a later one, which
+   * nothing tells from what the member changed by itself. With all else goes what was received, so that it is sent again.
+   */
   async updateMember(memberPod: Pod, update: MemberUpdate, signal: AbortSignal): Promise<Pod> {
     this.#check(refuseUpdate(memberPod, this.#o), memberPod);
-    const { type, subresource } = update;
+    const { kind, type, subresource } = update;
     const how = { type, ...(subresource === undefined ? {} : { subresource }) };
-    const written = await patch<Pod>(this.#o.member.client, PODS, refOf(memberPod), update.patch, how, { signal });
+    const body = kind === 'resize' ? boundTo(memberPod, update.patch) : update.patch;
+    const written = await patch<Pod>(this.#o.member.client, PODS, refOf(memberPod), body, how, { signal });
     this.#noteEffect(memberPod, written);
     return written;
   }
@@ -70,15 +83,20 @@ export class PodWrites {
     signal: AbortSignal,
   ): Promise<void> {
     const uid = memberPod.metadata.uid ?? '';
+    const { annotations } = memberPod.metadata;
+    const hostKey = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
     this.#check(
-      refuseDeletion(memberPod, evidence, this.#o, () => this.#o.breaker.redeem(uid)),
+      refuseDeletion(memberPod, evidence, this.#present(hostKey), this.#o, () => this.#o.breaker.redeem(uid)),
       memberPod,
     );
     const how = { uid, ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }) };
     await remove(this.#o.member.client, PODS, refOf(memberPod), how, { signal });
   }
 
-  /** Writes blind: identities that are limited to their node may not read the status subresource. */
+  /**
+   * Writes blind: identities that are limited to their node may not read the status subresource. Bound to the version of the
+   * pod that it was made for: what gets no answer may be carried out a minute later, after all that was written since.
+   */
   async patchHostStatus(
     hostPod: Pod,
     body: Record<string, unknown>,
@@ -86,18 +104,24 @@ export class PodWrites {
     signal: AbortSignal,
   ): Promise<Pod> {
     const status = (body['status'] ?? {}) as PodStatus;
-    this.#check(refuseStatus(hostPod, status, source, this.#o.clock()), hostPod);
+    this.#check(refuseStatus(hostPod, status, source, this.#o.monotonic()), hostPod);
     const how = { type: 'strategic', subresource: 'status' } as const;
-    const written = await patch<Pod>(this.#o.host, PODS, refOf(hostPod), body, how, { signal });
+    const written = await patch<Pod>(this.#o.host, PODS, refOf(hostPod), boundTo(hostPod, body), how, { signal });
     this.#noteEffect(hostPod, written);
     return written;
   }
 
   /** Ends the deletion of a host pod. */
   async removeHost(hostPod: Pod, evidence: AbsenceEvidence, signal: AbortSignal): Promise<void> {
-    this.#check(refuseRemoval(hostPod, evidence, this.#o.clock()), hostPod);
+    this.#check(refuseRemoval(hostPod, evidence, this.#o.monotonic()), hostPod);
     const { uid } = hostPod.metadata;
     await remove(this.#o.host, PODS, refOf(hostPod), { uid, gracePeriodSeconds: 0 }, { signal });
+  }
+
+  /** Our member pods for a host pod's key. */
+  #present(hostKey: string): readonly Pod[] {
+    const { member, nodeName } = this.#o;
+    return member.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${hostKey}`);
   }
 
   #check(violation: Violation | undefined, pod: Pod): void {
@@ -117,6 +141,11 @@ export class PodWrites {
     const about = { pod: keyOf(before), uid, hostUid: before.metadata.labels?.[UID_LABEL] };
     this.#o.invariants.violated('I8', 'a write to a pod that changed nothing', about);
   }
+}
+
+/** A patch that the API server refuses (409) once anything else has been written to the pod. */
+function boundTo({ metadata: { resourceVersion } }: Pod, body: Record<string, unknown>): Record<string, unknown> {
+  return { ...body, metadata: { ...(body['metadata'] as object | undefined), resourceVersion } };
 }
 
 export function refOf(pod: Pod): { namespace?: string; name: string } {

@@ -1,7 +1,18 @@
+import { cleanText } from '../kube/clean-text.ts';
 import { ApiError, describeError, isConflict, isNotFound, isPermanent, isTransient } from '../kube/errors.ts';
 import type { Hold } from './decide.ts';
 
-/** Longest part of a member's own words that is repeated to users, in characters. */
+/** Reasons of {@link refusalOf}. */
+export const REFUSAL_REASONS: ReadonlySet<string> = new Set([
+  'MemberUnavailable',
+  'MemberQuotaExceeded',
+  'MemberPodSecurity',
+  'MemberForbidden',
+  'NamespaceTerminating',
+  'MemberInvalid',
+  'MemberRefused',
+]);
+/** Longest part of a member's own words that is repeated to users, in bytes. */
 const MAX_WORDS = 700;
 
 /** Admission of a namespace whose default ServiceAccount has not been made yet. */
@@ -65,11 +76,6 @@ export function isAnotherPod(error: unknown): boolean {
   return error instanceof ApiError && error.code === 422 && /metadata\.uid/.test(error.status.message ?? '');
 }
 
-/** Member text is shown to users of the host: no control characters (terminal escapes), no essays. */
 function clean(text: string): string {
-  const line = text
-    .replaceAll(/\p{Cc}+/gu, ' ')
-    .trim()
-    .replace(/\.$/, '');
-  return line.length > MAX_WORDS ? `${line.slice(0, MAX_WORDS)}…` : line;
+  return cleanText(text, MAX_WORDS).replace(/\.$/, '');
 }

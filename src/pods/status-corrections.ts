@@ -30,7 +30,7 @@ export interface StatusCorrectionsOptions {
   nodeName: string;
   events: EventPort;
   metrics: Pick<PodMetrics, 'correctionsHeld'>;
-  clock: () => number;
+  monotonic: () => number;
 }
 
 /**
@@ -45,24 +45,24 @@ export class StatusCorrections {
     this.#o = options;
   }
 
-  /** Writes a status and remembers the answer, or says when to come again because somebody else keeps changing it. */
+  /** Writes a status, or says when to come again because somebody else keeps changing it. */
   async write(
     hostPod: Pod,
     memory: PodMemory,
     of: string,
-    write: () => Promise<Pod>,
+    write: () => Promise<unknown>,
   ): Promise<{ requeueAfterMs: number } | undefined> {
     const delay = this.delay(hostPod, memory, of);
     if (delay > 0) return { requeueAfterMs: delay };
-    memory.host = await write();
+    await write();
     this.written(memory, of);
     return undefined;
   }
 
   /** How long to wait before that status is written, in ms; 0: now. `of` from {@link statusKey}, or any other name of it. */
   delay(hostPod: Pod, memory: PodMemory, of: string): number {
-    const { clock, metrics, nodeName } = this.#o;
-    const now = clock();
+    const { metrics, monotonic, nodeName } = this.#o;
+    const now = monotonic();
     const before = memory.corrections;
     if (before === undefined || before.of !== of || before.count < PROMPT + 1 || now - before.at >= REST_MS) return 0;
     const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (before.count - PROMPT - 1));
@@ -78,7 +78,7 @@ export class StatusCorrections {
 
   /** To be told of each write of a status. */
   written(memory: PodMemory, of: string): void {
-    const at = this.#o.clock();
+    const at = this.#o.monotonic();
     const before = memory.corrections;
     const rested = before === undefined || at - before.at >= REST_MS;
     const count = rested || before.of !== of ? 1 : before.count + 1;

@@ -1,5 +1,5 @@
 import { MEMBER_CONSTRAINTS_ANNOTATION } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod, Toleration } from '../api/wire.ts';
 import { parseJson } from '../kube/json.ts';
 import { entryOf, type JsonRecord, listOf, recordOf, without } from './translate-json.ts';
 import { holdsHere, isHostOnlyKey, type NodeChoice } from './translate-node-affinity.ts';
@@ -7,6 +7,8 @@ import { holdsHere, isHostOnlyKey, type NodeChoice } from './translate-node-affi
 /** Parts of the annotation; each takes the place of the pod's own when it is there. */
 const PARTS = ['nodeSelector', 'nodeAffinity', 'tolerations'];
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
+/** Of a toleration in a message. */
+const MOST_SHOWN = 200;
 const AFFINITY_PARTS = [REQUIRED, 'preferredDuringSchedulingIgnoredDuringExecution'];
 
 /**
@@ -21,13 +23,13 @@ function read(hostPod: Pod): { constraints: Constraints | undefined; problem: st
   let known = cache.get(hostPod);
   if (known === undefined) {
     const text = entryOf(recordOf(hostPod.metadata.annotations), MEMBER_CONSTRAINTS_ANNOTATION);
-    known = typeof text === 'string' ? parse(text) : { constraints: undefined, problem: undefined };
+    known = typeof text === 'string' ? parse(text, hostPod) : { constraints: undefined, problem: undefined };
     cache.set(hostPod, known);
   }
   return known;
 }
 
-function parse(text: string): { constraints: Constraints | undefined; problem: string | undefined } {
+function parse(text: string, { spec }: Pod): { constraints: Constraints | undefined; problem: string | undefined } {
   const wrong = (problem: string) => ({ constraints: undefined, problem });
   let value: unknown;
   try {
@@ -46,9 +48,30 @@ function parse(text: string): { constraints: Constraints | undefined; problem: s
       return wrong('nodeSelector is not a map of texts');
   }
   if (tolerations !== undefined && !isListOfObjects(tolerations)) return wrong('tolerations is not a list of objects');
+  const more = listOf(tolerations).find((one) => !isWithin(one as Toleration, spec.tolerations ?? []));
+  if (more !== undefined) {
+    const what = JSON.stringify(more).slice(0, MOST_SHOWN);
+    return wrong(`tolerations has ${what}, which goes beyond the tolerations of the pod itself; add it there`);
+  }
   return nodeAffinity === undefined || isNodeAffinity(nodeAffinity)
     ? { constraints: record, problem: undefined }
     : wrong('nodeAffinity is not that of a pod');
+}
+
+/** What a pod tolerates the policies of the host have judged; what an annotation says they do not know. */
+function isWithin(wanted: Toleration, own: readonly Toleration[]): boolean {
+  const { key = '', operator, value = '', effect = '', tolerationSeconds: seconds } = wanted;
+  return own.some((one) => {
+    if ((one.key ?? '') !== '' && one.key !== key) return false;
+    if ((one.effect ?? '') !== '' && one.effect !== effect) return false;
+    const most = one.tolerationSeconds;
+    if (most !== undefined && (seconds === undefined || seconds > most)) return false;
+    return one.operator === 'Exists' || (isEqual(one.operator) && isEqual(operator) && (one.value ?? '') === value);
+  });
+}
+
+function isEqual(operator: unknown): boolean {
+  return operator === undefined || operator === '' || operator === 'Equal';
 }
 
 function isListOfObjects(value: unknown): boolean {

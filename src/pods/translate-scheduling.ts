@@ -1,4 +1,5 @@
 import { GROUP } from '../api/marks.ts';
+import { isDefaultToleration, isOutageToleration } from '../api/outage-tolerations.ts';
 import type { Pod } from '../api/wire.ts';
 import { entryOf, type JsonRecord, keepSome, recordOf, rewriteField, rewriteItems, without } from './translate-json.ts';
 import { isHostOnlyKey, memberNodeAffinity, type NodeChoice, withExclusion } from './translate-node-affinity.ts';
@@ -67,13 +68,10 @@ function memberAffinity(value: unknown, context: SchedulingContext): unknown {
   return Object.keys(after).length === 0 ? undefined : after;
 }
 
-/** Seconds that the DefaultTolerationSeconds admission of the host gives every pod. */
-const DEFAULT_SECONDS = 300;
-const DEFAULT_KEYS = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']);
-
 /**
- * Tolerations of the member pod: without those of our own taints, which only virtual nodes carry, and without the two
- * that every host adds, so that the member can add its own. The rest goes down, however many there are.
+ * Tolerations of the member pod: without those of our own taints, which only virtual nodes carry, without the two that every host
+ * adds, so that the member can add its own, and without those of a virtual node that nobody serves. The rest goes down,
+ * however many there are.
  */
 export function memberTolerations(tolerations: unknown): unknown {
   const after = rewriteItems(tolerations, (item) => (isHostToleration(item) ? undefined : item));
@@ -81,10 +79,7 @@ export function memberTolerations(tolerations: unknown): unknown {
 }
 
 function isHostToleration(item: JsonRecord): boolean {
-  const { key, operator, effect, tolerationSeconds } = item;
+  const { key } = item;
   if (typeof key !== 'string') return false;
-  if (key.startsWith(`${GROUP}/`)) return true;
-  return (
-    DEFAULT_KEYS.has(key) && operator === 'Exists' && effect === 'NoExecute' && tolerationSeconds === DEFAULT_SECONDS
-  );
+  return key.startsWith(`${GROUP}/`) || isDefaultToleration(item) || isOutageToleration(item);
 }

@@ -1,6 +1,7 @@
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { InvariantId } from '../api/invariants.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
+import { intentOf, needsIntent } from './creation-intent.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
 import { isFinished } from '../api/pod-phase.ts';
@@ -32,10 +33,14 @@ export function refuseUpdate(memberPod: Pod, owner: Owner): Violation | undefine
   return { invariant: 'I1', what: 'a change of a member pod that is not ours' };
 }
 
-/** Deleting a member pod. `permitted`: the deletion breaker let it pass; asked only where that counts. */
+/**
+ * Deleting a member pod. `present`: our pods for the same host namespace and name. `permitted`: the deletion breaker let it
+ * pass; asked only where that counts.
+ */
 export function refuseDeletion(
   memberPod: Pod,
   evidence: DeletionEvidence,
+  present: readonly Pod[],
   owner: Owner,
   permitted: () => boolean,
 ): Violation | undefined {
@@ -46,21 +51,43 @@ export function refuseDeletion(
   if (evidence.says === 'missing' && !permitted()) {
     return { invariant: 'I2', what: 'deletion for a host pod that is merely missing, past the breaker' };
   }
+  if (evidence.says === 'second-copy') {
+    const kept = present.find(({ metadata }) => metadata.uid === evidence.kept && evidence.kept !== uid);
+    if (kept?.metadata.labels?.[UID_LABEL] !== evidence.of) {
+      return { invariant: 'I6', what: 'deletion of a second copy without a first one' };
+    }
+  }
   return undefined;
 }
 
-/** Creating a member pod. `present`: our pods for the same host namespace and name, whatever their UID. */
+/**
+ * Creating a member pod. `present`: our pods for the same host namespace and name, whatever their UID. `rehearsed`: nothing
+ * will come of it. `unansweredIn`: in that namespace one may come to life yet.
+ */
 export function refuseCreation(
   hostPod: Pod,
   memberPod: Pod,
   present: readonly Pod[],
   owner: Owner,
+  { rehearsed = false, unansweredIn }: { rehearsed?: boolean; unansweredIn?: string | undefined } = {},
 ): Violation | undefined {
   const { metadata } = hostPod;
   if (isFinished(hostPod) || mirroredUid(hostPod) !== undefined) {
     return { invariant: 'I4', what: 'creation of a member pod for a host pod that had one or has finished' };
   }
+  if (!rehearsed && needsIntent(hostPod) && intentOf(hostPod) === undefined) {
+    return { invariant: 'I4', what: 'creation of a member pod that nobody would remember after a crash' };
+  }
   if (present.length > 0) return { invariant: 'I6', what: 'creation of a second member pod for one host pod' };
+  const { namespace } = memberPod.metadata;
+  // In one namespace the name lets only one of them come to life.
+  if (unansweredIn !== undefined && unansweredIn !== namespace) {
+    return { invariant: 'I6', what: 'creation of a member pod while one may come to life in another namespace' };
+  }
+  const intent = rehearsed || !needsIntent(hostPod) ? undefined : intentOf(hostPod);
+  if (intent !== undefined && intent.namespace !== namespace) {
+    return { invariant: 'I6', what: 'creation of a member pod elsewhere than was written down' };
+  }
   const { labels, annotations } = memberPod.metadata;
   const marked =
     isOurs(memberPod, owner) &&
@@ -113,6 +140,9 @@ export function refuseStatus(
 export function refuseRemoval(hostPod: Pod, evidence: AbsenceEvidence, now: number): Violation | undefined {
   if (hostPod.metadata.deletionTimestamp === undefined) {
     return { invariant: 'I9', what: 'removal of a host pod that nobody deleted' };
+  }
+  if ((evidence.unansweredUntil ?? -Infinity) > evidence.at) {
+    return { invariant: 'I9', what: 'removal of a host pod whose member pod may come to life yet' };
   }
   if (isEvidence(evidence, hostPod, now)) return undefined;
   return { invariant: 'I9', what: 'removal of a host pod whose member pod may be there' };

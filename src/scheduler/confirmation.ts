@@ -1,20 +1,22 @@
 import { LRUCache } from 'lru-cache';
 import { EXTENDER_RESOURCE } from '../api/marks.ts';
 import type { Pod } from '../api/wire.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { failing, passing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
-import { Reservations } from './reservations.ts';
 
 export interface ConfirmationOptions {
   view: HostView;
   questions: PlacementQuestions;
-  /** Wall clock in ms. */
-  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
+/** Between the two questions lie milliseconds. */
+const ANSWER_MS = 10_000;
 /** Answers that are kept, at the most. */
 const MAX_ANSWERS = 4_096;
 
@@ -26,7 +28,7 @@ const MAX_ANSWERS = 4_096;
 export class Confirmation {
   readonly #o: ConfirmationOptions;
   /** Nodes by pod UID. */
-  readonly #answers = new LRUCache<string, { nodes: ReadonlySet<string>; until: number }>({ max: MAX_ANSWERS });
+  readonly #answers = new LRUCache<string, { nodes: ReadonlySet<string>; until: number }>(atMost(MAX_ANSWERS));
 
   constructor(options: ConfirmationOptions) {
     this.#o = options;
@@ -35,22 +37,28 @@ export class Confirmation {
   /** What the first question was answered. */
   note(pod: Pod, { NodeNames }: FilterResult): void {
     if (!isMarked(pod)) return;
-    const until = this.#o.clock() + Reservations.FOR_MS;
+    const until = this.#o.monotonic() + ANSWER_MS;
     this.#answers.set(pod.metadata.uid ?? '', { nodes: new Set(NodeNames), until });
   }
 
   confirm({ pod, nodeNames }: ExtenderArgs): FilterResult {
-    const { view, questions, clock } = this.#o;
+    const { view, questions, monotonic } = this.#o;
     const answer = this.#answers.get(pod.metadata.uid ?? '');
     const reasons: Record<string, string> = {};
     const passed = nodeNames.filter((name) => {
-      if (answer !== undefined && answer.until > clock()) {
+      if (answer !== undefined && answer.until > monotonic()) {
         if (answer.nodes.has(name)) return true;
         reasons[name] = `${clusterInWords(view.nodes.clusterOf(name))}: it was not chosen for the pod`;
         return false;
       }
       const member = view.nodes.memberOf(name);
       if (member === undefined) return true;
+      // Whether its rules tolerate that was not asked.
+      const tainted = view.nodes.whyTainted(member, []);
+      if (tainted !== undefined) {
+        reasons[name] = `${clusterInWords(member)}: ${tainted}`;
+        return false;
+      }
       const { room, nodes } = questions.room(pod, member, [name], 1);
       if (nodes.length > 0) return true;
       reasons[name] = `${clusterInWords(member)}: ${room.impossible ?? room.why ?? 'it has no room for the pod'}`;

@@ -2,10 +2,14 @@ import { LRUCache } from 'lru-cache';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { PODS } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
+import type { CompiledPlacement } from '../placement/compiled-placement.ts';
 import { costAnnotations, deletionCostOf, deletionCosts } from '../placement/deletion-cost.ts';
+import type { CostedPod } from '../placement/deletion-cost.ts';
 import { removalOrder } from '../placement/removal-order.ts';
+import { steadyOrder } from '../placement/steady-order.ts';
 import type { HostView } from './host-view.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { WorkloadBook } from './workload-book.ts';
@@ -31,7 +35,7 @@ export interface DeletionCostWriterOptions {
 export class DeletionCostWriter {
   readonly #o: DeletionCostWriterOptions;
   /** By UID of the pod, what was written and the cache may not show yet. */
-  readonly #sent = new LRUCache<string, number>({ max: 10_000, ttl: CAUGHT_UP_MS });
+  readonly #sent = new LRUCache<string, number>({ ...atMost(10_000), ttl: CAUGHT_UP_MS });
 
   constructor(options: DeletionCostWriterOptions) {
     this.#o = options;
@@ -58,15 +62,16 @@ export class DeletionCostWriter {
     const ruled = ruledWorkload(controllerUid, view, workloads);
     if (ruled === undefined) return;
     const plan = workloads.plan(ruled.object);
-    const order = removalOrder({
-      placement: ruled.rules.placement,
+    const { placement } = ruled.rules;
+    const exact = removalOrder({
+      placement,
       clusters: view.nodes.clusters(),
       uid: ruled.object.metadata.uid,
       affinityName: plan?.affinityName,
       pods: counts,
       targets: plan?.targets,
     });
-    const changes = deletionCosts(order, costed);
+    const changes = deletionCosts(wantedOrder(exact, costed, placement), costed);
     for (const { uid, pod } of costed) {
       const cost = changes.get(uid);
       if (cost !== undefined) await this.#write(pod, cost, signal);
@@ -91,6 +96,16 @@ export class DeletionCostWriter {
       if (!isAnotherPod(error)) throw error;
     }
   }
+}
+
+/** With division by room the exact order need not be kept to the pod. */
+function wantedOrder(
+  exact: readonly string[],
+  pods: readonly CostedPod[],
+  { division, spread, groups }: CompiledPlacement,
+): readonly string[] {
+  if (division.kind !== 'dynamic' && division.kind !== 'aggregated') return exact;
+  return steadyOrder(exact, pods, spread.length > 0 || groups.some(({ tiers }) => tiers.length > 1));
 }
 
 /** Gone, or another pod has the name by now: a wrong UID is 409 or 422. */

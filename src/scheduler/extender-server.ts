@@ -9,7 +9,7 @@ import { closeWithin, listenOn } from '../kube/http-listener.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { checkKeyed } from '../kube/keyed-certificate.ts';
 import { CallerCheck } from './caller-check.ts';
-import { parseExtenderArgs } from './extender-wire.ts';
+import { NotAQuestion, parseExtenderArgs, refusing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 
@@ -31,7 +31,6 @@ export interface ExtenderServerOptions {
   /** PEM bundle of the authorities for client certificates; likewise. Undefined: none is trusted. */
   clientCa: () => string | undefined;
   clientNames: readonly string[];
-  token: () => string | undefined;
   extender: ExtenderPort;
   metrics: SchedulerMetrics;
   logger: Logger;
@@ -41,9 +40,24 @@ export interface ExtenderServerOptions {
 /** A pod has 1.5 MiB at the most, and every node a name. */
 const LARGEST_QUESTION = '8mb';
 
+const VERBS = ['filter', 'confirm', 'prioritize'] as const;
+type Verb = (typeof VERBS)[number];
+
+const NO_CERTIFICATE =
+  'Spillway does not know this scheduler: it needs a client certificate (tlsConfig.certFile and keyFile of the extender)';
+
+/** The question is at fault, not the answer: it is none of ours, or the body cannot be read (http-errors of express.json). */
+function isTheirs(error: unknown): boolean {
+  if (error instanceof NotAQuestion) return true;
+  return typeof error === 'object' && error !== null && 'expose' in error && error.expose === true;
+}
+
 /**
  * The HTTPS port that kube-scheduler asks: `/filter`, `/confirm` and `/prioritize`, as the extender protocol wants them. Nobody is
- * answered who has neither a client certificate nor the token. Certificates, authorities and token may change meanwhile.
+ * answered who has no client certificate. Certificates and authorities may change meanwhile.
+ *
+ * A question that cannot be answered gets status 200 and the reason in the answer: of any other status kube-scheduler tells the
+ * owner of the pod nothing but the URL that it asked.
  */
 export class ExtenderServer {
   readonly #o: ExtenderServerOptions;
@@ -63,7 +77,7 @@ export class ExtenderServer {
       {
         ...this.#context(),
         requestCert: true,
-        // Who has no certificate may know the token; who has neither gets a 401.
+        // Who has no certificate is told so in an answer.
         rejectUnauthorized: false,
         ALPNProtocols: ['http/1.1'],
         handshakeTimeout: 10_000,
@@ -96,8 +110,8 @@ export class ExtenderServer {
   }
 
   #routes(): express.Express {
-    const { extender, clientNames, token, clock, metrics, logger } = this.#o;
-    const callers = new CallerCheck({ clientNames, token, clock });
+    const { extender, clientNames, clock, metrics, logger } = this.#o;
+    const callers = new CallerCheck({ clientNames, clock });
     const app = express();
     app.disable('x-powered-by');
     app.disable('etag');
@@ -109,30 +123,41 @@ export class ExtenderServer {
         return;
       }
       response.set('connection', 'close');
-      metrics.requests.inc({ verb: 'none', code: '401' });
-      response.status(401).type('text/plain').send('a client certificate or a token is needed\n');
+      this.#refuse(request, response, 'unknownCaller', NO_CERTIFICATE);
     });
     app.use(express.json({ limit: LARGEST_QUESTION, type: () => true }));
-    const ask = (verb: string, answer: (args: ExtenderArgs) => unknown): void => {
+    const ask = (verb: Verb, answer: (args: ExtenderArgs) => unknown): void => {
       app.post(`/${verb}`, async (request: Request, response: Response) => {
         const end = metrics.seconds.startTimer({ verb });
         const why = extender.notReady();
-        if (why === undefined) response.json(await answer(parseExtenderArgs(request.body)));
-        else response.status(503).type('text/plain').send(`${why}\n`);
+        if (why === undefined) {
+          response.json(await answer(parseExtenderArgs(request.body)));
+          metrics.requests.inc({ verb, result: 'answered' });
+        } else this.#refuse(request, response, 'notReady', `Spillway cannot answer yet, it is asked again: ${why}`);
         end();
-        metrics.requests.inc({ verb, code: String(response.statusCode) });
       });
     };
     ask('filter', (args) => extender.filter(args));
     ask('confirm', (args) => extender.confirm(args));
     ask('prioritize', (args) => extender.prioritize(args));
-    app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+    app.use((request: Request, response: Response) => {
+      this.#refuse(request, response, 'invalid', `Spillway answers POST of /${VERBS.join(', /')}`);
+    });
+    app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
       const text = describeError(error);
       logger.warn({ error: text }, 'a question of a scheduler could not be answered');
-      metrics.requests.inc({ verb: 'none', code: '400' });
-      response.status(400).type('text/plain').send(`${text}\n`);
+      if (isTheirs(error)) this.#refuse(request, response, 'invalid', `Spillway cannot read the question: ${text}`);
+      // What went wrong here is nothing for the owner of the pod, who reads this in an Event.
+      else this.#refuse(request, response, 'failed', 'Spillway failed to work out an answer; its log says why');
     });
     return app;
+  }
+
+  /** In the words of the protocol where it has some: a list of scores cannot say why it is empty. */
+  #refuse(request: Request, response: Response, result: string, why: string): void {
+    const verb = VERBS.find((one) => request.path === `/${one}`);
+    this.#o.metrics.requests.inc({ verb: verb ?? 'none', result });
+    response.status(200).json(verb === 'prioritize' ? [] : refusing(why));
   }
 
   #context(): SecureContextOptions {

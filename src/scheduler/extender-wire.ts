@@ -27,13 +27,16 @@ export interface HostPriority {
 
 export const MAX_SCORE = 10;
 
-/** @throws Error for what is no question of a scheduler that is configured with `nodeCacheCapable: true`. */
+/** What was sent is no question of a scheduler. The message is for whoever configured it. */
+export class NotAQuestion extends Error {}
+
+/** @throws NotAQuestion for what is no question of a scheduler that is configured with `nodeCacheCapable: true`. */
 export function parseExtenderArgs(body: unknown): ExtenderArgs {
-  if (typeof body !== 'object' || body === null) throw new Error('the body is not a JSON object');
+  if (typeof body !== 'object' || body === null) throw new NotAQuestion('the body is not a JSON object');
   const { Pod: pod, NodeNames: names, Nodes: nodes } = body as Record<string, unknown>;
-  if (!isPod(pod)) throw new Error('Pod is missing, or has no name, namespace, UID and containers');
+  if (!isPod(pod)) throw new NotAQuestion('Pod is missing, or has no name, namespace, UID and containers');
   if (!isNames(names)) {
-    throw new Error(
+    throw new NotAQuestion(
       nodes === undefined || nodes === null
         ? 'NodeNames is not a list of names'
         : 'whole nodes were sent; set nodeCacheCapable: true in the configuration of the extender',
@@ -63,4 +66,9 @@ export function passing(nodeNames: readonly string[]): FilterResult {
 /** None of the nodes, each with its reason. */
 export function failing(reasons: Readonly<Record<string, string>>): FilterResult {
   return { NodeNames: [], FailedAndUnresolvableNodes: reasons, Error: '' };
+}
+
+/** No answer, for all nodes; `why` is shown in FailedScheduling where the scheduler cannot go on without one. */
+export function refusing(why: string): FilterResult {
+  return { NodeNames: [], FailedAndUnresolvableNodes: {}, Error: why };
 }

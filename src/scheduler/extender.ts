@@ -1,20 +1,25 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../api/wire.ts';
+import type { OwnerReference } from '../kube/object.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { refusalInWords } from '../placement/refusal.ts';
+import { Attempts } from './attempts.ts';
+import { isMadeForItsNode } from './daemon-pod.ts';
 import { Confirmation } from './confirmation.ts';
 import { failing, passing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
+import type { MemberRoom } from './member-rooms.ts';
 import { nodePriorities } from './node-priorities.ts';
 import type { RankedNode } from './node-priorities.ts';
 import { asksForItself } from './node-demands.ts';
+import { Nominations } from './nominations.ts';
 import type { PlacementQuestions, Split } from './placement-questions.ts';
-import { Reservations } from './reservations.ts';
+import type { Reservations } from './reservations.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { WaitingPods } from './waiting-pods.ts';
 import type { Rules, WorkloadBook } from './workload-book.ts';
@@ -24,14 +29,17 @@ export interface ExtenderOptions {
   workloads: WorkloadBook;
   questions: PlacementQuestions;
   /** Told of every pod that has to wait because of an answer from here. */
-  waiting: Pick<WaitingPods, 'answered' | 'lookAgainAt'>;
+  waiting: Pick<WaitingPods, 'answered' | 'lookAgainIn'>;
   /** Told what is wrong with annotations that were passed over. */
   annotationProblem: (chain: OwnerChain, problem: string) => void;
   reservations: Reservations;
   metrics: SchedulerMetrics;
-  /** Wall clock in ms. */
-  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
+
+/** By then an owner that is there is in the caches, or the host has said that it is not, in ms. */
+const OWNER_SOON_MS = 1_000;
 
 /** What a decision came to: the cluster, or none while the pod has to wait. */
 interface Answer {
@@ -47,15 +55,35 @@ export class Extender {
   readonly #o: ExtenderOptions;
   readonly #reservations: Reservations;
   readonly #confirmation: Confirmation;
+  readonly #nominations: Nominations;
+  readonly #attempts: Attempts;
 
   constructor(options: ExtenderOptions) {
     this.#o = options;
     this.#confirmation = new Confirmation(options);
     this.#reservations = options.reservations;
+    this.#nominations = new Nominations(options.monotonic);
+    this.#attempts = new Attempts(options.monotonic);
     options.view.onPod({
-      changed: (pod) => this.#reservations.podSeen(pod),
-      gone: (pod) => this.#reservations.release(pod.metadata.uid ?? ''),
+      changed: (pod) => this.#podSeen(pod),
+      gone: ({ metadata: { uid = '' } }) => {
+        this.#attempts.end(uid);
+        this.#reservations.release(uid);
+      },
     });
+  }
+
+  #podSeen(pod: Pod): void {
+    const { uid = '', deletionTimestamp } = pod.metadata;
+    if (pod.spec.nodeName !== undefined || deletionTimestamp !== undefined) {
+      this.#attempts.end(uid);
+    } else if (this.#attempts.hasFailed(pod)) {
+      this.#attempts.end(uid);
+      this.#o.view.seats.forget(uid);
+      this.#reservations.release(uid);
+      this.#o.waiting.lookAgainIn(0);
+    }
+    this.#reservations.podSeen(pod);
   }
 
   notReady(): string | undefined {
@@ -64,14 +92,17 @@ export class Extender {
 
   async filter({ pod, nodeNames }: ExtenderArgs): Promise<FilterResult> {
     const { view, metrics } = this.#o;
-    await view.owners.whenKnown(pod);
+    const missing = await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
-    // Pods of a DaemonSet are made for their node.
-    if (chain[1]?.kind === 'DaemonSet') return passing(nodeNames);
+    if (isMadeForItsNode(pod, chain)) return passing(nodeNames);
     const uid = pod.metadata.uid ?? '';
     view.seats.forget(uid);
     this.#reservations.expire();
     this.#reservations.release(uid);
+    // Without members there is nothing to decide.
+    if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {
+      return this.#untilKnown(pod, missing, nodeNames);
+    }
     const split = this.#split(nodeNames);
     const selection = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
     if (selection.problem !== undefined) this.#o.annotationProblem(chain, selection.problem);
@@ -83,6 +114,19 @@ export class Extender {
     this.#o.waiting.answered(pod, cluster !== undefined);
     this.#confirmation.note(pod, result.result);
     return result.result;
+  }
+
+  /** Nothing is said about a pod by rules that are not found only because its owners are not known. */
+  #untilKnown(pod: Pod, { kind, name }: OwnerReference, nodeNames: readonly string[]): FilterResult {
+    const { metrics, waiting } = this.#o;
+    this.#attempts.end(pod.metadata.uid ?? '');
+    const words = `its owner ${kind} ${name} is not known to Spillway yet, so neither are its rules; it is looked for`;
+    metrics.decisions.inc({ rules: 'None', outcome: 'wait' });
+    waiting.answered(pod, false);
+    waiting.lookAgainIn(OWNER_SOON_MS);
+    const result = failing(Object.fromEntries(nodeNames.map((node) => [node, words])));
+    this.#confirmation.note(pod, result);
+    return result;
   }
 
   /** For a scheduler that goes on without an answer of {@link filter}: see confirmation.ts. */
@@ -128,13 +172,18 @@ export class Extender {
     const reasons: Record<string, string> = {};
     let member: string | undefined;
     for (const [name, asked] of virtual) {
+      const tainted = view.nodes.whyTainted(name, []);
       const wanted = asked.filter((one) => {
         const node = view.nodes.nodes.get(one);
-        return node !== undefined && asksForItself(pod, node, view.namespaceLabels(pod.metadata.namespace ?? ''));
+        return (
+          tainted === undefined &&
+          node !== undefined &&
+          asksForItself(pod, node, view.namespaceLabels(pod.metadata.namespace ?? ''))
+        );
       });
       for (const one of asked) {
         if (!wanted.includes(one))
-          reasons[one] = `${clusterInWords(name)}: nothing says that the pod may leave the host`;
+          reasons[one] = `${clusterInWords(name)}: ${tainted ?? 'nothing says that the pod may leave the host'}`;
       }
       if (wanted.length === 0) continue;
       const { room, nodes } = questions.room(pod, name, wanted, 1);
@@ -151,19 +200,33 @@ export class Extender {
 
   #byRules(pod: Pod, chain: OwnerChain, rules: Rules, split: Split): Answer {
     const { view, workloads, questions } = this.#o;
-    const { facts, members, identity } = questions.ask(pod, chain, rules, split);
-    const decision = nextPlace({ ...facts, placement: placementFor(pod, facts.placement) });
+    const isPartial = this.#nominations.leavesNodesOut(pod, [...split.local, ...[...split.virtual.values()].flat()]);
+    const asked = isPartial ? questions.withOthers(pod, split) : split;
+    const { facts, members, identity } = questions.ask(pod, chain, rules, asked);
+    const decision = nextPlace({ ...facts, placement: placementFor(pod, facts) });
+    const nodesIn = (cluster: string): MemberRoom['nodes'] =>
+      (members.get(cluster)?.nodes ?? []).filter(
+        ({ name }) => cluster === LOCAL || split.virtual.get(cluster)?.includes(name) === true,
+      );
+    const isAsked = (cluster: string): boolean => (cluster === LOCAL ? split.local : nodesIn(cluster)).length > 0;
+    const place = decision.allowed.find(({ cluster }) => isAsked(cluster));
+    if (place === undefined && isPartial) {
+      // The scheduler asks about all nodes next, and then it is decided.
+      this.#nominations.refused(pod);
+      return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
+    }
     workloads.decided({ chain, identity, pod, rules, decision });
-    const [place] = decision.allowed;
     if (place === undefined) {
-      for (const at of timesOfChange(facts, pod)) this.#o.waiting.lookAgainAt(at);
+      this.#attempts.end(pod.metadata.uid ?? '');
+      for (const at of timesOfChange(facts)) this.#o.waiting.lookAgainIn(at - facts.now);
       return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
     }
     const { cluster } = place;
-    const nodes = members.get(cluster)?.nodes ?? [];
-    view.seats.assume(pod, cluster, Reservations.FOR_MS);
+    const nodes = nodesIn(cluster);
+    const holdMs = this.#attempts.begin(pod);
+    view.seats.assume(pod, cluster, holdMs);
     const [best] = nodes;
-    if (best !== undefined) this.#reservations.reserve(pod.metadata.uid ?? '', best.name, best.request);
+    if (best !== undefined) this.#reservations.reserve(pod.metadata.uid ?? '', best.name, best.request, holdMs);
     return { cluster, result: passing(cluster === LOCAL ? split.local : nodes.map(({ name }) => name)) };
   }
 
@@ -181,8 +244,8 @@ export class Extender {
 }
 
 /** When a pod that waits may be told something else only because time goes by, in ms. */
-function timesOfChange({ placement, avoided, now }: PlacementFacts, pod: Pod): number[] {
-  const came = Date.parse(pod.metadata.creationTimestamp ?? '');
+function timesOfChange({ placement, avoided, now, pod }: PlacementFacts): number[] {
+  const came = now - pod.waitedMs;
   const times = avoided.map(({ until }) => until);
   for (const { tiers } of placement.groups) {
     let wait = 0;

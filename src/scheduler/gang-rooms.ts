@@ -15,8 +15,6 @@ export interface GangRoomsOptions {
   reservations: Reservations;
   /** Also for `local`, the host's own nodes. */
   capacityOf: CapacityOf;
-  /** Wall clock in ms. */
-  clock: () => number;
 }
 
 /** Clusters to try in turn, and why others are not. */
@@ -44,7 +42,8 @@ export class GangRooms {
     const { view } = this.#o;
     const [first] = pods;
     if (first === undefined || !view.hasSynced) return { why: 'the caches are not complete yet' };
-    await view.owners.whenKnown(first);
+    const missing = await view.owners.whenKnown(first);
+    if (missing !== undefined) return { why: `its owner ${missing.kind} ${missing.name} is not known yet` };
     const { order, whys } = at === undefined ? this.#options(first, pods.length) : { order: [at], whys: new Map() };
     for (const cluster of order) {
       const why = cluster === avoid ? 'a place there was not filled in time' : this.#take(cluster, pods, holdMs);
@@ -56,16 +55,21 @@ export class GangRooms {
   }
 
   /** Sets room aside again for pods that lost it, as when a scheduler looked at one and did not bind it. */
-  hold(pods: readonly Pod[], cluster: string, until: number): void {
-    const { reservations, clock } = this.#o;
+  hold(pods: readonly Pod[], cluster: string, holdMs: number): void {
+    const { reservations } = this.#o;
     for (const pod of pods) {
       if (pod.spec.nodeName !== undefined || reservations.has(pod.metadata.uid ?? '')) continue;
-      this.#reserve(pod, cluster, until - clock());
+      this.#reserve(pod, cluster, holdMs);
     }
   }
 
   release(pods: readonly Pod[]): void {
     for (const { metadata } of pods) this.#o.reservations.release(metadata.uid ?? '');
+  }
+
+  /** Asked of the member where the pod is bound; undefined: it does not answer, or nobody here knows it. */
+  async hasNode({ metadata, spec }: Pod, signal: AbortSignal): Promise<boolean | undefined> {
+    return await this.#o.capacityOf(spec.nodeName ?? '')?.hasNode(metadata.uid ?? '', signal);
   }
 
   /** Undefined when there is room for all of them, else why not. */

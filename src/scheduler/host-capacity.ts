@@ -68,6 +68,11 @@ export class HostCapacity implements VirtualNodeCapacity {
     this.#capacity.release(podUid);
   }
 
+  /** What a kubelet of the host did only its pods themselves tell. */
+  async hasNode(): Promise<undefined> {
+    return await Promise.resolve(undefined);
+  }
+
   /** Pods that take room on nodes of the host, and those it was set aside for. */
   get size(): { pods: number; reservations: number } {
     return this.#capacity.size;

@@ -1,15 +1,17 @@
 import type { Logger } from 'pino';
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { MEMBER_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS, type MemberCluster, parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
+import { memberOfNode } from '../api/provider-id.ts';
 import type { Node, Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import type { KubeObject } from '../kube/object.ts';
+import type { Toleration } from '../kube/taints.ts';
 import { nodeIsChosenBy } from '../kube/node-selector.ts';
 import { NODES } from '../kube/resource.ts';
+import { whyTainted } from '../placement/candidates.ts';
 import { clusterOf, localCluster } from '../placement/cluster.ts';
 import type { Cluster } from '../placement/cluster.ts';
 import { hostNodeProjection } from './projections.ts';
@@ -27,6 +29,8 @@ export interface HostNodesOptions {
   metrics?: InformerMetrics | undefined;
 }
 
+/** Index of the members by the virtual nodes that they want. */
+const NODE_NAME = 'node';
 const REGION_LABEL = 'topology.kubernetes.io/region';
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 
@@ -34,26 +38,25 @@ const ZONE_LABEL = 'topology.kubernetes.io/zone';
 export class HostNodes {
   readonly nodes: Informer<Node>;
   readonly members: Informer<KnownMember>;
-  /** Member by the name of a virtual node, of every MemberCluster there is. */
-  readonly #byNode = new Map<string, string>();
   #clusters: readonly Cluster[] | undefined;
 
   constructor({ host, logger, metrics }: HostNodesOptions) {
     const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
     this.nodes = new Informer<Node>({ ...common, resource: NODES, transform: hostNodeProjection });
-    this.members = new Informer<KnownMember>({ ...common, resource: MEMBER_CLUSTERS, transform: readMember });
+    this.members = new Informer<KnownMember>({
+      ...common,
+      resource: MEMBER_CLUSTERS,
+      transform: readMember,
+      indexes: { [NODE_NAME]: ({ nodes }) => nodes },
+    });
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const changed = (): void => {
       this.#clusters = undefined;
     };
-    const note = (known: KnownMember): void => {
-      for (const node of known.nodes) this.#byNode.set(node, known.metadata.name);
-      changed();
-    };
     const off = [
-      this.members.on({ added: note, updated: note, deleted: changed }),
+      this.members.on({ added: changed, updated: changed, deleted: changed }),
       this.nodes.on({
         added: changed,
         updated: (node, old) => {
@@ -84,11 +87,13 @@ export class HostNodes {
   }
 
   /**
-   * The member that a node stands for; undefined for a node of the host itself. A MemberCluster is there before its Node,
-   * so that no virtual node is ever taken for a real one.
+   * The member that a node stands for; undefined for a node of the host itself. A Node says it from its first moment on; one
+   * that is not there (yet) is taken for that of the MemberCluster that wants it.
    */
   memberOf(nodeName: string): string | undefined {
-    return this.nodes.get(nodeName)?.metadata.labels?.[MEMBER_LABEL] ?? this.#byNode.get(nodeName);
+    const node = this.nodes.get(nodeName);
+    if (node !== undefined) return memberOfNode(node);
+    return this.members.byIndex(NODE_NAME, nodeName)[0]?.metadata.name;
   }
 
   /** The member, or `local`. */
@@ -98,16 +103,17 @@ export class HostNodes {
 
   /** Some virtual node that is there. */
   anyVirtualNode(): string | undefined {
-    for (const { nodes } of this.members.values()) {
-      const found = nodes.find((name) => this.nodes.get(name) !== undefined);
+    for (const { metadata } of this.members.values()) {
+      const found = this.virtualNodesOf(metadata.name).find((name) => this.nodes.get(name) !== undefined);
       if (found !== undefined) return found;
     }
     return undefined;
   }
 
-  /** All virtual nodes of a member, there or not yet. */
+  /** All virtual nodes of a member, there or not yet. A name that a node of somebody else has is none of them. */
   virtualNodesOf(member: string): readonly string[] {
-    return this.members.get(member)?.nodes ?? [];
+    const wanted = this.members.get(member)?.nodes ?? [];
+    return wanted.filter((name) => this.memberOf(name) === member);
   }
 
   /** Whether the node selector and affinity of the pod leave any node of the host itself. */
@@ -122,6 +128,12 @@ export class HostNodes {
     return this.members.get(name)?.member;
   }
 
+  /** The taint of a member that rules with these tolerations do not tolerate, in words; undefined: there is none. */
+  whyTainted(member: string, tolerations: readonly Toleration[]): string | undefined {
+    const cluster = this.members.get(member)?.cluster;
+    return cluster === undefined ? undefined : whyTainted(cluster, tolerations);
+  }
+
   /** All members, and `local`. The same list until something changes. */
   clusters(): readonly Cluster[] {
     this.#clusters ??= [this.#local(), ...Array.from(this.members.values(), clusterOfKnown)];
@@ -130,7 +142,7 @@ export class HostNodes {
 
   /** The host's own place, as far as its real nodes agree on it. */
   #local(): Cluster {
-    const real = [...this.nodes.values()].filter(({ metadata }) => metadata.labels?.[MEMBER_LABEL] === undefined);
+    const real = [...this.nodes.values()].filter((node) => memberOfNode(node) === undefined);
     const valuesOf = (label: string): string[] => [
       ...new Set(real.map(({ metadata }) => metadata.labels?.[label]).filter((value) => value !== undefined)),
     ];

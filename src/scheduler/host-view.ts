@@ -9,6 +9,7 @@ import type { TypedObject } from '../placement/owner-chain.ts';
 import { HostNodes } from './host-nodes.ts';
 import { controllerOf, OwnerDirectory } from './owner-directory.ts';
 import { PodSeats } from './pod-seats.ts';
+import { PodWaits } from './pod-waits.ts';
 import { PolicyBook } from './policy-book.ts';
 import { hostPodProjection, namespaceProjection } from './projections.ts';
 
@@ -16,8 +17,8 @@ export interface HostViewOptions {
   host: KubeClient;
   logger: Logger;
   metrics?: InformerMetrics | undefined;
-  /** Wall clock in ms. */
-  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /** Indexes of pods: the node they are bound to, the UID of their controller. */
@@ -30,15 +31,17 @@ export class HostView {
   readonly policies: PolicyBook;
   readonly nodes: HostNodes;
   readonly seats: PodSeats;
+  readonly waits: PodWaits;
   readonly pods: Informer<Pod>;
   readonly namespaces: Informer<Namespace>;
 
-  constructor({ host, logger, metrics, clock }: HostViewOptions) {
+  constructor({ host, logger, metrics, monotonic }: HostViewOptions) {
     const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
-    this.owners = new OwnerDirectory({ host, logger, metrics, clock });
+    this.owners = new OwnerDirectory({ host, logger, metrics, monotonic });
     this.policies = new PolicyBook({ host, logger, metrics });
     this.nodes = new HostNodes({ host, logger, metrics });
-    this.seats = new PodSeats({ clusterOf: (node) => this.nodes.clusterOf(node), clock });
+    this.seats = new PodSeats({ clusterOf: (node) => this.nodes.clusterOf(node), monotonic });
+    this.waits = new PodWaits(monotonic);
     this.namespaces = new Informer<Namespace>({ ...common, resource: NAMESPACES, transform: namespaceProjection });
     this.pods = new Informer<Pod>({
       ...common,
@@ -52,8 +55,18 @@ export class HostView {
         },
       },
     });
-    const set = (pod: Pod): void => this.seats.set(pod);
-    this.pods.on({ added: set, updated: set, deleted: (pod) => this.seats.delete(pod) });
+    const set = (pod: Pod): void => {
+      this.seats.set(pod);
+      this.waits.set(pod);
+    };
+    this.pods.on({
+      added: set,
+      updated: set,
+      deleted: (pod) => {
+        this.seats.delete(pod);
+        this.waits.delete(pod);
+      },
+    });
     // A pod may be heard of before the node it is bound to.
     const recount = (name: string): void => {
       for (const pod of this.pods.byIndex(NODE, name)) this.seats.set(pod);

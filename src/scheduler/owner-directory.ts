@@ -7,6 +7,8 @@ import { keyFor, type KubeObject, type OwnerReference } from '../kube/object.ts'
 import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import { ownerProjection } from './projections.ts';
+import { OwnerLookUp } from './owner-look-up.ts';
+import { WaitBudget } from './wait-budget.ts';
 
 const workload = (group: string, kind: string, plural: string): Resource => ({
   group,
@@ -31,9 +33,6 @@ const OWNER_KINDS: readonly Resource[] = [
 const MAX_OWNERS = 4;
 const OWNER = 'owner';
 const UID = 'uid';
-/** After so long without an owner that a pod names, it is taken to be gone for good. */
-const MISSED_MS = 60_000;
-const MAX_MISSED = 1_000;
 /** So long an owner is waited for, in ms. */
 const OWNER_WAIT_MS = 500;
 
@@ -41,18 +40,22 @@ export interface OwnerDirectoryOptions {
   host: KubeClient;
   logger: Logger;
   metrics?: InformerMetrics | undefined;
-  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /** Who owns pods of the host, from caches that hold of every workload what placement looks at. */
 export class OwnerDirectory {
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #informers: ReadonlyMap<string, Informer<TypedObject>>;
   readonly #waiters = new Map<string, Set<() => void>>();
-  readonly #missed = new Map<string, number>();
+  readonly #budget: WaitBudget;
+  readonly #lookUp: OwnerLookUp;
 
-  constructor({ host, logger, metrics, clock }: OwnerDirectoryOptions) {
-    this.#clock = clock;
+  constructor({ host, logger, metrics, monotonic }: OwnerDirectoryOptions) {
+    this.#monotonic = monotonic;
+    this.#budget = new WaitBudget(monotonic);
+    this.#lookUp = new OwnerLookUp(host, resourceOf, monotonic);
     this.#informers = new Map(
       OWNER_KINDS.map((resource) => [
         kindKey(apiVersionOf(resource), resource.kind),
@@ -73,7 +76,7 @@ export class OwnerDirectory {
 
   async run(signal: AbortSignal): Promise<void> {
     const informers = [...this.#informers.values()];
-    const off = informers.map((informer) => informer.on({ added: ({ metadata }) => this.#arrived(metadata.uid) }));
+    const off = informers.map((informer) => informer.on({ added: ({ metadata }) => this.#settled(metadata.uid) }));
     await Promise.all(informers.map(async (informer) => await informer.run(signal)));
     for (const unsubscribe of off) unsubscribe();
   }
@@ -120,23 +123,49 @@ export class OwnerDirectory {
     return undefined;
   }
 
+  /** Whether objects of a kind are known with their labels, if there are any. */
+  follows(apiVersion: string, kind: string): boolean {
+    return this.#informers.has(kindKey(apiVersion, kind)) || (apiVersion === 'v1' && kind === 'Pod');
+  }
+
   /** Objects whose controller has that UID: the ReplicaSets of a Deployment. */
   ownedBy(uid: string): readonly TypedObject[] {
     return [...this.#informers.values()].flatMap((informer) => informer.byIndex(OWNER, uid));
   }
 
   /**
-   * Waits for the controller that a pod names to arrive in the caches, at most `ms` (half a second): a pod can be heard of before its new
-   * ReplicaSet. One that has not come is not waited for again for a minute.
+   * Waits for the owners of a pod to arrive in the caches, at most half a second: a pod can be heard of before its new
+   * ReplicaSet. Returns the one that is still not known. One that the host says is not there is known to be gone. A scheduler
+   * asks about one pod after the other, and anybody may name owners that do not exist: of all the time no more than a
+   * twentieth is waited in vain.
    */
-  async whenKnown(pod: Pod, ms = OWNER_WAIT_MS): Promise<void> {
-    const reference = controllerOf(pod);
-    if (reference === undefined || !this.#informers.has(kindKey(reference.apiVersion, reference.kind))) return;
-    if (this.#find(reference, pod.metadata.namespace) !== undefined || this.#wasMissed(reference.uid)) return;
-    const { uid } = reference;
+  async whenKnown(pod: Pod): Promise<OwnerReference | undefined> {
+    let missing = this.#missing(pod);
+    if (missing === undefined) return undefined;
+    const started = this.#monotonic();
+    let left = this.#budget.take(OWNER_WAIT_MS);
+    const taken = left;
+    let vainMs = 0;
+    for (;;) {
+      const { uid } = missing;
+      this.#lookUp.ask(missing, pod.metadata.namespace, () => this.#settled(uid));
+      if (left <= 0) return missing;
+      const isSettled = await this.#wait(uid, left);
+      const tookMs = this.#monotonic() - started;
+      if (this.#lookUp.isGone(uid)) vainMs = tookMs;
+      left = isSettled ? taken - tookMs : 0;
+      missing = this.#missing(pod);
+      if (missing === undefined) break;
+    }
+    this.#budget.giveBack(Math.max(0, taken - vainMs));
+    return undefined;
+  }
+
+  /** Resolves early when the owner arrives, or is known not to be there. */
+  async #wait(uid: string, ms: number): Promise<boolean> {
     const waiters = this.#waiters.get(uid) ?? new Set();
     this.#waiters.set(uid, waiters);
-    const came = await new Promise<boolean>((resolve) => {
+    return await new Promise<boolean>((resolve) => {
       const timer = setTimeout(() => {
         waiters.delete(arrived);
         if (waiters.size === 0) this.#waiters.delete(uid);
@@ -148,19 +177,24 @@ export class OwnerDirectory {
       };
       waiters.add(arrived);
     });
-    if (came) return;
-    if (this.#missed.size >= MAX_MISSED) this.#missed.clear();
-    this.#missed.set(uid, this.#clock());
   }
 
-  #wasMissed(uid: string): boolean {
-    const at = this.#missed.get(uid);
-    return at !== undefined && this.#clock() - at < MISSED_MS;
+  /** Of the owners the nearest one that is of a kind that is followed, but not in the caches, and perhaps there. */
+  #missing(pod: Pod): OwnerReference | undefined {
+    let above = controllerOf(pod);
+    for (let steps = 0; above !== undefined && steps < MAX_OWNERS; steps += 1) {
+      const object = this.#find(above, pod.metadata.namespace);
+      if (object === undefined) {
+        const isFollowed = this.#informers.has(kindKey(above.apiVersion, above.kind));
+        return isFollowed && !this.#lookUp.isGone(above.uid) ? above : undefined;
+      }
+      above = controllerOf(object);
+    }
+    return undefined;
   }
 
-  #arrived(uid: string | undefined): void {
+  #settled(uid: string | undefined): void {
     if (uid === undefined) return;
-    this.#missed.delete(uid);
     const waiters = this.#waiters.get(uid);
     this.#waiters.delete(uid);
     for (const arrived of waiters ?? []) arrived();
@@ -175,6 +209,10 @@ export class OwnerDirectory {
 
 export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {
   return metadata.ownerReferences?.find(({ controller }) => controller === true);
+}
+
+function resourceOf({ apiVersion, kind }: OwnerReference): Resource | undefined {
+  return OWNER_KINDS.find((resource) => resource.kind === kind && apiVersionOf(resource) === apiVersion);
 }
 
 function kindKey(apiVersion: string, kind: string): string {

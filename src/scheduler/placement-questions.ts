@@ -3,7 +3,6 @@ import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../api/wire.ts';
 import { reasonsInWords } from '../capacity/fit-answer.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
-import { timestamp } from '../kube/timestamps.ts';
 import type { Room } from '../placement/candidates.ts';
 import type { PlacementFacts } from '../placement/choice.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
@@ -23,7 +22,7 @@ export interface Split {
   /** By member. */
   readonly virtual: ReadonlyMap<string, readonly string[]>;
   /** No scheduler has looked at them: they are all there are. */
-  readonly unchecked?: true;
+  readonly unchecked?: boolean;
 }
 
 /** Everything that a decision about one pod looks at, and the rooms behind it. */
@@ -78,9 +77,7 @@ export class PlacementQuestions {
       },
       pod: {
         revision: identity.revision,
-        tolerations: pod.spec.tolerations ?? [],
-        // The clock of the API server may be ahead of ours.
-        waitedMs: Math.max(0, now - Date.parse(pod.metadata.creationTimestamp ?? timestamp(now))),
+        waitedMs: view.waits.waitedMs(pod, now),
       },
       rooms,
       avoided: workloads.avoided(identity.object),
@@ -121,6 +118,15 @@ export class PlacementQuestions {
     const virtual = new Map<string, readonly string[]>();
     for (const { name } of nodes.clusters()) if (name !== LOCAL) virtual.set(name, nodes.virtualNodesOf(name));
     return { local: [LOCAL], virtual, unchecked: true };
+  }
+
+  /**
+   * With all other nodes, as far as they are known here: of a scheduler that asks about one node only, it is not known what it
+   * thinks of the others, which is not that they have no room.
+   */
+  withOthers(pod: Pod, { local }: Split): Split {
+    const all = this.everyOpenNode(pod);
+    return { local: local.length > 0 ? local : all.local, virtual: all.virtual, unchecked: local.length === 0 };
   }
 
   /** Of all nodes those that would pass the scheduler's own checks, as far as these are known here. */

@@ -89,7 +89,7 @@ export class PlanRefresh {
     const asked = replicas ?? placed + view.seats.waiting(view.seatGroupsOf(identity.object));
     return {
       ...facts,
-      placement: placementFor(pod, facts.placement),
+      placement: placementFor(pod, facts),
       workload: { ...facts.workload, replicas: asked },
       pod: { ...facts.pod, revision },
       ...(known === undefined ? { rooms: new Map() } : {}),

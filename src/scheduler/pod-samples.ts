@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
 import { withoutManagedFields } from '../kube/object.ts';
@@ -18,7 +19,7 @@ const MAX_SAMPLES = 20_000;
 export class PodSamples {
   readonly #host: KubeClient;
   /** By UID of the workload. */
-  readonly #known = new LRUCache<string, Pod>({ max: MAX_SAMPLES });
+  readonly #known = new LRUCache<string, Pod>(atMost(MAX_SAMPLES));
 
   constructor(host: KubeClient) {
     this.#host = host;

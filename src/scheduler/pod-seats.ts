@@ -29,21 +29,21 @@ function seatGroupOf(pod: Pod): string {
 
 /**
  * How many pods of each controller and revision are in each cluster, kept up with every event so that a question costs
- * nothing. Pods that a scheduler was just told a place for count there at once, for a few seconds or until they are bound.
+ * nothing. Pods that a scheduler was told a place for count there at once, while it works on them or until they are bound.
  * Finished pods and those that are being deleted have no seat.
  */
 export class PodSeats {
   readonly #clusterOf: (nodeName: string) => string;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #pods = new Map<string, Seated>();
   readonly #groups = new Map<string, Group>();
   /** Pods whose place is only decided. */
   readonly #assumed = new Set<string>();
 
-  /** `clusterOf`: the member of a virtual node, `local` for others. Wall clock in ms. */
-  constructor(o: { clusterOf: (nodeName: string) => string; clock: () => number }) {
+  /** `clusterOf`: the member of a virtual node, `local` for others. */
+  constructor(o: { clusterOf: (nodeName: string) => string; monotonic: () => number }) {
     this.#clusterOf = o.clusterOf;
-    this.#clock = o.clock;
+    this.#monotonic = o.monotonic;
   }
 
   /** The pod as it is now. */
@@ -75,7 +75,7 @@ export class PodSeats {
     const { uid = '' } = pod.metadata;
     const before = this.#pods.get(uid);
     if (before !== undefined && before.cluster !== undefined && before.until === undefined) return;
-    const until = this.#clock() + forMs;
+    const until = this.#monotonic() + forMs;
     const seen = before?.seen ?? false;
     this.#put(uid, { group: seatGroupOf(pod), revision: revisionOf(pod) ?? '', cluster, until, seen });
   }
@@ -117,7 +117,7 @@ export class PodSeats {
   }
 
   #expire(): void {
-    const now = this.#clock();
+    const now = this.#monotonic();
     for (const uid of this.#assumed) {
       const seated = this.#pods.get(uid);
       if (seated?.until !== undefined && seated.until <= now) this.forget(uid);

@@ -1,10 +1,15 @@
-import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES, type PlacementPolicyStatus } from '../api/placement-policy.ts';
+import {
+  CLUSTER_PLACEMENT_POLICIES,
+  PLACEMENT_POLICIES,
+  type PlacementPolicy,
+  type PlacementPolicyStatus,
+} from '../api/placement-policy.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { patch } from '../kube/verbs.ts';
 import { policyStatus } from '../placement/policy-conditions.ts';
-import { policyWarnings } from '../placement/policy-warnings.ts';
+import { policyWarnings, selectorWarnings } from '../placement/policy-warnings.ts';
 import type { HostView } from './host-view.ts';
 
 export interface PolicyStatusWriterOptions {
@@ -31,7 +36,7 @@ export class PolicyStatusWriter {
     const status = policyStatus({
       generation: metadata.generation ?? 0,
       problems,
-      warnings: policy === undefined || problems.length > 0 ? [] : policyWarnings(policy, view.nodes.clusters()),
+      warnings: policy === undefined || problems.length > 0 ? [] : this.#warnings(policy),
       before,
       now: clock(),
     });
@@ -50,6 +55,12 @@ export class PolicyStatusWriter {
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
+  }
+
+  #warnings(policy: PlacementPolicy): string[] {
+    const { nodes, owners } = this.#o.view;
+    const follows = (apiVersion: string, kind: string): boolean => owners.follows(apiVersion, kind);
+    return [...selectorWarnings(policy, follows), ...policyWarnings(policy, nodes.clusters())];
   }
 }
 

@@ -1,5 +1,6 @@
-import { GROUP, MEMBER_LABEL, MIRRORED_CONDITION } from '../api/marks.ts';
+import { GROUP, MIRRORED_CONDITION } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
+import { memberOfNode } from '../api/provider-id.ts';
 import type { Condition, Container, Namespace, Node, Pod } from '../api/wire.ts';
 import { SharedParts } from '../capacity/shared-parts.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
@@ -15,17 +16,17 @@ export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
 /** Annotations of owners that placement reads have this prefix, or tell of roll-outs. */
 const FEDERATION = 'federation.';
 
-/** Labels, the controller, and how many pods it asks for. */
+/** Labels, the controller, and how many pods it asks for; of a DaemonSet which pods are its own. */
 export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
   return (raw) => {
     const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
-    const { replicas, parallelism, completions } = spec;
+    const { replicas, parallelism, completions, selector } = spec;
     const { succeeded } = status;
     const object: TypedObject & { spec: object; status: object } = {
       apiVersion,
       kind,
       metadata: metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key)),
-      spec: defined({ replicas, parallelism, completions }),
+      spec: defined({ replicas, parallelism, completions, selector: kind === 'DaemonSet' ? selector : undefined }),
       status: defined({ succeeded }),
     };
     return object;
@@ -54,7 +55,11 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
       },
       spec: takesRoom
         ? parts.spec(spec)
-        : { containers: NONE, ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }) },
+        : {
+            containers: NONE,
+            ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }),
+            ...(spec.schedulingGates === undefined ? {} : { schedulingGates: spec.schedulingGates }),
+          },
       status: defined({
         phase: status?.phase,
         conditions: refusals(status?.conditions),
@@ -65,24 +70,22 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
 }
 
 const NONE: Container[] = [];
+const REFUSING = new Set(['PodScheduled', MIRRORED_CONDITION, MEMBER_SCHEDULED_CONDITION]);
 
-/** Of the conditions those by which a member says that it does not run the pod. */
+/** Of the conditions those by which a scheduler, or a member, says that it does not run the pod. */
 function refusals(conditions: readonly Condition[] = []): Condition[] | undefined {
-  const found = conditions.filter(
-    ({ type, status }) => status === 'False' && (type === MIRRORED_CONDITION || type === MEMBER_SCHEDULED_CONDITION),
-  );
+  const found = conditions.filter(({ type, status }) => status === 'False' && REFUSING.has(type));
   return found.length === 0 ? undefined : found;
 }
 
 /** Labels and taints; of real nodes also what they offer, and whether they are Ready. */
 export function hostNodeProjection(raw: KubeObject): Node {
-  const { labels = {} } = raw.metadata;
   const { spec, status } = raw as Node;
   const node: Node = {
     metadata: metadataOf(raw, () => false),
-    spec: defined({ taints: spec?.taints, unschedulable: spec?.unschedulable }),
+    spec: defined({ providerID: spec?.providerID, taints: spec?.taints, unschedulable: spec?.unschedulable }),
   };
-  if (Object.hasOwn(labels, MEMBER_LABEL)) return node;
+  if (memberOfNode(node) !== undefined) return node;
   const ready = status?.conditions?.filter(({ type }) => type === 'Ready').map(withoutTimes);
   return { ...node, status: defined({ allocatable: status?.allocatable, conditions: ready }) };
 }

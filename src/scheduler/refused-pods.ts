@@ -7,6 +7,7 @@ import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, get } from '../kube/verbs.ts';
@@ -44,8 +45,10 @@ export interface RefusedPodsOptions {
   events: Pick<EventRecorder, 'record'>;
   metrics: Pick<SchedulerMetrics, 'refusedPods'>;
   logger: Logger;
-  /** Wall clock in ms. */
+  /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 interface Candidate {
@@ -66,13 +69,13 @@ type Outcome = 'evicted' | 'next' | 'stop';
 export class RefusedPods {
   readonly #o: RefusedPodsOptions;
   /** UIDs of pods that were evicted, while the caches may not show it. */
-  readonly #sent = new LRUCache<string, true>({ max: REMEMBERED, ttl: CAUGHT_UP_MS });
-  /** By UID, until when a pod is left alone, wall clock in ms. */
-  readonly #left = new LRUCache<string, number>({ max: REMEMBERED });
+  readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
+  /** By UID, until when a pod is left alone, in monotonic ms. */
+  readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID, what was said about it last. */
-  readonly #told = new LRUCache<string, string>({ max: REMEMBERED });
-  /** By namespace, as rights may be granted in some of them only: until when the host is not asked, wall clock in ms. */
-  readonly #noRight = new LRUCache<string, number>({ max: REMEMBERED });
+  readonly #told = new LRUCache<string, string>(atMost(REMEMBERED));
+  /** By namespace, as rights may be granted in some of them only: until when the host is not asked, in monotonic ms. */
+  readonly #noRight = new LRUCache<string, number>(atMost(REMEMBERED));
 
   constructor(options: RefusedPodsOptions) {
     this.#o = options;
@@ -80,7 +83,7 @@ export class RefusedPods {
 
   /** Throws what the host answers; pods that changed or went meanwhile are no failure. */
   async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
-    const { workloads, clock } = this.#o;
+    const { workloads, clock, monotonic } = this.#o;
     const pods = this.#podsOf(workloadUid);
     const refused = pods.flatMap((pod) => this.#candidate(pod));
     const [first] = refused;
@@ -103,7 +106,7 @@ export class RefusedPods {
     for (const uid of ready) {
       if (left === 0 || signal.aborted) break;
       const found = refused.find((one) => one.uid === uid);
-      if (found === undefined || (this.#left.get(uid) ?? 0) > now) continue;
+      if (found === undefined || (this.#left.get(uid) ?? 0) > monotonic()) continue;
       const outcome = this.#isWithoutRight(found) ? this.#stayWithoutRight(found) : await this.#makeWay(found, signal);
       if (outcome === 'stop') break;
       if (outcome === 'evicted') {
@@ -199,10 +202,10 @@ export class RefusedPods {
 
   /** Says so once for each cause; a list of clusters that changes is no other cause. */
   #stay(pod: Pod, { cluster }: MemberRefusal, why: string, forMs: number): Outcome {
-    const { events, metrics, clock } = this.#o;
+    const { events, metrics, monotonic } = this.#o;
     const { uid = '' } = pod.metadata;
     const outcome = forMs === STAY_MS ? 'next' : 'stop';
-    this.#left.set(uid, clock() + forMs);
+    this.#left.set(uid, monotonic() + forMs);
     const cause = why.replace(/ \(.*/s, '');
     if (this.#told.get(uid) === cause) return outcome;
     this.#told.set(uid, cause);
@@ -213,22 +216,22 @@ export class RefusedPods {
   }
 
   #noteNoRight(namespace: string, error: unknown): void {
-    const { logger, clock } = this.#o;
+    const { logger, monotonic } = this.#o;
     if (!this.#noRight.has(namespace)) {
       const words = 'pods that members refuse cannot be evicted, which manifests/scheduler/refusals.yaml would grant';
       logger.warn({ namespace }, `${words}: ${describeError(error)}`);
     }
-    this.#noRight.set(namespace, clock() + NO_RIGHT_MS);
+    this.#noRight.set(namespace, monotonic() + NO_RIGHT_MS);
   }
 
   #isWithoutRight({ pod }: Candidate): boolean {
-    return (this.#noRight.get(pod.metadata.namespace ?? '') ?? 0) > this.#o.clock();
+    return (this.#noRight.get(pod.metadata.namespace ?? '') ?? 0) > this.#o.monotonic();
   }
 
   /** Told in every workload of the namespace, though the host was asked for one pod only. */
   #stayWithoutRight({ pod, refusal }: Candidate): Outcome {
     const until = this.#noRight.get(pod.metadata.namespace ?? '') ?? 0;
     const why = 'the host does not let Spillway evict it (apply manifests/scheduler/refusals.yaml)';
-    return this.#stay(pod, refusal, why, until - this.#o.clock());
+    return this.#stay(pod, refusal, why, until - this.#o.monotonic());
   }
 }

@@ -5,40 +5,41 @@ import { holdsResources } from '../capacity/pod-requests.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { CapacityOf } from './member-rooms.ts';
 
+/** For everybody to hear of a bind, in ms. */
+const BIND_HEARD_MS = 10_000;
+
 interface Held {
   readonly node: string;
   readonly request: FitRequest;
   /** Where it is set aside. */
   capacity: VirtualNodeCapacity | undefined;
-  /** Wall clock in ms. */
-  readonly until: number;
+  /** Monotonic, in ms. */
+  until: number;
 }
 
 /**
- * Room in members, and on the host's own nodes, that is set aside for a few seconds for pods a scheduler was just told a place for. A bound pod is
+ * Room in members, and on the host's own nodes, that is set aside for pods a scheduler was told a place for, while it works on them. A bound pod is
  * reserved by itself, but whoever sees to that may hear of the bind later than others: it keeps what was set aside, which is
- * never counted twice, until its time is over. One that was not bound after all gives the room back then.
+ * never counted twice, for some seconds more. One that was not bound after all gives the room back.
  */
 export class Reservations {
-  /** Between the answer and the bind lie milliseconds, unless the API server is slow. */
-  static readonly FOR_MS = 10_000;
   readonly #capacityOf: CapacityOf;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   /** By pod UID. */
   readonly #held = new Map<string, Held>();
 
-  constructor(capacityOf: CapacityOf, clock: () => number) {
+  constructor(capacityOf: CapacityOf, monotonic: () => number) {
     this.#capacityOf = capacityOf;
-    this.#clock = clock;
+    this.#monotonic = monotonic;
   }
 
-  /** For `forMs` at most; gangs are longer on their way than a single pod. */
-  reserve(podUid: string, node: string, request: FitRequest, forMs: number = Reservations.FOR_MS): void {
+  /** For `forMs` at most. */
+  reserve(podUid: string, node: string, request: FitRequest, forMs: number): void {
     this.expire();
     this.release(podUid);
     const capacity = this.#capacityOf(node);
     capacity?.reserve(podUid, request);
-    this.#held.set(podUid, { node, request, capacity, until: this.#clock() + forMs });
+    this.#held.set(podUid, { node, request, capacity, until: this.#monotonic() + forMs });
   }
 
   has(podUid: string): boolean {
@@ -58,11 +59,15 @@ export class Reservations {
     // On a node of the host it stands there for itself.
     const isThere = pod.spec.nodeName !== undefined && this.#held.get(uid)?.node === LOCAL;
     if (isThere || deletionTimestamp !== undefined || !holdsResources(pod)) this.release(uid);
+    const held = this.#held.get(uid);
+    if (held !== undefined && pod.spec.nodeName !== undefined) {
+      held.until = Math.min(held.until, this.#monotonic() + BIND_HEARD_MS);
+    }
   }
 
   /** To be called before each question about room. */
   expire(): void {
-    const now = this.#clock();
+    const now = this.#monotonic();
     for (const [uid, held] of this.#held) {
       if (held.until <= now) this.release(uid);
       else this.#followRoom(uid, held);

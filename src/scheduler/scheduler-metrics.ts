@@ -2,7 +2,7 @@ import { Counter, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
 
 export interface SchedulerMetrics {
-  readonly requests: Counter<'verb' | 'code'>;
+  readonly requests: Counter<'verb' | 'result'>;
   readonly seconds: Histogram<'verb'>;
   readonly decisions: Counter<'rules' | 'outcome'>;
   readonly placementWrites: Counter;
@@ -16,8 +16,8 @@ export function schedulerMetrics(registry: Registry): SchedulerMetrics {
   return {
     requests: new Counter({
       name: 'spillway_scheduler_requests_total',
-      help: 'Questions of schedulers to the extender',
-      labelNames: ['verb', 'code'],
+      help: 'Questions of schedulers to the extender, by what came of them (answered, notReady, unknownCaller, invalid, failed)',
+      labelNames: ['verb', 'result'],
       registers,
     }),
     seconds: new Histogram({

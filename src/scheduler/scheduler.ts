@@ -3,6 +3,7 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../api/wire.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
@@ -14,6 +15,7 @@ import { Extender } from './extender.ts';
 import { GangRooms } from './gang-rooms.ts';
 import { HostCapacity } from './host-capacity.ts';
 import { HostView } from './host-view.ts';
+import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { CapacityOf } from './member-rooms.ts';
 import { PlacementQuestions } from './placement-questions.ts';
 import { PlacementStore } from './placement-store.ts';
@@ -32,7 +34,8 @@ import type { WritersLease } from './writers.ts';
 export interface SchedulerOptions {
   host: KubeClient;
   /** What members can take, by virtual node. */
-  capacityOf: CapacityOf;
+  /** Capacity of a virtual node that stands for that member; undefined: this process knows nothing of it (yet). */
+  capacityOf: (nodeName: string, member: string | undefined) => VirtualNodeCapacity | undefined;
   /** How clusters are compared where no policy says otherwise. */
   scoring: Scoring;
   /** The right to write. */
@@ -44,7 +47,6 @@ export interface SchedulerOptions {
     certificate: () => KeyedCertificate;
     clientCa: () => string | undefined;
     clientNames: readonly string[];
-    token: () => string | undefined;
   };
   /** How long answers may take at the end, in ms. */
   graceMs: number;
@@ -75,9 +77,10 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.#o = options;
     const { host, metrics, logger, lease, queueMetrics, clock = Date.now } = options;
-    const view = new HostView({ host, logger, metrics: options.informerMetrics, clock });
+    const view = new HostView({ host, logger, metrics: options.informerMetrics, monotonic });
     const own = new HostCapacity(view, clock);
-    const capacityOf: CapacityOf = (name) => (name === LOCAL ? own : options.capacityOf(name));
+    const capacityOf: CapacityOf = (name) =>
+      name === LOCAL ? own : options.capacityOf(name, view.nodes.memberOf(name));
     const store = new PlacementStore({ host, logger, metrics: options.informerMetrics });
     const workloads = new WorkloadBook({ stored: (workload) => store.statusOf(workload), clock });
     const scores = new ScoreBook({ host, logger, metrics: options.informerMetrics, clock });
@@ -91,11 +94,11 @@ export class Scheduler {
       clock,
     });
     const virtualNode = (): string | undefined => view.nodes.anyVirtualNode();
-    this.#waiting = new WaitingPods({ host, virtualNode, logger, clock });
+    this.#waiting = new WaitingPods({ host, virtualNode, logger, clock, monotonic });
     this.#view = view;
     this.#store = store;
-    const reservations = new Reservations(capacityOf, clock);
-    this.gangRooms = new GangRooms({ view, questions, reservations, capacityOf, clock });
+    const reservations = new Reservations(capacityOf, monotonic);
+    this.gangRooms = new GangRooms({ view, questions, reservations, capacityOf });
     this.#extender = new Extender({
       view,
       workloads,
@@ -104,7 +107,7 @@ export class Scheduler {
       annotationProblem: (chain, problem) => this.#tell(chain, problem),
       reservations,
       metrics,
-      clock,
+      monotonic,
     });
     this.#refusals = new RefusalWatch({ view, workloads, queueMetrics, logger, clock });
     this.#writers = new Writers({
@@ -115,7 +118,7 @@ export class Scheduler {
       costs: new DeletionCostWriter({ host, view, workloads, metrics }),
       placements: new PlacementWriter({ host, view, workloads, store, questions, metrics, clock }),
       policies: new PolicyStatusWriter({ host, view, clock }),
-      refused: new RefusedPods({ ...options, view, workloads, questions, clock }),
+      refused: new RefusedPods({ ...options, view, workloads, questions, clock, monotonic }),
       queueMetrics,
       logger,
     });
@@ -138,7 +141,7 @@ export class Scheduler {
     };
     const port = new ExtenderServer({ ...server, extender, metrics, logger, clock });
     await port.listen();
-    const lookAgain = (): void => this.#waiting.lookAgainAt(clock());
+    const lookAgain = (): void => this.#waiting.lookAgainIn(0);
     const settled = (pod: Pod): void => {
       if (pod.spec.nodeName !== undefined) this.#waiting.settled(pod);
     };

@@ -23,8 +23,10 @@ export interface WaitingPodsOptions {
   /** Any virtual node; undefined while there is none. */
   virtualNode: () => string | undefined;
   logger: Logger;
-  /** Wall clock in ms. */
+  /** Wall clock in ms, for what is written. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /**
@@ -52,8 +54,8 @@ export class WaitingPods {
       this.#waiting.delete(uid);
       return;
     }
-    const now = this.#o.clock();
-    if (this.#waiting.size === 0) this.lookAgainAt(now + LATEST_MS);
+    const now = this.#o.monotonic();
+    if (this.#waiting.size === 0) this.lookAgainIn(LATEST_MS);
     this.#waiting.set(uid, now);
   }
 
@@ -62,17 +64,18 @@ export class WaitingPods {
     this.#waiting.delete(pod.metadata.uid ?? '');
   }
 
-  /** Something changed that may make room for pods which wait, or will at that time (wall clock in ms). */
-  lookAgainAt(at: number): void {
+  /** Something changed that may make room for pods which wait, or will in so many ms. */
+  lookAgainIn(ms: number): void {
+    const at = this.#o.monotonic() + ms;
     if (at >= this.#due) return;
     this.#due = at;
     this.#bell.ring();
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#o;
+    const { monotonic } = this.#o;
     while (!signal.aborted) {
-      const rest = this.#due - clock();
+      const rest = this.#due - monotonic();
       if (rest > 0) {
         await this.#bell.wait(signal, Math.min(rest, LATEST_MS));
         continue;
@@ -81,13 +84,13 @@ export class WaitingPods {
       this.#forgetOld();
       if (this.#waiting.size === 0) continue;
       await this.#lookAgain(signal);
-      this.lookAgainAt(clock() + LATEST_MS);
+      this.lookAgainIn(LATEST_MS);
       await pause(SOONEST_MS, signal);
     }
   }
 
   #forgetOld(): void {
-    const now = this.#o.clock();
+    const now = this.#o.monotonic();
     for (const [uid, at] of this.#waiting) if (now - at > FORGET_MS) this.#waiting.delete(uid);
   }
 

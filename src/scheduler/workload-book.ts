@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import type { Pod } from '../api/wire.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { avoid, stillAvoided } from '../placement/avoided.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { Decision, Plan } from '../placement/choice.ts';
@@ -42,7 +43,7 @@ const MAX_WORKLOADS = 20_000;
 /** What decisions about workloads leave to the next one, by UID of the workload. */
 export class WorkloadBook {
   readonly #o: WorkloadBookOptions;
-  readonly #memories = new LRUCache<string, WorkloadMemory>({ max: MAX_WORKLOADS });
+  readonly #memories = new LRUCache<string, WorkloadMemory>(atMost(MAX_WORKLOADS));
   readonly #handlers = new Set<(workload: TypedObject) => void>();
 
   constructor(options: WorkloadBookOptions) {

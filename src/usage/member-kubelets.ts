@@ -50,12 +50,12 @@ const FORBIDDEN_MS = 60_000;
  */
 export class MemberKubelets {
   readonly #client: UsageClient;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   #forbiddenUntil = 0;
 
-  constructor(client: UsageClient, clock: () => number) {
+  constructor(client: UsageClient, monotonic: () => number) {
     this.#client = client;
-    this.#clock = clock;
+    this.#monotonic = monotonic;
   }
 
   /** Hands on a text line by line as it comes. Rejects with UsageRefused, or with what went wrong. */
@@ -80,7 +80,7 @@ export class MemberKubelets {
     onData: (chunk: Buffer) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    if (this.#clock() < this.#forbiddenUntil) throw new UsageRefused('the credentials may not get nodes/proxy');
+    if (this.#monotonic() < this.#forbiddenUntil) throw new UsageRefused('the credentials may not get nodes/proxy');
     const request = {
       path: resourcePath(NODES, undefined, node, `proxy${path}`),
       query,
@@ -101,7 +101,7 @@ export class MemberKubelets {
   #refusal(error: unknown): unknown {
     if (!(error instanceof ApiError) || !NOT_SERVED.has(error.code)) return error;
     // The API server itself says why in a Status; a kubelet speaks plain text, and only for itself.
-    if (isForbidden(error) && error.reason === 'Forbidden') this.#forbiddenUntil = this.#clock() + FORBIDDEN_MS;
+    if (isForbidden(error) && error.reason === 'Forbidden') this.#forbiddenUntil = this.#monotonic() + FORBIDDEN_MS;
     return new UsageRefused(error.message, { cause: error });
   }
 }

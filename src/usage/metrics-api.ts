@@ -44,7 +44,7 @@ const ABSENT_MS = 60_000;
  */
 export class MetricsApi {
   readonly #client: UsageClient;
-  readonly #clock: () => number;
+  readonly #monotonic: () => number;
   readonly #counters = new Map<string, Map<string, Counter>>();
   #readings = new Map<string, PodReading>();
   #takenAt = Number.NEGATIVE_INFINITY;
@@ -53,9 +53,9 @@ export class MetricsApi {
   #problem: unknown;
   #reading: Promise<void> | undefined;
 
-  constructor(client: UsageClient, clock: () => number) {
+  constructor(client: UsageClient, monotonic: () => number) {
     this.#client = client;
-    this.#clock = clock;
+    this.#monotonic = monotonic;
   }
 
   /** Why the last read failed; undefined when it did not. */
@@ -75,7 +75,7 @@ export class MetricsApi {
 
   /** Brings the readings up to date; false when there was no need to ask. Never rejects: see {@link problem}. */
   async refresh(targets: readonly UsageTarget[], selector: string, signal: AbortSignal): Promise<boolean> {
-    const now = this.#clock();
+    const now = this.#monotonic();
     if (now < this.#absentUntil || now - this.#takenAt < FRESH_MS) return false;
     this.#reading ??= this.#read(targets, selector, signal).finally(() => {
       this.#reading = undefined;
@@ -85,7 +85,7 @@ export class MetricsApi {
   }
 
   async #read(targets: readonly UsageTarget[], selector: string, signal: AbortSignal): Promise<void> {
-    const began = this.#clock();
+    const began = this.#monotonic();
     try {
       const found = await this.#list(targets, selector, signal);
       this.#readings = this.#integrate(targets, found);

@@ -1,4 +1,5 @@
 import PQueue from 'p-queue';
+import { childSignal } from '../kube/child-signal.ts';
 import { pause } from '../kube/timers.ts';
 import { UsageRefused } from './member-kubelets.ts';
 import { uidOf, type UsageTarget } from './usage-target.ts';
@@ -11,7 +12,8 @@ export interface NodeReadingsOptions<T> {
   /** How long a reading that could not be renewed may stand in, in ms. */
   keepMs: number;
   /** ms */
-  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
   /** Ends everything. */
   signal: AbortSignal;
 }
@@ -54,17 +56,15 @@ export class NodeReadings<T> {
       if (!wanted.has(node) && reading === undefined) this.#nodes.delete(node);
     }
     const reading = [...wanted].map(([node, targets]) => this.#refreshNode(node, targets));
-    const done = new AbortController();
-    await Promise.race([
-      Promise.all(reading).then(() => done.abort()),
-      pause(ALL_MS, AbortSignal.any([done.signal, this.#o.signal])),
-    ]);
+    const done = childSignal(this.#o.signal);
+    await Promise.race([Promise.all(reading).then(() => done.abort()), pause(ALL_MS, done.signal)]);
+    done.release();
   }
 
   of(node: string): NodeReading<T> | undefined {
     const state = this.#nodes.get(node);
     if (state === undefined) return undefined;
-    const now = this.#o.clock();
+    const now = this.#o.monotonic();
     const { value, uids, failed, takenAt, refusedUntil } = state;
     const usable = now - takenAt <= this.#o.keepMs ? value : undefined;
     return {
@@ -87,7 +87,7 @@ export class NodeReadings<T> {
 
   async #refreshNode(node: string, targets: readonly UsageTarget[]): Promise<void> {
     const state = this.#stateOf(node);
-    const now = this.#o.clock();
+    const now = this.#o.monotonic();
     if (state.refusedUntil > now) return;
     if (state.value !== undefined) {
       const age = now - state.takenAt;
@@ -103,23 +103,28 @@ export class NodeReadings<T> {
   }
 
   async #read(node: string, state: NodeState<T>, targets: readonly UsageTarget[]): Promise<void> {
-    const { read, clock, onRead, signal } = this.#o;
-    const began = clock();
+    const { read, monotonic, onRead, signal } = this.#o;
+    const began = monotonic();
+    const limited = childSignal(signal);
+    const timer = setTimeout(() => limited.abort(), NODE_MS);
     try {
-      state.value = await read(node, targets, AbortSignal.any([signal, AbortSignal.timeout(NODE_MS)]));
+      state.value = await read(node, targets, limited.signal);
       state.takenAt = began;
       state.uids = new Set(targets.map(uidOf));
       state.failed = false;
-      onRead('ok', (clock() - began) / 1000, undefined);
+      onRead('ok', (monotonic() - began) / 1000, undefined);
     } catch (error) {
       if (signal.aborted) return;
       const refused = error instanceof UsageRefused;
       if (refused) {
-        state.refusedUntil = clock() + REFUSED_MS;
+        state.refusedUntil = monotonic() + REFUSED_MS;
         state.value = undefined;
       }
       state.failed = !refused;
-      onRead(refused ? 'refused' : 'failed', (clock() - began) / 1000, error);
+      onRead(refused ? 'refused' : 'failed', (monotonic() - began) / 1000, error);
+    } finally {
+      clearTimeout(timer);
+      limited.release();
     }
   }
 

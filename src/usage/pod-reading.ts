@@ -33,7 +33,7 @@ export interface PodReading {
 const START_TIME = 'container_start_time_seconds';
 /** Names of containers are DNS labels; anything else is nobody's container. */
 const CONTAINER = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
 
 /** Collects what one kubelet's /metrics/resource says about pods of ours, line by line. Foreign pods leave no trace. */
 export class ResourceReader {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { monotonic } from '../kube/clock.ts';
 import { describeError } from '../kube/errors.ts';
 import { stringifyJson } from '../kube/json.ts';
 import { type CadvisorLines, cadvisorLines, CadvisorReader, cadvisorText } from './cadvisor.ts';
@@ -30,6 +31,8 @@ export interface PodUsageOptions {
   logger: Logger;
   /** Wall clock in ms. */
   clock?: () => number;
+  /** In ms. */
+  monotonic?: () => number;
 }
 
 type Source = 'resource' | 'cadvisor' | 'summary' | 'metrics-api';
@@ -59,15 +62,17 @@ export class PodUsage {
     this.#o = options;
     this.#clock = options.clock ?? Date.now;
     this.#since = this.#clock();
-    const kubelets = new MemberKubelets(client, this.#clock);
-    const [clock, { signal }] = [this.#clock, this.#stop];
+    const elapsed = options.monotonic ?? monotonic;
+    const kubelets = new MemberKubelets(client, elapsed);
+    const { signal } = this.#stop;
     this.#resource = new ResourceUsage({
       client,
       kubelets,
       pathOf: (node) => resourceMetricsPath(annotationsOf(node)),
       selector,
       onRead: (source, ...what) => this.#onRead(source, ...what),
-      clock,
+      clock: this.#clock,
+      monotonic: elapsed,
       signal,
     });
     this.#cadvisor = new NodeReadings({
@@ -78,7 +83,7 @@ export class PodUsage {
       },
       onRead: (...what) => this.#onRead('cadvisor', ...what),
       keepMs: KEEP_MS,
-      clock,
+      monotonic: elapsed,
       signal,
     });
     const summaries = (query: Record<string, string>) =>
@@ -89,7 +94,7 @@ export class PodUsage {
         },
         onRead: (...what) => this.#onRead('summary', ...what),
         keepMs: KEEP_MS,
-        clock,
+        monotonic: elapsed,
         signal,
       });
     this.#summaries = { all: summaries({}), less: summaries({ only_cpu_and_memory: 'true' }) };

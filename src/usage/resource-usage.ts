@@ -19,7 +19,10 @@ export interface ResourceUsageOptions {
   /** Label selector of our pods in the member. */
   selector: string;
   onRead: (source: 'resource' | 'metrics-api', ...what: Parameters<NodeReadingsOptions<never>['onRead']>) => void;
+  /** Wall clock in ms. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
   signal: AbortSignal;
 }
 
@@ -41,9 +44,9 @@ export class ResourceUsage {
   readonly #mutedUntil = new Map<string, number>();
 
   constructor(options: ResourceUsageOptions) {
-    const { client, kubelets, pathOf, clock, signal } = options;
+    const { client, kubelets, pathOf, clock, monotonic, signal } = options;
     this.#o = options;
-    this.#metricsApi = new MetricsApi(client, clock);
+    this.#metricsApi = new MetricsApi(client, monotonic);
     this.#nodes = new NodeReadings({
       read: async (node, targets, signal) => {
         const keys = new Set(targets.map(({ memberKey }) => memberKey));
@@ -53,7 +56,7 @@ export class ResourceUsage {
       },
       onRead: (...what) => options.onRead('resource', ...what),
       keepMs: KEEP_MS,
-      clock,
+      monotonic,
       signal,
     });
   }
@@ -67,11 +70,16 @@ export class ResourceUsage {
       const shown = this.#shown.get(uid);
       if (shown?.source === 'kubelet') this.#metricsApi.seed(uid, shown);
     }
-    const began = this.#o.clock();
+    const began = this.#o.monotonic();
     const read = await this.#metricsApi.refresh(others, this.#o.selector, this.#o.signal);
     const { problem } = this.#metricsApi;
     if (read)
-      this.#o.onRead('metrics-api', problem === undefined ? 'ok' : 'failed', (this.#o.clock() - began) / 1000, problem);
+      this.#o.onRead(
+        'metrics-api',
+        problem === undefined ? 'ok' : 'failed',
+        (this.#o.monotonic() - began) / 1000,
+        problem,
+      );
   }
 
   /** What is known now. `all`: these are all pods of the node, and others are forgotten. */
@@ -95,7 +103,7 @@ export class ResourceUsage {
   }
 
   #isMuted(uid: string, reading: PodReading): boolean {
-    const now = this.#o.clock();
+    const now = this.#o.monotonic();
     const before = this.#shown.get(uid);
     this.#shown.set(uid, reading);
     if (before?.source === 'metrics-api' && reading.source === 'kubelet') this.#mutedUntil.set(uid, now + MUTE_MS);

@@ -1,7 +1,7 @@
 import { GANG_LABEL } from '../../src/api/marks.ts';
 
 /** What a pod gets when it is created. */
-export type Gets = readonly ('toleration' | 'gate' | 'scheduler')[];
+export type Gets = readonly ('outage' | 'toleration' | 'gate' | 'scheduler' | 'host')[];
 
 export interface PodCase {
   readonly what: string;
@@ -26,6 +26,8 @@ export const VIRTUAL_NODES = ['east', 'west-gpu', 'west-cpu'];
 export const SCHEDULER = 'spillway-scheduler';
 
 const ALL: Gets = ['toleration', 'scheduler'];
+/** Of a pod that can go nowhere else. */
+const ONLY: Gets = ['outage', ...ALL];
 const select = (nodeSelector: object): object => ({ nodeSelector });
 const terms = (...nodeSelectorTerms: object[]): object => ({
   affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
@@ -66,15 +68,15 @@ export const POD_CASES: readonly PodCase[] = [
   shop('a pod that is to stay, and asks for a virtual node', {
     metadata: { labels: { 'spillway.dev/burst': 'disabled' } },
     spec: select({ 'spillway.dev/member': 'east' }),
-    gets: ALL,
+    gets: ONLY,
   }),
 
   plain('type in the nodeSelector', select({ type: 'virtual-kubelet' }), ALL),
   plain('another type', select({ type: 'kwok' }), []),
-  plain('member in the nodeSelector', select({ 'spillway.dev/member': 'east' }), ALL),
-  plain('node in the nodeSelector', select({ 'spillway.dev/node': 'west-gpu', disk: 'ssd' }), ALL),
-  plain('a name in the nodeSelector', select({ 'kubernetes.io/hostname': 'east' }), ALL),
-  plain('a name of a pool in the nodeSelector', select({ 'kubernetes.io/hostname': 'west-gpu' }), ALL),
+  plain('member in the nodeSelector', select({ 'spillway.dev/member': 'east' }), ONLY),
+  plain('node in the nodeSelector', select({ 'spillway.dev/node': 'west-gpu', disk: 'ssd' }), ONLY),
+  plain('a name in the nodeSelector', select({ 'kubernetes.io/hostname': 'east' }), ONLY),
+  plain('a name of a pool in the nodeSelector', select({ 'kubernetes.io/hostname': 'west-gpu' }), ONLY),
   plain('the name of a member that has pools', select({ 'kubernetes.io/hostname': 'west' }), []),
   plain('the name of a real node', select({ 'kubernetes.io/hostname': 'worker-1' }), []),
   plain('labels of real nodes', select({ disk: 'ssd', 'kubernetes.io/os': 'linux' }), []),
@@ -88,7 +90,7 @@ export const POD_CASES: readonly PodCase[] = [
   plain(
     'member in a second line',
     terms(term(line('disk', 'In', 'ssd'), line('spillway.dev/member', 'In', 'east'))),
-    ALL,
+    ONLY,
   ),
   plain('no member', terms(term(line('spillway.dev/member', 'DoesNotExist'))), []),
   plain('not that member', terms(term(line('spillway.dev/member', 'NotIn', 'east'))), []),
@@ -99,6 +101,17 @@ export const POD_CASES: readonly PodCase[] = [
   plain(
     'field and label in one term',
     terms({ ...named('worker-1'), ...term(line('spillway.dev/node', 'Exists')) }),
+    ONLY,
+  ),
+
+  plain(
+    'member in both of two terms',
+    terms(term(line('spillway.dev/member', 'In', 'east')), term(line('spillway.dev/node', 'Exists'))),
+    ONLY,
+  ),
+  plain(
+    'member, and the toleration of everything',
+    { ...select({ 'spillway.dev/member': 'east' }), ...tolerate({ operator: 'Exists' }) },
     ALL,
   ),
 
@@ -122,7 +135,52 @@ export const POD_CASES: readonly PodCase[] = [
   }),
   shop('with the toleration of everything', { spec: tolerate({ operator: 'Exists' }), gets: ALL }),
   plain('with the toleration, of any namespace', tolerate(OURS), ['scheduler']),
-  plain('with the toleration of everything, of any namespace', tolerate({ operator: 'Exists' }), []),
+  plain('with the toleration of everything, of any namespace', tolerate({ operator: 'Exists' }), ['host']),
+  plain(
+    'with the toleration of all that keeps it from being bound',
+    tolerate({ operator: 'Exists', effect: 'NoSchedule' }),
+    ['host'],
+  ),
+  plain('with the toleration of all that would end it', tolerate({ operator: 'Exists', effect: 'NoExecute' }), []),
+  plain('with the toleration of everything, and of the taint by name', tolerate({ operator: 'Exists' }, OURS), [
+    'scheduler',
+  ]),
+  plain(
+    'with the toleration of everything, and the choice of a zone',
+    { ...terms(term(line('zone', 'In', 'a')), term(line('disk', 'Exists'))), ...tolerate({ operator: 'Exists' }) },
+    ['host'],
+  ),
+  plain(
+    'with the toleration of everything, and the name of a real node',
+    { ...select({ 'kubernetes.io/hostname': 'worker-1' }), ...tolerate({ operator: 'Exists' }) },
+    [],
+  ),
+  plain(
+    'with the toleration of everything, kept on the host by itself',
+    { ...terms(term(line('spillway.dev/member', 'DoesNotExist'))), ...tolerate({ operator: 'Exists' }) },
+    [],
+  ),
+  shop('with the toleration of everything, that is to stay', {
+    metadata: { labels: { 'spillway.dev/burst': 'disabled' } },
+    spec: tolerate({ operator: 'Exists' }),
+    gets: ['host'],
+  }),
+  shop('with the toleration of everything, of a DaemonSet', {
+    metadata: owned('DaemonSet', true),
+    spec: { ...terms(named('worker-1')), ...tolerate({ operator: 'Exists' }) },
+    gets: [],
+  }),
+  shop('with the toleration of everything, said to be of a DaemonSet', {
+    metadata: owned('DaemonSet', true),
+    spec: tolerate({ operator: 'Exists' }),
+    gets: ['host'],
+  }),
+  {
+    what: 'a pod of kube-system that tolerates everything',
+    namespace: 'kube-system',
+    spec: tolerate({ operator: 'Exists' }),
+    gets: ['host'],
+  },
   shop('with a scheduler of its own', { spec: { schedulerName: 'mine' }, gets: ['toleration'] }),
   shop('with the default scheduler by name', { spec: { schedulerName: 'default-scheduler' }, gets: ALL }),
 
@@ -143,7 +201,7 @@ export const POD_CASES: readonly PodCase[] = [
     namespace: 'plain',
     metadata: gang,
     spec: select({ 'kubernetes.io/hostname': 'east' }),
-    gets: ['toleration', 'gate', 'scheduler'],
+    gets: ['outage', 'toleration', 'gate', 'scheduler'],
   },
   {
     what: 'of a gang, with the toleration, of any namespace',

@@ -1,26 +1,42 @@
 import { describe, expect, it } from 'vitest';
-import { podDefaults } from '../../src/admission/pod-defaults.ts';
+import { podDefaults, systemPodDefaults } from '../../src/admission/pod-defaults.ts';
+import type { OutageRule } from '../../src/api/outage-tolerations.ts';
 import { NAMESPACES, POD_CASES, podOf, SCHEDULER, VIRTUAL_NODES } from './pod-cases.ts';
 
 const isVirtualNode = (name: string): boolean => VIRTUAL_NODES.includes(name);
 const optedIn = (namespace: string): boolean => ['enabled', 'policies'].includes(NAMESPACES[namespace] ?? '');
 
 describe('what a new pod gets', () => {
-  // Which namespaces are never asked about is for the server and the configuration to say.
-  it.each(POD_CASES.filter(({ namespace }) => namespace !== 'kube-system'))('$what', (one) => {
-    const steps = podDefaults(podOf(one), optedIn(one.namespace), {
+  it.each(POD_CASES)('$what', (one) => {
+    const settings = {
       schedulerName: SCHEDULER,
       isVirtualNode,
       splitConstraints: false,
-    });
+      outages: { toleration: 'Forever', admissionSeconds: 300 },
+    } as const;
+    const ofTheCluster = one.namespace === 'kube-system';
+    const steps = ofTheCluster
+      ? systemPodDefaults(podOf(one))
+      : podDefaults(podOf(one), optedIn(one.namespace), settings);
     const got = steps.map(({ path }) => path.split('/')[2]);
-    const fields = { toleration: 'tolerations', gate: 'schedulingGates', scheduler: 'schedulerName' };
-    expect(got).toEqual(one.gets.map((what) => fields[what]));
+    const fields = {
+      outage: 'tolerations',
+      toleration: 'tolerations',
+      gate: 'schedulingGates',
+      scheduler: 'schedulerName',
+      host: 'affinity',
+    };
+    expect(got).toEqual([...new Set(one.gets.map((what) => fields[what]))]);
   });
 
   it('keeps the scheduler where none is configured', () => {
     const pod = podOf({ what: '', namespace: 'shop', gets: [] });
-    const steps = podDefaults(pod, true, { schedulerName: undefined, isVirtualNode, splitConstraints: false });
+    const steps = podDefaults(pod, true, {
+      schedulerName: undefined,
+      isVirtualNode,
+      splitConstraints: false,
+      outages: { toleration: 'Forever', admissionSeconds: 300 },
+    });
     expect(steps).toEqual([
       {
         op: 'add',
@@ -30,17 +46,54 @@ describe('what a new pod gets', () => {
     ]);
   });
 
+  it('gives those that go nowhere else an answer to outages, before what the pod has', () => {
+    const present = { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute' };
+    const ours = (key: string) => ({ key: `node.kubernetes.io/${key}`, operator: 'Equal', effect: 'NoExecute' });
+    const tolerationsOf = (toleration: OutageRule['toleration'], tolerationSeconds: number): unknown => {
+      const spec = {
+        nodeSelector: { 'spillway.dev/member': 'east' },
+        tolerations: [
+          { key: 'spillway.dev/virtual-node', operator: 'Exists' },
+          { ...present, tolerationSeconds },
+        ],
+      };
+      const settings = {
+        schedulerName: undefined,
+        isVirtualNode,
+        splitConstraints: false,
+        outages: { toleration, admissionSeconds: 300 },
+      };
+      const pod = podOf({ what: '', namespace: 'plain', spec, gets: [] });
+      return podDefaults(pod, false, settings).map(({ value }) => (value as unknown[]).slice(0, -2));
+    };
+    expect(tolerationsOf('Forever', 300)).toEqual([[ours('not-ready'), ours('unreachable')]]);
+    expect(tolerationsOf(3600, 60)).toEqual([[{ ...ours('not-ready'), tolerationSeconds: 3600 }]]);
+    expect(tolerationsOf('Keep', 300)).toEqual([]);
+  });
+
   it.each([undefined, null, 'pod', [], {}, { spec: [] }, { spec: { tolerations: 'x', affinity: 3 }, metadata: null }])(
     'takes %j for what it is',
     (pod) => {
-      expect(podDefaults(pod, false, { schedulerName: SCHEDULER, isVirtualNode, splitConstraints: false })).toEqual([]);
+      expect(
+        podDefaults(pod, false, {
+          schedulerName: SCHEDULER,
+          isVirtualNode,
+          splitConstraints: false,
+          outages: { toleration: 'Forever', admissionSeconds: 300 },
+        }),
+      ).toEqual([]);
     },
   );
 
   it('does not take names of Object for labels', () => {
     const pod = { metadata: { labels: {} }, spec: { nodeSelector: { constructor: 'x' } } };
     expect(
-      podDefaults(pod, false, { schedulerName: SCHEDULER, isVirtualNode: () => true, splitConstraints: false }),
+      podDefaults(pod, false, {
+        schedulerName: SCHEDULER,
+        isVirtualNode: () => true,
+        splitConstraints: false,
+        outages: { toleration: 'Forever', admissionSeconds: 300 },
+      }),
     ).toEqual([]);
   });
 });

@@ -49,7 +49,12 @@ export const WRONG_MARKS: readonly WrongObject[] = [
   [
     'a price in words',
     member({ 'spillway.dev/price': 'cheap' }),
-    'metadata.annotations[spillway.dev/price]: must be a decimal number such as 0.25, not cheap',
+    'metadata.annotations[spillway.dev/price]: must be a decimal number such as 0.25, of at most 12 digits before and after the point, not cheap',
+  ],
+  [
+    'a price without end',
+    member({ 'spillway.dev/price': '9'.repeat(400) }),
+    'metadata.annotations[spillway.dev/price]: must be a decimal number such as 0.25, of at most 12 digits',
   ],
   ['a negative price', member({ 'spillway.dev/price': '-1' }), 'metadata.annotations[spillway.dev/price]: must be'],
   [

@@ -11,6 +11,7 @@ import { createAuthority, issueServing } from '../../hack/pki.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { admissionMetrics } from '../../src/admission/metrics.ts';
+import { requiredTerms } from '../../src/admission/virtual-node-choice.ts';
 import { WebhookServer } from '../../src/admission/webhook-server.ts';
 import { CONSTRAINT_CASES } from '../admission/constraint-cases.ts';
 import {
@@ -75,8 +76,16 @@ async function admitted(pod: Record<string, unknown>): Promise<AdmittedPod> {
 
 /** What the pod has of what admission gives. */
 function has({ spec }: AdmittedPod): object {
-  const { tolerations = [], schedulingGates = [], schedulerName } = spec;
-  return { tolerations, schedulingGates, schedulerName };
+  const { tolerations = [], schedulingGates = [], schedulerName, affinity } = spec;
+  return { tolerations, schedulingGates, schedulerName, host: isKept(affinity) };
+}
+
+/** Whether no term of the pod lets it go to a virtual node. */
+function isKept(affinity: object | undefined): boolean {
+  const terms = requiredTerms({ affinity }) as { matchExpressions?: { key: string; operator: string }[] }[];
+  const isLine = ({ key, operator }: { key: string; operator: string }): boolean =>
+    key === 'spillway.dev/member' && operator === 'DoesNotExist';
+  return terms.length > 0 && terms.every(({ matchExpressions = [] }) => matchExpressions.some(isLine));
 }
 
 function expected({ spec, gets }: PodCase): object {
@@ -84,6 +93,7 @@ function expected({ spec, gets }: PodCase): object {
     tolerations = [],
     schedulingGates = [],
     schedulerName = 'default-scheduler',
+    affinity,
   } = (spec ?? {}) as Record<string, never>;
   // Every API server gives pods these two, before the policies and webhooks are asked.
   const everybody = ['not-ready', 'unreachable'].map((key) => ({
@@ -92,11 +102,12 @@ function expected({ spec, gets }: PodCase): object {
     effect: 'NoExecute',
     tolerationSeconds: 300,
   }));
-  const all = (tolerations as { key?: string; operator?: string }[]).some(
-    ({ key, operator }) => key === undefined && operator === 'Exists',
+  const all = (tolerations as { key?: string; operator?: string; effect?: string }[]).some(
+    ({ key, operator, effect = 'NoExecute' }) => key === undefined && operator === 'Exists' && effect === 'NoExecute',
   );
   return {
     tolerations: [
+      ...(gets.includes('outage') ? everybody.map(({ key, effect }) => ({ key, operator: 'Equal', effect })) : []),
       ...tolerations,
       ...(all ? [] : everybody),
       ...(gets.includes('toleration')
@@ -105,6 +116,7 @@ function expected({ spec, gets }: PodCase): object {
     ],
     schedulingGates: [...schedulingGates, ...(gets.includes('gate') ? [{ name: 'spillway.dev/gang' }] : [])],
     schedulerName: gets.includes('scheduler') ? SCHEDULER : schedulerName,
+    host: gets.includes('host') || isKept(affinity),
   };
 }
 
@@ -116,6 +128,48 @@ function runTable(): void {
     const { spec } = first;
     const again = await admitted({ ...podOf(one), spec });
     expect(has(again)).toEqual(has(first));
+  });
+}
+
+/** What a pod asks of nodes itself stays as it is, beside the one line. */
+function runStaying(): void {
+  test('a pod that tolerates everything is kept on the host, and on what it asked for', async () => {
+    const line = (key: string, operator: string, ...values: string[]) => ({
+      key,
+      operator,
+      ...(values.length > 0 && { values }),
+    });
+    const stay = line('spillway.dev/member', 'DoesNotExist');
+    const preferredDuringSchedulingIgnoredDuringExecution = [
+      { weight: 1, preference: { matchExpressions: [line('disk', 'Exists')] } },
+    ];
+    const nodeSelectorTerms = [
+      { matchExpressions: [line('zone', 'NotIn', 'a')] },
+      {},
+      { matchFields: [line('metadata.name', 'NotIn', 'worker-1')] },
+      { matchExpressions: [stay] },
+    ];
+    const affinity = {
+      nodeAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution,
+        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms },
+      },
+    };
+    const spec = { tolerations: [{ operator: 'Exists' }], affinity };
+    const { spec: kept } = await admitted(podOf({ what: '', namespace: 'plain', spec, gets: [] }));
+    expect(kept.affinity).toEqual({
+      nodeAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution,
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [
+            { matchExpressions: [line('zone', 'NotIn', 'a'), stay] },
+            {},
+            { matchExpressions: [stay], matchFields: [line('metadata.name', 'NotIn', 'worker-1')] },
+            { matchExpressions: [stay] },
+          ],
+        },
+      },
+    });
   });
 }
 
@@ -153,12 +207,14 @@ async function untilActive(active: boolean): Promise<void> {
     what: '',
     namespace: 'plain',
     spec: { nodeSelector: { 'kubernetes.io/hostname': 'west-cpu' } },
-    gets: active ? ['toleration', 'scheduler'] : [],
+    gets: active ? ['outage', 'toleration', 'scheduler'] : [],
   };
   const bursting: PodCase = { what: '', namespace: 'shop', gets: active ? ['toleration', 'scheduler'] : [] };
+  const spec = { tolerations: [{ operator: 'Exists' }] };
+  const staying: PodCase = { what: '', namespace: 'kube-system', spec, gets: active ? ['host'] : [] };
   const split = podOf({ what: '', namespace: 'shop', spec: { nodeSelector: { disk: 'ssd' } }, gets: [] });
   const done = async (): Promise<boolean> => {
-    for (const one of [asking, bursting]) {
+    for (const one of [asking, bursting, staying]) {
       if (JSON.stringify(has(await admitted(podOf(one)))) !== JSON.stringify(expected(one))) return false;
     }
     return ((await admitted(split)).metadata.annotations?.[CONSTRAINTS] !== undefined) === active;
@@ -179,6 +235,7 @@ describe('policies in the API server', () => {
     await untilActive(true);
   });
   runTable();
+  runStaying();
   runConstraints();
   test('a pod is changed when it is created, and never after', async () => {
     await host.apply([podOf({ what: '', namespace: 'plain', gets: [] })]);
@@ -210,6 +267,7 @@ describe('the webhook', () => {
         schedulerName: SCHEDULER,
         isVirtualNode: (name) => VIRTUAL_NODES.includes(name),
         splitConstraints: true,
+        outages: { toleration: 'Forever', admissionSeconds: 300 },
       },
       metrics: admissionMetrics(registry),
       logger: pino({ level: 'silent' }),
@@ -225,6 +283,7 @@ describe('the webhook', () => {
   afterAll(() => server?.close(1000));
 
   runTable();
+  runStaying();
   runConstraints();
 
   test('pods that cannot concern it are not asked about', async () => {
@@ -314,7 +373,7 @@ describe('the webhook of the manager, as shipped', () => {
       what: '',
       namespace: 'plain',
       spec: { nodeSelector: { 'kubernetes.io/hostname': 'west-gpu' } },
-      gets: ['toleration', 'scheduler'],
+      gets: ['outage', 'toleration', 'scheduler'],
     };
     expect(has(await admitted(podOf(named)))).toEqual(expected(named));
     const metrics = await (await fetch(`${spillway.url}/metrics`)).text();

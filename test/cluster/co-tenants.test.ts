@@ -132,8 +132,8 @@ describe('a virtual node among other nodes', () => {
       const logs = await host.kubectl(['logs', name, '-n', ns]);
       expect(logs.code).not.toBe(0);
       expect(logs.stderr).toMatch(/belongs to a DaemonSet, and those do not run in cluster "east"/);
-      // What the scheduler subtracts for it is offered on top.
-      await until('room was made for it', async () => (await millicores()) === before + 500n, { timeoutMs: 15_000 });
+      // What the scheduler subtracts for it is offered on top. So little room is told within half a minute.
+      await until('room was made for it', async () => (await millicores()) === before + 500n, { timeoutMs: 45_000 });
       // A roll-out comes to its end too.
       await host.apply([
         daemonSet(
@@ -188,7 +188,10 @@ describe('a virtual node among other nodes', () => {
       await kubectl(host, ['delete', 'pod', running.metadata.name, '-n', ns]);
       await until('nothing runs there', async () => (await memberPods(ns)).length === 0);
       await until('the DaemonSet is complete', async () => (await statusOf(ns, 'agent')).numberReady === 2);
-      expect((await podOn(ns, 'agent'))?.status?.reason).toBe('DaemonSetIgnored');
+      // Its status may still be that of before.
+      await until('the next pod is ignored', async () => {
+        return (await podOn(ns, 'agent'))?.status?.reason === 'DaemonSetIgnored';
+      });
     });
 
     test("those of the host's system never run in a member", async () => {
@@ -217,6 +220,9 @@ describe('a virtual node among other nodes', () => {
     const ns = 'kube-system';
     await host.apply([pod('controller', ns, { tolerations: ALL, nodeSelector: VIRTUAL, containers: [shell(IDLE)] })]);
     await untilPod(host, ns, 'controller', 'says why', ({ status }) => status?.reason === 'NamespaceNotAllowed');
+    await until('an Event says so, too', async () => {
+      return (await eventsOf(host, ns, 'controller')).some(({ reason }) => reason === 'NamespaceNotAllowed');
+    });
     const began = Date.now();
     await sleep(QUIET_MS);
     expect(

@@ -216,10 +216,14 @@ test('when time is up all give back what they have, and the room is free for oth
     return all ? new Set(pods.map(({ metadata }) => metadata.uid)) : undefined;
   });
   await host.apply([part('next', 5)]);
-  await until('new pods stand in for all of them', async () => {
-    const pods = await gang('stuck');
-    return pods.length === 5 && pods.every(({ metadata }) => !placed.has(metadata.uid));
-  });
+  await until(
+    'new pods stand in for all of them',
+    async () => {
+      const pods = await gang('stuck');
+      return pods.length === 5 && pods.every(({ metadata }) => !placed.has(metadata.uid));
+    },
+    PATIENT,
+  );
   const events = JSON.parse(await kubectl(host, ['get', 'events', '-n', 'shop', '-o', 'json'])) as {
     items: { reason: string; message: string }[];
   };

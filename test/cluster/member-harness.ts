@@ -133,6 +133,8 @@ export class MemberHarness {
       problem: () => undefined,
       keptDeletions: () => ({ uids: [], open: false, hostWentBack: false }),
       confirmDeletions: () => undefined,
+      retiring: () => [],
+      budgets: () => undefined,
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
       room: () => undefined,

@@ -11,6 +11,8 @@ import { EventRecorder } from '../../src/kube/event-recorder.ts';
 import type { Lease } from '../../src/kube/lease.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import { NodeKeeper } from '../../src/nodes/node-keeper.ts';
+import { NodeStanding } from '../../src/nodes/node-standing.ts';
+import { providerIdOf } from '../../src/api/provider-id.ts';
 import { renderNode, type NodeFacts } from '../../src/nodes/render-node.ts';
 import { memberNode } from '../fixtures/member-nodes.ts';
 
@@ -65,6 +67,7 @@ async function keep(current: () => NodeFacts): Promise<NodeKeeper> {
     host: await clientOf(`system:node:${name}`, ['system:nodes']),
     manager: client,
     name,
+    standing: new NodeStanding({ name, member: name, providerID: providerIdOf(name, name) }),
     desired: () => renderNode(current()),
     events,
     logger: pino({ level: 'silent' }),

@@ -1,14 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Api } from '../../hack/api-access.ts';
 import { startCluster } from '../../hack/cluster.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { type Right, rightsOf } from '../../hack/rights.ts';
 import { GRANTS } from '../../hack/rights-page.ts';
 import { Workspace } from '../../hack/workspace.ts';
-import { newNodeRequest } from '../../src/kube/certificate-key.ts';
 
 const MANAGER = 'system:serviceaccount:spillway-system:spillway-manager';
 const SCHEDULER = 'system:serviceaccount:spillway-system:spillway-scheduler';
@@ -42,6 +40,7 @@ beforeAll(async () => {
       'crds/spillway.dev_memberclusters.yaml',
       'rbac.yaml',
       'rbac-service-account.yaml',
+      'outages.yaml',
       'scheduler/rbac.yaml',
       'scheduler/gangs.yaml',
       'scheduler/refusals.yaml',
@@ -154,6 +153,7 @@ const HOLDINGS: readonly Holding[] = [
     ...granted(
       'rbac.yaml',
       'rbac-service-account.yaml',
+      'outages.yaml',
       'scheduler/rbac.yaml',
       'scheduler/gangs.yaml',
       'scheduler/refusals.yaml',
@@ -218,7 +218,7 @@ const manager = {
   /** What would be worth most to a thief. */
   never: [
     'patch memberclusters.spillway.dev',
-    'delete nodes',
+    'deletecollection nodes',
     'get nodes/proxy',
     'create nodes/proxy',
     'create pods',
@@ -287,170 +287,6 @@ describe('the manager in the host', () => {
       expect(await may(lent, MANAGER, question)).toBe(true);
     },
   );
-
-  it('may change the deletion cost of pods and the place of gangs at their gate, and nothing else of them', async () => {
-    const { server, ca } = lent.adminAccess;
-    const asManager = new Api(server, ca, await lent.issueClient(MANAGER));
-    const gates = [{ name: 'spillway.dev/gang' }, { name: 'example.com/wait' }];
-    const containers = [{ name: 'main', image: 'app:v1' }];
-    const tolerations = [{ operator: 'Exists' }];
-    const pod = (name: string, schedulingGates: object[]) => ({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name, namespace: 'default', labels: { app: name } },
-      spec: { containers, schedulingGates, tolerations, automountServiceAccountToken: false },
-    });
-    await lent.apply([
-      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: 'default' } },
-      pod('gated', gates),
-      pod('open', []),
-    ]);
-    const patch = async (name: string, body: object) =>
-      await asManager.call('PATCH', `/api/v1/namespaces/default/pods/${name}`, body);
-    const image = { spec: { containers: [{ ...containers[0], image: 'app:v2' }] } };
-    // The policy takes a moment to be in force.
-    await until('the guard is in force', async () =>
-      String(await patch('open?dryRun=All', image).catch(String)).includes('Spillway may change'),
-    );
-    for (const [name, body] of [
-      ['open', image],
-      ['gated', image],
-      ['open', { metadata: { labels: { app: 'other' } } }],
-      ['gated', { metadata: { annotations: { other: 'x' } } }],
-      ['gated', { metadata: { finalizers: ['example.com/mine'] } }],
-      ['gated', { spec: { tolerations: [...tolerations, { key: 'a', operator: 'Exists' }] } }],
-      ['gated', { spec: { schedulingGates: [] } }],
-    ] as const) {
-      await expect(patch(name, body), JSON.stringify(body)).rejects.toThrow('Spillway may change');
-    }
-    await patch('open', { metadata: { annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-1' } } });
-    await patch('gated', {
-      metadata: { annotations: { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' } },
-      spec: { nodeSelector: { 'spillway.dev/member': 'east' } },
-    });
-    await patch('gated', { spec: { schedulingGates: gates.slice(1) } });
-    await expect(patch('gated', { spec: { nodeSelector: { 'spillway.dev/member': 'east', a: 'b' } } })).rejects.toThrow(
-      'Spillway may change',
-    );
-    await asManager.close();
-  });
-
-  it('may write virtual nodes, and only those', async () => {
-    const { server, ca } = lent.adminAccess;
-    const asManager = new Api(server, ca, await lent.issueClient(MANAGER));
-    const node = (name: string, labels: object) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
-    const create = async (name: string, labels: object) =>
-      await asManager.call('POST', '/api/v1/nodes', node(name, labels));
-    const patch = async (path: string, body: object) => await asManager.call('PATCH', `/api/v1/nodes/${path}`, body);
-    await lent.apply([node('real', {})]);
-    // The policy takes a moment to be in force.
-    await until('the guard is in force', async () => {
-      const path = '/api/v1/nodes?dryRun=All';
-      const answer = await asManager.call('POST', path, node('stray', {})).catch((error: unknown) => String(error));
-      return String(answer).includes('Spillway may only write Nodes that carry the label spillway.dev/member');
-    });
-    await create('east', { 'spillway.dev/member': 'east' });
-    await patch('east', { spec: { unschedulable: true } });
-    await patch('east/status', { status: { capacity: { cpu: '4' } } });
-    for (const [path, body] of [
-      ['real', { spec: { unschedulable: true } }],
-      ['real', { metadata: { labels: { 'spillway.dev/member': 'east' } } }],
-      ['real/status', { status: { capacity: { cpu: '1' } } }],
-      ['east', { metadata: { labels: { 'spillway.dev/member': null } } }],
-    ] as const) {
-      await expect(patch(path, body)).rejects.toThrow('Spillway may only');
-    }
-    await asManager.close();
-    expect(await lent.kubectl(['label', 'node', 'real', 'a=b'])).toMatchObject({ code: 0 });
-  });
-
-  it('may write volumes that stand for data in members, and of claims nothing that users asked for', async () => {
-    const { server, ca } = lent.adminAccess;
-    const asManager = new Api(server, ca, await lent.issueClient(MANAGER));
-    const volumes = '/api/v1/persistentvolumes';
-    const volume = (name: string, source: object) => ({
-      apiVersion: 'v1',
-      kind: 'PersistentVolume',
-      metadata: { name },
-      spec: {
-        capacity: { storage: '1Gi' },
-        accessModes: ['ReadWriteOnce'],
-        storageClassName: 'spillway',
-        persistentVolumeReclaimPolicy: 'Retain',
-        ...source,
-      },
-    });
-    const ofMember = { csi: { driver: 'member.spillway.dev', volumeHandle: 'x' } };
-    const others = {
-      'of-driver': { csi: { driver: 'disks.example', volumeHandle: 'x' } },
-      'of-node': { hostPath: { path: '/data' } },
-    };
-    await lent.apply([
-      ...Object.entries(others).map(([name, source]) => volume(name, source)),
-      {
-        apiVersion: 'v1',
-        kind: 'PersistentVolumeClaim',
-        metadata: { name: 'data', namespace: 'default' },
-        spec: {
-          accessModes: ['ReadWriteOnce'],
-          storageClassName: 'spillway',
-          resources: { requests: { storage: '1Gi' } },
-        },
-      },
-    ]);
-    // The policy takes a moment to be in force.
-    await until('the guard is in force', async () => {
-      const stray = volume('stray', { hostPath: { path: '/data' } });
-      return String(await asManager.call('POST', `${volumes}?dryRun=All`, stray).catch(String)).includes('only write');
-    });
-    const marked = { metadata: { annotations: { 'spillway.dev/member-claim-uid': 'x' } } };
-    const refusal = 'Spillway may only write volumes whose driver is member.spillway.dev';
-    for (const [name, source] of Object.entries(others)) {
-      await expect(asManager.call('POST', volumes, volume(`new-${name}`, source)), name).rejects.toThrow(refusal);
-      await expect(asManager.call('PATCH', `${volumes}/${name}`, marked), name).rejects.toThrow(refusal);
-      await expect(asManager.call('DELETE', `${volumes}/${name}`), name).rejects.toThrow(refusal);
-    }
-    await asManager.call('POST', volumes, volume('of-member', ofMember));
-    await asManager.call('PATCH', `${volumes}/of-member`, marked);
-    await asManager.call('DELETE', `${volumes}/of-member`);
-    const claim = '/api/v1/namespaces/default/persistentvolumeclaims/data';
-    await expect(asManager.call('PATCH', claim, { spec: { volumeName: 'of-member' } })).rejects.toThrow(
-      'Spillway may not change what a claim asks for',
-    );
-    await asManager.call('PATCH', claim, { metadata: { annotations: { 'spillway.dev/member-volume': 'x' } } });
-    await asManager.call('PATCH', `${claim}/status`, { status: { phase: 'Pending' } });
-    await asManager.close();
-    // The guard is for Spillway alone.
-    expect(await lent.kubectl(['delete', 'pv', 'of-node', '--wait=false'])).toMatchObject({ code: 0 });
-  });
-
-  it('may ask for certificates of nodes that last a week, and for no others', async () => {
-    const { server, ca } = lent.adminAccess;
-    const asManager = new Api(server, ca, await lent.issueClient(MANAGER));
-    const { request } = await newNodeRequest('east');
-    const ask = async (signerName: string, expirationSeconds?: number): Promise<unknown> =>
-      await asManager.call('POST', '/apis/certificates.k8s.io/v1/certificatesigningrequests?dryRun=All', {
-        apiVersion: 'certificates.k8s.io/v1',
-        kind: 'CertificateSigningRequest',
-        metadata: { name: 'x' },
-        spec: {
-          signerName,
-          request: Buffer.from(request).toString('base64'),
-          usages: ['digital signature', signerName.endsWith('serving') ? 'server auth' : 'client auth'],
-          ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
-        },
-      });
-    const client = 'kubernetes.io/kube-apiserver-client-kubelet';
-    await until('the guard is in force', async () =>
-      String(await ask('example.com/any').catch(String)).includes('only ask for certificates of nodes'),
-    );
-    await expect(ask('kubernetes.io/kube-apiserver-client', 3600)).rejects.toThrow('certificates of nodes');
-    await expect(ask(client)).rejects.toThrow('seven days at most');
-    await expect(ask(client, 604_801)).rejects.toThrow('seven days at most');
-    await ask(client, 604_800);
-    await ask('kubernetes.io/kubelet-serving');
-    await asManager.close();
-  });
 });
 
 describe('the host in members', () => {

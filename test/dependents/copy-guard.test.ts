@@ -26,7 +26,7 @@ function setup() {
     invariants: violations,
     logger: pino({ level: 'silent' }),
   });
-  return { member, violations, writer, entry: newEntry(REF, {} as unknown as EntrySource) };
+  return { member, violations, writer, entry: newEntry(REF, REF.namespace, {} as unknown as EntrySource) };
 }
 function secret(type: string): KubeObject {
   const object = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'shop', name: 'a', uid: 'u' }, type };

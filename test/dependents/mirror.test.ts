@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MEMBER_LABEL } from '../../src/api/marks.ts';
 import type { OverridePolicy } from '../../src/api/override-policy.ts';
 import type { Pod } from '../../src/api/wire.ts';
@@ -35,6 +35,14 @@ async function withCopies(options: Parameters<typeof start>[0] = {}): Promise<Mi
   setup.mirror.require(web);
   await until(() => expect(setup.mirror.require(web)).toEqual({ ready: true }));
   return setup;
+}
+
+/** Everything that was queued before has been handled when this one is gone. */
+async function whenCollected(member: FakeMember): Promise<void> {
+  const place = { hostId: HOST_ID, member: '', memberNamespace: 't-shop' };
+  const orphan = copyOf('Secret', { metadata: { name: 'orphan', namespace: 'shop', uid: 'x' } }, place);
+  member.put('Secret', withoutWriter(orphan));
+  await until(() => expect(member.objects.has('Secret/t-shop/orphan')).toBe(false));
 }
 
 describe('before the pod', () => {
@@ -308,6 +316,55 @@ describe('while pods run', () => {
   });
 });
 
+describe('where the namespace mapping is edited', () => {
+  const [a, b] = ['ConfigMap/t-shop/a', 'Secret/t-shop/b'];
+
+  test('copies stay where their pods are and follow the host there; new pods have theirs in the new place', async () => {
+    let prefix = 't-';
+    const places = new Map<string, string>();
+    const { host, member, mirror } = await withCopies({
+      namespaces: {
+        memberNamespaceOf: (namespace) => prefix + namespace,
+        ensure: (namespace, _, place) => Promise.resolve({ namespace: place ?? prefix + namespace }),
+      },
+      placeOf: ({ metadata }) => places.get(metadata.name),
+    });
+    mirror.setComplete();
+    places.set('web', 't-shop');
+    prefix = 'new-';
+    mirror.track(web);
+    const next = needing('next', 'ConfigMap/a');
+    mirror.require(next);
+    await until(() => expect(mirror.require(next)).toEqual({ ready: true }));
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    await until(() => expect(dataOf(member, 'ConfigMap/new-shop/a')).toEqual({ k: '2' }));
+    await until(() => expect(dataOf(member, a)).toEqual({ k: '2' }));
+    host.set('Secret', 'shop', 'b', { data: { p: 'bmV3' }, type: 'Opaque' });
+    await until(() => expect(dataOf(member, b)).toEqual({ p: 'bmV3' }));
+    // Only what is referred to is where it is referred to.
+    expect([...member.objects.keys()].sort()).toEqual(['ConfigMap/new-shop/a', a, b]);
+    mirror.release('shop/web');
+    await until(() => expect([...member.objects.keys()]).toEqual(['ConfigMap/new-shop/a']));
+    expect(dataOf(member, 'ConfigMap/new-shop/a')).toEqual({ k: '2' });
+  });
+
+  test('a copy that somebody removed is made again where its pod is', async () => {
+    let prefix = 't-';
+    const { member, mirror } = await withCopies({
+      namespaces: {
+        memberNamespaceOf: (namespace) => prefix + namespace,
+        ensure: (namespace, _, place) => Promise.resolve({ namespace: place ?? prefix + namespace }),
+      },
+      placeOf: () => 't-shop',
+    });
+    prefix = 'new-';
+    mirror.track(web);
+    member.delete('ConfigMap', 't-shop', 'a');
+    await until(() => expect(dataOf(member, a)).toEqual({ k: '1' }));
+    expect([...member.objects.keys()].sort()).toEqual([a, b]);
+  });
+});
+
 describe('the last user', () => {
   test('takes the copy along, and nothing of the host is followed any more', async () => {
     const { host, member, mirror } = await withCopies();
@@ -337,7 +394,7 @@ describe('the last user', () => {
   test('leaves what one of our pods in the member still needs, although its host pod is not known', async () => {
     const pods: Pod[] = [];
     const memberPods = { hasSynced: false, values: () => pods };
-    const { host, member, mirror } = await withCopies({ memberPods, clock: () => performance.now() * 1_000 });
+    const { host, member, mirror } = await withCopies({ memberPods, monotonic: () => performance.now() * 1_000 });
     const inMember = needing('web', 'Secret/b');
     pods.push({
       ...inMember,
@@ -351,6 +408,27 @@ describe('the last user', () => {
     expect(member.objects.size).toBe(2);
     memberPods.hasSynced = true;
     await until(() => expect([...member.objects.keys()]).toEqual(['Secret/t-shop/b']));
+    pods.length = 0;
+    await until(() => expect(member.objects.size).toBe(0));
+  });
+
+  test('leaves what a pod there needs by now, although the wall clock was set back', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const pods: Pod[] = [];
+    const memberPods = { hasSynced: true, values: () => pods };
+    const { host, member, mirror } = await withCopies({ memberPods, monotonic: () => performance.now() * 1_000 });
+    mirror.setComplete();
+    mirror.track(needing('web', 'Secret/b'));
+    await until(() => expect([...member.objects.keys()]).toEqual(['Secret/t-shop/b']));
+    vi.setSystemTime(Date.now() - 1_800_000);
+    const { metadata, ...inMember } = needing('web', 'Secret/b');
+    const labels = { 'spillway.dev/host': HOST_ID };
+    pods.push({ ...inMember, metadata: { ...metadata, namespace: 't-shop', labels } });
+    mirror.release('shop/web');
+    await until(() => expect(host.followers.size).toBe(0));
+    await whenCollected(member);
+    expect([...member.objects.keys()]).toEqual(['Secret/t-shop/b']);
     pods.length = 0;
     await until(() => expect(member.objects.size).toBe(0));
   });
@@ -470,7 +548,7 @@ describe('two MemberClusters that stand for one cluster', () => {
     const [host, member, pods, there] = [new FakeHost(), new FakeMember(), [] as Pod[], new Set(['east', 'west'])];
     const memberPods = { hasSynced: true, values: () => pods };
     // What takes long is looked at again, which is not to help here.
-    const common = { host, member, memberPods, overdueMs: 1e9, clock: () => performance.now() * 1_000 };
+    const common = { host, member, memberPods, overdueMs: 1e9, monotonic: () => performance.now() * 1_000 };
     const sharesCluster = (name: string): boolean => there.has(name);
     const [east, west] = ['east', 'west'].map((name) =>
       startMirror({ ...common, sharesCluster, name, overrides: portOf(name, policies) }),
@@ -480,14 +558,6 @@ describe('two MemberClusters that stand for one cluster', () => {
     host.set('ConfigMap', 'shop', 'a', { data: { k: '1' } });
     east.mirror.setComplete();
     return { host, member, pods, east, west, there };
-  }
-
-  /** Everything that was queued before has been handled when this one is gone. */
-  async function whenCollected(member: FakeMember): Promise<void> {
-    const place = { hostId: HOST_ID, member: '', memberNamespace: 't-shop' };
-    const orphan = copyOf('Secret', { metadata: { name: 'orphan', namespace: 'shop', uid: 'x' } }, place);
-    member.put('Secret', withoutWriter(orphan));
-    await until(() => expect(member.objects.has('Secret/t-shop/orphan')).toBe(false));
   }
 
   test('neither removes what the other has made for a pod that is yet to come', async () => {

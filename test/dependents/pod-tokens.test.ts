@@ -31,6 +31,10 @@ let events: string[];
 let ready: string[];
 let hostPods: Map<string, Pod>;
 let inMember: Set<string>;
+/** Where it is there. */
+let place: string;
+/** Of new namespaces in the member. */
+let prefix: string;
 let admitted: boolean;
 let now: number;
 let stop: () => Promise<void>;
@@ -38,6 +42,7 @@ let stop: () => Promise<void>;
 beforeEach(async () => {
   [asks, lines, events, ready] = [[], [], [], []];
   [hostPods, inMember] = [new Map(), new Set()];
+  [place, prefix] = ['t-shop', 't-'];
   padding = 0;
   [refusal, admitted, now] = [undefined, true, Date.parse('2026-01-01T00:00:00Z')];
   server = await startHttpServer((req, res, text) => {
@@ -93,16 +98,17 @@ function start(options: Partial<PodTokensOptions> = {}): PodTokens {
     member: 'east',
     hostId: HOST_ID,
     copies: member,
-    memberNamespaceOf: (namespace) => `t-${namespace}`,
+    memberNamespaceOf: (namespace) => prefix + namespace,
     clientOf: () => client,
     hostPod: (podKey) => hostPods.get(podKey),
-    isInMember: (_, __, uid) => inMember.has(uid),
+    placeOf: (_, __, uid) => (inMember.has(uid) ? place : undefined),
     admitted: () => admitted,
     onReady: (podKey) => void ready.push(podKey),
     mayWrite: () => true,
     events: { record: (object, _, reason, message) => void events.push(`${object.name}: ${reason}: ${message}`) },
     logger: pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) }),
     clock: () => now,
+    monotonic: () => now,
     ...options,
   });
   const end = new AbortController();
@@ -164,6 +170,21 @@ describe('tokens of a pod in mode Host', () => {
     await until(() => expect(member.writes.length).toBe(2));
     expect(valuesOf()['token-0']).toBe('token 3');
     expect(secretOf()?.metadata.annotations[REFRESH_ANNOTATION]).toBe('2026-01-01T01:37:00.000Z');
+  });
+
+  test.each([
+    ['the wall clock was set back', 30, 0],
+    ['the monotonic clock stood still', 0, 30],
+  ])('are replaced in time although %s', async (_, backMinutes, stoodMinutes) => {
+    let passed = false;
+    const behind = (minutes: number): number => (passed ? now - minutes * 60_000 : now);
+    const tokens = start({ clock: () => behind(backMinutes), monotonic: () => behind(stoodMinutes) });
+    tokens.require(bind(podOf()));
+    await until(() => expect(member.writes.length).toBe(1));
+    now += 49 * 60_000;
+    passed = true;
+    tokens.lookAgain();
+    await until(() => expect(member.writes.length).toBe(2));
   });
 
   test('are known again after a start, which writes nothing and reads nothing', async () => {
@@ -232,6 +253,66 @@ describe('tokens of a pod in mode Host', () => {
     there = false;
     tokens.lookAgain();
     await until(() => expect(secretOf()).toBeUndefined());
+  });
+
+  test('stay with the copy of their pod when new ones go to another namespace, are kept fresh there, and go with it', async () => {
+    const tokens = start();
+    tokens.setComplete();
+    tokens.require(bind(podOf()));
+    await until(() => expect(secretOf()).toBeDefined());
+    inMember.add(UIDS[0]);
+    prefix = 'new-';
+    tokens.lookAgain();
+    now += 3_600_000;
+    tokens.lookAgain();
+    const name = tokenSecretName(UIDS[0]);
+    await until(() => expect(member.writes).toEqual([`create ${PLACE}${name}`, `replace ${PLACE}${name}`]));
+    expect(valuesOf()['token-0']).toBe('token 3');
+    expect(tokens.require(podOf())).toEqual({ ready: true });
+    hostPods.clear();
+    inMember.clear();
+    tokens.release('shop/web');
+    await until(() => expect(secretOf()).toBeUndefined());
+    expect([...member.objects.keys()]).toEqual([]);
+  });
+
+  test('are brought to another namespace where there is no copy yet, and only what is kept there stays', async () => {
+    const tokens = start();
+    tokens.require(bind(podOf()));
+    await until(() => expect(secretOf()).toBeDefined());
+    prefix = 'new-';
+    expect(tokens.require(podOf())).toMatchObject({ ready: false });
+    tokens.lookAgain();
+    const moved = `Secret/new-shop/${tokenSecretName(UIDS[0])}`;
+    await until(() => expect(member.objects.get(moved)).toBeDefined());
+    // Where its copy is may not be known yet.
+    expect(secretOf()).toBeDefined();
+    tokens.setComplete();
+    await until(() => expect(secretOf()).toBeUndefined());
+    expect(member.objects.get(moved)).toBeDefined();
+  });
+
+  test('of a former process are found wherever they are, and go when the last user is gone', async () => {
+    const content = {
+      hostId: HOST_ID,
+      member: 'east',
+      memberNamespace: 't-shop',
+      refreshAt: now + 1e6,
+      values: new Map(),
+    };
+    member.put('Secret', tokenSecretFor(podOf(), content, undefined));
+    bind(podOf());
+    inMember.add(UIDS[0]);
+    prefix = 'new-';
+    const tokens = start();
+    tokens.setComplete();
+    now += 1e6;
+    tokens.lookAgain();
+    await until(() => expect(valuesOf()['token-0']).toBe('token 1'));
+    hostPods.clear();
+    inMember.clear();
+    tokens.release('shop/web');
+    await until(() => expect(member.objects.size).toBe(0));
   });
 
   test('of a former pod of the same name go, those of its successor stay', async () => {

@@ -41,16 +41,19 @@ function pod(name: string, shape: Shape = {}): Pod {
   };
 }
 
+/** All that the pods show is as true as it was. */
+const SIGHT = { now: NOW, judgeFrom: 0, spared: new Set<Pod>() };
 const names = (pods: readonly Pod[]): string[] => pods.map(({ metadata }) => metadata.name);
 const step = (...shapes: Shape[]): Record<string, unknown> => {
   const found = gangStep(
     shapes.map((shape, index) => pod(`p${String(index)}`, shape)),
-    NOW,
+    SIGHT,
   );
   return {
     ...found,
     ...('pods' in found ? { pods: names(found.pods) } : {}),
     ...('late' in found ? { late: names(found.late) } : {}),
+    ...('overdue' in found ? { overdue: names(found.overdue) } : {}),
   };
 };
 
@@ -85,7 +88,7 @@ describe('a gang', () => {
   });
   it('gives up when one never came to the place', () => {
     const pinned = { placed: 120, gated: true };
-    expect(step(pinned, pinned, {})).toEqual({ do: 'giveUp', pods: ['p0', 'p1'], at: 'west' });
+    expect(step(pinned, pinned, {})).toEqual({ do: 'giveUp', pods: ['p0', 'p1'], overdue: [], at: 'west' });
     expect(step(pinned, pinned)).toMatchObject({ do: 'giveUp' });
   });
   it('is held until all have a node', () => {
@@ -97,9 +100,29 @@ describe('a gang', () => {
     expect(step(...two.map((one) => ({ ...one, started: true })))).toEqual({ do: 'nothing' });
   });
   it('gives up when one has no node in time, be it bound in the host', () => {
-    const all = { do: 'giveUp', pods: ['p0', 'p1', 'p2'], at: 'west' };
+    const all = { do: 'giveUp', pods: ['p0', 'p1', 'p2'], overdue: ['p1'], at: 'west' };
     expect(step({ placed: 130, started: true }, { placed: 130 }, { placed: 10 })).toEqual(all);
     expect(step({ placed: 130, started: true }, { placed: 130, bound: true }, { placed: 10 })).toEqual(all);
+  });
+  it('gives up nothing while the host was not followed for long enough', () => {
+    const judgeFrom = NOW + 40_000;
+    const bound = { placed: 3600, bound: true };
+    const open = [pod('p0', bound), pod('p1', bound)];
+    expect(gangStep(open, { ...SIGHT, judgeFrom })).toEqual({ do: 'hold', pods: open, at: 'west', until: judgeFrom });
+    const pinned = [pod('p0', { placed: 3600, gated: true })];
+    expect(gangStep(pinned, { ...SIGHT, judgeFrom })).toEqual({
+      do: 'hold',
+      pods: pinned,
+      at: 'west',
+      until: judgeFrom,
+    });
+  });
+  it('does not take pods for late that are known to have a node', () => {
+    const open = ['p0', 'p1', 'p2'].map((name) => pod(name, { placed: 3600, bound: true }));
+    const hold = { do: 'hold', pods: open, at: 'west', until: NOW + 120_000 };
+    expect(gangStep(open, { ...SIGHT, spared: new Set(open) })).toEqual(hold);
+    const [first, ...others] = open;
+    expect(gangStep(open, { ...SIGHT, spared: new Set(others) })).toMatchObject({ do: 'giveUp', overdue: [first] });
   });
   it('goes on without one that joined later and got no node in time', () => {
     expect(step({ placed: 1000, started: true }, { placed: 130 })).toMatchObject({ do: 'giveUp', pods: ['p1'] });
@@ -110,7 +133,7 @@ describe('a gang', () => {
     expect(step({ ...there, local: true }, {})).toMatchObject({ at: 'local' });
   });
   it('leaves pods alone whose gate somebody else opened', () => {
-    expect(gangStep([{ ...pod('p'), spec: { containers: [] } }], NOW)).toEqual({ do: 'nothing' });
+    expect(gangStep([{ ...pod('p'), spec: { containers: [] } }], SIGHT)).toEqual({ do: 'nothing' });
   });
   it.each<[string, Shape[], string]>([
     ['no size', [{ size: null }], 'gang-size of its pods must be a number from 1 to 10000'],
@@ -147,7 +170,7 @@ describe('the writes', () => {
         for (const ending of [...endings, 100]) {
           let writes = ending;
           for (;;) {
-            const now = gangStep([...pods.values()], NOW);
+            const now = gangStep([...pods.values()], SIGHT);
             if (now.do !== 'place' && now.do !== 'open') break;
             const place = now.at ?? ['east', 'west'][ending % 2] ?? 'east';
             const patch = (one: Pod): object => (now.do === 'open' ? openPatch(one) : pinPatch(one, place, NOW));

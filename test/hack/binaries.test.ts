@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cacheFolder, ensureBinaries, type BinarySource } from '../../hack/binaries.ts';
 import { lineWith } from '../../hack/download.ts';
-import { describeTool, pinnedVersion } from '../../hack/tools.ts';
+import { describeTool, OTHER_VERSIONS, pinnedVersion, VERSIONED_TOOLS } from '../../hack/tools.ts';
 
 let dir = '';
 let env: NodeJS.ProcessEnv = {};
@@ -66,6 +66,20 @@ describe('order', () => {
   });
 });
 
+test('of another version only the control plane is another program, and never one of a folder that does not say its version', async () => {
+  const given = { ...env, SPILLWAY_BINARIES: join(dir, 'mine') };
+  for (const name of ['etcd', ...VERSIONED_TOOLS]) put(join(dir, 'mine', name));
+  const look = (source: BinarySource): Promise<Record<string, string>> =>
+    ensureBinaries(['etcd', ...VERSIONED_TOOLS], { env: given, sources: [source], kubernetes: '1.33' });
+  const cached = join(cacheFolder(env), describeTool('kube-apiserver', '1.33').cacheKey, 'kube-apiserver');
+  const mine = put(join(dir, 'mine', '1.33', 'kube-scheduler'));
+  const found = await look(makes);
+  expect(found['etcd']).toBe(join(dir, 'mine', 'etcd'));
+  expect(found['kube-apiserver']).toBe(cached);
+  expect(found['kube-scheduler']).toBe(mine);
+  expect(await look(never)).toEqual(found);
+});
+
 test('two that want the same at once get it made once', async () => {
   let made = 0;
   const slow: BinarySource = async (tool, target, say) => {
@@ -96,6 +110,16 @@ describe('pins', () => {
     expect(goFlags.join(' ')).toContain(`-X k8s.io/component-base/version.gitVersion=${version}`);
     expect(cacheKey).toBe(describeTool('kube-apiserver').cacheKey);
     expect(cacheKey).not.toBe(describeTool('etcd').cacheKey);
+  });
+
+  test('each other version is pinned by a module of its own', () => {
+    const keys = OTHER_VERSIONS.map((other) => {
+      const { version, goFlags, cacheKey } = describeTool('kube-apiserver', other);
+      expect(version).toMatch(new RegExp(`^v${other.replace('.', '\\.')}\\.\\d+$`));
+      expect(goFlags.join(' ')).toContain(`version.gitVersion=${version}`);
+      return cacheKey;
+    });
+    expect(new Set([describeTool('kube-apiserver').cacheKey, ...keys]).size).toBe(OTHER_VERSIONS.length + 1);
   });
 });
 

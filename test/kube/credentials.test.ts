@@ -122,7 +122,7 @@ describe('hostAccess', () => {
       cert: { file: path('crt') },
       key: { file: path('key') },
       token: { file: path('token') },
-      clock: () => now,
+      monotonic: () => now,
     });
     const client = new KubeClient({ cluster: 'test', ...access });
     closers.push(() => client.close());
@@ -142,6 +142,23 @@ describe('hostAccess', () => {
     expect(await access.credentials.headers(true)).toEqual({ authorization: 'Bearer three' });
     rmSync(path('token'));
     expect(await access.credentials.headers(true)).toEqual({ authorization: 'Bearer three' });
+  });
+
+  it('reads a rotated token in time although the wall clock was set back meanwhile', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+    try {
+      const token = join(dir, 'token');
+      writeFileSync(token, 'one');
+      const { credentials } = await fileAccess({ server: 'https://127.0.0.1:1', token: { file: token } });
+      writeFileSync(token, 'two');
+      vi.setSystemTime(Date.now() - 1_800_000);
+      vi.advanceTimersByTime(9_000);
+      expect(await credentials.headers()).toEqual({ authorization: 'Bearer one' });
+      vi.advanceTimersByTime(2_000);
+      expect(await credentials.headers()).toEqual({ authorization: 'Bearer two' });
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('works as a pod with its service account', async () => {
@@ -417,4 +434,22 @@ describe('memberAccess', () => {
       expect((await reason(() => memberAccess(text)))[0]).toBe('InvalidKubeconfig');
     },
   );
+
+  it('tells the line of what is no YAML, and nothing else of it', async () => {
+    const [code, message] = await reason(() => memberAccess('users:\n- name: u\n  user: {token: "s3cret\n'));
+    expect(code).toBe('InvalidKubeconfig');
+    expect(message).toMatch(/it is not valid YAML at line \d$/);
+  });
+
+  it.each([
+    ['maps as keys of maps', '{'.repeat(400)],
+    ['the same, without an error in them', `${'{'.repeat(400)}${'}'.repeat(400)}`],
+    ['questions', '? '.repeat(1_000)],
+    ['errors without end', '"'.repeat(30_000)],
+    ['a server with a path of slashes', kubeconfig({ server: `https://x${'/'.repeat(100_000)}y` }, { token: 't' })],
+  ])('reads or refuses %s at once', async (_, text) => {
+    const began = performance.now();
+    expect((await reason(() => memberAccess(text)))[0]).toMatch(/^(InvalidKubeconfig|MissingCertificateAuthority)$/);
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
 });

@@ -13,7 +13,8 @@ import {
   isUnauthorized,
   TransportError,
 } from '../../src/kube/errors.ts';
-import { parseRetryAfter, retryDelayMs } from '../../src/kube/retry-policy.ts';
+import { retryAfterMs, retryDelayMs } from '../../src/kube/retry-policy.ts';
+import { asStatus } from '../../src/kube/status.ts';
 import { transportError } from '../../src/kube/transport-failure.ts';
 
 const where = { cluster: 'west', method: 'GET', path: '/api/v1/pods' };
@@ -140,11 +141,47 @@ describe('retries', () => {
 
   it('read Retry-After as seconds or as a date', () => {
     const now = Date.parse('2026-11-20T10:00:00Z');
-    expect(parseRetryAfter('7', now)).toBe(7_000);
-    expect(parseRetryAfter('Fri, 20 Nov 2026 10:00:05 GMT', now)).toBe(5_000);
-    expect(parseRetryAfter('Fri, 20 Nov 2026 09:00:00 GMT', now)).toBe(0);
+    expect(retryAfterMs('7', undefined, now)).toBe(7_000);
+    expect(retryAfterMs('7', 3, now)).toBe(7_000);
+    expect(retryAfterMs('Fri, 20 Nov 2026 10:00:05 GMT', undefined, now)).toBe(5_000);
+    expect(retryAfterMs('Fri, 20 Nov 2026 09:00:00 GMT', undefined, now)).toBe(0);
+    expect(retryAfterMs(undefined, 3, now)).toBe(3_000);
     for (const nothing of [undefined, '', 'soon']) {
-      expect(parseRetryAfter(nothing, now)).toBeUndefined();
+      expect(retryAfterMs(nothing, undefined, now)).toBeUndefined();
     }
+  });
+
+  it('never make anybody wait for more than half a minute', () => {
+    const now = Date.parse('2026-11-20T10:00:00Z');
+    for (const header of ['3600', '99999999', '9'.repeat(400), 'Fri, 20 Nov 2099 10:00:00 GMT']) {
+      expect(retryAfterMs(header, undefined, now)).toBe(30_000);
+    }
+    expect(retryAfterMs(undefined, 1e300, now)).toBe(30_000);
+  });
+
+  it('are described even when they are no errors and have no words', () => {
+    for (const thrown of [{ toString: null }, Object.create(null), Symbol('x'), undefined]) {
+      expect(describeError(thrown)).toMatch(/^something was thrown that is no error \(/);
+    }
+  });
+
+  it('carry only what has its type, and show it in one clean line', () => {
+    const hostile = asStatus({
+      kind: 'Status',
+      reason: { toString: null },
+      message: `one\n\u001b[31mtwo\u202e${'x'.repeat(1e6)}`,
+      code: '500',
+      details: { retryAfterSeconds: 'soon' },
+    });
+    expect(hostile).toEqual({ kind: 'Status', message: expect.any(String) });
+    const error = new ApiError({ ...where, code: 500, status: hostile ?? { kind: 'Status' } });
+    expect([error.reason, error.status.message?.length]).toEqual(['', 16_384]);
+    for (const text of [error.message, describeError(error)]) {
+      expect(text).toContain('one [31mtwoxx');
+      expect(text.length).toBeLessThan(1_100);
+    }
+    expect(asStatus({ kind: 'Status', reason: 'Not\u001bFound' })?.reason).toBeUndefined();
+    expect(asStatus({ kind: 'Pod' })).toBeUndefined();
+    expect(asStatus([{ kind: 'Status' }])).toBeUndefined();
   });
 });

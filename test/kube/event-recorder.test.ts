@@ -235,4 +235,9 @@ describe('cleanText', () => {
     expect(Buffer.byteLength(cleanText('😀'.repeat(1_000), 1_024))).toBeLessThanOrEqual(1_024);
     expect(cleanText('\ud800x', 10)).toBe('\ufffdx');
   });
+
+  it('looks at no more of a text than can matter', () => {
+    expect(cleanText(`${' '.repeat(1e6)}late`, 20)).toBe('…');
+    expect(cleanText('x'.repeat(1e6), 20)).toBe(`${'x'.repeat(17)}…`);
+  });
 });

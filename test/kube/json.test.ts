@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseJson, RawNumber, stringifyJson } from '../../src/kube/json.ts';
+import { heapBytes } from '../fixtures/heap.ts';
 
 /** JSON text with integers of any size in any place, written without spaces as the API server does. */
 const wireJson: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
@@ -100,7 +101,28 @@ describe('lossless JSON', () => {
   });
 
   it('does not fall off the stack', () => {
-    const deep = `${'['.repeat(100_000)}9007199254740993${']'.repeat(100_000)}`;
-    expect(() => parseJson(deep)).toThrow(SyntaxError);
+    const deep = `[9007199254740993,${'[{"]":'.repeat(50_000)}"\\"]"${'}]'.repeat(50_000)},9007199254740993]`;
+    const read = parseJson(deep) as unknown[];
+    expect([String(read[0]), String(read[2])]).toEqual(['9007199254740993', '9007199254740993']);
+    expect(() => stringifyJson(read)).toThrow(new TypeError('the value is nested too deeply'));
+    expect(() => stringifyJson(parseJson('['.repeat(50_000) + ']'.repeat(50_000)))).toThrow(TypeError);
+  });
+
+  it('holds nothing of a text but the values that were kept of it', () => {
+    const part = (i: number): string => `"s${i}":"${'kept by itself '.repeat(2)}${i}","n${i}":9007199254740993${i}`;
+    const before = heapBytes();
+    const kept = Array.from({ length: 20 }, (_, i) => {
+      const { [`s${i}`]: text, [`n${i}`]: number } = parseJson(
+        `{${part(i)},"padding":"${'x'.repeat(1024 * 1024)}"}`,
+      ) as Record<string, unknown>;
+      return [text, number];
+    });
+    expect(heapBytes() - before).toBeLessThan(1024 * 1024);
+    expect(kept).toHaveLength(20);
+  });
+
+  it('reads a long text with an escape in it', () => {
+    const text = `{"n":9007199254740993,"s":"\\n${'x'.repeat(24_000_000)}"}`;
+    expect(stringifyJson(parseJson(text)) === text).toBe(true);
   });
 });

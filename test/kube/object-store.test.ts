@@ -101,6 +101,8 @@ describe('object store', () => {
           const expected = [...alive.values()].filter((o) => o.color === color);
           expect(contents(store.byIndex('color', color))).toEqual(contents(expected));
         }
+        const colors = new Set([...alive.values()].map(({ color }) => color));
+        expect(new Set(store.indexValues('color'))).toEqual(colors);
       }),
       { numRuns: 1000 },
     );
@@ -127,6 +129,19 @@ describe('object store', () => {
     store.put(item('x', 9, 'u2'));
     store.replace(new Map([['a/x', item('x', 12, 'u3')]]));
     expect(log).toEqual(['added x@5', 'deleted x@5 watched', 'added x@9', 'deleted x@9 relisted', 'added x@12']);
+  });
+
+  it('takes the deletion of another object of that name for no evidence about this one', () => {
+    const { store, log } = listenedStore();
+    store.put(item('x', 9, 'u2'));
+    expect(store.delete(item('x', 7, 'u1'))).toBe('stale');
+    // Versions that cannot be compared tell nothing.
+    const late = item('x', 0, 'u1');
+    expect(store.delete({ ...late, metadata: { ...late.metadata, resourceVersion: 'v-12' } })).toBe('stale');
+    expect(store.get('a/x')?.metadata.uid).toBe('u2');
+    // What came later of that name proves that this one is gone, but nobody saw its own deletion.
+    expect(store.delete(item('x', 12, 'u3'))).toBe('inferred');
+    expect(log).toEqual(['added x@9', 'deleted x@9 relisted']);
   });
 
   it('does not bring a deleted object back', () => {

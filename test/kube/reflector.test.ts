@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { KubeClient } from '../../src/kube/client.ts';
 import { staticAccess } from '../../src/kube/credentials.ts';
 import { CollectionServer } from '../fixtures/collection-server.ts';
 import { FaultProxy, type Fault, type ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import { eventually, follow, type Followed } from '../fixtures/followed-collection.ts';
+import { startHttpServer } from '../fixtures/http-server.ts';
 
 let server: CollectionServer;
 let proxy: FaultProxy;
@@ -453,4 +455,21 @@ it('believes no list, and follows no watch after a failure, while another cluste
   expect(lists()).toBe(listed);
   another = false;
   await converged(followed);
+});
+
+it('waits a bounded time, and never none, where a server names one beyond all timers', async () => {
+  let asked = 0;
+  const maintenance = await startHttpServer((_req, res) => {
+    asked++;
+    res.writeHead(503, { 'retry-after': '99999999', 'content-type': 'text/html' }).end('<html>maintenance</html>');
+  });
+  const followed = follow(staticAccess({ endpoint: { server: maintenance.url } }));
+  await eventually(
+    () => asked > 0,
+    () => asked,
+  );
+  await sleep(500);
+  await followed.stop();
+  await maintenance.close();
+  expect(asked).toBeLessThan(3);
 });

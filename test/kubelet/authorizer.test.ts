@@ -59,7 +59,7 @@ function authorizerWith(answer: (asked: Asked) => unknown): {
       return Promise.resolve().then(() => answer(spec) as T);
     },
   };
-  const authorizer = new Authorizer({ nodeName: 'virtual-1', host, clock: () => now });
+  const authorizer = new Authorizer({ nodeName: 'virtual-1', host, monotonic: () => now });
   return { authorizer, asked, passTime: (ms) => (now += ms) };
 }
 

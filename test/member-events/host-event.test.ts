@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type EventSubject, hostEventOf } from '../../src/member-events/host-event.ts';
 import { eventProjection, type MemberEvent } from '../../src/member-events/member-event.ts';
+import { Scale } from '../../src/kube/scale.ts';
 import { hostPod } from '../fixtures/pods.ts';
 
 const POD: EventSubject = { kind: 'Pod', metadata: hostPod().metadata };
@@ -126,5 +127,23 @@ describe('what is kept of a member Event', () => {
       expect(kept.metadata).not.toHaveProperty('managedFields');
       expect(hostEventOf(kept, POD, 'east', NOW)).toEqual(hostEventOf(event, POD, 'east', NOW));
     }
+  });
+
+  it('takes little memory while it waits, whatever a member put into it', () => {
+    const much = 'x'.repeat(2 ** 20);
+    const hostile = {
+      ...pull,
+      metadata: { ...pull.metadata, annotations: { much }, creationTimestamp: much },
+      involvedObject: { ...pull.involvedObject, name: much, fieldPath: much, much },
+      reason: much,
+      message: `\u001b[31m${much}`,
+      source: { component: much, host: much, much },
+      series: { count: 2, lastObservedTime: much, much },
+      reportingComponent: much,
+      eventTime: much,
+    };
+    const kept = eventProjection(hostile);
+    expect(new Scale().weigh(kept)).toBeLessThan(8_192);
+    expect(kept.message).toMatch(/^\[31mxxx/);
   });
 });

@@ -50,6 +50,8 @@ function scope(signal: AbortSignal) {
     problem: () => undefined,
     keptDeletions: () => ({ uids: [], open: false, hostWentBack: false }),
     confirmDeletions: () => undefined,
+    retiring: () => [],
+    budgets: () => undefined,
     allocatable: () => undefined,
     room: () => undefined,
     roomsKnown: () => true,
@@ -64,7 +66,6 @@ function startRunner(): (raw: KubeObject) => void {
     lease: { held: true, run: async ({ signal, onAcquired }) => await onAcquired(signal) },
     startScope: (_member, _connection, signal) => scope(signal),
     startObserved: undefined,
-    conflictOf: () => undefined,
   });
   running = runner.run(stop.signal);
   return (raw) => runner.update(raw);
@@ -74,7 +75,6 @@ function startObserver(): (raw: KubeObject) => void {
   const observer = new MemberObserver({
     ...common(),
     name: 'east',
-    mayStart: () => true,
     start: (_member, _connection, signal) => scope(signal),
   });
   const update = (raw: KubeObject): void => {

@@ -8,7 +8,12 @@ import { NOT_PROBED } from '../../src/members/reachability.ts';
 const NOW = '2026-01-01T00:00:00Z';
 const LATER = '2026-01-01T00:01:00Z';
 const UP = { reachable: true, against: 0, failingSince: undefined, failure: undefined };
-const DOWN = { reachable: false, against: 0, failingSince: 0, failure: { reason: 'Timeout', message: 'no answer.' } };
+const DOWN = {
+  reachable: false,
+  against: 0,
+  failingSince: { wall: 0, monotonic: 0 },
+  failure: { reason: 'Timeout', message: 'no answer.' },
+};
 
 const good: MemberFacts = {
   name: 'east',
@@ -27,6 +32,7 @@ const good: MemberFacts = {
   room: { largestFreeSlot: { cpu: '2' }, fits: [{ requests: { cpu: '1' }, slots: 3 }] },
   pods: { running: 1, pending: 2, total: 3 },
   keptDeletions: { uids: [], open: false, hostWentBack: false },
+  retiring: [],
 };
 const none: MemberFacts = {
   ...good,
@@ -40,6 +46,7 @@ const none: MemberFacts = {
   room: undefined,
   pods: undefined,
   keptDeletions: undefined,
+  retiring: undefined,
 };
 
 function conditions(facts: MemberFacts, previous?: MemberClusterStatus): Record<string, string> {
@@ -48,6 +55,19 @@ function conditions(facts: MemberFacts, previous?: MemberClusterStatus): Record<
 }
 
 describe('memberStatus', () => {
+  it('says what of a member is left out, and which limit it has met', () => {
+    const leftOut = '1 of its pods is left out';
+    expect(conditions({ ...good, leftOut })).toMatchObject({
+      CapacityFresh: 'True ObjectsLeftOut',
+      Ready: 'True Ready',
+    });
+    const cacheLimit = 'there is no room in memory for more pods of cluster east';
+    for (const synced of [true, false]) {
+      const facts = { ...good, synced, cacheLimit, cacheProblem: cacheLimit, leftOut };
+      expect(conditions(facts)).toMatchObject({ CapacityFresh: 'False CacheLimit', Ready: 'False CacheLimit' });
+    }
+  });
+
   it('says all there is to say about a good member', () => {
     const status = memberStatus(undefined, good, NOW);
     expect(status).toMatchObject({
@@ -212,5 +232,60 @@ describe('memberStatus', () => {
     expect(back['DeletionsAllowed']).toBe('False HostWentBack');
     const kept1 = { uids: ['a'], open: false, hostWentBack: true };
     expect(wasBreakerOpen(memberStatus(undefined, { ...good, keptDeletions: kept1 }, NOW))).toBe(true);
+  });
+
+  it('says which virtual nodes retire, and nothing where none ever had to', () => {
+    expect(conditions(good)).not.toHaveProperty('NodesRetired');
+    const retiring = [
+      { name: 'east', pods: 3 },
+      { name: 'east-gpu', pods: 1 },
+      { name: 'east-old', pods: undefined },
+    ];
+    const status = memberStatus(undefined, { ...good, retiring }, NOW);
+    const said = status.conditions?.find(({ type }) => type === 'NodesRetired');
+    expect(said).toMatchObject({ status: 'False', reason: 'PodsRemain' });
+    expect(said?.message).toBe(
+      'Virtual node east is not in the spec any more, and 3 pods are on it. ' +
+        'Virtual node east-gpu is not in the spec any more, and 1 pod is on it. ' +
+        'Virtual node east-old is not in the spec any more, and it may have pods. ' +
+        'It takes no new pods, those that run go on, and it is removed when they are gone. To move them, run ' +
+        'kubectl drain --ignore-daemonsets on it; to keep it, put its pool back into spec.virtualNodes.',
+    );
+    expect(conditions({ ...good, retiring })['Ready']).toBe('True Ready');
+    // Nothing is known before the scope has begun.
+    const unknown = memberStatus(status, { ...good, retiring: undefined }, NOW);
+    expect(unknown.conditions).toContainEqual(said);
+    expect(memberStatus(status, good, NOW).conditions).toContainEqual(
+      expect.objectContaining({ type: 'NodesRetired', status: 'True', reason: 'NoneLeft' }),
+    );
+  });
+
+  it('says whether disruption budgets hold there, which does not make it unready', () => {
+    expect(conditions(good)).not.toHaveProperty('BudgetsMirrored');
+    const ignored = { status: 'False', reason: 'Ignored', message: 'As the spec says.' } as const;
+    expect(conditions({ ...good, budgets: ignored })).not.toHaveProperty('BudgetsMirrored');
+    const refused = { status: 'False', reason: 'BudgetRightMissing', message: 'It refuses.' } as const;
+    const told = conditions({ ...good, budgets: refused });
+    expect([told['BudgetsMirrored'], told['Ready']]).toEqual(['False BudgetRightMissing', 'True Ready']);
+    // That they are ignored is news after they were not.
+    const before = memberStatus(undefined, { ...good, budgets: refused }, NOW);
+    expect(memberStatus(before, { ...good, budgets: ignored }, NOW).conditions).toContainEqual(
+      expect.objectContaining({ type: 'BudgetsMirrored', status: 'False', reason: 'Ignored' }),
+    );
+    expect(memberStatus(before, good, NOW).conditions).toContainEqual(
+      expect.objectContaining({ type: 'BudgetsMirrored', reason: 'BudgetRightMissing' }),
+    );
+  });
+
+  it('says nothing uncleaned or without bound, whatever members say', () => {
+    const failure = {
+      reason: 'ServerError',
+      message: `\u001b[31mred\u001b[0m\n\u202eevil ${'x'.repeat(5_000)}`,
+    } as const;
+    const reachability = { reachable: false, against: 3, failingSince: { wall: 0, monotonic: 0 }, failure } as const;
+    for (const { message } of memberStatus(undefined, { ...good, reachability }, NOW).conditions ?? []) {
+      expect(message).not.toMatch(/[\p{Cc}\u202e]/u);
+      expect(Buffer.byteLength(message)).toBeLessThanOrEqual(2_048);
+    }
   });
 });

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { until } from '../../hack/until.ts';
 import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
 import { memberConnection } from '../fixtures/member-connection.ts';
@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 /** A member that answers the probe with 503 whenever it is told to, and the tries that it has seen. */
-async function connect(fails: (attempt: number) => boolean) {
+async function connect(fails: (attempt: number) => boolean, uid = 'pinned') {
   let tries = 0;
   const server = await startHttpServer((req, res) => {
     if (req.url?.endsWith('/kube-system') !== true) {
@@ -20,7 +20,7 @@ async function connect(fails: (attempt: number) => boolean) {
       const refused = { code: 503, reason: 'ServiceUnavailable', message: 'too busy' };
       sendJson(res, 503, { kind: 'Status', status: 'Failure', ...refused });
     } else {
-      sendJson(res, 200, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system', uid: 'pinned' } });
+      sendJson(res, 200, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system', uid } });
     }
   });
   const probe = { periodSeconds: 0.1, timeoutSeconds: 5, failureThreshold: 2, successThreshold: 1 };
@@ -44,9 +44,57 @@ test('a member that refuses two of three requests answers its probes all the sam
   expect([...seen].filter((one) => one === false)).toEqual([]);
 });
 
+test('a clock that is set back puts no probe off', async () => {
+  let behindMs = 0;
+  const wall = Date.now;
+  const setBack = vi.spyOn(Date, 'now').mockImplementation(() => wall() - behindMs);
+  ended.push(() => Promise.resolve(setBack.mockRestore()));
+  // While a probe is under way.
+  const { tries } = await connect((attempt) => {
+    if (attempt === 3) behindMs = 1_800_000;
+    return false;
+  });
+  await until('it is asked on', () => tries() >= 6, { signal: AbortSignal.timeout(10_000) });
+});
+
 test('a member that refuses all of them does not', async () => {
   const { connection } = await connect((attempt) => attempt > 2);
   await until('it is reachable', () => connection.reachable());
   await until('it is unreachable', () => !connection.reachable());
   expect(connection.reachability.failure?.message).toContain('too busy');
 });
+
+test('another cluster is known for what it is before it has said which version it is', async () => {
+  let uid = 'pinned';
+  const server = await startHttpServer((req, res) => {
+    const metadata = { name: 'kube-system', uid };
+    if (req.url?.endsWith('/kube-system') === true)
+      sendJson(res, 200, { apiVersion: 'v1', kind: 'Namespace', metadata });
+    else if (req.url !== '/version') sendJson(res, 404, { kind: 'Status', status: 'Failure', code: 404 });
+  });
+  const probe = { periodSeconds: 0.1, timeoutSeconds: 0.5, failureThreshold: 2, successThreshold: 1 };
+  const connection = memberConnection(server.url, {
+    pinned: () => 'pinned',
+    probe: () => ({ ...probe, timeoutSeconds: uid === 'pinned' ? 0.5 : 600, podsUnreadyAfterSeconds: 60 }),
+  });
+  const stop = new AbortController();
+  const running = connection.run(stop.signal);
+  ended.push(async () => {
+    stop.abort();
+    await running;
+    await server.close();
+  });
+  await until('it is known', () => connection.identityOk());
+  uid = 'another';
+  await until('it is known no more', () => !connection.identityOk(), { signal: AbortSignal.timeout(5_000) });
+});
+
+test.each(['a; rm -rf /', '$(id)', '\u001b[31m', 'x'.repeat(65)])(
+  'a member whose identity is no UID (%j) does not answer: it would be part of a command that people repeat',
+  async (uid) => {
+    const { connection, tries } = await connect(() => false, uid);
+    await until('it was asked', () => tries() >= 3);
+    await until('it is unreachable', () => connection.reachability.reachable === false);
+    expect(connection.observedIdentity).toBeUndefined();
+  },
+);

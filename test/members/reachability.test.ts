@@ -5,23 +5,20 @@ import { probeFailure } from '../../src/members/probe-failure.ts';
 import { afterProbe, NOT_PROBED, unreachableSince } from '../../src/members/reachability.ts';
 import type { Reachability } from '../../src/members/reachability.ts';
 
+const EPOCH = Date.UTC(2026, 0, 1);
 const thresholds = { failureThreshold: 3, successThreshold: 2 };
 const failure = (reason: string, message = reason) => ({ reason, message });
 
 /** `+` good, a letter: failed with that reason; one probe a second from time 0 on. */
 function after(probes: string, state: Reachability = NOT_PROBED, from = 0): Reachability {
-  return probes
-    .split('')
-    .reduce<Reachability>(
-      (current, probe, index) =>
-        afterProbe(
-          current,
-          probe === '+' ? undefined : failure(probe, `${probe}${String(from + index)}`),
-          thresholds,
-          (from + index) * 1000,
-        ),
-      state,
-    );
+  return probes.split('').reduce<Reachability>(
+    (current, probe, index) =>
+      afterProbe(current, probe === '+' ? undefined : failure(probe, `${probe}${String(from + index)}`), thresholds, {
+        wall: EPOCH + (from + index) * 1000,
+        monotonic: (from + index) * 1000,
+      }),
+    state,
+  );
 }
 
 describe('afterProbe', () => {
@@ -48,11 +45,11 @@ describe('afterProbe', () => {
   });
 
   it('counts an outage from its first failed probe', () => {
-    expect(unreachableSince(after('++aaa'))).toBe(2000);
+    expect(unreachableSince(after('++aaa'))).toEqual({ wall: EPOCH + 2000, monotonic: 2000 });
     expect(unreachableSince(after('++aa'))).toBeUndefined();
-    expect(unreachableSince(after('++aaa+aaa'))).toBe(2000);
+    expect(unreachableSince(after('++aaa+aaa'))).toEqual({ wall: EPOCH + 2000, monotonic: 2000 });
     expect(unreachableSince(after('++aaa++'))).toBeUndefined();
-    expect(unreachableSince(after('++aaa++aaa'))).toBe(7000);
+    expect(unreachableSince(after('++aaa++aaa'))).toEqual({ wall: EPOCH + 7000, monotonic: 7000 });
   });
 
   it('keeps the first message of a reason, so that the status does not change with every probe', () => {

@@ -29,7 +29,6 @@ describe('StatusWriter', () => {
       render: (previous) => ({ ...previous, ...state.wanted }),
       written: (status) => void written.push(status),
       logger: pino({ level: 'silent' }),
-      clock: Date.now,
     });
     const controller = new AbortController();
     stop.add(controller);

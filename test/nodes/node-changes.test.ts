@@ -4,9 +4,11 @@ import type { Node, Taint } from '../../src/api/wire.ts';
 import { applyMergePatch } from '../../src/kube/merge-patch.ts';
 import type { DesiredNode } from '../../src/nodes/desired-node.ts';
 import { metadataPatch, newNode, whyNotOurs } from '../../src/nodes/node-changes.ts';
-import { nextHeartbeat, statusPatch } from '../../src/nodes/status-changes.ts';
+import { poolOfText } from '../../src/nodes/node-marks.ts';
+import { nextReport, statusPatch } from '../../src/nodes/status-changes.ts';
 
 const NOW = Date.parse('2026-11-21T08:00:00.500Z');
+const TIMES = { heartbeatMs: 300_000, littleRoomMs: 30_000 };
 const VIRTUAL: Taint = { key: 'spillway.dev/virtual-node', effect: 'NoSchedule' };
 const UNREACHABLE: Taint = { key: 'spillway.dev/member-unreachable', effect: 'NoSchedule' };
 
@@ -78,7 +80,7 @@ describe('newNode', () => {
       },
     });
     expect(metadataPatch(node, desired())).toBeUndefined();
-    expect(statusPatch(node, desired(), NOW, 300_000)).toBeUndefined();
+    expect(statusPatch(node, desired(), NOW, TIMES)).toBeUndefined();
     expect(node.spec).not.toHaveProperty('unschedulable');
   });
 
@@ -232,6 +234,25 @@ describe('metadataPatch: cordon', () => {
   });
 });
 
+describe('the pool that a Node says', () => {
+  const pool = { gpu: 'true', 'example.com/zone': 'a' };
+  const said = (node: Node): string | undefined => node.metadata.annotations?.['spillway.dev/pool'];
+
+  it('is written once, follows the spec, and stays when that says nothing any more', () => {
+    const node = made({ pool });
+    expect(said(node)).toBe('example.com/zone=a,gpu=true');
+    expect(poolOfText(said(node) ?? '')).toEqual(pool);
+    expect(metadataPatch(node, desired({ pool }))).toBeUndefined();
+    expect(metadataPatch(node, desired({ pool: undefined }))).toBeUndefined();
+    expect(said(settled(node, desired({ pool: { gpu: 'true' } })))).toBe('gpu=true');
+    expect(said(settled(node, desired({ pool: {} })))).toBeUndefined();
+    expect(said(made({ pool: undefined }, node))).toBe('example.com/zone=a,gpu=true');
+    // Of all nodes there is nothing to say, so that a Node of an older version is left as it is.
+    expect(metadataPatch(made(), desired({ pool: {} }))).toBeUndefined();
+    expect(poolOfText('')).toEqual({});
+  });
+});
+
 describe('whyNotOurs', () => {
   it('knows its own by the label or by the provider ID', () => {
     expect(whyNotOurs(made(), desired())).toBeUndefined();
@@ -242,11 +263,45 @@ describe('whyNotOurs', () => {
     const other: Node = { metadata: { name: 'east', labels: { 'spillway.dev/member': 'west' } } };
     expect(whyNotOurs(other, desired())).toBe('a Node named "east" exists and stands for cluster "west"');
   });
+
+  it('is not deceived by our label on a Node with the provider ID of another, be it a cloud or a MemberCluster', () => {
+    const labelled = (providerID: string): Node => ({
+      metadata: { name: 'east', labels: { 'spillway.dev/member': 'east' } },
+      spec: { providerID },
+    });
+    expect(whyNotOurs(labelled('aws:///i-1'), desired())).toContain('was not made for cluster "east"');
+    expect(whyNotOurs(labelled('spillway://west/east'), desired())).toContain('stands for cluster "west"');
+    expect(whyNotOurs(labelled('spillway://east/east'), desired())).toBeUndefined();
+  });
 });
 
 describe('statusPatch', () => {
   const patchOf = (node: Node, parts: Partial<DesiredNode>, now = NOW) =>
-    statusPatch(node, desired(parts), now, 300_000)?.['status'];
+    statusPatch(node, desired(parts), now, TIMES)?.['status'];
+
+  it('tells at once of room that matters, and seldom of the rest, but then all of it', () => {
+    const node = made({ allocatable: { cpu: '100', memory: '1000Gi', gpu: '4' } });
+    const at = (seconds: number, room: Record<string, string>) =>
+      (patchOf(node, { allocatable: room }, NOW + seconds * 1_000) as { allocatable?: object } | undefined)
+        ?.allocatable;
+    const all = { cpu: '100', memory: '1000Gi', gpu: '4' };
+    expect(at(5, { ...all, cpu: '99500m', memory: '1005Gi' })).toBeUndefined();
+    expect(at(30, { ...all, cpu: '99500m', memory: '1005Gi' })).toEqual({ cpu: '99500m', memory: '1005Gi' });
+    expect(at(2, { ...all, cpu: '99', memory: '1005Gi' })).toEqual({ cpu: '99', memory: '1005Gi' });
+    expect(at(2, { ...all, memory: '1010Gi' })).toEqual({ memory: '1010Gi' });
+    // Ran out, is new, is gone.
+    expect(at(2, { ...all, gpu: '0' })).toEqual({ gpu: '0' });
+    expect(at(2, { ...all, disk: '1' })).toEqual({ disk: '1' });
+    expect(at(2, { cpu: '100', memory: '1000Gi' })).toEqual({ gpu: null });
+    const full = made({ allocatable: { ...all, gpu: '0' } });
+    expect(patchOf(full, { allocatable: all })).toMatchObject({ allocatable: { gpu: '4' } });
+    // Something else is written anyway.
+    const also = { allocatable: { ...all, cpu: '99500m' }, kubeletPort: 10_251 };
+    expect(patchOf(node, also)).toMatchObject({ allocatable: { cpu: '99500m' } });
+    expect(nextReport(node, desired({ allocatable: { ...all, cpu: '99500m' } }), NOW, TIMES)).toBe(
+      Date.parse('2026-11-21T08:00:30Z'),
+    );
+  });
 
   it('holds what differs, and fresh heartbeats', () => {
     const later = NOW + 10_000;
@@ -321,7 +376,7 @@ describe('statusPatch', () => {
 
   it('reports at least every five minutes, and at once when the last time lies ahead', () => {
     const node = made();
-    expect(nextHeartbeat(node, desired(), NOW, 300_000)).toBe(Date.parse('2026-11-21T08:05:00Z'));
+    expect(nextReport(node, desired(), NOW, TIMES)).toBe(Date.parse('2026-11-21T08:05:00Z'));
     expect(patchOf(node, {}, NOW + 299_000)).toBeUndefined();
     expect(patchOf(node, {}, NOW + 300_000)).toMatchObject({
       conditions: [{ lastHeartbeatTime: '2026-11-21T08:05:00Z', lastTransitionTime: '2026-11-21T08:00:00Z' }],

@@ -10,6 +10,7 @@ import { ApiError } from '../../src/kube/errors.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import { NodeIdentityMetrics } from '../../src/nodes/node-identity-metrics.ts';
 import { NodeIdentity, type NodeIdentityOptions } from '../../src/nodes/node-identity.ts';
+import { NodeStanding } from '../../src/nodes/node-standing.ts';
 import { SigningHost } from '../fixtures/signing-host.ts';
 
 const OWNER = { name: 'east', member: 'east', providerID: 'spillway://east/east' };
@@ -78,6 +79,7 @@ function start(options: Partial<NodeIdentityOptions> = {}): NodeIdentity {
   const access = staticAccess({ endpoint: { server: 'https://host.invalid' }, token: 'manager' });
   const identity = new NodeIdentity({
     owner: OWNER,
+    standing: new NodeStanding(OWNER),
     mode: 'Auto',
     manager: connect(access.credentials),
     access,
@@ -141,8 +143,8 @@ describe('a virtual node speaks', () => {
   });
 
   test('with a new certificate when the host does not accept it any more, but not over and over', async () => {
-    let now = Date.now();
-    const identity = start({ clock: () => now });
+    let now = 0;
+    const identity = start({ monotonic: () => now });
     await ready(identity);
     refusals.nodes = 401;
     await speaker(identity);

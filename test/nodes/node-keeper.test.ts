@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Node } from '../../src/api/wire.ts';
 import { poolFacts } from '../../src/capacity/pool-facts.ts';
 import type { Lease } from '../../src/kube/lease.ts';
+import type { DesiredNode } from '../../src/nodes/desired-node.ts';
 import { NodeKeeper, type NodeKeeperOptions } from '../../src/nodes/node-keeper.ts';
+import { NodeStanding } from '../../src/nodes/node-standing.ts';
 import { renderNode, type NodeFacts } from '../../src/nodes/render-node.ts';
 import { memberNode } from '../fixtures/member-nodes.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
@@ -39,10 +41,12 @@ describe('NodeKeeper', () => {
 
   function start(options: Partial<NodeKeeperOptions> = {}) {
     const events: string[] = [];
+    const standing = new NodeStanding({ name: 'east', member: 'east', providerID: 'spillway://east/east' });
     const keeper = new NodeKeeper({
       host: server.client('host'),
       manager: server.client('host'),
       name: 'east',
+      standing,
       desired: () => renderNode(facts),
       events: { record: (_, type, reason, message) => events.push(`${type} ${reason} ${message}`) },
       coalesceMs: 20,
@@ -57,7 +61,7 @@ describe('NodeKeeper', () => {
       await ended;
     };
     stops.push(stop);
-    return { keeper, events, stop };
+    return { keeper, standing, events, stop };
   }
   const node = () => api.objects.get(NODE) as unknown as Node | undefined;
   const lease = () => api.objects.get(LEASE) as unknown as Lease | undefined;
@@ -177,6 +181,25 @@ describe('NodeKeeper', () => {
     expect(reported(patches.at(-1))).toEqual(['allocatable', 'conditions']);
   });
 
+  it('writes seldom for a busy member whose room hardly changes, and at once when much of it is gone', async () => {
+    let now = Date.parse('2026-11-21T08:00:00Z');
+    const offer = (cpu: string) => ({ capacity: { cpu: '1000' }, allocatable: { cpu } });
+    facts = { ...facts, offer: offer('800') };
+    const { keeper } = start({ coalesceMs: 1, clock: () => now });
+    await eventually(() => expect(lease()).toBeDefined());
+    for (let second = 1; second <= 60; second += 1) {
+      now += 1_000;
+      // A pod of one core comes, another one goes.
+      facts.offer = offer(second % 2 === 0 ? '800' : '799');
+      keeper.trigger();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    expect(api.requests('PATCH').length).toBeLessThanOrEqual(2);
+    facts.offer = offer('700');
+    keeper.trigger();
+    await eventually(() => expect(node()?.status?.allocatable).toEqual({ cpu: '700' }));
+  });
+
   it('taints an unreachable member and takes the taint back, leaving labels, taints and cordons of others', async () => {
     const { keeper } = start();
     await eventually(() => expect(lease()).toBeDefined());
@@ -260,20 +283,83 @@ describe('NodeKeeper', () => {
       contentType: 'application/json',
       body: { kind: 'Node', apiVersion: 'v1', metadata: { name: 'east', labels: { real: 'machine' } } },
     });
-    const { keeper, events } = start();
+    const { keeper, standing, events } = start({ freedMs: 300 });
     await eventually(() => expect(keeper.problem).toBeDefined());
-    expect(keeper.problem).toBe('a Node named "east" exists and was not made for cluster "east"');
+    expect(keeper.problem).toContain('a Node named "east" exists and was not made for cluster "east". Nothing is done');
+    expect(standing).toMatchObject({ ours: false, refusal: keeper.problem });
     keeper.trigger();
     api.edit(NODE, { metadata: { labels: { real: 'still' } } });
     await eventually(() => expect(events).toHaveLength(1));
     expect(events[0]).toContain('Warning NodeNameTaken a Node named "east" exists');
     expect(writes()).toEqual([]);
     expect(lease()).toBeUndefined();
-    // Its owner goes: the name is free, and nothing of the former node is inherited.
+    // Its owner goes. He has some time to make it anew; then the name is free, and nothing of the former is inherited.
     api.delete(NODE);
+    const goneAt = Date.now();
     await eventually(() => expect(lease()).toBeDefined());
+    expect(Date.now() - goneAt).toBeGreaterThanOrEqual(300);
+    expect(standing.ours).toBe(true);
     expect(node()?.metadata.labels).not.toHaveProperty('real');
     expect(keeper.problem).toBeUndefined();
+  });
+
+  it.each([
+    ['back', -1_800_000, 2_000],
+    ['forward', 1_800_000, 10_000],
+  ])('leaves a freed name alone for its time, also when the wall clock jumps %s', async (_, byMs, freedMs) => {
+    const body = { kind: 'Node', apiVersion: 'v1', metadata: { name: 'east', labels: { real: 'machine' } } };
+    api.handle({ method: 'POST', path: '/api/v1/nodes', query: {}, contentType: 'application/json', body });
+    let ahead = 0;
+    const desired = vi.fn<() => DesiredNode>(() => renderNode(facts));
+    const { keeper } = start({ freedMs, desired, clock: () => Date.now() + ahead });
+    await eventually(() => expect(keeper.problem).toBeDefined());
+    const seen = api.seen.length;
+    api.delete(NODE);
+    await eventually(() => expect(keeper.problem).toBeUndefined());
+    ahead = byMs;
+    if (byMs < 0) {
+      await eventually(() => expect(node()).toBeDefined());
+      return;
+    }
+    // The second look begins when the first one has ended.
+    for (const looks of [1, 2]) {
+      const before = desired.mock.calls.length;
+      keeper.trigger();
+      await eventually(() => expect(desired.mock.calls.length, `look ${looks}`).toBeGreaterThan(before));
+    }
+    expect(api.seen.slice(seen).filter(({ method }) => method === 'POST')).toEqual([]);
+  });
+
+  it('ceases at once when somebody else makes a Node of that name anew, even while a write of its own is on its way', async () => {
+    const { keeper, standing } = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    const lost: boolean[] = [];
+    standing.on(() => lost.push(!standing.ours));
+    // Nobody has seen the new one when the next write goes: it was made for the Node that is gone.
+    api.fault = ({ method, path }) => {
+      if (method !== 'PATCH' || path !== `${NODE}/status`) return undefined;
+      api.fault = undefined;
+      api.delete(NODE);
+      api.handle({
+        method: 'POST',
+        path: '/api/v1/nodes',
+        query: {},
+        contentType: 'application/json',
+        body: { kind: 'Node', apiVersion: 'v1', metadata: { name: 'east' }, spec: { providerID: 'cloud:///i-1' } },
+      });
+      return undefined;
+    };
+    facts = { ...facts, offer: { capacity: { cpu: '10' }, allocatable: { cpu: '2' } } };
+    keeper.trigger();
+    await eventually(() => expect(lost).toEqual([true]));
+    const renewals = (): number => api.requests('PUT', '/leases/east').length;
+    const before = renewals();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    // One may have been on its way.
+    expect(renewals() - before).toBeLessThanOrEqual(1);
+    expect(node()).toMatchObject({ spec: { providerID: 'cloud:///i-1' } });
+    expect(node()).not.toHaveProperty('status');
+    expect(keeper.problem).toContain('was not made for cluster "east"');
   });
 
   it('takes over a node that appeared while it wanted to make one', async () => {

@@ -3,6 +3,7 @@ import { expect, it, vi } from 'vitest';
 import type { Node } from '../../src/api/wire.ts';
 import { foreignTaintsLost } from '../../src/nodes/node-changes.ts';
 import { NodeKeeper } from '../../src/nodes/node-keeper.ts';
+import { NodeStanding } from '../../src/nodes/node-standing.ts';
 import { renderNode } from '../../src/nodes/render-node.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -24,6 +25,7 @@ it('I12: a patch that would take away a taint of others is not sent', async () =
     host: server.client('host'),
     manager: server.client('host'),
     name: 'east',
+    standing: new NodeStanding({ name: 'east', member: 'east', providerID: 'spillway://east/east' }),
     desired: () =>
       renderNode({
         name: 'east',

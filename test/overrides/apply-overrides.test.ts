@@ -329,3 +329,127 @@ describe('privileges', () => {
     expect(seen(apply([wide, namespaced('b', rules(labelled('x')))]).object)).toBe('x');
   });
 });
+
+/** As the Restricted level of Pod Security wants it, some of it at the pod and some at each container. */
+const tight = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true };
+const RESTRICTED = rendered(
+  webPod({
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: 1000,
+      runAsGroup: 3000,
+      fsGroup: 2000,
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    hostUsers: false,
+    containers: [
+      { name: 'app', image: 'web', securityContext: { ...tight, runAsNonRoot: true } },
+      { name: 'side', image: 'side', securityContext: tight },
+    ],
+    initContainers: [
+      {
+        name: 'net',
+        image: 'istio',
+        securityContext: { privileged: true, runAsUser: 0, runAsNonRoot: false, capabilities: { add: ['NET_ADMIN'] } },
+      },
+    ],
+  }),
+);
+
+describe('restrictions', () => {
+  const container = (index: number, value: object) => ({
+    path: `/spec/containers/${String(index)}/securityContext`,
+    operator: 'replace',
+    value,
+  });
+  it.each([
+    ['all of the pod', [{ path: '/spec/securityContext', operator: 'remove' }], 'fsGroup 2000'],
+    ['all of a container', [{ path: '/spec/containers/1/securityContext', operator: 'remove' }], 'Escalation false of'],
+    ['that it is not root', [{ path: '/spec/securityContext/runAsNonRoot', operator: 'remove' }], 'runAsNonRoot of'],
+    ['that one container is not', [container(0, { ...tight, runAsNonRoot: false })], 'runAsNonRoot of container "app"'],
+    ['its user', [{ path: '/spec/securityContext/runAsUser', operator: 'remove' }], 'runAsUser 1000 of'],
+    ['its user, for another', [{ path: '/spec/securityContext/runAsUser', operator: 'replace', value: 7 }], '1000'],
+    ['the user of one container', [container(1, { ...tight, runAsUser: 7 })], 'runAsUser 1000 of container "side"'],
+    ['its group', [{ path: '/spec/securityContext/runAsGroup', operator: 'replace', value: 7 }], 'runAsGroup 3000'],
+    ['the group of its files', [{ path: '/spec/securityContext/fsGroup', operator: 'replace', value: 7 }], 'fsGroup'],
+    [
+      'seccomp',
+      [{ path: '/spec/securityContext/seccompProfile', operator: 'remove' }],
+      'seccompProfile RuntimeDefault',
+    ],
+    [
+      'what it may become',
+      [container(0, { ...tight, allowPrivilegeEscalation: null })],
+      'allowPrivilegeEscalation false of container "app"',
+    ],
+    ['dropped capabilities', [container(0, { ...tight, capabilities: {} })], 'dropped capability ALL of'],
+    ['some of them', [container(0, { ...tight, capabilities: { drop: ['NET_RAW'] } })], 'dropped capability ALL of'],
+    ['its file system', [container(0, { ...tight, readOnlyRootFilesystem: false })], 'readOnlyRootFilesystem of'],
+    ['users of its own', [{ path: '/spec/hostUsers', operator: 'remove' }], 'hostUsers false'],
+  ])('%s: taken away only by a ClusterOverridePolicy', (_what, steps, name) => {
+    const spec = patched(...steps);
+    const { message } = refusal([namespaced('a', spec)], RESTRICTED);
+    expect(message).toContain('only a ClusterOverridePolicy may take ');
+    expect(message).toContain(name);
+    expect(apply([cluster('a', spec)], RESTRICTED).applied).toHaveLength(1);
+  });
+
+  it('sandboxes too', () => {
+    const pod = rendered(webPod({ runtimeClassName: 'gvisor' }));
+    const to = (operator: string, value?: string) =>
+      rules({ overriders: { runtimeClassOverrider: { operator, ...(value !== undefined && { value }) } } });
+    expect(refusal([namespaced('a', to('remove'))], pod).message).toContain('runtimeClassName "gvisor"');
+    expect(refusal([namespaced('a', to('replace', 'runc'))], pod).message).toContain('runtimeClassName "gvisor"');
+    expect(apply([namespaced('a', to('add', 'gvisor'))]).object.spec.runtimeClassName).toBe('gvisor');
+  });
+
+  it('may be added, tightened, and said elsewhere', () => {
+    const spec = patched(
+      container(0, { ...tight, runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } }),
+      { path: '/spec/containers/1/securityContext/capabilities/drop', operator: 'add', value: ['NET_RAW', 'ALL'] },
+      { path: '/spec/securityContext/supplementalGroups', operator: 'add', value: [4000] },
+    );
+    expect(apply([namespaced('a', spec)], RESTRICTED).applied).toHaveLength(1);
+    const some = rendered(
+      webPod({ containers: [{ name: 'app', securityContext: { capabilities: { drop: ['A', 'B'] } } }] }),
+    );
+    expect(
+      apply([namespaced('a', patched(container(0, { capabilities: { drop: ['ALL'] } })))], some).applied,
+    ).toHaveLength(1);
+  });
+
+  it('hold for new containers as far as all others have them', () => {
+    const pod = rendered(
+      webPod({
+        containers: [{ name: 'app', securityContext: { ...tight, runAsUser: 1000 } }],
+        initContainers: [{ name: 'init', securityContext: tight }],
+      }),
+    );
+    const added = (securityContext: object) =>
+      rules({
+        overriders: { initContainersOverrider: [{ operator: 'add', value: [{ name: 'x', securityContext }] }] },
+      });
+    expect(refusal([namespaced('a', added({}))], pod).message).toMatch(/may take .* of container "x" from a pod/);
+    expect(apply([namespaced('a', added({ ...tight, runAsUser: 1337 }))], pod).applied).toHaveLength(1);
+    expect(apply([namespaced('a', added({}))]).applied).toHaveLength(1);
+  });
+
+  it('and privileges are of one container: what an injected one has no other gets', () => {
+    for (const [value, name] of [
+      [{ ...tight, privileged: true }, 'privileged'],
+      [{ ...tight, capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] } }, 'capability NET_ADMIN'],
+    ] as const) {
+      const { message } = refusal([namespaced('a', patched(container(0, value)))], RESTRICTED);
+      expect(message).toContain(`may give a pod ${name}`);
+    }
+    const root = rendered(webPod({ initContainers: [{ name: 'init', securityContext: { runAsUser: 0 } }] }));
+    const { message } = refusal(
+      [namespaced('a', patched({ ...container(0, { runAsUser: 0 }), operator: 'add' }))],
+      root,
+    );
+    expect(message).toContain('may give a pod runAsUser 0');
+    const types = rendered(webPod({ securityContext: { seLinuxOptions: { type: 'container_t' } } }));
+    const spec = patched({ path: '/spec/securityContext/seLinuxOptions/type', operator: 'replace', value: 'spc_t' });
+    expect(refusal([namespaced('a', spec)], types).message).toContain('seLinuxOptions');
+  });
+});

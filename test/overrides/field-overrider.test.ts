@@ -118,6 +118,8 @@ describe('YAML in a string', () => {
     ['a: 1\n---\nb: 2\n', 'not exactly one YAML document'],
     ['a: [1', 'not valid YAML'],
     ['a: *nobody\n', 'alias without an anchor'],
+    ['a: &a [*a]\n', 'alias of what it is in itself'],
+    ['a: &a [x, &b [*a], *b]\n', 'alias of what it is in itself'],
     ['a: 1\n', 'nothing at that path'],
   ])('refuses %j', (broken, problem) => {
     const error = errorOf(() => override(config(broken), { yaml: [op('replace', '/x/y', 1)] }));

@@ -86,6 +86,10 @@ describe('the record on a pod', () => {
     ['{"v":1,"hash":"x","rules":[]}', 'unreadable'],
     ['{"v":1,"hash":"x","rules":[{"policy":"p"}]}', 'unreadable'],
     ['{"v":1,"hash":"x","rules":[{"policy":"p","rule":0,"rank":9,"overriders":{}}]}', 'unreadable'],
+    [
+      '{"v":1,"hash":"x","rules":[{"policy":"p","rule":0,"rank":1,"overriders":{"plaintext":[{"path":{"length":{"toString":1}}}]}}]}',
+      'unreadable',
+    ],
     [undefined, 'none'],
   ])('%s is %s', (text, expected) => {
     expect(readPodRecord(text)).toBe(expected);

@@ -61,10 +61,7 @@ describe('cluster affinity', () => {
 
 describe('taints', () => {
   const gpu = { key: 'gpu', value: 'a100', effect: 'NoSchedule' };
-  const clusters = [
-    cluster('a', { taints: [gpu] }),
-    cluster('b', { taints: [{ key: 'x', effect: 'PreferNoSchedule' }] }),
-  ];
+  const clusters = [cluster('a', { taints: [gpu] }), cluster('b')];
   const room = { a: 100, b: 1 };
 
   it('keep pods away that do not tolerate them', () => {
@@ -73,7 +70,7 @@ describe('taints', () => {
     expect(fleet.decide().refusals[0]).toEqual({
       cluster: 'a',
       reason: 'Tainted',
-      message: 'it has taint gpu=a100:NoSchedule, which is not tolerated',
+      message: 'it has cluster taint gpu=a100:NoSchedule, which no policy of the pod tolerates',
     });
   });
 
@@ -106,7 +103,14 @@ describe('a member as policies see it', () => {
   it('has the labels of both places, fields, taints and price', () => {
     const metadata = { labels: { a: '1', b: '1' }, annotations: { 'spillway.dev/price': '0.42' } };
     const taints = [{ key: 'k', effect: 'NoSchedule' }];
-    const spec = { labels: { b: '2' }, region: 'eu', zones: ['z'], provider: 'acme', taints };
+    const spec = {
+      labels: { b: '2' },
+      region: 'eu',
+      zones: ['z'],
+      provider: 'acme',
+      taints: [{ key: 'of-nodes', effect: 'NoSchedule' }],
+      clusterTaints: taints,
+    };
     expect(clusterOf(member(metadata, spec, good))).toEqual({
       name: 'east',
       labels: { a: '1', b: '2' },
@@ -128,7 +132,10 @@ describe('a member as policies see it', () => {
     expect(clusterOf(member(metadata, spec, ready)).unavailable).toBe(why);
   });
 
-  it.each(['free', '-1', '1e3', ''])('has no price for %j', (price) => {
-    expect(clusterOf(member({ annotations: { [PRICE_ANNOTATION]: price } }, {}, good)).price).toBeUndefined();
-  });
+  it.each(['free', '-1', '1e3', '', '9'.repeat(400), '1234567890123', `0.${'1'.repeat(13)}`])(
+    'has no price for %j',
+    (price) => {
+      expect(clusterOf(member({ annotations: { [PRICE_ANNOTATION]: price } }, {}, good)).price).toBeUndefined();
+    },
+  );
 });

@@ -64,7 +64,7 @@ export class Fleet {
       placement: this.placement,
       clusters: this.clusters,
       workload: { uid: this.uid, replicas: this.replicas, pods: countPods(this.pods) },
-      pod: { revision, tolerations: [], waitedMs: this.waitedMs },
+      pod: { revision, waitedMs: this.waitedMs },
       rooms: this.rooms(),
       avoided: this.avoided,
       remembered: this.plan,
@@ -108,6 +108,11 @@ export class Fleet {
       );
     if (tooMany.length > 0) this.plan = refreshPlan(this.facts());
     return this.counts();
+  }
+
+  /** The plan follows what is there without a pod that asks. */
+  refresh(): void {
+    this.plan = refreshPlan(this.facts());
   }
 
   removal(): string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { forPlacedGang, gangOrder } from '../../src/placement/gang-order.ts';
+import { gangOrder, placementFor } from '../../src/placement/gang-order.ts';
 import { nextPlace } from '../../src/placement/next-place.ts';
 import { cluster, Fleet } from './fleet.ts';
 
@@ -57,21 +57,58 @@ describe('where a gang may go', () => {
 });
 
 describe('a pod whose gang has its place', () => {
-  it('is not kept out by numbers, but by what the policy does not choose', () => {
-    const one = fleet({ clusterAffinity: { ...tier('a', { max: 1 }), overflowAffinities: [tier('b', { max: 1 })] } });
-    one.replicas = 9;
-    one.pods = [
-      { uid: 'x', cluster: 'a', revision: 'r1' },
-      { uid: 'y', cluster: 'b', revision: 'r1' },
-    ];
-    one.impossible = { local: 'x', b: 'pinned elsewhere', c: 'x' };
-    expect(one.decide().allowed).toEqual([]);
+  const marks = {
+    name: 'p',
+    labels: { 'spillway.dev/gang': 'ring' },
+    annotations: { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' },
+  };
+  const allowed = (one: Fleet, metadata: object = marks): string[] => {
     const facts = one.facts();
-    expect(
-      nextPlace({ ...facts, placement: forPlacedGang(facts.placement) }).allowed.map((place) => place.cluster),
-    ).toEqual(['a']);
+    const placement = placementFor({ metadata: metadata as typeof marks }, facts);
+    return nextPlace({ ...facts, placement }).allowed.map((place) => place.cluster);
+  };
+
+  it('is not kept out by how the workload is divided, nor by what other tiers wait for', () => {
+    const weights = {
+      staticWeightList: [
+        { targetCluster: tier('a'), weight: 9 },
+        { targetCluster: tier('b'), weight: 1 },
+      ],
+    };
+    const divided = fleet({ replicaScheduling: { weightPreference: weights, whenFull: 'Wait' } });
+    divided.replicas = 4;
+    divided.impossible = { a: 'pinned elsewhere' };
+    divided.pods = [1, 2, 3].map((uid) => ({ uid: String(uid), cluster: 'b', revision: 'r1' }));
+    expect(allowed(divided)).toEqual(['b']);
+    divided.impossible = { a: 'x', b: 'x' };
+    expect(allowed(divided)).toEqual([]);
+    const waits = fleet({ clusterAffinity: { ...tier('a', { tryNextAfter: '1h' }), overflowAffinities: [tier('b')] } });
+    waits.impossible = { a: 'pinned elsewhere' };
+    waits.room = { local: 9, a: 9, b: 9, c: 9 };
+    expect(allowed(waits)).toEqual(['b']);
+  });
+
+  it('is kept out by what the policy does not choose, and by limits, whoever wrote that it has a place', () => {
+    const one = fleet({ clusterAffinity: { ...tier('a', { max: 2 }), overflowAffinities: [tier('b', { max: 1 })] } });
+    one.replicas = 9;
+    one.pods = [{ uid: 'x', cluster: 'a', revision: 'r1' }];
+    one.impossible = { local: 'x', b: 'pinned elsewhere', c: 'x' };
+    expect(allowed(one)).toEqual(['a']);
+    one.pods.push({ uid: 'y', cluster: 'a', revision: 'r1' });
+    expect(allowed(one)).toEqual([]);
+    one.pods = [];
     one.impossible = { local: 'x', a: 'x', b: 'x' };
-    const elsewhere = one.facts();
-    expect(nextPlace({ ...elsewhere, placement: forPlacedGang(elsewhere.placement) }).allowed).toEqual([]);
+    expect(allowed(one)).toEqual([]);
+    const limits = { clusters: { a: { weight: 1, maxReplicas: 1 } } };
+    const preferred = fleet({ replicaScheduling: { clusterPreferences: limits } });
+    expect(allowed(preferred)).toEqual(['a']);
+    preferred.pods = [{ uid: 'x', cluster: 'a', revision: 'r1' }];
+    expect(allowed(preferred)).toEqual([]);
+  });
+
+  it('has to be of a gang', () => {
+    const one = fleet({ clusterAffinity: { ...tier('a', { tryNextAfter: '1h' }), overflowAffinities: [tier('b')] } });
+    one.impossible = { a: 'x' };
+    expect(allowed(one, { ...marks, labels: {} })).toEqual(one.decide().allowed.map(({ cluster: name }) => name));
   });
 });

@@ -167,6 +167,49 @@ describe('properties', () => {
     );
   });
 
+  it('is the same as taking seats one by one, from any start', () => {
+    const start = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), fc.nat(300), { noNullPrototype: true });
+    fc.assert(
+      fc.property(someShares, start, total, fc.boolean(), fc.boolean(), (some, had, less, free, descending) => {
+        const list = free ? some.map(({ name, weight }): Share => ({ name, weight })) : some;
+        const method = new HighestAverages(list, descending);
+        const before = new Map(list.map(({ name }) => [name, had[name] ?? 0]));
+        const one = new Map(before);
+        const all = Math.max(0, sum(before) - less);
+        while (sum(one) > all) {
+          const share = method.last(one);
+          if (share === undefined) break;
+          one.set(share.name, (one.get(share.name) ?? 0) - 1);
+        }
+        expect(Object.fromEntries(method.divide(all, before).counts)).toEqual(Object.fromEntries(one));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('is the same in one leap and in several, up and down, for totals of any size', () => {
+    const huge = fc.integer({ min: 0, max: 2 ** 31 - 1 });
+    const heavy = fc.uniqueArray(
+      fc.record({
+        name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+        weight: fc.oneof(fc.nat(3), fc.nat(1_000_000)),
+        min: fc.oneof(fc.constant(0), fc.nat(1_000_000)),
+      }),
+      { selector: ({ name }) => name, minLength: 1 },
+    );
+    fc.assert(
+      fc.property(heavy, huge, huge, fc.boolean(), (list, one, other, descending) => {
+        const method = new HighestAverages(list, descending);
+        const [low, high] = [Math.min(one, other), Math.max(one, other)];
+        const small = method.divide(low);
+        const large = method.divide(high);
+        expect(method.divide(high, small.counts)).toEqual(large);
+        fc.pre(large.unplaced === 0);
+        expect(method.divide(low, large.counts).counts).toEqual(small.counts);
+      }),
+    );
+  });
+
   it('never takes a seat away when the total grows, and giving up the last seats undoes growth', () => {
     fc.assert(
       fc.property(someShares, total, fc.integer({ min: 0, max: 50 }), fc.boolean(), (list, all, more, descending) => {

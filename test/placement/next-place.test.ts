@@ -110,7 +110,7 @@ const facts = fc
     placement: compilePlacement(placementSchema.parse(Object.assign({}, ...one.policy))),
     clusters: one.clusters,
     workload: { uid: one.uid, replicas: one.replicas, pods: countPods(one.pods) },
-    pod: { revision: 'r1', tolerations: [], waitedMs: one.waitedMs },
+    pod: { revision: 'r1', waitedMs: one.waitedMs },
     rooms: new Map(NAMES.map((name, index) => [name, { fits: one.rooms[index] }])),
     avoided: one.avoided.map((name) => ({ cluster: name, reason: 'Quota', message: 'full', since: 0, until: 9 })),
     remembered: one.remembered && {

@@ -204,15 +204,15 @@ describe('deletion costs', () => {
 
   it('puts a pod between two others', () => {
     expect(deletionCosts(['c', 'b', 'a'], pods(['a', 0], ['b', undefined], ['c', -1_000]))).toEqual(
-      new Map([['u1', -500]]),
+      new Map([['u1', -111]]),
     );
   });
 
-  it('starts anew when there is no number left between', () => {
+  it('moves a neighbour when there is no number left between', () => {
     expect(deletionCosts(['c', 'b', 'a'], pods(['a', 0], ['b', undefined], ['c', -1]))).toEqual(
       new Map([
-        ['u1', -1_000],
-        ['u2', -2_000],
+        ['u1', -10_000],
+        ['u2', -20_000],
       ]),
     );
     const limit = -(2 ** 31) + 2;
@@ -265,5 +265,9 @@ describe('deletion costs', () => {
     });
     const edited = { ...costAnnotations(-1_000), [DELETION_COST_ANNOTATION]: '6' };
     expect(deletionCostOf(pod(edited))).toEqual({ cost: undefined, foreign: true });
+    for (const text of ['1e999', 'NaN', '', '0x10', '99999999999']) {
+      const forged = { [DELETION_COST_ANNOTATION]: text, [OWN_COST_ANNOTATION]: text };
+      expect(deletionCostOf(pod(forged))).toEqual({ cost: undefined, foreign: true });
+    }
   });
 });

@@ -26,7 +26,7 @@ describe('whether a member pod without a fitting host pod may go', () => {
     keptBefore = undefined;
     isHost = true;
     isThere = true;
-    breaker = new DeletionBreaker({ clock: () => now });
+    breaker = new DeletionBreaker({ monotonic: () => now });
   });
   const judge = async (pod: Pod = memberPod(), deletionSeen = false): Promise<CollectVerdict> =>
     await judgeOrphan(
@@ -43,7 +43,7 @@ describe('whether a member pod without a fitting host pod may go', () => {
         ownPods: () => 10,
         missingGraceMs: 60_000,
         confirmHost: () => Promise.resolve(isHost),
-        clock: () => now,
+        monotonic: () => now,
       },
       SIGNAL,
     );

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod, PodStatus } from '../../src/api/wire.ts';
+import type { Condition, Pod, PodStatus } from '../../src/api/wire.ts';
+import { heldBack } from '../../src/pods/creation-intent.ts';
 import { decide, type PodFacts } from '../../src/pods/decide.ts';
 import { hostStatus, mirroredMessage } from '../../src/pods/host-status.ts';
 import { LOST_EXIT_CODE } from '../../src/pods/lost-container.ts';
@@ -85,6 +86,57 @@ describe('what decide answers', () => {
     expect(decide(hostPod(), undefined, facts({ created: { overdue: true } }))).toMatchObject({
       do: 'report-lost',
       departed: undefined,
+    });
+  });
+
+  const begun = (): Pod => {
+    const intent = { member: 'east', namespace: 'shop', name: 'web-0', since: '20' };
+    return hostPod({ status: { conditions: [{ type: MIRRORED_CONDITION, ...heldBack('Creating.', intent) }] } });
+  };
+
+  it('looks back first when a creation was begun and nobody knows what came of it', () => {
+    expect(decide(begun(), undefined, facts())).toMatchObject({
+      do: 'look-back',
+      intent: { namespace: 'shop', name: 'web-0', since: '20' },
+      lost: { phase: 'Failed', reason: 'MemberPodLost' },
+      forgotten: { phase: 'Failed', reason: 'MemberPodLost' },
+    });
+    expect(decide(begun(), undefined, facts({ ignored: () => true })).do).toBe('look-back');
+    expect(decide(begun(), undefined, facts({ reachable: false }))).toMatchObject({ do: 'hold' });
+    expect(decide(begun(), undefined, facts({ intentSettled: true })).do).toBe('create');
+    expect(decide(begun(), memberPod(), facts()).do).toBe('patch-status');
+  });
+
+  it('makes no pod in another namespace than one that may come to life yet', () => {
+    const unanswered = { unansweredMs: 1234, intentSettled: true };
+    expect(decide(begun(), undefined, facts(unanswered)).do).toBe('create');
+    expect(decide(begun(), undefined, facts({ ...unanswered, unansweredElsewhere: true }))).toMatchObject({
+      do: 'hold',
+      hold: { reason: 'CreationUnanswered' },
+      againMs: 1234,
+    });
+  });
+
+  it('does not end a deletion while a copy may come to life yet', () => {
+    const pending = hostPod({ metadata: { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30 } });
+    expect(decide(pending, undefined, facts({ unansweredMs: 1234 }))).toMatchObject({
+      do: 'hold',
+      hold: { reason: 'CreationUnanswered' },
+      againMs: 1234,
+    });
+    expect(decide(pending, memberPod(), facts({ unansweredMs: 1234 })).do).toBe('delete-member');
+  });
+
+  it('says of a pod that may have run that its end is not known', () => {
+    const tracked = begun();
+    tracked.metadata = {
+      ...tracked.metadata,
+      deletionTimestamp: NOW,
+      finalizers: ['batch.kubernetes.io/job-tracking'],
+    };
+    expect(decide(tracked, undefined, facts())).toMatchObject({ status: { reason: 'MemberStatusLost' } });
+    expect(decide(tracked, undefined, facts({ intentSettled: true }))).toMatchObject({
+      status: { reason: 'NeverStarted' },
     });
   });
 
@@ -227,14 +279,20 @@ describe('whatever is seen', () => {
     { phase: 'Failed' as const, containerStatuses: [terminated('app', 3)] },
   );
   const host = fc.option(
-    fc.record({ deleted: maybeDeleted, status, mirrored: fc.boolean() }).map(({ deleted, status, mirrored: was }) =>
-      hostPod({
-        metadata: deleted,
-        status: was
-          ? { ...status, conditions: [{ type: MIRRORED_CONDITION, status: 'True', message: 'uid=member-uid' }] }
-          : status,
-      }),
-    ),
+    fc
+      .record({
+        deleted: maybeDeleted,
+        status,
+        mirrored: fc.constantFrom<Pick<Condition, 'status' | 'message'>[]>(
+          { status: 'False', message: 'held' },
+          { status: 'True', message: 'uid=member-uid' },
+          { status: 'Unknown', message: 'Creating. (member=east namespace=shop name=web-0 since=20)' },
+          { status: 'Unknown', message: 'of somebody else' },
+        ),
+      })
+      .map(({ deleted, status, mirrored: was }) =>
+        hostPod({ metadata: deleted, status: { ...status, conditions: [{ type: MIRRORED_CONDITION, ...was }] } }),
+      ),
     { nil: undefined },
   );
   const member = fc.option(
@@ -261,6 +319,10 @@ describe('whatever is seen', () => {
         outdated: fc.boolean(),
         seen: fc.boolean(),
         created: fc.constantFrom(undefined, { overdue: false }, { overdue: true }),
+        unansweredMs: fc.constantFrom(undefined, 1000),
+        unansweredElsewhere: fc.boolean(),
+        second: fc.constantFrom(undefined, memberPod({ metadata: { uid: 'second' } })),
+        intentSettled: fc.boolean(),
       })
       .map((f) =>
         facts({
@@ -268,6 +330,10 @@ describe('whatever is seen', () => {
           outdated: () => f.outdated,
           hostDeletionSeen: () => f.seen,
           ...(f.created === undefined ? {} : { created: f.created }),
+          ...(f.unansweredMs === undefined ? {} : { unansweredMs: f.unansweredMs }),
+          unansweredElsewhere: f.unansweredElsewhere,
+          ...(f.second === undefined ? {} : { second: f.second }),
+          intentSettled: f.intentSettled,
         }),
       ),
   });
@@ -277,6 +343,7 @@ describe('whatever is seen', () => {
       fc.property(world, ({ host, member, facts }) => {
         const action = decide(host, member, facts);
         const ours = member?.metadata.labels?.[HOST_LABEL] === HOST_ID;
+        const begun = host?.status?.conditions?.some((c) => c.type === MIRRORED_CONDITION && c.status === 'Unknown');
         const finished = host?.status?.phase === 'Succeeded' || host?.status?.phase === 'Failed';
         if (action.do === 'delete-member' || action.do === 'collect') expect(ours).toBe(true);
         if (action.do === 'delete-member') expect(host?.metadata.deletionTimestamp).toBeDefined();
@@ -287,9 +354,26 @@ describe('whatever is seen', () => {
             host?.status?.conditions?.some((c) => c.type === MIRRORED_CONDITION && c.status === 'True') ?? false,
           ).toBe(false);
           expect(facts.created).toBeUndefined();
+          expect(begun && facts.intentSettled === false).toBe(false);
+          expect(facts.unansweredElsewhere === true && facts.unansweredMs !== undefined).toBe(false);
+        }
+        if (action.do === 'end-second-copy') {
+          expect([ours, action.memberPod, action.second]).toEqual([true, member, facts.second]);
+          expect(host?.metadata.uid).toBe(member?.metadata.labels?.[UID_LABEL]);
+        }
+        if (action.do === 'look-back') {
+          expect([member, finished, host?.metadata.deletionTimestamp, facts.reachable]).toEqual([
+            undefined,
+            false,
+            undefined,
+            true,
+          ]);
+          expect([begun, facts.intentSettled, facts.created]).toEqual([true, false, undefined]);
+          expect([action.lost.phase, action.forgotten.phase]).toEqual(['Failed', 'Failed']);
         }
         if (action.do === 'patch-status' || action.do === 'report-lost') expect(finished).toBe(false);
         if (action.do === 'finish-deletion') {
+          expect(facts.unansweredMs).toBeUndefined();
           expect(host?.metadata.deletionTimestamp).toBeDefined();
           expect(ours && member?.metadata.labels?.[UID_LABEL] === 'host-uid').toBe(false);
           if (finished) expect(action.status).toBeUndefined();

@@ -3,7 +3,7 @@ import { DeletionBreaker } from '../../src/pods/deletion-breaker.ts';
 
 it('lets five deletions through in five minutes, then opens and stays open until those held back are confirmed', () => {
   let now = 0;
-  const breaker = new DeletionBreaker({ clock: () => now });
+  const breaker = new DeletionBreaker({ monotonic: () => now });
   for (let i = 0; i < 5; i += 1) expect(breaker.permit(`pod-${i}`, 10)).toBe(true);
   expect(breaker.permit('pod-5', 10)).toBe(false);
   expect(breaker.redeem('pod-0')).toBe(false);
@@ -18,7 +18,7 @@ it('lets five deletions through in five minutes, then opens and stays open until
 });
 
 it('lets ten percent of many pods through, and counts each pod once', () => {
-  const breaker = new DeletionBreaker({ clock: () => 0 });
+  const breaker = new DeletionBreaker({ monotonic: () => 0 });
   for (let i = 0; i < 100; i += 1) {
     expect(breaker.permit(`pod-${i}`, 1000)).toBe(true);
     expect(breaker.permit(`pod-${i}`, 1000)).toBe(true);
@@ -28,7 +28,7 @@ it('lets ten percent of many pods through, and counts each pod once', () => {
 
 it('forgets deletions that are longer ago than its window', () => {
   let now = 0;
-  const breaker = new DeletionBreaker({ clock: () => now, windowMs: 1000 });
+  const breaker = new DeletionBreaker({ monotonic: () => now, windowMs: 1000 });
   for (let i = 0; i < 50; i += 1) {
     expect(breaker.permit(`pod-${i}`, 0)).toBe(true);
     now += 500;

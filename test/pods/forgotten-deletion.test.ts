@@ -49,6 +49,7 @@ it('I14: a deletion that fell out of the queue is found and goes on', async () =
     network: () => 'Flat',
     daemonSets: () => 'Ignore',
     podsUnreadyAfterMs: () => 60_000,
+    permits: new Map(),
     frozen: () => frozen,
     namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
     dependents: { track: () => undefined, require: () => ({ ready: true }), release: () => undefined },

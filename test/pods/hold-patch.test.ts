@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Condition, Pod } from '../../src/api/wire.ts';
+import { heldBack, intentOf } from '../../src/pods/creation-intent.ts';
 import { holdPatch } from '../../src/pods/hold-patch.ts';
 
 const SINCE = '2026-01-01T00:00:00Z';
@@ -20,6 +21,22 @@ function held(reason: string, message: string): Pod {
     status: { phase: 'Pending', conditions: [condition] },
   };
 }
+
+test('a hold does not take back that a creation was begun, unless it is settled that nothing came of it', () => {
+  const intent = { member: 'east', namespace: 'shop', name: 'a', since: '7' };
+  const pod = held('Creating', 'The pod is being created.');
+  pod.status = {
+    conditions: [{ type: 'spillway.dev/Mirrored', reason: 'Creating', ...heldBack('Creating.', intent) }],
+  };
+  const hold = { reason: 'MemberUnreachable', message: 'no answer' };
+  const shown = holdPatch(pod, hold, NOW) as { status: { message: string; conditions: Condition[] } };
+  const after: Pod = { ...pod, status: { conditions: shown.status.conditions } };
+  expect([shown.status.message, shown.status.conditions[0]?.status]).toEqual(['no answer', 'Unknown']);
+  expect(intentOf(after)).toEqual(intent);
+  expect(holdPatch(after, hold, NOW)).toBeUndefined();
+  const settled = holdPatch(after, hold, NOW, true) as { status: { conditions: Condition[] } };
+  expect(settled.status.conditions[0]).toMatchObject({ status: 'False', message: 'no answer' });
+});
 
 const timeOf = (pod: Pod, reason: string, message: string): unknown => {
   const patch = holdPatch(pod, { reason, message }, NOW) as { status: { conditions: object[] } } | undefined;

@@ -80,6 +80,7 @@ async function start(): Promise<void> {
     network: () => 'Flat',
     daemonSets: () => 'Ignore',
     podsUnreadyAfterMs: () => 60_000,
+    permits: new Map(),
     frozen: () => undefined,
     breakerOpen,
     namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
@@ -215,7 +216,7 @@ it('clusters that are slow, but not too slow for any request, are evidence all t
   await follow(5_000);
   written();
   await follow(1_000);
-  expect(host.objects.has(POD)).toBe(false);
+  expect(host.objects.get(POD)?.metadata).toMatchObject({ deletionGracePeriodSeconds: 0, finalizers });
 });
 
 it('an answer that is not an API server’s does not say that a copy is gone', async () => {
@@ -288,5 +289,54 @@ describe('a host pod that was out of sight', () => {
     expect(controller.keptPods).toMatchObject({ uids: [podIn(member).metadata.uid], open: true });
     await inSight(pod);
     expect(controller.keptPods.uids).toEqual([]);
+  });
+});
+
+describe('a copy that the host pod does not know of yet, because the host takes no status', () => {
+  /** As the watch has it that broke, and lists anew when the copy has gone. */
+  async function goesUnseen(): Promise<void> {
+    member.edit(POD, { status: { phase: 'Succeeded' } });
+    await follow(30_000);
+    member.delete(POD);
+    memberPods.relist();
+    await follow(5_000);
+  }
+
+  it('is not made again when it comes and goes meanwhile', async () => {
+    await stored(host, hostPod());
+    host.fault = ({ method }) => (method === 'PATCH' ? { code: 503, reason: 'ServiceUnavailable' } : undefined);
+    await start();
+    await follow(1_000);
+    await goesUnseen();
+    expect(member.requests('POST')).toHaveLength(1);
+    host.fault = undefined;
+    await follow(90_000);
+    expect(member.requests('POST')).toHaveLength(1);
+    expect(podIn(host).status).toMatchObject({ phase: 'Failed', reason: 'MemberPodLost' });
+  });
+
+  it('is not made again when a former process made it, and this one has seen it', async () => {
+    await copied(await stored(host, hostPod()));
+    host.fault = ({ method }) => (method === 'PATCH' ? { code: 503, reason: 'ServiceUnavailable' } : undefined);
+    await start();
+    await goesUnseen();
+    expect(member.requests('POST')).toEqual([]);
+  });
+
+  it('is none of the next pod of that name', async () => {
+    await stored(host, hostPod());
+    memberPods.blind = true;
+    await start();
+    await follow(1_000);
+    expect(member.requests('POST')).toHaveLength(1);
+    member.delete(POD);
+    host.delete(POD);
+    await host.client().request({
+      method: 'POST',
+      path: PODS,
+      body: { ...hostPod(), metadata: { name: 'web-0', namespace: 'shop' } },
+    });
+    await follow(30_000);
+    expect([podIn(host).status?.phase, member.requests('POST').length]).toEqual(['Pending', 2]);
   });
 });

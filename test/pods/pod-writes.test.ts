@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { InvariantId } from '../../src/api/invariants.ts';
 import { HOST_LABEL, MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod, PodStatus } from '../../src/api/wire.ts';
+import { heldBack } from '../../src/pods/creation-intent.ts';
 import { DeletionBreaker } from '../../src/pods/deletion-breaker.ts';
 import type { AbsenceEvidence, StatusSource } from '../../src/pods/evidence.ts';
 import { lostStatus } from '../../src/pods/lost-status.ts';
@@ -33,7 +34,7 @@ describe('writes to pods', () => {
     present = [];
     synced = true;
     now = 1_000_000;
-    breaker = new DeletionBreaker({ clock: () => now });
+    breaker = new DeletionBreaker({ monotonic: () => now });
     violations = new Violations();
     const cache = {
       get hasSynced() {
@@ -49,7 +50,7 @@ describe('writes to pods', () => {
       nodeName: 'east',
       breaker,
       invariants: violations,
-      clock: () => now,
+      monotonic: () => now,
     });
   });
 
@@ -97,6 +98,24 @@ describe('writes to pods', () => {
       ['without a UID', memberPod({ metadata: { uid: '' } }), 'host-uid'],
     ])('I1: is stopped %s', async (_, pod, of) => {
       await isStopped('I1', writes.deleteMember(pod, { of, says: 'deletion-watched' }, undefined, SIGNAL));
+    });
+
+    it.each([
+      ['no other copy', []],
+      ['none but itself', ['member-uid']],
+      ['one of another host pod', ['another']],
+    ])('I6: is stopped as a second copy with %s', async (_, there) => {
+      const labels = { ...memberPod().metadata.labels, [UID_LABEL]: 'former-uid' };
+      present = there.map((uid) => memberPod({ metadata: uid === 'another' ? { uid, labels } : { uid } }));
+      const evidence = { of: 'host-uid', says: 'second-copy', kept: there[0] ?? 'another' } as const;
+      await isStopped('I6', writes.deleteMember(memberPod(), evidence, undefined, SIGNAL));
+    });
+
+    it('goes as a second copy beside a first one', async () => {
+      const pod = await stored(member, memberPod());
+      present = [memberPod({ metadata: { uid: 'first', namespace: 'elsewhere' } }), pod];
+      const evidence = { of: 'host-uid', says: 'second-copy', kept: 'first' } as const;
+      await isSent('DELETE', writes.deleteMember(pod, evidence, undefined, SIGNAL));
     });
 
     it('I2: is stopped for a host pod that is merely missing, unless the breaker permits it', async () => {
@@ -149,9 +168,38 @@ describe('writes to pods', () => {
       await isStopped('I4', writes.createMember(hostPod({ status: status as PodStatus }), wanted(), SIGNAL));
     });
 
+    it('I4: is stopped for one that must not run twice, unless its host pod says that it is being made', async () => {
+      const once = hostPod({ spec: { restartPolicy: 'Never' } });
+      await isStopped('I4', writes.createMember(once, wanted(), SIGNAL));
+      violations.seen.length = 0;
+      await writes.createMember(once, wanted(), SIGNAL, { rehearsed: true });
+      expect(member.objects.size).toBe(0);
+      const intent = { member: 'east', namespace: 'shop', name: 'web-0', since: '1' };
+      const conditions = [{ type: MIRRORED_CONDITION, ...heldBack('Creating.', intent) }];
+      const begun = { ...once, status: { conditions } };
+      await writes.createMember(begun, wanted(), SIGNAL);
+      expect([member.objects.size, violations.seen]).toEqual([1, []]);
+    });
+
     it('I6: is stopped while a former pod of that name is there', async () => {
       present = [memberPod({ metadata: { labels: { ...memberPod().metadata.labels, [UID_LABEL]: 'former-uid' } } })];
       await isStopped('I6', writes.createMember(hostPod(), wanted(), SIGNAL));
+    });
+
+    it('I6: is stopped while one may come to life in another namespace', async () => {
+      await isStopped('I6', writes.createMember(hostPod(), wanted(), SIGNAL, { unansweredIn: 'elsewhere' }));
+      violations.seen.length = 0;
+      await isSent('POST', writes.createMember(hostPod(), wanted(), SIGNAL, { unansweredIn: 'shop' }));
+    });
+
+    it('I6: is stopped elsewhere than it was written down', async () => {
+      const intent = { member: 'east', namespace: 'elsewhere', name: 'web-0', since: '1' };
+      const conditions = [{ type: MIRRORED_CONDITION, ...heldBack('Creating.', intent) }];
+      const once = hostPod({ spec: { restartPolicy: 'Never' }, status: { conditions } });
+      await isStopped('I6', writes.createMember(once, wanted(), SIGNAL));
+      violations.seen.length = 0;
+      // What is not written down any more, because nobody owns it by now.
+      await isSent('POST', writes.createMember(hostPod({ status: { conditions } }), wanted(), SIGNAL));
     });
 
     it('answers the pod that an earlier request made', async () => {
@@ -264,6 +312,7 @@ describe('writes to pods', () => {
     it.each([
       ['about another pod', { ...WATCHED, of: 'former-uid' }],
       ['of long ago', { of: 'host-uid', how: 'read' as const, at: 0 }],
+      ['from before the end of a creation without an answer', { ...WATCHED, unansweredUntil: WATCHED.at + 1 }],
     ])('I9: is stopped on evidence %s', async (_, evidence) => {
       await isStopped('I9', writes.removeHost(hostPod({ metadata: DELETED }), evidence, SIGNAL));
     });

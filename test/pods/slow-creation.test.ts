@@ -55,6 +55,7 @@ beforeEach(async () => {
     network: () => 'Flat',
     daemonSets: () => 'Ignore',
     podsUnreadyAfterMs: () => 60_000,
+    permits: new Map(),
     frozen: () => undefined,
     namespaces: {
       memberNamespaceOf: () => CONTEXT.memberNamespace,

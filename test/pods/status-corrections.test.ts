@@ -17,7 +17,7 @@ describe('putting a status right that somebody else keeps changing', () => {
       nodeName: 'east',
       events: { record: (_object, _type, reason) => told.push(reason) },
       metrics: podMetrics(registry),
-      clock: () => now,
+      monotonic: () => now,
     });
   });
   const held = async (): Promise<number> =>

@@ -83,11 +83,45 @@ describe('a user says what goes down', () => {
 
   it('and later changes of the tolerations on the host change nothing there', () => {
     const given = { tolerations: [{ key: 'b', operator: 'Exists' }] };
-    const pod = annotated(given, own);
+    const pod = annotated(given, { ...own, tolerations: [...own.tolerations, ...given.tolerations] });
     const copy = translated(pod, EAST);
     expect(copy.spec['tolerations']).toEqual(given.tolerations);
-    const changed = { ...pod, spec: { ...pod.spec, tolerations: [{ key: 'c', operator: 'Exists' as const }] } };
+    const more = [...(pod.spec.tolerations ?? []), { key: 'c', operator: 'Exists' as const }];
+    const changed = { ...pod, spec: { ...pod.spec, tolerations: more } };
     expect(memberUpdates(changed, copy as never, { ...CONTEXT, ...EAST })).toEqual([]);
+  });
+
+  it('within what the pod itself tolerates, which the policies of the host have judged', () => {
+    const tolerations = [
+      { key: 'a', operator: 'Exists' },
+      { key: 'b', value: 'x', effect: 'NoSchedule' },
+      { key: 'c', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 },
+    ];
+    const within = [
+      { key: 'a', value: 'y' },
+      { key: 'a', operator: 'Exists', effect: 'NoExecute' },
+      { key: 'b', operator: 'Equal', value: 'x', effect: 'NoSchedule' },
+      { key: 'c', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 },
+    ];
+    const copy = translated(annotated({ tolerations: within }, { tolerations }), EAST);
+    expect(asked(copy.spec)['tolerations']).toEqual(within);
+    const everything = [{ operator: 'Exists' }];
+    expect(
+      asked(translated(annotated({ tolerations: within }, { tolerations: everything }), EAST).spec)['tolerations'],
+    ).toEqual(within);
+    for (const beyond of [
+      { operator: 'Exists' },
+      { key: 'dedicated', operator: 'Exists' },
+      { key: 'b', operator: 'Exists', effect: 'NoSchedule' },
+      { key: 'b', value: 'x' },
+      { key: 'b', value: 'z', effect: 'NoSchedule' },
+      { key: 'c', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 61 },
+      { key: 'c', operator: 'Exists', effect: 'NoExecute' },
+    ]) {
+      const { reason, message } = refused(annotated({ tolerations: [beyond] }, { tolerations }), EAST);
+      expect(reason).toBe('InvalidMemberConstraints');
+      expect(message).toContain('goes beyond the tolerations of the pod itself');
+    }
   });
 
   it.each([

@@ -16,30 +16,50 @@ afterEach(async () => {
 const pod = { metadata: { name: 'p', namespace: 'n', uid: 'u' }, spec: { containers: [] } };
 const question = { Pod: pod, Nodes: null, NodeNames: ['a', 'b'] };
 
-async function serve(o: { token?: string } = {}) {
+async function serve() {
   const authority = await createAuthority('ours');
   const shown = { serving: await issueServing(authority, 'extender', ['127.0.0.1']), ca: authority.cert };
   let notReady: string | undefined;
+  let failing = false;
+  const asked: string[] = [];
+  const answer = <T>(verb: string, result: T): T => {
+    if (failing) throw new Error('an internal matter');
+    asked.push(verb);
+    return result;
+  };
+  const metrics = schedulerMetrics(new Registry());
   const server = new ExtenderServer({
     address: '127.0.0.1',
     port: 0,
     certificate: () => shown.serving,
     clientCa: () => shown.ca,
     clientNames: ['system:kube-scheduler'],
-    token: () => o.token,
     extender: {
       notReady: () => notReady,
-      filter: ({ nodeNames }) => passing(nodeNames.slice(1)),
-      confirm: ({ nodeNames }) => passing(nodeNames.slice(0, 1)),
-      prioritize: ({ nodeNames }) => nodeNames.map((Host) => ({ Host, Score: 1 })),
+      filter: ({ nodeNames }) => answer('filter', passing(nodeNames.slice(1))),
+      confirm: ({ nodeNames }) => answer('confirm', passing(nodeNames.slice(0, 1))),
+      prioritize: ({ nodeNames }) =>
+        answer(
+          'prioritize',
+          nodeNames.map((Host) => ({ Host, Score: 1 })),
+        ),
     },
-    metrics: schedulerMetrics(new Registry()),
+    metrics,
     logger: pino({ level: 'silent' }),
     clock: Date.now,
   });
   const { port } = await server.listen();
   closing.push(() => server.close(0));
-  return { authority, shown, port, hold: (why: string | undefined) => (notReady = why) };
+  return {
+    authority,
+    shown,
+    port,
+    asked,
+    hold: (why: string | undefined) => (notReady = why),
+    fail: (now: boolean) => (failing = now),
+    requests: async () =>
+      (await metrics.requests.get()).values.map(({ labels, value }) => ({ ...labels, times: value })),
+  };
 }
 
 function caller(authority: Authority, port: number, client?: KeyPair) {
@@ -73,8 +93,10 @@ test('answers a scheduler with the right certificate, in the words of the protoc
   ]);
 });
 
+const UNKNOWN = { NodeNames: [], FailedAndUnresolvableNodes: {}, Error: expect.stringContaining('certFile') as string };
+
 test('answers nobody else', async () => {
-  const { authority, port } = await serve({ token: 'secret' });
+  const { authority, port, asked, requests } = await serve();
   const stranger = await createAuthority('theirs');
   for (const client of [
     undefined,
@@ -82,53 +104,69 @@ test('answers nobody else', async () => {
     await issueClient(stranger, 'system:kube-scheduler'),
   ]) {
     const ask = caller(authority, port, client);
-    expect((await ask('/filter', question)).code).toBe(401);
-    expect((await ask('/prioritize', question)).code).toBe(401);
-    expect((await ask('/', 'x')).code).toBe(401);
-    expect((await ask('/filter', question, 'Bearer wrong')).code).toBe(401);
-    expect((await ask('/filter', question, 'Bearer secret')).code).toBe(200);
-    // The only way for kube-scheduler to send a secret: https://any:secret@host in its configuration.
-    expect((await ask('/filter', question, `Basic ${btoa('any:secret')}`)).code).toBe(200);
-    expect((await ask('/filter', question, `Basic ${btoa('secret:')}`)).code).toBe(401);
+    expect((await ask('/filter', question)).json()).toEqual(UNKNOWN);
+    expect((await ask('/confirm', question)).json()).toEqual(UNKNOWN);
+    expect((await ask('/prioritize', question)).json()).toEqual([]);
+    expect((await ask('/', 'x')).json()).toEqual(UNKNOWN);
+    expect((await ask('/filter', question, `Basic ${btoa('any:secret')}`)).json()).toEqual(UNKNOWN);
   }
+  expect(asked).toEqual([]);
+  expect(await requests()).toContainEqual({ verb: 'filter', result: 'unknownCaller', times: 6 });
 });
 
-test('without a token no token is good', async () => {
-  const { authority, port } = await serve();
-  const ask = caller(authority, port);
-  for (const authorization of ['Bearer ', 'Bearer undefined', `Basic ${btoa('any:')}`]) {
-    expect((await ask('/filter', question, authorization)).code).toBe(401);
+/** kube-scheduler 1.36, pkg/scheduler/extender.go, send(): the text of FailedScheduling, for whoever may read Events of the pod. */
+function failedScheduling(urlPrefix: string, verb: string, answer: { code: number; json: () => unknown }): string {
+  if (answer.code !== 200) return `failed ${verb} with extender at URL ${urlPrefix}/${verb}, code ${answer.code}`;
+  return (answer.json() as { Error: string }).Error;
+}
+
+test('what a scheduler makes of any answer shows tenants a reason, and never the URL that it asks', async () => {
+  const { authority, port, hold, fail } = await serve();
+  const known = caller(authority, port, await issueClient(authority, 'system:kube-scheduler'));
+  const unknown = caller(authority, port);
+  const told = async (ask: typeof known, verb: string, body: unknown) =>
+    failedScheduling('https://any:SECRET@spillway', verb, await ask(`/${verb}`, body));
+  for (const verb of ['filter', 'confirm']) {
+    hold(undefined);
+    fail(false);
+    expect(await told(unknown, verb, question)).toMatch(/needs a client certificate/);
+    expect(await told(known, verb, '{')).toMatch(/cannot read the question/);
+    expect(await told(known, verb, { ...question, Nodes: 'x'.repeat(9_000_000) })).toMatch(/too large/);
+    hold('the caches are not complete yet');
+    expect(await told(known, verb, question)).toMatch(/cannot answer yet.*the caches are not complete yet/);
+    hold(undefined);
+    fail(true);
+    expect(await told(known, verb, question)).toBe('Spillway failed to work out an answer; its log says why');
   }
+  expect(await told(known, 'fliter', question)).toMatch(/POST of \/filter/);
 });
 
 test('shows a new certificate and trusts a new authority without a restart', async () => {
   const { authority, shown, port } = await serve();
   const old = caller(authority, port, await issueClient(authority, 'system:kube-scheduler'));
-  expect((await old('/filter', question)).code).toBe(200);
+  expect((await old('/filter', question)).json()).toMatchObject({ NodeNames: ['b'] });
   const next = await createAuthority('next');
   shown.ca = next.cert;
   shown.serving = await issueServing(next, 'extender', ['127.0.0.1']);
   // Even on the connection that is open.
-  expect((await old('/filter', question)).code).toBe(401);
+  expect((await old('/filter', question)).json()).toEqual(UNKNOWN);
   const ask = caller(next, port, await issueClient(next, 'system:kube-scheduler'));
-  expect((await ask('/filter', question)).code).toBe(200);
+  expect((await ask('/filter', question)).json()).toMatchObject({ NodeNames: ['b'] });
 });
 
-test('says what is wrong with a question, and when it cannot answer yet', async () => {
-  const { authority, port, hold } = await serve();
+test('says what is wrong with a question', async () => {
+  const { authority, port, asked, requests } = await serve();
   const ask = caller(authority, port, await issueClient(authority, 'system:kube-scheduler'));
-  expect(await ask('/filter', '{')).toMatchObject({ code: 400 });
-  expect(await ask('/filter', { Pod: pod, Nodes: { items: [] } })).toMatchObject({
-    code: 400,
-    text: expect.stringContaining('nodeCacheCapable: true') as string,
-  });
-  expect(await ask('/filter', { NodeNames: [] })).toMatchObject({ code: 400 });
-  hold('the caches are not complete yet');
-  expect(await ask('/filter', question)).toMatchObject({ code: 503, text: 'the caches are not complete yet\n' });
+  const error = async (body: unknown) => ((await ask('/filter', body)).json() as { Error: string }).Error;
+  expect(await error({ Pod: pod, Nodes: { items: [] } })).toContain('nodeCacheCapable: true');
+  expect(await error({ NodeNames: [] })).toContain('Pod is missing');
+  expect(asked).toEqual([]);
+  expect(await requests()).toEqual([{ verb: 'filter', result: 'invalid', times: 2 }]);
 });
 
 test('the manifest speaks the protocol that is answered', () => {
   const text = readFileSync(new URL('../../manifests/scheduler/kube-scheduler.yaml', import.meta.url), 'utf8');
   expect(text).toContain('nodeCacheCapable: true');
   expect(text).toContain('percentageOfNodesToScore: 100');
+  expect(text).toMatch(/^ +certFile: /m);
 });

@@ -129,7 +129,7 @@ beforeEach(async () => {
   const logger = pino({ level: 'silent' });
   const clock = (): number => now;
   const stop = new AbortController();
-  view = new HostView({ host, logger, clock });
+  view = new HostView({ host, logger, monotonic: clock });
   workloads = new WorkloadBook({ stored: () => undefined, clock });
   const questions = new PlacementQuestions({
     view,
@@ -144,10 +144,10 @@ beforeEach(async () => {
     workloads,
     questions,
     reservations: new Reservations(capacityOf, clock),
-    waiting: { answered: () => undefined, lookAgainAt: () => undefined },
+    waiting: { answered: () => undefined, lookAgainIn: () => undefined },
     annotationProblem: (_chain, problem) => problems.push(problem),
     metrics: schedulerMetrics(new Registry()),
-    clock,
+    monotonic: clock,
   });
   const running = [view.run(stop.signal), new RefusalWatch({ view, workloads, logger, clock }).run(stop.signal)];
   await until('the caches are complete', () => view.hasSynced, { intervalMs: 5 });
@@ -176,7 +176,7 @@ describe('local first', () => {
     slots.set('west', 0);
     expect((await filter(pod('b'), ['east', 'west'])).NodeNames).toEqual(['east']);
     expect(reserved).toEqual(new Map([['uid-of-b', 'east']]));
-    now += 60_000;
+    now += 16 * 60_000;
     await filter(pod('c'), ['east', 'west']);
     expect(reserved).toEqual(new Map([['uid-of-c', 'east']]));
   });
@@ -184,10 +184,10 @@ describe('local first', () => {
   test('what was set aside is free again when its time is over, also while nothing else fits', async () => {
     expect((await filter(pod('a'), ['east'])).NodeNames).toEqual(['east']);
     slots.clear();
-    now += 9_000;
+    now += 14 * 60_000;
     expect((await filter(pod('b'), ['east'])).NodeNames).toEqual([]);
     expect(reserved).toEqual(new Map([['uid-of-a', 'east']]));
-    now += 1_000;
+    now += 60_000;
     await filter(pod('b'), ['east']);
     expect(reserved.size).toBe(0);
   });
@@ -298,6 +298,271 @@ describe('a virtual node that is not ready', () => {
   );
 });
 
+describe('a pod that is nominated to a node, about which alone the scheduler asks first', () => {
+  const nominated = (name: string, nominatedNodeName: string): Pod => ({
+    ...pod(name),
+    status: { phase: 'Pending', nominatedNodeName },
+  });
+  test.each([
+    ['weightPreference', { dynamicWeight: 'AvailableReplicas' }, { local: 2, east: 2, west: 2 }],
+    ['replicaDivisionPreference', 'Aggregated', { local: 3, east: 3 }],
+  ])('does not make the other clusters full for a division by room: %s', async (field, value, expected) => {
+    place({ replicaScheduling: { [field]: value } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 4).set('east', 4).set('west', 4);
+    const counts: Record<string, number> = {};
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+      const isFirst = name === 'a';
+      const { NodeNames } = await filter(
+        isFirst ? nominated(name, 'local-1') : pod(name),
+        isFirst ? ['local-1'] : NAMES,
+      );
+      const where = NodeNames[0]?.startsWith('local') === true ? 'local' : (NodeNames[0] ?? 'none');
+      counts[where] = (counts[where] ?? 0) + 1;
+    }
+    expect(counts).toEqual(expected);
+  });
+
+  test('goes there only if the policy wants it there, and is asked about with all nodes if not', async () => {
+    place({ clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{ clusterNames: ['east', 'west'] }] } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 5);
+    const one = nominated('a', 'east');
+    const refused = await filter(one, ['east']);
+    expect(refused.FailedAndUnresolvableNodes).toEqual({ east: 'member east: local comes first and has room' });
+    expect((await filter(one, NAMES)).NodeNames).toEqual(['local-1', 'local-2']);
+    slots.set('local', 0);
+    expect((await filter(one, ['east'])).NodeNames).toEqual(['east']);
+  });
+
+  test('is not refused for ever where the scheduler itself finds no other node', async () => {
+    place({ clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{ clusterNames: ['east', 'west'] }] } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 5);
+    const one = nominated('a', 'east');
+    expect((await filter(one, ['east'])).NodeNames).toEqual([]);
+    expect((await filter(one, ['east'])).NodeNames).toEqual(['east']);
+    now += 6_000;
+    expect((await filter(one, ['east'])).NodeNames).toEqual([]);
+  });
+});
+
+describe('a place that was given', () => {
+  const PODS = '/api/v1/namespaces/shop/pods';
+  const MINUTE = 60_000;
+  const unscheduled = (message: string): object => ({
+    type: 'PodScheduled',
+    status: 'False',
+    reason: 'Unschedulable',
+    message,
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  });
+  /** Pods of which only one may be in east, as the host has them. */
+  const made = async (name: string, conditions: readonly object[] = []): Promise<Pod> => {
+    const status = { phase: 'Pending', conditions };
+    const one = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...pod(name), status }) as unknown as Pod;
+    await seen('it is known', () => view.pods.get(`shop/${name}`) !== undefined);
+    return one;
+  };
+  const whereTo = async (one: Pod): Promise<readonly string[]> => (await filter(one)).NodeNames;
+
+  beforeEach(async () => {
+    place({ clusterAffinity: { clusterNames: ['east'], max: 1 } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+  });
+
+  test('is held while the scheduler makes volumes, however long that takes', async () => {
+    const [a, b, c] = [await made('a'), await made('b'), await made('c', [unscheduled('no room')])];
+    expect(await whereTo(a)).toEqual(['east']);
+    now += 11_000;
+    expect(await whereTo(b)).toEqual([]);
+    now += 9 * MINUTE;
+    expect(await whereTo(c)).toEqual([]);
+    expect(reserved.get(a.metadata.uid ?? '')).toBe('east');
+    api.edit(`${PODS}/a`, { spec: { nodeName: 'east' } });
+    await seen('it is bound', () => view.pods.get('shop/a')?.spec.nodeName === 'east');
+    now += MINUTE;
+    expect(await whereTo(c)).toEqual([]);
+    // What is bound is reserved by itself after a while.
+    expect(reserved.has(a.metadata.uid ?? '')).toBe(false);
+  });
+
+  test.each([
+    ['the first failure', []],
+    ['another failure than before', [unscheduled('0/5 nodes are available')]],
+  ])('is free when the pod shows that the attempt failed: %s', async (_, before) => {
+    const [a, b] = [await made('a', before), await made('b')];
+    expect(await whereTo(a)).toEqual(['east']);
+    expect(await whereTo(b)).toEqual([]);
+    api.edit(`${PODS}/a`, { status: { conditions: [unscheduled('binding volumes: timed out')] } });
+    await seen('that is known', () => view.seats.assumedAt(a.metadata.uid ?? '') === undefined);
+    expect(reserved.has(a.metadata.uid ?? '')).toBe(false);
+    expect(await whereTo(b)).toEqual(['east']);
+  });
+
+  test('is free when the pod is deleted, or refused when it is asked about anew', async () => {
+    const [a, b, c] = [await made('a'), await made('b'), await made('c')];
+    expect(await whereTo(a)).toEqual(['east']);
+    api.delete(`${PODS}/a`);
+    await seen('it is gone', () => view.pods.get('shop/a') === undefined);
+    expect(await whereTo(b)).toEqual(['east']);
+    expect((await filter(b, ['local-1'])).NodeNames).toEqual([]);
+    expect(await whereTo(c)).toEqual(['east']);
+  });
+
+  test('is held for ten seconds only while attempts fail without a word, and for a quarter of an hour at most', async () => {
+    const [a, b] = [await made('a'), await made('b')];
+    expect(await whereTo(a)).toEqual(['east']);
+    now += 5_000;
+    // It failed as it did before, which is not written again.
+    expect(await whereTo(a)).toEqual(['east']);
+    now += 9_000;
+    expect(await whereTo(b)).toEqual([]);
+    now += 2_000;
+    expect(await whereTo(b)).toEqual(['east']);
+    now += 14 * MINUTE;
+    expect(await whereTo(a)).toEqual([]);
+    now += 2 * MINUTE;
+    expect(await whereTo(a)).toEqual(['east']);
+  });
+});
+
+describe('a tier that is tried later', () => {
+  const MINUTE = 60_000;
+  const gated = { type: 'PodScheduled', status: 'False', reason: 'SchedulingGated', message: 'gates' };
+  const anHourAgo = (): object => ({ creationTimestamp: new Date(now - 60 * MINUTE).toISOString() });
+
+  beforeEach(async () => {
+    const overflowAffinities = [{ clusterNames: ['east'] }];
+    place({ clusterAffinity: { clusterNames: ['local'], tryNextAfter: '10m', overflowAffinities } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+  });
+
+  const asked = async (one: Pod): Promise<readonly string[]> => (await filter(one, ['east', 'west'])).NodeNames;
+
+  test('does not count the time behind scheduling gates', async () => {
+    const one = pod('a', { metadata: anHourAgo(), spec: { schedulingGates: [{ name: 'kueue.x-k8s.io/admission' }] } });
+    const pods = '/api/v1/namespaces/shop/pods';
+    const stored = make(pods, { apiVersion: 'v1', kind: 'Pod', ...one }) as unknown as Pod;
+    await seen('it is known', () => view.pods.get('shop/a')?.spec.schedulingGates?.length === 1);
+    api.edit(`${pods}/a`, { spec: { schedulingGates: null } });
+    await seen('its gates are gone', () => view.pods.get('shop/a')?.spec.schedulingGates === undefined);
+    const open = { ...stored, spec: { ...stored.spec, schedulingGates: [] } };
+    now += 9 * MINUTE;
+    expect(await asked(open)).toEqual([]);
+    now += 2 * MINUTE;
+    expect(await asked(open)).toEqual(['east']);
+  });
+
+  test.each([
+    ['was not asked about since', gated],
+    ['could not be scheduled since', { ...gated, reason: 'Unschedulable', lastTransitionTime: null }],
+  ])('does not count the time of gates that this process has not seen: the pod %s', async (_, condition) => {
+    const one = pod('a', { metadata: anHourAgo() });
+    const status = { phase: 'Pending', conditions: [condition] } as NonNullable<Pod['status']>;
+    expect(await asked({ ...one, status })).toEqual([]);
+    now += 11 * MINUTE;
+    expect(await asked({ ...one, status })).toEqual(['east']);
+  });
+
+  test('counts from when the pod was made where there were no gates', async () => {
+    const failed = { ...gated, reason: 'Unschedulable', lastTransitionTime: '2025-12-31T23:30:00Z' };
+    const status = { phase: 'Pending', conditions: [failed] } as NonNullable<Pod['status']>;
+    expect(await asked({ ...pod('a', { metadata: anHourAgo() }), status })).toEqual(['east']);
+    expect(await asked(pod('b'))).toEqual([]);
+  });
+});
+
+describe('a pod whose owners are not all known', () => {
+  const apps = '/apis/apps/v1/namespaces/shop';
+  const ownedBy = (kind: string, name: string): object => ({
+    ownerReferences: [{ apiVersion: 'apps/v1', kind, name, uid: `uid-${name}`, controller: true }],
+  });
+  const put = (kind: string, name: string, more: object = {}): void => {
+    const metadata = { name, uid: `uid-${name}`, namespace: 'shop', ...more };
+    api.put(`${apps}/${kind.toLowerCase()}s/${name}`, { apiVersion: 'apps/v1', kind, metadata, spec: { replicas: 3 } });
+  };
+  const NOT_KNOWN = /^its owner \w+ [\w-]+ is not known to Spillway yet/;
+  /** The host does not say whether one that is asked for by name is there. */
+  const silent = (): void => {
+    api.fault = ({ query }) =>
+      query['fieldSelector']?.startsWith('metadata.name=') === true
+        ? { code: 500, reason: 'InternalError' }
+        : undefined;
+  };
+
+  beforeEach(async () => {
+    const spec = {
+      resourceSelectors: [
+        { apiVersion: 'apps/v1', kind: 'Deployment', labelSelector: { matchLabels: { tier: 'front' } } },
+      ],
+      placement: { clusterAffinity: { clusterNames: ['local'] } },
+    };
+    const metadata = { name: 'residency', namespace: 'shop' };
+    make('/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies', {
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'PlacementPolicy',
+      metadata,
+      spec,
+    });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+  });
+
+  test('waits for the whole chain, and goes nowhere while a policy may say no', async () => {
+    silent();
+    put('ReplicaSet', 'new-1', ownedBy('Deployment', 'new'));
+    await seen('its set is known', () => view.owners.byUid('uid-new-1') !== undefined);
+    const one = pod('a', { metadata: ownedBy('ReplicaSet', 'new-1') });
+    const { NodeNames, FailedAndUnresolvableNodes } = await filter(one, ['east', 'west']);
+    expect(NodeNames).toEqual([]);
+    expect(FailedAndUnresolvableNodes['east']).toMatch(NOT_KNOWN);
+    put('Deployment', 'new', { labels: { tier: 'front' } });
+    await seen('the Deployment is known', () => view.owners.byUid('uid-new') !== undefined);
+    const known = await filter(one, ['east', 'west']);
+    expect(known.FailedAndUnresolvableNodes['east']).toBe('member east: the policy does not name it');
+    expect((await filter(one)).NodeNames).toEqual(['local-1', 'local-2']);
+  });
+
+  test('is decided about when the rest of its owners come in time', async () => {
+    silent();
+    put('ReplicaSet', 'new-1', ownedBy('Deployment', 'new'));
+    await seen('its set is known', () => view.owners.byUid('uid-new-1') !== undefined);
+    const asked = filter(pod('a', { metadata: ownedBy('ReplicaSet', 'new-1') }));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    put('Deployment', 'new', { labels: { tier: 'front' } });
+    expect((await asked).NodeNames).toEqual(['local-1', 'local-2']);
+  });
+
+  test('is decided about however many owners come late', async () => {
+    silent();
+    for (const name of ['l0', 'l1', 'l2', 'l3', 'l4', 'l5']) {
+      const asked = filter(pod(name, { metadata: ownedBy('ReplicaSet', name) }), ['local-1']);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      put('ReplicaSet', name);
+      expect((await asked).NodeNames).toEqual(['local-1']);
+    }
+  });
+
+  test('goes by what is there once the host says that an owner is not', async () => {
+    const one = pod('a', { metadata: ownedBy('ReplicaSet', 'none') });
+    expect((await filter(one, ['east', 'west'])).NodeNames).toHaveLength(1);
+  });
+
+  test('keeps others waiting no more than a twentieth of the time, whatever it names', async () => {
+    silent();
+    const took = async (names: readonly string[]): Promise<number> => {
+      const started = performance.now();
+      for (const name of names) await filter(pod(name, { metadata: ownedBy('ReplicaSet', `made-up-${name}`) }));
+      return performance.now() - started;
+    };
+    const many = Array.from({ length: 100 }, (_, index) => `m${String(index)}`);
+    expect(await took(many)).toBeLessThan(10_000);
+    // One that is late may be waited for again after a while.
+    now += 20_000;
+    expect(await took(['a'])).toBeGreaterThan(400);
+  });
+});
+
 describe('pods without rules', () => {
   const plain = (name: string, spec: object): Pod => pod(name, { spec, metadata: { namespace: 'other' } });
 
@@ -313,19 +578,45 @@ describe('pods without rules', () => {
     expect((await filter(plain('d', asking), ['west'])).NodeNames).toEqual(['west']);
   });
 
-  test('of a DaemonSet are passed through', async () => {
-    const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'x', uid: 'gone', controller: true };
+  test('of a DaemonSet are passed through; those that only say so are not', async () => {
     slots.clear();
-    expect((await filter(pod('a', { metadata: { ownerReferences: [owner] } }), ['east'])).NodeNames).toEqual(['east']);
+    const made = make('/apis/apps/v1/namespaces/shop/daemonsets', {
+      apiVersion: 'apps/v1',
+      kind: 'DaemonSet',
+      metadata: { name: 'logs', namespace: 'shop' },
+      spec: { selector: { matchLabels: { app: 'logs' } }, template: {} },
+    }) as { metadata: { uid: string } };
+    const { uid } = made.metadata;
+    await seen('the DaemonSet is known', () => view.owners.byUid(uid) !== undefined);
+    place({ clusterAffinity: { clusterNames: ['local'] } }, 'v1', 'Pod');
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['east'] }];
+    const nodeSelectorTerms = [{ matchFields }];
+    const named = {
+      tolerations: [TOLERATION],
+      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+    };
+    const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'logs', uid, controller: true };
+    const of = async (name: string, more: { owner?: object; labels?: Record<string, string>; spec?: object } = {}) => {
+      const { labels = { app: 'logs' }, spec = named } = more;
+      const metadata = { ownerReferences: [{ ...owner, ...more.owner }], labels };
+      return (await filter(pod(name, { metadata, spec }), ['east'])).NodeNames;
+    };
+    expect(await of('a')).toEqual(['east']);
+    expect(await of('b', { owner: { apiVersion: 'example.com/v1' } })).toEqual([]);
+    expect(await of('c', { owner: { name: 'none', uid: 'none' } })).toEqual([]);
+    expect(await of('d', { owner: { uid: 'none' } })).toEqual([]);
+    expect(await of('e', { labels: { app: 'other' } })).toEqual([]);
+    expect(await of('f', { spec: { tolerations: [TOLERATION] } })).toEqual([]);
   });
 });
 
-function place(placement: object): void {
+function place(placement: object, apiVersion = 'apps/v1', kind = 'Deployment'): void {
   make('/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies', {
     apiVersion: 'spillway.dev/v1alpha1',
     kind: 'PlacementPolicy',
     metadata: { name: 'p', namespace: 'shop', generation: 1 },
-    spec: { resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }], placement },
+    spec: { resourceSelectors: [{ apiVersion, kind }], placement },
   });
 }
 
@@ -398,6 +689,34 @@ describe('a policy', () => {
     api.edit('/apis/spillway.dev/v1alpha1/memberclusters/west', { metadata: { labels: { tier: null } } });
     await seen('it is gone', () => view.nodes.member('west')?.metadata.labels?.['tier'] === undefined);
     expect((await filter(pod('b'))).NodeNames).toEqual([]);
+  });
+
+  test('a member with a cluster taint gets the pods of rules that tolerate it, and no others', async () => {
+    slots.set('west', 9);
+    slots.set('east', 0);
+    const clusterTaints = [{ key: 'dear', value: 'yes', effect: 'NoSchedule' }];
+    api.edit('/apis/spillway.dev/v1alpha1/memberclusters/west', { spec: { clusterTaints } });
+    await seen('the taint is known', () => view.nodes.whyTainted('west', []) !== undefined);
+    const reason = 'member west: it has cluster taint dear=yes:NoSchedule, which no policy of the pod tolerates';
+    // Whatever it tolerates itself, and however it asks.
+    const itself = {
+      metadata: { namespace: 'default', ownerReferences: [] },
+      spec: { tolerations: [{ operator: 'Exists' }, TOLERATION] },
+    };
+    const unruled = await filter(pod('a', itself), ['west']);
+    expect(unruled).toMatchObject({ NodeNames: [], FailedAndUnresolvableNodes: { west: reason } });
+    place({ clusterAffinity: { clusterNames: ['west'] } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    const tolerating = { spec: { tolerations: [{ operator: 'Exists' }] } };
+    const refused = await filter(pod('b', tolerating), ['west']);
+    expect(refused).toMatchObject({ NodeNames: [], FailedAndUnresolvableNodes: { west: reason } });
+    api.edit('/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p', {
+      spec: { placement: { clusterTolerations: [{ key: 'dear', operator: 'Exists' }] } },
+      metadata: { generation: 2 },
+    });
+    await until('the pod goes there', async () => (await filter(pod('b'), ['west'])).NodeNames.length === 1, {
+      intervalMs: 5,
+    });
   });
 
   test('a refusal by a member counts for the pods that follow, until its time is over', async () => {

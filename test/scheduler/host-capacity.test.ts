@@ -60,7 +60,11 @@ beforeEach(async () => {
   const server = await serveMemoryApi(api);
   const stop = new AbortController();
   const clock = (): number => now;
-  const view = new HostView({ host: server.client('host'), logger: pino({ level: 'silent' }), clock });
+  const view = new HostView({
+    host: server.client('host'),
+    logger: pino({ level: 'silent' }),
+    monotonic: clock,
+  });
   capacity = new HostCapacity(view, clock);
   const capacityOf = (name: string): HostCapacity | undefined => (name === 'local' ? capacity : undefined);
   const reservations = new Reservations(capacityOf, clock);
@@ -68,7 +72,7 @@ beforeEach(async () => {
   const workloads = new WorkloadBook({ stored: () => undefined, clock });
   const scoring = scoringConfig.parse({});
   const questions = new PlacementQuestions({ view, workloads, capacityOf, signals: () => new Map(), scoring, clock });
-  gangs = new GangRooms({ view, questions, reservations, capacityOf, clock });
+  gangs = new GangRooms({ view, questions, reservations, capacityOf });
   expect(capacity.ready).toBe(false);
   const running = view.run(stop.signal);
   await until('the caches are complete', () => capacity.ready, { intervalMs: 5 });

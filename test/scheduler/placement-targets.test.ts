@@ -173,7 +173,11 @@ test('there are none where no pod can go', async () => {
 
 test('there are none for a gang, which was placed as a whole', async () => {
   room.place('p', EQUAL);
-  await room.run(set, { east: 4 }, { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' });
+  const labelled = {
+    ...set,
+    metadata: { ...set.metadata, labels: { ...set.metadata.labels, 'spillway.dev/gang': 'ring' } },
+  };
+  await room.run(labelled, { east: 4 }, { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' });
   room.letWrite();
   await told({});
 });

@@ -4,7 +4,7 @@ import { PodSeats } from '../../src/scheduler/pod-seats.ts';
 
 let now = 0;
 const clusterOf = (node: string): string => (node.startsWith('n') ? 'local' : node);
-const seats = (): PodSeats => new PodSeats({ clusterOf, clock: () => now });
+const seats = (): PodSeats => new PodSeats({ clusterOf, monotonic: () => now });
 
 function pod(
   uid: string,

@@ -35,6 +35,24 @@ test('a policy that names a member which is not there says so, until the member 
   await told('False', /there is no member west/);
 });
 
+test('labels of a kind that nobody follows match nothing, which is said', async () => {
+  const rollout = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' };
+  room.place('p', {}, { ...rollout, labelSelector: { matchLabels: { tier: 'front' } } });
+  await told(
+    'False',
+    /resourceSelectors\[0\].labelSelector: labels of Rollout \(argoproj.io\/v1alpha1\) are not followed/,
+  );
+  room.place('p', {}, { ...rollout, name: 'web' });
+  await told('True', /no contradictions/);
+  for (const [apiVersion, kind] of [
+    ['v1', 'Pod'],
+    ['batch/v1', 'CronJob'],
+  ]) {
+    room.place('p', {}, { apiVersion, kind, labelSelector: { matchLabels: { tier: 'front' } } });
+    await told('True', /no contradictions/);
+  }
+});
+
 test('groups that pods are to be spread over are counted anew when a member is labelled', async () => {
   room.addMember('west', { rack: 'r1' });
   room.place('p', { spreadConstraints: [{ spreadByLabel: 'rack', minGroups: 2 }] });

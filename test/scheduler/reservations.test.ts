@@ -21,7 +21,7 @@ test('what is set aside moves to the room that takes the place of another, for t
     () => now,
   );
   const request = { key: 'a' } as FitRequest;
-  reservations.reserve('a', 'east', request);
+  reservations.reserve('a', 'east', request, 10_000);
   reservations.reserve('b', 'east', request, 60_000);
   expect([...observed.kept.keys()]).toEqual(['a', 'b']);
   current = acting.capacity;

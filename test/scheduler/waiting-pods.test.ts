@@ -4,6 +4,7 @@ import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/api/wire.ts';
 import { WaitingPods } from '../../src/scheduler/waiting-pods.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
+import { monotonic } from '../../src/kube/clock.ts';
 
 const LOOK_AGAIN = 'spillway.dev/look-again';
 
@@ -11,16 +12,19 @@ let api: MemoryApi;
 let waiting: WaitingPods;
 let stop: AbortController;
 let running: Promise<void>;
+let setBackMs: number;
+const clock = (): number => Date.now() - setBackMs;
 
 const pod: Pod = { metadata: { name: 'p', namespace: 'shop', uid: 'u' }, spec: { containers: [] } };
 const looks = (): number => api.requests('PATCH', '/nodes/east').length;
 
 beforeEach(() => {
+  setBackMs = 0;
   api = new MemoryApi();
   const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'east' } };
   api.handle({ method: 'POST', path: '/api/v1/nodes', query: {}, body, contentType: 'application/json' });
   const logger = pino({ level: 'silent' });
-  waiting = new WaitingPods({ host: api.client(), virtualNode: () => 'east', logger, clock: Date.now });
+  waiting = new WaitingPods({ host: api.client(), virtualNode: () => 'east', logger, clock, monotonic });
   stop = new AbortController();
   running = waiting.run(stop.signal);
 });
@@ -31,18 +35,25 @@ afterEach(async () => {
 
 test('while a pod waits, schedulers are told to look again when its time has come, and not before', async () => {
   waiting.answered(pod, false);
-  const due = Date.now() + 400;
-  waiting.lookAgainAt(due);
+  const due = monotonic() + 400;
+  waiting.lookAgainIn(400);
   // Later than what is asked for already: nothing changes.
-  waiting.lookAgainAt(due + 5_000);
+  waiting.lookAgainIn(5_000);
   await until('they are told', () => looks() === 1, { intervalMs: 5, timeoutMs: 10_000 });
-  expect(Date.now()).toBeGreaterThanOrEqual(due);
+  expect(monotonic()).toBeGreaterThanOrEqual(due);
   expect(api.objects.get('/api/v1/nodes/east')?.metadata['annotations']).toHaveProperty([LOOK_AGAIN]);
+});
+
+test('a wall clock that is set back puts nothing off', async () => {
+  waiting.lookAgainIn(300);
+  waiting.answered(pod, false);
+  setBackMs = 1_800_000;
+  await until('they are told', () => looks() === 1, { intervalMs: 5, timeoutMs: 10_000 });
 });
 
 test('nobody is told anything for pods that have a place by then', async () => {
   waiting.answered(pod, false);
-  waiting.lookAgainAt(Date.now() + 300);
+  waiting.lookAgainIn(300);
   waiting.answered(pod, true);
   const other: Pod = { ...pod, metadata: { ...pod.metadata, uid: 'other' } };
   waiting.answered(other, false);

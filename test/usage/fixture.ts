@@ -72,8 +72,10 @@ export const broken = (path: string): TransportError =>
 /** What a test may change at any time. */
 export interface World {
   targets: UsageTarget[];
-  /** The clock, in ms. */
+  /** Both clocks, in ms. */
   now: number;
+  /** How far the wall clock is behind. */
+  setBackMs: number;
   unavailable: string | undefined;
   annotations: Map<string, Record<string, string>>;
 }
@@ -88,7 +90,13 @@ export interface UsageFixture {
 }
 
 export function usageFixture(targets: UsageTarget[]): UsageFixture {
-  const world: World = { targets, now: 1_795_253_470_000, unavailable: undefined, annotations: new Map() };
+  const world: World = {
+    targets,
+    now: 1_795_253_470_000,
+    setBackMs: 0,
+    unavailable: undefined,
+    annotations: new Map(),
+  };
   const member = new ScriptedMember();
   const registry = new Registry();
   const lines: string[] = [];
@@ -102,7 +110,8 @@ export function usageFixture(targets: UsageTarget[]): UsageFixture {
     unavailable: () => world.unavailable,
     metrics: usageMetrics(registry),
     logger: pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) }),
-    clock: () => world.now,
+    clock: () => world.now - world.setBackMs,
+    monotonic: () => world.now,
   });
   const stop = new AbortController();
   const running = usage.run(stop.signal);

@@ -59,6 +59,21 @@ describe('/metrics/resource', () => {
     expect(fixture.member.asked).toHaveLength(4);
   });
 
+  it.each([1_800_000, -1_800_000])(
+    'asks after five seconds also when the wall clock was set back by %d ms',
+    async (ms) => {
+      const fixture = start(target('web-0'));
+      fixture.member.script = () => cpuLine('web-0', 1, 1000);
+      await resource(fixture);
+      fixture.world.setBackMs = ms;
+      await resource(fixture);
+      expect(fixture.member.asked).toHaveLength(1);
+      fixture.world.now += 5000;
+      await resource(fixture);
+      expect(fixture.member.asked).toHaveLength(2);
+    },
+  );
+
   it('shows a new pod within a second', async () => {
     const fixture = start(target('web-0'));
     fixture.member.script = () => cpuLine('web-0', 1, 1000) + cpuLine('web-1', 2, 1000);

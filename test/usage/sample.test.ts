@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { RESOURCE_FAMILIES } from '../../src/usage/families.ts';
+import { ResourceReader } from '../../src/usage/pod-reading.ts';
 import { LineSplitter } from '../../src/usage/line-splitter.ts';
 import { resourceMetricsPath } from '../../src/usage/resource-metrics-path.ts';
 import { familyOf, formatSample, parseSample, podKeyOf } from '../../src/usage/sample.ts';
@@ -106,4 +108,14 @@ describe('the path that a node serves its metrics at', () => {
       expect(path(value)).toBe('/metrics/resource');
     },
   );
+});
+
+test('what is almost a number of any length is found to be none at once', () => {
+  const reader = new ResourceReader(RESOURCE_FAMILIES, () => true, 0);
+  const began = performance.now();
+  for (const end of ['x', '.x', 'e', '']) {
+    reader.line(`pod_cpu_usage_seconds_total{namespace="a",pod="b"} ${'1'.repeat(60_000)}${end}`);
+  }
+  expect(performance.now() - began).toBeLessThan(500);
+  expect(reader.result().get('a/b')?.containers).toHaveLength(1);
 });

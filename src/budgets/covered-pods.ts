@@ -1,0 +1,73 @@
+import { MIRRORED_CONDITION } from '../api/marks.ts';
+import { isFinished } from '../api/pod-phase.ts';
+import type { Pod } from '../api/wire.ts';
+import type { MirroredBudget } from './mirrored-budget.ts';
+
+export interface CoverFacts {
+  /** Pods of the host that the budget covers and that are on virtual nodes of the member. */
+  hostPods: Iterable<Pod>;
+  /** Budgets in the member that stand for it. */
+  mirrors: readonly Pick<MirroredBudget, 'namespace' | 'uids'>[];
+  /** The copy for a host pod, by that pod's UID. */
+  copyOf: (uid: string) => Pod | undefined;
+  /** Whether the owner of the member empties that node of it. */
+  isDrained: (node: string) => boolean;
+}
+
+export interface CopiesInNamespace {
+  /** UIDs of their host pods. */
+  uids: Set<string>;
+  healthy: number;
+}
+
+export interface CoveredPods {
+  /** Copies that are there and not being deleted, by their namespace. */
+  namespaces: Map<string, CopiesInNamespace>;
+  copies: number;
+  /** UIDs of the pods that the host counts as healthy. */
+  counted: Set<string>;
+  /** How many of these are not healthy in the member: disruptions that the host does not know of yet. */
+  inFlight: number;
+  draining: boolean;
+}
+
+/** What there is in one member of the pods of a budget. */
+export function coveredPods({ hostPods, mirrors, copyOf, isDrained }: CoverFacts): CoveredPods {
+  const seen: CoveredPods = { namespaces: new Map(), copies: 0, counted: new Set(), inFlight: 0, draining: false };
+  const add = (uid: string): Pod | undefined => {
+    const copy = copyOf(uid);
+    if (copy === undefined || isFinished(copy) || copy.metadata.deletionTimestamp !== undefined) return undefined;
+    const { namespace = '' } = copy.metadata;
+    const there = seen.namespaces.get(namespace) ?? { uids: new Set(), healthy: 0 };
+    seen.namespaces.set(namespace, there);
+    if (there.uids.has(uid)) return copy;
+    there.uids.add(uid);
+    seen.copies += 1;
+    if (isReady(copy)) there.healthy += 1;
+    if (copy.spec.nodeName !== undefined && isDrained(copy.spec.nodeName)) seen.draining = true;
+    return copy;
+  };
+  for (const pod of hostPods) {
+    const { uid = '', deletionTimestamp } = pod.metadata;
+    if (isFinished(pod)) continue;
+    const copy = add(uid);
+    const isCounted = deletionTimestamp === undefined && isReady(pod) && isInMember(pod);
+    if (!isCounted) continue;
+    seen.counted.add(uid);
+    if (copy === undefined || !isReady(copy)) seen.inFlight += 1;
+  }
+  // The member counts them, whether the host knows their pods or not.
+  for (const { namespace, uids } of mirrors) {
+    for (const uid of uids) if (copyOf(uid)?.metadata.namespace === namespace) add(uid);
+  }
+  return seen;
+}
+
+function isReady({ status }: Pod): boolean {
+  return status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+}
+
+/** Pods of DaemonSets that are only shown as ready have no copy. */
+function isInMember({ status }: Pod): boolean {
+  return status?.conditions?.some(({ type, status }) => type === MIRRORED_CONDITION && status === 'True') === true;
+}

@@ -1,0 +1,73 @@
+import { LRUCache } from 'lru-cache';
+import type { KubeClient } from '../kube/client.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import type { OwnerReference } from '../kube/object.ts';
+import type { Resource } from '../kube/resource.ts';
+import { list } from '../kube/verbs.ts';
+
+/** Owners known to be gone, at the most. */
+const MAX_GONE = 10_000;
+/** Look-ups under way: pods may name owners that do not exist as fast as they are made. */
+const AT_ONCE = 4;
+const TIMEOUT_MS = 5_000;
+/** Between two look-ups of one owner, in ms. */
+const AGAIN_MS = 2_000;
+
+/**
+ * Whether an owner that pods name is there at all, asked of the host past all caches, in the background. Whoever owns a pod was
+ * there before it, and no UID comes back, so one that is not there is gone for good.
+ */
+export class OwnerLookUp {
+  readonly #host: KubeClient;
+  readonly #resourceOf: (owner: OwnerReference) => Resource | undefined;
+  readonly #monotonic: () => number;
+  /** UIDs. */
+  readonly #gone = new LRUCache<string, true>(atMost(MAX_GONE));
+  /** By UID, when it was begun, in monotonic ms. */
+  readonly #asked = new LRUCache<string, number>(atMost(MAX_GONE));
+  #underWay = 0;
+
+  constructor(host: KubeClient, resourceOf: (owner: OwnerReference) => Resource | undefined, monotonic: () => number) {
+    this.#host = host;
+    this.#resourceOf = resourceOf;
+    this.#monotonic = monotonic;
+  }
+
+  isGone(uid: string): boolean {
+    return this.#gone.has(uid);
+  }
+
+  /** Begins to ask, if that is not being done and there are not too many questions; tells when the owner is gone. */
+  ask(owner: OwnerReference, namespace: string | undefined, whenGone: () => void): void {
+    const { uid } = owner;
+    const resource = this.#resourceOf(owner);
+    const now = this.#monotonic();
+    const isTooSoon = now - (this.#asked.get(uid) ?? Number.NEGATIVE_INFINITY) < AGAIN_MS;
+    if (resource === undefined || isTooSoon || this.#underWay >= AT_ONCE) return;
+    this.#asked.set(uid, now);
+    this.#underWay += 1;
+    void this.#isThere(resource, owner, namespace).then((isThere) => {
+      this.#underWay -= 1;
+      if (isThere !== false) return;
+      this.#gone.set(uid, true);
+      whenGone();
+    });
+  }
+
+  /** Undefined: the host does not say. Never rejects. */
+  async #isThere(
+    resource: Resource,
+    { name, uid }: OwnerReference,
+    namespace: string | undefined,
+  ): Promise<boolean | undefined> {
+    try {
+      // A list, for which no other right is needed than for the watch.
+      const fieldSelector = `metadata.name=${name}`;
+      const signal = AbortSignal.timeout(TIMEOUT_MS);
+      const { items } = await list(this.#host, resource, { namespace, fieldSelector, signal });
+      return items.some(({ metadata }) => metadata.uid === uid);
+    } catch {
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,346 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Api } from '../../hack/api-access.ts';
+import type { Cluster } from '../../hack/cluster.ts';
+import { until } from '../../hack/until.ts';
+import {
+  CONTAINERS,
+  defaultAccount,
+  type Guarded,
+  KEPT,
+  MANAGER,
+  OWNED,
+  plainPod,
+  serveOnly,
+  startGuarded,
+  untilRefused,
+} from './guard-harness.ts';
+
+/** What a thief of the manager's token can do where it does all that it can be asked to do. */
+let guarded: Guarded;
+let host: Cluster;
+let thief: Api;
+
+beforeAll(async () => {
+  guarded = await startGuarded(
+    MANAGER,
+    'crds/spillway.dev_memberclusters.yaml',
+    'crds/spillway.dev_workloadplacements.yaml',
+    'rbac.yaml',
+    'rbac-service-account.yaml',
+    'scheduler/rbac.yaml',
+    'scheduler/gangs.yaml',
+    'scheduler/pod-guard.yaml',
+    'outages.yaml',
+    'admission/webhook.yaml',
+    'node-guard.yaml',
+    'storage.yaml',
+  );
+  ({ cluster: host, thief } = guarded);
+});
+afterAll(() => guarded?.close());
+
+describe('disruption budgets', () => {
+  const path = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
+  const patch = async (body: object): Promise<unknown> => await thief.call('PATCH', `${path}/web?dryRun=All`, body);
+  const evictions = 'spillway.dev/member-evictions';
+  const refusal = 'Spillway may change nothing of a PodDisruptionBudget but';
+
+  beforeAll(async () => {
+    await host.api.call('POST', path, {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'web', labels: { app: 'web' }, annotations: { a: 'b' } },
+      spec: { minAvailable: 1, selector: { matchLabels: { app: 'web' } } },
+    });
+    await untilRefused(() => patch({ spec: { minAvailable: 0 } }), refusal);
+  });
+
+  it('get to know what members may evict', async () => {
+    await patch({ metadata: { annotations: { [evictions]: '{}' } } });
+    await thief.call('PATCH', `${path}/web`, { metadata: { annotations: { [evictions]: '{}' } } });
+    await patch({ metadata: { annotations: { [evictions]: null } } });
+  });
+
+  it.each([
+    { spec: { minAvailable: 0 } },
+    { spec: { selector: { matchLabels: { app: 'other' } } } },
+    { spec: { unhealthyPodEvictionPolicy: 'AlwaysAllow' } },
+    { metadata: { annotations: { a: 'c' } } },
+    { metadata: { annotations: { a: null } } },
+    { metadata: { annotations: { other: 'x' } } },
+    { metadata: { labels: { app: null } } },
+    { metadata: OWNED },
+    { metadata: KEPT },
+  ])('are not changed otherwise: %j', async (body) => {
+    await expect(patch(body)).rejects.toThrow(refusal);
+  });
+});
+
+describe('pods', () => {
+  const gates = [{ name: 'spillway.dev/gang' }, { name: 'example.com/wait' }];
+  const tolerations = [{ operator: 'Exists' }];
+  const at = (name: string): string => `/api/v1/namespaces/default/pods/${name}`;
+  const image = { spec: { containers: [{ ...CONTAINERS[0], image: 'app:v2' }] } };
+  const onNode = { spec: { nodeName: 'east', terminationGracePeriodSeconds: 600 } };
+  const NOT_ITS_WORK = 'Spillway may only work for pods on virtual nodes that RBAC lets it serve';
+  const report = async (name: string): Promise<unknown> =>
+    await thief.call('PATCH', `${at(name)}/status?dryRun=All`, { status: { phase: 'Running' } });
+  const evict = async (deleteOptions: object): Promise<unknown> =>
+    await thief.call('POST', `${at('open')}/eviction?dryRun=All`, {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: 'open', namespace: 'default' },
+      deleteOptions,
+    });
+
+  beforeAll(async () => {
+    await host.apply([
+      defaultAccount('default'),
+      plainPod('gated', 'default', { spec: { schedulingGates: gates, tolerations } }),
+      plainPod('open', 'default', { spec: { tolerations } }),
+      plainPod('bound', 'default', onNode),
+      plainPod('ending', 'default', onNode),
+    ]);
+    await host.api.call('DELETE', at('ending'));
+    await untilRefused(() => thief.call('PATCH', `${at('open')}?dryRun=All`, image), 'Spillway may change');
+    await untilRefused(() => thief.call('DELETE', `${at('open')}?dryRun=All`), NOT_ITS_WORK);
+    await untilRefused(() => evict({}), 'Spillway may only evict');
+  });
+
+  it.each([
+    ['open', image],
+    ['gated', image],
+    ['open', { metadata: { labels: { app: 'other' } } }],
+    ['open', { metadata: OWNED }],
+    ['gated', { metadata: { annotations: { other: 'x' } } }],
+    ['gated', { metadata: KEPT }],
+    ['gated', { spec: { tolerations: [...tolerations, { key: 'a', operator: 'Exists' }] } }],
+    ['gated', { spec: { schedulingGates: [] } }],
+  ])('of pod %s this is not changed: %j', async (name, body) => {
+    await expect(thief.call('PATCH', `${at(name)}?dryRun=All`, body)).rejects.toThrow('Spillway may change');
+  });
+
+  it('of pods the deletion cost is changed, and at the gate of gangs their place', async () => {
+    const patch = async (name: string, body: object) => await thief.call('PATCH', at(name), body);
+    await patch('open', { metadata: { annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-1' } } });
+    await patch('gated', {
+      metadata: { annotations: { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' } },
+      spec: { nodeSelector: { 'spillway.dev/member': 'east' } },
+    });
+    await patch('gated', { spec: { schedulingGates: gates.slice(1) } });
+    await expect(patch('gated', { spec: { nodeSelector: { 'spillway.dev/member': 'east', a: 'b' } } })).rejects.toThrow(
+      'Spillway may change',
+    );
+  });
+
+  it('pods in members are let outlive an outage, and nothing else of what they are is changed', async () => {
+    const present = { key: 'a', operator: 'Exists' };
+    const outage = { key: 'node.kubernetes.io/unreachable', operator: 'Equal', effect: 'NoExecute' };
+    await host.apply([
+      plainPod('in-member', 'default', { spec: { nodeName: 'east', tolerations: [present] } }),
+      plainPod('on-host', 'default', { spec: { nodeName: 'worker', tolerations: [present] } }),
+    ]);
+    const status = { conditions: [{ type: 'spillway.dev/Mirrored', status: 'True' }] };
+    await host.api.call('PATCH', `${at('in-member')}/status`, { status });
+    const tolerationsOf = async (name: string): Promise<object[]> =>
+      ((await host.api.call('GET', at(name))) as { spec: { tolerations: object[] } }).spec.tolerations;
+    const give = async (name: string, given: object, more: object = {}): Promise<unknown> =>
+      await thief.call('PATCH', at(name), { spec: { tolerations: [given, ...(await tolerationsOf(name))], ...more } });
+    for (const [name, given, more] of [
+      ['on-host', outage, {}],
+      ['open', outage, {}],
+      ['in-member', { ...outage, key: 'other' }, {}],
+      ['in-member', { ...outage, effect: 'NoSchedule' }, {}],
+      ['in-member', { ...outage, operator: 'Exists' }, {}],
+      ['in-member', outage, image.spec],
+      ['in-member', outage, { activeDeadlineSeconds: 1 }],
+    ] as const) {
+      const tried = give(name, given, more);
+      await expect(tried, `${name} ${JSON.stringify([given, more])}`).rejects.toThrow('Spillway may change');
+    }
+    await give('in-member', outage);
+    const tolerations = await tolerationsOf('in-member');
+    expect(tolerations[0]).toEqual(outage);
+    // Those that were there cannot be shortened: neither what admission gave, nor what the manager gave itself.
+    for (const which of ['Exists', 'Equal']) {
+      const shortened = tolerations.map((one) => {
+        const { effect, operator } = one as { effect?: string; operator?: string };
+        return effect === 'NoExecute' && operator === which ? { ...one, tolerationSeconds: 1 } : one;
+      });
+      expect(shortened).not.toEqual(tolerations);
+      const tried = thief.call('PATCH', at('in-member'), { spec: { tolerations: shortened } });
+      await expect(tried, which).rejects.toThrow('Spillway may change');
+    }
+  });
+
+  it.each([
+    ['of no certain UID', { preconditions: {} }],
+    ['at once', { gracePeriodSeconds: 0 }],
+    ['with what it owns left behind', { propagationPolicy: 'Orphan' }],
+  ])('none is evicted %s', async (_, options) => {
+    const { metadata } = (await host.api.call('GET', at('open'))) as { metadata: { uid: string } };
+    const preconditions = { uid: metadata.uid };
+    await expect(evict({ preconditions, ...options })).rejects.toThrow('Spillway may only evict');
+    await evict({ preconditions });
+  });
+
+  it('deletions are ended that others began, and none is begun', async () => {
+    for (const query of ['', '&gracePeriodSeconds=0']) {
+      await expect(thief.call('DELETE', `${at('bound')}?dryRun=All${query}`)).rejects.toThrow(
+        'Spillway may only end deletions of pods that others began',
+      );
+    }
+    await thief.call('DELETE', `${at('ending')}?dryRun=All&gracePeriodSeconds=0`);
+  });
+
+  it.each([
+    { metadata: { labels: { app: 'other' } } },
+    { metadata: KEPT },
+    { metadata: { annotations: { any: 'x' } } },
+    { metadata: { annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-1' } } },
+  ])('by way of its status this is not changed: %j', async (body) => {
+    const patched = thief.call('PATCH', `${at('bound')}/status?dryRun=All`, body);
+    await expect(patched).rejects.toThrow('Spillway may change nothing of a pod but its status');
+  });
+
+  it('the status is reported of pods with a node', async () => {
+    await report('bound');
+    await expect(report('open')).rejects.toThrow(NOT_ITS_WORK);
+  });
+
+  it('are those of certain nodes only, where RBAC says which, and so are Leases of nodes', async () => {
+    const lease = (name: string) => ({
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name, namespace: 'kube-node-lease' },
+      spec: { holderIdentity: name, leaseDurationSeconds: 40 },
+    });
+    const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?dryRun=All';
+    await host.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-node-lease' } }]);
+    await serveOnly(host, ['west'], async () => {
+      await untilRefused(() => report('bound'), NOT_ITS_WORK);
+      const ended = thief.call('DELETE', `${at('ending')}?dryRun=All&gracePeriodSeconds=0`);
+      await expect(ended).rejects.toThrow(NOT_ITS_WORK);
+      await expect(thief.call('POST', leases, lease('east'))).rejects.toThrow('Spillway may only write Leases');
+      await thief.call('POST', leases, lease('west'));
+    });
+    await until('it may again', async () => (await report('bound').catch(() => undefined)) !== undefined);
+    await thief.call('POST', leases, lease('east'));
+  });
+});
+
+describe('what else it writes', () => {
+  const write = async (path: string, body: object): Promise<unknown> =>
+    await thief.call('POST', `${path}?dryRun=All`, body);
+
+  it('Events are its own', async () => {
+    const events = '/api/v1/namespaces/default/events';
+    const event = (name: string, reportingComponent: string) => ({
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name, namespace: 'default' },
+      involvedObject: { kind: 'Pod', namespace: 'default', name: 'a' },
+      reason: 'Any',
+      reportingComponent,
+    });
+    await untilRefused(() => write(events, event('stray', 'kubelet')), 'Spillway may only write Events of its own');
+    await host.apply([event('theirs', 'kubelet')]);
+    await thief.call('POST', events, event('ours', 'spillway'));
+    await thief.call('PATCH', `${events}/ours`, { count: 2, message: 'again' });
+    for (const [name, body] of [
+      ['theirs', { message: 'x' }],
+      ['theirs', { metadata: KEPT }],
+      ['theirs', { reportingComponent: 'spillway' }],
+      ['ours', { reportingComponent: 'kubelet' }],
+      ['ours', { involvedObject: { name: 'b' } }],
+      ['ours', { metadata: KEPT }],
+      ['ours', { metadata: OWNED }],
+    ] as const) {
+      const patched = thief.call('PATCH', `${events}/${name}?dryRun=All`, body);
+      await expect(patched, `${name} ${JSON.stringify(body)}`).rejects.toThrow('spillway-event-guard');
+    }
+  });
+
+  it('Leases are its own', async () => {
+    const leases = '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases';
+    const lease = (name: string, metadata: object = {}) => ({
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name, namespace: 'spillway-system', ...metadata },
+      spec: { holderIdentity: 'x' },
+    });
+    await untilRefused(() => write(leases, lease('any')), 'Spillway may only write Leases of its own');
+    await host.apply([lease('spillway-kube-scheduler')]);
+    const there = (await thief.call('GET', `${leases}/spillway-kube-scheduler`)) as object;
+    const taken = thief.call('PUT', `${leases}/spillway-kube-scheduler`, { ...there, spec: { holderIdentity: 'y' } });
+    await expect(taken).rejects.toThrow('Spillway may only write Leases of its own');
+    await expect(write(leases, lease('spillway-gangs', KEPT))).rejects.toThrow('Leases of Spillway have no finalizers');
+    await write(leases, lease('spillway-gangs'));
+    await write(leases, lease('spillway-member-east'));
+  });
+
+  it('of Secrets it is the one with its certificates, and no tokens are made by it', async () => {
+    const secrets = '/api/v1/namespaces/spillway-system/secrets';
+    const secret = (name: string, more: { type?: string; metadata?: object } = {}) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      ...more,
+      metadata: { name, namespace: 'spillway-system', ...more.metadata },
+    });
+    await untilRefused(() => write(secrets, secret('any')), 'Spillway may only write the Secret spillway-webhook');
+    const annotations = { 'kubernetes.io/service-account.name': 'spillway-scheduler' };
+    const token = { type: 'kubernetes.io/service-account-token', metadata: { annotations } };
+    await expect(write(secrets, secret('any', token))).rejects.toThrow('Spillway may only write the Secret');
+    await expect(write(secrets, secret('spillway-webhook', token))).rejects.toThrow('nothing but data');
+    await expect(write(secrets, secret('spillway-webhook', { metadata: KEPT }))).rejects.toThrow('no finalizers');
+    await write(secrets, secret('spillway-webhook', { type: 'Opaque' }));
+  });
+
+  it('of its webhook it is whom to trust', async () => {
+    const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/spillway-pod-defaults';
+    const { webhooks } = (await host.api.call('GET', path)) as { webhooks: Record<string, unknown>[] };
+    const [first = {}, ...others] = webhooks;
+    const config = first['clientConfig'] as object;
+    const change = async (body: object): Promise<unknown> => await thief.call('PATCH', `${path}?dryRun=All`, body);
+    const rules = [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['secrets'] }];
+    const refusal = 'Spillway may change nothing of a webhook but whom to trust';
+    await untilRefused(() => change({ webhooks: [{ ...first, rules }, ...others] }), refusal);
+    for (const body of [
+      { webhooks: [{ ...first, namespaceSelector: {} }, ...others] },
+      { webhooks: [{ ...first, matchConditions: [] }, ...others] },
+      { webhooks: [{ ...first, failurePolicy: 'Fail' }, ...others] },
+      { webhooks: [{ ...first, clientConfig: { url: 'https://thief.example' } }, ...others] },
+      { webhooks: [{ ...first, clientConfig: { service: { namespace: 'default', name: 'theirs' } } }, ...others] },
+      { webhooks: [...webhooks, { ...first, name: 'another.pods.spillway.dev' }] },
+      { webhooks: [{ ...first, name: 'another.pods.spillway.dev' }, ...others] },
+      { webhooks: others },
+      { metadata: KEPT },
+      { metadata: OWNED },
+    ]) {
+      await expect(change(body), JSON.stringify(body)).rejects.toThrow(refusal);
+    }
+    const caBundle = Buffer.from(host.caPem).toString('base64');
+    await change({ webhooks: [{ ...first, clientConfig: { ...config, caBundle } }, ...others] });
+  });
+
+  it('WorkloadPlacements hold nothing up', async () => {
+    const workload = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'a-b' };
+    const placement = (metadata: object) => ({
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'WorkloadPlacement',
+      metadata: { name: 'deployment-web', namespace: 'default', ...metadata },
+      spec: { workload },
+    });
+    const placements = '/apis/spillway.dev/v1alpha1/namespaces/default/workloadplacements';
+    const refusal = 'WorkloadPlacements of Spillway have no finalizers';
+    await untilRefused(() => write(placements, placement(KEPT)), refusal);
+    for (const owner of [
+      { ...workload, blockOwnerDeletion: true },
+      { ...workload, controller: true },
+      { ...workload, uid: 'c-d' },
+    ]) {
+      await expect(write(placements, placement({ ownerReferences: [owner] }))).rejects.toThrow(refusal);
+    }
+    await write(placements, placement({ ownerReferences: [workload] }));
+  });
+});

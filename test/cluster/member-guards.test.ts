@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Api } from '../../hack/api-access.ts';
+import {
+  defaultAccount,
+  type Guarded,
+  HOST_ACCOUNT,
+  KEPT,
+  OWNED,
+  plainPod,
+  startGuarded,
+  untilRefused,
+} from './guard-harness.ts';
+
+/** What a thief of a host's kubeconfig can do in a dedicated member, where RBAC names no namespaces. */
+let guarded: Guarded;
+let thief: Api;
+
+const ours = { 'spillway.dev/host': 'h1' };
+const theirs = { app: 'shop' };
+const make = async (namespace: string, plural: string, body: object): Promise<unknown> =>
+  await thief.call('POST', `/api/v1/namespaces/${namespace}/${plural}?dryRun=All`, body);
+const object = (kind: string, name: string, labels: object, more: object = {}) => ({
+  apiVersion: 'v1',
+  kind,
+  metadata: { name, labels, ...more },
+});
+const secret = (labels: object, more: object = {}) => object('Secret', 'x', labels, more);
+const space = (name: string, labels: object = {}, more: object = {}) => object('Namespace', name, labels, more);
+
+beforeAll(async () => {
+  const files = ['read.yaml', 'dedicated.yaml', 'guard.yaml'].map((file) => `member/${file}`);
+  guarded = await startGuarded(HOST_ACCOUNT, ...files);
+  ({ thief } = guarded);
+  await guarded.cluster.apply([
+    space('lent', { 'spillway.dev/allow-host': 'h1' }),
+    space('lent-to-any', { 'spillway.dev/allow-host': 'any' }),
+    space('made', ours),
+    space('lent-to-another', { 'spillway.dev/allow-host': 'h2' }),
+    space('of-another', { 'spillway.dev/host': 'h2', 'spillway.dev/allow-host': 'any' }),
+    space('private'),
+    space('spillway-system'),
+    ...['lent', 'kube-system'].flatMap((namespace) => [
+      defaultAccount(namespace),
+      plainPod('ours', namespace, { labels: ours, spec: { nodeName: 'n' } }),
+      plainPod('theirs', namespace, { labels: theirs, spec: { nodeName: 'n' } }),
+      object('Secret', 'ours', ours, { namespace }),
+      object('Secret', 'theirs', theirs, { namespace }),
+    ]),
+  ]);
+  await untilRefused(() => make('private', 'secrets', secret(ours)), 'a host may only use namespaces');
+  const root = space('kube-x', ours);
+  await untilRefused(() => thief.call('POST', '/api/v1/namespaces?dryRun=All', root), 'of the cluster itself');
+  const exec = '/api/v1/namespaces/kube-system/pods/theirs/exec?command=true&stdout=true';
+  await untilRefused(() => thief.call('POST', exec), 'a host may only use namespaces');
+});
+afterAll(() => guarded?.close());
+
+it.each(['lent', 'lent-to-any', 'made'])('its own objects can be made in namespace %s', async (namespace) => {
+  await make(namespace, 'secrets', secret(ours));
+  await make(namespace, 'configmaps', object('ConfigMap', 'x', ours));
+});
+
+it.each(['private', 'lent-to-another', 'of-another', 'default', 'kube-system', 'kube-public', 'spillway-system'])(
+  'nothing can be made in namespace %s',
+  async (namespace) => {
+    await expect(make(namespace, 'secrets', secret(ours))).rejects.toThrow(
+      /a host may only use namespaces|of the cluster itself/,
+    );
+  },
+);
+
+it.each([
+  ['without the label', secret({})],
+  ['with an owner', secret(ours, OWNED)],
+  ['with a finalizer', secret(ours, KEPT)],
+  [
+    'that makes a token of an account',
+    {
+      ...secret(ours, { annotations: { 'kubernetes.io/service-account.name': 'default' } }),
+      type: 'kubernetes.io/service-account-token',
+    },
+  ],
+])('no Secret can be made %s', async (_, body) => {
+  await expect(make('lent', 'secrets', body)).rejects.toThrow('spillway-host-guard');
+});
+
+it.each([
+  ['of its own pods', ours, { matchLabels: ours }, undefined],
+  ['of all pods', ours, {}, 'disruption budgets of a host cover its own pods only'],
+  ['of pods of others', ours, { matchLabels: theirs }, 'disruption budgets of a host cover its own pods only'],
+  ['of pods of another host', ours, { matchLabels: { 'spillway.dev/host': 'h2' } }, 'cover its own pods only'],
+  ['without the label', {}, { matchLabels: ours }, 'carries the label spillway.dev/host'],
+])('whether a disruption budget %s can be made', async (_, labels, selector, refusal) => {
+  const path = '/apis/policy/v1/namespaces/lent/poddisruptionbudgets?dryRun=All';
+  const body = {
+    ...object('PodDisruptionBudget', 'x', labels),
+    apiVersion: 'policy/v1',
+    spec: { minAvailable: 1, selector },
+  };
+  const made = thief.call('POST', path, body);
+  if (refusal === undefined) await made;
+  else await expect(made).rejects.toThrow(refusal);
+});
+
+it.each([
+  ['pods', 'theirs', { metadata: { labels: ours } }],
+  ['pods', 'theirs', { metadata: { annotations: { a: 'b' } } }],
+  ['pods', 'ours', { metadata: { labels: { 'spillway.dev/host': null } } }],
+  ['pods', 'ours', { metadata: { labels: { 'spillway.dev/host': 'h2' } } }],
+  ['pods', 'ours', { metadata: OWNED }],
+  ['pods', 'ours', { metadata: KEPT }],
+  ['pods', 'theirs/ephemeralcontainers', { spec: { ephemeralContainers: [{ name: 'x', image: 'x' }] } }],
+  ['secrets', 'theirs', { metadata: { labels: ours } }],
+  ['secrets', 'theirs', { stringData: { a: 'b' } }],
+])('of %s %s this cannot be changed: %j', async (plural, path, body) => {
+  const patched = thief.call('PATCH', `/api/v1/namespaces/lent/${plural}/${path}?dryRun=All`, body);
+  await expect(patched).rejects.toThrow('spillway-host-guard');
+});
+
+it('its own objects can be changed and deleted, and no others', async () => {
+  for (const plural of ['pods', 'secrets']) {
+    const path = `/api/v1/namespaces/lent/${plural}`;
+    await thief.call('PATCH', `${path}/ours?dryRun=All`, { metadata: { annotations: { a: 'b' } } });
+    await thief.call('DELETE', `${path}/ours?dryRun=All`);
+    for (const namespace of ['lent', 'kube-system']) {
+      const deleted = thief.call('DELETE', `/api/v1/namespaces/${namespace}/${plural}/theirs?dryRun=All`);
+      await expect(deleted, namespace).rejects.toThrow('a host may only change and delete what it made');
+    }
+  }
+});
+
+it.each([
+  ['of the cluster itself', space('openshift-x', ours)],
+  ['of its own account', space('spillway-access', ours)],
+  ['without the label', space('x')],
+  ['with a Pod Security level', space('x', { ...ours, 'pod-security.kubernetes.io/enforce': 'privileged' })],
+  ['with a finalizer', space('x', ours, KEPT)],
+])('no namespace %s can be made', async (_, body) => {
+  const made = thief.call('POST', '/api/v1/namespaces?dryRun=All', body);
+  await expect(made).rejects.toThrow('spillway-host-namespace-guard');
+});
+
+it('a namespace can be made, and used at once', async () => {
+  for (const name of ['new-1', 'new-2', 'new-3', 'new-4', 'new-5']) {
+    await thief.call('POST', '/api/v1/namespaces', space(name, ours));
+    await thief.call('POST', `/api/v1/namespaces/${name}/secrets`, secret(ours));
+  }
+});
+
+it('what it made goes also when its namespace is not lent any more', async () => {
+  await guarded.cluster.apply([space('withdrawn', { 'spillway.dev/allow-host': 'h1' })]);
+  const secrets = '/api/v1/namespaces/withdrawn/secrets';
+  await thief.call('POST', secrets, secret(ours));
+  await guarded.cluster.kubectl(['label', 'namespace', 'withdrawn', 'spillway.dev/allow-host-']);
+  await untilRefused(
+    () => make('withdrawn', 'secrets', { ...secret(ours), metadata: { name: 'y', labels: ours } }),
+    'only use',
+  );
+  await thief.call('DELETE', `${secrets}/x`);
+});
+
+it.each(['exec?command=true&stdout=true', 'attach?stdout=true', 'portforward'])(
+  'where nothing is lent %s is refused',
+  async (stream) => {
+    const refusal = 'a host may only use namespaces';
+    const opened = thief.call('POST', `/api/v1/namespaces/kube-system/pods/theirs/${stream}`);
+    await expect(opened).rejects.toThrow(refusal);
+    // No kubelet answers here.
+    await expect(thief.call('POST', `/api/v1/namespaces/lent/pods/ours/${stream}`)).rejects.not.toThrow(refusal);
+  },
+);

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Api } from '../../hack/api-access.ts';
+import type { Cluster } from '../../hack/cluster.ts';
+import { until } from '../../hack/until.ts';
+import {
+  apiOf,
+  CONTAINERS,
+  defaultAccount,
+  type Guarded,
+  MANAGER,
+  plainPod,
+  startGuarded,
+  untilRefused,
+} from './guard-harness.ts';
+
+/**
+ * What a tenant can do with marks of ours: the table of docs/reference/marks.md, row by row. The tenant may do everything with pods,
+ * their status included, and with what makes pods, in one namespace.
+ */
+let guarded: Guarded;
+let host: Cluster;
+let tenant: Api;
+let manager: Api;
+
+const PODS = '/api/v1/namespaces/shop/pods';
+const MEMBERS = '/apis/spillway.dev/v1alpha1/memberclusters';
+const PLACED = 'spillway.dev/gang-placed-at';
+const ONLY_SPILLWAY = 'only Spillway writes this';
+
+beforeAll(async () => {
+  guarded = await startGuarded(
+    MANAGER,
+    'crds/spillway.dev_memberclusters.yaml',
+    'crds/spillway.dev_workloadplacements.yaml',
+    'rbac.yaml',
+    'scheduler/rbac.yaml',
+    'scheduler/gangs.yaml',
+    'scheduler/pod-guard.yaml',
+    'admission/validation.yaml',
+  );
+  ({ cluster: host, thief: manager } = guarded);
+  const rules = [
+    { apiGroups: [''], resources: ['pods', 'pods/status', 'configmaps'], verbs: ['*'] },
+    { apiGroups: ['apps', 'batch'], resources: ['*'], verbs: ['*'] },
+  ];
+  const rbac = 'rbac.authorization.k8s.io';
+  await until('MemberClusters are served', () => host.api.call('GET', MEMBERS));
+  await host.apply([
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } },
+    defaultAccount('shop'),
+    { apiVersion: `${rbac}/v1`, kind: 'Role', metadata: { name: 'tenant', namespace: 'shop' }, rules },
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: 'RoleBinding',
+      metadata: { name: 'tenant', namespace: 'shop' },
+      roleRef: { apiGroup: rbac, kind: 'Role', name: 'tenant' },
+      subjects: [{ apiGroup: rbac, kind: 'User', name: 'tenant' }],
+    },
+    ...[
+      ['east', []],
+      ['west', ['gpu']],
+    ].map(([name, pools]) => ({
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'MemberCluster',
+      metadata: { name },
+      spec: {
+        credentials: { secretRef: { namespace: 'default', name } },
+        virtualNodes: (pools as string[]).map((pool) => ({ name: pool })),
+      },
+    })),
+    plainPod('there', 'shop'),
+    plainPod('placed', 'shop', { spec: { schedulingGates: [{ name: 'spillway.dev/gang' }] } }),
+  ]);
+  tenant = await apiOf(host, 'tenant');
+  await untilRefused(() => create(marked({ [PLACED]: 'x' })), ONLY_SPILLWAY);
+  await untilRefused(() => create(bound('east')), 'is a virtual node');
+});
+afterAll(async () => {
+  await tenant?.close();
+  await guarded?.close();
+});
+
+const create = async (pod: object): Promise<unknown> => await tenant.call('POST', `${PODS}?dryRun=All`, pod);
+const marked = (annotations: object): object => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'new', namespace: 'shop', annotations },
+  spec: { containers: CONTAINERS },
+});
+const bound = (nodeName: string): object => plainPod('new', 'shop', { spec: { nodeName } });
+
+describe('what only Spillway writes', () => {
+  const cost = { 'controller.kubernetes.io/pod-deletion-cost': '-5', 'spillway.dev/deletion-cost': '-5' };
+  it.each([
+    ['when its gang got a place', { [PLACED]: '2026-01-01T00:00:00Z' }],
+    ['whose deletion cost it is', cost],
+  ])('%s: not in a new pod, nor by a change of it or of its status', async (_what, annotations) => {
+    await expect(create(marked(annotations))).rejects.toThrow(ONLY_SPILLWAY);
+    const patch = { metadata: { annotations } };
+    await expect(tenant.call('PATCH', `${PODS}/there?dryRun=All`, patch)).rejects.toThrow(ONLY_SPILLWAY);
+    await expect(tenant.call('PATCH', `${PODS}/there/status?dryRun=All`, patch)).rejects.toThrow(ONLY_SPILLWAY);
+    await manager.call('PATCH', `${PODS}/there?dryRun=All`, patch);
+  });
+
+  it('what is there stays, may be taken away, and is not exchanged', async () => {
+    const placed = { metadata: { annotations: { [PLACED]: '2026-01-01T00:00:00Z' } } };
+    await manager.call('PATCH', `${PODS}/placed`, placed);
+    await tenant.call('PATCH', `${PODS}/placed?dryRun=All`, { metadata: { labels: { a: 'b' } } });
+    await tenant.call('PATCH', `${PODS}/placed?dryRun=All`, { metadata: { annotations: { [PLACED]: null } } });
+    const later = { metadata: { annotations: { [PLACED]: '2027-01-01T00:00:00Z' } } };
+    await expect(tenant.call('PATCH', `${PODS}/placed?dryRun=All`, later)).rejects.toThrow(ONLY_SPILLWAY);
+  });
+});
+
+describe('the node of a pod', () => {
+  it('is no virtual one, unless who makes the pod may bind pods', async () => {
+    for (const name of ['east', 'west-gpu']) await expect(create(bound(name))).rejects.toThrow('is a virtual node');
+    for (const name of ['worker-1', 'west']) await create(bound(name));
+    await host.api.call('POST', `${PODS}?dryRun=All`, bound('east'));
+  });
+});
+
+describe('what a tenant may write', () => {
+  it.each([
+    { 'spillway.dev/member-constraints': '{"nodeSelector":{"disk":"ssd"}}' },
+    { 'spillway.dev/service-account-mode': 'Host' },
+    { 'spillway.dev/member-pod-ip': '10.0.0.1' },
+    // Its own wish, as Kubernetes has it.
+    { 'controller.kubernetes.io/pod-deletion-cost': '-5' },
+  ])('%j on a pod, where it is held to something else, or says nothing', async (annotations) => {
+    await create(marked(annotations));
+  });
+
+  it('a gang, of a size that can be', async () => {
+    const gang = (size: string): object => ({
+      ...marked({ 'spillway.dev/gang-size': size }),
+      metadata: {
+        name: 'new',
+        namespace: 'shop',
+        labels: { 'spillway.dev/gang': 'ring' },
+        annotations: { 'spillway.dev/gang-size': size },
+      },
+    });
+    await untilRefused(() => create(gang('many')), 'gang-size');
+    await create(gang('2'));
+  });
+});
+
+describe('what is kept from a tenant by rights', () => {
+  const annotations = {
+    'spillway.dev/price': '0',
+    'spillway.dev/confirm-identity': 'x',
+    'spillway.dev/confirm-deletions': 'x',
+  };
+  it.each([
+    [
+      'that its namespace bursts',
+      '/api/v1/namespaces/shop',
+      { metadata: { labels: { 'spillway.dev/burst': 'enabled' } } },
+    ],
+    ['prices, and what an administrator confirms', `${MEMBERS}/east`, { metadata: { annotations } }],
+    ['what Nodes are', '/api/v1/nodes/east', { metadata: { labels: { 'spillway.dev/member': 'west' } } }],
+    [
+      'who holds a Lease',
+      '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-gangs',
+      { metadata: { annotations: { 'spillway.dev/process': 'x' } } },
+    ],
+    [
+      'where pods of a workload are',
+      '/apis/spillway.dev/v1alpha1/namespaces/shop/workloadplacements/web',
+      { status: {} },
+    ],
+  ])('%s', async (_what, path, body) => {
+    await expect(tenant.call('PATCH', path, body)).rejects.toThrow(/forbidden/i);
+  });
+});

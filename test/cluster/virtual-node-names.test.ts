@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Cluster } from '../../hack/cluster.ts';
+import { SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
+import type { Node, Pod } from '../../src/api/wire.ts';
+import {
+  type Fields,
+  getPod,
+  kubectl,
+  newNamespace,
+  pod,
+  podsOf,
+  podSpec,
+  read,
+  shell,
+  untilGone,
+  untilRunning,
+} from '../fixtures/live-pods.ts';
+import { startTopology, type Topology } from '../fixtures/topology.ts';
+
+const MEMBERS = '/apis/spillway.dev/v1alpha1/memberclusters';
+const namespace = 'shop';
+
+let topology: Topology;
+let host: Cluster;
+let east: Cluster;
+
+beforeAll(async () => {
+  topology = await startTopology({ members: [{ name: 'east', kwok: { nodes: 2 } }] });
+  ({ host } = topology);
+  east = topology.member('east').cluster;
+  await newNamespace(host, namespace);
+});
+afterAll(async () => {
+  await topology?.close();
+});
+
+/** Another MemberCluster for the same cluster. */
+async function addMemberCluster(name: string, spec: Fields = {}): Promise<void> {
+  const credentials = { secretRef: { namespace: SYSTEM_NAMESPACE, name: 'member-east' } };
+  const object = { apiVersion: 'spillway.dev/v1alpha1', kind: 'MemberCluster', metadata: { name } };
+  await host.apply([{ ...object, spec: { credentials, ...spec } }]);
+}
+async function untilCondition(member: string, type: string, reason: string): Promise<string> {
+  return await until(
+    `${type} of ${member} is ${reason}`,
+    async () => {
+      const object = await read<{ status?: MemberClusterStatus }>(host, `${MEMBERS}/${member}`);
+      const found = object?.status?.conditions?.find((one) => one.type === type);
+      return found?.reason === reason ? found.message : undefined;
+    },
+    { timeoutMs: 60_000 },
+  );
+}
+const nodeOf = async (name: string): Promise<Node | undefined> => await read<Node>(host, `/api/v1/nodes/${name}`);
+async function restart(): Promise<void> {
+  await topology.spillway.process.stop('SIGKILL');
+  topology.spillway.process.restart();
+  await waitReady(topology.spillway);
+}
+
+describe('a name that somebody else has', () => {
+  it('is not acted for while a real node has it: its pods stay as they are', async () => {
+    await host.apply([
+      { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker-1' }, spec: { providerID: 'cloud:///i-1' } },
+      pod('payments', namespace, podSpec([shell('true')], { nodeName: 'worker-1' })),
+    ]);
+    // A kubelet is ending this one: it has its grace, and is not to be called gone.
+    await host.apply([
+      pod(
+        'database',
+        namespace,
+        podSpec([shell('true')], { nodeName: 'worker-1', terminationGracePeriodSeconds: 600 }),
+      ),
+    ]);
+    await kubectl(host, ['delete', 'pod', 'database', '-n', namespace, '--wait=false']);
+    const before = [await getPod(host, namespace, 'payments'), await getPod(host, namespace, 'database')];
+    await addMemberCluster('worker-1');
+    const message = await untilCondition('worker-1', 'Ready', 'NodeNameTaken');
+    expect(message).toContain('a Node named "worker-1" exists and was not made for cluster "worker-1"');
+    await restart();
+    await waitForNode(host, 'east');
+    await host.apply([pod('other', namespace, { ...podSpec([shell('true')]), nodeName: 'east' })]);
+    await untilRunning(host, namespace, 'other');
+    expect([await getPod(host, namespace, 'payments'), await getPod(host, namespace, 'database')]).toEqual(before);
+    expect((await podsOf(east, namespace)).map(({ metadata }) => metadata.name)).toEqual(['other']);
+    await kubectl(host, ['delete', 'membercluster', 'worker-1']);
+    await kubectl(host, [
+      'delete',
+      'pod',
+      'payments',
+      'database',
+      'other',
+      '-n',
+      namespace,
+      '--grace-period=0',
+      '--force',
+    ]);
+  });
+
+  it('stays with the MemberCluster that made its Node, in either order and over a restart', async () => {
+    await addMemberCluster('pool-gpu');
+    await waitForNode(host, 'pool-gpu');
+    await addMemberCluster('pool', { virtualNodes: [{ name: 'gpu' }, { name: 'cpu' }] });
+    await waitForNode(host, 'pool-cpu');
+    const taken = 'a Node named "pool-gpu" exists and stands for cluster "pool-gpu"';
+    expect(await untilCondition('pool', 'Ready', 'NodeNameTaken')).toContain(taken);
+    await restart();
+    expect(await untilCondition('pool', 'Ready', 'NodeNameTaken')).toContain(taken);
+    expect((await nodeOf('pool-gpu'))?.spec?.providerID).toBe('spillway://pool-gpu/pool-gpu');
+    await host.apply([pod('mine', namespace, { ...podSpec([shell('true')]), nodeName: 'pool-gpu' })]);
+    await untilRunning(host, namespace, 'mine');
+    // The name is free once its owner and his Node are gone.
+    await kubectl(host, ['delete', 'pod', 'mine', '-n', namespace]);
+    await kubectl(host, ['delete', 'membercluster', 'pool-gpu']);
+    await kubectl(host, ['delete', 'node', 'pool-gpu']);
+    await until(
+      'the other one has the name',
+      async () => (await nodeOf('pool-gpu'))?.spec?.providerID === 'spillway://pool/pool-gpu',
+      { timeoutMs: 60_000 },
+    );
+    await untilCondition('pool', 'Ready', 'Ready');
+  });
+});
+
+describe('a virtual node whose pool is gone from the spec', () => {
+  const labels = { app: 'web' };
+  const running = async (where: Cluster): Promise<Pod[]> =>
+    (await podsOf(where, namespace, 'app=web')).filter(({ status }) => status?.phase === 'Running');
+
+  it('keeps its pods over a restart, cordoned; they can be drained, and it goes', async () => {
+    const spec = { ...podSpec([shell('true')]), nodeSelector: { 'spillway.dev/member': 'east' } };
+    await host.apply([
+      {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'web', namespace },
+        spec: { replicas: 4, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+      },
+    ]);
+    await until('all run', async () => (await running(host)).length === 4, { timeoutMs: 60_000 });
+    const uids = async (where: Cluster) => (await running(where)).map(({ metadata }) => metadata.uid ?? '');
+    const [hostBefore, memberBefore] = [await uids(host), await uids(east)];
+    await host.api.call('PATCH', `${MEMBERS}/east`, { spec: { virtualNodes: [{ name: 'cpu' }] } });
+    await waitForNode(host, 'east-cpu');
+    expect(await untilCondition('east', 'NodesRetired', 'PodsRemain')).toContain(
+      'Virtual node east is not in the spec any more, and 4 pods are on it',
+    );
+    await restart();
+    expect(await kubectl(host, ['get', 'node', 'east'])).toMatch(/Ready,SchedulingDisabled/);
+    // It works: what its pods do in the member is seen, and one that is deleted ends there.
+    const [victim] = await running(host);
+    await kubectl(host, ['delete', 'pod', victim?.metadata.name ?? '', '-n', namespace]);
+    await untilGone(east, namespace, victim?.metadata.name ?? '');
+    await until('its successor runs on the new one', async () => (await running(host)).length === 4);
+    const kept = hostBefore.filter((uid) => uid !== victim?.metadata.uid);
+    expect(await uids(host)).toEqual(expect.arrayContaining(kept));
+    expect((await uids(east)).filter((uid) => memberBefore.includes(uid))).toHaveLength(3);
+    expect((await nodeOf('east'))?.status?.conditions?.find(({ type }) => type === 'Ready')?.status).toBe('True');
+    await kubectl(host, ['drain', 'east', '--ignore-daemonsets', '--force', '--timeout=60s']);
+    await until('the Node is removed', async () => (await nodeOf('east')) === undefined, { timeoutMs: 180_000 });
+    await untilCondition('east', 'NodesRetired', 'NoneLeft');
+    await until('all run', async () => (await running(east)).length === 4, { timeoutMs: 60_000 });
+    const hosts = (await running(host)).map((one) => one.spec.nodeName);
+    expect(new Set(hosts)).toEqual(new Set(['east-cpu']));
+  }, 300_000);
+});

@@ -1,0 +1,199 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { commonSequence } from '../../src/placement/common-sequence.ts';
+import { deletionCosts } from '../../src/placement/deletion-cost.ts';
+import type { CostedPod } from '../../src/placement/deletion-cost.ts';
+import { steadyOrder } from '../../src/placement/steady-order.ts';
+import { cluster, Fleet } from './fleet.ts';
+
+/** How many writes deletion costs take while a workload grows, shrinks and loses pods. */
+
+const clusters = ['local', 'east', 'west', 'north'].map((name) =>
+  cluster(name, { region: name === 'local' || name === 'east' ? 'eu' : 'us' }),
+);
+const weights = (list: Record<string, number>): object => ({
+  weightPreference: {
+    staticWeightList: Object.entries(list).map(([name, weight]) => ({
+      targetCluster: { clusterNames: [name] },
+      weight,
+    })),
+  },
+});
+const preferences = {
+  clusters: { local: { weight: 3, minReplicas: 10 }, east: { weight: 2, maxReplicas: 60 }, '*': { weight: 1 } },
+};
+const PLACEMENTS: Record<string, object> = {
+  tiers: {
+    clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{ clusterNames: ['east', 'west', 'north'] }] },
+  },
+  percentages: {
+    clusterAffinity: {
+      clusterNames: ['local'],
+      max: '60%',
+      overflowAffinities: [{ clusterNames: ['east'], max: '30%' }, { clusterNames: ['west', 'north'] }],
+    },
+  },
+  'even weights': { replicaScheduling: weights({ local: 2, east: 1, west: 1, north: 1 }) },
+  'odd weights': { replicaScheduling: weights({ local: 333, east: 222, west: 111, north: 7 }) },
+  spread: {
+    spreadConstraints: [{ spreadByField: 'cluster', minGroups: 3 }],
+    replicaScheduling: weights({ local: 5, east: 1, west: 1, north: 1 }),
+  },
+  dynamic: { replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } },
+  aggregated: { replicaScheduling: { replicaDivisionPreference: 'Aggregated' } },
+  'preferences Total': { replicaScheduling: { clusterPreferences: { ...preferences, rebalance: true } } },
+  'preferences Remainder': { replicaScheduling: { clusterPreferences: { ...preferences, division: 'Remainder' } } },
+};
+
+/** A workload, the costs of its pods, and a ReplicaSet that heeds them. */
+class CostedFleet {
+  readonly fleet: Fleet;
+  readonly byRoom: boolean;
+  writes = 0;
+  readonly came = new Set<string>();
+  #pods: CostedPod[] = [];
+
+  constructor(placement: object, room: Record<string, number>) {
+    this.fleet = new Fleet({ placement, clusters, uid: 'u', room });
+    this.byRoom = ['dynamic', 'aggregated'].includes(this.fleet.placement.division.kind);
+  }
+
+  scale(replicas: number): void {
+    const cost = this.#costs();
+    // Of the pods of a cluster that with the lowest cost goes first.
+    this.fleet.pods.sort((a, b) => (cost.get(b.uid) ?? 0) - (cost.get(a.uid) ?? 0));
+    this.fleet.scale(replicas);
+    this.#write();
+  }
+
+  lose(pods: readonly number[]): void {
+    for (const one of pods) this.fleet.pods.splice(one % Math.max(1, this.fleet.pods.length), 1);
+  }
+
+  #costs(): Map<string, number | undefined> {
+    return new Map(this.#pods.map(({ uid, cost }) => [uid, cost]));
+  }
+
+  #write(): void {
+    const costs = this.#costs();
+    const pods = this.fleet.pods.map(({ uid, cluster: name }) => ({ uid, cluster: name, cost: costs.get(uid) }));
+    for (const { uid } of pods) this.came.add(uid);
+    const exact = this.fleet.removal();
+    const order = this.byRoom ? steadyOrder(exact, pods, false) : exact;
+    const changes = deletionCosts(order, pods);
+    this.writes += changes.size;
+    this.#pods = pods.map((pod) => ({ ...pod, cost: changes.get(pod.uid) ?? pod.cost }));
+    const sorted = this.#pods.toSorted((a, b) => (a.cost ?? 0) - (b.cost ?? 0)).map((pod) => pod.cluster);
+    expect(sorted).toEqual(order);
+    if (this.byRoom) expectNear(order, exact);
+  }
+}
+
+/** At every size each cluster has its exact number of pods, but for one or one in fifty. */
+function expectNear(order: readonly string[], exact: readonly string[]): void {
+  const [have, want] = [new Map<string, number>(), new Map<string, number>()];
+  for (let index = exact.length - 1; index >= 0; index -= 1) {
+    for (const [counts, name = ''] of [[have, order[index]] as const, [want, exact[index]] as const])
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+    for (const [name, wanted] of want) {
+      const off = (have.get(name) ?? 0) - wanted;
+      if (Math.abs(off) > 1 + wanted / 50) {
+        throw new Error(`${name} has ${String(off)} more than ${String(wanted)} of ${String(exact.length - index)}`);
+      }
+    }
+  }
+}
+
+const steps = fc.array(
+  fc.record({
+    by: fc.oneof({ weight: 4, arbitrary: fc.integer({ min: -8, max: 8 }) }, fc.integer({ min: -90, max: 90 })),
+    lost: fc.array(fc.nat(), { maxLength: 2 }),
+  }),
+  { minLength: 5, maxLength: 15 },
+);
+
+describe('about one write for each pod that comes', () => {
+  it.each(Object.keys(PLACEMENTS))('%s, whatever the sizes', (name) => {
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 20, max: 80 }), (list, room) => {
+        const one = new CostedFleet(PLACEMENTS[name] ?? {}, { local: room, east: 70, west: 90, north: 50 });
+        let [replicas, lost] = [60, 0];
+        one.scale(replicas);
+        for (const step of list) {
+          replicas = Math.max(1, Math.min(180, replicas + step.by));
+          one.lose(step.lost);
+          lost += step.lost.length;
+          one.scale(replicas);
+        }
+        // One that is lost in the middle may leave others where they should not be.
+        const bound = (one.byRoom ? 1.3 : 1.1) * one.came.size + 4 * lost + 20;
+        if (one.writes > bound)
+          throw new Error(`${one.writes} writes for ${one.came.size} pods that came, ${lost} were lost`);
+      }),
+      { numRuns: 12 },
+    );
+  });
+
+  it.each(Object.keys(PLACEMENTS))('%s, a thousand pods that grow and shrink by one', (name) => {
+    const one = new CostedFleet(PLACEMENTS[name] ?? {}, { local: 600, east: 300, west: 300, north: 300 });
+    for (const replicas of [300, 640, 1_000]) one.scale(replicas);
+    const [writes, came] = [one.writes, one.came.size];
+    for (let round = 0; round < 10; round += 1) {
+      one.scale(1_001);
+      one.scale(1_000);
+    }
+    // Of some divisions all of one cluster are the last, and need none.
+    expect(one.writes - writes).toBeLessThanOrEqual(one.byRoom ? 50 : one.came.size - came);
+  });
+
+  it('keeps tiers and last pods where an order must', () => {
+    const list = fc.array(
+      fc.record({ cluster: fc.constantFrom('a', 'b', 'c'), cost: fc.option(fc.nat(9), { nil: undefined }) }),
+      {
+        minLength: 1,
+        maxLength: 30,
+      },
+    );
+    fc.assert(
+      fc.property(list, fc.infiniteStream(fc.nat()), (some, chance) => {
+        const pods = some.map((one, index) => ({ ...one, uid: `u${String(index)}` }));
+        const exact = pods
+          .map(({ cluster: name }) => ({ name, at: chance.next().value ?? 0 }))
+          .toSorted((a, b) => a.at - b.at)
+          .map(({ name }) => name);
+        const order = steadyOrder(exact, pods, true);
+        expectNear(order, exact);
+        for (const index of exact.keys()) expect(new Set(order.slice(index))).toEqual(new Set(exact.slice(index)));
+      }),
+    );
+  });
+
+  it('keeps what it has of any sequence', () => {
+    const list = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 30 });
+    fc.assert(
+      fc.property(list, list, (a, b) => {
+        const pairs = [...(commonSequence(a, b) ?? [])].toSorted(([x], [y]) => x - y);
+        for (const [index, [x, y]] of pairs.entries()) {
+          expect(a[x]).toBe(b[y]);
+          if (index > 0) expect(y).toBeGreaterThan(pairs[index - 1]?.[1] ?? -1);
+        }
+        expect(pairs.length).toBe(longest(a, b));
+      }),
+    );
+    const [many, others] = [Array<string>(2_000).fill('a'), Array<string>(2_000).fill('b')];
+    expect(commonSequence([...many, 'c', ...others], [...others, 'c', ...many])).toBeUndefined();
+  });
+});
+
+/** By the book. */
+function longest(a: readonly string[], b: readonly string[]): number {
+  let before = [0, ...b.map(() => 0)];
+  for (const one of a) {
+    const row = [0];
+    for (const [index, other] of b.entries()) {
+      row.push(one === other ? (before[index] ?? 0) + 1 : Math.max(before[index + 1] ?? 0, row[index] ?? 0));
+    }
+    before = row;
+  }
+  return before.at(-1) ?? 0;
+}

@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+import type { Plan } from '../../src/placement/choice.ts';
+import { HighestAverages } from '../../src/placement/highest-averages.ts';
+import { divideRemainder } from '../../src/placement/remainder-division.ts';
+import { cluster, Fleet } from './fleet.ts';
+
+/**
+ * Every number of a tenant that placement computes with, at the largest that Kubernetes or the schema takes: no answer may keep
+ * the event loop, and with it every scheduler, for longer than a moment.
+ */
+const MOST = 2 ** 31 - 1;
+const MOST_WEIGHT = 1_000_000;
+const MOMENT_MS = 250;
+
+const names = ['local', ...Array.from({ length: 60 }, (_, index) => `m${String(index).padStart(2, '0')}`)];
+const clusters = names.map((name) => cluster(name, { region: `r${String(name.length % 3)}` }));
+
+function quickly<T>(what: () => T): T {
+  const started = performance.now();
+  const result = what();
+  expect(performance.now() - started).toBeLessThan(MOMENT_MS);
+  return result;
+}
+
+const preferences = (limits: object, more: object = {}, whenFull = 'Wait'): object => ({
+  replicaScheduling: { whenFull, clusterPreferences: { clusters: limits, ...more } },
+});
+const PLACEMENTS: Record<string, object> = {
+  'static weights': {
+    replicaScheduling: {
+      weightPreference: {
+        staticWeightList: [
+          { targetCluster: { clusterNames: ['local'] }, weight: MOST_WEIGHT },
+          { targetCluster: {}, weight: 1 },
+        ],
+      },
+    },
+  },
+  'dynamic weights': { replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } },
+  Aggregated: { replicaScheduling: { replicaDivisionPreference: 'Aggregated' } },
+  preferences: preferences({ '*': { weight: 1 } }),
+  'preferences that try the next': preferences({ '*': { weight: 1 } }, {}, 'TryNext'),
+  'a maximum beside a weight': preferences({ local: { weight: MOST_WEIGHT, maxReplicas: 1 }, '*': { weight: 1 } }),
+  'minimums above all replicas': preferences({ '*': { minReplicas: MOST_WEIGHT, weight: 1 } }),
+  'minimums without weight': preferences({ '*': { minReplicas: MOST_WEIGHT } }),
+  'minimums that are rebalanced': preferences({ '*': { minReplicas: MOST_WEIGHT, weight: 3 } }, { rebalance: true }),
+  Remainder: preferences({ local: { weight: 3 }, '*': { weight: 1 } }, { division: 'Remainder' }),
+  'Remainder that is rebalanced': preferences({ '*': { weight: 1 } }, { division: 'Remainder', rebalance: true }),
+  'tiers with the largest maximum': {
+    clusterAffinity: { clusterNames: ['local'], max: MOST, overflowAffinities: [{ clusterNames: names.slice(1) }] },
+  },
+  'a percentage': {
+    clusterAffinity: { clusterNames: ['local'], max: '99%', overflowAffinities: [{ clusterNames: names.slice(1) }] },
+  },
+  'spread constraints': {
+    spreadConstraints: [
+      { spreadByField: 'cluster', minGroups: 60 },
+      { spreadByField: 'region', minGroups: 3 },
+    ],
+    replicaScheduling: {},
+  },
+};
+
+describe('2147483647 replicas', () => {
+  describe.each(Object.keys(PLACEMENTS))('%s', (name) => {
+    it.each([
+      ['room is not known', undefined],
+      ['there is little room', 20],
+      ['there is room without end', MOST],
+    ])('are asked for at once, one more, and taken back: %s', (_, room) => {
+      const fleet = new Fleet({
+        placement: PLACEMENTS[name] ?? {},
+        clusters,
+        uid: 'u',
+        ...(room === undefined ? {} : { room: Object.fromEntries(names.map((one) => [one, room])) }),
+      });
+      for (const replicas of [3, MOST - 1, MOST, 40_000_000, MOST, 1, 2, MOST, 0, 5]) {
+        fleet.replicas = replicas;
+        quickly(() => fleet.place());
+        quickly(() => fleet.refresh());
+        quickly(() => fleet.removal());
+      }
+    });
+
+    it('were remembered of a plan that an older version left behind', () => {
+      const fleet = new Fleet({ placement: PLACEMENTS[name] ?? {}, clusters, uid: 'u' });
+      const targets = new Map(names.map((one, index) => [one, MOST - index]));
+      const plan: Plan = { affinityName: undefined, targets, tiers: new Map() };
+      for (const replicas of [1, 3, MOST, MOST - 60]) {
+        fleet.plan = plan;
+        fleet.replicas = replicas;
+        quickly(() => fleet.place());
+        fleet.plan = plan;
+        quickly(() => fleet.refresh());
+        fleet.plan = plan;
+        quickly(() => fleet.removal());
+      }
+    });
+  });
+});
+
+it.each([1, MOST_WEIGHT, MOST])('seats are divided and given back, by weight %i', (weight) => {
+  const shares = names.map((name, index) => ({ name, weight: index % 2 === 0 ? weight : 1, min: index % 7 }));
+  const method = new HighestAverages(shares, false);
+  const full = quickly(() => method.divide(MOST));
+  expect(full.unplaced).toBe(0);
+  const one = quickly(() => method.divide(1, full.counts));
+  expect(one).toEqual(method.divide(1));
+  const none = quickly(() => method.divide(0, new Map(names.map((name) => [name, MOST]))));
+  expect([...none.counts.values()].every((count) => count === 0)).toBe(true);
+});
+
+it.each([true, false])("KubeFed's division of what each cluster has (rebalance %s)", (rebalance) => {
+  const shares = names.map((name, index) => ({
+    name,
+    weight: index === 0 ? MOST_WEIGHT : 1 + (index % 5),
+    first: index % 2,
+    min: index % 3 === 0 ? MOST_WEIGHT : 0,
+    max: index % 4 === 0 ? MOST : undefined,
+    current: MOST,
+    capacity: index % 5 === 0 ? MOST_WEIGHT : undefined,
+  }));
+  for (const total of [1, MOST, 60 * MOST, 61 * MOST, 61 * MOST + 1, 2 ** 40]) {
+    quickly(() => divideRemainder(total, shares, { rebalance, key: 'u' }));
+  }
+});

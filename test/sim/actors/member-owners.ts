@@ -1,0 +1,74 @@
+import { GROUP, MIRRORED_CONDITION } from '../../../src/api/marks.ts';
+import type { JsonObject } from '../../../src/kube/json-equal.ts';
+import { SAID_BY_MEMBER } from '../oracles.ts';
+import { asPod } from '../pod-shapes.ts';
+import { podPath } from '../workload-controllers.ts';
+import { PATHS, USER_NAMESPACES } from '../world.ts';
+import type { Acts } from './act.ts';
+import { podSpec } from './creations.ts';
+import { deleted, someCopy } from './targets.ts';
+
+/** Whom a member belongs to. */
+
+export const MEMBER_OWNERS = {
+  'owner-deletes': {
+    weight: 2,
+    act: (scene, random) => {
+      const found = someCopy(scene, random);
+      return found === undefined ? undefined : deleted(scene, found.member, 'owner', found.path, {});
+    },
+  },
+  'owner-forces': {
+    weight: 1.5,
+    act: (scene, random) => {
+      const found = someCopy(scene, random);
+      return found && deleted(scene, found.member, 'owner', found.path, { gracePeriodSeconds: 0 });
+    },
+  },
+  drain: {
+    weight: 0.5,
+    act: (scene, random) => {
+      const [member, cluster] = random.pick([...scene.world.members]) ?? [];
+      if (cluster === undefined) return undefined;
+      const pods = [...cluster.list('/api/v1/pods')].filter((pod) => pod.metadata.deletionTimestamp === undefined);
+      for (const pod of pods) cluster.remove('owner', podPath(pod), {});
+      return `owner drains ${member}: ${pods.length} pods`;
+    },
+  },
+  stranger: {
+    weight: 0.5,
+    act: (scene, random) => {
+      const [member, cluster] = random.pick([...scene.world.members]) ?? [];
+      const namespace = random.pick(USER_NAMESPACES) ?? 'shop';
+      const path = PATHS.pods(namespace);
+      const name = `p${random.int(6)}`;
+      if (cluster === undefined || cluster.get(`${path}/${name}`) !== undefined) return undefined;
+      cluster.create('owner', path, {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name, namespace },
+        spec: podSpec('Always'),
+      });
+      scene.strangers.push({ member: cluster.name, path: `${path}/${name}` });
+      return `owner runs a pod ${namespace}/${name} of their own in ${member}`;
+    },
+  },
+  'own-condition': {
+    weight: 1,
+    act: (scene, random) => {
+      const found = someCopy(scene, random);
+      if (found === undefined) return undefined;
+      const status = random.chance(0.5) ? 'True' : 'False';
+      const type = random.chance(0.5) ? MIRRORED_CONDITION : `${GROUP}/Other`;
+      const told = {
+        type,
+        status,
+        message: SAID_BY_MEMBER,
+        lastTransitionTime: null,
+      };
+      const conditions = [...(asPod(found.object).status?.conditions ?? []), told] as JsonObject[];
+      scene.world.members.get(found.member)?.patch('owner', `${found.path}/status`, { status: { conditions } });
+      return `owner sets ${type}=${status} on ${found.path} in ${found.member}`;
+    },
+  },
+} satisfies Acts;

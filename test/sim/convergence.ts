@@ -1,0 +1,88 @@
+import { MEMBER_LABEL } from '../../src/api/marks.ts';
+import { asPod, hostUidOf, isFinal, phaseOf } from './pod-shapes.ts';
+import type { SimObject } from './sim-cluster.ts';
+import { PATHS, type World } from './world.ts';
+
+/** What is not as it should be in the end, in words; nothing when all is. */
+export function unsettled(world: World): string[] {
+  const problems: string[] = [];
+  const copies = new Map<string, { cluster: string; name: string; phase: string; deleting: boolean }[]>();
+  const hostUids = new Set<string>();
+  for (const cluster of world.members.values()) {
+    for (const object of cluster.list('/api/v1/pods')) {
+      const uid = hostUidOf(object);
+      if (uid === undefined) continue;
+      const deleting = object.metadata.deletionTimestamp !== undefined;
+      copies.set(uid, [
+        ...(copies.get(uid) ?? []),
+        { cluster: cluster.name, name: object.metadata.name, phase: phaseOf(object), deleting },
+      ]);
+    }
+  }
+  const virtual = new Set<string>();
+  for (const { metadata } of world.host.list('/api/v1/nodes')) {
+    if (metadata.labels?.[MEMBER_LABEL] !== undefined) virtual.add(metadata.name);
+  }
+  const inUse = new Set<string>();
+  for (const object of world.host.list('/api/v1/pods')) {
+    const { uid, name, deletionTimestamp } = object.metadata;
+    hostUids.add(uid);
+    const { nodeName } = asPod(object).spec;
+    if (nodeName === undefined) {
+      problems.push(`host pod ${name} is not bound`);
+      continue;
+    }
+    inUse.add(nodeName);
+    if (!virtual.has(nodeName)) continue;
+    if (lacksTolerations(object)) problems.push(`host pod ${name} on ${nodeName} would not outlive an outage`);
+    const of = copies.get(uid) ?? [];
+    if (deletionTimestamp !== undefined) {
+      problems.push(`host pod ${name} on ${nodeName} is still being deleted`);
+    } else if (isFinal(object)) {
+      if (of.some(({ phase }) => phase === 'Running'))
+        problems.push(`host pod ${name} on ${nodeName} is final, its copy runs`);
+    } else if (of.length !== 1) {
+      if (!isHeld(asPod(object)))
+        problems.push(`host pod ${name} (${phaseOf(object)}) on ${nodeName} has ${of.length} copies`);
+    } else if (of[0]?.phase !== phaseOf(object)) {
+      problems.push(`host pod ${name} on ${nodeName} is ${phaseOf(object)}, its copy is ${of[0]?.phase}`);
+    }
+  }
+  const wanted = new Set(wantedNodes(world));
+  for (const name of virtual) {
+    if (!wanted.has(name) && !inUse.has(name)) problems.push(`Node ${name} is not wanted, is empty and still there`);
+  }
+  for (const name of wanted) {
+    if (world.host.get(`${PATHS.nodes}/${name}`) === undefined) problems.push(`Node ${name} is not there`);
+  }
+  for (const [uid, of] of copies) {
+    if (!hostUids.has(uid))
+      problems.push(`a copy (${of[0]?.name}) is left in ${of[0]?.cluster} of host pod ${uid}, which is gone`);
+  }
+  return problems;
+}
+
+/** The host pod itself says why it is not there, and that somebody else has to do something. */
+function isHeld({ status }: ReturnType<typeof asPod>): boolean {
+  const reasons = [status?.reason, ...(status?.containerStatuses ?? []).map(({ state }) => state?.waiting?.reason)];
+  return reasons.includes('NameTaken') || reasons.includes('NamespaceNotAllowed');
+}
+
+/** The names of all virtual nodes that specs want. */
+function wantedNodes(world: World): string[] {
+  return [...world.host.list(PATHS.members)].flatMap(({ metadata: { name }, ...object }) => {
+    const { virtualNodes = [] } = (object['spec'] ?? {}) as { virtualNodes?: { name: string }[] };
+    return virtualNodes.length === 0 ? [name] : virtualNodes.map((pool) => `${name}-${pool.name}`);
+  });
+}
+
+/** When nobody serves its node for long, Kubernetes would delete it. */
+function lacksTolerations(object: SimObject): boolean {
+  if (isFinal(object) || object.metadata.deletionTimestamp !== undefined || isHeld(asPod(object))) return false;
+  return ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].some(
+    (key) =>
+      !(asPod(object).spec.tolerations ?? []).some(
+        (toleration) => (toleration.key ?? key) === key && toleration.tolerationSeconds === undefined,
+      ),
+  );
+}

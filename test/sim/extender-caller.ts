@@ -1,0 +1,84 @@
+import { IncomingMessage, ServerResponse, type RequestListener } from 'node:http';
+import { Socket } from 'node:net';
+import type { Network } from './network.ts';
+import type { EventLoop } from './event-loop.ts';
+import type { Random } from './random.ts';
+import type { SimServer } from './sim-server.ts';
+
+/** Where manifests/scheduler say that schedulers reach it, and how long they wait. */
+const PORT = 10_270;
+const TIMEOUT_MS = 1_000;
+
+export interface ExtenderAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Asks the program what kube-scheduler asks it: one of the replicas that listen, as a Service chooses it. */
+export class ExtenderCaller {
+  readonly #loop: EventLoop;
+  readonly #network: Network;
+  readonly #random: Random;
+
+  constructor(loop: EventLoop, network: Network, random: Random) {
+    this.#loop = loop;
+    this.#network = network;
+    this.#random = random;
+  }
+
+  /** `done` gets undefined when no answer came in time. */
+  ask(
+    verb: 'filter' | 'confirm' | 'prioritize',
+    question: object,
+    done: (answer: ExtenderAnswer | undefined) => void,
+  ): void {
+    const loop = this.#loop;
+    const random = this.#random;
+    const replicas = [...this.#network.processes].filter(({ alive, ports }) => alive && ports.has(PORT));
+    const replica = random.pick(replicas);
+    const server = replica?.ports.get(PORT) as SimServer | undefined;
+    let isOver = false;
+    const finish = (answer: ExtenderAnswer | undefined): void => {
+      if (isOver) return;
+      isOver = true;
+      timeout.cancelled = true;
+      done(answer);
+    };
+    const timeout = loop.later(TIMEOUT_MS, () => finish(undefined));
+    if (server === undefined || replica === undefined) {
+      loop.later(random.between(0.2, 5), () => finish(undefined));
+      return;
+    }
+    const text = JSON.stringify(question);
+    const arrive = (): void =>
+      serve(server, verb, text, (answer) => {
+        if (random.chance(0.98)) loop.later(random.between(0.2, 5), () => finish(answer));
+      });
+    loop.schedule(random.chance(0.98) ? random.between(0.2, 5) : TIMEOUT_MS * 2, arrive, replica);
+  }
+}
+
+/** One request of a scheduler that shows its certificate, without a connection. */
+function serve(server: SimServer, verb: string, text: string, answered: (answer: ExtenderAnswer) => void): void {
+  const socket = Object.assign(new Socket(), {
+    authorized: true,
+    getPeerCertificate: () => ({ subject: { CN: 'system:kube-scheduler' }, valid_to: 'Jan 1 00:00:00 2100 GMT' }),
+  });
+  server.emit('secureConnection', socket);
+  const request = new IncomingMessage(socket);
+  request.method = 'POST';
+  request.url = `/${verb}`;
+  request.headers = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(text)),
+  };
+  const response = new ServerResponse(request);
+  const end = (body = ''): ServerResponse => {
+    answered({ status: response.statusCode, body });
+    return response;
+  };
+  Object.assign(response, { end });
+  request.push(text);
+  request.push(null);
+  (server.handler as RequestListener)(request, response);
+}

@@ -1,0 +1,196 @@
+import { MEMBER_LABEL } from '../../src/api/marks.ts';
+import type { Node } from '../../src/api/wire.ts';
+import { addTo, parseAmounts } from '../../src/capacity/amounts.ts';
+import { holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';
+import { nodeIsChosenBy } from '../../src/kube/node-selector.ts';
+import { toleratesAll } from '../../src/kube/taints.ts';
+import { ExtenderCaller, type ExtenderAnswer } from './extender-caller.ts';
+import { asPod, isFinal } from './pod-shapes.ts';
+import type { Random } from './random.ts';
+import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
+import type { World } from './world.ts';
+
+interface Waiting {
+  readonly path: string;
+  readonly uid: string;
+}
+
+/** One pod on its way through a scheduling cycle. */
+interface Cycle extends Waiting {
+  readonly pod: SimObject;
+  /** Names of the nodes that are left. */
+  nodes: readonly string[];
+}
+
+/**
+ * The scheduler of the host: one pod after the other, by taints, selectors and requests. Where the world is wired so, it asks
+ * the extender as manifests/scheduler have it. The host's own nodes have no room.
+ */
+export class HostScheduler {
+  readonly #world: World;
+  readonly #host: SimCluster;
+  readonly #random: Random;
+  readonly #extender: ExtenderCaller;
+  readonly #tell: (what: string) => void;
+  readonly #queue: Waiting[] = [];
+  #busy = false;
+
+  /** `tell`: of answers that no extender may give. */
+  constructor(world: World, random: Random, tell: (what: string) => void) {
+    this.#world = world;
+    this.#host = world.host;
+    this.#random = random;
+    this.#extender = new ExtenderCaller(world.loop, world.network, random);
+    this.#tell = tell;
+  }
+
+  changed({ path, type, object }: Change): void {
+    if (path.includes('/pods/') && object.metadata.deletionTimestamp !== undefined) this.#collectUnbound(path, object);
+    if (type === 'ADDED' && path.includes('/pods/')) this.#wait({ path, uid: object.metadata.uid }, 20);
+  }
+
+  /** What kube-controller-manager's pod garbage collector does, so that Jobs learn of it. */
+  #collectUnbound(path: string, pod: SimObject): void {
+    if (asPod(pod).spec.nodeName !== undefined || isFinal(pod)) return;
+    this.#host.loop.later(this.#random.between(100, 5_000), () => {
+      this.#host.patch('podgc', `${path}/status`, { status: { phase: 'Failed' } });
+    });
+  }
+
+  #wait(pod: Waiting, high = 8_000): void {
+    this.#host.loop.later(this.#random.between(2, high), () => {
+      this.#queue.push(pod);
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    while (!this.#busy) {
+      const next = this.#queue.shift();
+      if (next === undefined) return;
+      const pod = this.#pending(next);
+      if (pod === undefined) continue;
+      const cycle: Cycle = { ...next, pod, nodes: this.#passing(pod) };
+      if (cycle.nodes.length === 0) this.#wait(cycle);
+      else if (this.#world.wiring === 'none') this.#bind(cycle, this.#random.pick(cycle.nodes));
+      else {
+        this.#busy = true;
+        this.#filter(cycle);
+      }
+    }
+  }
+
+  /** As it is now, if it still has no node and is to get one. */
+  #pending({ path, uid }: Waiting): SimObject | undefined {
+    const pod = this.#host.get(path);
+    if (pod === undefined || pod.metadata.uid !== uid || asPod(pod).spec.nodeName !== undefined) return undefined;
+    return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
+  }
+
+  #passing(object: SimObject): string[] {
+    const pod = asPod(object);
+    const held = new Map<string, Map<string, bigint>>();
+    for (const other of this.#host.list('/api/v1/pods').map(asPod)) {
+      const { nodeName } = other.spec;
+      if (nodeName === undefined || !holdsResources(other)) continue;
+      const sum = held.get(nodeName) ?? new Map<string, bigint>();
+      held.set(nodeName, sum);
+      addTo(sum, podRequests(other));
+    }
+    const nodes = this.#host.list('/api/v1/nodes').filter(isReadyVirtualNode);
+    return nodes
+      .map((node) => node as unknown as Node)
+      .filter(({ metadata, spec, status }) => {
+        const isChosen = nodeIsChosenBy(pod.spec, { metadata });
+        if (!isChosen || !toleratesAll(pod.spec.tolerations ?? [], spec?.taints ?? [])) return false;
+        const allocatable = parseAmounts(status?.allocatable);
+        const taken = held.get(metadata.name);
+        return [...podRequests(pod)].every(
+          ([resource, amount]) => amount + (taken?.get(resource) ?? 0n) <= (allocatable.get(resource) ?? 0n),
+        );
+      })
+      .map(({ metadata }) => metadata.name);
+  }
+
+  /** `ignorable`: without an answer all nodes are left. */
+  #filter(cycle: Cycle): void {
+    this.#ask('filter', cycle, (answer) => {
+      if (answer !== undefined) cycle.nodes = this.#taken('filter', cycle, answer);
+      if (cycle.nodes.length === 0) this.#done(cycle, undefined);
+      else if (this.#world.wiring === 'marked') this.#confirm(cycle);
+      else this.#prioritize(cycle);
+    });
+  }
+
+  #confirm(cycle: Cycle): void {
+    this.#ask('confirm', cycle, (answer) => {
+      cycle.nodes = answer === undefined ? [] : this.#taken('confirm', cycle, answer);
+      if (cycle.nodes.length === 0) this.#done(cycle, undefined);
+      else this.#prioritize(cycle);
+    });
+  }
+
+  #prioritize(cycle: Cycle): void {
+    if (cycle.nodes.length === 1) {
+      this.#done(cycle, cycle.nodes[0]);
+      return;
+    }
+    this.#ask('prioritize', cycle, (answer) => {
+      const scores = (answer ?? []) as { Host: string; Score: number }[];
+      const isWrong = scores.some(({ Host, Score }) => !cycle.nodes.includes(Host) || !(Score >= 0 && Score <= 10));
+      if (isWrong) this.#tell(`the scores of ${cycle.path} are ${JSON.stringify(answer)}`);
+      const most = Math.max(0, ...scores.map(({ Score }) => Score));
+      const best = scores.filter(({ Score }) => Score === most).map(({ Host }) => Host);
+      this.#done(cycle, this.#random.pick(best.length === 0 ? cycle.nodes : best));
+    });
+  }
+
+  #done(cycle: Cycle, node: string | undefined): void {
+    this.#busy = false;
+    if (node === undefined) this.#wait(cycle);
+    else this.#host.loop.later(this.#random.between(1, 20), () => this.#bind(cycle, node));
+    this.#next();
+  }
+
+  #bind(cycle: Cycle, node: string | undefined): void {
+    if (node === undefined || this.#pending(cycle) === undefined) return;
+    bind(this.#host, cycle.path, cycle.pod, node);
+  }
+
+  #ask(verb: 'filter' | 'confirm' | 'prioritize', cycle: Cycle, then: (answer: unknown) => void): void {
+    this.#extender.ask(verb, { Pod: cycle.pod, Nodes: null, NodeNames: cycle.nodes }, (answer) => {
+      then(this.#parsed(verb, cycle, answer));
+    });
+  }
+
+  /** Undefined: as good as no answer. */
+  #parsed(verb: string, { path }: Cycle, answer: ExtenderAnswer | undefined): unknown {
+    if (answer === undefined || answer.status === 503) return undefined;
+    if (answer.status === 200) return JSON.parse(answer.body);
+    this.#tell(`the answer to ${verb} of ${path} is ${answer.status}: ${answer.body}`);
+    return undefined;
+  }
+
+  #taken(verb: string, { path, nodes }: Cycle, answer: unknown): readonly string[] {
+    const { NodeNames: names } = answer as { NodeNames: readonly string[] };
+    if (names.every((name) => nodes.includes(name))) return names;
+    this.#tell(`the answer to ${verb} of ${path} has other nodes than ${nodes.join()}: ${names.join()}`);
+    return [];
+  }
+}
+
+function isReadyVirtualNode({ metadata, spec, status }: SimObject): boolean {
+  const { unschedulable } = (spec ?? {}) as { unschedulable?: boolean };
+  const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; status: string }[] };
+  const ready = conditions.some((condition) => condition.type === 'Ready' && condition.status === 'True');
+  return metadata.labels?.[MEMBER_LABEL] !== undefined && unschedulable !== true && ready;
+}
+
+export function bind(cluster: SimCluster, path: string, { metadata: { name, uid } }: SimObject, node: string): void {
+  cluster.create('scheduler', `${path}/binding`, {
+    apiVersion: 'v1',
+    kind: 'Binding',
+    metadata: { name, uid },
+    target: { apiVersion: 'v1', kind: 'Node', name: node },
+  });
+}

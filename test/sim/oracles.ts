@@ -1,0 +1,294 @@
+import { HOST_LABEL } from '../../src/api/marks.ts';
+import type { Kubelets, Run } from './kubelets.ts';
+import { AskingOracle } from './oracles/asking-oracle.ts';
+import { IdentityOracle } from './oracles/identity-oracle.ts';
+import { MissingOracle } from './oracles/missing-oracle.ts';
+import { NodeOracle } from './oracles/node-oracle.ts';
+import { judgeStatus } from './oracles/status-oracle.ts';
+import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
+import type { Change, SimObject } from './sim-cluster.ts';
+import type { Call } from './sim-pool.ts';
+import type { SimProcess } from './sim-process.ts';
+import type { World } from './world.ts';
+
+/** Something happened that must never happen. */
+export interface Violation {
+  readonly oracle: string;
+  readonly what: string;
+  readonly at: number;
+}
+
+/** What nothing but a member says, and of conditions that are not its own. */
+export const SAID_BY_MEMBER = 'is what the member says (uid=nobody)';
+
+/** Host pods by UID, with all that was ever true of them. */
+interface HostPod {
+  path: string;
+  object: SimObject;
+  gone: boolean;
+  /** Who removed it. */
+  by: string;
+  /** When it was made, in ms. */
+  since: number;
+}
+
+/**
+ * Judges from the outside: by what API servers stored and what kubelets ran, at the moment of each change. What the program
+ * believes or counts plays no part.
+ */
+export class Oracles {
+  readonly violations: Violation[] = [];
+  readonly hostPods = new Map<string, HostPod>();
+  readonly #world: World;
+  readonly #kubelets: ReadonlyMap<string, Kubelets>;
+  readonly #identities = new Map<string, string>();
+  /** By member, when its Lease was renewed last, and since when it has been without a break, in ms. */
+  readonly #leases = new Map<string, { at: number; unbrokenSince: number }>();
+  /** What processes have ever been told all pods of: `process origin`. */
+  readonly #listed = new Set<string>();
+  /** UIDs of host pods that have had a copy. */
+  readonly #copied = new Set<string>();
+  readonly #asking: AskingOracle;
+  readonly #identity: IdentityOracle;
+  readonly #nodes: NodeOracle;
+  readonly #missing: MissingOracle;
+
+  constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
+    this.#world = world;
+    this.#kubelets = kubelets;
+    const report = (oracle: string, what: string): void => this.#violated(oracle, what);
+    this.#asking = new AskingOracle(world, report);
+    this.#identity = new IdentityOracle(world, report);
+    this.#nodes = new NodeOracle(world, report);
+    this.#missing = new MissingOracle(report);
+  }
+
+  /** From now on an administrator lets all go that is kept. */
+  deletionsConfirmed(): void {
+    this.#missing.confirmed = true;
+  }
+
+  changed(change: Change): void {
+    this.#nodes.changed(change);
+    if (change.cluster === this.#world.host) this.#inHost(change);
+    else this.#inMember(change);
+  }
+
+  /** Whether a process has begun to work for a host, which it keeps to from then on. */
+  knowsHost({ name }: SimProcess): boolean {
+    return this.#identity.wasTold(name, this.#world.host.origin);
+  }
+
+  /** A process gets an answer, or a piece of one. */
+  received(call: Call, text: string): void {
+    this.#identity.received(call, text);
+    const { origin, outgoing, owner } = call;
+    if (origin === this.#world.host.origin) this.#asking.received(call, text);
+    if (origin === this.#world.host.origin) this.#missing.received(call, text);
+    const [path = '', query = ''] = outgoing.path.split('?');
+    if (owner === undefined || outgoing.method !== 'GET' || path !== '/api/v1/pods') return;
+    const isWhole = query.includes('watch=')
+      ? text.includes('k8s.io/initial-events-end')
+      : text !== '' && !text.includes('"continue":"') && !query.includes('metadata.name');
+    if (isWhole) this.#listed.add(`${owner.name} ${origin}`);
+  }
+
+  /** Who has never been told of all pods knows too little to begin, change or end one. */
+  #knowsPods({ origin, outgoing, owner }: Call): boolean {
+    const known = (where: string): boolean => this.#listed.has(`${owner?.name} ${where}`);
+    const { pathname } = new URL(outgoing.path, origin);
+    if (!/\/pods(\/|$)/.test(pathname)) return true;
+    const { host } = this.#world;
+    if (origin !== host.origin) return known(origin) && known(host.origin);
+    return outgoing.method !== 'DELETE' || known(host.origin);
+  }
+
+  /** A request leaves a process: the last moment at which it could have known better. */
+  sent(call: Call): void {
+    const { origin, outgoing, owner } = call;
+    this.#asking.sent(call);
+    if (owner === undefined || outgoing.method === 'GET') return;
+    this.#identity.sent(call);
+    if (!this.#knowsPods(call)) {
+      this.#violated('I7', `${owner.name} sends ${outgoing.method} ${origin}${outgoing.path} before it knows all pods`);
+    }
+    for (const [name, cluster] of this.#world.members) {
+      if (cluster.origin !== origin) continue;
+      const lease = this.#world.host.get(
+        `/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-member-${name}`,
+      );
+      const holder = (lease?.['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity;
+      const own = this.#identities.get(owner.place);
+      if (holder !== undefined && holder !== '' && holder !== own) {
+        this.#violated(
+          'fencing',
+          `${owner.name} sends ${outgoing.method} ${outgoing.path} to ${name}, which ${holder} holds`,
+        );
+      }
+    }
+  }
+
+  programEnded(name: string, failure: unknown): void {
+    const text = failure instanceof Error ? (failure.stack ?? failure.message) : String(failure);
+    this.#violated('alive', `${name} ended by itself: ${text}`);
+  }
+
+  #inHost(change: Change): void {
+    const { object, previous, type, path, by } = change;
+    if (object['kind'] === 'Lease' && by.includes('#') && path.includes('spillway-member-')) {
+      this.#renewed(change);
+      const { holderIdentity } = object['spec'] as { holderIdentity?: string };
+      if (type !== 'DELETED' && holderIdentity !== undefined && holderIdentity !== '') {
+        this.#identities.set(by.slice(0, by.indexOf('#')), holderIdentity);
+      }
+    }
+    if (object['kind'] === 'MemberCluster') this.#missing.memberCluster(change);
+    if (object['kind'] !== 'Pod') return;
+    const { uid } = object.metadata;
+    const { since = change.at } = this.hostPods.get(uid) ?? {};
+    this.hostPods.set(uid, { path, object, gone: type === 'DELETED', by, since });
+    if (!by.includes('#')) return;
+    if (type === 'DELETED') this.#removed(change);
+    else if (previous !== undefined) this.#told(object, previous);
+  }
+
+  /** Who has not renewed a Lease for half of its time may have stopped acting for the member, and begun anew. */
+  #renewed({ path, object, at }: Change): void {
+    const { leaseDurationSeconds = 0 } = object['spec'] as { leaseDurationSeconds?: number };
+    const member = path.slice(path.indexOf('spillway-member-') + 'spillway-member-'.length);
+    const before = this.#leases.get(member);
+    const isUnbroken = before !== undefined && at - before.at < leaseDurationSeconds * 500;
+    this.#leases.set(member, { at, unbrokenSince: isUnbroken ? before.unbrokenSince : at });
+  }
+
+  /** A host pod was removed by the program. */
+  #removed({ object, by, previous }: Change): void {
+    const { uid, name } = object.metadata;
+    if (previous?.metadata.deletionTimestamp === undefined) {
+      this.#violated('I9', `${by} removes host pod ${name}, which nobody deleted`);
+    }
+    for (const copy of this.#copiesOf(uid)) {
+      if (!isFinal(copy.object)) {
+        this.#violated('I9', `${by} removes host pod ${name} while its copy is in ${copy.cluster}`);
+      }
+    }
+  }
+
+  /** The program wrote a host pod. */
+  #told(object: SimObject, previous: SimObject): void {
+    const { uid, name } = object.metadata;
+    judgeStatus(object, previous, (oracle, what) => this.#violated(oracle, what));
+    for (const { type, message } of asPod(object).status?.conditions ?? []) {
+      if (message === SAID_BY_MEMBER)
+        this.#violated('own-conditions', `host pod ${name} has ${type} as its member says it`);
+    }
+    if (isFinal(previous)) {
+      if (phaseOf(object) !== phaseOf(previous) || String(exitCodes(object)) !== String(exitCodes(previous))) {
+        this.#violated('I4', `host pod ${name} was ${phaseOf(previous)} and is ${phaseOf(object)}`);
+      }
+      return;
+    }
+    if (!isFinal(object)) return;
+    const runs = this.runsOf(uid);
+    if (phaseOf(object) === 'Succeeded' && !runs.some(({ exitCode }) => exitCode === 0)) {
+      this.#violated('I5', `host pod ${name} is shown as Succeeded, which no kubelet said`);
+    }
+    if (exitCodes(object).includes(0) && !runs.some(({ exitCode }) => exitCode === 0)) {
+      this.#violated('I5', `host pod ${name} shows exit code 0, which no kubelet said`);
+    }
+    for (const copy of this.#copiesOf(uid)) {
+      if (!isFinal(copy.object) && copy.object.metadata.deletionTimestamp === undefined) {
+        this.#violated('I9', `host pod ${name} is shown as ${phaseOf(object)} while its copy lives in ${copy.cluster}`);
+      }
+    }
+  }
+
+  #inMember(change: Change): void {
+    const { object, previous, type, by, cluster, path } = change;
+    if (by.includes('#') && object['kind'] !== 'Namespace') {
+      const marked = (previous ?? object).metadata.labels?.[HOST_LABEL];
+      if (marked === undefined) this.#violated('I15', `${by} touches ${path} in ${cluster.name}, which is not ours`);
+    }
+    if (object['kind'] !== 'Pod') return;
+    const uid = hostUidOf(object);
+    if (uid === undefined) return;
+    if (by.includes('#') && type !== 'DELETED') this.#nodes.copied(this.hostPods.get(uid)?.object, by);
+    if (type === 'ADDED') {
+      const hostPod = this.hostPods.get(uid);
+      // Who acts for the member anew may not know of creations under way, where to run twice does no harm.
+      const knew = hostPod?.by === by && hostPod.since >= (this.#leases.get(cluster.name)?.unbrokenSince ?? 0);
+      // What is left by docs/invariants.md: the first of two creations, of which the second one was answered, comes last.
+      const isFirst = !this.#copied.has(uid);
+      this.#copied.add(uid);
+      if (isFirst && hostPod?.gone === true && hostPod.by.includes('#') && (knew || mustRunOnce(object))) {
+        this.#violated(
+          'ghost',
+          `${by} makes ${object.metadata.name} in ${cluster.name} for a host pod that ${hostPod.by} removed`,
+        );
+      }
+      const copies = this.#copiesOf(uid).filter((copy) => !isFinal(copy.object));
+      // What a former process sent for a pod that may run twice nobody knows, when the mapping was edited since.
+      const isElsewhere = new Set(copies.map((copy) => copy.object.metadata.namespace)).size === copies.length;
+      if (copies.length > 1 && (mustRunOnce(object) || !isElsewhere)) {
+        const places = copies.map((copy) => `${copy.cluster}:${copy.object.metadata.name}`).join(' and ');
+        this.#violated('I6', `host pod ${object.metadata.name} has copies in ${places}`);
+      }
+    }
+    const asked =
+      type === 'DELETED' ||
+      (object.metadata.deletionTimestamp !== undefined && previous?.metadata.deletionTimestamp === undefined);
+    if (asked && by.includes('#')) this.#deletes(change, uid);
+  }
+
+  /** The program deletes a pod in a member. */
+  #deletes(change: Change, uid: string): void {
+    const { by, object, cluster } = change;
+    const hostPod = this.hostPods.get(uid);
+    // Of two copies, which only an edited namespace mapping brings about, one is ended by rule.
+    const isSecond = this.#copiesOf(uid).some(
+      (copy) =>
+        copy.object.metadata.uid !== object.metadata.uid && copy.object.metadata.deletionTimestamp === undefined,
+    );
+    const may =
+      hostPod !== undefined &&
+      (isSecond || hostPod.gone || hostPod.object.metadata.deletionTimestamp !== undefined || isFinal(hostPod.object));
+    if (!may)
+      this.#violated('I1', `${by} deletes ${object.metadata.name} in ${cluster.name} although its host pod is well`);
+    const isMissing = hostPod?.gone === true && this.#world.host.get(hostPod.path) === undefined;
+    this.#missing.deletes(change, isMissing, cluster.list('/api/v1/pods'));
+  }
+
+  /** A kubelet started the containers of a pod. */
+  started(run: Run, object: SimObject): void {
+    if (run.hostUid === undefined) return;
+    const others = this.runsOf(run.hostUid).filter((other) => other !== run);
+    const beside = others.find(({ endedAt }) => endedAt === undefined);
+    if (beside !== undefined && (beside.cluster !== run.cluster || mustRunOnce(object))) {
+      this.#violated('I6', `${run.name} runs in ${run.cluster} while it still runs in ${beside.cluster}`);
+    } else if (others.length > 0 && mustRunOnce(object)) {
+      const policy = asPod(object).spec.restartPolicy ?? 'Always';
+      this.#violated(
+        'once',
+        `${run.name} (restartPolicy ${policy}) runs a second time for one host pod, in ${run.cluster}`,
+      );
+    }
+  }
+
+  runsOf(hostUid: string): Run[] {
+    return [...this.#kubelets.values()].flatMap((kubelets) => kubelets.byHostUid.get(hostUid) ?? []);
+  }
+
+  #copiesOf(hostUid: string): { cluster: string; object: SimObject }[] {
+    const found: { cluster: string; object: SimObject }[] = [];
+    for (const cluster of this.#world.members.values()) {
+      for (const object of cluster.list('/api/v1/pods')) {
+        if (hostUidOf(object) === hostUid) found.push({ cluster: cluster.name, object });
+      }
+    }
+    return found;
+  }
+
+  #violated(oracle: string, what: string): void {
+    this.violations.push({ oracle, what, at: this.#world.loop.now });
+  }
+}

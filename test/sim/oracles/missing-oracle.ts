@@ -1,0 +1,68 @@
+import { NODE_LABEL } from '../../../src/api/marks.ts';
+import { hostUidOf } from '../pod-shapes.ts';
+import type { Change, SimObject } from '../sim-cluster.ts';
+import type { Call } from '../sim-pool.ts';
+import type { Report } from './report.ts';
+
+/** A permit holds for five minutes, and what was permitted is done within one. */
+const WINDOW_MS = 4 * 60_000;
+
+/** What was sent before has arrived by then. */
+const ON_THE_WAY_MS = 60_000;
+
+/** I2: few copies are ended because their host pods merely cannot be found. */
+export class MissingOracle {
+  readonly #report: Report;
+  /** UIDs of host pods of which each process was told that they are being or were deleted: `process uid`. */
+  readonly #told = new Set<string>();
+  /** Copies that were ended, by `process node`: UID and when, in ms. */
+  readonly #ended = new Map<string, Map<string, number>>();
+  /** Since when each member's deletions have been held back, in ms. */
+  readonly #heldSince = new Map<string, number>();
+  /** From when on an administrator lets all go. */
+  confirmed = false;
+
+  constructor(report: Report) {
+    this.#report = report;
+  }
+
+  received({ outgoing, owner }: Call, text: string): void {
+    if (owner === undefined || !outgoing.path.includes('/pods') || !text.includes('elet')) return;
+    for (const line of text.split('\n')) {
+      if (!line.startsWith('{"type":"DELETED"') && !line.includes('"deletionTimestamp"')) continue;
+      for (const [, uid] of line.matchAll(/"uid":"([^"]+)"/g)) this.#told.add(`${owner.name} ${uid}`);
+    }
+  }
+
+  /** The program, or anybody, writes a MemberCluster. */
+  memberCluster({ object, at }: Change): void {
+    const { conditions = [] } = (object['status'] ?? {}) as { conditions?: { type: string; status: string }[] };
+    const isHeld = conditions.some(({ type, status }) => type === 'DeletionsAllowed' && status === 'False');
+    const { name } = object.metadata;
+    if (!isHeld) this.#heldSince.delete(name);
+    else if (!this.#heldSince.has(name)) this.#heldSince.set(name, at);
+  }
+
+  /** The program ends a copy in a member. `isMissing`: nothing of that name is in the host. */
+  deletes({ by, object, cluster, at }: Change, isMissing: boolean, pods: Iterable<SimObject>): void {
+    const uid = hostUidOf(object) ?? '';
+    if (this.confirmed || !isMissing || this.#told.has(`${by} ${uid}`)) return;
+    const node = object.metadata.labels?.[NODE_LABEL] ?? '';
+    if (at - (this.#heldSince.get(cluster.name) ?? Infinity) > ON_THE_WAY_MS) {
+      this.#report('I2', `${by} ends a pod of ${node} in ${cluster.name} although deletions are held back`);
+    }
+    const key = `${by} ${node}`;
+    const ended = new Map([...(this.#ended.get(key) ?? [])].filter(([, time]) => at - time < WINDOW_MS));
+    // A copy without a grace period is marked and gone by one request: two changes, and one copy that was ended.
+    ended.set(object.metadata.uid, at);
+    this.#ended.set(key, ended);
+    let count = ended.size;
+    for (const pod of pods) if (pod.metadata.labels?.[NODE_LABEL] === node) count += 1;
+    if (ended.size > Math.max(5, Math.floor(count / 10))) {
+      this.#report(
+        'I2',
+        `${by} ends ${ended.size} pods of ${node} in ${cluster.name} whose host pods are merely missing`,
+      );
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import type { JsonObject } from '../../src/kube/json-equal.ts';
+import type { Random } from './random.ts';
+
+/** Rules that find a place for every pod in the end, as long as the members are well. */
+const PLACEMENTS: readonly JsonObject[] = [
+  {},
+  { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } },
+  {
+    clusterAffinities: [
+      { affinityName: 'first', clusterNames: ['west'] },
+      { affinityName: 'second', clusterNames: ['east'] },
+    ],
+  },
+  { replicaScheduling: { replicaDivisionPreference: 'Aggregated' } },
+  {
+    replicaScheduling: {
+      weightPreference: {
+        staticWeightList: [
+          { targetCluster: { clusterNames: ['east'] }, weight: 1 },
+          { targetCluster: { clusterNames: ['west'] }, weight: 2 },
+        ],
+      },
+      whenFull: 'TryNext',
+    },
+  },
+  { replicaScheduling: { clusterPreferences: { rebalance: true } } },
+  { spreadConstraints: [{ spreadByField: 'cluster', minGroups: 2, whenUnsatisfiable: 'ScheduleAnyway' }] },
+];
+
+/** A policy for all pods and perhaps one for the ReplicaSets of a namespace, by path of their kind. */
+export function placementRules(random: Random): { path: string; policy: JsonObject }[] {
+  const spec = (selector: JsonObject): JsonObject => ({
+    resourceSelectors: [selector],
+    placement: {
+      ...random.pick(PLACEMENTS),
+      onRefusal: random.chance(0.5) ? 'TryNext' : 'Stay',
+      avoidFor: random.chance(0.5) ? '10s' : '5m',
+    },
+  });
+  const apiVersion = 'spillway.dev/v1alpha1';
+  const path = `/apis/${apiVersion}`;
+  const forAll = {
+    path: `${path}/clusterplacementpolicies`,
+    policy: {
+      apiVersion,
+      kind: 'ClusterPlacementPolicy',
+      metadata: { name: 'all' },
+      spec: spec({ apiVersion: 'v1', kind: 'Pod' }),
+    },
+  };
+  if (random.chance(0.5)) return [forAll];
+  const forSome = {
+    path: `${path}/namespaces/shop/placementpolicies`,
+    policy: {
+      apiVersion,
+      kind: 'PlacementPolicy',
+      metadata: { name: 'some', namespace: 'shop' },
+      spec: spec({ apiVersion: 'apps/v1', kind: 'ReplicaSet' }),
+    },
+  };
+  return [forAll, forSome];
+}

@@ -1,0 +1,38 @@
+import { Random } from './random.ts';
+import { ALWAYS, WEIGHTS, type StepKind } from './steps.ts';
+import { THEMES } from './themes.ts';
+
+/** What a history will do; each step has chance of its own, so that leaving one out changes no other. */
+export interface Plan {
+  readonly seed: number;
+  readonly replicas: number;
+  readonly theme: string | undefined;
+  readonly steps: readonly PlannedStep[];
+}
+
+export interface PlannedStep {
+  readonly kind: StepKind;
+  readonly seed: number;
+  /** Until the next step. */
+  readonly restMs: number;
+}
+
+/** How much more often than else a step of the theme comes. */
+const OFTEN = 6;
+
+/** Each history leaves out some kinds and likes others, so that together they meet more. */
+export function planOf(seed: number, length: number): Plan {
+  const random = new Random(seed, 0);
+  const weights = { ...WEIGHTS };
+  for (const kind of Object.keys(weights) as StepKind[]) {
+    weights[kind] *= ALWAYS.has(kind) ? 1 : (random.pick([0, 0, 0.5, 1, 1, 3]) ?? 1);
+  }
+  const theme = random.pick([undefined, ...Object.keys(THEMES)]);
+  for (const kind of THEMES[theme ?? ''] ?? []) weights[kind] = OFTEN * WEIGHTS[kind] + OFTEN / 2;
+  const steps = Array.from({ length }, (): PlannedStep => {
+    const kind = random.weighted(weights);
+    const restMs = Math.round(random.pick([0, 0, 0, 10, 50, 300, 500, 2_500]) ?? 0);
+    return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.006) ? 60_000 : restMs };
+  });
+  return { seed, replicas: theme === 'twins' || random.chance(0.35) ? 2 : 1, theme, steps };
+}

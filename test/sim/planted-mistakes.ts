@@ -1,0 +1,228 @@
+/** A mistake to put into a copy of the program: in `file` of src, each `from` becomes its `to`. */
+export interface Mistake {
+  readonly name: string;
+  readonly edits: readonly { readonly file: string; readonly from: string; readonly to: string }[];
+  /** A history that shows it; looked for anew when it does so no more. */
+  readonly seed?: number;
+}
+
+/** The last look before a write would stop what decides wrongly: where a mistake is to show, it is blind. */
+const NO_GUARDS = {
+  file: 'pods/pod-writes.ts',
+  from: '    if (violation !== undefined) throw invariants.violated(violation.invariant, violation.what, about);\n',
+  to: '    void violation;\n',
+};
+const NO_SYNC_GUARD = {
+  file: 'pods/pod-writes.ts',
+  from: '    if (!hostPods.hasSynced || !member.pods.hasSynced) {',
+  to: '    if (hostPods === undefined) {',
+};
+
+/** Nothing is written down before a creation is sent. */
+const NO_WRITE_AHEAD = {
+  file: 'pods/creation-intent.ts',
+  from: '  const { restartPolicy } = spec;\n',
+  to: '  const { restartPolicy } = spec;\n  if (restartPolicy !== undefined) return false;\n',
+};
+
+/** What every program of this kind gets wrong once. */
+export const MISTAKES: readonly Mistake[] = [
+  {
+    name: 'delete-on-absence',
+    edits: [
+      {
+        file: 'pods/collect-pod.ts',
+        from: '  const { memory, monotonic } = options;\n',
+        to: "  const { memory, monotonic } = options;\n  if (monotonic() > 0) return { delete: true, evidence: { of: memberPod.metadata.labels?.[UID_LABEL] ?? '', says: 'deletion-watched' }, gracePeriodSeconds: undefined };\n",
+      },
+    ],
+  },
+  {
+    name: 'create-a-finished-pod-again',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/decide.ts',
+        from: '  if (isFinished(hostPod)) return finished(own, facts);\n',
+        to: "  if (isFinished(hostPod) && own === undefined) return { do: 'create', hostPod };\n  if (isFinished(hostPod)) return finished(own, facts);\n",
+      },
+    ],
+  },
+  {
+    name: 'adopt-a-stranger',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/decide.ts',
+        from: '  const own = ours ? memberPod : undefined;\n',
+        to: '  const own = memberPod;\n',
+      },
+    ],
+  },
+  {
+    name: 'act-before-sync',
+    seed: 6,
+    edits: [
+      NO_GUARDS,
+      NO_SYNC_GUARD,
+      {
+        file: 'pods/decide.ts',
+        from: "  if (facts.frozen !== undefined) return { do: 'wait', why: facts.frozen };\n",
+        to: "  if (facts.frozen !== undefined && facts.frozen !== 'the caches are not complete yet') return { do: 'wait', why: facts.frozen };\n",
+      },
+      {
+        file: 'pods/pod-controller.ts',
+        from: '      await Promise.all([hostPods.whenSynced(signal), member.pods.whenSynced(signal)]).catch(() => undefined);\n',
+        to: '',
+      },
+    ],
+  },
+  {
+    name: 'forget-a-deletion',
+    edits: [
+      {
+        file: 'pods/decide.ts',
+        from: "  return { do: 'collect', memberPod, deletionSeen: facts.hostDeletionSeen(uid) };\n",
+        to: "  return facts.hostDeletionSeen(uid) ? { do: 'collect', memberPod, deletionSeen: true } : { do: 'nothing' };\n",
+      },
+    ],
+  },
+  {
+    name: 'forget-what-was-made',
+    edits: [NO_GUARDS, NO_WRITE_AHEAD],
+  },
+  {
+    name: 'give-up-an-unanswered-creation',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/unanswered-creation.ts',
+        from: 'until: now + REQUEST_TIMEOUT_MS,',
+        to: 'until: now,',
+      },
+      { file: 'pods/unanswered-creation.ts', from: 'until: now + OPEN_CREATION_MS,', to: 'until: now,' },
+    ],
+  },
+  {
+    name: 'wait-as-long-as-a-server-says',
+    edits: [
+      {
+        file: 'kube/retry-policy.ts',
+        from: 'const LONGEST_RETRY_AFTER_MS = 30_000;',
+        to: 'const LONGEST_RETRY_AFTER_MS = 86_400_000;',
+      },
+    ],
+  },
+  {
+    name: 'believe-a-member-about-our-own-conditions',
+    seed: 2,
+    edits: [
+      {
+        file: 'pods/host-status.ts',
+        from: 'if (isHostsOwn(condition.type) || gates.has(condition.type)) continue;',
+        to: "if (isHostsOwn('') || gates.has(condition.type)) continue;",
+      },
+    ],
+  },
+  {
+    name: 'write-without-asking-again',
+    edits: [{ file: 'kube/exchange.ts', from: '    this.#beforeSend?.();\n', to: '    void this.#beforeSend;\n' }],
+  },
+  {
+    name: 'act-for-a-node-of-others',
+    edits: [
+      {
+        file: 'nodes/node-standing.ts',
+        from: '    if (this.#ours) return undefined;\n    return this.#refusal ??',
+        to: '    if (this.#owner !== undefined) return undefined;\n    return this.#refusal ??',
+      },
+      {
+        file: 'nodes/node-standing.ts',
+        from: "    if (signal.aborted || this.#ours === (wanted === 'ours')) return;\n",
+        to: "    if (signal.aborted || wanted === 'ours') return;\n",
+      },
+    ],
+  },
+  {
+    name: 'forget-in-one-life-what-was-made',
+    edits: [
+      NO_GUARDS,
+      NO_WRITE_AHEAD,
+      {
+        file: 'pods/pod-controller.ts',
+        from: '    else if (memory.created?.uid !== uid) memory.created = { of, uid, at: this.#monotonic() };\n',
+        to: '    else delete memory.created;\n',
+      },
+    ],
+  },
+  {
+    name: 'abandon-pools-that-are-not-wanted',
+    edits: [
+      {
+        file: 'member-scope.ts',
+        from: '    for (const { name, nodeSelector } of virtualNodesOf(this.#member)) {\n',
+        to: '    for (const [name, node] of this.#nodes) if (!this.#isWanted(name)) node.stop.abort();\n    for (const { name, nodeSelector } of virtualNodesOf(this.#member)) {\n',
+      },
+      {
+        file: 'node-retirement.ts',
+        from: '    if (isWanted(name) || othersWant(name) || !isNodeNameOf(member, name)) return;\n',
+        to: '    if (name.length > 0) return;\n',
+      },
+    ],
+  },
+  {
+    name: 'delete-however-many-are-missing',
+    edits: [
+      {
+        file: 'pods/deletion-breaker.ts',
+        from: 'if (this.#permits.size >= Math.max(5, Math.floor(total / 10))) {',
+        to: 'if (total < 0) {',
+      },
+    ],
+  },
+  {
+    name: 'forget-that-deletions-are-held-back',
+    edits: [
+      {
+        file: 'member-scope.ts',
+        from: '    this.#breakerOpen = wasBreakerOpen(member.status);\n',
+        to: '    this.#breakerOpen = wasBreakerOpen(undefined);\n',
+      },
+    ],
+  },
+  {
+    name: 'believe-any-shape',
+    edits: [
+      {
+        file: 'kube/resource.ts',
+        from: '  return (resource.shape ?? anyObject)(object)?.slice(1);\n',
+        to: '  return anyObject(object)?.slice(1);\n',
+      },
+      {
+        file: 'kube/status.ts',
+        from: "  if (!isRecord(value) || value['kind'] !== 'Status') return undefined;\n",
+        to: "  if (!isRecord(value) || value['kind'] !== 'Status') return undefined;\n  if (value['kind'] === 'Status') return value as unknown as Status;\n",
+      },
+    ],
+  },
+  {
+    name: 'show-what-a-member-says-as-it-is',
+    edits: [
+      {
+        file: 'pods/clean-status.ts',
+        from: '  return cleaned(status, 0) as PodStatus;\n',
+        to: '  return cleaned(status, MAX_DEPTH + 1) as PodStatus;\n',
+      },
+    ],
+  },
+  {
+    name: 'leave-pods-to-the-taint-manager',
+    edits: [
+      {
+        file: 'outages/toleration-keeper.ts',
+        from: "    if (rule.toleration === 'Keep') return;\n",
+        to: "    if (rule.toleration !== 'Keep') return;\n",
+      },
+    ],
+  },
+];

@@ -1,0 +1,201 @@
+import type { JsonObject } from '../../src/kube/json-equal.ts';
+import { MemoryApi, type MemoryRequest } from '../fixtures/memory-api.ts';
+import { Refusal } from '../fixtures/memory-api/refusal.ts';
+import type { EventLoop } from './event-loop.ts';
+import type { Endpoint, Line } from './network.ts';
+import type { Call } from './sim-pool.ts';
+import { WatchStream } from './watch-stream.ts';
+import { Watches } from './watches.ts';
+
+export type SimObject = JsonObject & {
+  metadata: JsonObject & {
+    name: string;
+    namespace?: string;
+    uid: string;
+    resourceVersion: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+    deletionTimestamp?: string;
+    deletionGracePeriodSeconds?: number;
+    finalizers?: string[];
+    ownerReferences?: { kind: string; name: string; uid: string; controller?: boolean }[];
+  };
+};
+
+/** One change of one object, with who made it. */
+export interface Change {
+  readonly at: number;
+  readonly cluster: SimCluster;
+  readonly version: number;
+  readonly path: string;
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: SimObject;
+  readonly previous: SimObject | undefined;
+  /** An actor, or the process of the program whose request it was. */
+  readonly by: string;
+  /** As watches send it; made when the first asks. */
+  text?: string;
+}
+
+/** An API server with its storage, as the program meets it over the network and actors without one. */
+export class SimCluster implements Endpoint {
+  readonly name: string;
+  readonly origin: string;
+  readonly api: MemoryApi;
+  readonly watches = new Watches();
+  readonly loop: EventLoop;
+  onChange: ((change: Change) => void) | undefined;
+  /** Another one with every life of a cluster of that name. */
+  generation = 1;
+  #lie: ((object: SimObject) => boolean) | undefined;
+  #uids = 0;
+  #by = 'setup';
+
+  constructor(name: string, loop: EventLoop) {
+    this.name = name;
+    this.origin = `https://${name}:6443`;
+    this.loop = loop;
+    this.api = new MemoryApi({ strict: true, uid: () => this.#uid() });
+    this.api.listeners.add(() => this.#changed());
+  }
+
+  take(call: Call, line: Line): void {
+    const { method, path: target, body, headers } = call.outgoing;
+    const [path = '', query] = target.split('?');
+    const contentTypeAt = headers.indexOf('content-type');
+    const request: MemoryRequest = {
+      method,
+      path,
+      query: query === undefined ? {} : Object.fromEntries(new URLSearchParams(query)),
+      body: body === null ? undefined : JSON.parse(String(body)),
+      contentType: contentTypeAt < 0 ? '' : (headers[contentTypeAt + 1] ?? ''),
+    };
+    if (method === 'GET' && (request.query['watch'] === 'true' || request.query['watch'] === '1')) {
+      WatchStream.open(this, request, call, line);
+      return;
+    }
+    try {
+      line.whole(200, JSON.stringify(this.ask(call.owner?.name ?? '?', request)));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      line.whole(error.code, JSON.stringify(error.status));
+    }
+  }
+
+  /** @throws Refusal */
+  ask(by: string, request: MemoryRequest): JsonObject {
+    this.#by = by;
+    try {
+      return this.#answer(request);
+    } finally {
+      this.#by = '?';
+    }
+  }
+
+  get(path: string): SimObject | undefined {
+    return this.api.objects.get(path);
+  }
+
+  /** Objects of a kind in all namespaces, or of one path. */
+  list(collection: string): SimObject[] {
+    return this.api.objects.in(collection).map(([, object]) => object);
+  }
+
+  /** For actors, who take a refusal for an answer: undefined then. */
+  create(by: string, path: string, body: JsonObject): JsonObject | undefined {
+    return this.#try(by, { method: 'POST', path, query: {}, body, contentType: 'application/json' });
+  }
+
+  /** A merge patch. */
+  patch(by: string, path: string, body: JsonObject): JsonObject | undefined {
+    return this.#try(by, { method: 'PATCH', path, query: {}, body, contentType: 'application/merge-patch+json' });
+  }
+
+  remove(by: string, path: string, options: JsonObject = {}): JsonObject | undefined {
+    return this.#try(by, { method: 'DELETE', path, query: {}, body: options, contentType: 'application/json' });
+  }
+
+  #try(by: string, request: MemoryRequest): JsonObject | undefined {
+    try {
+      return this.ask(by, request);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      return undefined;
+    }
+  }
+
+  /** One thing that a controller-manager does about what has lost its owner. Returns whether there was one. */
+  collectGarbage(choose: (count: number) => number): boolean {
+    this.#by = 'gc';
+    try {
+      return this.api.collectGarbage(choose);
+    } finally {
+      this.#by = '?';
+    }
+  }
+
+  /** What lists lack at the moment, as those of a broken cache do; undefined: they are true. */
+  get lie(): ((object: SimObject) => boolean) | undefined {
+    return this.#lie;
+  }
+
+  /** Everybody has to list anew, and is told less than there is. */
+  beginLying(isHidden: (object: SimObject) => boolean): void {
+    this.#lie = isHidden;
+    this.#forget();
+  }
+
+  /** Everybody has to list anew: what a list lacked no watch would ever tell. */
+  endLying(isHidden: ((object: SimObject) => boolean) | undefined): void {
+    if (isHidden === undefined || this.#lie !== isHidden) return;
+    this.#lie = undefined;
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.api.compact();
+    for (const watch of this.watches) watch.expire();
+  }
+
+  /** Breaks all watches. */
+  cutWatches(): void {
+    for (const watch of this.watches) watch.reset();
+  }
+
+  #answer(request: MemoryRequest): JsonObject {
+    const { method, path, query } = request;
+    if (path === '/version') return { gitVersion: 'v1.36.0', major: '1', minor: '36' };
+    const answer = this.api.handle(request);
+    const { lie } = this;
+    const { items } = answer;
+    if (lie === undefined || method !== 'GET' || !Array.isArray(items)) return answer;
+    // The smallest list tells the version, and what is asked for by name counts as a look past all caches.
+    const isTrue = query['limit'] === '1' || query['fieldSelector']?.includes('metadata.name=') === true;
+    return isTrue ? answer : { ...answer, items: items.filter((item) => !lie(item as SimObject)) };
+  }
+
+  #uid(): string {
+    this.#uids += 1;
+    const cluster = this.name.padEnd(8, '0').slice(0, 8);
+    return `${cluster}-${String(this.generation).padStart(4, '0')}-4000-8000-${String(this.#uids).padStart(12, '0')}`;
+  }
+
+  #changed(): void {
+    const entry = this.api.history.at(-1);
+    if (entry === undefined) return;
+    const { version, path, event, previous } = entry;
+    const change: Change = {
+      at: this.loop.now,
+      cluster: this,
+      version,
+      path,
+      type: event.type,
+      object: event.object,
+      previous: previous,
+      by: this.#by,
+    };
+    for (const collection of new Set(entry.collections))
+      for (const watch of this.watches.of(collection)) watch.wake(entry);
+    this.onChange?.(change);
+  }
+}

@@ -1,0 +1,59 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { Outcome } from './history.ts';
+
+/** After so many histories a process is replaced, so that what they leave behind does not pile up. */
+const HISTORIES_PER_PROCESS = 150;
+
+export interface SeedOutcome {
+  readonly seed: number;
+  readonly outcome: Outcome;
+}
+
+/**
+ * Runs seeds in several processes until `next` has none left, and tells of each outcome as it comes. Rejects when a process
+ * ends by itself.
+ */
+export async function runSeeds(
+  next: () => number | undefined,
+  o: { workers: number; steps: number; onOutcome: (outcome: SeedOutcome) => void },
+): Promise<void> {
+  await Promise.all(
+    Array.from({ length: o.workers }, async () => {
+      let again = true;
+      while (again) again = await runWorker(next, o);
+    }),
+  );
+}
+
+/** Returns whether there may be more to do. */
+async function runWorker(
+  next: () => number | undefined,
+  o: { steps: number; onOutcome: (outcome: SeedOutcome) => void },
+): Promise<boolean> {
+  let done = 0;
+  let seed = next();
+  if (seed === undefined) return false;
+  const child: ChildProcess = fork(fileURLToPath(new URL('main.js', import.meta.url)), ['worker', String(o.steps)], {
+    execArgv: ['--max-semi-space-size=64'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  return await new Promise<boolean>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('exit', (code) => {
+      if (seed !== undefined) reject(new Error(`the process that ran seed ${seed} ended with code ${code}`));
+    });
+    child.on('message', (message: SeedOutcome | 'ready') => {
+      if (message !== 'ready') {
+        o.onOutcome(message);
+        done += 1;
+        seed = done < HISTORIES_PER_PROCESS ? next() : undefined;
+      }
+      if (seed !== undefined) child.send({ seed });
+      else {
+        child.disconnect();
+        resolve(done >= HISTORIES_PER_PROCESS);
+      }
+    });
+  });
+}

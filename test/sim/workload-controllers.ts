@@ -1,0 +1,173 @@
+import type { JsonObject } from '../../src/kube/json-equal.ts';
+import { isFinal, phaseOf } from './pod-shapes.ts';
+import type { Random } from './random.ts';
+import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
+import { PATHS } from './world.ts';
+
+export const WORKLOADS = {
+  ReplicaSet: '/apis/apps/v1/replicasets',
+  StatefulSet: '/apis/apps/v1/statefulsets',
+  Job: '/apis/batch/v1/jobs',
+} as const;
+type WorkloadKind = keyof typeof WORKLOADS;
+
+const TRACKING = 'batch.kubernetes.io/job-tracking';
+
+interface Workload {
+  replicas?: number;
+  completions?: number;
+  template: { spec: JsonObject };
+}
+
+/** The controllers of the host: what they know is always true, what they do takes a moment. */
+export class WorkloadControllers {
+  readonly #host: SimCluster;
+  readonly #random: Random;
+  readonly #due = new Set<string>();
+
+  constructor(host: SimCluster, random: Random) {
+    this.#host = host;
+    this.#random = random;
+  }
+
+  /** To be told of all that happens in the host. */
+  changed({ path, object }: Change): void {
+    const kind = object['kind'];
+    if (kind === 'Pod') {
+      const owner = object.metadata.ownerReferences?.[0];
+      if (owner !== undefined) this.#soon(owner.kind as WorkloadKind, ownerPath(object, owner));
+    } else if (typeof kind === 'string' && kind in WORKLOADS) {
+      this.#soon(kind as WorkloadKind, path);
+    }
+  }
+
+  #soon(kind: WorkloadKind, path: string): void {
+    if (this.#due.has(path)) return;
+    this.#due.add(path);
+    this.#host.loop.later(this.#random.between(5, 200), () => {
+      this.#due.delete(path);
+      const object = this.#host.get(path);
+      if (object === undefined) this.#collect(path);
+      else if (kind === 'ReplicaSet') this.#replicaSet(object);
+      else if (kind === 'StatefulSet') this.#statefulSet(object);
+      else this.#job(object);
+    });
+  }
+
+  #podsOf(owner: SimObject): SimObject[] {
+    const { namespace = '', uid } = owner.metadata;
+    return [...this.#host.list(PATHS.pods(namespace))].filter(({ metadata }) =>
+      metadata.ownerReferences?.some((reference) => reference.uid === uid),
+    );
+  }
+
+  #replicaSet(owner: SimObject): void {
+    const { replicas = 1 } = specOf(owner);
+    const active = this.#podsOf(owner).filter((pod) => !isFinal(pod) && pod.metadata.deletionTimestamp === undefined);
+    for (let i = active.length; i < replicas; i++) this.#pod(owner, `${owner.metadata.name}-${this.#suffix()}`);
+    for (const pod of active.slice(replicas)) this.#remove(pod);
+  }
+
+  /** One after the other; a name is used again only when its former pod is gone. */
+  #statefulSet(owner: SimObject): void {
+    const { replicas = 1 } = specOf(owner);
+    const pods = this.#podsOf(owner);
+    for (let ordinal = 0; ordinal < replicas; ordinal++) {
+      const name = `${owner.metadata.name}-${ordinal}`;
+      const pod = pods.find(({ metadata }) => metadata.name === name);
+      if (pod === undefined) {
+        this.#pod(owner, name);
+        return;
+      }
+      if (pod.metadata.deletionTimestamp !== undefined) return;
+      if (isFinal(pod)) {
+        this.#remove(pod);
+        return;
+      }
+      if (phaseOf(pod) !== 'Running') return;
+    }
+    const extra = pods.findLast(({ metadata }) => Number(metadata.name.split('-').at(-1)) >= replicas);
+    if (extra !== undefined && extra.metadata.deletionTimestamp === undefined) this.#remove(extra);
+  }
+
+  /** Counts what succeeded and makes new pods for what failed; a pod is let go once it is counted. */
+  #job(owner: SimObject): void {
+    const { completions = 1 } = specOf(owner);
+    const status = (owner['status'] ?? {}) as { succeeded?: number; failed?: number };
+    let { succeeded = 0, failed = 0 } = status;
+    const path = pathOf(owner, WORKLOADS.Job);
+    const pods = this.#podsOf(owner);
+    for (const pod of pods) {
+      if (!isFinal(pod) || !(pod.metadata.finalizers ?? []).includes(TRACKING)) continue;
+      if (phaseOf(pod) === 'Succeeded') succeeded += 1;
+      else failed += 1;
+      this.#host.patch('job-controller', podPath(pod), { metadata: { finalizers: null } });
+    }
+    if (succeeded !== (status.succeeded ?? 0) || failed !== (status.failed ?? 0)) {
+      this.#host.patch('job-controller', `${path}/status`, { status: { succeeded, failed } });
+    }
+    const active = pods.filter((pod) => !isFinal(pod));
+    if (active.length === 0 && succeeded < completions && failed < 6) {
+      this.#pod(owner, `${owner.metadata.name}-${this.#suffix()}`, [TRACKING]);
+    }
+  }
+
+  #pod(owner: SimObject, name: string, finalizers: string[] = []): void {
+    const { namespace = '', uid } = owner.metadata;
+    if (this.#host.get(`${PATHS.pods(namespace)}/${name}`) !== undefined) return;
+    const kind = String(owner['kind']);
+    this.#host.create('workload-controller', PATHS.pods(namespace), {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name,
+        namespace,
+        labels: { app: owner.metadata.name },
+        ownerReferences: [
+          { apiVersion: String(owner['apiVersion']), kind, name: owner.metadata.name, uid, controller: true },
+        ],
+        ...(finalizers.length === 0 ? {} : { finalizers }),
+      },
+      spec: specOf(owner).template.spec,
+    });
+  }
+
+  #remove(pod: SimObject): void {
+    const { uid } = pod.metadata;
+    this.#host.remove('workload-controller', podPath(pod), { preconditions: { uid } });
+  }
+
+  /** A Job that is gone counts nothing any more: its pods are let go. */
+  #collect(ownerPathGone: string): void {
+    const [namespace = '', , name] = ownerPathGone.split('/').slice(-3);
+    for (const pod of this.#host.list(PATHS.pods(namespace))) {
+      if (pod.metadata.ownerReferences?.[0]?.name !== name) continue;
+      if ((pod.metadata.finalizers ?? []).length > 0) {
+        this.#host.patch('job-controller', podPath(pod), { metadata: { finalizers: null } });
+      }
+    }
+  }
+
+  #suffix(): string {
+    return Array.from({ length: 5 }, () => 'bcdfghjklmnpqrstvwxz2456789'[this.#random.int(27)]).join('');
+  }
+}
+
+export function podPath(pod: SimObject): string {
+  return `${PATHS.pods(pod.metadata.namespace ?? '')}/${pod.metadata.name}`;
+}
+
+/** Of an object of a namespaced kind, from the path of its kind. */
+export function pathOf(object: SimObject, kind: string): string {
+  const at = kind.lastIndexOf('/');
+  return `${kind.slice(0, at)}/namespaces/${object.metadata.namespace}${kind.slice(at)}/${object.metadata.name}`;
+}
+
+function ownerPath(pod: SimObject, owner: { kind: string; name: string }): string {
+  const kind = WORKLOADS[owner.kind as WorkloadKind];
+  return pathOf({ ...pod, metadata: { ...pod.metadata, name: owner.name } }, kind);
+}
+
+function specOf(owner: SimObject): Workload {
+  return owner['spec'] as Workload;
+}
