@@ -2,15 +2,20 @@ import type { CostedPod } from './deletion-cost.ts';
 
 const SLACK = 1 / 50;
 
+/** So few pods can be given new costs whenever one comes, and with few of them a pod more or less may empty a cluster. */
+export const EXACT_UP_TO = 20;
+
 /**
  * An order of removal in which as many pods as possible stay in the order that their costs give them, and at every size each
  * cluster still has its exact number of pods, but for one, or one in fifty. For divisions by room: their exact order is
- * another one after every pod that came, and what matters of it is that pods go in proportion. With `strict`, for policies with
+ * another one after every pod that came, and what matters of it is that pods go in proportion. Up to 20 pods keep the exact
+ * order. With `strict`, for policies with
  * tiers or spread constraints, what the exact order empties first is empty as soon, and where it keeps a last pod one stays.
  *
  * @param exact the cluster of each pod, the first to go first; as many of each as there are pods.
  */
-export function steadyOrder(exact: readonly string[], pods: readonly CostedPod[], strict: boolean): string[] {
+export function steadyOrder(exact: readonly string[], pods: readonly CostedPod[], strict: boolean): readonly string[] {
+  if (exact.length <= EXACT_UP_TO) return exact;
   const waiting = new Waiting(exact, pods);
   // At the size that was come to, from nothing upwards.
   const [ideal, placed] = [new Map<string, number>(), new Map<string, number>()];

@@ -98,7 +98,7 @@ export class DeletionCostWriter {
   }
 }
 
-/** With division by room the exact order need not be kept to the pod. */
+/** With division by room the exact order of many pods need not be kept to the pod. */
 function wantedOrder(
   exact: readonly string[],
   pods: readonly CostedPod[],

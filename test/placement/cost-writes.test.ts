@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { commonSequence } from '../../src/placement/common-sequence.ts';
 import { deletionCosts } from '../../src/placement/deletion-cost.ts';
 import type { CostedPod } from '../../src/placement/deletion-cost.ts';
-import { steadyOrder } from '../../src/placement/steady-order.ts';
+import { EXACT_UP_TO, steadyOrder } from '../../src/placement/steady-order.ts';
 import { cluster, Fleet } from './fleet.ts';
 
 /** How many writes deletion costs take while a workload grows, shrinks and loses pods. */
@@ -70,6 +70,11 @@ class CostedFleet {
     for (const one of pods) this.fleet.pods.splice(one % Math.max(1, this.fleet.pods.length), 1);
   }
 
+  /** The cluster of each pod, the first to go first. */
+  order(): string[] {
+    return this.#pods.toSorted((a, b) => (a.cost ?? 0) - (b.cost ?? 0)).map((pod) => pod.cluster);
+  }
+
   #costs(): Map<string, number | undefined> {
     return new Map(this.#pods.map(({ uid, cost }) => [uid, cost]));
   }
@@ -83,8 +88,7 @@ class CostedFleet {
     const changes = deletionCosts(order, pods);
     this.writes += changes.size;
     this.#pods = pods.map((pod) => ({ ...pod, cost: changes.get(pod.uid) ?? pod.cost }));
-    const sorted = this.#pods.toSorted((a, b) => (a.cost ?? 0) - (b.cost ?? 0)).map((pod) => pod.cluster);
-    expect(sorted).toEqual(order);
+    expect(this.order()).toEqual(order);
     if (this.byRoom) expectNear(order, exact);
   }
 }
@@ -144,6 +148,22 @@ describe('about one write for each pod that comes', () => {
     }
     // Of some divisions all of one cluster are the last, and need none.
     expect(one.writes - writes).toBeLessThanOrEqual(one.byRoom ? 50 : one.came.size - came);
+  });
+
+  it.each(['dynamic', 'aggregated'])('%s, and up to twenty pods in the exact order', (name) => {
+    const list = fc.array(fc.integer({ min: -8, max: 8 }), { minLength: 5, maxLength: 15 });
+    fc.assert(
+      fc.property(list, fc.integer({ min: 4, max: 30 }), (changes, room) => {
+        const one = new CostedFleet(PLACEMENTS[name] ?? {}, { local: room, east: 7, west: 9, north: 5 });
+        let replicas = 10;
+        for (const by of changes) {
+          replicas = Math.max(1, Math.min(EXACT_UP_TO, replicas + by));
+          one.scale(replicas);
+          expect(one.order()).toEqual(one.fleet.removal());
+        }
+        expect(one.writes).toBeLessThanOrEqual(2 * one.came.size);
+      }),
+    );
   });
 
   it('keeps tiers and last pods where an order must', () => {
