@@ -1,7 +1,23 @@
 import type { RequestCounts } from './audit-tally.ts';
-import type { Turn } from './burst.ts';
-import type { Spread } from './load-driver.ts';
+import type { CreateReport, DeleteReport, Spread } from './load-driver.ts';
 import { measured, median, type Measurement, type SuiteReport } from './measurement.ts';
+
+/** One program's turn at one size. */
+export interface Turn {
+  program: string;
+  pods: number;
+  create: CreateReport;
+  /** Of a status from the member to the host while nothing else goes on; only of a program that follows every change. */
+  restLag: Spread | undefined;
+  delete: DeleteReport;
+  /** From the first create to all pods Running. */
+  cpuSeconds: number;
+  peakRssBytes: number;
+  /** Of the machine, by programs that have nothing to do with the bench, from the first create to all Running. */
+  othersShare: number;
+  hostRequests: RequestCounts;
+  memberRequests: RequestCounts;
+}
 
 const MB = 2 ** 20;
 /** The size that the goals for CPU and memory speak of. */

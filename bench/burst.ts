@@ -4,10 +4,9 @@ import type { Say } from '../hack/progress.ts';
 import { Workspace } from '../hack/workspace.ts';
 import { AuditTally, type RequestCounts } from './audit-tally.ts';
 import { makeNamespace } from './bench-namespace.ts';
-import { compareBursts } from './burst-figures.ts';
+import { compareBursts, type Turn } from './burst-figures.ts';
 import { Disturbance } from './disturbance.ts';
 import { FloorProgram, SpillwayProgram, type DrivenProgram } from './driven-program.ts';
-import type { CreateReport, DeleteReport, Spread } from './load-driver.ts';
 import { LoadProcess } from './load-process.ts';
 import type { SuiteReport } from './measurement.ts';
 import { whenIdle } from './when-idle.ts';
@@ -20,23 +19,6 @@ export interface BurstOptions {
   /** Leave Spillway out: only what the floor says about this machine. */
   floorOnly: boolean;
   say: Say;
-}
-
-/** One program's turn at one size. */
-export interface Turn {
-  program: string;
-  pods: number;
-  create: CreateReport;
-  /** Of a status from the member to the host while nothing else goes on; only of a program that follows every change. */
-  restLag: Spread | undefined;
-  delete: DeleteReport;
-  /** From the first create to all pods Running. */
-  cpuSeconds: number;
-  peakRssBytes: number;
-  /** Of the machine, by programs that have nothing to do with the bench, from the first create to all Running. */
-  othersShare: number;
-  hostRequests: RequestCounts;
-  memberRequests: RequestCounts;
 }
 
 const PODS_PER_NODE = 110;

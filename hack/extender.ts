@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import type { Cluster } from './cluster.ts';
 import { repositoryRoot } from './repository.ts';
 
 interface SchedulerConfiguration {
@@ -43,8 +42,14 @@ export function ownSchedulerConfiguration(): unknown {
   return parse(readFileSync(join(repositoryRoot(), 'manifests/scheduler/kube-scheduler.yaml'), 'utf8'));
 }
 
+/** A cluster that issues certificates, and its folder. */
+interface Issuer {
+  readonly dir: string;
+  issueServing(name: string, hosts: string[]): Promise<{ cert: string; key: string }>;
+}
+
 /** Writes a configuration for `spillway manager` whose extender listens on `port` with a certificate of the host. */
-export async function writeExtenderConfig(host: Cluster, name: string, port: number): Promise<string> {
+export async function writeExtenderConfig(host: Issuer, name: string, port: number): Promise<string> {
   const serving = await host.issueServing('spillway-scheduler', ['127.0.0.1', 'localhost']);
   const file = (suffix: string): string => join(host.dir, `${name}-extender.${suffix}`);
   writeFileSync(file('crt'), serving.cert);

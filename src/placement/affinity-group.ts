@@ -1,6 +1,6 @@
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement, Group } from './compiled-placement.ts';
-import type { Counts } from './highest-averages.ts';
+import type { Counts } from './share.ts';
 
 export interface GroupFacts {
   readonly placement: CompiledPlacement;

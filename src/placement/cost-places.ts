@@ -1,5 +1,5 @@
 import { commonSequence } from './common-sequence.ts';
-import type { CostedPod } from './deletion-cost.ts';
+import type { CostedPod } from './costed-pod.ts';
 
 /** A pod and the place in the order of removal that it takes. */
 export interface CostPlace {

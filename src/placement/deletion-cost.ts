@@ -2,6 +2,7 @@ import { GROUP } from '../api/marks.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { costNumbers } from './cost-numbers.ts';
 import { costPlaces } from './cost-places.ts';
+import type { CostedPod } from './costed-pod.ts';
 
 /** What the ReplicaSet controller reads: of equally ready pods those with a lower number go first. Absent is 0. */
 export const DELETION_COST_ANNOTATION = 'controller.kubernetes.io/pod-deletion-cost';
@@ -24,14 +25,6 @@ export function deletionCostOf(pod: KubeObject): { cost: number | undefined; for
 /** The annotations that give a pod a cost of ours. */
 export function costAnnotations(cost: number): Record<string, string> {
   return { [DELETION_COST_ANNOTATION]: String(cost), [OWN_COST_ANNOTATION]: String(cost) };
-}
-
-/** A pod whose cost is ours to choose. */
-export interface CostedPod {
-  readonly uid: string;
-  readonly cluster: string;
-  /** What we wrote; undefined (which counts as 0) when nothing. */
-  readonly cost: number | undefined;
 }
 
 /**

@@ -2,7 +2,7 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement, Division } from './compiled-placement.ts';
 import { HighestAverages, sum } from './highest-averages.ts';
-import type { Counts, Share } from './highest-averages.ts';
+import type { Counts, Share } from './share.ts';
 import { divideRemainder } from './remainder-division.ts';
 import type { RemainderShare } from './remainder-division.ts';
 import type { SpreadRule } from './spread-rule.ts';

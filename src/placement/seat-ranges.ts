@@ -1,4 +1,4 @@
-import type { Share } from './highest-averages.ts';
+import type { Share } from './share.ts';
 
 /** The seats of a share that are to be given, or may be taken away: their numbers from `from` to before `to`. */
 export interface SeatRange {

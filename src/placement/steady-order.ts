@@ -1,4 +1,4 @@
-import type { CostedPod } from './deletion-cost.ts';
+import type { CostedPod } from './costed-pod.ts';
 
 const SLACK = 1 / 50;
 

@@ -1,7 +1,7 @@
 import type { Candidate } from './candidates.ts';
 import type { CompiledPlacement, Division, Group, Limits } from './compiled-placement.ts';
 import { HighestAverages, sum } from './highest-averages.ts';
-import type { Counts, Share } from './highest-averages.ts';
+import type { Counts, Share } from './share.ts';
 import { divideRemainder } from './remainder-division.ts';
 import { staticWeights } from './static-weights.ts';
 import { sumOver } from './workload.ts';

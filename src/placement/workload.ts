@@ -1,4 +1,4 @@
-import type { Counts } from './highest-averages.ts';
+import type { Counts } from './share.ts';
 
 /** A pod that has a place: bound to a node, or on its way there. Pods that ended or are being deleted have none. */
 export interface PlacedPod {

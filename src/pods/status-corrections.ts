@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod, PodStatus } from '../api/wire.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
-import type { PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { EventPort } from './pod-ports.ts';
 
@@ -16,6 +15,11 @@ export interface Corrections {
   held: boolean;
   /** The user was told. */
   told: boolean;
+}
+
+/** Where they are remembered. */
+interface Memory {
+  corrections?: Corrections;
 }
 
 /** So many times a status is put right at once. */
@@ -48,7 +52,7 @@ export class StatusCorrections {
   /** Writes a status, or says when to come again because somebody else keeps changing it. */
   async write(
     hostPod: Pod,
-    memory: PodMemory,
+    memory: Memory,
     of: string,
     write: () => Promise<unknown>,
   ): Promise<{ requeueAfterMs: number } | undefined> {
@@ -60,7 +64,7 @@ export class StatusCorrections {
   }
 
   /** How long to wait before that status is written, in ms; 0: now. `of` from {@link statusKey}, or any other name of it. */
-  delay(hostPod: Pod, memory: PodMemory, of: string): number {
+  delay(hostPod: Pod, memory: Memory, of: string): number {
     const { metrics, monotonic, nodeName } = this.#o;
     const now = monotonic();
     const before = memory.corrections;
@@ -77,7 +81,7 @@ export class StatusCorrections {
   }
 
   /** To be told of each write of a status. */
-  written(memory: PodMemory, of: string): void {
+  written(memory: Memory, of: string): void {
     const at = this.#o.monotonic();
     const before = memory.corrections;
     const rested = before === undefined || at - before.at >= REST_MS;

@@ -7,7 +7,7 @@ import { PODS } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
 import type { CompiledPlacement } from '../placement/compiled-placement.ts';
 import { costAnnotations, deletionCostOf, deletionCosts } from '../placement/deletion-cost.ts';
-import type { CostedPod } from '../placement/deletion-cost.ts';
+import type { CostedPod } from '../placement/costed-pod.ts';
 import { removalOrder } from '../placement/removal-order.ts';
 import { steadyOrder } from '../placement/steady-order.ts';
 import type { HostView } from './host-view.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareBursts } from '../../bench/burst-figures.ts';
-import type { Turn } from '../../bench/burst.ts';
+import { compareBursts, type Turn } from '../../bench/burst-figures.ts';
 
 const spread = { p50: 1, p99: 2 };
 

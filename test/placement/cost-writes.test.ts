@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { commonSequence } from '../../src/placement/common-sequence.ts';
 import { deletionCosts } from '../../src/placement/deletion-cost.ts';
-import type { CostedPod } from '../../src/placement/deletion-cost.ts';
+import type { CostedPod } from '../../src/placement/costed-pod.ts';
 import { EXACT_UP_TO, steadyOrder } from '../../src/placement/steady-order.ts';
 import { cluster, Fleet } from './fleet.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HighestAverages, sum } from '../../src/placement/highest-averages.ts';
-import type { Share } from '../../src/placement/highest-averages.ts';
+import type { Share } from '../../src/placement/share.ts';
 
 const shares = (weights: readonly number[]): Share[] =>
   weights.map((weight, index) => ({ name: String.fromCodePoint(97 + index), weight }));

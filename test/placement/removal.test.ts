@@ -7,7 +7,7 @@ import {
   deletionCosts,
   OWN_COST_ANNOTATION,
 } from '../../src/placement/deletion-cost.ts';
-import type { CostedPod } from '../../src/placement/deletion-cost.ts';
+import type { CostedPod } from '../../src/placement/costed-pod.ts';
 import { divideRemainder } from '../../src/placement/remainder-division.ts';
 import type { RemainderShare } from '../../src/placement/remainder-division.ts';
 import { cluster, Fleet } from './fleet.ts';
