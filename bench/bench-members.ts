@@ -1,4 +1,4 @@
-import type { Node, Pod } from '../src/api/wire.ts';
+import type { Node, Pod } from '../src/kube/core-v1.ts';
 import { MemberCapacity } from '../src/capacity/member-capacity.ts';
 
 /** The nodes and pods of a member, the pods somebody else's, all in its capacity. */

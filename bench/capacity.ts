@@ -1,14 +1,14 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Say } from '../hack/progress.ts';
-import type { Pod } from '../src/api/wire.ts';
+import type { Pod } from '../src/kube/core-v1.ts';
 import { fitRequestOf, type FitRequest } from '../src/capacity/fit-request.ts';
 import type { MemberCapacity } from '../src/capacity/member-capacity.ts';
 import { podRequests } from '../src/capacity/pod-requests.ts';
 import { keyOf } from '../src/kube/object.ts';
 import { nodesChosenBy } from '../src/kube/node-selector.ts';
 import { toleratesAll } from '../src/kube/taints.ts';
-import { parseAmounts } from '../src/capacity/amounts.ts';
+import { parseAmounts } from '../src/kube/amounts.ts';
 import { podProjection } from '../src/members/pod-projection.ts';
 import { benchNode, benchPod, memberWith } from './bench-members.ts';
 import { measured, median, type Measurement, quantile, type SuiteReport } from './measurement.ts';

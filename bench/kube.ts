@@ -1,6 +1,6 @@
 import { Bench } from 'tinybench';
 import type { Say } from '../hack/progress.ts';
-import type { Pod } from '../src/api/wire.ts';
+import type { Pod } from '../src/kube/core-v1.ts';
 import { WatchDecoder } from '../src/kube/watch-decoder.ts';
 import { WorkQueue } from '../src/kube/workqueue.ts';
 import { decide, type PodFacts } from '../src/pods/decide.ts';

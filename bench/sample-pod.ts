@@ -1,4 +1,4 @@
-import type { Pod } from '../src/api/wire.ts';
+import type { Pod } from '../src/kube/core-v1.ts';
 
 /** A Deployment's pod as an API server sends it, bound and not yet running; one of many that differ in name only. */
 export function samplePod(index: number): Pod {

@@ -172,7 +172,7 @@ export const FAULTS = {
     elsewhere: {
       result: 'asked again; told with what to do',
       tests: [
-        'test/kubelet/certificates.test.ts: a denied or deleted request',
+        'test/serving/certificates.test.ts: a denied or deleted request',
         'test/nodes/node-identity.test.ts: not at all where neither is possible, and says why and what to do',
       ],
     },

@@ -10,8 +10,12 @@ interface Edge extends ModuleImport {
   to: string | undefined;
 }
 
-/** Rooms that do things; they get each other only as small interfaces, wired together by the composition root. */
+/** What all rooms may use: Kubernetes as it is, our kinds, and what every HTTPS port needs; each knows only those before it. */
+const GROUND = ['kube', 'api', 'serving'];
+
+/** Rooms that do things; they get each other only as small interfaces, wired together by `manager/`. */
 const EFFECT_ROOMS = [
+  'host',
   'members',
   'nodes',
   'pods',
@@ -33,15 +37,17 @@ const PURE = [
   /^placement\//,
   /^overrides\//,
   /^capacity\//,
-  /^pods\/(translate|decide)\b/,
-  /^dependents\/references\b/,
+  /^pods\/(translate|decide|references)\b/,
   /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory)\b/,
 ];
 
-/** Who may know every room: the files at the top of src, which wire the rooms together, and the commands. */
-const COMPOSITION_ROOT = [/^(?!config\.ts$|version\.ts$)[a-z-]+\.ts$/, /^cli\//];
+/** Who may know every room: the one that wires them together, and what people call. */
+const COMPOSITION_ROOT = [/^manager\//, /^main\.ts$/, /^cli\//];
 
-/** At the top of src and free for everyone: constants about the program itself. */
+/** All that stands at the top of src. */
+const TOP = new Set(['main.ts', 'config.ts', 'version.ts']);
+
+/** Free for everyone but `kube`: constants about the program itself. */
 const FREE = new Set(['version.ts']);
 
 /** Modules that reach outside the process; nothing pure may load one. */
@@ -51,7 +57,14 @@ const IO_MODULES =
 /** Every breach of the house's import rules (docs/design.md, section 2), one line each; empty when all is well. */
 export function checkImports(sources: Sources): string[] {
   const edges = [...sources].flatMap(([path, text]) => edgesOf(path, text, sources));
-  return [...edges.flatMap(checkEdge), ...checkPurity(edges, [...sources.keys()]), ...findCycles(edges)].toSorted();
+  const paths = [...sources.keys()];
+  return [
+    ...edges.flatMap(checkEdge),
+    ...checkTop(paths),
+    ...checkPurity(edges, paths),
+    ...findCycles(edges.filter(({ typeOnly }) => !typeOnly)),
+    ...findCycles(betweenRooms(edges)),
+  ].toSorted();
 }
 
 function edgesOf(from: string, text: string, sources: Sources): Edge[] {
@@ -81,20 +94,34 @@ function checkEdge(edge: Edge): string[] {
   const breach = (rule: string): string[] => [`${from}:${edge.line}: imports ${to}: ${rule}`];
   if (!to.startsWith('src/')) return breach('the program imports nothing from outside src');
   const [source, target] = [roomOf(from), roomOf(to)];
-  if (matches(COMPOSITION_ROOT, from)) return [];
-  if (source === 'kube') return target === 'kube' ? [] : breach('kube knows nothing of Spillway');
-  if (source === target && source !== '') return [];
+  if (matches(COMPOSITION_ROOT, from) || (source === target && source !== '')) return [];
+  const floor = GROUND.indexOf(source);
+  if (source === 'kube') return breach('kube knows nothing of Spillway');
   if (FREE.has(inner(to))) return [];
-  if (source === 'api') return target === 'kube' ? [] : breach('api may import only kube');
-  if (target === 'kube' || target === 'api') return [];
-  if (target === '' || target === 'cli') {
-    return source === '' && target === '' ? [] : breach('only the composition root may know that file');
-  }
+  if (GROUND.includes(target)) return floor < 0 || GROUND.indexOf(target) < floor ? [] : breach(onlyBelow(floor));
+  if (floor >= 0) return breach(onlyBelow(floor));
+  if (matches(COMPOSITION_ROOT, to) || target === '') return breach('only manager/ and main.ts may know that file');
   if (matches(PURE, to)) return [];
-  if (source === '') return breach('only the composition root (top of src, cli) may import rooms');
-  if (EFFECT_ROOMS.includes(target))
-    return breach('effect rooms get each other as interfaces, from the composition root');
+  if (source === '') return breach('only manager/, main.ts and cli/ may import rooms');
+  if (EFFECT_ROOMS.includes(target)) return breach('effect rooms get each other as interfaces, from manager/');
   return breach(`${target} is a room that the import rules do not know`);
+}
+
+const onlyBelow = (floor: number): string =>
+  `${GROUND[floor] ?? ''} may import only ${GROUND.slice(0, floor).join(', ')}`;
+
+function checkTop(paths: readonly string[]): string[] {
+  return paths
+    .filter((path) => roomOf(path) === '' && !TOP.has(inner(path)))
+    .map((path) => `${path}: stands at the top of src, where only ${[...TOP].join(', ')} belong`);
+}
+
+/** One edge for each room that a room knows, be it by types alone. */
+function betweenRooms(edges: readonly Edge[]): { from: string; to: string }[] {
+  return edges.flatMap(({ from, to }) => {
+    const [source, target] = [roomOf(from), to === undefined ? '' : roomOf(to)];
+    return source === '' || target === '' || source === target ? [] : [{ from: `src/${source}`, to: `src/${target}` }];
+  });
 }
 
 /** A pure file loads, however indirectly, only files that are pure in fact: kube, api, its own room, pure rooms. */
@@ -122,11 +149,11 @@ function checkPurity(edges: readonly Edge[], paths: readonly string[]): string[]
   return breaches;
 }
 
-/** Circles of files that load each other; each is told once, from its first file in the alphabet. */
-function findCycles(edges: readonly Edge[]): string[] {
-  const loads = new Map<string, string[]>();
-  for (const { from, to, typeOnly } of edges) {
-    if (to !== undefined && !typeOnly) loads.set(from, [...(loads.get(from) ?? []), to]);
+/** Circles among files, or among rooms; each is told once, from its first name in the alphabet. */
+function findCycles(edges: readonly { from: string; to: string | undefined }[]): string[] {
+  const loads = new Map<string, Set<string>>();
+  for (const { from, to } of edges) {
+    if (to !== undefined) loads.set(from, (loads.get(from) ?? new Set()).add(to));
   }
   const done = new Set<string>();
   const cycles = new Set<string>();

@@ -1,8 +1,8 @@
 import { missingOutageTolerations, type OutageRule } from '../api/outage-tolerations.ts';
-import type { Toleration } from '../api/wire.ts';
+import type { Toleration } from '../kube/core-v1.ts';
 import { BURST_LABEL } from '../placement/namespace-burst.ts';
 import { GANG_GATE, GANG_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
-import { entryOf, type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import type { PatchStep } from './patch-step.ts';
 import { splitConstraints } from './split-constraints.ts';
 import { stayOnHost } from './stay-on-host.ts';

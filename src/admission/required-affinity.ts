@@ -1,4 +1,4 @@
-import { type JsonRecord, recordOf } from '../pods/translate-json.ts';
+import { type JsonRecord, recordOf } from '../kube/json-fields.ts';
 import type { PatchStep } from './patch-step.ts';
 
 const FIELD = 'requiredDuringSchedulingIgnoredDuringExecution';

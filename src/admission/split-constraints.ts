@@ -1,6 +1,6 @@
 import { MEMBER_CONSTRAINTS_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
 import { isKnownOfVirtualNodes } from '../pods/translate-node-affinity.ts';
-import { entryOf, type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import type { PatchStep } from './patch-step.ts';
 import { requireTerms } from './required-affinity.ts';
 import { requiredTerms } from './virtual-node-choice.ts';

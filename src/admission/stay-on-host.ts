@@ -1,5 +1,5 @@
 import { MEMBER_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
-import { entryOf, type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import type { PatchStep } from './patch-step.ts';
 import { requireTerms } from './required-affinity.ts';
 import { requiredTerms } from './virtual-node-choice.ts';

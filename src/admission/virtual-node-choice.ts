@@ -1,5 +1,5 @@
 import { MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
-import { entryOf, type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 
 const TYPE_LABEL = 'type';
 const VIRTUAL_TYPE = 'virtual-kubelet';

@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
 import { describeError } from '../kube/errors.ts';
-import { closeWithin, listenOn } from '../kube/http-listener.ts';
+import { closeWithin, listenOn } from '../serving/http-listener.ts';
 import { checkKeyed, type KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { allow, parseReview } from './admission-review.ts';
 import type { AdmissionMetrics } from './metrics.ts';

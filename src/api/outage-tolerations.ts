@@ -1,5 +1,5 @@
 import { tolerates } from '../kube/taints.ts';
-import type { Toleration } from './wire.ts';
+import type { Toleration } from '../kube/core-v1.ts';
 
 /** What Kubernetes puts on a Node whose kubelet is not ready, or not heard of: here that nobody serves the virtual node. */
 const OUTAGE_TAINTS = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];

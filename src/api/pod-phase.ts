@@ -1,4 +1,4 @@
-import type { PodStatus } from './wire.ts';
+import type { PodStatus } from '../kube/core-v1.ts';
 
 /** A pod whose phase never changes again. */
 export function isFinished(pod: { status?: PodStatus }): boolean {

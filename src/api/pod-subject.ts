@@ -1,5 +1,5 @@
 import type { EventSubject } from '../kube/event-correlator.ts';
-import type { Pod } from './wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 
 /** A pod as Events are about it; pods of a list do not say of what kind they are. */
 export function podSubject({ metadata: { namespace, name, uid } }: Pod): EventSubject {

@@ -1,5 +1,5 @@
 import { MEMBER_LABEL } from './marks.ts';
-import type { Node } from './wire.ts';
+import type { Node } from '../kube/core-v1.ts';
 
 const SCHEME = 'spillway://';
 

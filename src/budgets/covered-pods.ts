@@ -1,6 +1,6 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { MirroredBudget } from './mirrored-budget.ts';
 
 export interface CoverFacts {

@@ -1,5 +1,5 @@
 import { MEMBER_EVICTIONS_ANNOTATION } from '../api/marks.ts';
-import type { PodDisruptionBudget } from '../api/wire.ts';
+import type { PodDisruptionBudget } from '../kube/core-v1.ts';
 import { keyOf } from '../kube/object.ts';
 import { type LabelSelector, labelSelectorOf } from '../kube/label-selector.ts';
 import { type Claims, parseClaims } from './claims.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
-import type { Node, Pod } from '../api/wire.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
-import type { PodDisruptionBudget } from '../api/wire.ts';
+import type { PodDisruptionBudget } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';

@@ -1,7 +1,7 @@
 import { HOST_LABEL, NODE_LABEL } from '../api/marks.ts';
-import type { Node, Pod } from '../api/wire.ts';
-import { addTo, formatAmounts, parseAmounts, remainder } from './amounts.ts';
-import type { Amounts } from './amounts.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
+import { addTo, formatAmounts, parseAmounts, remainder } from '../kube/amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import { whyNotEligible, whyNotInPool } from './eligible-nodes.ts';
 import { holdsResources, isUnschedulable, podRequests } from './pod-requests.ts';
 import type { Pool } from './pool.ts';

@@ -1,5 +1,5 @@
-import { formatAmounts } from './amounts.ts';
-import type { Amounts } from './amounts.ts';
+import { formatAmounts } from '../kube/amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 
 /** What is left of headroom and caps once `reserved` has come, for the resources they speak of. */
 export function leftOfAllowance(allowance: Amounts, reserved: Iterable<Amounts>): Amounts {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../kube/lru-limit.ts';
-import { formatAmounts } from './amounts.ts';
+import { formatAmounts } from '../kube/amounts.ts';
 import type { FitRequest } from './fit-request.ts';
 
 /** How many more pods of a shape that somebody asked about fit. */

@@ -1,10 +1,10 @@
-import type { Node, Pod } from '../api/wire.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import { offered, virtualNodeOf } from './allocatable.ts';
 import type { Offer } from './allocatable.ts';
-import { addTo, NOTHING, parseAmounts, remainder } from './amounts.ts';
-import type { Amounts } from './amounts.ts';
+import { addTo, NOTHING, parseAmounts, remainder } from '../kube/amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import { elasticGroupOf } from './elastic.ts';
 import { whyNotEligible, whyNotInPool } from './eligible-nodes.ts';
 import { holdsResources, isUnschedulable, podRequests } from './pod-requests.ts';

@@ -1,5 +1,5 @@
-import type { Amounts } from './amounts.ts';
-import { UNIT } from './amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
+import { UNIT } from '../kube/amounts.ts';
 
 const MILLI = UNIT / 1000n;
 

@@ -1,5 +1,5 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
-import type { Node, ResourceList, Taint } from '../api/wire.ts';
+import type { Node, ResourceList, Taint } from '../kube/core-v1.ts';
 
 /** Nodes that a member can get by itself when pods need them, such as an autoscaled node group. */
 export interface ElasticGroup {

@@ -1,5 +1,5 @@
 import { MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
-import type { Node } from '../api/wire.ts';
+import type { Node } from '../kube/core-v1.ts';
 import { HARD_EFFECTS } from '../kube/taints.ts';
 import type { Pool } from './pool.ts';
 

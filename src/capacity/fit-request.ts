@@ -1,7 +1,7 @@
 import { EXTENDER_RESOURCE, GROUP } from '../api/marks.ts';
-import type { Container, NodeSelector, Pod, PodSpec, ResourceList, ResourceRequirements } from '../api/wire.ts';
+import type { Container, NodeSelector, Pod, PodSpec, ResourceList, ResourceRequirements } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
-import type { Amounts } from './amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import type { CompanyRules } from './company.ts';
 import { hostPortsOf } from './host-ports.ts';
 import type { HostPort } from './host-ports.ts';

@@ -1,6 +1,6 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { Offer } from './allocatable.ts';
-import { addTo, type Amounts, formatAmounts, parseAmounts, raiseTo } from './amounts.ts';
+import { addTo, type Amounts, formatAmounts, parseAmounts, raiseTo } from '../kube/amounts.ts';
 import { holdsResources, podRequests } from './pod-requests.ts';
 
 /**

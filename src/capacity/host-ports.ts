@@ -1,4 +1,4 @@
-import type { PodSpec } from '../api/wire.ts';
+import type { PodSpec } from '../kube/core-v1.ts';
 
 /** A port that a pod wants of its node itself. */
 export interface HostPort {

@@ -1,6 +1,6 @@
-import type { Container, LimitRange, LimitRangeItem, ResourceList } from '../api/wire.ts';
-import { parseAmounts, UNIT } from './amounts.ts';
-import type { Amounts } from './amounts.ts';
+import type { Container, LimitRange, LimitRangeItem, ResourceList } from '../kube/core-v1.ts';
+import { parseAmounts, UNIT } from '../kube/amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import type { FitSpec } from './fit-request.ts';
 import { podLimits, podRequests } from './pod-requests.ts';
 

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { UID_LABEL } from '../api/marks.ts';
-import type { Node, Pod } from '../api/wire.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import { leftOfAllowance, slotsInAllowance, whyOverAllowance } from './allowance.ts';
 import { virtualNodeOf } from './allocatable.ts';
-import type { Amounts } from './amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import { AskedShapes } from './asked-shapes.ts';
 import type { ShapeRoom } from './asked-shapes.ts';
 import { CapacityTracker, sameForUs } from './capacity-tracker.ts';

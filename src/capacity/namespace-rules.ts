@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import type { LimitRange, Namespace, ResourceQuota } from '../api/wire.ts';
+import type { LimitRange, Namespace, ResourceQuota } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { KubeObject } from '../kube/object.ts';
-import type { Amounts } from './amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import { demandOf } from './demand.ts';
 import { requestsOf } from './fit-request.ts';
 import type { FitRequest } from './fit-request.ts';

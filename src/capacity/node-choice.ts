@@ -1,5 +1,5 @@
 import { MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
-import type { Affinity, Node, NodeSelector, PodSpec, Toleration } from '../api/wire.ts';
+import type { Affinity, Node, NodeSelector, PodSpec, Toleration } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { nodesChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';

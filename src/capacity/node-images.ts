@@ -1,5 +1,5 @@
-import type { Node } from '../api/wire.ts';
-import { parseImage } from '../overrides/image-reference.ts';
+import type { Node } from '../kube/core-v1.ts';
+import { parseImage } from '../kube/image-reference.ts';
 
 /** Which images the nodes of a cluster have, as their kubelets report it (the largest 50, unless configured otherwise). */
 export class NodeImages {

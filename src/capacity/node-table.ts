@@ -1,5 +1,5 @@
-import type { Node } from '../api/wire.ts';
-import { parseAmounts } from './amounts.ts';
+import type { Node } from '../kube/core-v1.ts';
+import { parseAmounts } from '../kube/amounts.ts';
 import type { Demand } from './demand.ts';
 import { scaled } from './demand.ts';
 import { elasticGroupOf } from './elastic.ts';

@@ -1,7 +1,7 @@
 import { isFinished } from '../api/pod-phase.ts';
-import type { Container, ContainerStatus, Pod, PodSpec, ResourceList } from '../api/wire.ts';
-import { addTo, parseAmounts, raiseTo, UNIT } from './amounts.ts';
-import type { Amounts } from './amounts.ts';
+import type { Container, ContainerStatus, Pod, PodSpec, ResourceList } from '../kube/core-v1.ts';
+import { addTo, parseAmounts, raiseTo, UNIT } from '../kube/amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 
 /** Finished pods hold nothing; all others hold their requests until they are gone, being deleted or not. */
 export function holdsResources(pod: Pod): boolean {

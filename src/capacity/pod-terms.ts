@@ -1,4 +1,4 @@
-import type { PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../api/wire.ts';
+import type { PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { labelSelectorOf, matchesLabels } from '../kube/label-selector.ts';
 import type { LabelSelector, LabelSelectorObject } from '../kube/label-selector.ts';

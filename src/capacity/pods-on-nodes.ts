@@ -1,7 +1,7 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
-import type { Amounts } from './amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import { demandOf } from './demand.ts';
 import type { Demand } from './demand.ts';
 import { hostPortsOf } from './host-ports.ts';

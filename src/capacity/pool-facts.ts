@@ -1,5 +1,5 @@
 import { GROUP } from '../api/marks.ts';
-import type { Node, NodeSystemInfo } from '../api/wire.ts';
+import type { Node, NodeSystemInfo } from '../kube/core-v1.ts';
 
 /** What the nodes of a pool have in common, for the virtual node that stands for them. */
 export interface PoolFacts {

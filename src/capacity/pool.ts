@@ -1,7 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { virtualNodesOf } from '../api/member-cluster.ts';
-import { parseAmounts } from './amounts.ts';
-import type { Amounts } from './amounts.ts';
+import { parseAmounts } from '../kube/amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 
 /** Which of a member's nodes stand behind a virtual node, and how much of them it may offer. */
 export interface Pool {

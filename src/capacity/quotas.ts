@@ -1,6 +1,6 @@
-import type { Container, QuotaScope, ResourceQuota } from '../api/wire.ts';
-import { addTo, formatAmounts, parseAmounts, UNIT } from './amounts.ts';
-import type { Amounts } from './amounts.ts';
+import type { Container, QuotaScope, ResourceQuota } from '../kube/core-v1.ts';
+import { addTo, formatAmounts, parseAmounts, UNIT } from '../kube/amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import { requestsOf } from './fit-request.ts';
 import type { FitSpec } from './fit-request.ts';
 import { isOfWholePod, podLimits } from './pod-requests.ts';

@@ -1,6 +1,6 @@
 import type { CacheShare } from '../kube/cache-room.ts';
 import type { OwnerReference } from '../kube/object.ts';
-import type { Container, PodPhase, PodSpec, PodStatus } from '../api/wire.ts';
+import type { Container, PodPhase, PodSpec, PodStatus } from '../kube/core-v1.ts';
 
 /** What the parts of each kind that are kept for sharing may take, in bytes, before their table starts anew. */
 const MAX_BYTES = 4 * 1024 * 1024;

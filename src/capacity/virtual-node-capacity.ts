@@ -1,5 +1,5 @@
-import type { Pod } from '../api/wire.ts';
-import type { Amounts } from './amounts.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from './fit-answer.ts';
 import type { FitRequest } from './fit-request.ts';
 

@@ -1,4 +1,4 @@
-import type { PersistentVolumeClaim } from '../api/wire.ts';
+import type { PersistentVolumeClaim } from '../kube/core-v1.ts';
 import { keyFor } from '../kube/object.ts';
 import { applyRules, type OverrideContext } from '../overrides/apply-overrides.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, writeCopyRecord } from '../overrides/override-record.ts';

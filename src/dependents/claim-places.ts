@@ -1,4 +1,4 @@
-import type { NodeSelector, Pod } from '../api/wire.ts';
+import type { NodeSelector, Pod } from '../kube/core-v1.ts';
 import { keyFor } from '../kube/object.ts';
 import { claimsOfPod } from '../pods/translate-claims.ts';
 import { isIn } from './claim-decision.ts';

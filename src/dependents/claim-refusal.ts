@@ -1,6 +1,6 @@
 import { type MemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
 import { memberClassOf, MEMBER_STORAGE, type MemberStorage, SELECTED_NODE_ANNOTATION } from '../api/storage.ts';
-import type { PersistentVolumeClaim, StorageClass } from '../api/wire.ts';
+import type { PersistentVolumeClaim, StorageClass } from '../kube/core-v1.ts';
 import { type MemberVolume, volumeNameOf } from './member-volume.ts';
 
 /** The member, as far as claims are concerned. */

@@ -6,7 +6,7 @@ import { planRules, type PlannedRule } from '../overrides/planned-rules.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../placement/cluster.ts';
 import { CONTENT_HASH_ANNOTATION, contentHash, copyOf } from './copy.ts';
-import type { DependentKind } from './references.ts';
+import type { DependentKind } from '../pods/references.ts';
 
 /** Policies of the host that change copies on their way to the member. */
 export interface CopyOverridesPort {

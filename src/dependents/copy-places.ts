@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL } from '../api/marks.ts';
-import type { Namespace } from '../api/wire.ts';
+import type { Namespace } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { describeError, isForbidden, isTransient } from '../kube/errors.ts';

@@ -8,11 +8,11 @@ import {
   MEMBER_LABEL,
 } from '../api/marks.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
-import type { PersistentVolumeClaim } from '../api/wire.ts';
+import type { PersistentVolumeClaim } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, type Resource, SECRETS } from '../kube/resource.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, readSetKeys } from '../overrides/override-record.ts';
-import type { DependentKind } from './references.ts';
+import type { DependentKind } from '../pods/references.ts';
 
 /**
  * Annotation of a copy: hash of everything but metadata in the host's object it was made from, and after a dot one of the

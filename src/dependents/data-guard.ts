@@ -1,5 +1,5 @@
 import { HOST_LABEL, HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { PersistentVolume, PersistentVolumeClaim } from '../api/wire.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../kube/core-v1.ts';
 import type { CopyRecord } from './copy.ts';
 import { readMemberVolume } from './member-volume.ts';
 

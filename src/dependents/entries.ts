@@ -1,9 +1,9 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { type Entry, entryKeyIn, newEntry } from './entry.ts';
 import { EntrySource } from './entry-source.ts';
 import { BY_MANAGER, type FollowedObject, type HostObjectSource, type HostRef } from './host-objects.ts';
-import { findReferences, type Reference } from './references.ts';
+import { findReferences, type Reference } from '../pods/references.ts';
 
 interface User {
   uid: string;

@@ -7,7 +7,7 @@ import { keyFor, type KubeObject, withoutManagedFields } from '../kube/object.ts
 import { get } from '../kube/verbs.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { RESOURCES } from './copy.ts';
-import type { DependentKind } from './references.ts';
+import type { DependentKind } from '../pods/references.ts';
 
 /** What is known of one object of the host. `problem`: why it cannot be read, in words for people. */
 export type HostState =

@@ -1,9 +1,9 @@
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { keyFor } from '../kube/object.ts';
 import { entryKeyOf } from './entry.ts';
 import type { HostRef } from './host-objects.ts';
-import { findReferences } from './references.ts';
+import { findReferences } from '../pods/references.ts';
 
 /** A cache of the member's pods; ours are whole in it, and only those count. */
 export interface MemberPods {

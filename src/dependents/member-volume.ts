@@ -7,7 +7,7 @@ import {
   MEMBER_LABEL,
 } from '../api/marks.ts';
 import { MEMBER_STORAGE } from '../api/storage.ts';
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../api/wire.ts';
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../kube/core-v1.ts';
 
 /** Annotation of a volume of the host: UID of the member's claim, from its creation on. */
 export const MEMBER_CLAIM_ANNOTATION = `${GROUP}/member-claim-uid`;

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { CONFIG_MAPS, resourcePath, type Resource } from '../kube/resource.ts';
 import type { KubeObject } from '../kube/object.ts';

@@ -8,7 +8,7 @@ import {
   NODE_LABEL,
   UID_LABEL,
 } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { TOKEN_SECRET_TYPE, tokenSecretName } from '../pods/translate-tokens.ts';
 import type { CopyPlace, CopyRecord } from './copy.ts';

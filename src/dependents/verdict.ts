@@ -1,5 +1,5 @@
 import type { Failure } from './entry.ts';
-import type { DependentKind } from './references.ts';
+import type { DependentKind } from '../pods/references.ts';
 
 /** Why a pod cannot start yet. Reasons are API, see docs/pod-translation.md. */
 export interface NotReady {

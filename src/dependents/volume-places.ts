@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { NodeSelector, PersistentVolume } from '../api/wire.ts';
+import type { NodeSelector, PersistentVolume } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isForbidden, isNotFound } from '../kube/errors.ts';
 import { PERSISTENT_VOLUMES } from '../kube/resource.ts';

@@ -1,6 +1,6 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { GANG_GATE, GANG_PLACED_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { timestamp } from '../kube/timestamps.ts';
 
 /**

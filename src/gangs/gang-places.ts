@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 
 /** What is asked when a gang looks for a place. */
 export interface GangQuestion {

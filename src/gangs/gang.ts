@@ -6,7 +6,7 @@ import {
   GANG_TIMEOUT_ANNOTATION,
   MEMBER_LABEL,
 } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 
 /** More pods than this are no gang that could ever be placed. */
 const LARGEST = 10_000;

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { LogSource } from './logs.ts';
 import type { StreamDialer } from './upstream-upgrade.ts';
 

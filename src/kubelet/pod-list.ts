@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { stringifyJson } from '../kube/json.ts';
 import { sendText } from './text-answer.ts';
 

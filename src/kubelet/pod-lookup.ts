@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { PodDirectory, PodTarget } from './pod-directory.ts';
 import type { LogsRoute, StreamRoute } from './routes.ts';
 

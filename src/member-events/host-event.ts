@@ -1,4 +1,4 @@
-import type { Event } from '../api/wire.ts';
+import type { Event } from '../kube/core-v1.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { eventName } from '../kube/event-correlator.ts';
 import type { KubeObject } from '../kube/object.ts';

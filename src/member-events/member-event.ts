@@ -1,4 +1,4 @@
-import type { Event } from '../api/wire.ts';
+import type { Event } from '../kube/core-v1.ts';
 import { cleanText } from '../kube/clean-text.ts';
 
 /** A core/v1 Event as members write them: repetitions are counted by the old fields or by `series`. */

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { countOf, type MemberEvent } from './member-event.ts';
 
 /** What every healthy pod causes. The member's API server is asked to leave these out: they are most Events there are. */

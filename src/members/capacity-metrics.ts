@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client';
-import { UNIT } from '../capacity/amounts.ts';
+import { UNIT } from '../kube/amounts.ts';
 import { textOf } from '../capacity/asked-shapes.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 

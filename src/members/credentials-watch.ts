@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Secret } from '../api/wire.ts';
+import type { Secret } from '../kube/core-v1.ts';
 import type { Access } from '../kube/access.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { CredentialsError } from '../kube/errors.ts';

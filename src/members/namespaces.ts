@@ -1,7 +1,7 @@
 import { ALLOW_HOST_LABEL, HOST_LABEL, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import { memberNamespaceFor } from '../api/namespace-mapping.ts';
-import type { Namespace } from '../api/wire.ts';
+import type { Namespace } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { describeError, isAlreadyExists, isForbidden, isNotFound } from '../kube/errors.ts';

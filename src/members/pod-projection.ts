@@ -1,5 +1,5 @@
 import { HOST_LABEL } from '../api/marks.ts';
-import type { Node, Pod } from '../api/wire.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import { SharedParts } from '../capacity/shared-parts.ts';
 import type { CacheShare } from '../kube/cache-room.ts';
 import { type KubeObject, withoutManagedFields } from '../kube/object.ts';

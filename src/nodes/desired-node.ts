@@ -1,4 +1,4 @@
-import type { Condition, NodeAddress, NodeSystemInfo, ResourceList, Taint } from '../api/wire.ts';
+import type { Condition, NodeAddress, NodeSystemInfo, ResourceList, Taint } from '../kube/core-v1.ts';
 
 export interface DesiredCondition extends Pick<Condition, 'type' | 'status'> {
   reason: string;

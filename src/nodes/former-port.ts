@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Node } from '../api/wire.ts';
+import type { Node } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import { NODES } from '../kube/resource.ts';

@@ -1,6 +1,6 @@
 import { GROUP } from '../api/marks.ts';
 import { memberOfNode } from '../api/provider-id.ts';
-import type { Node, Taint } from '../api/wire.ts';
+import type { Node, Taint } from '../kube/core-v1.ts';
 import { jsonEqual, type JsonObject } from '../kube/json-equal.ts';
 import type { MergePatch } from '../kube/merge-patch.ts';
 import { timestamp } from '../kube/timestamps.ts';

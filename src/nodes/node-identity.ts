@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Node } from '../api/wire.ts';
+import type { Node } from '../kube/core-v1.ts';
 import type { Access, Credentials } from '../kube/access.ts';
 import { Bell } from '../kube/bell.ts';
 import { newNodeRequest } from '../kube/certificate-key.ts';

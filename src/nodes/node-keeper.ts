@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
-import type { Node } from '../api/wire.ts';
+import type { Node } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { describeError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';

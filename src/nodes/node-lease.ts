@@ -1,4 +1,4 @@
-import type { Node } from '../api/wire.ts';
+import type { Node } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 import type { Lease } from '../kube/lease.ts';

@@ -1,4 +1,4 @@
-import type { Node } from '../api/wire.ts';
+import type { Node } from '../kube/core-v1.ts';
 import { whyNotOurs, type NodeOwner } from './node-changes.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { MEMBER_LABEL, NODE_LABEL, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import { providerIdOf } from '../api/provider-id.ts';
-import type { NodeSystemInfo, ResourceList, Taint } from '../api/wire.ts';
+import type { NodeSystemInfo, ResourceList, Taint } from '../kube/core-v1.ts';
 import type { PoolFacts } from '../capacity/pool-facts.ts';
 import { declaredFeatures } from './declared-features.ts';
 import type { DesiredCondition, DesiredNode } from './desired-node.ts';

@@ -1,4 +1,4 @@
-import type { Condition, Node, ResourceList } from '../api/wire.ts';
+import type { Condition, Node, ResourceList } from '../kube/core-v1.ts';
 import { jsonEqual, type JsonObject } from '../kube/json-equal.ts';
 import { mergePatch } from '../kube/merge-patch.ts';
 import { parseQuantity } from '../kube/quantity.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { podSubject } from '../api/pod-subject.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { missingOutageTolerations, type OutageRule } from '../api/outage-tolerations.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import type { Pod, Toleration } from '../api/wire.ts';
+import type { Pod, Toleration } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { ApiError, describeError, isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';

@@ -1,5 +1,5 @@
 import type { Overrider, Overriders } from '../api/overriders.ts';
-import type { JsonRecord } from '../pods/translate-json.ts';
+import type { JsonRecord } from '../kube/json-fields.ts';
 import { overrideEnv, overrideInitContainers, overrideResources, overrideWords } from './container-overriders.ts';
 import { overrideField } from './field-overrider.ts';
 import { overrideImages } from './image-overrider.ts';

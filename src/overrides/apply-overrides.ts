@@ -1,7 +1,7 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Cluster } from '../placement/cluster.ts';
-import { type JsonRecord, recordOf } from '../pods/translate-json.ts';
+import { type JsonRecord, recordOf } from '../kube/json-fields.ts';
 import { applyOverriders } from './apply-overriders.ts';
 import { OverrideError } from './override-error.ts';
 import { isOfClusterPolicy, type OverrideRefusal, type PlannedRule, planRules, refusalOf } from './planned-rules.ts';

@@ -1,5 +1,5 @@
 import type { Overrider } from '../api/overriders.ts';
-import { type JsonRecord, listOf, recordOf, textOf, without } from '../pods/translate-json.ts';
+import { type JsonRecord, listOf, recordOf, textOf, without } from '../kube/json-fields.ts';
 import { editContainers, editPodSpec, NAMED_CONTAINERS } from './edit-containers.ts';
 import { withEntries, withList } from './entries.ts';
 

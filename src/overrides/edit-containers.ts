@@ -1,4 +1,4 @@
-import { type JsonRecord, recordOf, rewriteField, rewriteItems } from '../pods/translate-json.ts';
+import { type JsonRecord, recordOf, rewriteField, rewriteItems } from '../kube/json-fields.ts';
 
 export const MAIN_CONTAINERS = ['containers'] as const;
 export const NAMED_CONTAINERS = ['containers', 'initContainers'] as const;

@@ -1,4 +1,4 @@
-import { type JsonRecord, listOf, recordOf, textOf } from '../pods/translate-json.ts';
+import { type JsonRecord, listOf, recordOf, textOf } from '../kube/json-fields.ts';
 import { ALL_CONTAINERS } from './edit-containers.ts';
 
 /** A container and the security context that it really has. */

@@ -1,6 +1,6 @@
 import type { OverrideOperator } from '../api/overriders.ts';
 import { jsonEqual, setOwnField } from '../kube/json-equal.ts';
-import { entryOf, type JsonRecord, listOf, recordOf, without } from '../pods/translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf, without } from '../kube/json-fields.ts';
 
 /**
  * The record with entries of the map in one of its fields changed: add sets them whatever was there, replace only where

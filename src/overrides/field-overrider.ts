@@ -1,6 +1,6 @@
 import type { Overrider } from '../api/overriders.ts';
 import { parseJson, stringifyJson } from '../kube/json.ts';
-import type { JsonRecord } from '../pods/translate-json.ts';
+import type { JsonRecord } from '../kube/json-fields.ts';
 import { applyPatchOperation, type PatchOperation } from './json-patch.ts';
 import { parsePointer, valueAt } from './json-pointer.ts';
 import { objectPath } from './object-path.ts';

@@ -1,6 +1,6 @@
 import type { Overrider } from '../api/overriders.ts';
-import type { JsonRecord } from '../pods/translate-json.ts';
-import { formatImage, type ImageReference, isDigest, isTag, parseImage } from './image-reference.ts';
+import type { JsonRecord } from '../kube/json-fields.ts';
+import { formatImage, type ImageReference, isDigest, isTag, parseImage } from '../kube/image-reference.ts';
 import { applyPatchOperation } from './json-patch.ts';
 import { parsePointer, valueAt } from './json-pointer.ts';
 import { ALL_CONTAINERS, editContainers, MAIN_CONTAINERS } from './edit-containers.ts';

@@ -1,6 +1,6 @@
 import type { Overrider } from '../api/overriders.ts';
 import { isLabelValue, isQualifiedName } from '../kube/label-selector.ts';
-import { type JsonRecord, recordOf } from '../pods/translate-json.ts';
+import { type JsonRecord, recordOf } from '../kube/json-fields.ts';
 import { withEntries } from './entries.ts';
 import { OverrideError } from './override-error.ts';
 

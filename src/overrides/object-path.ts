@@ -1,4 +1,4 @@
-import type { JsonRecord } from '../pods/translate-json.ts';
+import type { JsonRecord } from '../kube/json-fields.ts';
 import { isPod } from './edit-containers.ts';
 import { formatPointer, parsePointer } from './json-pointer.ts';
 import { OverrideError } from './override-error.ts';

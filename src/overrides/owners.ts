@@ -1,6 +1,6 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { ResourceSelector } from '../api/selectors.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { ObjectIdentity } from './selection.ts';
 
 /** Label that the Deployment controller, and no other, puts on its ReplicaSets and their pods. */

@@ -1,13 +1,5 @@
 import type { Overrider } from '../api/overriders.ts';
-import {
-  type JsonRecord,
-  listOf,
-  recordOf,
-  rewriteField,
-  rewriteItems,
-  textOf,
-  without,
-} from '../pods/translate-json.ts';
+import { type JsonRecord, listOf, recordOf, rewriteField, rewriteItems, textOf, without } from '../kube/json-fields.ts';
 import { editPodSpec } from './edit-containers.ts';
 import { withEntries, withList } from './entries.ts';
 

@@ -1,4 +1,4 @@
-import { type JsonRecord, listOf, recordOf, textOf } from '../pods/translate-json.ts';
+import { type JsonRecord, listOf, recordOf, textOf } from '../kube/json-fields.ts';
 import { isPod } from './edit-containers.ts';
 import { securedContainers } from './effective-security.ts';
 

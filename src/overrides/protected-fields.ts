@@ -1,6 +1,6 @@
 import { GROUP } from '../api/marks.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import { entryOf, type JsonRecord, listOf, recordOf, textOf } from '../pods/translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf, textOf } from '../kube/json-fields.ts';
 import { isPod } from './edit-containers.ts';
 
 const FREE_METADATA = new Set(['labels', 'annotations']);

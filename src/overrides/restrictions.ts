@@ -1,5 +1,5 @@
 import { canonicalJson } from '../kube/canonical-json.ts';
-import { type JsonRecord, listOf, recordOf } from '../pods/translate-json.ts';
+import { type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import { isPod } from './edit-containers.ts';
 import { securedContainers } from './effective-security.ts';
 

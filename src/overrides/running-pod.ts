@@ -1,6 +1,6 @@
 import { GROUP } from '../api/marks.ts';
 import type { OverridePolicy } from '../api/override-policy.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import {
   entryOf,
   type JsonRecord,
@@ -9,7 +9,7 @@ import {
   rewriteField,
   rewriteItems,
   without,
-} from '../pods/translate-json.ts';
+} from '../kube/json-fields.ts';
 import { isOfClusterPolicy, type PlannedRule, policyInWords } from './planned-rules.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { formatAmounts } from '../capacity/amounts.ts';
-import type { Amounts } from '../capacity/amounts.ts';
+import { formatAmounts } from '../kube/amounts.ts';
+import type { Amounts } from '../kube/amounts.ts';
 
 /**
  * What is missing for a pod, for people: `no node has 4 cpu free (largest free slot 2 cpu)`. The slot is the free part of

@@ -1,4 +1,4 @@
-import type { Pod, Volume } from '../api/wire.ts';
+import type { Pod, Volume } from '../kube/core-v1.ts';
 
 /**
  * A pod as its controller makes the next one: without its node and status, and without data that are its own. Where those are

@@ -1,5 +1,5 @@
 import { GANG_LABEL } from '../api/marks.ts';
-import type { ContainerStatus, Pod } from '../api/wire.ts';
+import type { ContainerStatus, Pod } from '../kube/core-v1.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 

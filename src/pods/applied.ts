@@ -1,7 +1,7 @@
 import { GROUP } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
-import { type JsonRecord, listOf, recordOf } from './translate-json.ts';
+import { type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import { copiedAnnotations, copiedLabels } from './translate-metadata.ts';
 import { tolerationsForMember } from './translate-constraints.ts';
 import { memberTolerations } from './translate-scheduling.ts';

@@ -1,4 +1,4 @@
-import type { PodStatus } from '../api/wire.ts';
+import type { PodStatus } from '../kube/core-v1.ts';
 import { cleanLines, cleanText } from '../kube/clean-text.ts';
 
 /** As much as a kubelet keeps of the last words of a container, in bytes. */

@@ -6,7 +6,7 @@ import {
   NODE_LABEL,
   UID_LABEL,
 } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { PODS } from '../kube/resource.ts';

@@ -1,5 +1,5 @@
 import { UID_LABEL } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { mirroredUid } from './host-status.ts';
 
 /** Which of our member pods for one key counts, and one that must not be beside it. */

@@ -1,7 +1,7 @@
 import { InvariantError } from '../api/invariants.ts';
 import { HOST_LABEL, HOST_VERSION_ANNOTATION, UID_LABEL } from '../api/marks.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, isAlreadyExists } from '../kube/errors.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';

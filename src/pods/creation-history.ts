@@ -1,5 +1,5 @@
 import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isGone, isNotFound } from '../kube/errors.ts';
 import { isOlder } from '../kube/resource-version.ts';

@@ -1,5 +1,5 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
-import type { Condition, Pod } from '../api/wire.ts';
+import type { Condition, Pod } from '../kube/core-v1.ts';
 import { conditionOf } from './host-status.ts';
 
 /** Where a member pod is about to be made. */

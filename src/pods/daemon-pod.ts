@@ -1,6 +1,6 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
-import type { Condition, Pod, PodStatus } from '../api/wire.ts';
+import type { Condition, Pod, PodStatus } from '../kube/core-v1.ts';
 import { conditionOf } from './host-status.ts';
 
 const IGNORED_REASON = 'DaemonSetIgnored';

@@ -1,5 +1,5 @@
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
-import type { Pod, PodStatus } from '../api/wire.ts';
+import type { Pod, PodStatus } from '../kube/core-v1.ts';
 import { type CreationIntent, intentOf } from './creation-intent.ts';
 import { ignoredStatus } from './daemon-pod.ts';
 import { isFinished } from '../api/pod-phase.ts';

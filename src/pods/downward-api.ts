@@ -1,7 +1,7 @@
 import { HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { isCopiedAnnotation, isCopiedLabel } from './translate-metadata.ts';
-import { entryOf, type JsonRecord, recordOf, rewriteField, rewriteItems, textOf } from './translate-json.ts';
+import { entryOf, type JsonRecord, recordOf, rewriteField, rewriteItems, textOf } from '../kube/json-fields.ts';
 
 /** What the downward API must say although the member pod's own fields say something else. */
 export interface HostFacts {

@@ -1,5 +1,5 @@
 import { isFinished } from '../api/pod-phase.ts';
-import type { Pod, PodStatus } from '../api/wire.ts';
+import type { Pod, PodStatus } from '../kube/core-v1.ts';
 
 /**
  * Why a member pod may be deleted: what is known, not merely missing, about the host pod with UID `of` that it runs for.

@@ -1,4 +1,4 @@
-import type { ContainerStatus, Pod } from '../api/wire.ts';
+import type { ContainerStatus, Pod } from '../kube/core-v1.ts';
 
 /**
  * Whether a member pod that finished while being deleted did so because of that deletion: some container ended at or

@@ -1,5 +1,5 @@
 import { UID_LABEL } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 
 /** A deletion that nobody has looked after for so long is forgotten, in ms: the longest wait between two tries is 72 s. */
 const FORGOTTEN_MS = 300_000;

@@ -1,5 +1,5 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import { heldBack, intentOf } from './creation-intent.ts';
 import type { Hold } from './decide.ts';

@@ -1,5 +1,5 @@
 import type { HostPathPolicy } from '../api/host-path.ts';
-import { type JsonRecord, listOf, recordOf, textOf } from './translate-json.ts';
+import { type JsonRecord, listOf, recordOf, textOf } from '../kube/json-fields.ts';
 
 /** A hostPath volume that must not be in the member: which, and why, as the middle of a sentence. */
 export interface HostPathProblem {

@@ -1,5 +1,5 @@
 import { GROUP, MIRRORED_CONDITION } from '../api/marks.ts';
-import type { Condition, ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
+import type { Condition, ContainerStatus, Pod, PodStatus } from '../kube/core-v1.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, policiesInRecord } from '../overrides/override-record.ts';
 import { isFinished } from '../api/pod-phase.ts';

@@ -1,5 +1,5 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { CreationHistory } from './creation-history.ts';
 import { intentOf, intentPatch, needsIntent } from './creation-intent.ts';
 import { conditionOf } from './host-status.ts';

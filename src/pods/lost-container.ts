@@ -1,4 +1,4 @@
-import type { ContainerStatus } from '../api/wire.ts';
+import type { ContainerStatus } from '../kube/core-v1.ts';
 
 /** Exit code for containers whose real one can no longer be learned; the kubelet uses the same for unknown ones. */
 export const LOST_EXIT_CODE = 137;

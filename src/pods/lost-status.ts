@@ -1,5 +1,5 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
-import type { Condition, Pod, PodStatus } from '../api/wire.ts';
+import type { Condition, Pod, PodStatus } from '../kube/core-v1.ts';
 import { conditionOf } from './host-status.ts';
 import { lostContainer } from './lost-container.ts';
 

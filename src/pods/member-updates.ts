@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import {
   APPLIED_ANNOTATION,
@@ -11,7 +11,7 @@ import {
 } from './applied.ts';
 import { containerContext, type TranslateContext } from './translate.ts';
 import { rewriteContainer, withoutExtenderMark } from './translate-containers.ts';
-import { entryOf, type JsonRecord, listOf, recordOf } from './translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import {
   copiedAnnotations,
   copiedKeys,

@@ -3,7 +3,7 @@ import { InvariantError, type Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import { podSubject } from '../api/pod-subject.ts';
-import type { Pod, PodStatus } from '../api/wire.ts';
+import type { Pod, PodStatus } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Informer } from '../kube/informer.ts';

@@ -1,5 +1,5 @@
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { HOST_POD_INDEX } from './pod-ports.ts';
 
 /** Index of the member pod cache: name of the virtual node, as the pods with our marks have it. */

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { Corrections } from './status-corrections.ts';
 import type { UnansweredCreation } from './unanswered-creation.ts';
 

@@ -1,8 +1,8 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import { podSubject } from '../api/pod-subject.ts';
-import type { Pod } from '../api/wire.ts';
-import { findReferences } from '../dependents/references.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { findReferences } from './references.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import { applyRules, type OverrideContext } from '../overrides/apply-overrides.ts';

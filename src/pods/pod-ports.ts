@@ -1,7 +1,7 @@
-/** What the pod controller needs from the rest of the program, as narrow interfaces that manager.ts fills in. */
+/** What the pod controller needs from the rest of the program, as narrow interfaces that manager/ fills in. */
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Moment } from '../kube/clock.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';

@@ -1,6 +1,6 @@
 import type { Invariants } from '../api/invariants.ts';
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
-import type { Pod, PodStatus } from '../api/wire.ts';
+import type { Pod, PodStatus } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyFor, keyOf } from '../kube/object.ts';

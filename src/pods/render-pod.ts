@@ -1,5 +1,5 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { type AppliedRule, applyOverrides } from '../overrides/apply-overrides.ts';
 import { MAX_RECORD_BYTES, writePodRecord } from '../overrides/override-record.ts';
 import { identitiesOfPod, tellsOwners } from '../overrides/owners.ts';
@@ -7,7 +7,7 @@ import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../placement/cluster.ts';
 import type { Hold } from './decide.ts';
 import { overrideRefused, ownerNotRead, recordTooLong } from './override-holds.ts';
-import type { JsonRecord } from './translate-json.ts';
+import type { JsonRecord } from '../kube/json-fields.ts';
 import { refusalOfHostPaths } from './translate-refusals.ts';
 import { excludingNodes } from './translate-scheduling.ts';
 import { type TranslateContext, translatePod } from './translate.ts';

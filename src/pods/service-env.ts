@@ -1,4 +1,4 @@
-import type { Pod, Service, ServicePort } from '../api/wire.ts';
+import type { Pod, Service, ServicePort } from '../kube/core-v1.ts';
 
 export interface ServiceVariable {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { podSubject } from '../api/pod-subject.ts';
-import type { Pod, PodStatus } from '../api/wire.ts';
+import type { Pod, PodStatus } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { EventPort } from './pod-ports.ts';

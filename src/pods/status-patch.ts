@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Condition, Pod, PodStatus } from '../api/wire.ts';
+import type { Condition, Pod, PodStatus } from '../kube/core-v1.ts';
 import { isJsonObject } from '../kube/json-equal.ts';
 import { MEMBER_OWNED_CONDITIONS } from './host-status.ts';
 

@@ -1,5 +1,5 @@
-import type { Pod } from '../api/wire.ts';
-import { type JsonRecord, listOf, recordOf, rewriteItems, textOf, without } from './translate-json.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { type JsonRecord, listOf, recordOf, rewriteItems, textOf, without } from '../kube/json-fields.ts';
 
 /** A PersistentVolumeClaim of its namespace that a pod uses. */
 export interface PodClaim {

@@ -1,7 +1,7 @@
 import { MEMBER_CONSTRAINTS_ANNOTATION } from '../api/marks.ts';
-import type { Pod, Toleration } from '../api/wire.ts';
+import type { Pod, Toleration } from '../kube/core-v1.ts';
 import { parseJson } from '../kube/json.ts';
-import { entryOf, type JsonRecord, listOf, recordOf, without } from './translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf, without } from '../kube/json-fields.ts';
 import { holdsHere, isHostOnlyKey, type NodeChoice } from './translate-node-affinity.ts';
 
 /** Parts of the annotation; each takes the place of the pod's own when it is there. */

@@ -10,7 +10,7 @@ import {
   rewriteItems,
   textOf,
   without,
-} from './translate-json.ts';
+} from '../kube/json-fields.ts';
 
 export interface ContainerContext {
   facts: HostFacts;

@@ -7,8 +7,8 @@ import {
   NODE_LABEL,
   UID_LABEL,
 } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
-import { type JsonRecord, recordOf, without } from './translate-json.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { type JsonRecord, recordOf, without } from '../kube/json-fields.ts';
 
 /** Annotation of a member pod: which of its label and annotation keys came from the host pod. */
 export const COPIED_KEYS_ANNOTATION = `${GROUP}/copied-keys`;

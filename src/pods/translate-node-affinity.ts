@@ -9,7 +9,7 @@ import {
   rewriteItems,
   textOf,
   without,
-} from './translate-json.ts';
+} from '../kube/json-fields.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
 

@@ -7,7 +7,7 @@ import {
   rewriteItems,
   textOf,
   without,
-} from './translate-json.ts';
+} from '../kube/json-fields.ts';
 
 /** The only topology that a virtual node and the nodes behind it share by meaning, though not by value. */
 const NODE_TOPOLOGY = 'kubernetes.io/hostname';

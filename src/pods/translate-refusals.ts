@@ -1,10 +1,10 @@
 import type { HostPathPolicy } from '../api/host-path.ts';
 import { MEMBER_CONSTRAINTS_ANNOTATION } from '../api/marks.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { hostPathProblem } from './host-paths.ts';
 import { constraintsProblem, whyConstraintsLeaveOut, withMemberConstraints } from './translate-constraints.ts';
-import { entryOf, type JsonRecord, listOf, recordOf, textOf } from './translate-json.ts';
+import { entryOf, type JsonRecord, listOf, recordOf, textOf } from '../kube/json-fields.ts';
 import type { NodeChoice } from './translate-node-affinity.ts';
 import { poolConflicts } from './translate-scheduling.ts';
 

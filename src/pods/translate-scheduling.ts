@@ -1,7 +1,15 @@
 import { GROUP } from '../api/marks.ts';
 import { isDefaultToleration, isOutageToleration } from '../api/outage-tolerations.ts';
-import type { Pod } from '../api/wire.ts';
-import { entryOf, type JsonRecord, keepSome, recordOf, rewriteField, rewriteItems, without } from './translate-json.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import {
+  entryOf,
+  type JsonRecord,
+  keepSome,
+  recordOf,
+  rewriteField,
+  rewriteItems,
+  without,
+} from '../kube/json-fields.ts';
 import { isHostOnlyKey, memberNodeAffinity, type NodeChoice, withExclusion } from './translate-node-affinity.ts';
 import { memberPodAffinity, memberSpread, type NamespaceMap } from './translate-pod-affinity.ts';
 

@@ -1,4 +1,4 @@
-import { type JsonRecord, listOf, recordOf, rewriteField, rewriteItems, textOf } from './translate-json.ts';
+import { type JsonRecord, listOf, recordOf, rewriteField, rewriteItems, textOf } from '../kube/json-fields.ts';
 
 /** A token that projected volumes of a pod ask for. */
 export interface TokenSource {

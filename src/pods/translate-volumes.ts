@@ -1,5 +1,13 @@
 import { rewriteDownwardFiles } from './downward-api.ts';
-import { type JsonRecord, keepSome, listOf, recordOf, rewriteField, rewriteItems, textOf } from './translate-json.ts';
+import {
+  type JsonRecord,
+  keepSome,
+  listOf,
+  recordOf,
+  rewriteField,
+  rewriteItems,
+  textOf,
+} from '../kube/json-fields.ts';
 
 const INJECTED_PREFIX = 'kube-api-access-';
 /** ConfigMaps that every cluster publishes in each of its namespaces; a member has its own. */

@@ -1,13 +1,13 @@
 import type { HostPathPolicy } from '../api/host-path.ts';
 import { SERVICE_ACCOUNT_MODE, type ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation } from './applied.ts';
 import { hostFacts } from './downward-api.ts';
 import type { ServiceVariable } from './service-env.ts';
 import { rewriteEphemeralVolumes } from './translate-claims.ts';
 import { withMemberConstraints } from './translate-constraints.ts';
 import { type ContainerContext, rewriteContainers } from './translate-containers.ts';
-import { type JsonRecord, recordOf, rewriteField, without } from './translate-json.ts';
+import { type JsonRecord, recordOf, rewriteField, without } from '../kube/json-fields.ts';
 import { copiedLabels, memberMetadata } from './translate-metadata.ts';
 import { type Refusal, refusalOfPod } from './translate-refusals.ts';
 import { rewriteScheduling, type SchedulingContext } from './translate-scheduling.ts';

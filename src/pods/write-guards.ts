@@ -1,6 +1,6 @@
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { InvariantId } from '../api/invariants.ts';
-import type { ContainerStatus, Pod, PodStatus } from '../api/wire.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../kube/core-v1.ts';
 import { intentOf, needsIntent } from './creation-intent.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';

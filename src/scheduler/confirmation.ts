@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { EXTENDER_RESOURCE } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { failing, passing } from './extender-wire.ts';

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { labelSelectorOf, matchesLabels, type LabelSelectorObject } from '../kube/label-selector.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 

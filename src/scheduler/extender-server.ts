@@ -5,7 +5,7 @@ import express from 'express';
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../kube/errors.ts';
-import { closeWithin, listenOn } from '../kube/http-listener.ts';
+import { closeWithin, listenOn } from '../serving/http-listener.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { checkKeyed } from '../kube/keyed-certificate.ts';
 import { CallerCheck } from './caller-check.ts';

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 
 /**
  * What kube-scheduler sends to and takes from an extender (k8s.io/kube-scheduler/extender/v1): the names of the fields are

@@ -1,5 +1,5 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { OwnerReference } from '../kube/object.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
 import { clusterInWords } from '../placement/cluster.ts';

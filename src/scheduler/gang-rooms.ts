@@ -1,5 +1,5 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { reasonsInWords } from '../capacity/fit-answer.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { gangOrder } from '../placement/gang-order.ts';

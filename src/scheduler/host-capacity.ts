@@ -1,6 +1,6 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import type { Node, Pod } from '../api/wire.ts';
-import type { Amounts } from '../capacity/amounts.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
+import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
 import { fitRequestOf } from '../capacity/fit-request.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';

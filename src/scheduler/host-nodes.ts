@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { MEMBER_CLUSTERS, type MemberCluster, parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
 import { memberOfNode } from '../api/provider-id.ts';
-import type { Node, Pod } from '../api/wire.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';

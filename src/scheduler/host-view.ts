@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Namespace, Node, Pod } from '../api/wire.ts';
+import type { Namespace, Node, Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';

@@ -1,5 +1,5 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
-import type { Condition, Pod } from '../api/wire.ts';
+import type { Condition, Pod } from '../kube/core-v1.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { workloadOf } from '../placement/owner-chain.ts';

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { memberNamespaceFor } from '../api/namespace-mapping.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { reasonsInWords } from '../capacity/fit-answer.ts';

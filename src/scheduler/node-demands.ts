@@ -1,10 +1,10 @@
 import { UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
-import type { Node, Pod, PodSpec } from '../api/wire.ts';
+import type { Node, Pod, PodSpec } from '../kube/core-v1.ts';
 import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';
 import { givesToleration } from '../placement/namespace-burst.ts';
 import { withMemberConstraints } from '../pods/translate-constraints.ts';
-import type { JsonRecord } from '../pods/translate-json.ts';
+import type { JsonRecord } from '../kube/json-fields.ts';
 
 /** What a pod itself says of virtual nodes, beside any policy. */
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 
 /** Between two questions of one attempt of a scheduler lie milliseconds. */

@@ -1,6 +1,6 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Scoring } from '../api/scoring.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { reasonsInWords } from '../capacity/fit-answer.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
 import type { Room } from '../placement/candidates.ts';

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import type { KubeObject } from '../kube/object.ts';

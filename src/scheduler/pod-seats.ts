@@ -1,5 +1,5 @@
 import { isFinished } from '../api/pod-phase.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { PodCounts } from '../placement/workload.ts';
 import { revisionOf } from '../placement/owner-chain.ts';
 import { controllerOf } from './owner-directory.ts';

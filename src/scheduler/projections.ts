@@ -1,7 +1,7 @@
 import { GROUP, MIRRORED_CONDITION } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { memberOfNode } from '../api/provider-id.ts';
-import type { Condition, Container, Namespace, Node, Pod } from '../api/wire.ts';
+import type { Condition, Container, Namespace, Node, Pod } from '../kube/core-v1.ts';
 import { SharedParts } from '../capacity/shared-parts.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';

@@ -1,5 +1,5 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
 import { holdsResources } from '../capacity/pod-requests.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';

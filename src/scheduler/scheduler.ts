@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Scoring } from '../api/scoring.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';

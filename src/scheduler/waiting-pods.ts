@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { GROUP } from '../api/marks.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError } from '../kube/errors.ts';
 import { NODES } from '../kube/resource.ts';

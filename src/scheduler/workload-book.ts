@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { avoid, stillAvoided } from '../placement/avoided.ts';
 import type { Avoided } from '../placement/avoided.ts';

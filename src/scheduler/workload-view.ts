@@ -1,5 +1,5 @@
 import { isFinished } from '../api/pod-phase.ts';
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import type { HostView } from './host-view.ts';

@@ -4,7 +4,7 @@ import express from 'express';
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { closeWithin, listenOn } from '../kube/http-listener.ts';
+import { closeWithin, listenOn } from '../serving/http-listener.ts';
 
 /** One thing that must hold. `check` answers true, or says in words what is missing. It must not wait. */
 export interface HealthCheck {

@@ -1,4 +1,4 @@
-import type { Pod } from '../api/wire.ts';
+import type { Pod } from '../kube/core-v1.ts';
 
 /** A pod of the virtual node that runs on a node of the member. */
 export interface UsageTarget {

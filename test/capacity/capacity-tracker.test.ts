@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Node, Pod } from '../../src/api/wire.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import { offerFromScratch } from '../../src/capacity/allocatable.ts';
-import { parseAmounts } from '../../src/capacity/amounts.ts';
+import { parseAmounts } from '../../src/kube/amounts.ts';
 import { CapacityTracker } from '../../src/capacity/capacity-tracker.ts';
 import { poolFacts } from '../../src/capacity/pool-facts.ts';
 import { whyNotInPool } from '../../src/capacity/eligible-nodes.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Node, Pod } from '../../src/api/wire.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import { RandomScheduling } from '../fixtures/random-scheduling.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Node } from '../../src/api/wire.ts';
+import type { Node } from '../../src/kube/core-v1.ts';
 import { NodeImages } from '../../src/capacity/node-images.ts';
 
 const node = (name: string, ...names: string[]): Node => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
-import { formatAmounts, UNIT } from '../../src/capacity/amounts.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { formatAmounts, UNIT } from '../../src/kube/amounts.ts';
 import { holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';
 import { parseQuantity } from '../../src/kube/quantity.ts';
 // Made with k8s.io/component-helpers/resource v0.36.3: PodRequests with status resources, as kube-scheduler 1.36 asks.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { memberClusterSchema, type MemberCluster } from '../../src/api/member-cluster.ts';
-import { formatAmounts } from '../../src/capacity/amounts.ts';
+import { formatAmounts } from '../../src/kube/amounts.ts';
 import { CapacityTracker } from '../../src/capacity/capacity-tracker.ts';
 import { poolFacts } from '../../src/capacity/pool-facts.ts';
 import { poolsOf } from '../../src/capacity/pool.ts';

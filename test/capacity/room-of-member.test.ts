@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
-import type { LimitRange, Namespace, Pod, PodSpec, ResourceList, ResourceQuota } from '../../src/api/wire.ts';
-import { formatAmounts, parseAmounts } from '../../src/capacity/amounts.ts';
+import type { LimitRange, Namespace, Pod, PodSpec, ResourceList, ResourceQuota } from '../../src/kube/core-v1.ts';
+import { formatAmounts, parseAmounts } from '../../src/kube/amounts.ts';
 import type { ElasticGroup } from '../../src/capacity/elastic.ts';
 import { reasonsInWords } from '../../src/capacity/fit-answer.ts';
 import { fitRequestOf, type FitRequest } from '../../src/capacity/fit-request.ts';

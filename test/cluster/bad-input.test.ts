@@ -7,7 +7,7 @@ import { SYSTEM_NAMESPACE, waitForNode } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { ALLOW_HOST_LABEL } from '../../src/api/marks.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
-import type { Condition } from '../../src/api/wire.ts';
+import type { Condition } from '../../src/kube/core-v1.ts';
 import {
   eventsOf,
   type Fields,

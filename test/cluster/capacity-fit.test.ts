@@ -5,7 +5,7 @@ import { type Cluster, startCluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
-import type { Namespace, Node, NodeSelector, PersistentVolumeClaim, Pod } from '../../src/api/wire.ts';
+import type { Namespace, Node, NodeSelector, PersistentVolumeClaim, Pod } from '../../src/kube/core-v1.ts';
 import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import { KubeClient } from '../../src/kube/client.ts';

@@ -5,7 +5,7 @@ import { startKwok } from '../../hack/kwok.ts';
 import { waitForNode } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { HOST_LABEL, MIRRORED_CONDITION } from '../../src/api/marks.ts';
-import type { Node, Pod } from '../../src/api/wire.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import { milliValue, parseQuantity } from '../../src/kube/quantity.ts';
 import {
   condition,

@@ -3,7 +3,7 @@ import { startCluster, type Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { HOST_LABEL, UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { monotonic } from '../../src/kube/clock.ts';
 import { staticAccess } from '../../src/kube/credentials.ts';

@@ -6,7 +6,7 @@ import { type Cluster, startCluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { ALLOW_HOST_LABEL } from '../../src/api/marks.ts';
-import type { Namespace, Pod } from '../../src/api/wire.ts';
+import type { Namespace, Pod } from '../../src/kube/core-v1.ts';
 import { HostObjects } from '../../src/dependents/host-objects.ts';
 import { MemberCopies } from '../../src/dependents/member-copies.ts';
 import { DependentsMirror } from '../../src/dependents/mirror.ts';

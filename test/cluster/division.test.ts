@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { type Ended, liveRows, runRow, startForRows, toldOf } from '../fixtures/live-divisions.ts';
 import { condition, eventsOf, type Fields, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
 import { burstSpec, deployment, placementOf, policy, scale, settled, whereAre } from '../fixtures/scheduling.ts';

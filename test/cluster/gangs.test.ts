@@ -5,7 +5,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { eventsOf, type Fields, kubectl, podsOf } from '../fixtures/live-pods.ts';
 import { burstNamespace, LOCAL_PREFIX, policy, whereAre } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';

@@ -5,7 +5,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { waitReady } from '../../hack/spillway.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
-import type { Event } from '../../src/api/wire.ts';
+import type { Event } from '../../src/kube/core-v1.ts';
 import {
   type Fields,
   getPod,

@@ -6,7 +6,7 @@ import { USAGE_ANNOTATIONS } from '../../hack/kwok.ts';
 import { startMetricsServer } from '../../hack/metrics-server.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import {
   type Fields,
   getPod,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { eventsOf, type Fields, getPod, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Cluster, startCluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
-import type { Node, Pod } from '../../src/api/wire.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import { poolFacts } from '../../src/capacity/pool-facts.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { EventRecorder } from '../../src/kube/event-recorder.ts';

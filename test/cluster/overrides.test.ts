@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import type { Pod, Secret } from '../../src/api/wire.ts';
+import type { Pod, Secret } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { manifestsOn } from '../fixtures/documented.ts';
 import {

@@ -6,7 +6,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { IMAGES } from '../../hack/images.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
-import type { PersistentVolume, Pod } from '../../src/api/wire.ts';
+import type { PersistentVolume, Pod } from '../../src/kube/core-v1.ts';
 import {
   exitCodeOf,
   expectMirrored,

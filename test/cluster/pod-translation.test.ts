@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../../hack/cluster.ts';
 import { Workspace } from '../../hack/workspace.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { PODS } from '../../src/kube/resource.ts';

@@ -7,7 +7,7 @@ import { IMAGES } from '../../hack/images.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import { ALLOW_HOST_LABEL, MIRRORED_CONDITION } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { MEMBER_SCHEDULED_CONDITION } from '../../src/pods/host-status.ts';
 import {
   condition,

@@ -6,7 +6,7 @@ import { SYSTEM_NAMESPACE, waitForNode } from '../../hack/spillway.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import { COPIED_KEYS_ANNOTATION } from '../../src/pods/translate-metadata.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import {
   condition,
   eventsOf,

@@ -5,7 +5,7 @@ import { addMember, installSpillway, startSpillway, waitForNode, waitReady } fro
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import { ALLOW_HOST_LABEL, MIRRORED_CONDITION, VIRTUAL_NODE_TAINT } from '../../src/api/marks.ts';
-import type { Node, Pod } from '../../src/api/wire.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import {
   condition,
   describeWrite,

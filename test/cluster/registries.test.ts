@@ -4,7 +4,7 @@ import { machineNetwork } from '../../hack/machine-network.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import { HOST_LABEL } from '../../src/api/marks.ts';
-import type { Pod, Secret } from '../../src/api/wire.ts';
+import type { Pod, Secret } from '../../src/kube/core-v1.ts';
 import { dockerConfig, type ImageRegistry, imageWithOrigin, startImageRegistry } from '../fixtures/image-registry.ts';
 import {
   eventsOf,

@@ -6,7 +6,7 @@ import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
 import { SYSTEM_NAMESPACE, waitReady, type Spillway } from '../../hack/spillway.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
-import type { Node, Pod } from '../../src/api/wire.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import { KUBELET_PORT_COUNT } from '../../src/kubelet/kubelet-ports.ts';
 import {
   describeWrite,

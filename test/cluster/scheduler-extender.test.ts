@@ -7,7 +7,7 @@ import { startSecondScheduler } from '../../hack/second-scheduler.ts';
 import { startSpillway, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { OBSERVER_AGENT } from '../../src/members/connection.ts';
 import {
   condition,

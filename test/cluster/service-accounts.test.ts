@@ -6,7 +6,7 @@ import { IMAGES } from '../../hack/images.ts';
 import { addMember, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
-import type { Secret } from '../../src/api/wire.ts';
+import type { Secret } from '../../src/kube/core-v1.ts';
 import { MODES_NAMESPACE, WRONG_MODES } from '../api/wrong-modes.ts';
 import {
   describeWrite,

@@ -3,7 +3,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
-import type { Node, Pod } from '../../src/api/wire.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import {
   type Fields,
   getPod,

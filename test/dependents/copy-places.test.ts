@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Namespace } from '../../src/api/wire.ts';
+import type { Namespace } from '../../src/kube/core-v1.ts';
 import { CopyPlaces } from '../../src/dependents/copy-places.ts';
 import { Informer } from '../../src/kube/informer.ts';
 import { NAMESPACES } from '../../src/kube/resource.ts';

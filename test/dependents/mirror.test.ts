@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MEMBER_LABEL } from '../../src/api/marks.ts';
 import type { OverridePolicy } from '../../src/api/override-policy.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { copyOf } from '../../src/dependents/copy.ts';
 import type { CopyOverridesPort } from '../../src/dependents/copy-overrides.ts';
 import type { KubeObject } from '../../src/kube/object.ts';

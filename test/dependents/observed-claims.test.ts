@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
-import type { Namespace, Pod } from '../../src/api/wire.ts';
+import type { Namespace, Pod } from '../../src/kube/core-v1.ts';
 import { HostClaims } from '../../src/dependents/host-claims.ts';
 import { memberClaimFor } from '../../src/dependents/member-volume.ts';
 import { ObservedClaims } from '../../src/dependents/observed-claims.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { pino } from 'pino';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { PodTokens, type PodTokensOptions } from '../../src/dependents/pod-tokens.ts';
 import { REFRESH_ANNOTATION, tokenSecretFor } from '../../src/dependents/token-secret.ts';
 import { KubeClient } from '../../src/kube/client.ts';

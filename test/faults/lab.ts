@@ -18,7 +18,7 @@ import {
 } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { FaultProxy } from '../fixtures/fault-proxy.ts';
 import { type Fields, IDLE, isReady, pod, podsOf, podSpec, read, shell } from '../fixtures/live-pods.ts';
 import { FAULTS, type FaultId } from '../../hack/fault-matrix.ts';

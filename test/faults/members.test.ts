@@ -5,7 +5,7 @@ import { freePort } from '../../hack/addresses.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { admitHost, startSpillway, SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { FaultProxy } from '../fixtures/fault-proxy.ts';
 import {
   condition,

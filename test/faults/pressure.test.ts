@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { parseQuantity, value } from '../../src/kube/quantity.ts';
 import type { ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
-import type { Event, Node, Pod } from '../../src/api/wire.ts';
+import type { Event, Node, Pod } from '../../src/kube/core-v1.ts';
 import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import {

@@ -6,7 +6,7 @@ import { canonicalJson } from '../../src/kube/canonical-json.ts';
 import { parseJson, stringifyJson } from '../../src/kube/json.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { applyOverrides, applyRules } from '../../src/overrides/apply-overrides.ts';
-import { parseImage, formatImage } from '../../src/overrides/image-reference.ts';
+import { parseImage, formatImage } from '../../src/kube/image-reference.ts';
 import { applyPatchOperation, type PatchOperation } from '../../src/overrides/json-patch.ts';
 import { OverrideError } from '../../src/overrides/override-error.ts';
 import { policiesInRecord, readPodRecord, readSetKeys, writePodRecord } from '../../src/overrides/override-record.ts';

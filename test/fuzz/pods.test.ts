@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { serviceAccountModeOf } from '../../src/api/service-account-mode.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { canonicalJson } from '../../src/kube/canonical-json.ts';
 import { misshapen, PODS } from '../../src/kube/resource.ts';
 import { appliedHash } from '../../src/pods/applied.ts';

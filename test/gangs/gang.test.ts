@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { openPatch, pinPatch } from '../../src/gangs/gang-patches.ts';
 import { gangStep } from '../../src/gangs/gang.ts';
 import { applyMergePatch } from '../../src/kube/merge-patch.ts';

@@ -8,18 +8,21 @@ const GOOD: Record<string, string> = {
   'src/kube/object.ts': 'export interface O {}',
   'src/kube/client.ts':
     "import { Pool } from 'undici';\nimport type { O } from './object.ts';\nexport class KubeClient {}",
-  'src/api/wire.ts': "import type { O } from '../kube/object.ts';",
+  'src/api/kind.ts': "import type { O } from '../kube/object.ts';",
+  'src/serving/listener.ts': "import type { O } from '../kube/object.ts';\nimport '../api/kind.ts';",
   'src/pods/translate.ts':
     "import { part } from './translate-part.ts';\nimport type { KubeClient } from '../kube/client.ts';",
   'src/pods/translate-part.ts': "import { createHash } from 'node:crypto';\nexport const part = 1;",
   'src/pods/act.ts': "import { KubeClient } from '../kube/client.ts';\nimport { t } from './translate.ts';",
-  'src/capacity/fit.ts': "import type { O } from '../api/wire.ts';",
+  'src/placement/p.ts': "import type { F } from '../capacity/fit.ts';",
+  'src/capacity/fit.ts': "import type { O } from '../api/kind.ts';",
   'src/nodes/keeper.ts': "import { fit } from '../capacity/fit.ts';\nimport { version } from '../version.ts';",
   'src/config.ts': "import { z } from 'zod';",
-  'src/scope.ts': "import './nodes/keeper.ts';\nimport './pods/act.ts';",
-  'src/manager.ts':
-    "import './scope.ts';\nimport './nodes/keeper.ts';\nimport './pods/act.ts';\nimport { c } from './config.ts';",
-  'src/main.ts': "import './manager.ts';",
+  'src/pods/serve.ts': "import '../serving/listener.ts';",
+  'src/manager/member.ts': "import '../nodes/keeper.ts';\nimport '../pods/act.ts';",
+  'src/manager/manager.ts':
+    "import './member.ts';\nimport '../nodes/keeper.ts';\nimport '../pods/act.ts';\nimport { c } from '../config.ts';",
+  'src/main.ts': "import './manager/manager.ts';\nimport { c } from './config.ts';",
 };
 
 const check = (changes: Record<string, string>): string[] =>
@@ -31,7 +34,7 @@ test('a house in order has no breaches', () => {
 
 describe('breaches', () => {
   test.each<[string, string, string, RegExp]>([
-    ['kube importing api', 'src/kube/bad.ts', "import { x } from '../api/wire.ts';", /kube knows nothing of Spillway/],
+    ['kube importing api', 'src/kube/bad.ts', "import { x } from '../api/kind.ts';", /kube knows nothing of Spillway/],
     ['kube importing even a type', 'src/kube/bad.ts', "import type { x } from '../pods/act.ts';", /kube knows nothing/],
     ['kube importing the version', 'src/kube/bad.ts', "import { v } from '../version.ts';", /kube knows nothing/],
     ['api importing a room', 'src/api/bad.ts', "import { x } from '../capacity/fit.ts';", /api may import only kube/],
@@ -45,13 +48,22 @@ describe('breaches', () => {
       "import {\n  a,\n  b,\n} from '../pods/act.ts';",
       /bad\.ts:4: /,
     ],
-    ['a room importing the manager', 'src/pods/bad.ts', "import { m } from '../manager.ts';", /composition root/],
-    ['a room importing the configuration', 'src/pods/bad.ts', "import { c } from '../config.ts';", /composition root/],
+    ['serving importing a room', 'src/serving/bad.ts', "import { x } from '../pods/act.ts';", /only kube, api/],
     [
-      'the configuration importing a room',
-      'src/config.ts',
-      "import { a } from './pods/act.ts';",
-      /only the composition root/,
+      'api importing serving',
+      'src/api/bad.ts',
+      "import { x } from '../serving/listener.ts';",
+      /api may import only kube/,
+    ],
+    ['a room importing the manager', 'src/pods/bad.ts', "import { m } from '../manager/member.ts';", /only manager/],
+    ['a room importing the configuration', 'src/pods/bad.ts', "import { c } from '../config.ts';", /only manager/],
+    ['the configuration importing a room', 'src/config.ts', "import { a } from './pods/act.ts';", /only manager/],
+    ['a file beside main.ts', 'src/wiring.ts', 'export const a = 1;', /stands at the top/],
+    [
+      'two rooms that know each other',
+      'src/capacity/bad.ts',
+      "import type { d } from '../pods/decide.ts';\nimport type { p } from '../placement/p.ts';",
+      /import cycle: src\/capacity -> src\/placement -> src\/capacity/,
     ],
     [
       'a pure file that reads files',

@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startSpillway, waitForNode, waitReady, type Spillway } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import {
   condition,
   describeWrite,

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { Informer } from '../../src/kube/informer.ts';
 import { PODS } from '../../src/kube/resource.ts';
 import { MemberEvents, type ToldClaim } from '../../src/member-events/member-events.ts';

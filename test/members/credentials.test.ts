@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createAuthority, issueClient, kubeconfigYaml } from '../../hack/pki.ts';
-import type { Secret } from '../../src/api/wire.ts';
+import type { Secret } from '../../src/kube/core-v1.ts';
 import { CredentialsError } from '../../src/kube/errors.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import { readCredentials } from '../../src/members/credentials-watch.ts';

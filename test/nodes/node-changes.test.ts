@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Node, Taint } from '../../src/api/wire.ts';
+import type { Node, Taint } from '../../src/kube/core-v1.ts';
 import { applyMergePatch } from '../../src/kube/merge-patch.ts';
 import type { DesiredNode } from '../../src/nodes/desired-node.ts';
 import { metadataPatch, newNode, whyNotOurs } from '../../src/nodes/node-changes.ts';

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createAuthority } from '../../hack/pki.ts';
-import type { Node } from '../../src/api/wire.ts';
+import type { Node } from '../../src/kube/core-v1.ts';
 import type { Credentials } from '../../src/kube/access.ts';
 import type { KubeClient, KubeRequest } from '../../src/kube/client.ts';
 import { ApiError } from '../../src/kube/errors.ts';

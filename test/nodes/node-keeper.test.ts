@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Node } from '../../src/api/wire.ts';
+import type { Node } from '../../src/kube/core-v1.ts';
 import { poolFacts } from '../../src/capacity/pool-facts.ts';
 import type { Lease } from '../../src/kube/lease.ts';
 import type { DesiredNode } from '../../src/nodes/desired-node.ts';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, it, vi } from 'vitest';
-import type { Node } from '../../src/api/wire.ts';
+import type { Node } from '../../src/kube/core-v1.ts';
 import { foreignTaintsLost } from '../../src/nodes/node-changes.ts';
 import { NodeKeeper } from '../../src/nodes/node-keeper.ts';
 import { NodeStanding } from '../../src/nodes/node-standing.ts';

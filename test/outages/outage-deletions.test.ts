@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Condition, Pod } from '../../src/api/wire.ts';
+import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import type { InformerHandler } from '../../src/kube/informer.ts';
 import { OutageDeletions } from '../../src/outages/outage-deletions.ts';
 import { outageMetrics } from '../../src/outages/outage-metrics.ts';

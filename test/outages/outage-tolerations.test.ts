@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isOutageToleration, missingOutageTolerations, type OutageRule } from '../../src/api/outage-tolerations.ts';
-import type { Toleration } from '../../src/api/wire.ts';
+import type { Toleration } from '../../src/kube/core-v1.ts';
 import { tolerates } from '../../src/kube/taints.ts';
 import { memberTolerations } from '../../src/pods/translate-scheduling.ts';
 

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
 import type { OutageRule } from '../../src/api/outage-tolerations.ts';
-import type { Pod, PodStatus } from '../../src/api/wire.ts';
+import type { Pod, PodStatus } from '../../src/kube/core-v1.ts';
 import type { KubeClient, KubeRequest } from '../../src/kube/client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import type { Informer, InformerHandler } from '../../src/kube/informer.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { OverridePolicy } from '../../src/api/override-policy.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { parseJson, stringifyJson } from '../../src/kube/json.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { applyOverrides, type OverrideContext } from '../../src/overrides/apply-overrides.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type OverridePolicy, type OverridePolicyKind, parseOverridePolicy } from '../../src/api/override-policy.ts';
 import { overridersSchema } from '../../src/api/overriders.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { applyOverrides } from '../../src/overrides/apply-overrides.ts';
 import { documented, manifestsOn } from '../fixtures/documented.ts';

@@ -4,7 +4,7 @@ import { overridersSchema } from '../../src/api/overriders.ts';
 import { applyOverriders } from '../../src/overrides/apply-overriders.ts';
 import { OverrideError } from '../../src/overrides/override-error.ts';
 import { patchYaml } from '../../src/overrides/yaml-patch.ts';
-import type { JsonRecord } from '../../src/pods/translate-json.ts';
+import type { JsonRecord } from '../../src/kube/json-fields.ts';
 
 const config = (text: string): JsonRecord => ({
   apiVersion: 'v1',

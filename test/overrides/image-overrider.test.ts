@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Overrider } from '../../src/api/overriders.ts';
 import { overriddenImage, overrideImages } from '../../src/overrides/image-overrider.ts';
 import { OverrideError } from '../../src/overrides/override-error.ts';
-import type { JsonRecord } from '../../src/pods/translate-json.ts';
+import type { JsonRecord } from '../../src/kube/json-fields.ts';
 
 type ImageOverrider = Overrider<'imageOverrider'>;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { OverridePolicy } from '../../src/api/override-policy.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { type AppliedRule, applyOverrides, applyRules } from '../../src/overrides/apply-overrides.ts';
 import {
   hashOfRules,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { overridersSchema } from '../../src/api/overriders.ts';
 import { applyOverriders } from '../../src/overrides/apply-overriders.ts';
-import type { JsonRecord } from '../../src/pods/translate-json.ts';
+import type { JsonRecord } from '../../src/kube/json-fields.ts';
 import type { Loose } from '../fixtures/translation.ts';
 import { rendered } from './rendered-pod.ts';
 

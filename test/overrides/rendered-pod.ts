@@ -1,5 +1,5 @@
 import { type OverridePolicy, type OverridePolicyKind, parseOverridePolicy } from '../../src/api/override-policy.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { OverrideContext } from '../../src/overrides/apply-overrides.ts';
 import { identitiesOfPod } from '../../src/overrides/owners.ts';
 import type { Cluster } from '../../src/placement/cluster.ts';

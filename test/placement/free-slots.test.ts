@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseAmounts } from '../../src/capacity/amounts.ts';
+import { parseAmounts } from '../../src/kube/amounts.ts';
 import { durationInWords, parseDuration } from '../../src/placement/duration.ts';
 import { shortageInWords } from '../../src/placement/free-slots.ts';
 import { listInWords, refusalInWords } from '../../src/placement/refusal.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { hasBegun, refusedPodsStep, whyItStays } from '../../src/placement/refused-pod.ts';
 import type { RefusedPod, RefusedPodsFacts } from '../../src/placement/refused-pod.ts';
 

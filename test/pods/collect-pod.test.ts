@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { asOfNow, judgeOrphan, type CollectVerdict } from '../../src/pods/collect-pod.ts';
 import { DeletionBreaker } from '../../src/pods/deletion-breaker.ts';
 import type { PodMemory } from '../../src/pods/pod-memory.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeClient, KubeRequest } from '../../src/kube/client.ts';
 import { monotonic } from '../../src/kube/clock.ts';
 import { ApiError } from '../../src/kube/errors.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { heldBack, intentOf, intentPatch, needsIntent, wordsOf } from '../../src/pods/creation-intent.ts';
 import { SLOW_CREATION_MS } from '../../src/pods/slow-creation.ts';
 import { hostPod } from '../fixtures/pods.ts';

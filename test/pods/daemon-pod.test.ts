@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
 import { daemonSetsOn, type MemberCluster } from '../../src/api/member-cluster.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { ignoredStatus, ignoresPod, isDaemonPod, isShownIgnored } from '../../src/pods/daemon-pod.ts';
 import { type Action, decide, type PodFacts } from '../../src/pods/decide.ts';
 import { holdPatch } from '../../src/pods/hold-patch.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.ts';
-import type { Condition, Pod, PodStatus } from '../../src/api/wire.ts';
+import type { Condition, Pod, PodStatus } from '../../src/kube/core-v1.ts';
 import { heldBack } from '../../src/pods/creation-intent.ts';
 import { decide, type PodFacts } from '../../src/pods/decide.ts';
 import { hostStatus, mirroredMessage } from '../../src/pods/host-status.ts';

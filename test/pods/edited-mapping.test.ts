@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { HOST_NAME_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { hostPod, memberPod } from '../fixtures/pods.ts';
 import { eachInPodWorld, PODS, type PodWorld, WEB } from '../fixtures/pod-world.ts';
 

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Informer } from '../../src/kube/informer.ts';
 import { DeletionSweep } from '../../src/pods/forgotten-deletion.ts';
 import { PodController } from '../../src/pods/pod-controller.ts';

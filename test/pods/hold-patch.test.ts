@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Condition, Pod } from '../../src/api/wire.ts';
+import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import { heldBack, intentOf } from '../../src/pods/creation-intent.ts';
 import { holdPatch } from '../../src/pods/hold-patch.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
-import type { Condition, Pod } from '../../src/api/wire.ts';
+import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import {
   conditionOf,
   hostAnnotations,

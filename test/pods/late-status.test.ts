@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeRequest } from '../../src/kube/client.ts';
 import { conditionOf } from '../../src/pods/host-status.ts';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';

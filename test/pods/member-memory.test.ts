@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
-import type { Condition } from '../../src/api/wire.ts';
+import type { Condition } from '../../src/kube/core-v1.ts';
 import { hostStatus } from '../../src/pods/host-status.ts';
 import { hostPod, memberPod, running } from '../fixtures/pods.ts';
 import { eachInPodWorld, type PodWorld, WEB } from '../fixtures/pod-world.ts';

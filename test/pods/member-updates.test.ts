@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyMergePatch } from '../../src/kube/merge-patch.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { APPLIED_ANNOTATION, appliedHash, isApplied } from '../../src/pods/applied.ts';
 import { memberUpdates } from '../../src/pods/member-updates.ts';
 import { boundPod, CONTEXT, frozen, type Loose, madePod, translated } from '../fixtures/translation.ts';

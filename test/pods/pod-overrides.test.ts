@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { OverridePolicy } from '../../src/api/override-policy.ts';
-import type { Pod } from '../../src/api/wire.ts';
-import { findReferences } from '../../src/dependents/references.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { findReferences } from '../../src/pods/references.ts';
 import { APPLIED_OVERRIDES_ANNOTATION } from '../../src/overrides/override-record.ts';
 import { identitiesOfPod } from '../../src/overrides/owners.ts';
 import type { OverrideSubject } from '../../src/overrides/selection.ts';

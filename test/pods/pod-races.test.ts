@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod, PodStatus } from '../../src/api/wire.ts';
+import type { Pod, PodStatus } from '../../src/kube/core-v1.ts';
 import { mirroredMessage } from '../../src/pods/host-status.ts';
 import { PodController } from '../../src/pods/pod-controller.ts';
 import { podMetrics } from '../../src/pods/pod-metrics.ts';

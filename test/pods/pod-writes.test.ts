@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { InvariantId } from '../../src/api/invariants.ts';
 import { HOST_LABEL, MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod, PodStatus } from '../../src/api/wire.ts';
+import type { Pod, PodStatus } from '../../src/kube/core-v1.ts';
 import { heldBack } from '../../src/pods/creation-intent.ts';
 import { DeletionBreaker } from '../../src/pods/deletion-breaker.ts';
 import type { AbsenceEvidence, StatusSource } from '../../src/pods/evidence.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Pod, Service } from '../../src/api/wire.ts';
+import type { Pod, Service } from '../../src/kube/core-v1.ts';
 import { serviceEnvFor } from '../../src/pods/service-env.ts';
 import { boundPod } from '../fixtures/translation.ts';
 

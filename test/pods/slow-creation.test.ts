@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeClient, KubeRequest } from '../../src/kube/client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import type { Informer } from '../../src/kube/informer.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { PodStatus } from '../../src/api/wire.ts';
+import type { PodStatus } from '../../src/kube/core-v1.ts';
 import { hostStatus, type StatusContext } from '../../src/pods/host-status.ts';
 import { statusPatch } from '../../src/pods/status-patch.ts';
 import { type Path, pathsBelow, textOf } from '../fixtures/api-fields.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
 import { parseJson, stringifyJson } from '../../src/kube/json.ts';
 import { appliedHash } from '../../src/pods/applied.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findReferences } from '../../src/dependents/references.ts';
+import { findReferences } from '../../src/pods/references.ts';
 import { type Path, pathsBelow, structIn, textOf } from '../fixtures/api-fields.ts';
 import { decisiveRow, exampleFor, type MappedExample } from '../fixtures/field-paths.ts';
 import { fieldRows, podFields, rowOf } from '../fixtures/pod-fields.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { memberUpdates } from '../../src/pods/member-updates.ts';
 import { isTokenSecretName, tokenSecretName, tokenSourcesOf, wantsCa } from '../../src/pods/translate-tokens.ts';
-import { findReferences } from '../../src/dependents/references.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import { findReferences } from '../../src/pods/references.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { boundPod, CONTEXT, frozen, type Loose, refused, translated } from '../fixtures/translation.ts';
 
 const INJECTED = {

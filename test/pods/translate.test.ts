@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { stringifyJson, parseJson } from '../../src/kube/json.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { appliedHash } from '../../src/pods/applied.ts';
 import { translatePod } from '../../src/pods/translate.ts';
 import { boundPod, CONTEXT, frozen, type Loose, madePod, refused, translated } from '../fixtures/translation.ts';

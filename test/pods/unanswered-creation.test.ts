@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { ApiError, TransportError, type TransportErrorKind } from '../../src/kube/errors.ts';
 import { mayBeCarriedOut } from '../../src/pods/unanswered-creation.ts';
 import { hostPod, memberPod } from '../fixtures/pods.ts';

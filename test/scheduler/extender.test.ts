@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Extender } from '../../src/scheduler/extender.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { GangRooms } from '../../src/scheduler/gang-rooms.ts';
 import { HostCapacity } from '../../src/scheduler/host-capacity.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';

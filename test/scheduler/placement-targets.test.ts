@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Pod, Volume } from '../../src/api/wire.ts';
+import type { Pod, Volume } from '../../src/kube/core-v1.ts';
 import { workloadOf } from '../../src/placement/owner-chain.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { PodSeats } from '../../src/scheduler/pod-seats.ts';
 
 let now = 0;

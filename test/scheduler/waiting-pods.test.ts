@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { WaitingPods } from '../../src/scheduler/waiting-pods.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { monotonic } from '../../src/kube/clock.ts';

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { SelfSignedCertificates } from '../../src/kubelet/self-signed-certificates.ts';
+import { SelfSignedCertificates } from '../../src/serving/self-signed-certificates.ts';
 import { EPOCH, FILES } from './simulation.ts';
 
 /** Puts the files there that every process finds. To be called once, before anything is simulated: making keys takes real time. */

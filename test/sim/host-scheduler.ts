@@ -1,6 +1,6 @@
 import { MEMBER_LABEL } from '../../src/api/marks.ts';
-import type { Node } from '../../src/api/wire.ts';
-import { addTo, parseAmounts } from '../../src/capacity/amounts.ts';
+import type { Node } from '../../src/kube/core-v1.ts';
+import { addTo, parseAmounts } from '../../src/kube/amounts.ts';
 import { holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';
 import { nodeIsChosenBy } from '../../src/kube/node-selector.ts';
 import { toleratesAll } from '../../src/kube/taints.ts';

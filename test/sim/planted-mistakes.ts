@@ -159,12 +159,12 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'abandon-pools-that-are-not-wanted',
     edits: [
       {
-        file: 'member-scope.ts',
+        file: 'manager/member.ts',
         from: '    for (const { name, nodeSelector } of virtualNodesOf(this.#member)) {\n',
         to: '    for (const [name, node] of this.#nodes) if (!this.#isWanted(name)) node.stop.abort();\n    for (const { name, nodeSelector } of virtualNodesOf(this.#member)) {\n',
       },
       {
-        file: 'node-retirement.ts',
+        file: 'manager/node-retirement.ts',
         from: '    if (isWanted(name) || othersWant(name) || !isNodeNameOf(member, name)) return;\n',
         to: '    if (name.length > 0) return;\n',
       },
@@ -184,7 +184,7 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'forget-that-deletions-are-held-back',
     edits: [
       {
-        file: 'member-scope.ts',
+        file: 'manager/member.ts',
         from: '    this.#breakerOpen = wasBreakerOpen(member.status);\n',
         to: '    this.#breakerOpen = wasBreakerOpen(undefined);\n',
       },

@@ -1,4 +1,4 @@
-import type { ContainerStatus, Pod, PodStatus } from '../../src/api/wire.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../src/kube/core-v1.ts';
 import { HOST_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { SimObject } from './sim-cluster.ts';
 

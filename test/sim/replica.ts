@@ -1,5 +1,5 @@
 import { loadConfig } from '../../src/config.ts';
-import { runManager } from '../../src/manager.ts';
+import { runManager } from '../../src/manager/manager.ts';
 import { SimProcess } from './sim-process.ts';
 import type { World } from './world.ts';
 

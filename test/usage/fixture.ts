@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import type { Pod } from '../../src/api/wire.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { ApiError, TransportError } from '../../src/kube/errors.ts';
 import type { UsageClient } from '../../src/usage/member-kubelets.ts';
 import { usageMetrics } from '../../src/usage/metrics.ts';

@@ -1,0 +1,156 @@
+import { LRUCache } from 'lru-cache';
+import type { Pod } from '../kube/core-v1.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
+import { isForbidden, isNotFound } from '../kube/errors.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import type { KubeObject, OwnerReference } from '../kube/object.ts';
+import { type Resource, resourcePath } from '../kube/resource.ts';
+import { identitiesOfPod } from '../overrides/owners.ts';
+import type { ObjectIdentity, OverrideSubject } from '../overrides/selection.ts';
+
+type Identities = OverrideSubject['identities'];
+
+/** What is read of an owner: never its spec. */
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
+/** Labels of a workload may change; nobody waits for it to the second. */
+const FRESH_MS = 60_000;
+/** Job, CronJob is two; custom kinds may have more on top. */
+const MAX_OWNERS = 4;
+
+const workload = (apiVersion: string, kind: string, plural: string): [string, Resource] => {
+  const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
+  return [`${apiVersion} ${kind}`, { group, version, kind, plural, namespaced: true }];
+};
+/** Kinds that can be read; of others only what their dependents say of them is known. */
+const READABLE = new Map<string, Resource>([
+  workload('apps/v1', 'ReplicaSet', 'replicasets'),
+  workload('apps/v1', 'Deployment', 'deployments'),
+  workload('apps/v1', 'StatefulSet', 'statefulsets'),
+  workload('apps/v1', 'DaemonSet', 'daemonsets'),
+  workload('batch/v1', 'Job', 'jobs'),
+  workload('batch/v1', 'CronJob', 'cronjobs'),
+  workload('v1', 'ReplicationController', 'replicationcontrollers'),
+]);
+
+interface Owner {
+  identity: ObjectIdentity;
+  /** Its own controller. */
+  above: OwnerReference | undefined;
+}
+
+/**
+ * Who owns pods of the host: their controllers, and the controllers of those, with their labels. Read when asked for, and
+ * kept for a minute.
+ */
+export class PodOwners {
+  readonly #host: Pick<KubeClient, 'request'>;
+  readonly #owners: LRUCache<string, Promise<Owner> | Owner>;
+  readonly #reading = new Set<Promise<void>>();
+  #signal: AbortSignal | undefined;
+
+  constructor(host: Pick<KubeClient, 'request'>, now: () => number = monotonic) {
+    this.#host = host;
+    this.#owners = new LRUCache({ ...atMost(10_000), ttl: FRESH_MS, ttlResolution: 0, perf: { now } });
+  }
+
+  /** Lets {@link want} read until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    await Promise.all(this.#reading);
+  }
+
+  /** For whoever cannot wait: reads what {@link known} does not know, so that it does when it is asked again. */
+  want(pod: Pod): void {
+    const signal = this.#signal;
+    if (signal === undefined || signal.aborted) return;
+    // What fails is tried again with the next question.
+    const reading: Promise<void> = this.read(pod, signal)
+      .then(() => undefined)
+      .catch(() => undefined)
+      .finally(() => this.#reading.delete(reading));
+    this.#reading.add(reading);
+  }
+
+  /** The pod and its owners as far as they were read; undefined when some have to be read first. */
+  known(pod: Pod): Identities | undefined {
+    const identities: [ObjectIdentity, ...ObjectIdentity[]] = [identitiesOfPod(pod)[0]];
+    let above = controllerOf(pod);
+    while (above !== undefined && identities.length <= MAX_OWNERS) {
+      const owner = this.#owners.get(cacheKeyOf(above, pod));
+      if (owner === undefined || owner instanceof Promise) return undefined;
+      identities.push(owner.identity);
+      above = owner.above;
+    }
+    return identities;
+  }
+
+  /**
+   * The same, reading what is not known. Throws what the host answers, but for owners that are gone, which have no labels,
+   * and those that may not be read, whose labels stay unknown.
+   */
+  async read(pod: Pod, signal: AbortSignal): Promise<Identities> {
+    const identities: [ObjectIdentity, ...ObjectIdentity[]] = [identitiesOfPod(pod)[0]];
+    let above = controllerOf(pod);
+    while (above !== undefined && identities.length <= MAX_OWNERS) {
+      const owner = await this.#owner(above, pod, signal);
+      identities.push(owner.identity);
+      above = owner.above;
+    }
+    return identities;
+  }
+
+  /** Pods of one owner come in crowds; the first of them reads it for all. */
+  async #owner(reference: OwnerReference, pod: Pod, signal: AbortSignal): Promise<Owner> {
+    const key = cacheKeyOf(reference, pod);
+    let owner = this.#owners.get(key);
+    if (owner === undefined) {
+      owner = this.#fetch(reference, pod, signal);
+      this.#owners.set(key, owner);
+    }
+    if (!(owner instanceof Promise)) return owner;
+    try {
+      const found = await owner;
+      if (this.#owners.peek(key) === owner) this.#owners.set(key, found);
+      return found;
+    } catch (error) {
+      if (this.#owners.peek(key) === owner) this.#owners.delete(key);
+      throw error;
+    }
+  }
+
+  async #fetch(reference: OwnerReference, pod: Pod, signal: AbortSignal): Promise<Owner> {
+    const { apiVersion, kind, name, uid } = reference;
+    const gone: Owner = { identity: { apiVersion, kind, name, labels: {} }, above: undefined };
+    const unread: Owner = { identity: { ...gone.identity, labels: undefined }, above: aboveByName(reference, pod) };
+    const resource = READABLE.get(`${apiVersion} ${kind}`);
+    if (resource === undefined) return unread;
+    try {
+      const path = resourcePath(resource, pod.metadata.namespace, name);
+      const { metadata } = await this.#host.request<KubeObject>({ path, accept: METADATA_ONLY, signal });
+      // Another object may have the name by now.
+      if (uid !== '' && metadata.uid !== uid) return gone;
+      return { identity: { ...gone.identity, labels: metadata.labels ?? {} }, above: controllerOf({ metadata }) };
+    } catch (error) {
+      if (isForbidden(error)) return unread;
+      if (isNotFound(error)) return gone;
+      throw error;
+    }
+  }
+}
+
+function controllerOf({ metadata }: Pick<KubeObject, 'metadata'>): OwnerReference | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true);
+}
+
+/** Above a ReplicaSet that may not be read: the Deployment that its pod tells of. */
+function aboveByName({ kind }: OwnerReference, pod: Pod): OwnerReference | undefined {
+  const [, , above] = identitiesOfPod(pod);
+  if (above === undefined || kind !== 'ReplicaSet') return undefined;
+  return { apiVersion: above.apiVersion, kind: above.kind, name: above.name, uid: '', controller: true };
+}
+
+function cacheKeyOf({ uid, kind, name }: OwnerReference, pod: Pod): string {
+  return uid === '' ? `${pod.metadata.namespace}/${kind}/${name}` : uid;
+}

@@ -1,0 +1,19 @@
+import type { MemberCapacity } from '../capacity/member-capacity.ts';
+import type { NodeImages } from '../capacity/node-images.ts';
+import type { MemberConnection } from '../members/connection.ts';
+
+/** Lets what is known of a member's room follow the caches of a connection. Returns what ends that. */
+export function feedCapacity(
+  { nodes, pods, namespaces, quotas, limitRanges }: MemberConnection,
+  capacity: MemberCapacity,
+  images: NodeImages,
+): (() => void)[] {
+  return [
+    nodes.on(capacity.nodeHandler),
+    nodes.on(images.nodeHandler),
+    pods.on(capacity.podHandler),
+    namespaces.on(capacity.namespaceHandler),
+    quotas.on(capacity.quotaHandler),
+    limitRanges.on(capacity.limitRangeHandler),
+  ];
+}

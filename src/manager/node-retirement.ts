@@ -1,0 +1,200 @@
+import type { Logger } from 'pino';
+import { MEMBER_LABEL } from '../api/marks.ts';
+import { isNodeNameOf } from '../api/member-cluster.ts';
+import { memberOfNode } from '../api/provider-id.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
+import { describeError, isForbidden } from '../kube/errors.ts';
+import type { Informer } from '../kube/informer.ts';
+import { NODES } from '../kube/resource.ts';
+import { pause } from '../kube/timers.ts';
+import { list } from '../kube/verbs.ts';
+import { POOL_ANNOTATION, poolOfText } from '../nodes/node-marks.ts';
+import { VIRTUAL_NODE_INDEX } from '../pods/pod-indexes.ts';
+import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
+import { RETIREMENT_ADVICE, retirementInWords, type RetiringNode } from '../members/retiring-node.ts';
+
+/** Between two looks at virtual nodes that retire, in ms. */
+const LOOK_MS = 2_000;
+/**
+ * So long a virtual node has to be empty before it goes: a scheduler may have bound a pod a moment before the cordon, and a
+ * creation that had no answer may be carried out when its pod has gone by force.
+ */
+const EMPTY_MS = OPEN_CREATION_MS;
+/** A member may put any label on its pods: more names at a time than it can have pools are not believed. */
+const MAX_FOUND = 16;
+
+/** A virtual node at work, as far as its retirement goes. */
+export interface Retiree {
+  /** What is on it; undefined while that is not known. Pods of DaemonSets count apart: they leave only with the Node. */
+  remains(): { pods: number; daemonPods: number } | undefined;
+  /** Removes the Node, if it is ours and has no pods; false: not yet. */
+  removeNode(signal: AbortSignal): Promise<boolean>;
+}
+
+export interface NodeRetirementOptions {
+  /** With the manager's own identity. */
+  host: KubeClient;
+  member: string;
+  /** With {@link VIRTUAL_NODE_INDEX}. */
+  memberPods: Pick<Informer<Pod>, 'hasSynced' | 'indexValues'>;
+  isWanted: (nodeName: string) => boolean;
+  /** Whether another MemberCluster wants a virtual node of that name. */
+  othersWant: (nodeName: string) => boolean;
+  /** Whether somebody else has the name. */
+  isOthers: (nodeName: string) => boolean;
+  /** Virtual nodes at work, wanted or not, by name; undefined: not begun yet. A list of its own each time. */
+  running: () => readonly [string, Retiree | undefined][];
+  /** Begins to serve a virtual node that a former process left behind; `pool`: as its Node says, if there is one. */
+  serve: (nodeName: string, pool: Record<string, string> | undefined) => void;
+  /** Ends it: nothing is left of it. */
+  drop: (nodeName: string) => void;
+  mayWrite: () => boolean;
+  event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  logger: Logger;
+  /** How long it has to be empty; 90,000 ms. */
+  emptyMs?: number;
+  /** Monotonic ms. */
+  monotonic?: () => number;
+}
+
+/**
+ * The end of virtual nodes that the spec does not want any more, because pools were renamed, added or removed: finds those
+ * that former processes left behind, says what keeps one, and removes it when nothing is on it.
+ */
+export class NodeRetirement {
+  readonly #o: NodeRetirementOptions;
+  readonly #monotonic: () => number;
+  readonly #emptySince = new Map<string, number>();
+  /** The same, with pods of DaemonSets. */
+  readonly #bareSince = new Map<string, number>();
+  /** Names on copies in the member that somebody else has. */
+  readonly #others = new Set<string>();
+  readonly #told = new Set<string>();
+  readonly #removed = new Set<string>();
+  #hostAsked = false;
+  #memberAsked = false;
+
+  constructor(options: NodeRetirementOptions) {
+    this.#o = options;
+    this.#monotonic = options.monotonic ?? monotonic;
+  }
+
+  /** Virtual nodes of former processes that have a Node are served. */
+  get nodesKnown(): boolean {
+    return this.#hostAsked;
+  }
+
+  /** Those of which only copies in the member are left, too. */
+  get allKnown(): boolean {
+    return this.#hostAsked && this.#memberAsked;
+  }
+
+  /** Those that retire now. */
+  retiring(): RetiringNode[] {
+    return [...this.#retirees()].map(([name, one]) => ({ name, pods: one?.remains()?.pods }));
+  }
+
+  /** Works until the signal aborts. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      if (!this.#hostAsked) await this.#askHost(signal);
+      this.#askMember();
+      for (const [name, one] of this.#retirees()) {
+        // Two MemberClusters may stand for one cluster, whose pods tell of the virtual nodes of both.
+        if (this.#o.isOthers(name)) this.#leave(name);
+        else if (one !== undefined) await this.#look(name, one, signal);
+      }
+      await pause(LOOK_MS, signal);
+    }
+  }
+
+  #leave(name: string): void {
+    this.#others.add(name);
+    this.#o.drop(name);
+  }
+
+  *#retirees(): Generator<[string, Retiree | undefined]> {
+    for (const [name, one] of this.#o.running()) if (!this.#o.isWanted(name)) yield [name, one];
+  }
+
+  async #askHost(signal: AbortSignal): Promise<void> {
+    const { host, member, logger } = this.#o;
+    try {
+      const { items } = await list<Node>(host, NODES, { labelSelector: `${MEMBER_LABEL}=${member}`, signal });
+      for (const node of items) {
+        if (memberOfNode(node) !== member) continue;
+        this.#found(node.metadata.name, poolOfText(node.metadata.annotations?.[POOL_ANNOTATION] ?? ''));
+      }
+      this.#hostAsked = true;
+    } catch (error) {
+      if (signal.aborted) return;
+      const unable = 'virtual nodes that are not in the spec any more cannot be looked for';
+      logger.warn(`${unable}: ${describeError(error)}`);
+      // Rights of an older version: the copies in the member tell of most.
+      this.#hostAsked = isForbidden(error);
+    }
+  }
+
+  /** At each look: a copy may come to life after its virtual node was given up. */
+  #askMember(): void {
+    const { memberPods } = this.#o;
+    if (!memberPods.hasSynced) return;
+    let names = 0;
+    for (const name of memberPods.indexValues(VIRTUAL_NODE_INDEX)) {
+      names += 1;
+      if (names > MAX_FOUND) break;
+      if (!this.#others.has(name) && [...this.#retirees()].length < MAX_FOUND) this.#found(name, undefined);
+    }
+    this.#memberAsked = true;
+  }
+
+  #found(name: string, pool: Record<string, string> | undefined): void {
+    const { member, isWanted, othersWant, running, serve, logger } = this.#o;
+    if (isWanted(name) || othersWant(name) || !isNodeNameOf(member, name)) return;
+    if (running().some(([known]) => known === name)) return;
+    logger.warn({ node: name }, 'a virtual node that is not in the spec any more is served until it is empty');
+    serve(name, pool);
+  }
+
+  async #look(name: string, one: Retiree, signal: AbortSignal): Promise<void> {
+    const { drop, mayWrite, event, logger, emptyMs = EMPTY_MS } = this.#o;
+    const remains = one.remains();
+    if (remains === undefined || !mayWrite()) return;
+    if (remains.pods > 0 || remains.daemonPods > 0) this.#bareSince.delete(name);
+    if (remains.pods > 0) {
+      this.#emptySince.delete(name);
+      if (this.#told.has(name)) return;
+      this.#told.add(name);
+      event('Warning', 'VirtualNodeRetiring', `${retirementInWords({ name, ...remains })}. ${RETIREMENT_ADVICE}`);
+      return;
+    }
+    if (remains.daemonPods === 0) this.#isFor(emptyMs, this.#bareSince, name);
+    if (!this.#isFor(emptyMs, this.#emptySince, name)) return;
+    try {
+      if (!this.#removed.has(name) && !(await one.removeNode(signal))) return;
+      this.#removed.add(name);
+    } catch (error) {
+      if (!signal.aborted) logger.warn({ node: name }, `the Node is not removed yet: ${describeError(error)}`);
+      return;
+    }
+    // Pods of DaemonSets go with the Node, and their copies have to be ended.
+    if (remains.daemonPods > 0 || !this.#isFor(emptyMs, this.#bareSince, name)) return;
+    event(
+      'Normal',
+      'VirtualNodeRemoved',
+      `Virtual node ${name} was not in the spec any more and is removed: it was empty.`,
+    );
+    for (const memory of [this.#emptySince, this.#bareSince, this.#told, this.#removed]) memory.delete(name);
+    drop(name);
+  }
+
+  /** Whether it has been so, from the first time that this is asked, for `ms`. */
+  #isFor(ms: number, sinces: Map<string, number>, name: string): boolean {
+    const now = this.#monotonic();
+    const since = sinces.get(name) ?? now;
+    sinces.set(name, since);
+    return now - since >= ms;
+  }
+}

@@ -1,0 +1,261 @@
+import { LRUCache } from 'lru-cache';
+import { MEMBER_CONSTRAINTS_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
+import type { OverridePolicy } from '../api/override-policy.ts';
+import type { ServiceAccountMode } from '../api/service-account-mode.ts';
+import type { NodeSelector, Pod } from '../kube/core-v1.ts';
+import type { Amounts } from '../kube/amounts.ts';
+import type { FitAnswer } from '../capacity/fit-answer.ts';
+import { type FitRequest, fitRequestOf } from '../capacity/fit-request.ts';
+import type { MemberCapacity } from '../capacity/member-capacity.ts';
+import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
+import { isFinished } from '../api/pod-phase.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
+import type { RenderedPod } from '../pods/render-pod.ts';
+import { type TranslateContext, translateScheduling } from '../pods/translate.ts';
+
+interface Known {
+  readonly policies: readonly OverridePolicy[];
+  readonly answer: Answer;
+  /** Where policies may change them: what it runs in the member. */
+  readonly images?: readonly string[];
+}
+
+type Answer = FitRequest | { readonly refused: string } | { readonly unknown: string };
+
+export interface VirtualNodeRoomOptions {
+  readonly nodeName: string;
+  readonly member: string;
+  readonly capacity: MemberCapacity;
+  readonly ready: () => boolean;
+  /** Why it is not ready, for people, where that is known. */
+  readonly problem?: () => string | undefined;
+  readonly memberNamespaceOf: (hostNamespace: string) => string | undefined;
+  readonly modeOf: ServiceAccountsPort['modeOf'];
+  readonly translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
+  /** What its translation depends on besides the pod and policies; other objects once any of it has changed. */
+  readonly depends: () => readonly unknown[];
+  /** Override policies have been read. */
+  readonly policiesAreKnown: () => boolean;
+  /** Those that may concern pods of a namespace. The same list until one of them changes. */
+  readonly policies: (hostNamespace: string) => readonly OverridePolicy[];
+  /** How much of these images the nodes of the member have, 0 to 100. */
+  readonly imageShare: (images: readonly string[]) => number | undefined;
+  /** The whole pod with policies applied, which is needed only where there are any. */
+  readonly render: (hostPod: Pod) => RenderedPod;
+  /** Why claims of a pod cannot be used in the member; each pod of a template has its own. */
+  readonly claimRefusal: (hostPod: Pod) => { message: string } | undefined;
+  /** The nodes of the member that volumes of the pod's claims are limited to, as far as that is known. */
+  readonly volumePlaces: (hostPod: Pod) => readonly NodeSelector[];
+  /** Asks the member itself whether it has a node for the pod; undefined: it does not say. */
+  readonly readHasNode: (podUid: string, signal: AbortSignal) => Promise<boolean | undefined>;
+}
+
+/** Shapes of pods whose translation is remembered. */
+const MAX_SHAPES = 512;
+
+/** The room behind one virtual node: asks the member's nodes about pods of the host as they will be there. */
+export class VirtualNodeRoom implements VirtualNodeCapacity {
+  readonly nodeName: string;
+  readonly member: string;
+  readonly #o: VirtualNodeRoomOptions;
+  readonly #requests = new LRUCache<string, Known>(atMost(MAX_SHAPES));
+  #depends: readonly unknown[] = [];
+
+  constructor(options: VirtualNodeRoomOptions) {
+    this.#o = options;
+    this.nodeName = options.nodeName;
+    this.member = options.member;
+  }
+
+  get ready(): boolean {
+    return this.#o.ready();
+  }
+
+  get problem(): string | undefined {
+    return this.#o.problem?.();
+  }
+
+  request(hostPod: Pod): Answer {
+    return this.#know(hostPod).answer;
+  }
+
+  images(hostPod: Pod): number | undefined {
+    return this.#o.imageShare(this.#know(hostPod).images ?? imagesOf(hostPod));
+  }
+
+  #know(hostPod: Pod): Pick<Known, 'answer' | 'images'> {
+    this.#forgetWhatChanged();
+    if (!this.#o.policiesAreKnown()) return { answer: { unknown: 'the override policies have not been read yet' } };
+    const refusal = this.#o.claimRefusal(hostPod);
+    if (refusal !== undefined) return { answer: { refused: refusal.message } };
+    const policies = this.#o.policies(hostPod.metadata.namespace ?? '');
+    const account = this.#o.modeOf(hostPod);
+    if ('hold' in account) return { answer: { refused: account.hold.message } };
+    if ('wait' in account) return { answer: { unknown: account.wait } };
+    const volumes = this.#o.volumePlaces(hostPod);
+    const places = volumes.length === 0 ? '' : ` ${JSON.stringify(volumes)}`;
+    const shape = `${account.mode} ${policies.length === 0 ? shapeOf(hostPod) : wholeShapeOf(hostPod)}${places}`;
+    const known = this.#requests.get(shape);
+    if (known?.policies === policies) return known;
+    const found = { policies, ...this.#render(hostPod, policies, account.mode, volumes) };
+    if (!('unknown' in found.answer)) this.#requests.set(shape, found);
+    return found;
+  }
+
+  fits(request: FitRequest): FitAnswer {
+    return this.#o.capacity.fits(request);
+  }
+
+  slots(request: FitRequest, upTo: number): number {
+    return this.#o.capacity.slots(request, upTo);
+  }
+
+  largestFreeSlot(request: FitRequest): Amounts | undefined {
+    return this.#o.capacity.largestFreeSlot(request);
+  }
+
+  reserve(podUid: string, request: FitRequest): void {
+    this.#o.capacity.reserve(podUid, request);
+  }
+
+  release(podUid: string): void {
+    this.#o.capacity.release(podUid);
+  }
+
+  async hasNode(podUid: string, signal: AbortSignal): Promise<boolean | undefined> {
+    return this.#o.capacity.wasPlaced(podUid) || (await this.#o.readHasNode(podUid, signal));
+  }
+
+  /**
+   * For the informer of host pods that are bound to this node: whatever the member was never asked to run still needs its
+   * room there. That is known from the pods alone, so it is known again after a restart.
+   */
+  readonly hostPodHandler = {
+    added: (pod: Pod): void => this.#noteBound(pod),
+    updated: (pod: Pod): void => this.#noteBound(pod),
+    deleted: (pod: Pod): void => this.#o.capacity.release(pod.metadata.uid ?? '', 'binding'),
+  };
+
+  #noteBound(pod: Pod): void {
+    const { uid = '', deletionTimestamp } = pod.metadata;
+    // Of a DaemonSet's pod that is not to run in the member it says False; Unknown while a pod is being made.
+    const mirrored = pod.status?.conditions?.find(({ type }) => type === MIRRORED_CONDITION)?.status;
+    const request =
+      mirrored === 'True' || mirrored === 'False' || deletionTimestamp !== undefined || isFinished(pod)
+        ? undefined
+        : this.request(pod);
+    if (request !== undefined && 'key' in request) this.#o.capacity.reserve(uid, request, 'binding');
+    // A pod that the member has been shown stands there for itself.
+    else if (mirrored !== 'True') this.#o.capacity.release(uid, 'binding');
+  }
+
+  #render(
+    hostPod: Pod,
+    policies: readonly OverridePolicy[],
+    mode: ServiceAccountMode,
+    volumes: readonly NodeSelector[],
+  ): Omit<Known, 'policies'> {
+    const { memberNamespaceOf, translateContext, render, nodeName } = this.#o;
+    const pod = markable(hostPod);
+    if (policies.length > 0) {
+      const rendered = render(pod);
+      if ('unknown' in rendered) return { answer: rendered };
+      if ('hold' in rendered) return { answer: { refused: rendered.hold.message } };
+      const request = fitRequestOf(withOverhead(rendered.pod, hostPod), nodeName, volumes);
+      return { answer: request, images: imagesOf(rendered.pod) };
+    }
+    const namespace = memberNamespaceOf(hostPod.metadata.namespace ?? '');
+    if (namespace === undefined) return { answer: { refused: 'its namespace has no place there' } };
+    const translation = translateScheduling(pod, translateContext(pod, namespace, mode));
+    if (translation.kind === 'refused') return { answer: { refused: translation.message } };
+    return { answer: fitRequestOf(withOverhead(translation.pod, hostPod), nodeName, volumes) };
+  }
+
+  #forgetWhatChanged(): void {
+    const now = this.#o.depends();
+    if (now.length === this.#depends.length && now.every((one, index) => one === this.#depends[index])) return;
+    this.#depends = now;
+    this.#requests.clear();
+  }
+}
+
+function imagesOf({ spec }: Pod): string[] {
+  const containers = [...(spec.initContainers ?? []), ...spec.containers];
+  return [...new Set(containers.map(({ image }) => image).filter((image) => image !== undefined))];
+}
+
+/** The member's RuntimeClass will say what it adds; until then it is taken to be what the host's class of that name adds. */
+function withOverhead(pod: Pod, { spec: { overhead, runtimeClassName } }: Pod): Pod {
+  if (overhead === undefined || pod.spec.runtimeClassName !== runtimeClassName) return pod;
+  return { ...pod, spec: { ...pod.spec, overhead } };
+}
+
+/** A pod that is only being thought about may have no UID yet; whether it can be marked is no question of room. */
+function markable(hostPod: Pod): Pod {
+  const { uid, name } = hostPod.metadata;
+  if (uid !== undefined && name !== '') return hostPod;
+  return { ...hostPod, metadata: { ...hostPod.metadata, uid: uid ?? 'none', name: name === '' ? 'none' : name } };
+}
+
+const shapes = new WeakMap<Pod, string>();
+const wholeShapes = new WeakMap<Pod, string>();
+
+/** All that decides where a pod can run, as a text; the same for all pods of a template. */
+function shapeOf(pod: Pod): string {
+  return remembered(shapes, pod, () => {
+    const { namespace, labels, annotations } = pod.metadata;
+    const constraints = annotations?.[MEMBER_CONSTRAINTS_ANNOTATION];
+    const { containers, initContainers, volumes, hostname: _, nodeName: _node, ...spec } = pod.spec;
+    const demand = ({ name, resources, ports, restartPolicy }: Pod['spec']['containers'][number]): unknown => [
+      name,
+      resources,
+      ports,
+      restartPolicy,
+    ];
+    const claims = volumes?.filter(isNoToken).map(({ name: _name, ...source }) => Object.keys(source));
+    const paths = volumes?.map(({ hostPath }) => hostPath?.path).filter((path) => path !== undefined);
+    const demands = [containers.map(demand), initContainers?.map(demand)];
+    return JSON.stringify([namespace, labels, constraints, spec, demands, claims, paths]);
+  });
+}
+
+/** The same where policies may look at, and change, anything. */
+function wholeShapeOf(pod: Pod): string {
+  return remembered(wholeShapes, pod, () => {
+    const { namespace, labels, annotations, ownerReferences } = pod.metadata;
+    const { containers, volumes, hostname: _, nodeName: _node, ...spec } = pod.spec;
+    const parts = containers.map(({ volumeMounts, ...container }) => [
+      container,
+      volumeMounts?.filter(({ name }) => !name.startsWith(TOKEN_VOLUME)),
+    ]);
+    const owners = ownerReferences?.map(({ kind, name }) => [kind, name]);
+    return JSON.stringify([namespace, labels, annotations, owners, spec, parts, volumes?.filter(isNoToken)]);
+  });
+}
+
+/** The volume with the token that the API server gives each pod has a name of its own. */
+const TOKEN_VOLUME = 'kube-api-access-';
+
+function isNoToken({ name }: { name: string }): boolean {
+  return !name.startsWith(TOKEN_VOLUME);
+}
+
+/** Shapes by their texts: a hundred members look them up for each pod, and texts of a KiB or two are slow keys. */
+const names = new LRUCache<string, string>({ max: 16 * MAX_SHAPES });
+let shapesNamed = 0;
+
+/** A short name for what `make` says of the pod; the same for the same text, as long as the text is not forgotten. */
+function remembered(memory: WeakMap<Pod, string>, pod: Pod, make: () => string): string {
+  const known = memory.get(pod);
+  if (known !== undefined) return known;
+  const text = make();
+  let name = names.get(text);
+  if (name === undefined) {
+    shapesNamed += 1;
+    name = String(shapesNamed);
+    names.set(text, name);
+  }
+  memory.set(pod, name);
+  return name;
+}

@@ -1,0 +1,410 @@
+import type { Logger } from 'pino';
+import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import { daemonSetsOn } from '../api/member-cluster.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { HostOnlyRequests } from '../capacity/host-only-requests.ts';
+import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { Informer } from '../kube/informer.ts';
+import { keyFor, keyOf, withoutManagedFields } from '../kube/object.ts';
+import { PODS } from '../kube/resource.ts';
+import { list } from '../kube/verbs.ts';
+import type { PodDirectory } from '../kubelet/pod-directory.ts';
+import { KubeletServer } from '../kubelet/server.ts';
+import type { MemberDependents } from './member-dependents.ts';
+import type { MemberConnection } from '../members/connection.ts';
+import type { MemberNamespaces } from '../members/namespaces.ts';
+import { childSignal } from '../kube/child-signal.ts';
+import { formerKubeletPort } from '../nodes/former-port.ts';
+import { NodeKeeper } from '../nodes/node-keeper.ts';
+import type { NodeStanding } from '../nodes/node-standing.ts';
+import { type NodeFacts, renderNode } from '../nodes/render-node.ts';
+import { OutageDeletions } from '../outages/outage-deletions.ts';
+import { TolerationKeeper } from '../outages/toleration-keeper.ts';
+import { isDaemonPod, isShownIgnored } from '../pods/daemon-pod.ts';
+import { isFinished } from '../api/pod-phase.ts';
+import { podTarget } from './pod-target.ts';
+import { podServiceAccounts } from './pod-service-accounts.ts';
+import { PodController } from '../pods/pod-controller.ts';
+import { HOST_POD_INDEX } from '../pods/pod-ports.ts';
+import { servingCertificates } from './serving-certificates.ts';
+import { PodUsage } from '../usage/pod-usage.ts';
+import type { UsageTarget } from '../usage/usage-target.ts';
+import { VirtualNodeView, type VirtualNodeViewOptions } from './virtual-node-view.ts';
+
+export interface VirtualNodeOptions extends Pick<
+  VirtualNodeViewOptions,
+  'capacity' | 'images' | 'member' | 'nodeName' | 'pool' | 'cluster'
+> {
+  services: HostServices;
+  /** With the identity of the node. */
+  host: KubeClient;
+  connection: MemberConnection;
+  namespaces: MemberNamespaces;
+  dependents: MemberDependents;
+  /** Why nothing may be written, or undefined. */
+  frozen: () => string | undefined;
+  /** The deletion breaker was open when a former process ended. */
+  breakerOpen: boolean;
+  /** Whose the Node is. */
+  standing: NodeStanding;
+  /** False once the spec does not want it any more: it retires. */
+  isWanted: () => boolean;
+  /** Told when pods begin or cease to be kept although their host pods are gone. */
+  keptChanged: () => void;
+  /** Told of each host pod on it that came, changed or went. */
+  hostPodChanged: (pod: Pod, before?: Pod) => void;
+  logger: Logger;
+}
+
+/**
+ * One virtual node at work: its Node object, its kubelet port, its pods. Nothing but the keeper of the Node works before
+ * that is seen to be ours. Starts, ends and fails alone; ending leaves Node and pods as they are.
+ */
+export class VirtualNodeScope {
+  readonly nodeName: string;
+  readonly pods: PodController;
+  readonly #o: VirtualNodeOptions;
+  readonly #hostPods: Informer<Pod>;
+  readonly #ignored = new HostOnlyRequests();
+  readonly #view: VirtualNodeView;
+  #node: NodeKeeper | undefined;
+  /** Takes the room away from schedulers. */
+  #endRoom: (() => void) | undefined;
+
+  constructor(options: VirtualNodeOptions) {
+    const { services, connection, nodeName, member, logger } = options;
+    this.#o = options;
+    this.nodeName = nodeName;
+    this.#hostPods = new Informer<Pod>({
+      client: options.host,
+      resource: PODS,
+      fieldSelector: `spec.nodeName=${nodeName}`,
+      transform: (raw) => withoutManagedFields(raw as Pod),
+      indexes: { [NAMESPACE_INDEX]: (pod) => [pod.metadata.namespace ?? ''] },
+      logger,
+      metrics: services.informerMetrics,
+    });
+    const { dependents } = options;
+    const serviceAccounts = podServiceAccounts({ modes: services.namespaceModes, tokens: dependents.tokens, member });
+    this.#view = new VirtualNodeView({
+      ...options,
+      ready: () => connection.synced() && this.#hostPods.hasSynced,
+      modeOf: (hostPod) => serviceAccounts.modeOf(hostPod),
+      claims: dependents.claims.places,
+      environmentKeys: (kind, namespace, name) => dependents.mirror.environmentKeys(kind, namespace, name),
+    });
+    this.pods = new PodController({
+      host: options.host,
+      hostPods: this.#hostPods,
+      member: connection,
+      hostId: services.hostId,
+      nodeName,
+      network: () => member().spec.network,
+      daemonSets: () => daemonSetsOn(member(), nodeName),
+      podsUnreadyAfterMs: () => member().spec.probe.podsUnreadyAfterSeconds * 1000,
+      frozen: () => options.standing.problem ?? options.frozen(),
+      confirmHost: async () => await services.hostIdentity.confirm(),
+      namespaces: options.namespaces,
+      dependents,
+      serviceAccounts,
+      overrides: {
+        unknown: () => services.overridePolicies.unknown(),
+        policies: (namespace) => services.overridePolicies.in(namespace),
+        owners: (hostPod) => services.podOwners.known(hostPod),
+        readOwners: async (hostPod, signal) => await services.podOwners.read(hostPod, signal),
+        member: options.cluster,
+        pool: () => options.pool() ?? {},
+      },
+      translateContext: (hostPod, memberNamespace, mode) => this.#view.translateContext(hostPod, memberNamespace, mode),
+      events: services.events,
+      metrics: services.podMetrics,
+      invariants: services.invariants,
+      breakerOpen: options.breakerOpen,
+      permits: services.deletionPermits.of(nodeName),
+      keptChanged: options.keptChanged,
+      queueMetrics: services.queueMetrics,
+      logger,
+    });
+  }
+
+  /** How many of them there are in the member, or are to be. */
+  podCounts(): { running: number; pending: number; total: number } {
+    const counts = { running: 0, pending: 0, total: 0 };
+    for (const pod of this.#takingPods()) {
+      counts.total += 1;
+      if (pod.status?.phase === 'Running') counts.running += 1;
+      else if (pod.status?.phase === 'Pending') counts.pending += 1;
+    }
+    return counts;
+  }
+
+  hostPodsIn(namespace: string): readonly Pod[] {
+    return this.#hostPods.byIndex(NAMESPACE_INDEX, namespace);
+  }
+
+  hostPod(key: string): Pod | undefined {
+    return this.#hostPods.get(key);
+  }
+
+  /** All its host pods are known; of a node that is not ours there are none. */
+  get synced(): boolean {
+    return this.#hostPods.hasSynced || this.#o.standing.refusal !== undefined;
+  }
+
+  /** The room behind it can be asked about, or there is none to tell of. */
+  get roomKnown(): boolean {
+    const { services, nodeName, standing, connection, isWanted } = this.#o;
+    const { room } = this.#view;
+    if (standing.refusal !== undefined || !isWanted()) return true;
+    return room.ready && services.rooms.get(nodeName, connection.name) === room;
+  }
+
+  /** The member's state or spec changed in a way that may concern every pod and the Node. */
+  changed(): void {
+    this.#offerRoom();
+    this.#node?.trigger();
+    this.pods.requeueAll();
+  }
+
+  /** Why the Node is not kept, in words for people; undefined while it is. */
+  get problem(): string | undefined {
+    return this.#node?.problem;
+  }
+
+  /** Capacity changed. */
+  capacityChanged(): void {
+    this.#node?.trigger();
+  }
+
+  /** Works until the signal aborts, or until the Node is not ours any more. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { services, logger, nodeName, standing } = this.#o;
+    const certificates = await servingCertificates(services, this.#o);
+    const usage = this.#usage();
+    const server = new KubeletServer({
+      nodeName,
+      address: services.config.kubelet.bindAddress,
+      certificates,
+      clientCa: services.clientCa,
+      host: this.#o.host,
+      pods: this.#directory(),
+      usage,
+      registry: services.registry,
+      logger,
+      clock: Date.now,
+    });
+    const port = await this.#openPort(server, signal);
+    logger.info({ node: nodeName, port }, 'kubelet port is open');
+    const outages = this.#outages();
+    // Before the Node has its first heartbeat of this process.
+    const outage = await outages.deletions.lastOutage(signal);
+    this.#node = new NodeKeeper({
+      host: this.#o.host,
+      manager: services.host,
+      name: nodeName,
+      standing,
+      desired: () => renderNode(this.#nodeFacts(port)),
+      isWanted: this.#o.isWanted,
+      isInUse: () => this.remains()?.pods !== 0,
+      events: services.events,
+      informerMetrics: services.informerMetrics,
+      invariants: services.invariants,
+      logger,
+    });
+    const child = childSignal(signal);
+    const kept = this.#node.run(child.signal);
+    await standing.when('ours', signal);
+    const off = signal.aborted ? [] : [...this.#watchRoom(), outages.deletions.tellOf(outage)];
+    const working = signal.aborted
+      ? []
+      : [
+          outages.tolerations.run(child.signal),
+          this.#hostPods.run(child.signal),
+          this.pods.run(child.signal),
+          certificates.run(child.signal),
+          usage.run(child.signal),
+        ];
+    await standing.when('lost', signal);
+    child.abort();
+    child.release();
+    await Promise.all([kept, ...working, server.close(services.config.shutdownGraceSeconds * 1000)]);
+    for (const end of off) end();
+    this.#endRoom?.();
+  }
+
+  /** What is on it; undefined while that is not known. */
+  remains(): { pods: number; daemonPods: number } | undefined {
+    const { connection, services, nodeName, standing } = this.#o;
+    const known = standing.ours && this.#hostPods.hasSynced && connection.synced() && connection.identityOk();
+    if (!known) return undefined;
+    const remains = { pods: 0, daemonPods: 0 };
+    for (const pod of this.#hostPods.values()) remains[isDaemonPod(pod) ? 'daemonPods' : 'pods'] += 1;
+    for (const { metadata } of connection.pods.values()) {
+      const { labels, annotations } = metadata;
+      if (labels?.[NODE_LABEL] !== nodeName || labels[HOST_LABEL] !== services.hostId) continue;
+      const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
+      if (this.#hostPods.get(key) === undefined) remains.pods += 1;
+    }
+    return remains;
+  }
+
+  /** Removes the Node of one that retires, if the host knows no pod on it either; false: not yet. */
+  async removeNode(signal: AbortSignal): Promise<boolean> {
+    const { host, nodeName, services, isWanted } = this.#o;
+    const isEmpty = (): boolean => !isWanted() && this.remains()?.pods === 0;
+    const { items } = await list<Pod>(host, PODS, { fieldSelector: `spec.nodeName=${nodeName}`, signal });
+    if (!isEmpty() || !items.every((pod) => isDaemonPod(pod))) return false;
+    const end = services.nodeRemovals.allow(nodeName, isEmpty);
+    try {
+      await this.#node?.remove(signal);
+    } finally {
+      end();
+    }
+    return true;
+  }
+
+  /** One that retires offers none. */
+  #offerRoom(): void {
+    const { services, isWanted, standing } = this.#o;
+    if (!isWanted() || !standing.ours) {
+      this.#endRoom?.();
+      this.#endRoom = undefined;
+    } else if (this.#node !== undefined) {
+      this.#endRoom ??= services.rooms.add(this.#view.room);
+    }
+  }
+
+  /** Pods that are shown as ignored, and the room that the others take. */
+  #watchRoom(): (() => void)[] {
+    const { hostPodChanged } = this.#o;
+    this.#offerRoom();
+    const { room } = this.#view;
+    const counted = (pod: Pod, takesNothing: boolean): void => {
+      if (this.#ignored.set(keyOf(pod), pod, takesNothing)) this.#node?.trigger();
+    };
+    return [
+      this.#hostPods.on({
+        added: (pod) => counted(pod, isShownIgnored(pod)),
+        updated: (pod) => counted(pod, isShownIgnored(pod)),
+        deleted: (pod) => counted(pod, false),
+      }),
+      this.#hostPods.on(room.hostPodHandler),
+      this.#hostPods.on({ added: hostPodChanged, updated: hostPodChanged, deleted: (pod) => hostPodChanged(pod) }),
+    ];
+  }
+
+  async #openPort(server: KubeletServer, signal: AbortSignal): Promise<number> {
+    const { services, host, nodeName, logger } = this.#o;
+    const { kubeletPorts } = services;
+    const before = kubeletPorts.fixed ? await formerKubeletPort(host, nodeName, logger, signal) : undefined;
+    return await kubeletPorts.open(nodeName, before, async (port) => await server.listen(port));
+  }
+
+  /** Host pods that take room of the member, or are going to. */
+  *#takingPods(): Generator<Pod> {
+    for (const pod of this.#hostPods.values()) if (!isShownIgnored(pod)) yield pod;
+  }
+
+  #nodeFacts(kubeletPort: number): NodeFacts {
+    const { services, connection, capacity, member, nodeName } = this.#o;
+    const synced = connection.synced();
+    const { reachable, failure } = connection.reachability;
+    const offer = synced ? capacity.tracker.offer(nodeName) : undefined;
+    return {
+      name: nodeName,
+      member: connection.name,
+      spec: member().spec,
+      retiring: !this.#o.isWanted(),
+      selector: this.#o.pool(),
+      pool: synced ? capacity.tracker.facts(nodeName) : undefined,
+      offer: offer === undefined ? undefined : this.#ignored.onTopOf(offer),
+      memberVersion: connection.version,
+      address: services.nodeAddress,
+      kubeletPort,
+      reachable,
+      unreachableMessage: failure?.message,
+    };
+  }
+
+  #directory(): PodDirectory {
+    const { connection, namespaces } = this.#o;
+    const hostPods = this.#hostPods;
+    return {
+      get: (namespace, name) => hostPods.get(keyFor(namespace, name)),
+      list: () => hostPods.values(),
+      *running() {
+        for (const pod of hostPods.values()) if (isRunning(pod)) yield pod;
+      },
+      target: (pod) =>
+        podTarget(pod, {
+          member: connection.name,
+          client: connection.client,
+          copy: this.#memberPodOf(pod),
+          unavailable: this.#unavailable(),
+          hasPlace: namespaces.memberNamespaceOf(pod.metadata.namespace ?? '') !== undefined,
+        }),
+    };
+  }
+
+  /** The pod of the member that runs for exactly this host pod. */
+  #memberPodOf(hostPod: Pod): Pod | undefined {
+    const { connection, nodeName } = this.#o;
+    const pods = connection.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${keyOf(hostPod)}`);
+    return pods.find(({ metadata }) => metadata.labels?.[UID_LABEL] === hostPod.metadata.uid);
+  }
+
+  /** Why the member cannot be asked about pods now. */
+  #unavailable(): string | undefined {
+    const { connection } = this.#o;
+    if (!connection.reachable()) {
+      return `cluster "${connection.name}", where the pod runs, does not answer at the moment; try again later`;
+    }
+    if (!connection.identityOk()) {
+      return `another cluster answers in the place of "${connection.name}"; its administrator has to confirm that`;
+    }
+    return undefined;
+  }
+
+  /** What keeps pods through a time in which nobody serves the node, and says what became of those that it did not keep. */
+  #outages(): { tolerations: TolerationKeeper; deletions: OutageDeletions } {
+    const { services, host, nodeName, connection, frozen, logger } = this.#o;
+    const { events, outageMetrics: metrics, queueMetrics, config } = services;
+    const common = { nodeName, hostPods: this.#hostPods, events, metrics, logger };
+    const rule = config.outages;
+    return {
+      tolerations: new TolerationKeeper({ ...common, host: services.host, rule, frozen, queueMetrics }),
+      deletions: new OutageDeletions({ ...common, host, member: connection.name, clock: Date.now }),
+    };
+  }
+
+  #usage(): PodUsage {
+    const { services, connection, nodeName, logger } = this.#o;
+    return new PodUsage({
+      nodeName,
+      member: connection.name,
+      client: connection.client,
+      targets: () => this.#usageTargets(),
+      selector: `${HOST_LABEL}=${services.hostId},${NODE_LABEL}=${nodeName}`,
+      annotationsOf: (node) => connection.nodes.get(node)?.metadata.annotations,
+      unavailable: () => this.#unavailable(),
+      metrics: services.usageMetrics,
+      logger,
+    });
+  }
+
+  *#usageTargets(): Generator<UsageTarget> {
+    for (const hostPod of this.#hostPods.values()) {
+      const memberPod = isFinished(hostPod) ? undefined : this.#memberPodOf(hostPod);
+      const memberNode = memberPod?.spec.nodeName;
+      if (memberPod === undefined || memberNode === undefined) continue;
+      yield { hostPod, memberPod, memberKey: keyOf(memberPod), memberNode };
+    }
+  }
+}
+
+/** As a kubelet counts: what is being deleted does not run any more, however long it takes to end. */
+function isRunning(pod: Pod): boolean {
+  const { status, metadata } = pod;
+  return status?.phase === 'Running' && metadata.deletionTimestamp === undefined && !isShownIgnored(pod);
+}

@@ -1,0 +1,116 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES } from '../../src/api/override-policy.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { InformerMetrics } from '../../src/kube/informer-metrics.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { apiVersionOf } from '../../src/kube/resource.ts';
+import { create, remove } from '../../src/kube/verbs.ts';
+import { OverridePolicies } from '../../src/host/override-policies.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
+
+interface World {
+  policies: OverridePolicies;
+  client: KubeClient;
+  events: string[];
+  notified: () => number;
+}
+const ends: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
+
+async function start(
+  prepare: (client: KubeClient, api: MemoryApi) => Promise<unknown> = async () => {},
+): Promise<World> {
+  const api = new MemoryApi();
+  const server: MemoryApiServer = await serveMemoryApi(api);
+  const client = server.client('host');
+  await prepare(client, api);
+  const events: string[] = [];
+  const policies = new OverridePolicies({
+    host: client,
+    events: {
+      record: ({ kind, namespace, name }, type, reason, message) =>
+        void events.push(`${type} ${reason} ${kind} ${namespace ?? '-'}/${name}: ${message}`),
+    },
+    logger: pino({ level: 'silent' }),
+    metrics: new InformerMetrics(new Registry()),
+  });
+  let count = 0;
+  const off = policies.on(() => (count += 1));
+  const stop = new AbortController();
+  const running = policies.run(stop.signal);
+  ends.push(async () => {
+    off();
+    stop.abort();
+    await running;
+    await server.close();
+  });
+  return { policies, client, events, notified: () => count };
+}
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 5000, interval: 5 });
+
+const apiVersion = apiVersionOf(OVERRIDE_POLICIES);
+const namespaced = (name: string, namespace: string, spec: object = {}): KubeObject =>
+  ({ apiVersion, kind: 'OverridePolicy', metadata: { name, namespace }, spec }) as KubeObject;
+const wide = (name: string, spec: object = {}): KubeObject =>
+  ({ apiVersion, kind: 'ClusterOverridePolicy', metadata: { name }, spec }) as KubeObject;
+const make = async (client: KubeClient, object: KubeObject) =>
+  await create(client, object.kind === 'OverridePolicy' ? OVERRIDE_POLICIES : CLUSTER_OVERRIDE_POLICIES, object);
+const names = (policies: OverridePolicies, namespace: string) =>
+  policies.in(namespace).map(({ metadata }) => metadata.name);
+
+describe('OverridePolicies', () => {
+  it('are those of the cluster and those of the namespace, once both have been read', async () => {
+    const { policies, notified } = await start(async (client) => {
+      for (const object of [wide('w'), namespaced('a', 'shop'), namespaced('b', 'other')]) await make(client, object);
+    });
+    expect(policies.unknown()).toEqual({ problem: undefined });
+    await until(() => expect(policies.unknown()).toBeUndefined());
+    expect(names(policies, 'shop').sort()).toEqual(['a', 'w']);
+    expect(names(policies, 'other').sort()).toEqual(['b', 'w']);
+    expect(names(policies, 'empty')).toEqual(['w']);
+    await until(() => expect(notified()).toBeGreaterThan(0));
+  });
+
+  it('are the same list until one of them changes, and tell so', async () => {
+    const { policies, client, notified } = await start();
+    await until(() => expect(notified()).toBe(1));
+    const before = policies.in('shop');
+    expect(policies.in('shop')).toBe(before);
+    for (const name of ['a', 'b', 'c']) await make(client, namespaced(name, 'shop'));
+    await until(() => expect(names(policies, 'shop')).toEqual(['a', 'b', 'c']));
+    await until(() => expect(notified()).toBeGreaterThan(1));
+    await remove(client, OVERRIDE_POLICIES, { namespace: 'shop', name: 'a' });
+    await until(() => expect(names(policies, 'shop')).toEqual(['b', 'c']));
+    expect(notified()).toBeLessThan(6);
+  });
+
+  it('that cannot be read are told of, and do not count', async () => {
+    const { policies, events } = await start(async (client) => {
+      await make(client, namespaced('odd', 'shop', { applyTo: 'Everything' }));
+      await make(client, namespaced('fine', 'shop', { applyTo: 'RunningPods' }));
+    });
+    await until(() => expect(policies.unknown()).toBeUndefined());
+    expect(names(policies, 'shop')).toEqual(['fine']);
+    expect(events).toEqual([
+      expect.stringMatching(
+        /^Warning InvalidPolicy OverridePolicy shop\/odd: The policy cannot be read.*spec\.applyTo/,
+      ),
+    ]);
+  });
+
+  it('that the host does not give stay unknown, with its words', async () => {
+    const { policies } = await start(async (_, api) => {
+      api.fault = ({ path }) =>
+        path.endsWith('/clusteroverridepolicies')
+          ? { code: 403, reason: 'Forbidden', message: 'no rights' }
+          : undefined;
+      await Promise.resolve();
+    });
+    await until(() => expect(policies.unknown()?.problem).toContain('no rights'));
+  });
+});

@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import { MEMBER_CONSTRAINTS_ANNOTATION, MIRRORED_CONDITION } from '../../src/api/marks.ts';
+import { type OverridePolicy, parseOverridePolicy } from '../../src/api/override-policy.ts';
+import type { NodeSelector, Pod, PodSpec } from '../../src/kube/core-v1.ts';
+import { formatAmounts } from '../../src/kube/amounts.ts';
+import type { FitRequest } from '../../src/capacity/fit-request.ts';
+import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
+import { renderPod } from '../../src/pods/render-pod.ts';
+import { VirtualNodeRoom } from '../../src/manager/virtual-node-room.ts';
+import { memberNode } from '../fixtures/member-nodes.ts';
+
+function hostPod(name: string, spec: Partial<PodSpec> = {}, more: Partial<Pod> = {}): Pod {
+  return {
+    metadata: { name, namespace: 'shop', uid: `uid-${name}`, labels: { app: 'web' } },
+    spec: {
+      containers: [{ name: 'c', image: 'app:1', resources: { requests: { cpu: '4' } } }],
+      volumes: [{ name: `kube-api-access-${name}`, projected: {} }],
+      ...spec,
+    },
+    ...more,
+  };
+}
+
+function room(policies: readonly OverridePolicy[] = []) {
+  const capacity = new MemberCapacity({ hostId: 'host' });
+  capacity.nodeHandler.added(memberNode('a', { labels: { disk: 'ssd' } }));
+  capacity.nodeHandler.added(memberNode('b'));
+  const state = { policies, facts: {}, known: true, places: new Map<string, NodeSelector[]>() };
+  const context = (memberNamespace: string) => ({
+    hostId: 'host',
+    nodeName: 'east',
+    member: 'east',
+    memberNamespace,
+    serviceEnv: [],
+    serviceAccountMode: 'None' as const,
+    hostPath: { policy: 'Allow' as const, allowedPrefixes: ['/var/log'] },
+  });
+  const cluster = {
+    name: 'east',
+    labels: {},
+    provider: undefined,
+    region: undefined,
+    zones: [],
+    taints: [],
+    unavailable: undefined,
+    price: undefined,
+  };
+  const virtual = new VirtualNodeRoom({
+    nodeName: 'east',
+    member: 'east',
+    capacity,
+    ready: () => true,
+    memberNamespaceOf: (namespace) => (namespace === 'shop' ? 'member-shop' : undefined),
+    modeOf: () => ({ mode: 'None' }),
+    translateContext: (_, memberNamespace) => context(memberNamespace),
+    depends: () => [state.facts],
+    policiesAreKnown: () => state.known,
+    policies: () => state.policies,
+    claimRefusal: () => undefined,
+    volumePlaces: ({ metadata }) => state.places.get(metadata.name) ?? [],
+    readHasNode: async () => await Promise.resolve(undefined),
+    imageShare: (images) => (images.includes('registry.example/app:1') ? 100 : 0),
+    render: (pod) =>
+      renderPod(pod, context('member-shop'), {
+        policies: state.policies,
+        owners: undefined,
+        member: cluster,
+        pool: {},
+      }),
+  });
+  const request = (pod: Pod): FitRequest => {
+    const answer = virtual.request(pod);
+    if (!('key' in answer)) throw new Error(JSON.stringify(answer));
+    return answer;
+  };
+  return { capacity, virtual, state, request };
+}
+
+function policyOnPods(overriders: object): OverridePolicy {
+  const parsed = parseOverridePolicy('OverridePolicy', {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'OverridePolicy',
+    metadata: { name: 'p', namespace: 'shop' },
+    spec: {
+      resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod' }],
+      overrideRules: [{ overriders }],
+    },
+  } as never);
+  if (!('policy' in parsed)) throw new Error(parsed.problems.join());
+  return parsed.policy;
+}
+
+describe('VirtualNodeRoom', () => {
+  it('asks about the pod as it will be in the member, without what speaks of virtual nodes', () => {
+    const { virtual, request } = room();
+    const asked = request(hostPod('p', { nodeSelector: { type: 'virtual-kubelet', disk: 'ssd' } }));
+    expect(asked.namespace).toBe('member-shop');
+    expect(virtual.fits(asked)).toEqual({ fits: true, nodes: 1 });
+    expect(virtual.request({ ...hostPod('p'), metadata: { name: 'p', namespace: 'kube-system' } })).toEqual({
+      refused: 'its namespace has no place there',
+    });
+  });
+
+  it('knows what was set down for the nodes of the member, pod by pod', () => {
+    const { virtual, request } = room();
+    const annotated = (constraints: string): Pod => {
+      const pod = hostPod('p');
+      return { ...pod, metadata: { ...pod.metadata, annotations: { [MEMBER_CONSTRAINTS_ANNOTATION]: constraints } } };
+    };
+    const constrained = (disk: string): Pod => annotated(JSON.stringify({ nodeSelector: { disk } }));
+    expect(virtual.fits(request(hostPod('p')))).toEqual({ fits: true, nodes: 2 });
+    expect(virtual.fits(request(constrained('ssd')))).toEqual({ fits: true, nodes: 1 });
+    expect(virtual.fits(request(constrained('tape')))).toMatchObject({ fits: false });
+    expect(virtual.request(annotated('{'))).toHaveProperty('refused');
+  });
+
+  it('takes the overhead of the runtime class from the host', () => {
+    const { request } = room();
+    const asked = request(hostPod('p', { runtimeClassName: 'heavy', overhead: { cpu: '250m' } }));
+    expect(formatAmounts(asked.requests)).toMatchObject({ cpu: '4250m' });
+  });
+
+  it('answers pods of one template with one request', () => {
+    const { request, state } = room();
+    const first = request(hostPod('p1'));
+    expect(request(hostPod('p2'))).toBe(first);
+    expect(request(hostPod('p3', { nodeSelector: { disk: 'ssd' } }))).not.toBe(first);
+    state.facts = {};
+    expect(request(hostPod('p2'))).not.toBe(first);
+    expect(request(hostPod('p2')).key).toBe(first.key);
+  });
+
+  it('asks only nodes that the volumes of its claims can be used on', () => {
+    const { virtual, request, state } = room();
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }];
+    const only = (key: string, value: string): NodeSelector => ({
+      nodeSelectorTerms: [{ matchExpressions: [{ key, operator: 'In', values: [value] }] }],
+    });
+    const free = request(hostPod('free', { volumes }));
+    expect(virtual.fits(free)).toEqual({ fits: true, nodes: 2 });
+    state.places.set('bound', [only('disk', 'ssd')]);
+    state.places.set('torn', [only('disk', 'ssd'), only('kubernetes.io/hostname', 'b')]);
+    // Pods of one template, with claims of their own.
+    expect(virtual.fits(request(hostPod('bound', { volumes })))).toEqual({ fits: true, nodes: 1 });
+    expect(virtual.fits(request(hostPod('torn', { volumes })))).toEqual({
+      fits: false,
+      reasons: [{ text: 'a volume of the pod is elsewhere', nodes: 2 }],
+      unresolvable: true,
+    });
+    expect(request(hostPod('free', { volumes }))).toBe(free);
+  });
+
+  it('judges pods by the paths of the node that they ask for, one by one', () => {
+    const { virtual, request } = room();
+    const withPath = (path: string): Pod => hostPod('p', { volumes: [{ name: 'files', hostPath: { path } }] });
+    expect(virtual.fits(request(withPath('/var/log')))).toEqual({ fits: true, nodes: 2 });
+    expect(virtual.request(withPath('/etc'))).toEqual({ refused: expect.stringContaining('"/etc"') as string });
+    expect(virtual.request(withPath('/var/log/../../etc'))).toHaveProperty('refused');
+    expect(virtual.request(withPath('/var/log/app'))).toHaveProperty('key');
+  });
+
+  it('applies overrides before it asks', () => {
+    const plaintext = [{ path: '/spec/containers/0/resources/requests/cpu', operator: 'replace', value: '6' }];
+    const { virtual, request, state } = room();
+    const before = request(hostPod('p'));
+    expect(virtual.slots(before, 9)).toBe(4);
+    state.policies = [policyOnPods({ plaintext })];
+    const asked = request(hostPod('p'));
+    expect(formatAmounts(asked.requests)).toMatchObject({ cpu: '6' });
+    expect(virtual.slots(asked, 9)).toBe(2);
+    state.known = false;
+    expect(virtual.request(hostPod('p'))).toEqual({ unknown: 'the override policies have not been read yet' });
+  });
+
+  it('asks for images as they will be in the member', () => {
+    const { virtual, state } = room();
+    expect(virtual.images(hostPod('p'))).toBe(0);
+    state.policies = [
+      policyOnPods({ imageOverrider: [{ component: 'Registry', operator: 'add', value: 'registry.example' }] }),
+    ];
+    expect(virtual.images(hostPod('p'))).toBe(100);
+  });
+
+  it('reserves for pods that are bound until the member has been shown them', () => {
+    const { virtual, capacity, request } = room();
+    const pod = hostPod('p', { nodeName: 'east' });
+    const slots = (): number => virtual.slots(request(hostPod('other')), 9);
+    expect(slots()).toBe(4);
+    virtual.hostPodHandler.added(pod);
+    virtual.hostPodHandler.updated(pod);
+    expect(slots()).toBe(3);
+    virtual.reserve('uid-p', request(pod));
+    virtual.release('uid-p');
+    expect(slots()).toBe(3);
+    virtual.hostPodHandler.deleted(pod);
+    expect(slots()).toBe(4);
+    const creating = [{ type: MIRRORED_CONDITION, status: 'Unknown' as const }];
+    virtual.hostPodHandler.added(hostPod('p', { nodeName: 'east' }, { status: { conditions: creating } }));
+    expect(slots()).toBe(3);
+    virtual.hostPodHandler.deleted(pod);
+    const conditions = [{ type: MIRRORED_CONDITION, status: 'True' as const }];
+    virtual.hostPodHandler.added(hostPod('p', { nodeName: 'east' }, { status: { conditions } }));
+    virtual.hostPodHandler.added(hostPod('q', { nodeName: 'east' }, { status: { phase: 'Failed' } }));
+    expect(slots()).toBe(4);
+    expect(capacity.size.reservations).toBe(0);
+  });
+});
