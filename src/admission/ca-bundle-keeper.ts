@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
-import { Bell } from '../kube/bell.ts';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
@@ -37,7 +37,7 @@ export interface CaBundleKeeperOptions {
  */
 export class CaBundleKeeper {
   readonly #o: CaBundleKeeperOptions;
-  readonly #bell = new Bell();
+  readonly #wakeUp = new AutoResetEvent();
   #complained = '';
 
   constructor(options: CaBundleKeeperOptions) {
@@ -46,7 +46,7 @@ export class CaBundleKeeper {
 
   /** The bundle has changed. */
   trigger(): void {
-    this.#bell.ring();
+    this.#wakeUp.set();
   }
 
   /** Works until the signal aborts; never rejects. */
@@ -60,7 +60,7 @@ export class CaBundleKeeper {
         wait = RETRY_MS;
         if (!signal.aborted) this.#complain(error);
       }
-      await this.#bell.wait(signal, wait);
+      await this.#wakeUp.wait(signal, wait);
     }
   }
 

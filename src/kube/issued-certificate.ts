@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { KeyedRequest } from './certificate-key.ts';
-import { Bell } from './bell.ts';
+import { AutoResetEvent } from './auto-reset-event.ts';
 import { monotonic } from './clock.ts';
 import { describeError, isNotFound } from './errors.ts';
 import { checkKeyed, renewalTime, type KeyedCertificate } from './keyed-certificate.ts';
@@ -55,7 +55,7 @@ export class IssuedCertificate {
   #issuedAt = -Infinity;
   readonly #monotonic: () => number;
   #refused = false;
-  readonly #wake = new Bell();
+  readonly #wake = new AutoResetEvent();
 
   constructor(options: IssuedCertificateOptions) {
     this.#o = options;
@@ -81,7 +81,7 @@ export class IssuedCertificate {
   refused(): void {
     if (this.#current === undefined || this.#monotonic() - this.#issuedAt < LEAST_AGE_MS) return;
     this.#refused = true;
-    this.#wake.ring();
+    this.#wake.set();
   }
 
   /** Called after each attempt. Returns how to stop that. */

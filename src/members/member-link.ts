@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { Access } from '../kube/access.ts';
-import { Bell } from '../kube/bell.ts';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { CredentialsError, describeError } from '../kube/errors.ts';
@@ -66,8 +66,8 @@ interface Session<Scope> {
 export class MemberLink<Scope extends LinkedScope> {
   readonly #o: MemberLinkOptions<Scope>;
   /** Rings when a reason to start the scope, or to follow another Secret, may have come up. */
-  readonly #sessionBell = new Bell();
-  readonly #secretBell = new Bell();
+  readonly #sessionChanged = new AutoResetEvent();
+  readonly #secretChanged = new AutoResetEvent();
   readonly #logger: Logger;
   #credentials: MemberFacts['credentials'] = { state: 'waiting', message: 'The Secret has not been read yet.' };
   #access: Access | undefined;
@@ -102,12 +102,12 @@ export class MemberLink<Scope extends LinkedScope> {
     if (member !== undefined && this.#watch !== undefined && this.#watch.secret !== secretOf(member)) {
       this.#watch.child.abort();
     }
-    this.#secretBell.ring();
+    this.#secretChanged.set();
   }
 
   /** Whether the scope may start can have changed. */
   lookAgain(): void {
-    this.#sessionBell.ring();
+    this.#sessionChanged.set();
   }
 
   /** Another connection with caches of its own takes the place of this one. */
@@ -130,7 +130,7 @@ export class MemberLink<Scope extends LinkedScope> {
     while (!signal.aborted) {
       const member = current();
       if (member === undefined) {
-        await this.#secretBell.wait(signal);
+        await this.#secretChanged.wait(signal);
         continue;
       }
       const child = childSignal(signal);
@@ -168,7 +168,7 @@ export class MemberLink<Scope extends LinkedScope> {
   async #sessions(signal: AbortSignal): Promise<void> {
     const began = monotonic();
     while (this.#credentials.state === 'waiting' && monotonic() - began < SECRET_WAIT_MS && !signal.aborted) {
-      await this.#sessionBell.wait(signal, SECRET_WAIT_MS - (monotonic() - began));
+      await this.#sessionChanged.wait(signal, SECRET_WAIT_MS - (monotonic() - began));
     }
     while (!signal.aborted) {
       const child = childSignal(signal);
@@ -223,12 +223,12 @@ export class MemberLink<Scope extends LinkedScope> {
         session.scope = scope;
         return;
       }
-      await this.#sessionBell.wait(signal);
+      await this.#sessionChanged.wait(signal);
     }
   }
 
   #changed(): void {
-    this.#sessionBell.ring();
+    this.#sessionChanged.set();
     this.#o.changed();
   }
 }

@@ -3,7 +3,7 @@ import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, hostIdOf } f
 import { parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
-import { Bell } from '../kube/bell.ts';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -50,7 +50,7 @@ export class MemberRunner {
   readonly #link: MemberLink<MemberScope>;
   readonly #observer: MemberObserver | undefined;
   /** Rings when this replica begins or ceases to act. */
-  readonly #leaseBell = new Bell();
+  readonly #leaseChanged = new AutoResetEvent();
   #acting = false;
   #raw: KubeObject;
   #member: MemberCluster | undefined;
@@ -144,10 +144,10 @@ export class MemberRunner {
   async #act(held: AbortSignal): Promise<void> {
     const ceased = (): void => {
       this.#acting = false;
-      this.#leaseBell.ring();
+      this.#leaseChanged.set();
     };
     this.#acting = true;
-    this.#leaseBell.ring();
+    this.#leaseChanged.set();
     held.addEventListener('abort', ceased, { once: true });
     const child = childSignal(held);
     const parts = [this.#link.run(child.signal), this.#writer.run(child.signal)];
@@ -161,13 +161,13 @@ export class MemberRunner {
 
   async #observe(observer: MemberObserver, signal: AbortSignal): Promise<void> {
     // Whoever gets the lease at once need not connect twice.
-    if (this.#o.lease !== undefined) await this.#leaseBell.wait(signal, LEASE_WAIT_MS);
+    if (this.#o.lease !== undefined) await this.#leaseChanged.wait(signal, LEASE_WAIT_MS);
     while (!signal.aborted) {
-      while (this.#acting && !signal.aborted) await this.#leaseBell.wait(signal);
+      while (this.#acting && !signal.aborted) await this.#leaseChanged.wait(signal);
       const child = childSignal(signal);
       const observing = this.#observed(observer, child.signal).finally(() => child.abort());
       while (!this.#actsWithRooms() && !child.signal.aborted) {
-        await (this.#acting ? pause(ROOMS_POLL_MS, child.signal) : this.#leaseBell.wait(child.signal));
+        await (this.#acting ? pause(ROOMS_POLL_MS, child.signal) : this.#leaseChanged.wait(child.signal));
       }
       child.abort();
       child.release();

@@ -8,7 +8,7 @@ import { mergePatch } from '../kube/merge-patch.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { patch } from '../kube/verbs.ts';
-import { Bell } from '../kube/bell.ts';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 
 /** Least time between two writes, in ms; where only figures moved; and before the first. */
 const WRITE_INTERVAL_MS = 2_000;
@@ -37,7 +37,7 @@ export interface StatusWriterOptions {
 export class StatusWriter {
   readonly #o: StatusWriterOptions;
   readonly #monotonic: () => number;
-  readonly #bell = new Bell();
+  readonly #wakeUp = new AutoResetEvent();
   #object: StatusObject;
 
   constructor(object: StatusObject, options: StatusWriterOptions) {
@@ -54,7 +54,7 @@ export class StatusWriter {
 
   /** Something that the status speaks of has changed. */
   touch(): void {
-    this.#bell.ring();
+    this.#wakeUp.set();
   }
 
   /** Works until the signal aborts; never rejects. */
@@ -67,9 +67,9 @@ export class StatusWriter {
       const due = last + (change?.figuresOnly === true ? FIGURES_INTERVAL_MS : WRITE_INTERVAL_MS);
       const wait = due - this.#monotonic();
       if (change === undefined) {
-        await this.#bell.wait(signal, WRITE_INTERVAL_MS);
+        await this.#wakeUp.wait(signal, WRITE_INTERVAL_MS);
       } else if (wait > 0) {
-        await this.#bell.wait(signal, Math.min(wait, WRITE_INTERVAL_MS));
+        await this.#wakeUp.wait(signal, Math.min(wait, WRITE_INTERVAL_MS));
       } else {
         last = this.#monotonic();
         failures = (await this.#write(change.patch, signal)) ? 0 : failures + 1;

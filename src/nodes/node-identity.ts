@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Node } from '../kube/core-v1.ts';
 import type { Access, Credentials } from '../kube/access.ts';
-import { Bell } from '../kube/bell.ts';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { newNodeRequest } from '../kube/certificate-key.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isForbidden, isNotFound, isUnauthorized } from '../kube/errors.ts';
@@ -65,7 +65,7 @@ export class NodeIdentity {
   readonly client: KubeClient;
   readonly #o: NodeIdentityOptions;
   readonly #certificate: IssuedCertificate;
-  readonly #attempted = new Bell();
+  readonly #attempted = new AutoResetEvent();
   readonly #clock: () => number;
   #standsIn = false;
   #considered = false;
@@ -130,7 +130,7 @@ export class NodeIdentity {
       this.#usable.abort();
       return;
     }
-    const off = this.#certificate.onAttempt(() => this.#attempted.ring());
+    const off = this.#certificate.onAttempt(() => this.#attempted.set());
     const work = this.#certificate.run(signal);
     while (!signal.aborted) {
       const waiting = this.#speaker().as === 'nobody';

@@ -7,7 +7,7 @@ import { NODES } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { patch } from '../kube/verbs.ts';
-import { Bell } from '../kube/bell.ts';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 
 /** On one virtual node: when waiting pods were worth another look last. Writing it makes schedulers take that look. */
 const LOOK_AGAIN_ANNOTATION = `${GROUP}/look-again`;
@@ -37,7 +37,7 @@ export interface WaitingPodsOptions {
 export class WaitingPods {
   readonly #o: WaitingPodsOptions;
   readonly #waiting = new Map<string, number>();
-  readonly #bell = new Bell();
+  readonly #wakeUp = new AutoResetEvent();
   #due = Number.POSITIVE_INFINITY;
 
   constructor(options: WaitingPodsOptions) {
@@ -69,7 +69,7 @@ export class WaitingPods {
     const at = this.#o.monotonic() + ms;
     if (at >= this.#due) return;
     this.#due = at;
-    this.#bell.ring();
+    this.#wakeUp.set();
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -77,7 +77,7 @@ export class WaitingPods {
     while (!signal.aborted) {
       const rest = this.#due - monotonic();
       if (rest > 0) {
-        await this.#bell.wait(signal, Math.min(rest, LATEST_MS));
+        await this.#wakeUp.wait(signal, Math.min(rest, LATEST_MS));
         continue;
       }
       this.#due = Number.POSITIVE_INFINITY;

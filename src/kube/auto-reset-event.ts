@@ -1,16 +1,16 @@
-/** Wakes whoever waits. A ring that nobody waited for is kept for the next one who does. */
-export class Bell {
-  #rung = false;
+/** Lets one waiter go on. Set while nobody waits, it lets the next one through at once. */
+export class AutoResetEvent {
+  #isSet = false;
   #wake: (() => void) | undefined;
 
-  ring(): void {
-    this.#rung = true;
+  set(): void {
+    this.#isSet = true;
     this.#wake?.();
   }
 
-  /** Resolves at a ring since the last wait, after `ms`, or when the signal aborts; never rejects. One waiter at a time. */
+  /** Resolves once set since the last wait, after `ms`, or when the signal aborts; never rejects. One waiter at a time. */
   async wait(signal: AbortSignal, ms?: number): Promise<void> {
-    if (!this.#rung && !signal.aborted) {
+    if (!this.#isSet && !signal.aborted) {
       await new Promise<void>((resolve) => {
         const timer = ms === undefined ? undefined : setTimeout(end, ms);
         function end(): void {
@@ -23,6 +23,6 @@ export class Bell {
       });
       this.#wake = undefined;
     }
-    this.#rung = false;
+    this.#isSet = false;
   }
 }
