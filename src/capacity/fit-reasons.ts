@@ -1,4 +1,4 @@
-import type { CompanyReason } from './company.ts';
+import type { InterPodReason } from './inter-pod-constraints.ts';
 import { elasticGroupOf } from './elastic.ts';
 import type { FitReason } from './fit-answer.ts';
 import type { FitShape } from './fit-shape.ts';
@@ -11,7 +11,7 @@ const MAX_REASONS = 8;
 /** Why no node of a member takes a pod; each node says what kube-scheduler would say first of it. */
 export function reasonsOf(
   shape: FitShape,
-  company: ((row: number) => CompanyReason | undefined) | undefined,
+  interPod: ((row: number) => InterPodReason | undefined) | undefined,
   table: NodeTable,
 ): { reasons: FitReason[]; unresolvable: boolean } {
   const counts = new Map<string, number>();
@@ -40,7 +40,7 @@ export function reasonsOf(
       for (const { resource } of lacking) note(`insufficient ${resource}`, never);
       continue;
     }
-    const reason = company?.(row);
+    const reason = interPod?.(row);
     if (reason !== undefined) note(reason.text, reason.unresolvable);
   }
   const reasons = [...counts]

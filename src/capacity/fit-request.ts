@@ -2,7 +2,7 @@ import { EXTENDER_RESOURCE, GROUP } from '../api/marks.ts';
 import type { Container, NodeSelector, Pod, PodSpec, ResourceList, ResourceRequirements } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { Amounts } from '../kube/amounts.ts';
-import type { CompanyRules } from './company.ts';
+import type { InterPodConstraints } from './inter-pod-constraints.ts';
 import { hostPortsOf } from './host-ports.ts';
 import type { HostPort } from './host-ports.ts';
 import { nodeChoiceOf } from './node-choice.ts';
@@ -26,7 +26,7 @@ export interface FitRequest {
   /** Node labels it asks for, for people: `disk=ssd,zone=a`; '' for none. */
   readonly where: string;
   readonly hostPorts: readonly HostPort[];
-  readonly company: CompanyRules;
+  readonly interPod: InterPodConstraints;
 }
 
 /** What quota and limits look at. */
@@ -79,7 +79,7 @@ export function fitRequestOf(memberPod: Pod, virtualNode: string, volumes: reado
       .toSorted()
       .join(),
     hostPorts,
-    company: {
+    interPod: {
       neighbourKey,
       neighbour,
       affinity: affinityTermsOf(memberPod.spec, neighbour),

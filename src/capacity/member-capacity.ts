@@ -8,9 +8,9 @@ import { AskedShapes } from './asked-shapes.ts';
 import type { ShapeRoom } from './asked-shapes.ts';
 import { CapacityTracker, sameForUs } from './capacity-tracker.ts';
 import type { Held } from './capacity-tracker.ts';
-import { companyChecks } from './company.ts';
-import type { CompanyReason } from './company.ts';
-import { slotsInCompany } from './company-slots.ts';
+import { interPodCheck } from './inter-pod-constraints.ts';
+import type { InterPodReason } from './inter-pod-constraints.ts';
+import { interPodSlots } from './inter-pod-slots.ts';
 import { nanosOf } from './demand.ts';
 import { ElasticNodes, elasticGroupOf } from './elastic.ts';
 import type { ElasticGroup } from './elastic.ts';
@@ -45,7 +45,7 @@ export interface MemberCapacityOptions {
   clock?: () => number;
 }
 
-type CompanyCheck = (row: number) => CompanyReason | undefined;
+type InterPodCheck = (row: number) => InterPodReason | undefined;
 
 const MAX_REMEMBERED = 1_024;
 const ANY_NODE = nodeChoiceOf({});
@@ -136,7 +136,7 @@ export class MemberCapacity {
       shapes: this.#shapes,
       rules: this.#rules,
       mayJoin: (admitted) => {
-        const check = this.#companyOf(admitted);
+        const check = this.#interPodCheckOf(admitted);
         return (row) => check?.(row) === undefined;
       },
       added,
@@ -178,7 +178,7 @@ export class MemberCapacity {
     this.#settled();
     const admitted = this.#rules.admit(request);
     const shape = this.#shapes.of(admitted.parts, admitted.shapeKey);
-    const check = this.#companyOf(admitted);
+    const check = this.#interPodCheckOf(admitted);
     const names: string[] = [];
     for (let row = 0; row < this.#table.rows; row++) {
       const node = shape.fits(row) && check?.(row) === undefined ? this.#table.node(row) : undefined;
@@ -327,7 +327,7 @@ export class MemberCapacity {
     const overAllowance = whyOverAllowance(admitted.requests, this.#allowanceFor(admitted));
     if (overAllowance !== undefined) return refused(overAllowance, false);
     const shape = this.#shapes.of(admitted.parts, admitted.shapeKey);
-    const check = this.#companyOf(admitted);
+    const check = this.#interPodCheckOf(admitted);
     if (check === undefined && shape.real > 0) return { fits: true, nodes: shape.real };
     const { real, elastic, leadTimeSeconds } = this.#open(shape, check);
     if (real > 0) return { fits: true, nodes: real };
@@ -335,7 +335,7 @@ export class MemberCapacity {
     return { fits: false, ...reasonsOf(shape, check, this.#table) };
   }
 
-  #open(shape: FitShape, check: CompanyCheck | undefined): { real: number; elastic: number; leadTimeSeconds: number } {
+  #open(shape: FitShape, check: InterPodCheck | undefined): { real: number; elastic: number; leadTimeSeconds: number } {
     let [real, elastic, leadTimeSeconds] = [0, 0, Infinity];
     if (shape.real + shape.elastic > 0) {
       for (let row = 0; row < this.#table.rows; row++) {
@@ -357,26 +357,26 @@ export class MemberCapacity {
     );
     const shape = this.#shapes.of(admitted.parts, admitted.shapeKey);
     if (limit === 0 || shape.real + shape.elastic === 0) return 0;
-    const check = this.#companyOf(admitted);
-    const { company } = admitted.request;
-    const isSocial = company.affinity.length + company.antiAffinity.length + company.spread.length > 0;
-    if (check === undefined && !isSocial) return Math.min(limit, shape.slots);
+    const check = this.#interPodCheckOf(admitted);
+    const { interPod } = admitted.request;
+    const hasInterPod = interPod.affinity.length + interPod.antiAffinity.length + interPod.spread.length > 0;
+    if (check === undefined && !hasInterPod) return Math.min(limit, shape.slots);
     const open = new Map<number, number>();
     let sum = 0;
     for (let row = 0; row < this.#table.rows; row++) {
       if (!shape.fits(row) || check?.(row) !== undefined) continue;
       const slots = shape.slotsOn(row);
       sum += slots;
-      if (isSocial) open.set(row, slots);
+      if (hasInterPod) open.set(row, slots);
     }
-    if (isSocial) {
-      sum = slotsInCompany(open, company, admitted.parts.choice, this.#neighbours, this.#table);
+    if (hasInterPod) {
+      sum = interPodSlots(open, interPod, admitted.parts.choice, this.#neighbours, this.#table);
     }
     return Math.min(limit, sum);
   }
 
-  #companyOf({ request, parts }: AdmittedRequest): CompanyCheck | undefined {
-    return companyChecks(request.company, parts.choice, this.#neighbours, this.#table);
+  #interPodCheckOf({ request, parts }: AdmittedRequest): InterPodCheck | undefined {
+    return interPodCheck(request.interPod, parts.choice, this.#neighbours, this.#table);
   }
 
   #allowanceFor({ request }: AdmittedRequest): Amounts {

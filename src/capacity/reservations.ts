@@ -23,7 +23,7 @@ export interface ReservationsOptions {
   readonly table: NodeTable;
   readonly shapes: FitShapes;
   readonly rules: NamespaceRules;
-  /** Whether company lets the pod onto a row; asked for nodes that have room. */
+  /** Whether inter-pod constraints let the pod onto a row; asked for nodes that have room. */
   readonly mayJoin: (admitted: AdmittedRequest) => (row: number) => boolean;
   /** A pod was put on a row or taken off it. */
   readonly added: (pod: PlacedPod) => void;
@@ -167,7 +167,7 @@ export class Reservations {
   #put(podUid: string, reservation: Reservation, row: number): void {
     const { table, added } = this.#o;
     const { parts, request } = reservation.admitted;
-    const { neighbour, antiAffinity } = request.company;
+    const { neighbour, antiAffinity } = request.interPod;
     const { demand, hostPorts } = parts;
     const placed: PlacedPod = { ...neighbour, row, deleting: false, demand, hostPorts, antiAffinity };
     this.#homeless.delete(podUid);

@@ -1,6 +1,6 @@
 import type { NodeChoice } from './node-choice.ts';
-import { spreadDomains } from './company.ts';
-import type { CompanyRules } from './company.ts';
+import { spreadDomains } from './inter-pod-constraints.ts';
+import type { InterPodConstraints } from './inter-pod-constraints.ts';
 import { domainOf } from './neighbours.ts';
 import type { Neighbours } from './neighbours.ts';
 import type { NodeTable } from './node-table.ts';
@@ -10,9 +10,9 @@ import type { SpreadRule } from './pod-terms.ts';
  * How many pods of one shape fit together when they have wishes about each other: `open` are the rows that take one now,
  * with how many their resources allow. Exact for one rule at a time; several rules count by the strictest of them.
  */
-export function slotsInCompany(
+export function interPodSlots(
   open: ReadonlyMap<number, number>,
-  rules: CompanyRules,
+  rules: InterPodConstraints,
   choice: NodeChoice,
   neighbours: Neighbours,
   table: NodeTable,
@@ -34,7 +34,7 @@ export function slotsInCompany(
 /** Pods that keep their like away get one place in each domain. */
 function oneInEachDomain(
   open: ReadonlyMap<number, number>,
-  { antiAffinity, neighbour }: CompanyRules,
+  { antiAffinity, neighbour }: InterPodConstraints,
   neighbours: Neighbours,
   table: NodeTable,
 ): ReadonlyMap<number, number> {

@@ -6,7 +6,7 @@ import type { NodeTable } from './node-table.ts';
 import type { Neighbour, PodTerm, SpreadRule } from './pod-terms.ts';
 
 /** What a pod wants of the pods around it. */
-export interface CompanyRules {
+export interface InterPodConstraints {
   /** Stands for namespace and labels of the pod. */
   readonly neighbourKey: string;
   readonly neighbour: Neighbour;
@@ -15,26 +15,26 @@ export interface CompanyRules {
   readonly spread: readonly SpreadRule[];
 }
 
-export interface CompanyReason {
+export interface InterPodReason {
   readonly text: string;
   /** No pod that ends would change it. */
   readonly unresolvable: boolean;
 }
 
-const NO_SPREAD_LABEL: CompanyReason = { text: 'lacks the label of a topology spread constraint', unresolvable: true };
-const SKEW: CompanyReason = { text: 'does not satisfy topology spread constraints', unresolvable: false };
-const AFFINITY: CompanyReason = { text: 'does not match pod affinity rules', unresolvable: true };
-const ANTI_AFFINITY: CompanyReason = { text: 'does not match pod anti-affinity rules', unresolvable: false };
-const KEPT_AWAY: CompanyReason = { text: 'anti-affinity of pods that are there', unresolvable: false };
+const NO_SPREAD_LABEL: InterPodReason = { text: 'lacks the label of a topology spread constraint', unresolvable: true };
+const SKEW: InterPodReason = { text: 'does not satisfy topology spread constraints', unresolvable: false };
+const AFFINITY: InterPodReason = { text: 'does not match pod affinity rules', unresolvable: true };
+const ANTI_AFFINITY: InterPodReason = { text: 'does not match pod anti-affinity rules', unresolvable: false };
+const KEPT_AWAY: InterPodReason = { text: 'anti-affinity of pods that are there', unresolvable: false };
 
-type Check = (row: number) => CompanyReason | undefined;
+type Check = (row: number) => InterPodReason | undefined;
 
 /**
  * Asks nodes whether a pod's wishes about other pods are met there, with the pods as they are now: plugins
  * PodTopologySpread and InterPodAffinity of kube-scheduler. Undefined: there is nothing to ask.
  */
-export function companyChecks(
-  rules: CompanyRules,
+export function interPodCheck(
+  rules: InterPodConstraints,
   choice: NodeChoice,
   neighbours: Neighbours,
   table: NodeTable,
@@ -65,7 +65,7 @@ function notIn(
   domains: ReadonlyMap<string, number>,
   topologyKey: string,
   table: NodeTable,
-  reason: CompanyReason,
+  reason: InterPodReason,
 ): Check {
   return (row) => {
     const domain = domainOf(row, topologyKey, table);
@@ -73,7 +73,7 @@ function notIn(
   };
 }
 
-function affinityCheck({ affinity, neighbour }: CompanyRules, neighbours: Neighbours, table: NodeTable): Check {
+function affinityCheck({ affinity, neighbour }: InterPodConstraints, neighbours: Neighbours, table: NodeTable): Check {
   const counts = neighbours.countsOfAll(affinity);
   const domains = affinity.map(({ topologyKey }) => ({ topologyKey, has: byDomain(counts, topologyKey, table) }));
   // The first of a series of pods that want to be together may go anywhere.
@@ -91,7 +91,7 @@ function affinityCheck({ affinity, neighbour }: CompanyRules, neighbours: Neighb
 
 /** Pods that count for each spread constraint, by domain; a domain without any pod is there with 0. */
 export function spreadDomains(
-  { spread, neighbour }: CompanyRules,
+  { spread, neighbour }: InterPodConstraints,
   choice: NodeChoice,
   neighbours: Neighbours,
   table: NodeTable,
@@ -115,7 +115,7 @@ export function spreadDomains(
   return counted;
 }
 
-function spreadCheck(rules: CompanyRules, choice: NodeChoice, neighbours: Neighbours, table: NodeTable): Check {
+function spreadCheck(rules: InterPodConstraints, choice: NodeChoice, neighbours: Neighbours, table: NodeTable): Check {
   const counted = spreadDomains(rules, choice, neighbours, table).map(({ rule, domains }) => {
     const enough = domains.size >= rule.minDomains;
     return { rule, domains, least: enough ? [...domains.values()].reduce((a, b) => Math.min(a, b), Infinity) : 0 };
