@@ -51,8 +51,8 @@ export function fitRequestOf(memberPod: Pod, virtualNode: string, volumes: reado
   const labels = withoutMarks(memberPod.metadata.labels ?? {});
   const { nodeSelector, affinity, tolerations, topologySpreadConstraints } = memberPod.spec;
   const spec = fitSpecOf(memberPod.spec);
-  const neighbour = { namespace, labels };
-  const neighbourKey = canonicalJson([namespace, labels]);
+  const labelledPod = { namespace, labels };
+  const labelledPodKey = canonicalJson([namespace, labels]);
   const hostPorts = hostPortsOf(memberPod.spec);
   const required = {
     ...(nodeSelector === undefined ? {} : { nodeSelector }),
@@ -62,7 +62,7 @@ export function fitRequestOf(memberPod: Pod, virtualNode: string, volumes: reado
   return {
     key: canonicalJson([
       virtualNode,
-      neighbourKey,
+      labelledPodKey,
       spec,
       hostPorts,
       required,
@@ -80,10 +80,10 @@ export function fitRequestOf(memberPod: Pod, virtualNode: string, volumes: reado
       .join(),
     hostPorts,
     interPod: {
-      neighbourKey,
-      neighbour,
-      affinity: affinityTermsOf(memberPod.spec, neighbour),
-      antiAffinity: antiAffinityTermsOf(memberPod.spec, neighbour),
+      labelledPodKey,
+      labelledPod,
+      affinity: affinityTermsOf(memberPod.spec, labelledPod),
+      antiAffinity: antiAffinityTermsOf(memberPod.spec, labelledPod),
       spread: spreadRulesOf(memberPod.spec, labels),
     },
   };

@@ -1,15 +1,15 @@
 import type { NodeChoice } from './node-choice.ts';
 import { elasticGroupOf } from './elastic.ts';
-import { byDomain, domainOf } from './neighbours.ts';
-import type { Neighbours } from './neighbours.ts';
+import { byDomain, domainOf } from './pod-counts.ts';
+import type { PodCounts } from './pod-counts.ts';
 import type { NodeTable } from './node-table.ts';
-import type { Neighbour, PodTerm, SpreadRule } from './pod-terms.ts';
+import type { LabelledPod, PodTerm, SpreadRule } from './pod-terms.ts';
 
 /** What a pod wants of the pods around it. */
 export interface InterPodConstraints {
   /** Stands for namespace and labels of the pod. */
-  readonly neighbourKey: string;
-  readonly neighbour: Neighbour;
+  readonly labelledPodKey: string;
+  readonly labelledPod: LabelledPod;
   readonly affinity: readonly PodTerm[];
   readonly antiAffinity: readonly PodTerm[];
   readonly spread: readonly SpreadRule[];
@@ -36,18 +36,18 @@ type Check = (row: number) => InterPodReason | undefined;
 export function interPodCheck(
   rules: InterPodConstraints,
   choice: NodeChoice,
-  neighbours: Neighbours,
+  podCounts: PodCounts,
   table: NodeTable,
 ): Check | undefined {
   const checks: Check[] = [];
-  if (rules.spread.length > 0) checks.push(spreadCheck(rules, choice, neighbours, table));
-  if (rules.affinity.length > 0) checks.push(affinityCheck(rules, neighbours, table));
+  if (rules.spread.length > 0) checks.push(spreadCheck(rules, choice, podCounts, table));
+  if (rules.affinity.length > 0) checks.push(affinityCheck(rules, podCounts, table));
   for (const term of rules.antiAffinity) {
-    const domains = byDomain(neighbours.countsOf(term), term.topologyKey, table);
+    const domains = byDomain(podCounts.countsOf(term), term.topologyKey, table);
     if (domains.size > 0) checks.push(notIn(domains, term.topologyKey, table, ANTI_AFFINITY));
   }
-  if (!neighbours.keepsNobodyAway) {
-    for (const { term, counts } of neighbours.against(rules.neighbourKey, rules.neighbour)) {
+  if (!podCounts.keepsNobodyAway) {
+    for (const { term, counts } of podCounts.against(rules.labelledPodKey, rules.labelledPod)) {
       checks.push(notIn(byDomain(counts, term.topologyKey, table), term.topologyKey, table, KEPT_AWAY));
     }
   }
@@ -73,11 +73,11 @@ function notIn(
   };
 }
 
-function affinityCheck({ affinity, neighbour }: InterPodConstraints, neighbours: Neighbours, table: NodeTable): Check {
-  const counts = neighbours.countsOfAll(affinity);
+function affinityCheck({ affinity, labelledPod }: InterPodConstraints, podCounts: PodCounts, table: NodeTable): Check {
+  const counts = podCounts.countsOfAll(affinity);
   const domains = affinity.map(({ topologyKey }) => ({ topologyKey, has: byDomain(counts, topologyKey, table) }));
   // The first of a series of pods that want to be together may go anywhere.
-  const isFirst = domains.every(({ has }) => has.size === 0) && neighbours.meantByAll(affinity, neighbour);
+  const isFirst = domains.every(({ has }) => has.size === 0) && podCounts.meantByAll(affinity, labelledPod);
   return (row) => {
     let near = true;
     for (const { topologyKey, has } of domains) {
@@ -91,13 +91,13 @@ function affinityCheck({ affinity, neighbour }: InterPodConstraints, neighbours:
 
 /** Pods that count for each spread constraint, by domain; a domain without any pod is there with 0. */
 export function spreadDomains(
-  { spread, neighbour }: InterPodConstraints,
+  { spread, labelledPod }: InterPodConstraints,
   choice: NodeChoice,
-  neighbours: Neighbours,
+  podCounts: PodCounts,
   table: NodeTable,
 ): { rule: SpreadRule; domains: Map<string, number> }[] {
   const counted = spread.map((rule) => {
-    const counts = neighbours.countsWhere(rule.key, neighbour.namespace, (labels) => rule.counts(labels));
+    const counts = podCounts.countsWhere(rule.key, labelledPod.namespace, (labels) => rule.counts(labels));
     return { rule, counts, domains: new Map<string, number>() };
   });
   for (let row = 0; row < table.rows; row++) {
@@ -115,8 +115,8 @@ export function spreadDomains(
   return counted;
 }
 
-function spreadCheck(rules: InterPodConstraints, choice: NodeChoice, neighbours: Neighbours, table: NodeTable): Check {
-  const counted = spreadDomains(rules, choice, neighbours, table).map(({ rule, domains }) => {
+function spreadCheck(rules: InterPodConstraints, choice: NodeChoice, podCounts: PodCounts, table: NodeTable): Check {
+  const counted = spreadDomains(rules, choice, podCounts, table).map(({ rule, domains }) => {
     const enough = domains.size >= rule.minDomains;
     return { rule, domains, least: enough ? [...domains.values()].reduce((a, b) => Math.min(a, b), Infinity) : 0 };
   });

@@ -1,8 +1,8 @@
 import type { NodeChoice } from './node-choice.ts';
 import { spreadDomains } from './inter-pod-constraints.ts';
 import type { InterPodConstraints } from './inter-pod-constraints.ts';
-import { domainOf } from './neighbours.ts';
-import type { Neighbours } from './neighbours.ts';
+import { domainOf } from './pod-counts.ts';
+import type { PodCounts } from './pod-counts.ts';
 import type { NodeTable } from './node-table.ts';
 import type { SpreadRule } from './pod-terms.ts';
 
@@ -14,17 +14,17 @@ export function interPodSlots(
   open: ReadonlyMap<number, number>,
   rules: InterPodConstraints,
   choice: NodeChoice,
-  neighbours: Neighbours,
+  podCounts: PodCounts,
   table: NodeTable,
 ): number {
-  const rest = oneInEachDomain(open, rules, neighbours, table);
+  const rest = oneInEachDomain(open, rules, podCounts, table);
   let slots = total(rest);
   const [first] = rules.affinity;
-  if (first !== undefined && neighbours.countsOfAll(rules.affinity).size === 0) {
+  if (first !== undefined && podCounts.countsOfAll(rules.affinity).size === 0) {
     // Nobody is there yet: all of them go where the first one goes.
     slots = Math.min(slots, Math.max(0, ...sums(rest, first.topologyKey, table).values()));
   }
-  for (const { rule, domains } of spreadDomains(rules, choice, neighbours, table)) {
+  for (const { rule, domains } of spreadDomains(rules, choice, podCounts, table)) {
     if (!rule.includesItself) continue;
     slots = Math.min(slots, slotsWithinSkew(sums(rest, rule.topologyKey, table), rule, domains));
   }
@@ -34,11 +34,11 @@ export function interPodSlots(
 /** Pods that keep their like away get one place in each domain. */
 function oneInEachDomain(
   open: ReadonlyMap<number, number>,
-  { antiAffinity, neighbour }: InterPodConstraints,
-  neighbours: Neighbours,
+  { antiAffinity, labelledPod }: InterPodConstraints,
+  podCounts: PodCounts,
   table: NodeTable,
 ): ReadonlyMap<number, number> {
-  const against = antiAffinity.filter((term) => neighbours.meantByAll([term], neighbour));
+  const against = antiAffinity.filter((term) => podCounts.meantByAll([term], labelledPod));
   if (against.length === 0) return open;
   const taken = new Set<string>();
   const left = new Map<number, number>();

@@ -22,8 +22,8 @@ import type { FitShape } from './fit-shape.ts';
 import { FitShapes } from './fit-shapes.ts';
 import { NamespaceRules } from './namespace-rules.ts';
 import type { AdmittedRequest } from './namespace-rules.ts';
-import { Neighbours } from './neighbours.ts';
-import type { PlacedNeighbour } from './neighbours.ts';
+import { PodCounts } from './pod-counts.ts';
+import type { CountedPod } from './pod-counts.ts';
 import { nodeChoiceOf, VERDICT } from './node-choice.ts';
 import type { NodeChoice } from './node-choice.ts';
 import { NodeTable } from './node-table.ts';
@@ -63,7 +63,7 @@ export class MemberCapacity {
   readonly #onChange: (() => void) | undefined;
   readonly #table: NodeTable;
   readonly #pods: PodsOnNodes;
-  readonly #neighbours: Neighbours;
+  readonly #podCounts: PodCounts;
   readonly #rules: NamespaceRules;
   readonly #shapes: FitShapes;
   readonly #reservations: Reservations;
@@ -103,18 +103,18 @@ export class MemberCapacity {
     });
     this.#shapes = new FitShapes(this.#table);
     this.#rules = new NamespaceRules((what) => {
-      if (what === 'labels') this.#neighbours.namespacesChanged();
+      if (what === 'labels') this.#podCounts.namespacesChanged();
       else onChange?.();
     });
     this.namespaceHandler = this.#rules.namespaceHandler;
     this.quotaHandler = this.#rules.quotaHandler;
     this.limitRangeHandler = this.#rules.limitRangeHandler;
-    this.#neighbours = new Neighbours(
+    this.#podCounts = new PodCounts(
       () => this.#placed(),
       (namespace) => this.#rules.labelsOf(namespace),
     );
-    const added = (pod: PlacedNeighbour): void => this.#neighbours.add(pod);
-    const removed = (pod: PlacedNeighbour): void => this.#neighbours.remove(pod);
+    const added = (pod: CountedPod): void => this.#podCounts.add(pod);
+    const removed = (pod: CountedPod): void => this.#podCounts.remove(pod);
     const held = ({ node, requests, source }: HeldPod): Held => ({
       node,
       requests,
@@ -235,7 +235,7 @@ export class MemberCapacity {
     return { pods: this.#pods.size, reservations: this.#reservations.size };
   }
 
-  *#placed(): Generator<PlacedNeighbour> {
+  *#placed(): Generator<CountedPod> {
     yield* this.#pods.values();
     yield* this.#reservations.values();
   }
@@ -370,13 +370,13 @@ export class MemberCapacity {
       if (hasInterPod) open.set(row, slots);
     }
     if (hasInterPod) {
-      sum = interPodSlots(open, interPod, admitted.parts.choice, this.#neighbours, this.#table);
+      sum = interPodSlots(open, interPod, admitted.parts.choice, this.#podCounts, this.#table);
     }
     return Math.min(limit, sum);
   }
 
   #interPodCheckOf({ request, parts }: AdmittedRequest): InterPodCheck | undefined {
-    return interPodCheck(request.interPod, parts.choice, this.#neighbours, this.#table);
+    return interPodCheck(request.interPod, parts.choice, this.#podCounts, this.#table);
   }
 
   #allowanceFor({ request }: AdmittedRequest): Amounts {

@@ -6,7 +6,7 @@ import type { LabelSelector, LabelSelectorObject } from '../kube/label-selector.
 export type Labels = Readonly<Record<string, string>>;
 
 /** A pod as rules about other pods see it. */
-export interface Neighbour {
+export interface LabelledPod {
   readonly namespace: string;
   readonly labels: Labels;
 }
@@ -21,7 +21,7 @@ export interface PodTerm {
   readonly topologyKey: string;
   /** Whether namespaces are chosen by their labels, which may change. */
   readonly byNamespaceLabels: boolean;
-  means(pod: Neighbour, namespaceLabels: NamespaceLabels): boolean;
+  means(pod: LabelledPod, namespaceLabels: NamespaceLabels): boolean;
 }
 
 /** A hard topology spread constraint, with the API server's defaults filled in. */
@@ -40,15 +40,15 @@ export interface SpreadRule {
 
 const NOTHING: readonly never[] = [];
 
-export function affinityTermsOf(spec: PodSpec, pod: Neighbour): readonly PodTerm[] {
+export function affinityTermsOf(spec: PodSpec, pod: LabelledPod): readonly PodTerm[] {
   return termsOf(spec.affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution, pod);
 }
 
-export function antiAffinityTermsOf(spec: PodSpec, pod: Neighbour): readonly PodTerm[] {
+export function antiAffinityTermsOf(spec: PodSpec, pod: LabelledPod): readonly PodTerm[] {
   return termsOf(spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution, pod);
 }
 
-function termsOf(terms: readonly PodAffinityTerm[] | undefined, pod: Neighbour): readonly PodTerm[] {
+function termsOf(terms: readonly PodAffinityTerm[] | undefined, pod: LabelledPod): readonly PodTerm[] {
   return terms === undefined || terms.length === 0 ? NOTHING : terms.map((term) => new CompiledTerm(term, pod));
 }
 
@@ -59,7 +59,7 @@ class CompiledTerm implements PodTerm {
   readonly #namespaces: ReadonlySet<string>;
   readonly #namespaceSelector: LabelSelector | undefined;
 
-  constructor(term: PodAffinityTerm, pod: Neighbour) {
+  constructor(term: PodAffinityTerm, pod: LabelledPod) {
     const { namespaces = [], namespaceSelector, topologyKey } = term;
     const selector = withMatchLabelKeys(term, pod.labels);
     // No namespaces and no selector at all means those of the pod itself.
@@ -75,7 +75,7 @@ class CompiledTerm implements PodTerm {
     return this.#namespaceSelector !== undefined && this.#namespaceSelector.length > 0;
   }
 
-  means({ namespace, labels }: Neighbour, namespaceLabels: NamespaceLabels): boolean {
+  means({ namespace, labels }: LabelledPod, namespaceLabels: NamespaceLabels): boolean {
     return (
       (this.#namespaces.has(namespace) || matchesLabels(this.#namespaceSelector, namespaceLabels(namespace))) &&
       matchesLabels(this.#selector, labels)

@@ -6,14 +6,14 @@ import { demandOf } from './demand.ts';
 import type { Demand } from './demand.ts';
 import { hostPortsOf } from './host-ports.ts';
 import type { HostPort } from './host-ports.ts';
-import type { PlacedNeighbour } from './neighbours.ts';
+import type { CountedPod } from './pod-counts.ts';
 import type { Load, NodeTable } from './node-table.ts';
 import { holdsResources, podRequests } from './pod-requests.ts';
 import { antiAffinityTermsOf } from './pod-terms.ts';
 import type { Labels, PodTerm } from './pod-terms.ts';
 
 /** A pod that takes room on a node. */
-export interface PlacedPod extends PlacedNeighbour, Load {}
+export interface PlacedPod extends CountedPod, Load {}
 
 /** What a pod is to others, besides its name and labels; shared by the pods of one shape. */
 interface Part {

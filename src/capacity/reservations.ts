@@ -167,9 +167,9 @@ export class Reservations {
   #put(podUid: string, reservation: Reservation, row: number): void {
     const { table, added } = this.#o;
     const { parts, request } = reservation.admitted;
-    const { neighbour, antiAffinity } = request.interPod;
+    const { labelledPod, antiAffinity } = request.interPod;
     const { demand, hostPorts } = parts;
-    const placed: PlacedPod = { ...neighbour, row, deleting: false, demand, hostPorts, antiAffinity };
+    const placed: PlacedPod = { ...labelledPod, row, deleting: false, demand, hostPorts, antiAffinity };
     this.#homeless.delete(podUid);
     reservation.placed = placed;
     const there = this.#byRow.get(row) ?? new Set<string>();

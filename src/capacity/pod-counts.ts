@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../kube/lru-limit.ts';
 import type { NodeTable } from './node-table.ts';
-import type { NamespaceLabels, Neighbour, PodTerm } from './pod-terms.ts';
+import type { NamespaceLabels, LabelledPod, PodTerm } from './pod-terms.ts';
 
 /** A pod on a node. */
-export interface PlacedNeighbour extends Neighbour {
+export interface CountedPod extends LabelledPod {
   readonly row: number;
   /** Its own required anti-affinity, which keeps others away. */
   readonly antiAffinity: readonly PodTerm[];
@@ -17,7 +17,7 @@ export type RowCounts = ReadonlyMap<number, number>;
 interface Counter {
   readonly counts: Map<number, number>;
   readonly byNamespaceLabels: boolean;
-  includes(pod: PlacedNeighbour): boolean;
+  includes(pod: CountedPod): boolean;
 }
 
 interface KeptAway {
@@ -33,8 +33,8 @@ const MAX_REMEMBERED = 1_024;
  * The pods of a member as rules about other pods need them: how many of a kind are on each node, counted once and then kept
  * up to date pod by pod.
  */
-export class Neighbours {
-  readonly #pods: () => Iterable<PlacedNeighbour>;
+export class PodCounts {
+  readonly #pods: () => Iterable<CountedPod>;
   readonly #counters = new LRUCache<string, Counter>(atMost(MAX_COUNTERS));
   readonly #keptAway = new Map<string, KeptAway>();
   /** Terms of others that mean a pod, by what the pod is. */
@@ -42,16 +42,16 @@ export class Neighbours {
   readonly #namespaceLabels: NamespaceLabels;
 
   /** `pods`: all that were added and not removed. */
-  constructor(pods: () => Iterable<PlacedNeighbour>, namespaceLabels: NamespaceLabels) {
+  constructor(pods: () => Iterable<CountedPod>, namespaceLabels: NamespaceLabels) {
     this.#pods = pods;
     this.#namespaceLabels = namespaceLabels;
   }
 
-  add(pod: PlacedNeighbour): void {
+  add(pod: CountedPod): void {
     this.#account(pod, 1);
   }
 
-  remove(pod: PlacedNeighbour): void {
+  remove(pod: CountedPod): void {
     this.#account(pod, -1);
   }
 
@@ -82,12 +82,12 @@ export class Neighbours {
     );
   }
 
-  meantByAll(terms: readonly PodTerm[], pod: Neighbour): boolean {
+  meantByAll(terms: readonly PodTerm[], pod: LabelledPod): boolean {
     return terms.every((term) => term.means(pod, this.#namespaceLabels));
   }
 
   /** Pods of one namespace that are not being deleted and that `counts` accepts; `key` names it. */
-  countsWhere(key: string, namespace: string, counts: (labels: Neighbour['labels']) => boolean): RowCounts {
+  countsWhere(key: string, namespace: string, counts: (labels: LabelledPod['labels']) => boolean): RowCounts {
     return this.#counter(
       `spread ${namespace} ${key}`,
       false,
@@ -96,7 +96,7 @@ export class Neighbours {
   }
 
   /** Anti-affinity of pods that are there against a pod that wants to come. `key` stands for namespace and labels. */
-  against(key: string, pod: Neighbour): readonly KeptAway[] {
+  against(key: string, pod: LabelledPod): readonly KeptAway[] {
     let found = this.#meant.get(key);
     if (found === undefined) {
       found = [...this.#keptAway.values()].filter(({ term }) => term.means(pod, this.#namespaceLabels));
@@ -115,7 +115,7 @@ export class Neighbours {
     return counter.counts;
   }
 
-  #account(pod: PlacedNeighbour, times: 1 | -1): void {
+  #account(pod: CountedPod, times: 1 | -1): void {
     for (const counter of this.#counters.values()) {
       if (counter.includes(pod)) count(counter.counts, pod.row, times);
     }
