@@ -20,10 +20,10 @@ import {
   claimEventSelector,
   eventSelector,
   explainsClaim,
-  isTelling,
-  isTellingOfClaim,
+  passesFilter,
+  passesClaimFilter,
   type PodEvents,
-} from './telling.ts';
+} from './event-filter.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /** Events that wait to be written. */
@@ -91,7 +91,7 @@ type Place = 'foreign' | 'unknown' | readonly EventSubject[];
 /**
  * Puts what a member says about our pods on the host pods, where `kubectl describe pod` shows it, and what it says about
  * our claims on the host's claims and the pods that wait for them: warnings, and the few others that explain something
- * (see {@link isTelling}). Bounded in rate and memory; Events of other people's pods are
+ * (see {@link passesFilter}). Bounded in rate and memory; Events of other people's pods are
  * dropped where they arrive, and appear nowhere.
  */
 export class MemberEvents {
@@ -152,9 +152,9 @@ export class MemberEvents {
     const events = this.#o.podEvents();
     switch (event.involvedObject.kind) {
       case 'Pod':
-        return isTelling(events, event) && this.#place(event) !== 'foreign';
+        return passesFilter(events, event) && this.#place(event) !== 'foreign';
       case 'PersistentVolumeClaim':
-        return this.#o.hostClaim !== undefined && isTellingOfClaim(events, event);
+        return this.#o.hostClaim !== undefined && passesClaimFilter(events, event);
       default:
         return false;
     }
@@ -229,7 +229,7 @@ export class MemberEvents {
     if (isOfClaim(event)) return this.#placeOfClaim(event);
     const place = this.#placeOfPod(event);
     if (typeof place === 'string') return place;
-    return isTelling(this.#o.podEvents(), event, place) ? [{ kind: 'Pod', metadata: place.metadata }] : 'foreign';
+    return passesFilter(this.#o.podEvents(), event, place) ? [{ kind: 'Pod', metadata: place.metadata }] : 'foreign';
   }
 
   /** The claim, and of the pods that use it those that have not started. */

@@ -68,7 +68,7 @@ const TELLING = new Set([
 const PLAIN_STOP = /^Stopping container\b/;
 
 /** Whether people who look at the host pod learn something from an Event about its member pod. */
-export function isTelling(
+export function passesFilter(
   events: PodEvents,
   event: Pick<MemberEvent, 'type' | 'reason' | 'message'>,
   hostPod?: Pod,
@@ -85,7 +85,7 @@ const TELLING_OF_CLAIMS = new Set(['FailedBinding']);
 const TELLING_WHEN_REPEATED = 'ExternalProvisioning';
 
 /** Whether people who look at a claim of the host learn something from an Event about the member's claim. */
-export function isTellingOfClaim(events: PodEvents, event: MemberEvent): boolean {
+export function passesClaimFilter(events: PodEvents, event: MemberEvent): boolean {
   return events === 'All' || explainsClaim(event);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { matchesFields, parseFieldSelector } from '../../src/kube/field-selector.ts';
-import { eventSelector, isTelling, type PodEvents } from '../../src/member-events/telling.ts';
+import { eventSelector, passesFilter, type PodEvents } from '../../src/member-events/event-filter.ts';
 import { hostPod } from '../fixtures/pods.ts';
 
 const healthy = hostPod();
@@ -8,16 +8,16 @@ const deleting = hostPod({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z'
 
 describe('which Events are worth telling', () => {
   it('all warnings, also of pods that are being deleted', () => {
-    expect(isTelling('Problems', { type: 'Warning', reason: 'FailedMount' }, healthy)).toBe(true);
-    expect(isTelling('Problems', { type: 'Warning', reason: 'SomethingNobodyKnows' }, healthy)).toBe(true);
-    expect(isTelling('Problems', { type: 'Warning', reason: 'FailedKillPod' }, deleting)).toBe(true);
+    expect(passesFilter('Problems', { type: 'Warning', reason: 'FailedMount' }, healthy)).toBe(true);
+    expect(passesFilter('Problems', { type: 'Warning', reason: 'SomethingNobodyKnows' }, healthy)).toBe(true);
+    expect(passesFilter('Problems', { type: 'Warning', reason: 'FailedKillPod' }, deleting)).toBe(true);
   });
 
   test.each(['Scheduled', 'Pulling', 'Pulled', 'Created', 'Started', 'SuccessfulAttachVolume', 'AddedInterface', ''])(
     'not %j, which healthy pods cause',
     (reason) => {
-      expect(isTelling('Problems', { type: 'Normal', reason }, healthy)).toBe(false);
-      expect(isTelling('Problems', { reason }, healthy)).toBe(false);
+      expect(passesFilter('Problems', { type: 'Normal', reason }, healthy)).toBe(false);
+      expect(passesFilter('Problems', { reason }, healthy)).toBe(false);
     },
   );
 
@@ -29,7 +29,7 @@ describe('which Events are worth telling', () => {
     'TaintManagerEviction',
     'SandboxChanged',
   ])('%s, which explains something', (reason) => {
-    expect(isTelling('Problems', { type: 'Normal', reason }, healthy)).toBe(true);
+    expect(passesFilter('Problems', { type: 'Normal', reason }, healthy)).toBe(true);
   });
 
   it('killing, unless that is what its owner or the end of the pod wanted', () => {
@@ -38,9 +38,9 @@ describe('which Events are worth telling', () => {
       reason: 'Killing',
       message: 'Container app failed liveness probe, will be restarted',
     };
-    expect(isTelling('Problems', killing, healthy)).toBe(true);
-    expect(isTelling('Problems', killing, deleting)).toBe(false);
-    expect(isTelling('Problems', { ...killing, message: 'Stopping container app' }, healthy)).toBe(false);
+    expect(passesFilter('Problems', killing, healthy)).toBe(true);
+    expect(passesFilter('Problems', killing, deleting)).toBe(false);
+    expect(passesFilter('Problems', { ...killing, message: 'Stopping container app' }, healthy)).toBe(false);
   });
 });
 
@@ -59,6 +59,6 @@ describe('what the member is asked for', () => {
   it('all about pods where an administrator wants them all', () => {
     expect(asked({ involvedObject: { kind: 'Pod' }, reason: 'Started' }, 'All')).toBe(true);
     expect(asked({ involvedObject: { kind: 'Node' }, reason: 'Started' }, 'All')).toBe(false);
-    expect(isTelling('All', { type: 'Normal', reason: 'Started' }, healthy)).toBe(true);
+    expect(passesFilter('All', { type: 'Normal', reason: 'Started' }, healthy)).toBe(true);
   });
 });
