@@ -11,7 +11,7 @@ import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
-import { type Caretaker, isOfOther, OTHERS_AGAIN_MS } from './caretaker.ts';
+import { type CopyOwner, isOfOther, OTHERS_AGAIN_MS } from './copy-owner.ts';
 import { type CopyRecord, type DependentCopy, isDependent } from './copy.ts';
 import { type CopyAction, decideCopy } from './copy-decision.ts';
 import type { Knowledge } from './copy-places.ts';
@@ -27,7 +27,7 @@ import { withoutSecretValues } from './secret-words.ts';
 import { ownerOfTokens } from './token-secret.ts';
 import { notFollowed, optionalMissing, pullSecretUnread, type Readiness, type Standing, verdictOf } from './verdict.ts';
 
-export interface DependentsMirrorOptions extends Caretaker {
+export interface DependentsMirrorOptions extends CopyOwner {
   /** Objects of the host; shared by the mirrors of all members, run by their owner. */
   objects: HostObjectSource;
   copies: CopyStore;

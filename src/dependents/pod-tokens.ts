@@ -10,7 +10,7 @@ import { type KubeObject, keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { CA_KEY, tokenSecretName, tokenSourcesOf, type TokenSource, wantsCa } from '../pods/translate-tokens.ts';
-import { type Caretaker, isOfOther, OTHERS_AGAIN_MS } from './caretaker.ts';
+import { type CopyOwner, isOfOther, OTHERS_AGAIN_MS } from './copy-owner.ts';
 import type { CopyRecord } from './copy.ts';
 import type { CopyStore } from './member-copies.ts';
 import type { TokenMetrics } from './token-metrics.ts';
@@ -19,7 +19,7 @@ import { readHostCa, requestToken } from './token-request.ts';
 import { ownerOfTokens, refreshTimeOf, tokenSecretFor } from './token-secret.ts';
 import type { Readiness } from './verdict.ts';
 
-export interface PodTokensOptions extends Caretaker {
+export interface PodTokensOptions extends CopyOwner {
   hostId: string;
   copies: CopyStore;
   /** Where new pods of a host namespace go; undefined: nowhere. */
