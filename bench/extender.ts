@@ -11,7 +11,7 @@ import { HostView } from '../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../src/scheduler/placement-questions.ts';
 import { Reservations } from '../src/scheduler/reservations.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
-import { WorkloadBook } from '../src/scheduler/workload-book.ts';
+import { WorkloadState } from '../src/scheduler/workload-state.ts';
 import { VirtualNodeRoom } from '../src/manager/virtual-node-room.ts';
 import { MemoryApi } from '../test/fixtures/memory-api.ts';
 import { serveMemoryApi } from '../test/fixtures/memory-api-server.ts';
@@ -44,7 +44,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
   const running = view.run(stop.signal);
   try {
     await until('the caches are complete', () => view.hasSynced && view.pods.size === PODS, { timeoutMs: 60_000 });
-    const book = new WorkloadBook({ stored: () => undefined, clock });
+    const book = new WorkloadState({ stored: () => undefined, clock });
     const rooms = new Map(members.map((capacity, index) => [nodeName(index), roomOf(capacity, index)]));
     const capacityOf = (name: string): VirtualNodeRoom | undefined => rooms.get(name);
     const questions = new PlacementQuestions({

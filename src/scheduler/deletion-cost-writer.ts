@@ -12,7 +12,7 @@ import { removalOrder } from '../placement/removal-order.ts';
 import { steadyOrder } from '../placement/steady-order.ts';
 import type { HostView } from './host-view.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
-import type { WorkloadBook } from './workload-book.ts';
+import type { WorkloadState } from './workload-state.ts';
 import { holdsPlace, ruledWorkload } from './workload-view.ts';
 
 /** Controllers that look at the cost of their pods when they have to remove some. */
@@ -24,7 +24,7 @@ const CAUGHT_UP_MS = 30_000;
 export interface DeletionCostWriterOptions {
   host: KubeClient;
   view: HostView;
-  workloads: WorkloadBook;
+  workloads: WorkloadState;
   metrics: SchedulerMetrics;
 }
 

@@ -22,11 +22,11 @@ import type { PlacementQuestions, Split } from './placement-questions.ts';
 import type { Reservations } from './reservations.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { WaitingPods } from './waiting-pods.ts';
-import type { Rules, WorkloadBook } from './workload-book.ts';
+import type { Rules, WorkloadState } from './workload-state.ts';
 
 export interface ExtenderOptions {
   view: HostView;
-  workloads: WorkloadBook;
+  workloads: WorkloadState;
   questions: PlacementQuestions;
   /** Told of every pod that has to wait because of an answer from here. */
   waiting: Pick<WaitingPods, 'answered' | 'lookAgainIn'>;

@@ -10,7 +10,7 @@ import { HostNodes } from './host-nodes.ts';
 import { controllerOf, OwnerDirectory } from './owner-directory.ts';
 import { PodSeats } from './pod-seats.ts';
 import { PodWaits } from './pod-waits.ts';
-import { PolicyBook } from './policy-book.ts';
+import { PolicyCache } from './policy-cache.ts';
 import { hostPodProjection, namespaceProjection } from './projections.ts';
 
 export interface HostViewOptions {
@@ -28,7 +28,7 @@ const CONTROLLER = 'controller';
 /** What the scheduler room knows of the host, all of it from caches. */
 export class HostView {
   readonly owners: OwnerDirectory;
-  readonly policies: PolicyBook;
+  readonly policies: PolicyCache;
   readonly nodes: HostNodes;
   readonly seats: PodSeats;
   readonly waits: PodWaits;
@@ -38,7 +38,7 @@ export class HostView {
   constructor({ host, logger, metrics, monotonic }: HostViewOptions) {
     const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
     this.owners = new OwnerDirectory({ host, logger, metrics, monotonic });
-    this.policies = new PolicyBook({ host, logger, metrics });
+    this.policies = new PolicyCache({ host, logger, metrics });
     this.nodes = new HostNodes({ host, logger, metrics });
     this.seats = new PodSeats({ clusterOf: (node) => this.nodes.clusterOf(node), monotonic });
     this.waits = new PodWaits(monotonic);

@@ -14,7 +14,7 @@ import type { HostView } from './host-view.ts';
 import { MANY, memberRoom } from './member-rooms.ts';
 import type { CapacityOf, MemberRoom } from './member-rooms.ts';
 import { choosesNodes, whyPodKeepsOff } from './node-demands.ts';
-import type { Rules, WorkloadBook } from './workload-book.ts';
+import type { Rules, WorkloadState } from './workload-state.ts';
 
 /** The nodes that a scheduler asks about. */
 export interface Split {
@@ -35,7 +35,7 @@ export interface PlacementQuestion {
 
 export interface PlacementQuestionsOptions {
   view: HostView;
-  workloads: WorkloadBook;
+  workloads: WorkloadState;
   /** Also for `local`, the host's own nodes. */
   capacityOf: CapacityOf;
   /** What programs outside say of clusters. */

@@ -15,7 +15,7 @@ import { PlanRefresh } from './plan-refresh.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { RuledWorkload } from './workload-view.ts';
 import { controllersOf, ruledWorkload } from './workload-view.ts';
-import type { WorkloadBook } from './workload-book.ts';
+import type { WorkloadState } from './workload-state.ts';
 
 /** Between two writes of one object, in ms. */
 const PACE_MS = 10_000;
@@ -25,7 +25,7 @@ const ROUNDED_OFF_MS = 999;
 export interface PlacementWriterOptions {
   host: KubeClient;
   view: HostView;
-  workloads: WorkloadBook;
+  workloads: WorkloadState;
   store: PlacementStore;
   questions: PlacementQuestions;
   metrics: SchedulerMetrics;

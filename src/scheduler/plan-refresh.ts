@@ -13,13 +13,13 @@ import { ofRevision } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import { PodSamples } from './pod-samples.ts';
-import type { WorkloadBook } from './workload-book.ts';
+import type { WorkloadState } from './workload-state.ts';
 import type { RuledWorkload } from './workload-view.ts';
 
 export interface PlanRefreshOptions {
   host: KubeClient;
   view: HostView;
-  workloads: WorkloadBook;
+  workloads: WorkloadState;
   questions: PlacementQuestions;
 }
 

@@ -6,11 +6,11 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { HostView } from './host-view.ts';
 import { memberRefusal } from './member-refusals.ts';
-import type { WorkloadBook } from './workload-book.ts';
+import type { WorkloadState } from './workload-state.ts';
 
 export interface RefusalWatchOptions {
   view: HostView;
-  workloads: WorkloadBook;
+  workloads: WorkloadState;
   queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
   /** Wall clock in ms. */

@@ -23,7 +23,7 @@ import type { MemberRefusal } from './member-refusals.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { controllersOf } from './workload-view.ts';
-import type { WorkloadBook } from './workload-book.ts';
+import type { WorkloadState } from './workload-state.ts';
 
 /** Between two looks at a workload with refused pods, in ms. */
 const LOOK_MS = 2_000;
@@ -40,7 +40,7 @@ const REMEMBERED = 10_000;
 export interface RefusedPodsOptions {
   host: KubeClient;
   view: HostView;
-  workloads: WorkloadBook;
+  workloads: WorkloadState;
   questions: PlacementQuestions;
   events: Pick<EventRecorder, 'record'>;
   metrics: Pick<SchedulerMetrics, 'refusedPods'>;

@@ -25,9 +25,9 @@ import { Reservations } from './reservations.ts';
 import { RefusalWatch } from './refusal-watch.ts';
 import { RefusedPods } from './refused-pods.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
-import { ScoreBook } from './score-book.ts';
+import { ScoreCache } from './score-cache.ts';
 import { WaitingPods } from './waiting-pods.ts';
-import { WorkloadBook } from './workload-book.ts';
+import { WorkloadState } from './workload-state.ts';
 import { Writers } from './writers.ts';
 import type { WritersLease } from './writers.ts';
 
@@ -70,7 +70,7 @@ export class Scheduler {
   readonly #store: PlacementStore;
   readonly #extender: Extender;
   readonly #waiting: WaitingPods;
-  readonly #scores: ScoreBook;
+  readonly #scores: ScoreCache;
   readonly #writers: Writers;
   readonly #refusals: RefusalWatch;
 
@@ -82,8 +82,8 @@ export class Scheduler {
     const capacityOf: CapacityOf = (name) =>
       name === LOCAL ? own : options.capacityOf(name, view.nodes.memberOf(name));
     const store = new PlacementStore({ host, logger, metrics: options.informerMetrics });
-    const workloads = new WorkloadBook({ stored: (workload) => store.statusOf(workload), clock });
-    const scores = new ScoreBook({ host, logger, metrics: options.informerMetrics, clock });
+    const workloads = new WorkloadState({ stored: (workload) => store.statusOf(workload), clock });
+    const scores = new ScoreCache({ host, logger, metrics: options.informerMetrics, clock });
     this.#scores = scores;
     const questions = new PlacementQuestions({
       view,

@@ -3,7 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import type { HostView } from './host-view.ts';
-import type { Rules, WorkloadBook } from './workload-book.ts';
+import type { Rules, WorkloadState } from './workload-state.ts';
 
 /** A workload with rules, as the writers look at it. */
 export interface RuledWorkload {
@@ -17,7 +17,7 @@ export interface RuledWorkload {
  * The workload of a controller of pods and the rules it is under; undefined when no rules speak about it, or when nothing is
  * known of it any more.
  */
-export function ruledWorkload(controllerUid: string, view: HostView, book: WorkloadBook): RuledWorkload | undefined {
+export function ruledWorkload(controllerUid: string, view: HostView, book: WorkloadState): RuledWorkload | undefined {
   const controller = view.owners.byUid(controllerUid);
   if (controller === undefined) return undefined;
   const chain = chainBelow(controller, view, book);
@@ -28,7 +28,7 @@ export function ruledWorkload(controllerUid: string, view: HostView, book: Workl
 }
 
 /** From one of its pods; without any left from the last one that was decided about. */
-function chainBelow(controller: TypedObject, view: HostView, book: WorkloadBook): OwnerChain | undefined {
+function chainBelow(controller: TypedObject, view: HostView, book: WorkloadState): OwnerChain | undefined {
   const [sample] = view.podsOf(controller.metadata.uid ?? '');
   if (sample !== undefined) return view.owners.chainOf(sample);
   const last = book.memory(controller).last?.made.pod;

@@ -17,7 +17,7 @@ import type { PlacementWriter } from './placement-writer.ts';
 import type { PolicyStatusWriter } from './policy-status-writer.ts';
 import type { RefusedPods } from './refused-pods.ts';
 import { controllersOf } from './workload-view.ts';
-import type { WorkloadBook } from './workload-book.ts';
+import type { WorkloadState } from './workload-state.ts';
 
 /** The right to write, held by one replica at a time. */
 export interface WritersLease {
@@ -27,7 +27,7 @@ export interface WritersLease {
 export interface WritersOptions {
   lease: WritersLease;
   view: HostView;
-  workloads: WorkloadBook;
+  workloads: WorkloadState;
   store: PlacementStore;
   costs: DeletionCostWriter;
   placements: PlacementWriter;

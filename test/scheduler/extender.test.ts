@@ -11,7 +11,7 @@ import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
 import { Reservations } from '../../src/scheduler/reservations.ts';
 import { RefusalWatch } from '../../src/scheduler/refusal-watch.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
-import { WorkloadBook } from '../../src/scheduler/workload-book.ts';
+import { WorkloadState } from '../../src/scheduler/workload-state.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
@@ -21,7 +21,7 @@ import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 let api: MemoryApi;
 let view: HostView;
 let extender: Extender;
-let workloads: WorkloadBook;
+let workloads: WorkloadState;
 let now: number;
 const slots = new Map<string, number>();
 const reserved = new Map<string, string>();
@@ -130,7 +130,7 @@ beforeEach(async () => {
   const clock = (): number => now;
   const stop = new AbortController();
   view = new HostView({ host, logger, monotonic: clock });
-  workloads = new WorkloadBook({ stored: () => undefined, clock });
+  workloads = new WorkloadState({ stored: () => undefined, clock });
   const questions = new PlacementQuestions({
     view,
     workloads,

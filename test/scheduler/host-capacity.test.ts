@@ -8,7 +8,7 @@ import { HostCapacity } from '../../src/scheduler/host-capacity.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
 import { Reservations } from '../../src/scheduler/reservations.ts';
-import { WorkloadBook } from '../../src/scheduler/workload-book.ts';
+import { WorkloadState } from '../../src/scheduler/workload-state.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 
@@ -69,7 +69,7 @@ beforeEach(async () => {
   const capacityOf = (name: string): HostCapacity | undefined => (name === 'local' ? capacity : undefined);
   const reservations = new Reservations(capacityOf, clock);
   view.onPod({ changed: (one) => reservations.podSeen(one), gone: () => undefined });
-  const workloads = new WorkloadBook({ stored: () => undefined, clock });
+  const workloads = new WorkloadState({ stored: () => undefined, clock });
   const scoring = scoringConfig.parse({});
   const questions = new PlacementQuestions({ view, workloads, capacityOf, signals: () => new Map(), scoring, clock });
   gangs = new GangRooms({ view, questions, reservations, capacityOf });

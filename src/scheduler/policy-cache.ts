@@ -24,20 +24,20 @@ export interface KnownPolicy extends KubeObject {
   readonly status: PlacementPolicyStatus | undefined;
 }
 
-export interface PolicyBookOptions {
+export interface PolicyCacheOptions {
   host: KubeClient;
   logger: Logger;
   metrics?: InformerMetrics | undefined;
 }
 
 /** All placement policies of the host, ready for use. */
-export class PolicyBook {
+export class PolicyCache {
   readonly namespaced: Informer<KnownPolicy>;
   readonly clusterWide: Informer<KnownPolicy>;
   /** Of one namespace, those of the cluster included; made anew after any policy changed. */
   readonly #lists = new Map<string, readonly CompiledPolicy[]>();
 
-  constructor({ host, logger, metrics }: PolicyBookOptions) {
+  constructor({ host, logger, metrics }: PolicyCacheOptions) {
     const common = { client: host, transform: readPolicy, logger, ...(metrics === undefined ? {} : { metrics }) };
     this.namespaced = new Informer({ ...common, resource: PLACEMENT_POLICIES });
     this.clusterWide = new Informer({ ...common, resource: CLUSTER_PLACEMENT_POLICIES });

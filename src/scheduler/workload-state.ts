@@ -30,7 +30,7 @@ export interface WorkloadMemory {
   avoided: readonly Avoided[];
 }
 
-export interface WorkloadBookOptions {
+export interface WorkloadStateOptions {
   /** What a WorkloadPlacement says of the workload, as another replica or an earlier process left it. */
   stored: (workload: TypedObject) => WorkloadPlacementStatus | undefined;
   /** Wall clock in ms. */
@@ -41,12 +41,12 @@ export interface WorkloadBookOptions {
 const MAX_WORKLOADS = 20_000;
 
 /** What decisions about workloads leave to the next one, by UID of the workload. */
-export class WorkloadBook {
-  readonly #o: WorkloadBookOptions;
+export class WorkloadState {
+  readonly #o: WorkloadStateOptions;
   readonly #memories = new LRUCache<string, WorkloadMemory>(atMost(MAX_WORKLOADS));
   readonly #handlers = new Set<(workload: TypedObject) => void>();
 
-  constructor(options: WorkloadBookOptions) {
+  constructor(options: WorkloadStateOptions) {
     this.#o = options;
   }
 

@@ -7,7 +7,7 @@ import { identifying } from '../kube/object.ts';
 import type { Signals, SignalsNow } from '../placement/signals.ts';
 import { signalsAt } from '../placement/signals.ts';
 
-export interface ScoreBookOptions {
+export interface ScoreCacheOptions {
   host: KubeClient;
   logger: Logger;
   metrics?: InformerMetrics | undefined;
@@ -16,12 +16,12 @@ export interface ScoreBookOptions {
 }
 
 /** What programs outside say about clusters. While that cannot be read, they say nothing; nobody waits for it. */
-export class ScoreBook {
+export class ScoreCache {
   readonly #clock: () => number;
   readonly #informer: Informer<PlacementScore>;
   #now: SignalsNow | undefined;
 
-  constructor({ host, logger, metrics, clock }: ScoreBookOptions) {
+  constructor({ host, logger, metrics, clock }: ScoreCacheOptions) {
     this.#clock = clock;
     this.#informer = new Informer<PlacementScore>({
       client: host,
