@@ -9,7 +9,7 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import { claimsOfPod, type PodClaim } from '../pods/translate-claims.ts';
 import { type ClaimFacts, decideClaim, isIn, standingOfClaim } from './claim-decision.ts';
 import type { ClaimMetrics } from './claim-metrics.ts';
-import { ClaimPlaces } from './claim-places.ts';
+import { ClaimTopology } from './claim-topology.ts';
 import type { ClaimHome } from './claim-refusal.ts';
 import { claimLost, claimNotCreated, claimNotFound, claimNotOwned, claimPending, claimTaken } from './claim-verdict.ts';
 import { type ClaimOverridesPort, type ClaimPlan, planClaim } from './claim-overrides.ts';
@@ -58,7 +58,7 @@ type Again = undefined | { requeueAfterMs: number };
  */
 export class MemberClaims {
   /** What claims mean for where pods can run. */
-  readonly places: ClaimPlaces;
+  readonly places: ClaimTopology;
   readonly #o: MemberClaimsOptions;
   readonly #queue: WorkQueue;
   readonly #writer: ClaimWriter;
@@ -73,7 +73,7 @@ export class MemberClaims {
 
   constructor(options: MemberClaimsOptions) {
     this.#o = options;
-    this.places = new ClaimPlaces(options);
+    this.places = new ClaimTopology(options);
     this.#writer = new ClaimWriter(options);
     this.#queue = new WorkQueue({
       name: `claims-${options.home().member}`,

@@ -5,7 +5,7 @@ import { isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { create, get, patch, remove, replace } from '../kube/verbs.ts';
 import { type ClaimCopy, type CopyKind, type CopyRecord, RESOURCES } from './copy.ts';
-import { CopyPlaces, type CopyPlacesOptions, type Knowledge } from './copy-places.ts';
+import { CopyInformers, type CopyInformersOptions, type Knowledge } from './copy-informers.ts';
 import { type DeletionEvidence, whyDataStay } from './data-guard.ts';
 
 /** Our copies in one member, and the requests that change them. */
@@ -35,7 +35,7 @@ export interface CopyStore {
 /** The member's objects that carry our label, cached without their content. */
 export class MemberCopies implements CopyStore {
   readonly #client: KubeClient;
-  readonly #places: CopyPlaces;
+  readonly #places: CopyInformers;
   readonly #listeners: {
     changed: (copy: CopyRecord) => void;
     known: (kind: CopyKind, namespace: string) => void;
@@ -44,11 +44,11 @@ export class MemberCopies implements CopyStore {
   readonly #invariants: Invariants;
   readonly #hostId: string;
 
-  constructor(options: Omit<CopyPlacesOptions, 'changed' | 'known'> & { invariants?: Invariants }) {
+  constructor(options: Omit<CopyInformersOptions, 'changed' | 'known'> & { invariants?: Invariants }) {
     this.#client = options.client;
     this.#invariants = options.invariants ?? UNCOUNTED;
     this.#hostId = options.hostId;
-    this.#places = new CopyPlaces({
+    this.#places = new CopyInformers({
       ...options,
       changed: (copy) => {
         for (const { changed } of this.#listeners) changed(copy);

@@ -14,7 +14,7 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import { type CopyOwner, isOfOther, OTHERS_AGAIN_MS } from './copy-owner.ts';
 import { type CopyRecord, type DependentCopy, isDependent } from './copy.ts';
 import { type CopyAction, decideCopy } from './copy-decision.ts';
-import type { Knowledge } from './copy-places.ts';
+import type { Knowledge } from './copy-informers.ts';
 import { CopyOverrides, type CopyOverridesPort } from './copy-overrides.ts';
 import { type Again, CopyWriter, type CopyWriterOptions, isCopyFor } from './copy-writer.ts';
 import { type Entry, entryKeyOf, type Failure } from './entry.ts';

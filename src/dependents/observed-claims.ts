@@ -1,12 +1,12 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
-import { ClaimPlaces } from './claim-places.ts';
+import { ClaimTopology } from './claim-topology.ts';
 import { type ClaimHome, claimHomeOf } from './claim-refusal.ts';
-import { CopyPlaces, type CopyPlacesOptions } from './copy-places.ts';
+import { CopyInformers, type CopyInformersOptions } from './copy-informers.ts';
 import type { HostClaims } from './host-claims.ts';
 import { VolumePlaces } from './volume-places.ts';
 
 export interface ObservedClaimsOptions extends Pick<
-  CopyPlacesOptions,
+  CopyInformersOptions,
   'client' | 'hostId' | 'namespaces' | 'isUsable' | 'logger' | 'metrics'
 > {
   hostClaims: HostClaims;
@@ -20,16 +20,16 @@ export interface ObservedClaimsOptions extends Pick<
  * there, and the volumes behind them, where volumes of the host say that there are any. Nothing is ever written.
  */
 export class ObservedClaims {
-  readonly places: ClaimPlaces;
+  readonly places: ClaimTopology;
   readonly #o: ObservedClaimsOptions;
-  readonly #copies: CopyPlaces;
+  readonly #copies: CopyInformers;
   readonly #volumes: VolumePlaces;
 
   constructor(options: ObservedClaimsOptions) {
     const { hostClaims, member, identity, ...rest } = options;
     const { client, logger } = rest;
     this.#o = options;
-    this.#copies = new CopyPlaces({
+    this.#copies = new CopyInformers({
       ...rest,
       sought: [],
       changed: (copy) => this.places.copySeen(copy),
@@ -37,7 +37,7 @@ export class ObservedClaims {
     });
     this.#volumes = new VolumePlaces({ member: client.cluster, client, logger });
     const home = (): ClaimHome => claimHomeOf(member(), identity());
-    this.places = new ClaimPlaces({ hostClaims, home, copies: this.#copies, places: this.#volumes });
+    this.places = new ClaimTopology({ hostClaims, home, copies: this.#copies, places: this.#volumes });
   }
 
   /** Works until the signal aborts. */

@@ -3,7 +3,7 @@ import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';
-import type { ClaimPlaces } from '../dependents/claim-places.ts';
+import type { ClaimTopology } from '../dependents/claim-topology.ts';
 import { copyHasNode } from './copy-has-node.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { MemberConnection } from '../members/connection.ts';
@@ -33,7 +33,7 @@ export interface VirtualNodeViewOptions {
   /** Why it is not, for people. Default: that is not told. */
   problem?: () => string | undefined;
   modeOf: ServiceAccountsPort['modeOf'];
-  claims: Pick<ClaimPlaces, 'refusalOf' | 'placesOf'>;
+  claims: Pick<ClaimTopology, 'refusalOf' | 'placesOf'>;
   /** Keys of a ConfigMap or Secret of the host, as far as they are known. */
   environmentKeys: (kind: 'ConfigMap' | 'Secret', hostNamespace: string, name: string) => Iterable<string>;
 }

@@ -25,7 +25,7 @@ export interface NamespaceCache {
   }): () => void;
 }
 
-export interface CopyPlacesOptions {
+export interface CopyInformersOptions {
   client: KubeClient;
   hostId: string;
   namespaces: NamespaceCache;
@@ -64,14 +64,14 @@ const RETRY_MS = 30_000;
  * place is watched from the first question about it, or when a look at the start finds copies of a former life there.
  * Namespaces that do not exist or are not ours to use hold no copies of ours and are never asked for.
  */
-export class CopyPlaces {
-  readonly #o: CopyPlacesOptions;
+export class CopyInformers {
+  readonly #o: CopyInformersOptions;
   readonly #places = new Map<string, Place>();
   readonly #queue: WorkQueue;
   readonly #running = new Set<Promise<void>>();
   #signal: AbortSignal | undefined;
 
-  constructor(options: CopyPlacesOptions) {
+  constructor(options: CopyInformersOptions) {
     this.#o = options;
     this.#queue = new WorkQueue({
       name: `copies-${options.client.cluster}`,

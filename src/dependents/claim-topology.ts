@@ -7,7 +7,7 @@ import type { ClaimCopy, CopyKind, CopyRecord } from './copy.ts';
 import type { HostClaims } from './host-claims.ts';
 import type { VolumePlaces } from './volume-places.ts';
 
-export interface ClaimPlacesOptions {
+export interface ClaimTopologyOptions {
   hostClaims: Pick<HostClaims, 'get'>;
   home: () => ClaimHome;
   copies: { get(kind: CopyKind, namespace: string, name: string): CopyRecord | undefined };
@@ -16,10 +16,10 @@ export interface ClaimPlacesOptions {
 }
 
 /** What a pod's claims mean for where it can run in one member; from memory, for any pod of the host. Reads only. */
-export class ClaimPlaces {
-  readonly #o: ClaimPlacesOptions;
+export class ClaimTopology {
+  readonly #o: ClaimTopologyOptions;
 
-  constructor(options: ClaimPlacesOptions) {
+  constructor(options: ClaimTopologyOptions) {
     this.#o = options;
   }
 

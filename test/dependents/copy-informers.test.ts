@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Namespace } from '../../src/kube/core-v1.ts';
-import { CopyPlaces } from '../../src/dependents/copy-places.ts';
+import { CopyInformers } from '../../src/dependents/copy-informers.ts';
 import { Informer } from '../../src/kube/informer.ts';
 import { NAMESPACES } from '../../src/kube/resource.ts';
 import type { JsonObject } from '../../src/kube/json-equal.ts';
@@ -31,10 +31,10 @@ afterEach(async () => {
 });
 
 /** The namespaces of a member and the copies in them; a namespace labelled `ours` is usable. */
-async function startPlaces(options: { idleMs?: number } = {}): Promise<CopyPlaces> {
+async function startPlaces(options: { idleMs?: number } = {}): Promise<CopyInformers> {
   const client = server.client('east');
   const namespaces = new Informer<Namespace>({ client, resource: NAMESPACES });
-  const places = new CopyPlaces({
+  const places = new CopyInformers({
     client,
     hostId: HOST_ID,
     namespaces,
@@ -60,7 +60,7 @@ const copy = (plural: 'configmaps' | 'secrets', where: string, name: string): vo
     metadata: { name, namespace: where, labels: { 'spillway.dev/host': HOST_ID } },
   });
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 15_000, interval: 5 });
-const copiesOf = (places: CopyPlaces): string[] =>
+const copiesOf = (places: CopyInformers): string[] =>
   [...places.values()].map(({ kind, metadata }) => `${kind}/${metadata.namespace}/${metadata.name}`).sort();
 /** `secrets t-shop`: what was listed or watched, but for namespaces. */
 const asked = (watchesOnly = false): string[] => [
