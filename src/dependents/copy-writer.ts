@@ -6,7 +6,7 @@ import type { KubeObject } from '../kube/object.ts';
 import { copyOf, type CopyRecord } from './copy.ts';
 import { type CopyAction, isToken } from './copy-decision.ts';
 import type { CopyOverrides } from './copy-overrides.ts';
-import type { Entry } from './entry.ts';
+import type { Dependent } from './dependent.ts';
 import type { HostObjectSource } from './host-objects.ts';
 import type { CopyStore } from './member-copies.ts';
 
@@ -45,18 +45,18 @@ export class CopyWriter {
     this.#o = options;
   }
 
-  async perform(entry: Entry, action: CopyAction, signal: AbortSignal): Promise<Again> {
+  async perform(dependent: Dependent, action: CopyAction, signal: AbortSignal): Promise<Again> {
     switch (action.do) {
       case 'nothing':
-        entry.taken = false;
+        dependent.taken = false;
         // Pods of the other MemberCluster give no sign when they end.
         return action.because === 'others' ? { requeueAfterMs: this.#o.takenRetryMs } : undefined;
       case 'create':
-        return await this.#create(entry, action.from, signal);
+        return await this.#create(dependent, action.from, signal);
       case 'replace':
-        return await this.#replace(entry, action.from, action.copy, signal);
+        return await this.#replace(dependent, action.from, action.copy, signal);
       case 'delete':
-        if (action.confirm && !(await this.#o.objects.confirmAbsent(entry, signal))) return LATER;
+        if (action.confirm && !(await this.#o.objects.confirmAbsent(dependent, signal))) return LATER;
         return await this.remove(action.copy, signal);
     }
   }
@@ -76,20 +76,20 @@ export class CopyWriter {
   }
 
   /** The last look before content of the host leaves it (invariant I13). */
-  #check({ kind, namespace, name, users }: Entry, made: KubeObject): void {
+  #check({ kind, namespace, name, users }: Dependent, made: KubeObject): void {
     const about = { kind, namespace, name };
     const invariants = this.#o.invariants ?? UNCOUNTED;
     if (users.size === 0) throw invariants.violated('I13', 'a copy of an object that no pod refers to', about);
     if (isToken(made)) throw invariants.violated('I13', 'a copy of the token of a service account', about);
   }
 
-  async #replace(entry: Entry, from: KubeObject, copy: CopyRecord, signal: AbortSignal): Promise<Again> {
+  async #replace(dependent: Dependent, from: KubeObject, copy: CopyRecord, signal: AbortSignal): Promise<Again> {
     const { copies, overrides, hostId, member } = this.#o;
     const place = { hostId, member, memberNamespace: copy.metadata.namespace ?? '' };
-    const made = overrides.applyTo(entry.kind, from, copyOf(entry.kind, from, place, copy));
-    this.#check(entry, made);
+    const made = overrides.applyTo(dependent.kind, from, copyOf(dependent.kind, from, place, copy));
+    this.#check(dependent, made);
     try {
-      await copies.replace(entry.kind, made, signal);
+      await copies.replace(dependent.kind, made, signal);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
       return SOON;
@@ -97,20 +97,20 @@ export class CopyWriter {
     return undefined;
   }
 
-  async #create(entry: Entry, from: KubeObject, signal: AbortSignal): Promise<Again> {
+  async #create(dependent: Dependent, from: KubeObject, signal: AbortSignal): Promise<Again> {
     const { copies, overrides, hostId, member, namespaces, takenRetryMs } = this.#o;
-    const { kind, name } = entry;
-    const place = await namespaces.ensure(entry.namespace, signal, entry.memberNamespace);
+    const { kind, name } = dependent;
+    const place = await namespaces.ensure(dependent.namespace, signal, dependent.memberNamespace);
     if ('hold' in place) throw new Error(place.hold.message);
     const memberNamespace = place.namespace;
-    const occupant = entry.taken ? await copies.read(kind, memberNamespace, name, signal) : undefined;
+    const occupant = dependent.taken ? await copies.read(kind, memberNamespace, name, signal) : undefined;
     // The last pod that referred to it went meanwhile.
-    if (entry.users.size === 0) return SOON;
+    if (dependent.users.size === 0) return SOON;
     if (occupant === undefined) {
-      entry.taken = false;
+      dependent.taken = false;
       try {
         const made = overrides.applyTo(kind, from, copyOf(kind, from, { hostId, member, memberNamespace }));
-        this.#check(entry, made);
+        this.#check(dependent, made);
         await copies.create(kind, made, signal);
         return undefined;
       } catch (error) {
@@ -120,8 +120,8 @@ export class CopyWriter {
     const found = occupant ?? (await copies.read(kind, memberNamespace, name, signal));
     if (found === undefined) return SOON;
     // Ours, by an earlier request: the cache is behind.
-    if (isCopyFor(found, entry.namespace, hostId)) return LATER;
-    entry.taken = true;
+    if (isCopyFor(found, dependent.namespace, hostId)) return LATER;
+    dependent.taken = true;
     return { requeueAfterMs: takenRetryMs };
   }
 }

@@ -1,7 +1,7 @@
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { keyFor } from '../kube/object.ts';
-import { entryKeyOf } from './entry.ts';
+import { dependentKeyOf } from './dependent.ts';
 import type { HostRef } from './host-objects.ts';
 import { findReferences } from '../pods/references.ts';
 
@@ -48,7 +48,7 @@ export class MemberUses {
       this.#users = this.#read(pods);
       this.#at = now;
     }
-    return this.#users.get(entryKeyOf(place)) ?? [];
+    return this.#users.get(dependentKeyOf(place)) ?? [];
   }
 
   #read(pods: MemberPods): Map<string, string[]> {
@@ -58,7 +58,7 @@ export class MemberUses {
       if (labels?.[HOST_LABEL] !== this.#hostId) continue;
       const podKey = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
       for (const reference of findReferences(pod)) {
-        const key = entryKeyOf({ ...reference, namespace });
+        const key = dependentKeyOf({ ...reference, namespace });
         const users = all.get(key);
         if (users === undefined) all.set(key, [podKey]);
         else users.push(podKey);

@@ -17,8 +17,8 @@ import { type CopyAction, decideCopy } from './copy-decision.ts';
 import type { Knowledge } from './copy-informers.ts';
 import { CopyOverrides, type CopyOverridesPort } from './copy-overrides.ts';
 import { type Again, CopyWriter, type CopyWriterOptions, isCopyFor } from './copy-writer.ts';
-import { type Entry, entryKeyOf, type Failure } from './entry.ts';
-import { Entries } from './entries.ts';
+import { type Dependent, dependentKeyOf, type Failure } from './dependent.ts';
+import { DependentIndex } from './dependent-index.ts';
 import { MemberUses, type MemberPods } from './member-uses.ts';
 import type { HostObjectSource, HostRef } from './host-objects.ts';
 import type { CopyStore } from './member-copies.ts';
@@ -81,14 +81,14 @@ export class DependentsMirror {
   readonly #monotonic: () => number;
   readonly #keepMs: number;
   readonly #overdueMs: number;
-  readonly #entries: Entries;
+  readonly #dependents: DependentIndex;
   readonly #queue: WorkQueue;
   readonly #writer: CopyWriter;
   readonly #overrides: CopyOverrides;
   readonly #uses: MemberUses;
   /** UIDs of copies that were deleted, which the cache may still show. */
   readonly #removed = new LRUCache<string, true>(atMost(10_000));
-  /** Entries that wait until their place in the member is known. */
+  /** DependentIndex that wait until their place in the member is known. */
   readonly #awaiting = new Map<string, Set<string>>();
   #complete = false;
 
@@ -112,11 +112,11 @@ export class DependentsMirror {
       logger: options.logger,
       ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
     });
-    this.#entries = new Entries({
+    this.#dependents = new DependentIndex({
       objects: options.objects,
       placeOf: (pod) => options.placeOf?.(pod) ?? options.namespaces.memberNamespaceOf(pod.metadata.namespace ?? ''),
-      changed: (entryKey) => this.#queue.add(entryKey),
-      unused: (entryKey) => this.#queue.addAfter(entryKey, this.#keepMs),
+      changed: (dependentKey) => this.#queue.add(dependentKey),
+      unused: (dependentKey) => this.#queue.addAfter(dependentKey, this.#keepMs),
     });
     options.copies.on(
       (copy) => this.#copySeen(copy),
@@ -129,7 +129,7 @@ export class DependentsMirror {
   /** Works until the signal aborts, then lets go of the host's objects. What is in the member stays. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#o.copies.run(signal), this.#queue.run(signal)]);
-    this.#entries.stop();
+    this.#dependents.stop();
   }
 
   /**
@@ -141,7 +141,7 @@ export class DependentsMirror {
     const mirrored = pod.status?.conditions?.some(
       ({ type, status }) => type === MIRRORED_CONDITION && status === 'True',
     );
-    this.#entries.track(pod, mirrored === true, rendered);
+    this.#dependents.track(pod, mirrored === true, rendered);
   }
 
   /**
@@ -150,27 +150,27 @@ export class DependentsMirror {
    */
   require(pod: Pod, rendered?: Pod): Readiness {
     const podKey = keyOf(pod);
-    const missing: { entry: Entry; reason: string; message: string }[] = [];
+    const missing: { dependent: Dependent; reason: string; message: string }[] = [];
     let answer: Readiness = { ready: true };
-    for (const { entry, optional, pulling, byPolicy } of this.#entries.track(pod, true, rendered)) {
-      const standing = this.#standing(entry);
+    for (const { dependent, optional, pulling, byPolicy } of this.#dependents.track(pod, true, rendered)) {
+      const standing = this.#standing(dependent);
       if (standing.is === 'unreadable' && pulling && byPolicy) {
-        missing.push({ entry, ...pullSecretUnread(entry.namespace, entry.name, standing.problem) });
+        missing.push({ dependent, ...pullSecretUnread(dependent.namespace, dependent.name, standing.problem) });
         continue;
       }
       const verdict = verdictOf(standing, {
-        ...entry,
+        ...dependent,
         optional,
         byPolicy,
         member: this.#o.member,
-        memberNamespace: entry.memberNamespace ?? '',
-        overdue: this.#isOverdue(entry),
+        memberNamespace: dependent.memberNamespace ?? '',
+        overdue: this.#isOverdue(dependent),
       });
       if (standing.is === 'absent' && optional) {
-        missing.push({ entry, ...optionalMissing(entry.kind, entry.namespace, entry.name) });
+        missing.push({ dependent, ...optionalMissing(dependent.kind, dependent.namespace, dependent.name) });
       }
       if (verdict === undefined) continue;
-      entry.waiting.add(podKey);
+      dependent.waiting.add(podKey);
       // What users can do something about comes first.
       if (answer.ready || (answer.pending && !verdict.pending)) answer = verdict;
     }
@@ -180,67 +180,69 @@ export class DependentsMirror {
 
   /** The pod is gone. Copies that it was the last to need are removed after a moment. */
   release(podKey: string): void {
-    this.#entries.release(podKey);
+    this.#dependents.release(podKey);
   }
 
   /** Override policies, or what they know of the member, changed: every copy is looked at again. */
   overridesChanged(): void {
-    for (const entryKey of this.#entries.keys()) this.#queue.add(entryKey);
+    for (const dependentKey of this.#dependents.keys()) this.#queue.add(dependentKey);
   }
 
   /** All pods that could need a copy have been tracked: what nobody needs is garbage from now on. */
   setComplete(): void {
     this.#complete = true;
-    for (const entryKey of this.#entries.keys()) this.#queue.add(entryKey);
+    for (const dependentKey of this.#dependents.keys()) this.#queue.add(dependentKey);
     for (const copy of this.#o.copies.values()) this.#copySeen(copy);
   }
 
   /** Names that `envFrom` of the object defines, as far as the host's object is known. */
   environmentKeys(kind: DependentKind, hostNamespace: string, name: string): string[] {
     const ref = { kind, namespace: hostNamespace, name };
-    const entry = this.#entries.get(ref, this.#o.namespaces.memberNamespaceOf(hostNamespace)) ?? this.#entries.any(ref);
-    const host = entry?.source.current();
+    const dependent =
+      this.#dependents.get(ref, this.#o.namespaces.memberNamespaceOf(hostNamespace)) ?? this.#dependents.any(ref);
+    const host = dependent?.source.current();
     if (host?.state !== 'present' || !('data' in host.object)) return [];
     const { data } = host.object;
     return typeof data === 'object' && data !== null ? Object.keys(data) : [];
   }
 
-  #decide(entry: Entry): CopyAction {
-    const { memberNamespace } = entry;
+  #decide(dependent: Dependent): CopyAction {
+    const { memberNamespace } = dependent;
     const found =
-      memberNamespace === undefined ? undefined : this.#o.copies.get(entry.kind, memberNamespace, entry.name);
-    const copy = found !== undefined && isCopyFor(found, entry.namespace, this.#o.hostId) ? found : undefined;
+      memberNamespace === undefined ? undefined : this.#o.copies.get(dependent.kind, memberNamespace, dependent.name);
+    const copy = found !== undefined && isCopyFor(found, dependent.namespace, this.#o.hostId) ? found : undefined;
     if (copy !== undefined && this.#removed.has(copy.metadata.uid ?? '')) return { do: 'nothing', because: 'leaving' };
     const action = decideCopy({
-      wanted: entry.wanting.size > 0,
-      host: entry.source.current(),
+      wanted: dependent.wanting.size > 0,
+      host: dependent.source.current(),
       copy,
-      planFor: (object) => this.#overrides.planFor(entry.kind, object),
+      planFor: (object) => this.#overrides.planFor(dependent.kind, object),
       isOthers: (there) =>
-        isOfOther(there, this.#o) && !this.#uses.hasOnly({ ...entry, namespace: memberNamespace ?? '' }, entry.users),
+        isOfOther(there, this.#o) &&
+        !this.#uses.hasOnly({ ...dependent, namespace: memberNamespace ?? '' }, dependent.users),
     });
-    const justMade = entry.madeAt !== undefined && this.#monotonic() - entry.madeAt < MADE_MS;
+    const justMade = dependent.madeAt !== undefined && this.#monotonic() - dependent.madeAt < MADE_MS;
     return action.do === 'create' && justMade ? { do: 'nothing', because: 'unknown' } : action;
   }
 
-  #standing(entry: Entry): Standing {
-    const standing = this.#standingOf(entry);
-    if (standing.is !== 'pending') entry.pendingSince = undefined;
-    else if (entry.pendingSince === undefined) {
-      entry.pendingSince = this.#monotonic();
-      this.#queue.addAfter(entry.key, this.#overdueMs);
+  #standing(dependent: Dependent): Standing {
+    const standing = this.#standingOf(dependent);
+    if (standing.is !== 'pending') dependent.pendingSince = undefined;
+    else if (dependent.pendingSince === undefined) {
+      dependent.pendingSince = this.#monotonic();
+      this.#queue.addAfter(dependent.key, this.#overdueMs);
     }
     return standing;
   }
 
-  #standingOf(entry: Entry): Standing {
-    const host = entry.source.current();
+  #standingOf(dependent: Dependent): Standing {
+    const host = dependent.source.current();
     if (host.state === 'unknown' && host.problem !== undefined) return { is: 'unreadable', problem: host.problem };
-    const place = this.#knowledgeOf(entry);
+    const place = this.#knowledgeOf(dependent);
     if (!place.known) {
       return place.problem === undefined ? { is: 'pending' } : { is: 'not-copied', problem: place.problem };
     }
-    const action = this.#decide(entry);
+    const action = this.#decide(dependent);
     if (action.do === 'nothing') {
       if (action.because === 'current') return { is: 'ready' };
       if (action.because === 'absent') return { is: 'absent' };
@@ -248,18 +250,18 @@ export class DependentsMirror {
       if (action.because === 'others') return { is: 'others' };
       if (action.because === 'overrides-refused') return { is: 'overrides-refused', problem: action.message };
     }
-    if (entry.taken) return { is: 'taken' };
-    if (entry.failure === undefined) return { is: 'pending' };
-    return { is: 'not-copied', problem: entry.failure.words, permanent: entry.failure.permanent };
+    if (dependent.taken) return { is: 'taken' };
+    if (dependent.failure === undefined) return { is: 'pending' };
+    return { is: 'not-copied', problem: dependent.failure.words, permanent: dependent.failure.permanent };
   }
 
-  #isOverdue({ pendingSince }: Entry): boolean {
+  #isOverdue({ pendingSince }: Dependent): boolean {
     return pendingSince !== undefined && this.#monotonic() - pendingSince >= this.#overdueMs;
   }
 
-  #reportMissing(pod: Pod, missing: readonly { entry: Entry; reason: string; message: string }[]): void {
-    for (const { entry, reason, message } of missing) {
-      if (!this.#entries.isNews(keyOf(pod), entry)) continue;
+  #reportMissing(pod: Pod, missing: readonly { dependent: Dependent; reason: string; message: string }[]): void {
+    for (const { dependent, reason, message } of missing) {
+      if (!this.#dependents.isNews(keyOf(pod), dependent)) continue;
       this.#o.events.record(podSubject(pod), 'Warning', reason, message);
     }
   }
@@ -267,24 +269,24 @@ export class DependentsMirror {
   #copySeen(copy: CopyRecord): void {
     // Those belong to PodTokens and MemberClaims.
     if (ownerOfTokens(copy) !== undefined || !isDependent(copy)) return;
-    const entry = this.#entryOfCopy(copy);
-    if (entry !== undefined) {
-      entry.madeAt = undefined;
-      this.#queue.add(entry.key);
+    const dependent = this.#entryOfCopy(copy);
+    if (dependent !== undefined) {
+      dependent.madeAt = undefined;
+      this.#queue.add(dependent.key);
     } else if (this.#complete) {
       // A successor of its pod may come in a moment.
-      this.#queue.addAfter(UNUSED + entryKeyOf(placeOf(copy)), this.#keepMs);
+      this.#queue.addAfter(UNUSED + dependentKeyOf(placeOf(copy)), this.#keepMs);
     }
   }
 
-  /** The entry whose copy this is: made for its namespace, and where its pods are. */
-  #entryOfCopy({ kind, metadata }: DependentCopy): Entry | undefined {
+  /** The dependent whose copy this is: made for its namespace, and where its pods are. */
+  #entryOfCopy({ kind, metadata }: DependentCopy): Dependent | undefined {
     const namespace = metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '';
-    return this.#entries.get({ kind, namespace, name: metadata.name }, metadata.namespace);
+    return this.#dependents.get({ kind, namespace, name: metadata.name }, metadata.namespace);
   }
 
-  /** What is known of the place where the entry's copy belongs; of one that may never be, everything. */
-  #knowledgeOf({ kind, memberNamespace }: Entry): Knowledge {
+  /** What is known of the place where the dependent's copy belongs; of one that may never be, everything. */
+  #knowledgeOf({ kind, memberNamespace }: Dependent): Knowledge {
     return memberNamespace === undefined ? { known: true } : this.#o.copies.knowledge(kind, memberNamespace);
   }
 
@@ -292,53 +294,55 @@ export class DependentsMirror {
     const place = placeKeyOf(kind, namespace);
     const awaiting = this.#awaiting.get(place) ?? [];
     this.#awaiting.delete(place);
-    for (const entryKey of awaiting) this.#queue.add(entryKey);
+    for (const dependentKey of awaiting) this.#queue.add(dependentKey);
   }
 
   /** Its copy may be there or not: looks again as soon as that is known, or to tell what keeps it from being known. */
-  #await(entry: Entry): Again {
-    const place = placeKeyOf(entry.kind, entry.memberNamespace ?? '');
+  #await(dependent: Dependent): Again {
+    const place = placeKeyOf(dependent.kind, dependent.memberNamespace ?? '');
     const awaiting = this.#awaiting.get(place) ?? new Set();
-    this.#awaiting.set(place, awaiting.add(entry.key));
-    this.#wake(entry);
+    this.#awaiting.set(place, awaiting.add(dependent.key));
+    this.#wake(dependent);
     return { requeueAfterMs: this.#overdueMs };
   }
 
   async #handle(key: string, signal: AbortSignal): Promise<Again> {
     if (this.#o.mayWrite?.() === false) return { requeueAfterMs: 1_000 };
     if (key.startsWith(UNUSED)) return await this.#handleUnused(key.slice(UNUSED.length), signal);
-    const entry = this.#entries.byKey(key);
-    if (entry === undefined) return undefined;
-    if (entry.users.size === 0) {
-      this.#forget(entry);
+    const dependent = this.#dependents.byKey(key);
+    if (dependent === undefined) return undefined;
+    if (dependent.users.size === 0) {
+      this.#forget(dependent);
       return undefined;
     }
-    if (!this.#knowledgeOf(entry).known) return this.#await(entry);
-    const action = this.#decide(entry);
+    if (!this.#knowledgeOf(dependent).known) return this.#await(dependent);
+    const action = this.#decide(dependent);
     try {
-      const again = await this.#writer.perform(entry, action, signal);
+      const again = await this.#writer.perform(dependent, action, signal);
       if (action.do === 'delete' && again === undefined) this.#removed.set(action.copy.metadata.uid ?? '', true);
-      entry.failure = undefined;
-      entry.failures = 0;
+      dependent.failure = undefined;
+      dependent.failures = 0;
       if (action.do === 'create' && again === undefined) {
-        entry.madeAt = this.#monotonic();
+        dependent.madeAt = this.#monotonic();
         return { requeueAfterMs: MADE_MS };
       }
       // An object that cannot be read gives no sign when the reason changes.
-      return again ?? (entry.source.current().state === 'unknown' ? { requeueAfterMs: this.#overdueMs } : undefined);
+      return (
+        again ?? (dependent.source.current().state === 'unknown' ? { requeueAfterMs: this.#overdueMs } : undefined)
+      );
     } catch (error) {
       signal.throwIfAborted();
       // Not thrown on: what the member said may repeat a value.
-      return this.#failed(entry, action, { words: this.#words(entry, error), permanent: isPermanent(error) });
+      return this.#failed(dependent, action, { words: this.#words(dependent, error), permanent: isPermanent(error) });
     } finally {
-      this.#wake(entry);
+      this.#wake(dependent);
     }
   }
 
-  #forget(entry: Entry): void {
-    this.#entries.forget(entry);
-    const { memberNamespace: namespace } = entry;
-    if (namespace !== undefined) this.#queue.add(UNUSED + entryKeyOf({ ...entry, namespace }));
+  #forget(dependent: Dependent): void {
+    this.#dependents.forget(dependent);
+    const { memberNamespace: namespace } = dependent;
+    if (namespace !== undefined) this.#queue.add(UNUSED + dependentKeyOf({ ...dependent, namespace }));
   }
 
   /** Removes a copy that no host pod refers to, unless one of our pods in the member still does. */
@@ -359,33 +363,33 @@ export class DependentsMirror {
     return again;
   }
 
-  #failed(entry: Entry, action: CopyAction, failure: Failure): Again {
-    const { kind, namespace, name, memberNamespace = '' } = entry;
+  #failed(dependent: Dependent, action: CopyAction, failure: Failure): Again {
+    const { kind, namespace, name, memberNamespace = '' } = dependent;
     const { member, logger, events } = this.#o;
-    const isNews = failure.words !== entry.failure?.words;
+    const isNews = failure.words !== dependent.failure?.words;
     logger[isNews ? 'warn' : 'debug']({ kind, namespace, name, member }, `not copied to the member: ${failure.words}`);
     if (isNews && action.do === 'replace') {
       const { uid = '' } = action.from.metadata;
       const { reason, message } = notFollowed({ kind, name, memberNamespace, member }, failure);
       events.record({ apiVersion: 'v1', kind, namespace, name, uid }, 'Warning', reason, message);
     }
-    entry.failure = failure;
-    const backoff = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(entry.failures, 16));
-    entry.failures += 1;
+    dependent.failure = failure;
+    const backoff = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(dependent.failures, 16));
+    dependent.failures += 1;
     return { requeueAfterMs: Math.round(backoff * (0.5 + Math.random() / 2)) };
   }
 
   /** Lets the pods look again that were told to wait, once there is something new to tell them. */
-  #wake(entry: Entry): void {
-    if (this.#standing(entry).is === 'pending' && !this.#isOverdue(entry)) return;
-    const waiting = [...entry.waiting];
-    entry.waiting.clear();
+  #wake(dependent: Dependent): void {
+    if (this.#standing(dependent).is === 'pending' && !this.#isOverdue(dependent)) return;
+    const waiting = [...dependent.waiting];
+    dependent.waiting.clear();
     for (const podKey of waiting) this.#o.onReady(podKey);
   }
 
-  #words(entry: Entry, error: unknown): string {
-    const host = entry.source.current();
-    const secret = entry.kind === 'Secret' && host.state === 'present' ? host.object : undefined;
+  #words(dependent: Dependent, error: unknown): string {
+    const host = dependent.source.current();
+    const secret = dependent.kind === 'Secret' && host.state === 'present' ? host.object : undefined;
     return describeError(error, (text) => withoutSecretValues(text, secret)).replace(/\.$/, '');
   }
 }

@@ -1,4 +1,4 @@
-import type { Failure } from './entry.ts';
+import type { Failure } from './dependent.ts';
 import type { DependentKind } from '../pods/references.ts';
 
 /** Why a pod cannot start yet. Reasons are API, see docs/pod-translation.md. */

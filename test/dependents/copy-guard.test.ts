@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import { CopyOverrides } from '../../src/dependents/copy-overrides.ts';
 import { recordOfCopy } from '../../src/dependents/copy.ts';
 import { CopyWriter } from '../../src/dependents/copy-writer.ts';
-import { newEntry } from '../../src/dependents/entry.ts';
-import type { EntrySource } from '../../src/dependents/entry-source.ts';
+import { newDependent } from '../../src/dependents/dependent.ts';
+import type { HostObjectFollower } from '../../src/dependents/host-object-follower.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { FakeHost, FakeMember, HOST_ID } from '../fixtures/dependents.ts';
 import { Violations } from '../fixtures/violations.ts';
@@ -26,7 +26,12 @@ function setup() {
     invariants: violations,
     logger: pino({ level: 'silent' }),
   });
-  return { member, violations, writer, entry: newEntry(REF, REF.namespace, {} as unknown as EntrySource) };
+  return {
+    member,
+    violations,
+    writer,
+    dependent: newDependent(REF, REF.namespace, {} as unknown as HostObjectFollower),
+  };
 }
 function secret(type: string): KubeObject {
   const object = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'shop', name: 'a', uid: 'u' }, type };
@@ -34,28 +39,28 @@ function secret(type: string): KubeObject {
 }
 
 it('I13: the token of a service account is not sent, whatever was decided', async () => {
-  const { member, violations, writer, entry } = setup();
-  entry.users.add('shop/web');
+  const { member, violations, writer, dependent } = setup();
+  dependent.users.add('shop/web');
   const from = secret('kubernetes.io/service-account-token');
-  await expect(writer.perform(entry, { do: 'create', from }, SIGNAL)).rejects.toMatchObject({ invariant: 'I13' });
+  await expect(writer.perform(dependent, { do: 'create', from }, SIGNAL)).rejects.toMatchObject({ invariant: 'I13' });
   expect([violations.seen, member.writes]).toEqual([['I13'], []]);
 });
 
 it('I13: an object that no pod refers to is not sent', async () => {
-  const { member, violations, writer, entry } = setup();
+  const { member, violations, writer, dependent } = setup();
   const from = secret('Opaque');
   const copy = recordOfCopy('Secret', from);
-  await expect(writer.perform(entry, { do: 'replace', from, copy }, SIGNAL)).rejects.toMatchObject({
+  await expect(writer.perform(dependent, { do: 'replace', from, copy }, SIGNAL)).rejects.toMatchObject({
     invariant: 'I13',
   });
   // Its last pod went while its copy was about to be made: that is no violation.
-  await writer.perform(entry, { do: 'create', from }, SIGNAL);
+  await writer.perform(dependent, { do: 'create', from }, SIGNAL);
   expect([violations.seen, member.writes]).toEqual([['I13'], []]);
 });
 
 it('what a pod refers to is sent', async () => {
-  const { member, violations, writer, entry } = setup();
-  entry.users.add('shop/web');
-  await writer.perform(entry, { do: 'create', from: secret('Opaque') }, SIGNAL);
+  const { member, violations, writer, dependent } = setup();
+  dependent.users.add('shop/web');
+  await writer.perform(dependent, { do: 'create', from: secret('Opaque') }, SIGNAL);
   expect([violations.seen, member.writes]).toEqual([[], ['create Secret/shop/a']]);
 });

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { EntrySource } from '../../src/dependents/entry-source.ts';
+import { HostObjectFollower } from '../../src/dependents/host-object-follower.ts';
 import { BY_MANAGER, HostObjects, type HostObjectsOptions, type HostState } from '../../src/dependents/host-objects.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -167,7 +167,7 @@ describe('the nodes in whose name an object is followed', () => {
     stop = () => Promise.resolve();
     const open: string[] = [];
     const uses: string[] = [];
-    const source = new EntrySource((node) => {
+    const source = new HostObjectFollower((node) => {
       open.push(node);
       return {
         current: () => ({ state: 'unknown', problem: node }),

@@ -1,4 +1,4 @@
-import type { EntrySource } from './entry-source.ts';
+import type { HostObjectFollower } from './host-object-follower.ts';
 import type { HostRef } from './host-objects.ts';
 
 /** Why a copy was not written. */
@@ -10,8 +10,8 @@ export interface Failure {
 }
 
 /** One ConfigMap or Secret of the host that pods in one namespace of a member refer to. */
-export interface Entry extends HostRef {
-  /** What {@link Entries} knows it by. */
+export interface Dependent extends HostRef {
+  /** What {@link DependentIndex} knows it by. */
   readonly key: string;
   /** Where its copy belongs: where those pods are. Undefined: nowhere. */
   readonly memberNamespace: string | undefined;
@@ -21,7 +21,7 @@ export interface Entry extends HostRef {
   readonly wanting: Set<string>;
   /** Those that were told to wait for it. */
   readonly waiting: Set<string>;
-  readonly source: EntrySource;
+  readonly source: HostObjectFollower;
   /** Since when it has been on its way without a reason to tell. */
   pendingSince: number | undefined;
   /** The member has an object of that name that is not ours. */
@@ -34,10 +34,10 @@ export interface Entry extends HostRef {
   failures: number;
 }
 
-export function newEntry(ref: HostRef, memberNamespace: string | undefined, source: EntrySource): Entry {
+export function newDependent(ref: HostRef, memberNamespace: string | undefined, source: HostObjectFollower): Dependent {
   return {
     ...ref,
-    key: entryKeyIn(ref, memberNamespace),
+    key: dependentKeyIn(ref, memberNamespace),
     memberNamespace,
     users: new Set(),
     wanting: new Set(),
@@ -52,11 +52,11 @@ export function newEntry(ref: HostRef, memberNamespace: string | undefined, sour
 }
 
 /** Kinds have no slash, nor have names: the key can be taken apart again. */
-export function entryKeyOf({ kind, namespace, name }: HostRef): string {
+export function dependentKeyOf({ kind, namespace, name }: HostRef): string {
   return `${kind}/${namespace}/${name}`;
 }
 
 /** One object of the host has a copy in each namespace of the member where pods are that refer to it. */
-export function entryKeyIn(ref: HostRef, memberNamespace: string | undefined): string {
-  return `${entryKeyOf(ref)}/${memberNamespace ?? ''}`;
+export function dependentKeyIn(ref: HostRef, memberNamespace: string | undefined): string {
+  return `${dependentKeyOf(ref)}/${memberNamespace ?? ''}`;
 }

@@ -1,7 +1,7 @@
 import type { FollowedObject, HostState } from './host-objects.ts';
 
 /** One object of the host, followed in the name of everybody on whose behalf it is needed. */
-export class EntrySource {
+export class HostObjectFollower {
   readonly #follow: (node: string) => FollowedObject;
   readonly #nodes = new Map<string, { followed: FollowedObject; users: number }>();
 
