@@ -12,7 +12,7 @@ import { PlacementQuestions } from '../src/scheduler/placement-questions.ts';
 import { Reservations } from '../src/scheduler/reservations.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
 import { WorkloadState } from '../src/scheduler/workload-state.ts';
-import { VirtualNodeRoom } from '../src/manager/virtual-node-room.ts';
+import { VirtualNodeFit } from '../src/manager/virtual-node-fit.ts';
 import { MemoryApi } from '../test/fixtures/memory-api.ts';
 import { serveMemoryApi } from '../test/fixtures/memory-api-server.ts';
 import { monotonic } from '../src/kube/clock.ts';
@@ -46,7 +46,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
     await until('the caches are complete', () => view.hasSynced && view.pods.size === PODS, { timeoutMs: 60_000 });
     const book = new WorkloadState({ stored: () => undefined, clock });
     const rooms = new Map(members.map((capacity, index) => [nodeName(index), roomOf(capacity, index)]));
-    const capacityOf = (name: string): VirtualNodeRoom | undefined => rooms.get(name);
+    const capacityOf = (name: string): VirtualNodeFit | undefined => rooms.get(name);
     const questions = new PlacementQuestions({
       view,
       workloads: book,
@@ -199,10 +199,10 @@ function podOf(workload: Workload, name: string): Pod {
   };
 }
 
-function roomOf(capacity: MemberCapacity, index: number): VirtualNodeRoom {
+function roomOf(capacity: MemberCapacity, index: number): VirtualNodeFit {
   const member = nodeName(index);
   const none: never[] = [];
-  return new VirtualNodeRoom({
+  return new VirtualNodeFit({
     nodeName: member,
     member,
     capacity,

@@ -4,7 +4,7 @@ import type { Invariants } from '../api/invariants.ts';
 import type { Service } from '../kube/core-v1.ts';
 import type { BudgetMetrics } from '../budgets/budget-metrics.ts';
 import type { HostBudgets } from '../budgets/host-budgets.ts';
-import type { VirtualNodeRooms } from '../capacity/virtual-node-rooms.ts';
+import type { VirtualNodeFits } from '../capacity/virtual-node-fits.ts';
 import type { ManagerConfig } from '../config.ts';
 import type { ClaimMetrics } from '../dependents/claim-metrics.ts';
 import type { HostClaims } from '../dependents/host-claims.ts';
@@ -65,7 +65,7 @@ export interface HostServices {
   readonly podOwners: PodOwners;
   readonly deletionPermits: DeletionPermits;
   /** The rooms behind virtual nodes, of members that this process acts for and of those that it observes. */
-  readonly rooms: VirtualNodeRooms;
+  readonly rooms: VirtualNodeFits;
   /** Which service account modes namespaces of the host ask for. */
   readonly namespaceModes: NamespaceModes;
   /** PEM bundle for client certificates on kubelet ports. */

@@ -4,7 +4,7 @@ import { hostIdOf, INCARNATION_ANNOTATION } from '../api/marks.ts';
 import type { Namespace, Service } from '../kube/core-v1.ts';
 import { budgetMetrics } from '../budgets/budget-metrics.ts';
 import { HostBudgets } from '../budgets/host-budgets.ts';
-import { VirtualNodeRooms } from '../capacity/virtual-node-rooms.ts';
+import { VirtualNodeFits } from '../capacity/virtual-node-fits.ts';
 import { type ManagerConfig, nodeAddressOf } from '../config.ts';
 import { claimMetrics } from '../dependents/claim-metrics.ts';
 import { HostClaims } from '../dependents/host-claims.ts';
@@ -170,7 +170,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
       podOwners: new PodOwners(host),
       deletionPermits: new DeletionPermits(),
-      rooms: new VirtualNodeRooms(),
+      rooms: new VirtualNodeFits(),
       namespaceModes: new NamespaceModes({ host, logger, metrics: informerMetrics }),
       hostClaims: new HostClaims({ host, logger, metrics: informerMetrics }),
       hostBudgets: new HostBudgets({ host, logger, metrics: informerMetrics }),

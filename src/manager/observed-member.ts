@@ -17,11 +17,11 @@ import type { ObservedScope } from '../members/member-scope.ts';
 import { MemberNamespaces } from '../members/namespaces.ts';
 import { type Cluster, clusterOf, renewedCluster } from '../placement/cluster.ts';
 import { serviceAccountModes } from './pod-service-accounts.ts';
-import type { VirtualNodeRoom } from './virtual-node-room.ts';
+import type { VirtualNodeFit } from './virtual-node-fit.ts';
 import { VirtualNodeView } from './virtual-node-view.ts';
 
 interface ObservedNode {
-  room: VirtualNodeRoom;
+  room: VirtualNodeFit;
   stop: ChildSignal;
   ended: Promise<void>;
 }
@@ -131,7 +131,7 @@ class ObservedMember {
   }
 
   /** Pods that are bound to the node need their room there, whether the member has been shown them or not. */
-  #observeNode(nodeName: string, signal: AbortSignal): { room: VirtualNodeRoom; ended: Promise<void> } {
+  #observeNode(nodeName: string, signal: AbortSignal): { room: VirtualNodeFit; ended: Promise<void> } {
     const { host, namespaceModes, overridePolicies, informerMetrics, rooms } = this.#services;
     const hostPods = new Informer<Pod>({
       client: host,

@@ -13,7 +13,7 @@ import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
 import { type RenderedPod, renderPod } from '../pods/render-pod.ts';
 import type { TranslateContext } from '../pods/translate.ts';
 import { serviceEnvInMode } from './pod-service-accounts.ts';
-import { VirtualNodeRoom } from './virtual-node-room.ts';
+import { VirtualNodeFit } from './virtual-node-fit.ts';
 
 export interface VirtualNodeViewOptions {
   services: Pick<HostServices, 'hostId' | 'services' | 'overridePolicies' | 'podOwners'>;
@@ -43,7 +43,7 @@ export interface VirtualNodeViewOptions {
  * acts for the member and whoever only observes it.
  */
 export class VirtualNodeView {
-  readonly room: VirtualNodeRoom;
+  readonly room: VirtualNodeFit;
   readonly #o: VirtualNodeViewOptions;
 
   constructor(options: VirtualNodeViewOptions) {
@@ -107,9 +107,9 @@ export class VirtualNodeView {
     return rendered;
   }
 
-  #makeRoom(): VirtualNodeRoom {
+  #makeRoom(): VirtualNodeFit {
     const { services, nodeName, connection, namespaces, capacity, images, member, cluster, claims } = this.#o;
-    return new VirtualNodeRoom({
+    return new VirtualNodeFit({
       nodeName,
       member: connection.name,
       capacity,

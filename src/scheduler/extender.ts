@@ -13,7 +13,7 @@ import { Confirmation } from './confirmation.ts';
 import { failing, passing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
-import type { MemberRoom } from './member-rooms.ts';
+import type { MemberFit } from './member-fit.ts';
 import { nodePriorities } from './node-priorities.ts';
 import type { RankedNode } from './node-priorities.ts';
 import { asksForItself } from './node-demands.ts';
@@ -204,7 +204,7 @@ export class Extender {
     const asked = isPartial ? questions.withOthers(pod, split) : split;
     const { facts, members, identity } = questions.ask(pod, chain, rules, asked);
     const decision = nextPlace({ ...facts, placement: placementFor(pod, facts) });
-    const nodesIn = (cluster: string): MemberRoom['nodes'] =>
+    const nodesIn = (cluster: string): MemberFit['nodes'] =>
       (members.get(cluster)?.nodes ?? []).filter(
         ({ name }) => cluster === LOCAL || split.virtual.get(cluster)?.includes(name) === true,
       );

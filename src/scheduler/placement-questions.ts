@@ -11,8 +11,8 @@ import { ofAllRevisions } from '../placement/workload.ts';
 import type { OwnerChain, WorkloadIdentity } from '../placement/owner-chain.ts';
 import type { Signals } from '../placement/signals.ts';
 import type { HostView } from './host-view.ts';
-import { MANY, memberRoom } from './member-rooms.ts';
-import type { CapacityOf, MemberRoom } from './member-rooms.ts';
+import { MANY, memberFit } from './member-fit.ts';
+import type { CapacityOf, MemberFit } from './member-fit.ts';
 import { choosesNodes, whyPodKeepsOff } from './node-demands.ts';
 import type { Rules, WorkloadState } from './workload-state.ts';
 
@@ -29,7 +29,7 @@ export interface Split {
 export interface PlacementQuestion {
   readonly facts: PlacementFacts;
   /** By cluster, `local` included. */
-  readonly members: ReadonlyMap<string, MemberRoom>;
+  readonly members: ReadonlyMap<string, MemberFit>;
   readonly identity: WorkloadIdentity;
 }
 
@@ -59,7 +59,7 @@ export class PlacementQuestions {
     const clusters = view.nodes.clusters();
     const local = this.#localRoom(pod, split);
     const rooms = new Map<string, Room>([[LOCAL, local.room]]);
-    const members = new Map<string, MemberRoom>([[LOCAL, local]]);
+    const members = new Map<string, MemberFit>([[LOCAL, local]]);
     for (const { name, unavailable } of clusters) {
       if (name === LOCAL || unavailable !== undefined) continue;
       const found = this.room(pod, name, split.virtual.get(name) ?? []);
@@ -95,7 +95,7 @@ export class PlacementQuestions {
     chain: OwnerChain,
     rules: Rules | undefined,
     { virtual }: Split,
-  ): { readonly score: number; readonly nodes: MemberRoom['nodes'] }[] {
+  ): { readonly score: number; readonly nodes: MemberFit['nodes'] }[] {
     const { view } = this.#o;
     const inUse = ofAllRevisions(view.seats.counts(view.seatGroupsOf(workloadOf(chain).object)));
     const rooms = new Map([...virtual].map(([member, asked]) => [member, this.room(pod, member, asked)] as const));
@@ -150,14 +150,14 @@ export class PlacementQuestions {
   }
 
   /** Room for the pod behind those virtual nodes of the member that the scheduler asks about. */
-  room(pod: Pod, member: string, asked: readonly string[], upTo?: number): MemberRoom {
+  room(pod: Pod, member: string, asked: readonly string[], upTo?: number): MemberFit {
     const { view, capacityOf } = this.#o;
     const all = view.nodes.virtualNodesOf(member);
-    return memberRoom({ pod, member, asked, all, ...(upTo === undefined ? {} : { upTo }) }, view.nodes, capacityOf);
+    return memberFit({ pod, member, asked, all, ...(upTo === undefined ? {} : { upTo }) }, view.nodes, capacityOf);
   }
 
   /** What passed the checks of the scheduler has room for one pod at least, whatever is known of it here. */
-  #localRoom(pod: Pod, { local, unchecked }: Split): MemberRoom {
+  #localRoom(pod: Pod, { local, unchecked }: Split): MemberFit {
     const { capacityOf } = this.#o;
     if (local.length > 0) {
       const capacity = capacityOf(LOCAL);

@@ -3,7 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
 import { holdsResources } from '../capacity/pod-requests.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
-import type { CapacityOf } from './member-rooms.ts';
+import type { CapacityOf } from './member-fit.ts';
 
 /** For everybody to hear of a bind, in ms. */
 const BIND_HEARD_MS = 10_000;

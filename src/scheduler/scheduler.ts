@@ -12,11 +12,11 @@ import type { OwnerChain } from '../placement/owner-chain.ts';
 import { DeletionCostWriter } from './deletion-cost-writer.ts';
 import { ExtenderServer } from './extender-server.ts';
 import { Extender } from './extender.ts';
-import { GangRooms } from './gang-rooms.ts';
+import { GangPlacer } from './gang-placer.ts';
 import { HostCapacity } from './host-capacity.ts';
 import { HostView } from './host-view.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
-import type { CapacityOf } from './member-rooms.ts';
+import type { CapacityOf } from './member-fit.ts';
 import { PlacementQuestions } from './placement-questions.ts';
 import { PlacementStore } from './placement-store.ts';
 import { PlacementWriter } from './placement-writer.ts';
@@ -64,7 +64,7 @@ export interface SchedulerOptions {
  */
 export class Scheduler {
   /** Places for pods that have to be together. */
-  readonly gangRooms: GangRooms;
+  readonly gangRooms: GangPlacer;
   readonly #o: SchedulerOptions;
   readonly #view: HostView;
   readonly #store: PlacementStore;
@@ -98,7 +98,7 @@ export class Scheduler {
     this.#view = view;
     this.#store = store;
     const reservations = new Reservations(capacityOf, monotonic);
-    this.gangRooms = new GangRooms({ view, questions, reservations, capacityOf });
+    this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf });
     this.#extender = new Extender({
       view,
       workloads,

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
-import { VirtualNodeRooms } from '../../src/capacity/virtual-node-rooms.ts';
+import { VirtualNodeFits } from '../../src/capacity/virtual-node-fits.ts';
 
 const room = (ready: boolean, nodeName = 'east') =>
   ({ nodeName, member: nodeName, ready }) as VirtualNodeCapacity & { ready: boolean };
 
 it('lets the newest room that is ready answer, so that none is missing while one takes over from another', () => {
-  const rooms = new VirtualNodeRooms();
+  const rooms = new VirtualNodeFits();
   expect(rooms.get('east', 'east')).toBeUndefined();
   const [observed, acting] = [room(true), room(false)];
   const endObserved = rooms.add(observed);
@@ -27,7 +27,7 @@ it('lets the newest room that is ready answer, so that none is missing while one
 });
 
 it('lets only the member answer that the Node stands for', () => {
-  const rooms = new VirtualNodeRooms();
+  const rooms = new VirtualNodeFits();
   const [own, wanting] = [room(true, 'east-gpu'), { ...room(true, 'east-gpu'), member: 'east' }];
   rooms.add(own);
   rooms.add(wanting);

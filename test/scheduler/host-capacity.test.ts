@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { GangRooms } from '../../src/scheduler/gang-rooms.ts';
+import { GangPlacer } from '../../src/scheduler/gang-placer.ts';
 import { HostCapacity } from '../../src/scheduler/host-capacity.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
@@ -15,7 +15,7 @@ import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 /** A host in memory with nodes of 4 and 2 cores, and a virtual node of 100. */
 let api: MemoryApi;
 let capacity: HostCapacity;
-let gangs: GangRooms;
+let gangs: GangPlacer;
 let now: number;
 let close: () => Promise<void>;
 const POD_PATH = '/api/v1/namespaces/shop/pods';
@@ -72,7 +72,7 @@ beforeEach(async () => {
   const workloads = new WorkloadState({ stored: () => undefined, clock });
   const scoring = scoringConfig.parse({});
   const questions = new PlacementQuestions({ view, workloads, capacityOf, signals: () => new Map(), scoring, clock });
-  gangs = new GangRooms({ view, questions, reservations, capacityOf });
+  gangs = new GangPlacer({ view, questions, reservations, capacityOf });
   expect(capacity.ready).toBe(false);
   const running = view.run(stop.signal);
   await until('the caches are complete', () => capacity.ready, { intervalMs: 5 });

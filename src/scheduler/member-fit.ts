@@ -13,7 +13,7 @@ import { whyPodKeepsOff, whyPodNeverFits } from './node-demands.ts';
 export type CapacityOf = (nodeName: string) => VirtualNodeCapacity | undefined;
 
 /** Room for a pod in one member, and the virtual nodes that lead to it, the roomiest first. */
-export interface MemberRoom {
+export interface MemberFit {
   readonly room: Room;
   readonly nodes: readonly { readonly name: string; readonly slots: number; readonly request: FitRequest }[];
 }
@@ -33,7 +33,7 @@ export interface RoomQuestion {
 }
 
 /** Asks the nodes of a member, pool by pool, whether they can take a pod now. */
-export function memberRoom(question: RoomQuestion, hostNodes: HostNodes, capacityOf: CapacityOf): MemberRoom {
+export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacityOf: CapacityOf): MemberFit {
   const { pod, member, asked, all, upTo = MANY } = question;
   const mapping = whyNoNamespace(hostNodes.member(member), pod);
   if (mapping !== undefined) return { room: { fits: 0, impossible: mapping }, nodes: [] };

@@ -4,12 +4,12 @@ import { reasonsInWords } from '../capacity/fit-answer.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { gangOrder } from '../placement/gang-order.ts';
 import type { HostView } from './host-view.ts';
-import type { CapacityOf } from './member-rooms.ts';
+import type { CapacityOf } from './member-fit.ts';
 import { asksForItself } from './node-demands.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import type { Reservations } from './reservations.ts';
 
-export interface GangRoomsOptions {
+export interface GangPlacerOptions {
   view: HostView;
   questions: PlacementQuestions;
   reservations: Reservations;
@@ -27,10 +27,10 @@ interface Options {
  * Places for gangs: the clusters that the rules of the oldest pod allow, in the order of the rules, until one takes all pods.
  * Room is set aside pod by pod, so pods of different shapes are counted as they are.
  */
-export class GangRooms {
-  readonly #o: GangRoomsOptions;
+export class GangPlacer {
+  readonly #o: GangPlacerOptions;
 
-  constructor(options: GangRoomsOptions) {
+  constructor(options: GangPlacerOptions) {
     this.#o = options;
   }
 

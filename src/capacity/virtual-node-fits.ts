@@ -4,7 +4,7 @@ import type { VirtualNodeCapacity } from './virtual-node-capacity.ts';
  * The rooms behind virtual nodes as this process knows them. While it begins or ceases to act for a member there are two
  * behind a node: the newest that is ready answers, so that no question falls between them.
  */
-export class VirtualNodeRooms {
+export class VirtualNodeFits {
   readonly #rooms = new Map<string, readonly VirtualNodeCapacity[]>();
 
   /**

@@ -6,7 +6,7 @@ import { formatAmounts } from '../../src/kube/amounts.ts';
 import type { FitRequest } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import { renderPod } from '../../src/pods/render-pod.ts';
-import { VirtualNodeRoom } from '../../src/manager/virtual-node-room.ts';
+import { VirtualNodeFit } from '../../src/manager/virtual-node-fit.ts';
 import { memberNode } from '../fixtures/member-nodes.ts';
 
 function hostPod(name: string, spec: Partial<PodSpec> = {}, more: Partial<Pod> = {}): Pod {
@@ -45,7 +45,7 @@ function room(policies: readonly OverridePolicy[] = []) {
     unavailable: undefined,
     price: undefined,
   };
-  const virtual = new VirtualNodeRoom({
+  const virtual = new VirtualNodeFit({
     nodeName: 'east',
     member: 'east',
     capacity,
@@ -90,7 +90,7 @@ function policyOnPods(overriders: object): OverridePolicy {
   return parsed.policy;
 }
 
-describe('VirtualNodeRoom', () => {
+describe('VirtualNodeFit', () => {
   it('asks about the pod as it will be in the member, without what speaks of virtual nodes', () => {
     const { virtual, request } = room();
     const asked = request(hostPod('p', { nodeSelector: { type: 'virtual-kubelet', disk: 'ssd' } }));

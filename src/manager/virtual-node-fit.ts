@@ -23,7 +23,7 @@ interface Known {
 
 type Answer = FitRequest | { readonly refused: string } | { readonly unknown: string };
 
-export interface VirtualNodeRoomOptions {
+export interface VirtualNodeFitOptions {
   readonly nodeName: string;
   readonly member: string;
   readonly capacity: MemberCapacity;
@@ -55,14 +55,14 @@ export interface VirtualNodeRoomOptions {
 const MAX_SHAPES = 512;
 
 /** The room behind one virtual node: asks the member's nodes about pods of the host as they will be there. */
-export class VirtualNodeRoom implements VirtualNodeCapacity {
+export class VirtualNodeFit implements VirtualNodeCapacity {
   readonly nodeName: string;
   readonly member: string;
-  readonly #o: VirtualNodeRoomOptions;
+  readonly #o: VirtualNodeFitOptions;
   readonly #requests = new LRUCache<string, Known>(atMost(MAX_SHAPES));
   #depends: readonly unknown[] = [];
 
-  constructor(options: VirtualNodeRoomOptions) {
+  constructor(options: VirtualNodeFitOptions) {
     this.#o = options;
     this.nodeName = options.nodeName;
     this.member = options.member;
