@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { within } from './within.ts';
+import { waitAtMost } from './wait-at-most.ts';
 
 /** How long a stream may take to be gone once it was cut. */
 const CUT_MS = 1_000;
@@ -55,8 +55,8 @@ export class OpenStreams {
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     const drained = Promise.all(this.#open);
-    await within(graceMs, drained);
+    await waitAtMost(graceMs, drained);
     this.#cut.abort(new Error('the virtual node is shutting down'));
-    await within(CUT_MS, drained);
+    await waitAtMost(CUT_MS, drained);
   }
 }

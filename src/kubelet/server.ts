@@ -27,7 +27,7 @@ import { StreamRequests } from './stream-requests.ts';
 import { HANDSHAKE_TIMEOUT_MS, TlsListener } from '../serving/tls-listener.ts';
 import { TokenReviewer } from './token-reviewer.ts';
 import type { UsagePort } from './usage-port.ts';
-import { within } from './within.ts';
+import { waitAtMost } from './wait-at-most.ts';
 
 /** As the kubelet: long commands travel in the URL. */
 const LARGEST_HEAD = 1_048_576;
@@ -166,7 +166,7 @@ export class KubeletServer {
     for (const socket of this.#sockets) {
       socket.destroy();
     }
-    await within(LAST_MS, Promise.all([closed, ...this.#work]));
+    await waitAtMost(LAST_MS, Promise.all([closed, ...this.#work]));
   }
 
   #own(work: Promise<void>): void {
