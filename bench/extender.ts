@@ -60,7 +60,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
       workloads: book,
       questions,
       reservations: new Reservations(capacityOf, monotonic),
-      waiting: { answered: () => undefined, lookAgainIn: () => undefined },
+      waiting: { answered: () => undefined, resyncIn: () => undefined },
       annotationProblem: (_chain, problem) => {
         throw new Error(problem);
       },

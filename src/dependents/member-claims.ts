@@ -96,15 +96,15 @@ export class MemberClaims {
     const off = this.#o.hostClaims.on({
       claim: (key) => this.#queue.add(key),
       volume: (name) => this.#queue.add(VOLUME + name),
-      everything: () => this.lookAgain(),
+      everything: () => this.resync(),
     });
-    this.lookAgain();
+    this.resync();
     await this.#queue.run(signal);
     off();
   }
 
   /** The MemberCluster, the cluster behind it, or override policies changed. */
-  lookAgain(): void {
+  resync(): void {
     const { hostClaims } = this.#o;
     for (const claim of hostClaims.claims()) this.#queue.add(keyOf(claim));
     for (const { metadata } of hostClaims.volumes()) this.#queue.add(VOLUME + metadata.name);

@@ -143,11 +143,11 @@ export class PodTokens {
   /** All host pods are known: tokens without one are garbage from now on. */
   setComplete(): void {
     this.#complete = true;
-    this.lookAgain();
+    this.resync();
   }
 
   /** Whether the member is to have tokens may have changed. */
-  lookAgain(): void {
+  resync(): void {
     for (const copy of this.#o.copies.values()) this.#seen(copy);
     for (const id of this.#states.keys()) this.#queue.add(id);
   }

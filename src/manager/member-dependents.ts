@@ -141,16 +141,16 @@ export class MemberDependents implements DependentsPort {
   /** Override policies, or what they know of the member, changed. */
   overridesChanged(): void {
     this.mirror.overridesChanged();
-    this.claims.lookAgain();
+    this.claims.resync();
   }
 
   /** The MemberCluster changed. */
   changed(): void {
-    this.tokens.lookAgain();
+    this.tokens.resync();
     const storage = this.#homeOfClaims();
     if (jsonEqual(storage, this.#storage)) return;
     this.#storage = storage;
-    this.claims.lookAgain();
+    this.claims.resync();
   }
 
   track(pod: Pod, rendered: Pod): void {

@@ -43,7 +43,7 @@ export interface MemberLinkOptions<Scope extends LinkedScope> extends Pick<
   host: KubeClient;
   /** The MemberCluster as it is now; undefined until it can be read. */
   member: () => MemberCluster | undefined;
-  /** Starts what runs on the connection; undefined: not yet, and it is asked again after {@link MemberLink.lookAgain}. */
+  /** Starts what runs on the connection; undefined: not yet, and it is asked again after {@link MemberLink.resync}. */
   start: (connection: MemberConnection, signal: AbortSignal) => Scope | undefined;
   /** Credentials, reachability, identity or version changed. */
   changed: () => void;
@@ -106,7 +106,7 @@ export class MemberLink<Scope extends LinkedScope> {
   }
 
   /** Whether the scope may start can have changed. */
-  lookAgain(): void {
+  resync(): void {
     this.#sessionChanged.set();
   }
 

@@ -49,8 +49,8 @@ export class MemberObserver {
   }
 
   /** Something changed that may have stood in the way. */
-  lookAgain(): void {
-    this.#link.lookAgain();
+  resync(): void {
+    this.#link.resync();
   }
 
   /** Works until the signal aborts. May be run again after that. */

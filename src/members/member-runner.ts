@@ -123,8 +123,8 @@ export class MemberRunner {
   }
 
   #reconsider(): void {
-    this.#link.lookAgain();
-    this.#observer?.lookAgain();
+    this.#link.resync();
+    this.#observer?.resync();
     this.#writer.touch();
   }
 

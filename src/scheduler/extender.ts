@@ -29,7 +29,7 @@ export interface ExtenderOptions {
   workloads: WorkloadState;
   questions: PlacementQuestions;
   /** Told of every pod that has to wait because of an answer from here. */
-  waiting: Pick<WaitingPods, 'answered' | 'lookAgainIn'>;
+  waiting: Pick<WaitingPods, 'answered' | 'resyncIn'>;
   /** Told what is wrong with annotations that were passed over. */
   annotationProblem: (chain: OwnerChain, problem: string) => void;
   reservations: Reservations;
@@ -81,7 +81,7 @@ export class Extender {
       this.#attempts.end(uid);
       this.#o.view.seats.forget(uid);
       this.#reservations.release(uid);
-      this.#o.waiting.lookAgainIn(0);
+      this.#o.waiting.resyncIn(0);
     }
     this.#reservations.podSeen(pod);
   }
@@ -123,7 +123,7 @@ export class Extender {
     const words = `its owner ${kind} ${name} is not known to Spillway yet, so neither are its rules; it is looked for`;
     metrics.decisions.inc({ rules: 'None', outcome: 'wait' });
     waiting.answered(pod, false);
-    waiting.lookAgainIn(OWNER_SOON_MS);
+    waiting.resyncIn(OWNER_SOON_MS);
     const result = failing(Object.fromEntries(nodeNames.map((node) => [node, words])));
     this.#confirmation.note(pod, result);
     return result;
@@ -218,7 +218,7 @@ export class Extender {
     workloads.decided({ chain, identity, pod, rules, decision });
     if (place === undefined) {
       this.#attempts.end(pod.metadata.uid ?? '');
-      for (const at of timesOfChange(facts)) this.#o.waiting.lookAgainIn(at - facts.now);
+      for (const at of timesOfChange(facts)) this.#o.waiting.resyncIn(at - facts.now);
       return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
     }
     const { cluster } = place;

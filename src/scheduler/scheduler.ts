@@ -141,15 +141,15 @@ export class Scheduler {
     };
     const port = new ExtenderServer({ ...server, extender, metrics, logger, clock });
     await port.listen();
-    const lookAgain = (): void => this.#waiting.lookAgainIn(0);
+    const resync = (): void => this.#waiting.resyncIn(0);
     const settled = (pod: Pod): void => {
       if (pod.spec.nodeName !== undefined) this.#waiting.settled(pod);
     };
     const off = [
-      this.#view.policies.on(lookAgain),
-      this.#view.onNamespaceLabels(lookAgain),
-      this.#view.onClusters(lookAgain),
-      this.#scores.on(lookAgain),
+      this.#view.policies.on(resync),
+      this.#view.onNamespaceLabels(resync),
+      this.#view.onClusters(resync),
+      this.#scores.on(resync),
       this.#view.onPod({ changed: settled, gone: (pod) => this.#waiting.settled(pod) }),
     ];
     await Promise.all([

@@ -55,7 +55,7 @@ export class WaitingPods {
       return;
     }
     const now = this.#o.monotonic();
-    if (this.#waiting.size === 0) this.lookAgainIn(LATEST_MS);
+    if (this.#waiting.size === 0) this.resyncIn(LATEST_MS);
     this.#waiting.set(uid, now);
   }
 
@@ -65,7 +65,7 @@ export class WaitingPods {
   }
 
   /** Something changed that may make room for pods which wait, or will in so many ms. */
-  lookAgainIn(ms: number): void {
+  resyncIn(ms: number): void {
     const at = this.#o.monotonic() + ms;
     if (at >= this.#due) return;
     this.#due = at;
@@ -83,8 +83,8 @@ export class WaitingPods {
       this.#due = Number.POSITIVE_INFINITY;
       this.#forgetOld();
       if (this.#waiting.size === 0) continue;
-      await this.#lookAgain(signal);
-      this.lookAgainIn(LATEST_MS);
+      await this.#resync(signal);
+      this.resyncIn(LATEST_MS);
       await pause(SOONEST_MS, signal);
     }
   }
@@ -94,7 +94,7 @@ export class WaitingPods {
     for (const [uid, at] of this.#waiting) if (now - at > FORGET_MS) this.#waiting.delete(uid);
   }
 
-  async #lookAgain(signal: AbortSignal): Promise<void> {
+  async #resync(signal: AbortSignal): Promise<void> {
     const { host, virtualNode, clock, logger } = this.#o;
     const name = virtualNode();
     if (name === undefined) return;

@@ -161,12 +161,12 @@ describe('tokens of a pod in mode Host', () => {
     tokens.require(pod);
     await until(() => expect(member.writes.length).toBe(1));
     now += 47 * 60_000;
-    tokens.lookAgain();
+    tokens.resync();
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(member.writes.length).toBe(1);
     member.put('Secret', { ...(secretOf() as never as { metadata: { name: string } }) });
     now += 2 * 60_000;
-    tokens.lookAgain();
+    tokens.resync();
     await until(() => expect(member.writes.length).toBe(2));
     expect(valuesOf()['token-0']).toBe('token 3');
     expect(secretOf()?.metadata.annotations[REFRESH_ANNOTATION]).toBe('2026-01-01T01:37:00.000Z');
@@ -183,7 +183,7 @@ describe('tokens of a pod in mode Host', () => {
     await until(() => expect(member.writes.length).toBe(1));
     now += 49 * 60_000;
     passed = true;
-    tokens.lookAgain();
+    tokens.resync();
     await until(() => expect(member.writes.length).toBe(2));
   });
 
@@ -202,7 +202,7 @@ describe('tokens of a pod in mode Host', () => {
     expect(server.seen).toEqual([]);
     // They are followed all the same.
     now += 49 * 60_000;
-    again.lookAgain();
+    again.resync();
     await until(() => expect(member.writes.length).toBe(2));
   });
 
@@ -251,7 +251,7 @@ describe('tokens of a pod in mode Host', () => {
     await until(() => expect(secretOf(UIDS[1])).toBeUndefined());
     expect(secretOf()).toBeDefined();
     there = false;
-    tokens.lookAgain();
+    tokens.resync();
     await until(() => expect(secretOf()).toBeUndefined());
   });
 
@@ -262,9 +262,9 @@ describe('tokens of a pod in mode Host', () => {
     await until(() => expect(secretOf()).toBeDefined());
     inMember.add(UIDS[0]);
     prefix = 'new-';
-    tokens.lookAgain();
+    tokens.resync();
     now += 3_600_000;
-    tokens.lookAgain();
+    tokens.resync();
     const name = tokenSecretName(UIDS[0]);
     await until(() => expect(member.writes).toEqual([`create ${PLACE}${name}`, `replace ${PLACE}${name}`]));
     expect(valuesOf()['token-0']).toBe('token 3');
@@ -282,7 +282,7 @@ describe('tokens of a pod in mode Host', () => {
     await until(() => expect(secretOf()).toBeDefined());
     prefix = 'new-';
     expect(tokens.require(podOf())).toMatchObject({ ready: false });
-    tokens.lookAgain();
+    tokens.resync();
     const moved = `Secret/new-shop/${tokenSecretName(UIDS[0])}`;
     await until(() => expect(member.objects.get(moved)).toBeDefined());
     // Where its copy is may not be known yet.
@@ -307,7 +307,7 @@ describe('tokens of a pod in mode Host', () => {
     const tokens = start();
     tokens.setComplete();
     now += 1e6;
-    tokens.lookAgain();
+    tokens.resync();
     await until(() => expect(valuesOf()['token-0']).toBe('token 1'));
     hostPods.clear();
     inMember.clear();
@@ -343,15 +343,15 @@ describe('tokens of a pod in mode Host', () => {
     await until(() => expect(member.writes.length).toBe(1));
     now += 3_600_000;
     admitted = false;
-    tokens.lookAgain();
+    tokens.resync();
     await new Promise((resolve) => setTimeout(resolve, 50));
     admitted = true;
     bind(podOf(UIDS[0], { status: { phase: 'Succeeded' } }));
-    tokens.lookAgain();
+    tokens.resync();
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(member.writes.length).toBe(1);
     bind(podOf());
-    tokens.lookAgain();
+    tokens.resync();
     await until(() => expect(member.writes.length).toBe(2));
   });
 });
@@ -394,7 +394,7 @@ describe('a refusal of the host', () => {
     await until(() => expect(secretOf()).toBeDefined());
     refusal = { code: 500, reason: 'InternalError', message: 'etcd is away' };
     now += 3_000_000;
-    tokens.lookAgain();
+    tokens.resync();
     await until(() => expect(events).not.toEqual([]));
     expect(events[0]).toMatch(
       /^web: TokenNotRefreshed: The service account token could not be refreshed in cluster "east"/,
@@ -417,7 +417,7 @@ test('a refusal of the member is told without the tokens that it repeats', async
   // The third and fourth are for the second try.
   member.failures.push(refusalOf('token 5'));
   now += 3_000_000;
-  tokens.lookAgain();
+  tokens.resync();
   await until(() => expect(events).toEqual([expect.stringContaining('no pod needs "(hidden)", which is (hidden)')]));
   expect(lines.join('')).not.toMatch(/token [1-9]|dG9rZW4g/);
 });

@@ -144,7 +144,7 @@ beforeEach(async () => {
     workloads,
     questions,
     reservations: new Reservations(capacityOf, clock),
-    waiting: { answered: () => undefined, lookAgainIn: () => undefined },
+    waiting: { answered: () => undefined, resyncIn: () => undefined },
     annotationProblem: (_chain, problem) => problems.push(problem),
     metrics: schedulerMetrics(new Registry()),
     monotonic: clock,

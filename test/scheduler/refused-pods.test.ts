@@ -36,7 +36,7 @@ const roomIn = (member: string, slots: number): unknown =>
 const evictions = (): string[] => room.api.requests('POST', '/eviction').map(({ path }) => path.split('/')[6] ?? '');
 const told = (reason: string): string[] =>
   room.events.filter((event) => event.reason === reason).map(({ about, message }) => `${about}: ${message}`);
-const lookAgain = async ({ metadata } = deployment): Promise<unknown> =>
+const resync = async ({ metadata } = deployment): Promise<unknown> =>
   await room.process.refused.bringUpToDate(metadata.uid ?? '', new AbortController().signal);
 const avoided = (): string[] => room.process.workloads.avoided(deployment).map(({ cluster }) => cluster);
 
@@ -68,16 +68,16 @@ describe('with TryNext', () => {
   test('refused pods make way three at a time, and it is told on the pod and on its workload', async () => {
     const names = await refuse(5);
     await whenAvoided();
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
     room.now += 10_000;
-    expect(await lookAgain()).toEqual({ requeueAfterMs: 2_000 });
+    expect(await resync()).toEqual({ requeueAfterMs: 2_000 });
     expect(evictions()).toHaveLength(3);
     expect(names).toEqual(expect.arrayContaining(evictions()));
     // They are gone, or will be in a moment; the pods that come instead are not there yet.
     await caughtUp();
     await room.run(set, { west: 3 });
-    await lookAgain();
+    await resync();
     expect(evictions().toSorted()).toEqual(names.toSorted());
     const [first = ''] = evictions();
     const words = told('RefusedPodReplaced');
@@ -98,7 +98,7 @@ describe('with TryNext', () => {
     await whenAvoided();
     room.now += 10_000;
     await room.run(set, { '': 3 });
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
   });
 
@@ -108,8 +108,8 @@ describe('with TryNext', () => {
     room.now += 10_000;
     // They are told nothing any more.
     room.api.listeners.clear();
-    await lookAgain();
-    await lookAgain();
+    await resync();
+    await resync();
     expect(new Set(evictions()).size).toBe(3);
     expect(evictions()).toHaveLength(3);
   });
@@ -121,7 +121,7 @@ describe('with TryNext', () => {
     });
     const names = await refuse(1, UNSCHEDULED);
     room.now += 59_000;
-    await lookAgain();
+    await resync();
     expect(avoided()).toEqual([]);
     room.now += 1_000;
     room.refuse(names, {
@@ -130,10 +130,10 @@ describe('with TryNext', () => {
       message: 'still none',
     });
     await whenAvoided();
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
     room.now += 10_000;
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual(names);
   });
 
@@ -150,7 +150,7 @@ describe('with TryNext', () => {
     const former = room.pods().find((one) => one.metadata.name === other);
     room.api.delete(`${path}/${other}`);
     room.make(path, { ...former, metadata: { ...former?.metadata, resourceVersion: undefined } });
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
     expect(room.events).toEqual([]);
   });
@@ -165,7 +165,7 @@ describe('with TryNext', () => {
       }
       return undefined;
     };
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([name]);
     expect(room.pods().map(({ metadata }) => metadata.name)).toEqual([name]);
     expect(room.events).toEqual([]);
@@ -197,20 +197,20 @@ describe('with TryNext', () => {
     await room.seen('west is closed', () =>
       room.process.view.nodes.clusters().some(({ name, unavailable }) => name === 'west' && unavailable !== undefined),
     );
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
     const [words = '', ...more] = told('RefusedPodStays');
     expect(more).toEqual([]);
     expect(words).toMatch(/no other cluster takes it now \(.*member west: it takes no new pods/);
     room.now += 15_000;
-    await lookAgain();
+    await resync();
     expect(told('RefusedPodStays')).toHaveLength(1);
     room.editMember('west', { spec: { unschedulable: false } });
     await room.seen('west is open', () =>
       room.process.view.nodes.clusters().every(({ unavailable }) => unavailable === undefined),
     );
     room.now += 15_000;
-    await lookAgain();
+    await resync();
     expect(evictions().toSorted()).toEqual(names.toSorted());
   });
 
@@ -219,14 +219,14 @@ describe('with TryNext', () => {
     const names = await refuse(1);
     await whenAvoided();
     room.now += 10_000;
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
     expect(told('RefusedPodStays')).toEqual([
       expect.stringMatching(/no other cluster takes it now \(.*member west: its nodes are not known yet/),
     ]);
     roomIn('west', 1);
     room.now += 15_000;
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual(names);
   });
 
@@ -237,7 +237,7 @@ describe('with TryNext', () => {
     await refuse(1, QUOTA, {}, single.set);
     await room.seen('east is avoided', () => room.process.workloads.avoided(single.deployment).length > 0);
     room.now += 10_000;
-    await lookAgain(single.deployment);
+    await resync(single.deployment);
     expect(evictions()).toEqual([]);
     expect(told('RefusedPodStays')).toEqual([expect.stringContaining('the policy allows at most 0 pods in west')]);
   });
@@ -262,7 +262,7 @@ describe('with TryNext', () => {
       const names = await refuse(1);
       await whenAvoided();
       room.now += 10_000;
-      await lookAgain();
+      await resync();
       expect(evictions()).toEqual(names);
     });
 
@@ -273,7 +273,7 @@ describe('with TryNext', () => {
       room.refuse(names, QUOTA);
       await whenAvoided();
       room.now += 10_000;
-      await lookAgain();
+      await resync();
       expect(evictions()).toEqual([]);
       expect(told('RefusedPodStays')).toEqual([
         expect.stringMatching(/member north: it is tried 2m after the pod came/),
@@ -285,7 +285,7 @@ describe('with TryNext', () => {
     const [name = ''] = await refuse(1, QUOTA, { spec: { nodeSelector: { 'kubernetes.io/hostname': 'east' } } });
     await whenAvoided();
     room.now += 10_000;
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
     expect(told('RefusedPodStays')[0]).toContain(`Pod ${name}: `);
   });
@@ -301,7 +301,7 @@ describe('with TryNext', () => {
       room.process.view.nodes.clusters().some(({ unavailable }) => unavailable !== undefined),
     );
     room.now += 10_000;
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
     expect(told('RefusedPodStays')[0]).toContain('what east said last may be old, as it is not ready (Timeout)');
   });
@@ -311,18 +311,18 @@ describe('with TryNext', () => {
     await whenAvoided();
     room.now += 10_000;
     room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 403, reason: 'Forbidden' } : undefined);
-    for (let times = 0; times < 5; times += 1) await lookAgain();
+    for (let times = 0; times < 5; times += 1) await resync();
     expect(evictions()).toHaveLength(1);
     const words = told('RefusedPodStays');
     expect(words).toEqual(words.map(() => expect.stringContaining('manifests/scheduler/refusals.yaml') as string));
     expect(words.map((one) => one.slice('Pod '.length, one.indexOf(':'))).toSorted()).toEqual(names.toSorted());
     room.now += 59_000;
-    await lookAgain();
+    await resync();
     expect(evictions()).toHaveLength(1);
     room.now += 1_000;
     await whenAvoided();
     room.api.fault = undefined;
-    await lookAgain();
+    await resync();
     expect(evictions()).toHaveLength(4);
   });
 
@@ -335,8 +335,8 @@ describe('with TryNext', () => {
     room.now += 10_000;
     const ofOnePod = ({ path }: { path: string }): boolean => path.startsWith('/api/v1/namespaces/shop/pods/');
     room.api.fault = (request) => (ofOnePod(request) ? { code: 403, reason: 'Forbidden' } : undefined);
-    await lookAgain();
-    await lookAgain(api.deployment);
+    await resync();
+    await resync(api.deployment);
     expect(room.api.requests('GET').filter(ofOnePod)).toHaveLength(1);
     expect(told('RefusedPodStays').map((one) => one.split(':')[0])).toEqual([`Pod ${web}`, `Pod ${other}`]);
   });
@@ -363,7 +363,7 @@ describe('with Stay, which is the default', () => {
     const names = await refuse(2);
     await whenAvoided();
     room.now += 200_000;
-    await lookAgain();
+    await resync();
     expect(evictions()).toEqual([]);
     room.now += 101_000;
     room.refuse(names, { ...QUOTA, message: 'still', lastTransitionTime: new Date(room.now - 301_000).toISOString() });

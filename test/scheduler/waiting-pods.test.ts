@@ -36,16 +36,16 @@ afterEach(async () => {
 test('while a pod waits, schedulers are told to look again when its time has come, and not before', async () => {
   waiting.answered(pod, false);
   const due = monotonic() + 400;
-  waiting.lookAgainIn(400);
+  waiting.resyncIn(400);
   // Later than what is asked for already: nothing changes.
-  waiting.lookAgainIn(5_000);
+  waiting.resyncIn(5_000);
   await until('they are told', () => looks() === 1, { intervalMs: 5, timeoutMs: 10_000 });
   expect(monotonic()).toBeGreaterThanOrEqual(due);
   expect(api.objects.get('/api/v1/nodes/east')?.metadata['annotations']).toHaveProperty([LOOK_AGAIN]);
 });
 
 test('a wall clock that is set back puts nothing off', async () => {
-  waiting.lookAgainIn(300);
+  waiting.resyncIn(300);
   waiting.answered(pod, false);
   setBackMs = 1_800_000;
   await until('they are told', () => looks() === 1, { intervalMs: 5, timeoutMs: 10_000 });
@@ -53,7 +53,7 @@ test('a wall clock that is set back puts nothing off', async () => {
 
 test('nobody is told anything for pods that have a place by then', async () => {
   waiting.answered(pod, false);
-  waiting.lookAgainIn(300);
+  waiting.resyncIn(300);
   waiting.answered(pod, true);
   const other: Pod = { ...pod, metadata: { ...pod.metadata, uid: 'other' } };
   waiting.answered(other, false);
