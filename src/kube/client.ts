@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ClusterEndpoint, Credentials } from './access.ts';
-import { decodeText, decompress, parseAnswer, refusal, type Where } from './answer.ts';
+import { decodeText, decompress, parseAnswer, refusal, type Where } from './response-body.ts';
 import { AnswerRoom } from './answer-room.ts';
 import type { CacheShare } from './cache-room.ts';
 import type { ClientMetrics } from './client-metrics.ts';

@@ -1,4 +1,4 @@
-import type { Where } from './answer.ts';
+import type { Where } from './response-body.ts';
 import { keyOf, type KubeObject } from './object.ts';
 import type { Resource } from './resource.ts';
 import type { WatchEvent } from './watch-decoder.ts';

@@ -1,4 +1,4 @@
-import { malformed, type Where } from './answer.ts';
+import { malformed, type Where } from './response-body.ts';
 import { cleanText } from './clean-text.ts';
 import type { KubeObject } from './object.ts';
 import { apiVersionOf, type Resource } from './resource.ts';

@@ -1,4 +1,4 @@
-import { malformed } from './answer.ts';
+import { malformed } from './response-body.ts';
 import type { KubeClient, KubeRequest, Query } from './client.ts';
 import { TransportError } from './errors.ts';
 import { TooLargeError } from './exchange.ts';

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
-import { malformed, type Where } from './answer.ts';
+import { malformed, type Where } from './response-body.ts';
 import type { KubeClient } from './client.ts';
 import { monotonic } from './clock.ts';
 import { DistrustError } from './distrust-error.ts';

@@ -1,4 +1,4 @@
-import { malformed, type Where } from './answer.ts';
+import { malformed, type Where } from './response-body.ts';
 import { cleanText } from './clean-text.ts';
 import type { KubeClient } from './client.ts';
 import { isGone } from './errors.ts';

@@ -1,4 +1,4 @@
-import { decodeText, isDense, TOO_DENSE } from './answer.ts';
+import { decodeText, isDense, TOO_DENSE } from './response-body.ts';
 import { AnswerRoom, LONGEST_ANSWER_BYTES } from './answer-room.ts';
 import { LimitError } from './limit-error.ts';
 import { parseJson } from './json.ts';

@@ -1,4 +1,4 @@
-import { malformed, type Where } from './answer.ts';
+import { malformed, type Where } from './response-body.ts';
 import { ApiError, type TransportError } from './errors.ts';
 import { checkObject } from './list-page.ts';
 import type { KubeObject } from './object.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from 'pino';
-import type { Answer } from './answer.ts';
-import { statusAnswer, textAnswer } from './answer.ts';
+import type { Answer } from './http-answer.ts';
+import { statusAnswer, textAnswer } from './http-answer.ts';
 import type { Authenticator } from './authenticator.ts';
 import type { Authorizer } from './authorizer.ts';
 import type { KubeletMetrics } from './metrics.ts';

@@ -6,8 +6,8 @@ import { cleanText } from '../kube/clean-text.ts';
 import { ApiError, describeError } from '../kube/errors.ts';
 import type { Framing } from '../kube/framed-stream.ts';
 import { PODS, resourcePath } from '../kube/resource.ts';
-import type { Answer } from './answer.ts';
-import { sendAnswer, textAnswer } from './answer.ts';
+import type { Answer } from './http-answer.ts';
+import { sendAnswer, textAnswer } from './http-answer.ts';
 import { relayFramed } from './framed-relay.ts';
 import { logOptions } from './log-options.ts';
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
-import { sendAnswer, textAnswer } from './answer.ts';
+import { sendAnswer, textAnswer } from './http-answer.ts';
 import { serveLogs } from './logs.ts';
 import type { OpenStreams } from './open-streams.ts';
 import type { PodDirectory } from './pod-directory.ts';

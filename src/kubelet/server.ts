@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { monotonic } from '../kube/clock.ts';
 import { describeError } from '../kube/errors.ts';
-import { sendAnswer, statusAnswer, writeAnswer } from './answer.ts';
+import { sendAnswer, statusAnswer, writeAnswer } from './http-answer.ts';
 import { Authenticator } from './authenticator.ts';
 import { Authorizer } from './authorizer.ts';
 import type { ServingCertificates } from '../serving/certificates.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import type { Answer } from './answer.ts';
-import { statusAnswer, textAnswer, writeAnswer } from './answer.ts';
+import type { Answer } from './http-answer.ts';
+import { statusAnswer, textAnswer, writeAnswer } from './http-answer.ts';
 import { memberStreamPath } from './member-path.ts';
 import type { KubeletMetrics } from './metrics.ts';
 import type { OpenStreams } from './open-streams.ts';

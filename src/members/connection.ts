@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../kube/core-v1.ts';
-import { malformed } from '../kube/answer.ts';
+import { malformed } from '../kube/response-body.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { PROCESS_CACHE_ROOM, type CacheRoom, type CacheShare } from '../kube/cache-room.ts';
 import type { ClientMetrics } from '../kube/client-metrics.ts';

@@ -1,7 +1,7 @@
 import type { Overrider } from '../api/overriders.ts';
 import { type JsonRecord, listOf, recordOf, textOf, without } from '../kube/json-fields.ts';
 import { editContainers, editPodSpec, NAMED_CONTAINERS } from './edit-containers.ts';
-import { withEntries, withList } from './entries.ts';
+import { withEntries, withList } from './list-fields.ts';
 
 /** Elements are added at the end, or taken out wherever they are. A container that had no list gets one. */
 export function overrideWords(

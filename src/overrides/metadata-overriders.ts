@@ -1,7 +1,7 @@
 import type { Overrider } from '../api/overriders.ts';
 import { isLabelValue, isQualifiedName } from '../kube/label-selector.ts';
 import { type JsonRecord, recordOf } from '../kube/json-fields.ts';
-import { withEntries } from './entries.ts';
+import { withEntries } from './list-fields.ts';
 import { OverrideError } from './override-error.ts';
 
 /** Labels or annotations of the object itself. What they come to is checked here, because values may hold variables. */

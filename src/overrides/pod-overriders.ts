@@ -1,7 +1,7 @@
 import type { Overrider } from '../api/overriders.ts';
 import { type JsonRecord, listOf, recordOf, rewriteField, rewriteItems, textOf, without } from '../kube/json-fields.ts';
 import { editPodSpec } from './edit-containers.ts';
-import { withEntries, withList } from './entries.ts';
+import { withEntries, withList } from './list-fields.ts';
 
 /** Pull secrets by name; none twice. */
 export function overridePullSecrets(

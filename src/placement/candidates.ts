@@ -4,7 +4,7 @@ import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement, Division, Group } from './compiled-placement.ts';
-import type { Refusal, RefusalReason } from './refusal.ts';
+import type { Refusal, RefusalReason } from './placement-refusal.ts';
 
 /** Room for pods of one shape in a cluster. */
 export interface Room {

@@ -6,7 +6,7 @@ import type { Candidate } from './candidates.ts';
 import type { Choice, PlacementFacts } from './choice.ts';
 import type { Cluster } from './cluster.ts';
 import type { Group } from './compiled-placement.ts';
-import type { Refusal } from './refusal.ts';
+import type { Refusal } from './placement-refusal.ts';
 import { scoreCandidates, scoringOf } from './score.ts';
 import { ofAllRevisions, ofRevision } from './workload.ts';
 

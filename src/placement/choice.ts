@@ -3,7 +3,7 @@ import type { Avoided } from './avoided.ts';
 import type { Candidate, Room } from './candidates.ts';
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement, Group } from './compiled-placement.ts';
-import type { Refusal } from './refusal.ts';
+import type { Refusal } from './placement-refusal.ts';
 import type { Signals } from './signals.ts';
 import type { SpreadRule } from './spread-rule.ts';
 import type { Workload } from './workload.ts';

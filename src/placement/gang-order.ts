@@ -9,8 +9,8 @@ import type { CompiledPlacement } from './compiled-placement.ts';
 import { sumOver, ofRevision } from './workload.ts';
 import { sum } from './highest-averages.ts';
 import { noRoom } from './place-by-score.ts';
-import { refuseAll } from './refusal.ts';
-import type { Refusal } from './refusal.ts';
+import { refuseAll } from './placement-refusal.ts';
+import type { Refusal } from './placement-refusal.ts';
 import { mostInWords, tierLimits } from './tier-limits.ts';
 
 /** Clusters that may get `count` pods that have to be together, the best first, and why the others may not. */

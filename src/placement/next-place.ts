@@ -3,7 +3,7 @@ import type { Choice, Decision, Outcome, PlacementFacts, Plan } from './choice.t
 import { sum } from './highest-averages.ts';
 import { placeByScore } from './place-by-score.ts';
 import { placeBySeat } from './place-by-seat.ts';
-import { listInWords, refuseAll } from './refusal.ts';
+import { listInWords, refuseAll } from './placement-refusal.ts';
 import { selectSpread } from './spread-selection.ts';
 import { ofAllRevisions, ofRevision } from './workload.ts';
 

@@ -1,8 +1,8 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Candidate } from './candidates.ts';
 import type { Choice, Outcome, Place } from './choice.ts';
-import { listInWords, refuseAll } from './refusal.ts';
-import type { Refusal } from './refusal.ts';
+import { listInWords, refuseAll } from './placement-refusal.ts';
+import type { Refusal } from './placement-refusal.ts';
 import { newGroupsFirst } from './spread-minimums.ts';
 import { tierLimits } from './tier-limits.ts';
 

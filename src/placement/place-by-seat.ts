@@ -2,7 +2,7 @@ import type { Candidate } from './candidates.ts';
 import { HighestAverages } from './highest-averages.ts';
 import type { Choice, Outcome, Place } from './choice.ts';
 import { noRoom } from './place-by-score.ts';
-import type { Refusal } from './refusal.ts';
+import type { Refusal } from './placement-refusal.ts';
 import { spreadMinimums } from './spread-minimums.ts';
 import { targetsOf } from './targets.ts';
 import type { TargetFacts } from './targets.ts';

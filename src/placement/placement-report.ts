@@ -6,7 +6,7 @@ import type { Decision, Plan } from './choice.ts';
 import { clusterInWords } from './cluster.ts';
 import { sum } from './highest-averages.ts';
 import type { PolicySource } from './policy-selection.ts';
-import { refusalInWords } from './refusal.ts';
+import { refusalInWords } from './placement-refusal.ts';
 import { ofRevision } from './workload.ts';
 import type { Workload } from './workload.ts';
 

@@ -6,7 +6,7 @@ import { clusterInWords } from './cluster.ts';
 import type { Cluster } from './cluster.ts';
 import { compilePlacement } from './compiled-placement.ts';
 import type { Group } from './compiled-placement.ts';
-import { listInWords } from './refusal.ts';
+import { listInWords } from './placement-refusal.ts';
 
 type Warning = (path: string, message: string) => void;
 

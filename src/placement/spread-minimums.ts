@@ -1,7 +1,7 @@
 import type { Candidate } from './candidates.ts';
 import type { Choice } from './choice.ts';
-import { refuseAll } from './refusal.ts';
-import type { Refusal } from './refusal.ts';
+import { refuseAll } from './placement-refusal.ts';
+import type { Refusal } from './placement-refusal.ts';
 
 /**
  * One pod each for the best clusters of as many groups as every spread rule asks for, replicas allowing: what a division by

@@ -1,5 +1,5 @@
 import type { Candidate } from './candidates.ts';
-import { listInWords } from './refusal.ts';
+import { listInWords } from './placement-refusal.ts';
 import type { SpreadRule } from './spread-rule.ts';
 
 export interface SpreadWishes {

@@ -1,6 +1,6 @@
 import type { Choice } from './choice.ts';
 import { durationInWords } from './duration.ts';
-import { listInWords } from './refusal.ts';
+import { listInWords } from './placement-refusal.ts';
 
 /** What keeps a pod out of a whole tier, in words; undefined when nothing does. */
 export interface TierLimit {

@@ -10,7 +10,7 @@ import { type Hold, nameTaken } from './decide.ts';
 import type { PodOverrides } from './pod-overrides.ts';
 import { type PodWrites, refOf } from './pod-writes.ts';
 import type { DependentsPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
-import { refusalOf } from './refusal.ts';
+import { refusalOf } from './member-refusal.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
 import { mayBeCarriedOut } from './unanswered-creation.ts';
 

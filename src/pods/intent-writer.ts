@@ -6,7 +6,7 @@ import { conditionOf } from './host-status.ts';
 import type { HostStatusWriter } from './host-status-writer.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { MemberPort } from './pod-ports.ts';
-import { REFUSAL_REASONS } from './refusal.ts';
+import { REFUSAL_REASONS } from './member-refusal.ts';
 import { oneMoreUnanswered } from './unanswered-creation.ts';
 
 /** How long an intent is good for further attempts, in ms: the member's history must not end before it. */

@@ -28,7 +28,7 @@ import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
 import { PodWrites, refOf } from './pod-writes.ts';
 import type { DependentsPort, EventPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
-import { isAnotherPod, refusalOf } from './refusal.ts';
+import { isAnotherPod, refusalOf } from './member-refusal.ts';
 import { slowCreation, tellIfSlow } from './slow-creation.ts';
 import { StatusCorrections, statusKey } from './status-corrections.ts';
 import { statusPatch } from './status-patch.ts';

@@ -6,7 +6,7 @@ import { clusterInWords } from '../placement/cluster.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
-import { refusalInWords } from '../placement/refusal.ts';
+import { refusalInWords } from '../placement/placement-refusal.ts';
 import { Attempts } from './attempts.ts';
 import { isMadeForItsNode } from './daemon-pod.ts';
 import { Confirmation } from './confirmation.ts';

@@ -14,7 +14,7 @@ import { evict, get } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { nextPlace } from '../placement/next-place.ts';
-import { refusalInWords } from '../placement/refusal.ts';
+import { refusalInWords } from '../placement/placement-refusal.ts';
 import { hasBegun, PATIENCE_MS, refusedPodsStep, successorOf, whyItStays } from '../placement/refused-pod.ts';
 import { withoutOne } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';

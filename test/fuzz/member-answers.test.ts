@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
-import { parseAnswer, refusal } from '../../src/kube/answer.ts';
+import { parseAnswer, refusal } from '../../src/kube/response-body.ts';
 import { ChunkScanner } from '../../src/kube/chunk-scanner.ts';
 import {
   type ApiError,
@@ -16,7 +16,7 @@ import { PODS } from '../../src/kube/resource.ts';
 import { retryDelayMs } from '../../src/kube/retry-policy.ts';
 import { WatchDecoder, type WatchEvent } from '../../src/kube/watch-decoder.ts';
 import { checkIdentified, hasInitialEventsEnd, resourceVersionOf, watchError } from '../../src/kube/watch-event.ts';
-import { isAnotherPod, refusalOf } from '../../src/pods/refusal.ts';
+import { isAnotherPod, refusalOf } from '../../src/pods/member-refusal.ts';
 import { fuzz, throwsOnly } from './fuzz.ts';
 import { changed, json, pieces, text } from './inputs.ts';
 

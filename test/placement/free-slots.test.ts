@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { parseAmounts } from '../../src/kube/amounts.ts';
 import { durationInWords, parseDuration } from '../../src/placement/duration.ts';
 import { shortageInWords } from '../../src/placement/free-slots.ts';
-import { listInWords, refusalInWords } from '../../src/placement/refusal.ts';
+import { listInWords, refusalInWords } from '../../src/placement/placement-refusal.ts';
 
 const wanted = parseAmounts({ cpu: '4', memory: '8Gi', pods: 1 });
 

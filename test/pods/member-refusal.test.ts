@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError, TransportError } from '../../src/kube/errors.ts';
-import { refusalOf } from '../../src/pods/refusal.ts';
+import { refusalOf } from '../../src/pods/member-refusal.ts';
 
 const refused = (code: number, message: string, reason = 'Forbidden'): ApiError =>
   new ApiError({
