@@ -5,7 +5,10 @@ import type { Logger } from 'pino';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
 import { describeError } from '../kube/errors.ts';
 import { closeWithin, listenOn } from '../serving/http-listener.ts';
-import { checkKeyed, type KeyedCertificate } from '../kube/keyed-certificate.ts';
+import { monotonic } from '../kube/clock.ts';
+import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
+import { ClientTrust } from '../serving/client-trust.ts';
+import { TlsListener } from '../serving/tls-listener.ts';
 import { allow, parseReview } from './admission-review.ts';
 import type { AdmissionMetrics } from './metrics.ts';
 import type { PatchStep } from './patch-step.ts';
@@ -30,8 +33,8 @@ export interface WebhookServerOptions {
   port: number;
   /** Asked before each handshake, so that a new certificate needs no restart. */
   certificate: () => KeyedCertificate;
-  /** PEM: only who shows a client certificate of this CA is answered. Default: whoever asks is. */
-  clientCa?: string | undefined;
+  /** PEM bundle, asked likewise: only who shows a client certificate of these CAs is answered. Default: whoever asks is. */
+  clientCa?: (() => string | undefined) | undefined;
   settings: PodDefaultSettings;
   metrics: AdmissionMetrics;
   logger: Logger;
@@ -45,13 +48,20 @@ export interface WebhookServerOptions {
 export class WebhookServer {
   readonly #o: WebhookServerOptions;
   readonly #server: Server;
-  #shown: KeyedCertificate;
   /** Of the reviews that are being read or answered. */
   #bytes = 0;
 
   constructor(options: WebhookServerOptions) {
     this.#o = options;
-    this.#shown = options.certificate();
+    const { certificate, clientCa, logger } = options;
+    const warn = (what: string) => (error: unknown) => logger.warn({ error: describeError(error) }, what);
+    const unusable = 'the authorities for clients of the webhook cannot be used: those before stay in force';
+    const tls = new TlsListener({
+      certificate,
+      trust: clientCa === undefined ? undefined : new ClientTrust(clientCa, warn(unusable)),
+      monotonic,
+      onUnusable: warn('the certificate of the webhook cannot be used: the one before stays in use'),
+    });
     const app = express();
     app.disable('x-powered-by');
     app.disable('etag');
@@ -66,9 +76,9 @@ export class WebhookServer {
     });
     this.#server = createServer(
       {
-        ...this.#secure(this.#shown),
-        requestCert: options.clientCa !== undefined,
-        rejectUnauthorized: options.clientCa !== undefined,
+        ...tls.options(),
+        requestCert: clientCa !== undefined,
+        rejectUnauthorized: clientCa !== undefined,
         handshakeTimeout: HANDSHAKE_MS,
         headersTimeout: HEADERS_MS,
         requestTimeout: REQUEST_MS,
@@ -81,10 +91,10 @@ export class WebhookServer {
     this.#server.maxConnections = MOST_CONNECTIONS;
     this.#server.setTimeout(SILENCE_MS);
     // Before the listener that begins the handshake.
-    this.#server.prependListener('connection', () => this.#refresh());
+    this.#server.prependListener('connection', () => tls.refresh(this.#server));
     this.#server.on('tlsClientError', (error) => {
       // What the API server says of a certificate it does not trust, among others.
-      options.logger.debug({ error: error.message }, 'a TLS handshake with the webhook failed');
+      logger.debug({ error: error.message }, 'a TLS handshake with the webhook failed');
     });
   }
 
@@ -122,11 +132,6 @@ export class WebhookServer {
     response.status(status).set('connection', 'close').type('text/plain').send(`${problem}\n`);
   }
 
-  #secure({ cert, key }: KeyedCertificate): { cert: string; key: string; ca?: string; minVersion: 'TLSv1.2' } {
-    const { clientCa } = this.#o;
-    return { cert, key, minVersion: 'TLSv1.2', ...(clientCa === undefined ? {} : { ca: clientCa }) };
-  }
-
   #review(request: Request, response: Response, optedIn: boolean): void {
     const parsed = parseReview(request.body);
     if ('problem' in parsed) {
@@ -146,20 +151,5 @@ export class WebhookServer {
   #malformed(response: Response, problem: string): void {
     this.#o.metrics.reviews.inc({ outcome: 'malformed' });
     response.status(400).type('text/plain').send(`${problem}\n`);
-  }
-
-  #refresh(): void {
-    const next = this.#o.certificate();
-    if (next.cert === this.#shown.cert && next.key === this.#shown.key) return;
-    try {
-      checkKeyed(next);
-      this.#server.setSecureContext(this.#secure(next));
-      this.#shown = next;
-    } catch (error) {
-      this.#o.logger.warn(
-        { error: describeError(error) },
-        'the certificate of the webhook cannot be used: the one before stays in use',
-      );
-    }
   }
 }

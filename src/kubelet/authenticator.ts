@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { TLSSocket } from 'node:tls';
-import type { PeerCertificates } from './peer-certificate.ts';
+import type { PeerCertificates } from '../serving/peer-certificate.ts';
 import type { TokenReviewer } from './token-reviewer.ts';
-import type { UserInfo } from './user-info.ts';
+import type { UserInfo } from '../serving/user-info.ts';
 
 const BEARER = /^bearer +([\w\-.~+/]+=*) *$/i;
 

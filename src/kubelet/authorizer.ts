@@ -4,7 +4,7 @@ import { atMost } from '../kube/lru-limit.ts';
 import { nodeAttributes } from './authorization-attributes.ts';
 import type { ReviewApi } from './review-client.ts';
 import { ReviewClient } from './review-client.ts';
-import type { UserInfo } from './user-info.ts';
+import type { UserInfo } from '../serving/user-info.ts';
 
 const PATH = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 const ALLOWED_MS = 300_000;

@@ -6,7 +6,7 @@ import type { Authenticator } from './authenticator.ts';
 import type { Authorizer } from './authorizer.ts';
 import type { KubeletMetrics } from './metrics.ts';
 import { ReviewUnavailable } from './review-client.ts';
-import type { UserInfo } from './user-info.ts';
+import type { UserInfo } from '../serving/user-info.ts';
 
 export type Admission = { readonly caller: UserInfo } | { readonly refused: Answer };
 

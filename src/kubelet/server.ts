@@ -17,7 +17,7 @@ import { Gatekeeper } from './gatekeeper.ts';
 import type { KubeletMetrics } from './metrics.ts';
 import { kubeletMetrics } from './metrics.ts';
 import { OpenStreams } from './open-streams.ts';
-import { PeerCertificates } from './peer-certificate.ts';
+import { PeerCertificates } from '../serving/peer-certificate.ts';
 import { noRouteAnswer, PlainRequests } from './plain-requests.ts';
 import type { PodDirectory } from './pod-directory.ts';
 import type { ReviewApi } from './review-client.ts';
@@ -90,7 +90,7 @@ export class KubeletServer {
       logger.warn({ node: nodeName, error: describeError(error) }, what);
     const trust = new ClientTrust(o.clientCa, warn('client CA bundle cannot be used: the one before stays in force'));
     this.#tls = new TlsListener({
-      certificates: o.certificates,
+      certificate: () => o.certificates.current(),
       trust,
       monotonic: elapsed,
       onUnusable: warn('kubelet serving certificate cannot be used: the one before stays in use'),

@@ -11,7 +11,7 @@ import { lookUpPod } from './pod-lookup.ts';
 import type { StreamRoute } from './routes.ts';
 import type { SpliceResult } from './splice.ts';
 import { splice } from './splice.ts';
-import type { UserInfo } from './user-info.ts';
+import type { UserInfo } from '../serving/user-info.ts';
 
 /** A request to switch protocols, taken out of HTTP parsing. `head`: stream bytes that came with it. */
 export interface UpgradeRequest {

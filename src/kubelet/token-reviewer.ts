@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { atMost } from '../kube/lru-limit.ts';
 import type { ReviewApi } from './review-client.ts';
 import { ReviewClient } from './review-client.ts';
-import type { UserInfo } from './user-info.ts';
-import { withAuthenticatedGroup } from './user-info.ts';
+import type { UserInfo } from '../serving/user-info.ts';
+import { withAuthenticatedGroup } from '../serving/user-info.ts';
 
 const PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
 const KNOWN_MS = 120_000;

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { CaBundleKeeper } from '../admission/ca-bundle-keeper.ts';
 import { admissionMetrics } from '../admission/metrics.ts';
 import { SharedCertificates } from '../serving/shared-certificates.ts';
@@ -10,6 +9,7 @@ import { Informer } from '../kube/informer.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
+import { ClientCa } from '../serving/client-ca.ts';
 import { FileCertificates } from '../serving/file-certificates.ts';
 
 type Services = Pick<HostServices, 'config' | 'host' | 'registry' | 'informerMetrics' | 'logger'>;
@@ -44,16 +44,17 @@ export async function runPodWebhook(services: Services, signal: AbortSignal): Pr
     metrics: informerMetrics,
   });
   const { clientCaFile } = webhook;
-  const clientCa = clientCaFile === undefined ? undefined : await readFile(clientCaFile, 'utf8');
+  const clientCa = clientCaFile === undefined ? undefined : ClientCa.fromFile(clientCaFile, logger);
+  await clientCa?.load(signal);
   const certificates = await certificatesFor(webhook, { ...services, logger });
-  const running = Promise.all([certificates.run(signal), members.run(signal)]);
+  const running = Promise.all([certificates.run(signal), members.run(signal), clientCa?.run(signal)]);
   const first = await untilThere(certificates, signal);
   if (first !== undefined) {
     const server = new WebhookServer({
       address: webhook.bindAddress,
       port: webhook.port,
       certificate: () => certificates.current() ?? first,
-      clientCa,
+      clientCa: clientCa === undefined ? undefined : () => clientCa.current(),
       settings: {
         schedulerName,
         isVirtualNode: (name) => members.byIndex(NODE_NAME, name).length > 0,

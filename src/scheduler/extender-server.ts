@@ -1,14 +1,16 @@
 import { createServer } from 'node:https';
 import type { Server } from 'node:https';
-import type { SecureContextOptions } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import express from 'express';
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { describeError } from '../kube/errors.ts';
 import { closeWithin, listenOn } from '../serving/http-listener.ts';
+import { monotonic } from '../kube/clock.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
-import { checkKeyed } from '../kube/keyed-certificate.ts';
-import { CallerCheck } from './caller-check.ts';
+import { ClientTrust } from '../serving/client-trust.ts';
+import { PeerCertificates } from '../serving/peer-certificate.ts';
+import { HANDSHAKE_TIMEOUT_MS, TlsListener } from '../serving/tls-listener.ts';
 import { NotAQuestion, parseExtenderArgs, refusing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
@@ -62,25 +64,31 @@ function isTheirs(error: unknown): boolean {
 export class ExtenderServer {
   readonly #o: ExtenderServerOptions;
   readonly #server: Server;
-  #shown: { cert: string; key: string; ca: string | undefined };
-  /** Grows with every change of the authorities. */
-  #trust = 0;
-  /** The authorities that the client certificate of a connection was checked against. */
-  readonly #metUnder = new WeakMap<object, number>();
+  readonly #peers: PeerCertificates;
 
   /** Throws when the certificate cannot be used. */
   constructor(options: ExtenderServerOptions) {
     this.#o = options;
-    this.#shown = { ...options.certificate(), ca: options.clientCa() };
-    checkKeyed(this.#shown);
+    const warn = (what: string) => (error: unknown) => options.logger.warn({ error: describeError(error) }, what);
+    const trust = new ClientTrust(
+      options.clientCa,
+      warn('the authorities for clients of the extender cannot be used: those before stay in force'),
+    );
+    const tls = new TlsListener({
+      certificate: options.certificate,
+      trust,
+      monotonic,
+      onUnusable: warn('the certificate of the extender cannot be used: the one before stays in use'),
+    });
+    this.#peers = new PeerCertificates(trust, options.clock);
     this.#server = createServer(
       {
-        ...this.#context(),
+        ...tls.options(),
         requestCert: true,
         // Who has no certificate is told so in an answer.
         rejectUnauthorized: false,
         ALPNProtocols: ['http/1.1'],
-        handshakeTimeout: 10_000,
+        handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
         headersTimeout: 10_000,
         requestTimeout: 30_000,
         // Longer than the 90 s after which Go clients drop idle connections, so that we never close one in use.
@@ -89,8 +97,10 @@ export class ExtenderServer {
       },
       this.#routes(),
     );
-    this.#server.prependListener('connection', () => this.#refresh());
-    this.#server.prependListener('secureConnection', (socket) => this.#metUnder.set(socket, this.#trust));
+    this.#server.prependListener('connection', () => tls.refresh(this.#server));
+    this.#server.prependListener('secureConnection', (socket) => {
+      this.#peers.remember(socket, tls.handshakeGeneration());
+    });
     this.#server.on('tlsClientError', (error) => {
       options.logger.debug({ error: error.message }, 'a TLS handshake with the extender failed');
     });
@@ -110,18 +120,16 @@ export class ExtenderServer {
   }
 
   #routes(): express.Express {
-    const { extender, clientNames, clock, metrics, logger } = this.#o;
-    const callers = new CallerCheck({ clientNames, clock });
+    const { extender, metrics, logger } = this.#o;
     const app = express();
     app.disable('x-powered-by');
     app.disable('etag');
     app.use((request: Request, response: Response, next: NextFunction) => {
-      this.#refresh();
-      // A connection that is older than the authorities in force is met anew: the caller opens another.
-      if (callers.allows(request, this.#metUnder.get(request.socket) === this.#trust)) {
+      if (this.#knows(request)) {
         next();
         return;
       }
+      // The caller may have another certificate by now, which it shows on another connection.
       response.set('connection', 'close');
       this.#refuse(request, response, 'unknownCaller', NO_CERTIFICATE);
     });
@@ -153,36 +161,19 @@ export class ExtenderServer {
     return app;
   }
 
+  /**
+   * A scheduler with a client certificate of a trusted authority and one of the names. No other proof counts: the only secret that
+   * kube-scheduler could send stands in the URL of its configuration, which it writes into Events and its log.
+   */
+  #knows({ socket }: Request): boolean {
+    const user = this.#peers.user(socket as TLSSocket);
+    return user !== undefined && this.#o.clientNames.includes(user.username);
+  }
+
   /** In the words of the protocol where it has some: a list of scores cannot say why it is empty. */
   #refuse(request: Request, response: Response, result: string, why: string): void {
     const verb = VERBS.find((one) => request.path === `/${one}`);
     this.#o.metrics.requests.inc({ verb: verb ?? 'none', result });
     response.status(200).json(verb === 'prioritize' ? [] : refusing(why));
-  }
-
-  #context(): SecureContextOptions {
-    const { cert, key, ca } = this.#shown;
-    // Always a list: without one Node would trust every public authority to name our callers.
-    return { cert, key, ca: ca === undefined ? [] : [ca], minVersion: 'TLSv1.2' };
-  }
-
-  /** Before each handshake and each answer. */
-  #refresh(): void {
-    const before = this.#shown;
-    const { cert, key } = this.#o.certificate();
-    const ca = this.#o.clientCa();
-    if (cert === before.cert && key === before.key && ca === before.ca) return;
-    this.#shown = { cert, key, ca };
-    try {
-      checkKeyed(this.#shown);
-      this.#server.setSecureContext(this.#context());
-      if (ca !== before.ca) this.#trust += 1;
-    } catch (error) {
-      this.#shown = before;
-      this.#o.logger.warn(
-        { error: describeError(error) },
-        'what the extender should show or trust cannot be used: what was there before stays in use',
-      );
-    }
   }
 }

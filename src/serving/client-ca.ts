@@ -14,7 +14,7 @@ export interface ReadApi {
 }
 
 /**
- * The authorities whose client certificates the kubelet servers accept, read again every 30 s so that a rotation
+ * The authorities whose client certificates an HTTPS server accepts, read again every 30 s so that a rotation
  * needs no restart. What was read last stays in force while a source cannot be read.
  */
 export class ClientCa {
@@ -86,7 +86,7 @@ export class ClientCa {
           this.#logger.warn(
             { source: this.#source, error: describeError(error) },
             this.#bundle === undefined
-              ? 'the client CA bundle cannot be read: client certificates are refused on the kubelet ports until it can'
+              ? 'the client CA bundle cannot be read: client certificates are refused until it can'
               : 'the client CA bundle cannot be read: the one read before stays in force',
           );
         }

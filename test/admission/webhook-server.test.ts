@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close(0));
 
-function start(clientCa?: string): WebhookServer {
+function start(clientCa?: () => string): WebhookServer {
   return new WebhookServer({
     address: '127.0.0.1',
     port: 0,
@@ -157,7 +157,8 @@ describe('the webhook', () => {
     registry = new Registry();
     const clients = await createAuthority('clients');
     const client = await issueClient(clients, 'kube-apiserver');
-    server = start(clients.cert);
+    let trusted = clients.cert;
+    server = start(() => trusted);
     ({ port } = await server.listen());
     await expect(post('/pods/asking', review({}))).rejects.toThrow();
     expect((await post('/', '', client)).status).toBe(404);
@@ -166,6 +167,11 @@ describe('the webhook', () => {
     const stranger = await issueClient(await createAuthority('clients'), 'kube-apiserver');
     await expect(post('/pods/asking', review({}), stranger)).rejects.toThrow();
     expect((await post('/', '', client)).status).toBe(404);
+    // Another CA does, without a restart.
+    const others = await createAuthority('others');
+    trusted = others.cert;
+    await expect(post('/pods/asking', review({}), client)).rejects.toThrow();
+    expect((await post('/', '', await issueClient(others, 'kube-apiserver'))).status).toBe(404);
   });
 
   it('knows no other paths', async () => {

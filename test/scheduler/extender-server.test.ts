@@ -74,7 +74,7 @@ function caller(authority: Authority, port: number, client?: KeyPair) {
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
     const text = await answer.body.text();
-    return { code: answer.statusCode, text, json: () => JSON.parse(text) as unknown };
+    return { code: answer.statusCode, headers: answer.headers, text, json: () => JSON.parse(text) as unknown };
   };
 }
 
@@ -152,6 +152,18 @@ test('shows a new certificate and trusts a new authority without a restart', asy
   expect((await old('/filter', question)).json()).toEqual(UNKNOWN);
   const ask = caller(next, port, await issueClient(next, 'system:kube-scheduler'));
   expect((await ask('/filter', question)).json()).toMatchObject({ NodeNames: ['b'] });
+});
+
+test('goes on with a caller whose authority stays while others come and go, on the connection that is open', async () => {
+  const { authority, shown, port } = await serve();
+  const ask = caller(authority, port, await issueClient(authority, 'system:kube-scheduler'));
+  const next = await createAuthority('next');
+  for (const ca of [authority.cert, authority.cert + next.cert, authority.cert]) {
+    shown.ca = ca;
+    const answer = await ask('/filter', question);
+    expect(answer.json()).toMatchObject({ NodeNames: ['b'] });
+    expect(answer.headers['connection']).not.toBe('close');
+  }
 });
 
 test('says what is wrong with a question', async () => {

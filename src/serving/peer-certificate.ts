@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import type { ClientTrust } from '../serving/client-trust.ts';
+import type { ClientTrust } from './client-trust.ts';
 import type { UserInfo } from './user-info.ts';
 import { withAuthenticatedGroup } from './user-info.ts';
 
