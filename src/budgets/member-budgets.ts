@@ -4,7 +4,7 @@ import type { Node, Pod } from '../kube/core-v1.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
-import { describeError, isAlreadyExists, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
@@ -14,13 +14,13 @@ import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import { BudgetMemory } from './budget-memory.ts';
 import type { BudgetMetrics } from './budget-metrics.ts';
+import { budgetsFinding, type BudgetsFinding } from './budgets-finding.ts';
 import { allowanceOf, claimed, type Claims, isWaitedFor, nextClaims } from './claims.ts';
 import { type CopiesInNamespace, coveredPods, type CoveredPods } from './covered-pods.ts';
-import { wantedFloor } from './floor.ts';
 import type { HostBudget } from './host-budget.ts';
 import type { HostBudgets } from './host-budgets.ts';
 import { MirrorStore } from './mirror-store.ts';
-import { mirroredBudget, type MirroredBudget, otherName } from './mirrored-budget.ts';
+import { MirrorWriter } from './mirror-writer.ts';
 
 /** In ms. */
 const WAITS = {
@@ -43,13 +43,6 @@ const POLL_MS = 1_000;
 const AT_ONCE = 4;
 /** What the cluster-autoscaler puts on a node that it is about to remove. */
 const AUTOSCALER_TAINT = 'ToBeDeletedByClusterAutoscaler';
-
-/** What is to be said of it on the MemberCluster. */
-export interface BudgetsFinding {
-  status: 'True' | 'False';
-  reason: 'Mirrored' | 'Ignored' | 'BudgetRightMissing' | 'HostBudgetsUnknown';
-  message: string;
-}
 
 export interface MemberBudgetsOptions {
   hostId: string;
@@ -89,8 +82,7 @@ export class MemberBudgets {
   readonly #waits: typeof WAITS;
   readonly #queue: WorkQueue;
   readonly #memories = new Map<string, BudgetMemory>();
-  /** Budgets of the host whose name somebody else has in the member. */
-  readonly #taken = new Set<string>();
+  readonly #writer: MirrorWriter;
   /** Budgets of the host that cover copies here. */
   readonly #concerned = new Set<string>();
   #mirrors: MirrorStore;
@@ -101,7 +93,8 @@ export class MemberBudgets {
     this.#o = options;
     this.#waits = options.waits ?? WAITS;
     this.#mirrors = this.#newStore();
-    const { member, queueMetrics, logger } = options;
+    const { member, queueMetrics, logger, hostId, events, metrics } = options;
+    this.#writer = new MirrorWriter({ hostId, member: member.name, settleMs: this.#waits.settle, events, metrics });
     this.#queue = new WorkQueue({
       name: `budgets-${member.name}`,
       concurrency: AT_ONCE,
@@ -149,24 +142,14 @@ export class MemberBudgets {
   /** Undefined while there is nothing to say. Cheap. */
   finding(): BudgetsFinding | undefined {
     const { mode, hostBudgets, member } = this.#o;
-    if (mode() === 'Ignore') {
-      const message = 'Evictions made in the member do not wait for PodDisruptionBudgets of the host.';
-      return { status: 'False', reason: 'Ignored', message };
-    }
-    if (!hostBudgets.synced && hostBudgets.problem !== undefined) {
-      const message = `PodDisruptionBudgets of the host are not known in the member, as they cannot be read: ${hostBudgets.problem}. Apply manifests/rbac.yaml in the host. It is tried again by itself.`;
-      return { status: 'False', reason: 'HostBudgetsUnknown', message };
-    }
-    if (this.#concerned.size === 0) return undefined;
-    const problem = this.#refusal ?? (this.#mirrors.synced ? undefined : this.#mirrors.problem);
-    if (problem !== undefined) {
-      const message =
-        `Evictions made in the member do not wait for PodDisruptionBudgets of the host: cluster "${member.name}" refuses to keep them (${problem}). ` +
-        'Its owner applies manifests/member/read.yaml anew, or set spec.disruptionBudgets: Ignore. It is tried again by itself.';
-      return { status: 'False', reason: 'BudgetRightMissing', message };
-    }
-    const message = 'Evictions made in the member wait for PodDisruptionBudgets of the host.';
-    return this.#mirrors.synced ? { status: 'True', reason: 'Mirrored', message } : undefined;
+    return budgetsFinding({
+      member: member.name,
+      mode: mode(),
+      hostProblem: hostBudgets.synced ? undefined : hostBudgets.problem,
+      concerned: this.#concerned.size,
+      problem: this.#refusal ?? (this.#mirrors.synced ? undefined : this.#mirrors.problem),
+      synced: this.#mirrors.synced,
+    });
   }
 
   #newStore(): MirrorStore {
@@ -308,7 +291,8 @@ export class MemberBudgets {
     let again = used > 0 ? this.#waits.settle : Infinity;
     let left = evictable;
     for (const [namespace, copies] of byHealth(covered)) {
-      again = Math.min(again, await this.#mirror(budget, { namespace, copies, evictable: left, memory, now }, signal));
+      const there = { namespace, copies, evictable: left, memory, now };
+      again = Math.min(again, await this.#writer.keep(this.#mirrors, budget, there, signal));
       left = 0;
     }
     const isTemporary = claimed(claims) > budget.allowed || isWaitedFor(claims, member);
@@ -329,79 +313,10 @@ export class MemberBudgets {
     return gone.length === 0 ? claims : new Map([...claims].filter(([name]) => !gone.includes(name)));
   }
 
-  /** Returns after how long to look again, in ms. */
-  async #mirror(
-    budget: HostBudget,
-    at: { namespace: string; copies: CopiesInNamespace; evictable: number; memory: BudgetMemory; now: number },
-    signal: AbortSignal,
-  ): Promise<number> {
-    const { namespace, copies, evictable, memory, now } = at;
-    const mirrors = this.#mirrors.of(budget.key);
-    const [mirror, ...more] = mirrors.filter((one) => one.namespace === namespace);
-    for (const one of more) await this.#write(async () => await this.#mirrors.remove(one, signal));
-    const current = mirror === undefined || mirror.minAvailable < 0 ? undefined : mirror.minAvailable;
-    const { uids, healthy } = copies;
-    const floor = wantedFloor({ copies: uids.size, healthy, evictable, isMet: budget.isMet, current });
-    const widerMs = memory.lasting(`wider in ${namespace}`, floor.when === 'later', now);
-    const isDue = floor.when === 'later' && widerMs >= this.#waits.settle;
-    const isIncomplete =
-      mirror !== undefined &&
-      (mirror.unhealthyPodEvictionPolicy !== budget.unhealthyPodEvictionPolicy ||
-        [...uids].some((uid) => !mirror.uids.has(uid)));
-    if (floor.when === 'now' || isDue || isIncomplete) {
-      const before = current ?? 0;
-      const kept = evictable > 0 ? before : Math.max(before, uids.size);
-      const minAvailable = floor.when === 'now' || isDue ? floor.minAvailable : kept;
-      await this.#put(budget, mirror, { namespace, uids, minAvailable }, signal);
-      return floor.when === 'later' && !isDue ? this.#waits.settle - widerMs : Infinity;
-    }
-    return floor.when === 'later' ? this.#waits.settle - widerMs : Infinity;
-  }
-
-  async #put(
-    budget: HostBudget,
-    mirror: MirroredBudget | undefined,
-    wanted: { namespace: string; uids: ReadonlySet<string>; minAvailable: number },
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { hostId } = this.#o;
-    const { name: member } = this.#o.member;
-    const { namespace } = wanted;
-    const place = `${namespace}/${budget.key}`;
-    const other = otherName(budget, hostId, member);
-    const name = mirror?.name ?? (this.#taken.has(place) ? other : budget.name);
-    const made = mirroredBudget({ budget, hostId, member, name, ...wanted });
-    await this.#write(async () => {
-      if (mirror !== undefined) {
-        await this.#mirrors.replace(mirror, made, signal);
-        return;
-      }
-      try {
-        await this.#mirrors.create(made, signal);
-      } catch (error) {
-        if (!isAlreadyExists(error) || name === other) throw error;
-        if (await this.#mirrors.isOurs(budget.key, namespace, name, signal)) throw error;
-        this.#taken.add(place);
-        this.#tellTaken(budget, namespace, other);
-        await this.#mirrors.create({ ...made, metadata: { ...made.metadata, name: other } }, signal);
-      }
-    });
-  }
-
-  #tellTaken({ namespace, name, uid }: HostBudget, memberNamespace: string, other: string): void {
-    const { events, member } = this.#o;
-    const object = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', namespace, name, uid };
-    const message =
-      `Cluster "${member.name}" has a PodDisruptionBudget ${memberNamespace}/${name} of its own, which stays as it is. ` +
-      `This one is called ${other} there. A pod that both cover cannot be evicted there at all.`;
-    events.record(object, 'Warning', 'BudgetNameTaken', message);
-  }
-
   /** Nothing of the budget is left here: the member may evict as it likes. */
   async #end(key: string, budget: HostBudget | undefined, signal: AbortSignal): Promise<HandlerResult> {
     const { name } = this.#o.member;
-    for (const mirror of this.#mirrors.of(key))
-      await this.#write(async () => await this.#mirrors.remove(mirror, signal));
+    await this.#writer.removeAll(this.#mirrors, key, signal);
     this.#memories.delete(key);
     if (budget === undefined || !budget.claims.has(name)) return undefined;
     await this.#claim(budget, without(this.#known(budget.claims), name), signal);
@@ -412,12 +327,6 @@ export class MemberBudgets {
     const { hostBudgets, metrics, member } = this.#o;
     metrics.writes.inc({ member: member.name, object: 'claim' });
     await hostBudgets.writeClaims(budget, claims, signal);
-  }
-
-  async #write(send: () => Promise<void>): Promise<void> {
-    const { metrics, member } = this.#o;
-    metrics.writes.inc({ member: member.name, object: 'mirror' });
-    await send();
   }
 
   #refused(words: string): HandlerResult {
