@@ -24,7 +24,7 @@ export interface DependentIndexOptions {
   unused: (dependentKey: string) => void;
 }
 
-/** An dependent with the way a pod refers to it. */
+/** A dependent with the way a pod refers to it. */
 export interface Need extends Pick<Reference, 'optional' | 'pulling'> {
   dependent: Dependent;
   /** An override policy refers to it, and the pod on the host does not. */

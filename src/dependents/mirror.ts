@@ -88,7 +88,7 @@ export class DependentsMirror {
   readonly #uses: MemberUses;
   /** UIDs of copies that were deleted, which the cache may still show. */
   readonly #removed = new LRUCache<string, true>(atMost(10_000));
-  /** DependentIndex that wait until their place in the member is known. */
+  /** Dependents that wait until their place in the member is known. */
   readonly #awaiting = new Map<string, Set<string>>();
   #complete = false;
 

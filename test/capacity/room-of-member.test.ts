@@ -190,7 +190,7 @@ describe('reservations', () => {
     expect(capacity.fittingNodes(big)).toEqual([taken]);
   });
 
-  it('count for quotas, ports and interPod as well', () => {
+  it('count for quotas, ports and inter-pod constraints as well', () => {
     const capacity = member({ a: {}, b: {} });
     capacity.quotaHandler.added(quota({ pods: '3' }, { pods: '1' }));
     const port = asks({}, { containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort: 80 }] }] });
