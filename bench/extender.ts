@@ -9,6 +9,7 @@ import { Extender } from '../src/scheduler/extender.ts';
 import { parseExtenderArgs } from '../src/scheduler/extender-wire.ts';
 import { HostView } from '../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../src/scheduler/placement-questions.ts';
+import { Nominees } from '../src/scheduler/nominees.ts';
 import { Reservations } from '../src/scheduler/reservations.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
 import { WorkloadState } from '../src/scheduler/workload-state.ts';
@@ -55,11 +56,13 @@ export async function extender(say: Say): Promise<SuiteReport> {
       scoring: scoringConfig.parse({}),
       clock,
     });
+    const reservations = new Reservations(capacityOf, monotonic);
     const asked = new Extender({
       view,
       workloads: book,
       questions,
-      reservations: new Reservations(capacityOf, monotonic),
+      reservations,
+      nominees: new Nominees({ capacityOf, reservations, isVirtual: (name) => rooms.has(name) }),
       waiting: { answered: () => undefined, resyncIn: () => undefined },
       annotationProblem: (_chain, problem) => {
         throw new Error(problem);

@@ -102,6 +102,12 @@ export class FitShape {
     return (this.#fits[row] ?? NO) !== NO;
   }
 
+  /** Whether a node that exists can take one as its row is in the table now, whoever was told of that. */
+  wouldFit(row: number): boolean {
+    this.#resolve();
+    return this.#evaluate(row) === REAL;
+  }
+
   /** Something about the row has changed. */
   refresh(row: number): void {
     if (row >= this.#fits.length) this.#fits = longer(this.#fits, row + 1);

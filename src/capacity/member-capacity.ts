@@ -32,8 +32,10 @@ import { atMost } from '../kube/lru-limit.ts';
 import { PodsOnNodes } from './pods-on-nodes.ts';
 import type { HeldPod } from './pods-on-nodes.ts';
 import type { Pool } from './pool.ts';
+import { Preemption } from './preemption.ts';
 import { Reservations } from './reservations.ts';
 import type { ReservationHolder } from './reservations.ts';
+import type { Candidate, Victims } from './victims.ts';
 
 export interface MemberCapacityOptions {
   hostId: string;
@@ -67,6 +69,7 @@ export class MemberCapacity {
   readonly #rules: NamespaceRules;
   readonly #shapes: FitShapes;
   readonly #reservations: Reservations;
+  readonly #preemption: Preemption;
   readonly #elastic: ElasticNodes;
   /** Pods of this host that the member knows, by UID of the host pod. */
   readonly #known = new Map<string, 'waiting' | 'stuck' | 'placed'>();
@@ -142,6 +145,14 @@ export class MemberCapacity {
       added,
       removed,
     });
+    this.#preemption = new Preemption({
+      hostId,
+      table: this.#table,
+      shapes: this.#shapes,
+      podCounts: this.#podCounts,
+      reservations: this.#reservations,
+      pods: () => this.#pods.values(),
+    });
     this.#elastic = new ElasticNodes({
       set: (node) => {
         this.#table.setNode(node);
@@ -171,6 +182,19 @@ export class MemberCapacity {
     const answer = this.#answer(this.#rules.admit(request));
     this.#answers.set(request.key, { version, answer });
     return answer;
+  }
+
+  /** See {@link VirtualNodeCapacity.victims}. */
+  victims(
+    request: FitRequest,
+    candidates: readonly Candidate[],
+    allowed: ReadonlyMap<string, number>,
+  ): Victims | undefined {
+    this.#settled();
+    const admitted = this.#rules.admit(request);
+    const never = admitted.refused !== undefined || this.#rules.whyOverQuota(admitted) !== undefined;
+    if (never || this.#answer(admitted).fits) return undefined;
+    return this.#preemption.victims(admitted, candidates, allowed, this.#allowanceFor(admitted));
   }
 
   /** Names of the nodes that can take the pod now, those that do not exist yet left out. */
@@ -223,6 +247,11 @@ export class MemberCapacity {
   release(podUid: string, holder: ReservationHolder = 'choice'): void {
     this.#reservations.release(podUid, holder);
     this.#onChange?.();
+  }
+
+  /** Whether a pod of the host takes room, or has some set aside. */
+  holds(podUid: string): boolean {
+    return this.wasPlaced(podUid) || this.#reservations.has(podUid);
   }
 
   /** The member was seen to have a node for the pod, or to have had one. */

@@ -148,7 +148,21 @@ export class NodeTable {
     this.#leaveIfEmpty(row);
   }
 
-  #account(row: number, { demand, hostPorts }: Load, times: 1 | -1): void {
+  /** Takes a pod off its row for as long as a question about that row takes. Nobody is told: {@link putBack} has to follow. */
+  lift(row: number, load: Load): void {
+    this.#count(row, load, -1);
+  }
+
+  putBack(row: number, load: Load): void {
+    this.#count(row, load, 1);
+  }
+
+  #account(row: number, load: Load, times: 1 | -1): void {
+    this.#count(row, load, times);
+    this.#touch(row, false);
+  }
+
+  #count(row: number, { demand, hostPorts }: Load, times: 1 | -1): void {
     for (const { resource, amount } of demand.amounts) {
       const { free } = this.#columnFor(resource);
       free[row] = (free[row] ?? 0) - times * amount;
@@ -156,7 +170,6 @@ export class NodeTable {
     this.#pods[row] = (this.#pods[row] ?? 0) + times;
     this.#podsFree[row] = (this.#podsFree[row] ?? 0) - times;
     if (hostPorts.length > 0) this.#accountPorts(row, hostPorts, times);
-    this.#touch(row, false);
   }
 
   #accountPorts(row: number, hostPorts: readonly HostPort[], times: 1 | -1): void {

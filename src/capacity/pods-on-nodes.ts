@@ -90,7 +90,7 @@ export class PodsOnNodes {
     this.#removed = removed;
   }
 
-  values(): IterableIterator<PlacedPod> {
+  values(): IterableIterator<HeldPod> {
     return this.#pods.values();
   }
 

@@ -1,3 +1,4 @@
+import type { Amounts } from '../kube/amounts.ts';
 import type { ElasticGroup } from './elastic.ts';
 import { elasticGroupOf } from './elastic.ts';
 import type { FitShapes } from './fit-shapes.ts';
@@ -65,6 +66,12 @@ export class Reservations {
     for (const { admitted, placed } of this.#all.values()) {
       if (placed !== undefined && admitted.request.virtualNode === virtualNode) yield admitted;
     }
+  }
+
+  /** The pod as it sits on its row; undefined when it has none. */
+  placedAs(podUid: string): { placed: PlacedPod; requests: Amounts } | undefined {
+    const known = this.#all.get(podUid);
+    return known?.placed === undefined ? undefined : { placed: known.placed, requests: known.admitted.requests };
   }
 
   has(podUid: string): boolean {

@@ -2,6 +2,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from './fit-answer.ts';
 import type { FitRequest } from './fit-request.ts';
+import type { Candidate, Victims } from './victims.ts';
 
 /** What can be asked about the room behind one virtual node. Everything is answered from memory, without waiting. */
 export interface VirtualNodeCapacity {
@@ -26,12 +27,25 @@ export interface VirtualNodeCapacity {
   /** The most that a node which the pod may use has free, each resource by itself; undefined: it may use none. */
   largestFreeSlot(request: FitRequest): Amounts | undefined;
   /**
+   * Which of the candidates, pods of the host that are bound here, have to be evicted so that the pod fits on one node of the
+   * member: the fewest and lowest, as kube-scheduler would choose them there. Undefined: it fits without, or evictions do not help.
+   *
+   * @param allowed evictions that each disruption budget grants now, by key.
+   */
+  victims(
+    request: FitRequest,
+    candidates: readonly Candidate[],
+    allowed: ReadonlyMap<string, number>,
+  ): Victims | undefined;
+  /**
    * Sets room aside for a pod that was sent here and that the member does not show yet; again for the same pod replaces
    * it. It lasts until {@link release}, or until the member shows the pod on a node. Pods that are bound on the host need
    * none: they are reserved by themselves, also after a restart.
    */
   reserve(podUid: string, request: FitRequest): void;
   release(podUid: string): void;
+  /** Whether a pod of the host, by its UID, takes room in the member, or has some set aside. */
+  holds(podUid: string): boolean;
   /**
    * Whether a pod that is bound here has a node of the member, whatever the host shows, which may be behind. A no is read from
    * the member itself. Undefined: that cannot be told now. Never rejects.

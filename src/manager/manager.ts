@@ -205,7 +205,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.services.run(signal),
       services.hostObjects.run(signal),
       services.hostClaims.run(signal),
-      has('members') ? services.hostBudgets.run(signal) : undefined,
+      services.hostBudgets.run(signal),
       services.overridePolicies.run(signal),
       services.namespaceModes.run(signal),
       services.podOwners.run(signal),

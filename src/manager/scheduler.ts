@@ -42,6 +42,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       identity: services.identity,
       logger,
     }),
+    budgets: services.hostBudgets,
     scoring: scheduler.scoring,
     capacityOf: (node, member) => services.rooms.get(node, member),
     server: {

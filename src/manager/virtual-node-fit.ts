@@ -7,6 +7,7 @@ import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
 import { type FitRequest, fitRequestOf } from '../capacity/fit-request.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
+import type { Candidate, Victims } from '../capacity/victims.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { atMost } from '../kube/lru-limit.ts';
@@ -115,12 +116,24 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     return this.#o.capacity.largestFreeSlot(request);
   }
 
+  victims(
+    request: FitRequest,
+    candidates: readonly Candidate[],
+    allowed: ReadonlyMap<string, number>,
+  ): Victims | undefined {
+    return this.#o.capacity.victims(request, candidates, allowed);
+  }
+
   reserve(podUid: string, request: FitRequest): void {
     this.#o.capacity.reserve(podUid, request);
   }
 
   release(podUid: string): void {
     this.#o.capacity.release(podUid);
+  }
+
+  holds(podUid: string): boolean {
+    return this.#o.capacity.holds(podUid);
   }
 
   async hasNode(podUid: string, signal: AbortSignal): Promise<boolean | undefined> {

@@ -11,8 +11,8 @@ import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { ClientTrust } from '../serving/client-trust.ts';
 import { PeerCertificates } from '../serving/peer-certificate.ts';
 import { HANDSHAKE_TIMEOUT_MS, TlsListener } from '../serving/tls-listener.ts';
-import { NotAQuestion, parseExtenderArgs, refusing } from './extender-wire.ts';
-import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
+import { evicting, NotAQuestion, parseExtenderArgs, parsePreemptionArgs, refusing } from './extender-wire.ts';
+import type { ExtenderArgs, FilterResult, HostPriority, PreemptionArgs, PreemptionResult } from './extender-wire.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 
 export interface ExtenderPort {
@@ -22,6 +22,7 @@ export interface ExtenderPort {
   /** Filters what nobody may have filtered before. */
   confirm(args: ExtenderArgs): FilterResult;
   prioritize(args: ExtenderArgs): readonly HostPriority[];
+  preempt(args: PreemptionArgs): Promise<PreemptionResult>;
 }
 
 export interface ExtenderServerOptions {
@@ -42,11 +43,17 @@ export interface ExtenderServerOptions {
 /** A pod has 1.5 MiB at the most, and every node a name. */
 const LARGEST_QUESTION = '8mb';
 
-const VERBS = ['filter', 'confirm', 'prioritize'] as const;
+const VERBS = ['filter', 'confirm', 'prioritize', 'preempt'] as const;
 type Verb = (typeof VERBS)[number];
 
 const NO_CERTIFICATE =
   'Spillway does not know this scheduler: it needs a client certificate (tlsConfig.certFile and keyFile of the extender)';
+
+/** An answer about scores, or about victims, cannot say why it is empty. Nothing is evicted then. */
+function refusalTo(verb: Verb | undefined, why: string): unknown {
+  if (verb === 'prioritize') return [];
+  return verb === 'preempt' ? evicting(new Map()) : refusing(why);
+}
 
 /** The question is at fault, not the answer: it is none of ours, or the body cannot be read (http-errors of express.json). */
 function isTheirs(error: unknown): boolean {
@@ -55,7 +62,7 @@ function isTheirs(error: unknown): boolean {
 }
 
 /**
- * The HTTPS port that kube-scheduler asks: `/filter`, `/confirm` and `/prioritize`, as the extender protocol wants them. Nobody is
+ * The HTTPS port that kube-scheduler asks: `/filter`, `/confirm`, `/prioritize` and `/preempt`, as the extender protocol wants them. Nobody is
  * answered who has no client certificate. Certificates and authorities may change meanwhile.
  *
  * A question that cannot be answered gets status 200 and the reason in the answer: of any other status kube-scheduler tells the
@@ -134,20 +141,21 @@ export class ExtenderServer {
       this.#refuse(request, response, 'unknownCaller', NO_CERTIFICATE);
     });
     app.use(express.json({ limit: LARGEST_QUESTION, type: () => true }));
-    const ask = (verb: Verb, answer: (args: ExtenderArgs) => unknown): void => {
+    const ask = <T>(verb: Verb, parse: (body: unknown) => T, answer: (args: T) => unknown): void => {
       app.post(`/${verb}`, async (request: Request, response: Response) => {
         const end = metrics.seconds.startTimer({ verb });
         const why = extender.notReady();
         if (why === undefined) {
-          response.json(await answer(parseExtenderArgs(request.body)));
+          response.json(await answer(parse(request.body)));
           metrics.requests.inc({ verb, result: 'answered' });
         } else this.#refuse(request, response, 'notReady', `Spillway cannot answer yet, it is asked again: ${why}`);
         end();
       });
     };
-    ask('filter', (args) => extender.filter(args));
-    ask('confirm', (args) => extender.confirm(args));
-    ask('prioritize', (args) => extender.prioritize(args));
+    ask('filter', parseExtenderArgs, (args) => extender.filter(args));
+    ask('confirm', parseExtenderArgs, (args) => extender.confirm(args));
+    ask('prioritize', parseExtenderArgs, (args) => extender.prioritize(args));
+    ask('preempt', parsePreemptionArgs, async (args) => await extender.preempt(args));
     app.use((request: Request, response: Response) => {
       this.#refuse(request, response, 'invalid', `Spillway answers POST of /${VERBS.join(', /')}`);
     });
@@ -170,10 +178,10 @@ export class ExtenderServer {
     return user !== undefined && this.#o.clientNames.includes(user.username);
   }
 
-  /** In the words of the protocol where it has some: a list of scores cannot say why it is empty. */
+  /** In the words of the protocol where it has some. */
   #refuse(request: Request, response: Response, result: string, why: string): void {
     const verb = VERBS.find((one) => request.path === `/${one}`);
     this.#o.metrics.requests.inc({ verb: verb ?? 'none', result });
-    response.status(200).json(verb === 'prioritize' ? [] : refusing(why));
+    response.status(200).json(refusalTo(verb, why));
   }
 }

@@ -25,6 +25,28 @@ export interface HostPriority {
   readonly Score: number;
 }
 
+/** What kube-scheduler would evict on each node, by the UIDs of the pods. */
+export interface PreemptionArgs {
+  readonly pod: Pod;
+  readonly victims: ReadonlyMap<string, NodeVictims>;
+}
+
+export interface NodeVictims {
+  readonly uids: readonly string[];
+  /** How many of them a disruption budget does not let go. */
+  readonly violations: number;
+}
+
+export interface PreemptionResult {
+  /** Of the nodes asked about, those where evictions help; nothing is evicted where none is left. */
+  readonly NodeNameToMetaVictims: Readonly<Record<string, MetaVictims>>;
+}
+
+interface MetaVictims {
+  readonly Pods: readonly { readonly UID: string }[];
+  readonly NumPDBViolations: number;
+}
+
 export const MAX_SCORE = 10;
 
 /** What was sent is no question of a scheduler. The message is for whoever configured it. */
@@ -43,6 +65,25 @@ export function parseExtenderArgs(body: unknown): ExtenderArgs {
     );
   }
   return { pod, nodeNames: names };
+}
+
+/** @throws NotAQuestion for what is no question about victims of a scheduler with `nodeCacheCapable: true`. */
+export function parsePreemptionArgs(body: unknown): PreemptionArgs {
+  if (typeof body !== 'object' || body === null) throw new NotAQuestion('the body is not a JSON object');
+  const { Pod: pod, NodeNameToMetaVictims: nodes, NodeNameToVictims: whole } = body as Record<string, unknown>;
+  if (!isPod(pod)) throw new NotAQuestion('Pod is missing, or has no name, namespace, UID and containers');
+  if (whole !== undefined && whole !== null) {
+    throw new NotAQuestion('whole pods were sent; set nodeCacheCapable: true in the configuration of the extender');
+  }
+  if (typeof nodes !== 'object' || nodes === null) throw new NotAQuestion('NodeNameToMetaVictims is missing');
+  const victims = new Map<string, NodeVictims>();
+  for (const [node, value] of Object.entries(nodes)) {
+    const { Pods: pods, NumPDBViolations: violations } = (value ?? {}) as Record<string, unknown>;
+    const uids = Array.isArray(pods) ? pods.map((one: unknown) => (one as { UID?: unknown } | null)?.UID) : undefined;
+    if (uids === undefined || !isNames(uids)) throw new NotAQuestion(`the victims on node ${node} have no UIDs`);
+    victims.set(node, { uids, violations: typeof violations === 'number' ? violations : 0 });
+  }
+  return { pod, victims };
 }
 
 function isPod(value: unknown): value is Pod {
@@ -66,6 +107,14 @@ export function passing(nodeNames: readonly string[]): FilterResult {
 /** None of the nodes, each with its reason. */
 export function failing(reasons: Readonly<Record<string, string>>): FilterResult {
   return { NodeNames: [], FailedAndUnresolvableNodes: reasons, Error: '' };
+}
+
+export function evicting(victims: ReadonlyMap<string, NodeVictims>): PreemptionResult {
+  const nodes = [...victims].map(([node, { uids, violations }]): [string, MetaVictims] => [
+    node,
+    { Pods: uids.map((UID) => ({ UID })), NumPDBViolations: violations },
+  ]);
+  return { NodeNameToMetaVictims: Object.fromEntries(nodes) };
 }
 
 /** No answer, for all nodes; `why` is shown in FailedScheduling where the scheduler cannot go on without one. */

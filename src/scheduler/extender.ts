@@ -18,7 +18,8 @@ import { nodePriorities } from './node-priorities.ts';
 import type { RankedNode } from './node-priorities.ts';
 import { asksForItself } from './node-demands.ts';
 import { Nominations } from './nominations.ts';
-import type { PlacementQuestions, Split } from './placement-questions.ts';
+import type { Nominees } from './nominees.ts';
+import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { Reservations } from './reservations.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { WaitingPods } from './waiting-pods.ts';
@@ -33,6 +34,7 @@ export interface ExtenderOptions {
   /** Told what is wrong with annotations that were passed over. */
   annotationProblem: (chain: OwnerChain, problem: string) => void;
   reservations: Reservations;
+  nominees: Nominees;
   metrics: SchedulerMetrics;
   /** In ms. */
   monotonic: () => number;
@@ -69,6 +71,7 @@ export class Extender {
       gone: ({ metadata: { uid = '' } }) => {
         this.#attempts.end(uid);
         this.#reservations.release(uid);
+        options.nominees.gone(uid);
       },
     });
   }
@@ -84,6 +87,7 @@ export class Extender {
       this.#o.waiting.resyncIn(0);
     }
     this.#reservations.podSeen(pod);
+    this.#o.nominees.podSeen(pod);
   }
 
   notReady(): string | undefined {
@@ -103,12 +107,15 @@ export class Extender {
     if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {
       return this.#untilKnown(pod, missing, nodeNames);
     }
-    const split = this.#split(nodeNames);
+    const split = splitByMember(view.nodes, nodeNames);
     const selection = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
     if (selection.problem !== undefined) this.#o.annotationProblem(chain, selection.problem);
     const { chosen } = selection;
-    const result = chosen === undefined ? this.#withoutRules(pod, split) : this.#byRules(pod, chain, chosen, split);
+    const result = this.#o.nominees.whileLowerStandAside(pod, () =>
+      chosen === undefined ? this.#withoutRules(pod, split) : this.#byRules(pod, chain, chosen, split),
+    );
     const { cluster } = result;
+    if (cluster === undefined) this.#o.nominees.hold(pod);
     const outcome = cluster === undefined ? 'wait' : cluster === LOCAL ? 'local' : 'member';
     metrics.decisions.inc({ rules: chosen?.source.kind ?? 'None', outcome });
     this.#o.waiting.answered(pod, cluster !== undefined);
@@ -139,7 +146,7 @@ export class Extender {
   /** Of several virtual nodes those of the better member come first; see {@link nodePriorities}. */
   prioritize({ pod, nodeNames }: ExtenderArgs): HostPriority[] {
     const { questions, view } = this.#o;
-    const split = this.#split(nodeNames);
+    const split = splitByMember(view.nodes, nodeNames);
     const chain = view.owners.chainOf(pod);
     const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
     const ranked = new Map<string, RankedNode>();
@@ -152,17 +159,6 @@ export class Extender {
         return ranked.get(name) ?? { name, score: fallback, slots: 0 };
       }),
     );
-  }
-
-  #split(nodeNames: readonly string[]): Split {
-    const local: string[] = [];
-    const virtual = new Map<string, string[]>();
-    for (const name of nodeNames) {
-      const member = this.#o.view.nodes.memberOf(name);
-      if (member === undefined) local.push(name);
-      else virtual.set(member, [...(virtual.get(member) ?? []), name]);
-    }
-    return { local, virtual };
   }
 
   /** No policy and no label says that the pod may leave the host: it goes where it says itself, if it fits there. */

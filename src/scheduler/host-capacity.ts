@@ -60,12 +60,21 @@ export class HostCapacity implements VirtualNodeCapacity {
     return this.#capacity.largestFreeSlot(request);
   }
 
+  /** The scheduler of the host looks for them itself. */
+  victims(): undefined {
+    return undefined;
+  }
+
   reserve(podUid: string, request: FitRequest): void {
     this.#capacity.reserve(podUid, request);
   }
 
   release(podUid: string): void {
     this.#capacity.release(podUid);
+  }
+
+  holds(podUid: string): boolean {
+    return this.#capacity.holds(podUid);
   }
 
   /** What a kubelet of the host did only its pods themselves tell. */

@@ -147,6 +147,11 @@ export class HostView {
     });
   }
 
+  /** All pods that are bound to a node. */
+  podsOn(nodeName: string): readonly Pod[] {
+    return this.pods.byIndex(NODE, nodeName);
+  }
+
   /** All pods whose controller has that UID. */
   podsOf(controllerUid: string): readonly Pod[] {
     return this.pods.byIndex(CONTROLLER, controllerUid);

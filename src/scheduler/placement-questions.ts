@@ -10,6 +10,7 @@ import { scoreCandidates, scoringOf } from '../placement/score.ts';
 import { ofAllRevisions } from '../placement/workload.ts';
 import type { OwnerChain, WorkloadIdentity } from '../placement/owner-chain.ts';
 import type { Signals } from '../placement/signals.ts';
+import type { HostNodes } from './host-nodes.ts';
 import type { HostView } from './host-view.ts';
 import { MANY, memberFit } from './member-fit.ts';
 import type { CapacityOf, MemberFit } from './member-fit.ts';
@@ -23,6 +24,17 @@ export interface Split {
   readonly virtual: ReadonlyMap<string, readonly string[]>;
   /** No scheduler has looked at them: they are all there are. */
   readonly unchecked?: boolean;
+}
+
+export function splitByMember(hostNodes: Pick<HostNodes, 'memberOf'>, nodeNames: Iterable<string>): Split {
+  const local: string[] = [];
+  const virtual = new Map<string, string[]>();
+  for (const name of nodeNames) {
+    const member = hostNodes.memberOf(name);
+    if (member === undefined) local.push(name);
+    else virtual.set(member, [...(virtual.get(member) ?? []), name]);
+  }
+  return { local, virtual };
 }
 
 /** Everything that a decision about one pod looks at, and the rooms behind it. */

@@ -35,13 +35,13 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
 
 /**
  * Where the pod is, whom it belongs to, and what says that a member did not take it. Of a pod on one of the host's own nodes
- * also what it takes there; pods that are alike share that. `isVirtual`: the node stands for a member.
+ * also what it takes there; pods that are alike share that. Of others their priority. `isVirtual`: the node stands for a member.
  */
 export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (raw: KubeObject) => Pod {
   const parts = new SharedParts();
   return (raw) => {
     const { spec, status } = raw as Pod;
-    const { nodeName } = spec;
+    const { nodeName, priority = 0 } = spec;
     // A pod for which others were evicted has its node reserved before it is bound.
     const nominatedNodeName = nodeName === undefined ? status?.nominatedNodeName : undefined;
     const node = nodeName ?? nominatedNodeName;
@@ -58,12 +58,13 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
         : {
             containers: NONE,
             ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }),
+            ...(priority === 0 ? {} : { priority }),
             ...(spec.schedulingGates === undefined ? {} : { schedulingGates: spec.schedulingGates }),
           },
       status: defined({
         phase: status?.phase,
         conditions: refusals(status?.conditions),
-        nominatedNodeName: takesRoom ? nominatedNodeName : undefined,
+        nominatedNodeName,
       }),
     };
   };

@@ -15,6 +15,8 @@ import { Extender } from './extender.ts';
 import { GangPlacer } from './gang-placer.ts';
 import { HostCapacity } from './host-capacity.ts';
 import { HostView } from './host-view.ts';
+import { Nominees } from './nominees.ts';
+import { type BudgetsPort, Preemption } from './preemption.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { CapacityOf } from './member-fit.ts';
 import { PlacementQuestions } from './placement-questions.ts';
@@ -36,6 +38,7 @@ export interface SchedulerOptions {
   /** What members can take, by virtual node. */
   /** Capacity of a virtual node that stands for that member; undefined: this process knows nothing of it (yet). */
   capacityOf: (nodeName: string, member: string | undefined) => VirtualNodeCapacity | undefined;
+  budgets: BudgetsPort;
   /** How clusters are compared where no policy says otherwise. */
   scoring: Scoring;
   /** The right to write. */
@@ -69,6 +72,7 @@ export class Scheduler {
   readonly #view: HostView;
   readonly #store: PlacementStore;
   readonly #extender: Extender;
+  readonly #preemption: Preemption;
   readonly #waiting: WaitingPods;
   readonly #scores: ScoreCache;
   readonly #writers: Writers;
@@ -98,6 +102,12 @@ export class Scheduler {
     this.#view = view;
     this.#store = store;
     const reservations = new Reservations(capacityOf, monotonic);
+    const nominees = new Nominees({
+      capacityOf,
+      reservations,
+      isVirtual: (node) => view.nodes.memberOf(node) !== undefined,
+    });
+    this.#preemption = new Preemption({ view, questions, capacityOf, budgets: options.budgets, nominees });
     this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf });
     this.#extender = new Extender({
       view,
@@ -106,6 +116,7 @@ export class Scheduler {
       waiting: this.#waiting,
       annotationProblem: (chain, problem) => this.#tell(chain, problem),
       reservations,
+      nominees,
       metrics,
       monotonic,
     });
@@ -138,6 +149,7 @@ export class Scheduler {
       filter: this.#extender.filter.bind(this.#extender),
       confirm: this.#extender.confirm.bind(this.#extender),
       prioritize: this.#extender.prioritize.bind(this.#extender),
+      preempt: this.#preemption.preempt.bind(this.#preemption),
     };
     const port = new ExtenderServer({ ...server, extender, metrics, logger, clock });
     await port.listen();

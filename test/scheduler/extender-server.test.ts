@@ -5,7 +5,7 @@ import { Registry } from 'prom-client';
 import { afterEach, expect, test } from 'vitest';
 import { createAuthority, issueClient, issueServing, type Authority, type KeyPair } from '../../hack/pki.ts';
 import { ExtenderServer } from '../../src/scheduler/extender-server.ts';
-import { passing } from '../../src/scheduler/extender-wire.ts';
+import { evicting, passing } from '../../src/scheduler/extender-wire.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -43,6 +43,7 @@ async function serve() {
           'prioritize',
           nodeNames.map((Host) => ({ Host, Score: 1 })),
         ),
+      preempt: async ({ victims }) => await Promise.resolve(answer('preempt', evicting(victims))),
     },
     metrics,
     logger: pino({ level: 'silent' }),
@@ -164,6 +165,24 @@ test('goes on with a caller whose authority stays while others come and go, on t
     expect(answer.json()).toMatchObject({ NodeNames: ['b'] });
     expect(answer.headers['connection']).not.toBe('close');
   }
+});
+
+test('answers which pods may be evicted, and with none where it cannot answer', async () => {
+  const { authority, port, hold } = await serve();
+  const ask = caller(authority, port, await issueClient(authority, 'system:kube-scheduler'));
+  const nodes = {
+    a: { Pods: [{ UID: 'x' }, { UID: 'y' }], NumPDBViolations: 1 },
+    b: { Pods: [], NumPDBViolations: 0 },
+  };
+  const asked = { Pod: pod, NodeNameToVictims: null, NodeNameToMetaVictims: nodes };
+  expect((await ask('/preempt', asked)).json()).toEqual({ NodeNameToMetaVictims: nodes });
+  const none = { NodeNameToMetaVictims: {} };
+  for (const wrong of [{ a: { Pods: [{}] } }, { a: null }, null, 'a', [1]]) {
+    expect((await ask('/preempt', { ...asked, NodeNameToMetaVictims: wrong })).json()).toEqual(none);
+  }
+  expect((await ask('/preempt', { ...asked, NodeNameToVictims: {} })).json()).toEqual(none);
+  hold('not yet');
+  expect((await ask('/preempt', asked)).json()).toEqual(none);
 });
 
 test('says what is wrong with a question', async () => {

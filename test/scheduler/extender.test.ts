@@ -4,9 +4,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Candidate, Victims } from '../../src/capacity/victims.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Extender } from '../../src/scheduler/extender.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
+import { Nominees } from '../../src/scheduler/nominees.ts';
+import { Preemption } from '../../src/scheduler/preemption.ts';
 import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
 import { Reservations } from '../../src/scheduler/reservations.ts';
 import { RefusalWatch } from '../../src/scheduler/refusal-watch.ts';
@@ -27,6 +30,13 @@ const slots = new Map<string, number>();
 const reserved = new Map<string, string>();
 const problems: string[] = [];
 const signals = new Map<string, Map<string, number>>();
+/** What is answered of victims behind virtual nodes, and what was asked. */
+const victims = new Map<string, Victims>();
+const candidates: { node: string; pods: readonly Candidate[]; allowed: ReadonlyMap<string, number> }[] = [];
+const budgets = { synced: true, covering: (_pod: Pod): { key: string; allowed: number }[] => [] };
+let preemption: Preemption;
+/** Called whenever room is asked about. */
+let asking: (() => void) | undefined;
 let close: () => Promise<void>;
 
 const NAMES = ['local-1', 'local-2', 'east', 'west'];
@@ -35,7 +45,18 @@ const TOLERATION = { key: 'spillway.dev/virtual-node', operator: 'Exists' as con
 function capacityOf(name: string): VirtualNodeCapacity | undefined {
   // Of the host's own nodes nothing is known unless a test says so.
   if (name === 'local' && !slots.has(name)) return undefined;
-  return countedRoom(name, () => slots.get(name) ?? 0, reserved);
+  return countedRoom(
+    name,
+    () => {
+      asking?.();
+      return slots.get(name) ?? 0;
+    },
+    reserved,
+    (_request, pods, allowed) => {
+      candidates.push({ node: name, pods, allowed });
+      return victims.get(name);
+    },
+  );
 }
 
 function make(path: string, object: object): Record<string, unknown> {
@@ -93,6 +114,10 @@ beforeEach(async () => {
   slots.clear();
   reserved.clear();
   problems.length = 0;
+  victims.clear();
+  candidates.length = 0;
+  asking = undefined;
+  Object.assign(budgets, { synced: true, covering: () => [] });
   make('/api/v1/namespaces', {
     kind: 'Namespace',
     metadata: { name: 'shop', labels: { 'spillway.dev/burst': 'enabled' } },
@@ -139,11 +164,16 @@ beforeEach(async () => {
     scoring: scoringConfig.parse({}),
     clock,
   });
+  const reservations = new Reservations(capacityOf, clock);
+  const isVirtual = (name: string): boolean => view.nodes.memberOf(name) !== undefined;
+  const nominees = new Nominees({ capacityOf, reservations, isVirtual });
+  preemption = new Preemption({ view, questions, capacityOf, budgets, nominees });
   extender = new Extender({
     view,
     workloads,
     questions,
-    reservations: new Reservations(capacityOf, clock),
+    reservations,
+    nominees,
     waiting: { answered: () => undefined, resyncIn: () => undefined },
     annotationProblem: (_chain, problem) => problems.push(problem),
     metrics: schedulerMetrics(new Registry()),
@@ -785,4 +815,117 @@ test('of several virtual nodes those of the better member come first, and real n
   });
   await seen('the policy is known', () => view.policies.get('shop/green') !== undefined);
   expect(extender.prioritize(asked).map(({ Score }) => Score)).toEqual([8, 9]);
+});
+
+describe('pods that may be evicted for another one', () => {
+  const PODS = '/api/v1/namespaces/shop/pods';
+  const proposed = { uids: ['uid-1', 'uid-2'], violations: 1 };
+  const important = (name: string, more: object = {}): Pod => pod(name, { spec: { priority: 1_000, ...more } });
+  const asCandidate = (uid: string): Candidate => ({ uid, priority: 0, since: 0, budgets: [] });
+  const preempt = async (one: Pod, ...nodes: string[]): Promise<Record<string, string>> => {
+    const answer = await preemption.preempt({ pod: one, victims: new Map(nodes.map((name) => [name, proposed])) });
+    return Object.fromEntries(
+      Object.entries(answer.NodeNameToMetaVictims).map(([name, { Pods, NumPDBViolations }]) => [
+        name,
+        `${Pods.map(({ UID }) => UID).join()} ${NumPDBViolations}`,
+      ]),
+    );
+  };
+  const bound = (name: string, nodeName: string, priority = 0): string =>
+    (make(PODS, { apiVersion: 'v1', kind: 'Pod', ...pod(name, { spec: { nodeName, priority } }) }) as unknown as Pod)
+      .metadata.uid ?? '';
+
+  beforeEach(() => {
+    slots.clear();
+    for (const name of ['east', 'west']) victims.set(name, { pods: [asCandidate(`of-${name}`)], violations: 0 });
+  });
+
+  test('are those of the host where the rules prefer it, as the scheduler chose them, and then none in members', async () => {
+    expect(await preempt(important('a'), 'local-1', 'east', 'local-2')).toEqual({
+      'local-1': 'uid-1,uid-2 1',
+      'local-2': 'uid-1,uid-2 1',
+    });
+  });
+
+  test('are none on nodes of the host where a policy does not let the pod run', async () => {
+    place({ clusterAffinity: { clusterNames: ['east'] } });
+    await until('the policy is known', () => view.policies.get('shop/p') !== undefined, { intervalMs: 5 });
+    expect(await preempt(important('a'), 'local-1', 'east', 'west')).toEqual({ east: 'of-east 0' });
+    victims.delete('east');
+    expect(await preempt(important('a'), 'local-1', 'east', 'west')).toEqual({});
+  });
+
+  test('are none where a member has the room, or its rules are not known', async () => {
+    slots.set('east', 3);
+    victims.delete('east');
+    expect(await preempt(important('a'), 'east', 'west')).toEqual({});
+    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'unknown', uid: 'nobody', controller: true };
+    const orphan = pod('b', { spec: { priority: 1_000 }, metadata: { ownerReferences: [owner], namespace: 'shop' } });
+    slots.clear();
+    expect(await preempt(orphan, 'local-1')).toEqual({ 'local-1': 'uid-1,uid-2 1' });
+  });
+
+  test('behind a virtual node are of lower priority, there still, and counted with what budgets grant', async () => {
+    const low = bound('low', 'east');
+    const lower = bound('lower', 'east', 999);
+    bound('same', 'east', 1_000);
+    bound('done', 'east');
+    bound('elsewhere', 'west');
+    api.edit(`${PODS}/done`, { status: { phase: 'Succeeded' } });
+    const isSeen = (): boolean => view.podsOn('east').some(({ status }) => status?.phase === 'Succeeded');
+    await until('all are known', () => isSeen() && view.pods.size === 5, { intervalMs: 5 });
+    budgets.covering = ({ metadata }) => (metadata.name === 'low' ? [{ key: 'shop/b', allowed: 2 }] : []);
+    expect(await preempt(important('a'), 'east')).toEqual({ east: 'of-east 0' });
+    const [asked] = candidates;
+    const found = new Map(asked?.pods.map(({ uid, priority, budgets: keys }) => [uid, [priority, ...keys]]));
+    expect(found).toEqual(
+      new Map([
+        [low, [0, 'shop/b']],
+        [lower, [999]],
+      ]),
+    );
+    expect(asked?.allowed).toEqual(new Map([['shop/b', 2]]));
+  });
+
+  test('are only those that the scheduler chose while budgets cannot be read', async () => {
+    bound('low', 'east');
+    const chosen = bound('chosen', 'east');
+    await until('both are known', () => view.podsOn('east').length === 2, { intervalMs: 5 });
+    budgets.synced = false;
+    const answer = await preemption.preempt({
+      pod: important('a'),
+      victims: new Map([['east', { uids: [chosen], violations: 1 }]]),
+    });
+    expect(candidates[0]?.pods.map(({ uid }) => uid)).toEqual([chosen]);
+    expect(answer.NodeNameToMetaVictims['east']?.NumPDBViolations).toBe(1);
+  });
+
+  test('leave room that is held for the one they leave for, against all but higher ones, until it is bound or gives up', async () => {
+    const made = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...important('a') }) as unknown as Pod;
+    const uid = made.metadata.uid ?? '';
+    expect(await preempt(made, 'east')).toEqual({ east: 'of-east 0' });
+    expect(reserved.size).toBe(0);
+    api.edit(`${PODS}/a`, { status: { nominatedNodeName: 'east' } });
+    await until('its room is held', () => reserved.get(uid) === 'east', { intervalMs: 5 });
+    // As long as the victim has room in the member, nobody else is named.
+    const nominated = { ...made, status: { nominatedNodeName: 'east' } };
+    reserved.set('of-east', 'east');
+    expect(await preempt(nominated, 'east')).toEqual({});
+    reserved.delete('of-east');
+    expect(await preempt(nominated, 'east')).toEqual({ east: 'of-east 0' });
+    const seen: boolean[] = [];
+    const fits = (name: string, priority: number): Promise<unknown> =>
+      filter(pod(name, { spec: { priority } }), ['east']);
+    asking = () => seen.push(reserved.has(uid));
+    await fits('lower', 10);
+    expect(new Set(seen.splice(0))).toEqual(new Set([true]));
+    await fits('higher', 2_000);
+    expect(new Set(seen.splice(0))).toEqual(new Set([false]));
+    expect(reserved.get(uid)).toBe('east');
+    // It is asked about itself, and has to wait still.
+    await filter(nominated, ['east']);
+    expect(reserved.get(uid)).toBe('east');
+    api.edit(`${PODS}/a`, { status: { nominatedNodeName: null } });
+    await until('it is free again', () => !reserved.has(uid), { intervalMs: 5 });
+  });
 });

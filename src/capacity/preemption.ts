@@ -1,0 +1,157 @@
+import { virtualNodeOf } from './allocatable.ts';
+import { whyOverAllowance } from './allowance.ts';
+import type { FitShapes } from './fit-shapes.ts';
+import { interPodCheck } from './inter-pod-constraints.ts';
+import type { AdmittedRequest } from './namespace-rules.ts';
+import type { NodeTable } from './node-table.ts';
+import type { PodCounts } from './pod-counts.ts';
+import type { HeldPod, PlacedPod } from './pods-on-nodes.ts';
+import type { Reservations } from './reservations.ts';
+import { type Candidate, compareVictims, type RoomWithout, type Victims, victimsAmong } from './victims.ts';
+import { UID_LABEL } from '../api/marks.ts';
+import type { Amounts } from '../kube/amounts.ts';
+
+export interface PreemptionOptions {
+  readonly hostId: string;
+  readonly table: NodeTable;
+  readonly shapes: FitShapes;
+  readonly podCounts: PodCounts;
+  readonly reservations: Pick<Reservations, 'placedAs'>;
+  /** Pods on nodes of the member. */
+  readonly pods: () => Iterable<HeldPod>;
+}
+
+/** A candidate where it is in the member. */
+interface Removable extends Candidate {
+  readonly placed: PlacedPod;
+  readonly requests: Amounts;
+}
+
+/** So many nodes where evictions would help are compared, as kube-scheduler does on large clusters. */
+const ENOUGH_NODES = 100;
+
+/** Finds the pods of the host that have to leave a member for another one to fit there. */
+export class Preemption {
+  readonly #o: PreemptionOptions;
+
+  constructor(options: PreemptionOptions) {
+    this.#o = options;
+  }
+
+  /** `left`: what headroom and caps leave; a resource that is not in it is not limited. */
+  victims(
+    admitted: AdmittedRequest,
+    candidates: readonly Candidate[],
+    allowed: ReadonlyMap<string, number>,
+    left: Amounts,
+  ): Victims | undefined {
+    const there = this.#find(admitted.request.virtualNode, candidates);
+    const allowance = new Allowance(admitted.requests, left);
+    if (this.#someNodeFits(admitted)) return victimsAmong(there, allowance, allowed);
+    let best: Victims | undefined;
+    let helped = 0;
+    for (const [row, onRow] of byRow(there)) {
+      const victims = victimsAmong(onRow, this.#roomOn(row, admitted, allowance), allowed);
+      if (victims === undefined) continue;
+      const isBetter = best === undefined || compareVictims(victims, best) < 0;
+      if (isBetter && this.#mayJoin(row, admitted, onRow, victims)) best = victims;
+      helped += 1;
+      if (helped === ENOUGH_NODES) break;
+    }
+    return best;
+  }
+
+  /** Those of the candidates that hold room behind the virtual node, and are not on their way out of it. */
+  #find(virtualNode: string, candidates: readonly Candidate[]): Removable[] {
+    const { hostId, pods, reservations } = this.#o;
+    const byUid = new Map(candidates.map((candidate) => [candidate.uid, candidate]));
+    const found: Removable[] = [];
+    for (const pod of pods()) {
+      const candidate = byUid.get(pod.source.metadata.labels?.[UID_LABEL] ?? '');
+      if (candidate === undefined || virtualNodeOf(pod.source, hostId) !== virtualNode) continue;
+      byUid.delete(candidate.uid);
+      if (!pod.deleting) found.push({ ...candidate, placed: pod, requests: pod.requests });
+    }
+    for (const candidate of byUid.values()) {
+      const reserved = reservations.placedAs(candidate.uid);
+      if (reserved !== undefined) found.push({ ...candidate, ...reserved });
+    }
+    return found;
+  }
+
+  #someNodeFits({ parts, shapeKey, request }: AdmittedRequest): boolean {
+    const { table, shapes, podCounts } = this.#o;
+    const shape = shapes.of(parts, shapeKey);
+    if (shape.real === 0) return false;
+    const check = interPodCheck(request.interPod, parts.choice, podCounts, table);
+    for (let row = 0; row < table.rows; row++) {
+      if (shape.fits(row) && !table.isElastic(row) && check?.(row) === undefined) return true;
+    }
+    return false;
+  }
+
+  #roomOn(row: number, { parts, shapeKey }: AdmittedRequest, allowance: Allowance): RoomWithout<Removable> {
+    const { table, shapes } = this.#o;
+    const shape = shapes.of(parts, shapeKey);
+    return {
+      take: (one) => {
+        table.lift(row, one.placed);
+        allowance.take(one);
+      },
+      putBack: (one) => {
+        table.putBack(row, one.placed);
+        allowance.putBack(one);
+      },
+      fits: () => shape.wouldFit(row) && allowance.fits(),
+    };
+  }
+
+  /** Whether inter-pod constraints let the pod onto the row once these are gone. */
+  #mayJoin(row: number, { parts, request }: AdmittedRequest, onRow: readonly Removable[], { pods }: Victims): boolean {
+    const { table, podCounts } = this.#o;
+    const leaving = new Set(pods.map(({ uid }) => uid));
+    const gone = onRow.filter(({ uid }) => leaving.has(uid));
+    for (const { placed } of gone) podCounts.remove(placed);
+    const check = interPodCheck(request.interPod, parts.choice, podCounts, table);
+    const may = check?.(row) === undefined;
+    for (const { placed } of gone) podCounts.add(placed);
+    return may;
+  }
+}
+
+/** What headroom and caps leave while some pods are out. */
+class Allowance implements RoomWithout<Removable> {
+  readonly #requests: Amounts;
+  readonly #left: Map<string, bigint>;
+
+  constructor(requests: Amounts, left: Amounts) {
+    this.#requests = requests;
+    this.#left = new Map(left);
+  }
+
+  take({ requests }: Removable): void {
+    this.#add(requests, 1n);
+  }
+
+  putBack({ requests }: Removable): void {
+    this.#add(requests, -1n);
+  }
+
+  fits(): boolean {
+    return whyOverAllowance(this.#requests, this.#left) === undefined;
+  }
+
+  #add(requests: Amounts, times: 1n | -1n): void {
+    for (const [name, before] of this.#left) this.#left.set(name, before + times * (requests.get(name) ?? 0n));
+  }
+}
+
+function byRow(pods: readonly Removable[]): Map<number, Removable[]> {
+  const rows = new Map<number, Removable[]>();
+  for (const one of pods) {
+    const there = rows.get(one.placed.row);
+    if (there === undefined) rows.set(one.placed.row, [one]);
+    else there.push(one);
+  }
+  return rows;
+}

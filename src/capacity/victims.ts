@@ -1,0 +1,97 @@
+/** A pod that may be evicted for one of higher priority. */
+export interface Candidate {
+  /** Of the pod of the host. */
+  readonly uid: string;
+  readonly priority: number;
+  /** Since when it is there, in ms since 1970. */
+  readonly since: number;
+  /** Keys of the disruption budgets that cover it. */
+  readonly budgets: readonly string[];
+}
+
+/** Pods whose leaving makes room, and how many of them some disruption budget does not let go. */
+export interface Victims {
+  readonly pods: readonly Candidate[];
+  readonly violations: number;
+}
+
+/** Room that some pods may be taken out of, for as long as a question takes. */
+export interface RoomWithout<C extends Candidate> {
+  take(candidate: C): void;
+  putBack(candidate: C): void;
+  /** Whether the pod that wants to come has room as it is now. */
+  fits(): boolean;
+}
+
+/**
+ * Those of the candidates that have to leave: none of them could stay too. As kube-scheduler does (SelectVictimsOnNode), all are
+ * taken out, and put back one by one as far as there is room for them beside the new pod: first those that a budget protects, and
+ * of each kind the most important first. All are put back in the end. Undefined: not even without all of them is there room.
+ *
+ * @param allowed evictions that each budget grants now, by key; of one that is not there, none.
+ */
+export function victimsAmong<C extends Candidate>(
+  candidates: readonly C[],
+  room: RoomWithout<C>,
+  allowed: ReadonlyMap<string, number>,
+): Victims | undefined {
+  const byImportance = candidates.toSorted(compareImportance);
+  for (const one of byImportance) room.take(one);
+  if (!room.fits()) {
+    for (const one of byImportance) room.putBack(one);
+    return undefined;
+  }
+  const isProtected = protectedOf(byImportance, allowed);
+  const pods: C[] = [];
+  for (const one of [...byImportance.filter(isProtected), ...byImportance.filter((other) => !isProtected(other))]) {
+    room.putBack(one);
+    if (room.fits()) continue;
+    room.take(one);
+    pods.push(one);
+  }
+  for (const one of pods) room.putBack(one);
+  return { pods, violations: pods.filter(isProtected).length };
+}
+
+/** Those whose eviction, after that of all more important ones, a budget does not grant any more. */
+function protectedOf<C extends Candidate>(
+  byImportance: readonly C[],
+  allowed: ReadonlyMap<string, number>,
+): (candidate: C) => boolean {
+  const left = new Map(allowed);
+  const found = new Set<C>();
+  for (const one of byImportance) {
+    for (const key of one.budgets) {
+      const granted = left.get(key) ?? 0;
+      left.set(key, granted - 1);
+      if (granted < 1) found.add(one);
+    }
+  }
+  return (candidate) => found.has(candidate);
+}
+
+/** Negative when `a` is to be evicted rather than `b`, by the rules of kube-scheduler for nodes (pickOneNodeForPreemption). */
+export function compareVictims(a: Victims, b: Victims): number {
+  const [first, second] = [ranksOf(a), ranksOf(b)];
+  for (const [index, rank] of first.entries()) {
+    const other = second[index] ?? 0;
+    if (rank !== other) return rank - other;
+  }
+  return 0;
+}
+
+/** Above every priority that there is, so that of two sums that of fewer pods is the lower one. */
+const ABOVE_ALL = 2 ** 31;
+
+function ranksOf({ pods, violations }: Victims): number[] {
+  const highest = pods.reduce((most, { priority }) => Math.max(most, priority), Number.NEGATIVE_INFINITY);
+  const sum = pods.reduce((all, { priority }) => all + priority + ABOVE_ALL, 0);
+  const earliest = pods
+    .filter(({ priority }) => priority === highest)
+    .reduce((first, { since }) => Math.min(first, since), Number.POSITIVE_INFINITY);
+  return [violations, highest, sum, pods.length, -earliest];
+}
+
+function compareImportance(a: Candidate, b: Candidate): number {
+  return b.priority - a.priority || a.since - b.since || (a.uid < b.uid ? -1 : 1);
+}

@@ -1,0 +1,149 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
+import { fitRequestOf, type FitRequest } from '../../src/capacity/fit-request.ts';
+import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
+import type { Pool } from '../../src/capacity/pool.ts';
+import type { Candidate } from '../../src/capacity/victims.ts';
+import { parseAmounts } from '../../src/kube/amounts.ts';
+import type { Pod, PodSpec } from '../../src/kube/core-v1.ts';
+import { memberNode, memberPod } from '../fixtures/member-nodes.ts';
+
+const HOST = 'host-1';
+const NOTHING = new Map<string, number>();
+
+/** Nodes of 8 cores each. */
+function member(nodes: readonly string[], pool: Partial<Pool> = {}): MemberCapacity {
+  const all = { virtualNode: 'east', nodeSelector: {}, excluded: {}, headroom: new Map(), caps: new Map(), ...pool };
+  const capacity = new MemberCapacity({ hostId: HOST, pools: [all] });
+  for (const name of nodes)
+    capacity.nodeHandler.added(memberNode(name, { labels: { 'kubernetes.io/hostname': name } }));
+  return capacity;
+}
+
+function asks(cpu: string, more: Partial<PodSpec> = {}): FitRequest {
+  const spec = { containers: [{ name: 'c', resources: { requests: { cpu } } }], ...more };
+  return fitRequestOf({ metadata: { name: 'asks', namespace: 'default' }, spec }, 'east');
+}
+
+function ours(uid: string, cpu: string, nodeName: string | undefined, spec: Partial<PodSpec> = {}): Pod {
+  const pod = memberPod(`m-${uid}`, nodeName, { cpu }, { phase: 'Pending' });
+  const labels = { [HOST_LABEL]: HOST, [NODE_LABEL]: 'east', [UID_LABEL]: uid, app: 'ours' };
+  return { ...pod, metadata: { ...pod.metadata, labels }, spec: { ...pod.spec, ...spec } };
+}
+
+const candidate = (uid: string, priority = 0): Candidate => ({ uid, priority, since: 0, budgets: [] });
+
+function victimsOf(
+  capacity: MemberCapacity,
+  request: FitRequest,
+  candidates: readonly Candidate[],
+): string[] | undefined {
+  return capacity.victims(request, candidates, NOTHING)?.pods.map(({ uid }) => uid);
+}
+
+test('leave one node, not some here and some there', () => {
+  const capacity = member(['a', 'b']);
+  for (const [uid, node, cpu] of [
+    ['a1', 'a', '3'],
+    ['a2', 'a', '5'],
+    ['b1', 'b', '4'],
+    ['b2', 'b', '4'],
+  ] as const)
+    capacity.podHandler.added(ours(uid, cpu, node));
+  const all = ['a1', 'a2', 'b1', 'b2'].map((uid) => candidate(uid));
+  const before = capacity.fits(asks('1'));
+  expect(victimsOf(capacity, asks('4'), all)).toHaveLength(1);
+  expect(victimsOf(capacity, asks('6'), all)).toHaveLength(2);
+  expect(victimsOf(capacity, asks('9'), all)).toBeUndefined();
+  expect(victimsOf(capacity, asks('4'), [candidate('a1'), candidate('b1', 7), candidate('b2', 7)])).toEqual(['b2']);
+  expect(victimsOf(capacity, asks('3'), [candidate('a1'), candidate('b1', 7)])).toEqual(['a1']);
+  expect(capacity.fits(asks('1'))).toEqual(before);
+});
+
+test('are none where the pod fits, or where what is in its way is not ours to evict', () => {
+  const capacity = member(['a']);
+  capacity.podHandler.added(memberPod('foreign', 'a', { cpu: '6' }));
+  capacity.podHandler.added(ours('a1', '1', 'a'));
+  expect(victimsOf(capacity, asks('1'), [candidate('a1')])).toBeUndefined();
+  expect(victimsOf(capacity, asks('2'), [candidate('a1')])).toEqual(['a1']);
+  expect(victimsOf(capacity, asks('3'), [candidate('a1')])).toBeUndefined();
+  const going = ours('a1', '1', 'a');
+  capacity.podHandler.updated({ ...going, metadata: { ...going.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } });
+  expect(victimsOf(capacity, asks('2'), [candidate('a1')])).toBeUndefined();
+  expect(victimsOf(capacity, asks('2', { nodeSelector: { disk: 'ssd' } }), [candidate('a1')])).toBeUndefined();
+});
+
+test('are also pods that the member has not been shown yet, or that wait there for their node', () => {
+  const capacity = member(['a']);
+  capacity.reserve('bound', asks('5'), 'binding');
+  capacity.podHandler.added(ours('waits', '3', undefined));
+  expect(victimsOf(capacity, asks('2'), [candidate('bound', 5), candidate('waits')])).toEqual(['waits']);
+  expect(victimsOf(capacity, asks('5'), [candidate('bound', 5), candidate('waits')])).toEqual(['bound']);
+});
+
+test('are wherever they are, where only a cap is in the way', () => {
+  const capacity = member(['a', 'b'], { caps: parseAmounts({ cpu: '6' }) });
+  capacity.podHandler.added(ours('a1', '2', 'a'));
+  capacity.podHandler.added(ours('b1', '4', 'b'));
+  expect(victimsOf(capacity, asks('2'), [candidate('a1', 5), candidate('b1')])).toEqual(['b1']);
+  expect(victimsOf(capacity, asks('2'), [candidate('a1', 5)])).toEqual(['a1']);
+  expect(victimsOf(capacity, asks('5'), [candidate('a1', 5)])).toBeUndefined();
+});
+
+test('are on no node whose other pods keep the new one away', () => {
+  const capacity = member(['a', 'b']);
+  const affinity = {
+    podAntiAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: [
+        { labelSelector: { matchLabels: { app: 'ours' } }, topologyKey: 'kubernetes.io/hostname' },
+      ],
+    },
+  };
+  capacity.podHandler.added(ours('a1', '8', 'a'));
+  capacity.podHandler.added(ours('b1', '7', 'b'));
+  capacity.podHandler.added(ours('b2', '1', 'b'));
+  expect(victimsOf(capacity, asks('4', { affinity }), [candidate('a1', 9), candidate('b1')])).toEqual(['a1']);
+});
+
+test('make room, all of them are needed, and asking changes nothing', () => {
+  const one = fc.record({
+    node: fc.constantFrom('a', 'b', 'c', undefined),
+    cpu: fc.integer({ min: 1, max: 5 }),
+    priority: fc.nat(4),
+    foreign: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(one, { maxLength: 12 }), fc.integer({ min: 1, max: 9 }), (list, cpu) => {
+      const capacity = member(['a', 'b', 'c']);
+      const pods = list.map(({ node, cpu: size, foreign }, index) =>
+        foreign ? memberPod(`foreign-${index}`, node, { cpu: String(size) }) : ours(`u${index}`, String(size), node),
+      );
+      for (const pod of pods) capacity.podHandler.added(pod);
+      const candidates = list.flatMap(({ foreign, priority }, index) =>
+        foreign ? [] : [candidate(`u${index}`, priority)],
+      );
+      const request = asks(String(cpu));
+      const room = capacity.slots(asks('1'), 1_000);
+      const victims = victimsOf(capacity, request, candidates);
+      expect(capacity.slots(asks('1'), 1_000)).toBe(room);
+      if (capacity.fits(request).fits) {
+        expect(victims).toBeUndefined();
+        return;
+      }
+      const gone = (uids: readonly string[]): boolean => {
+        const then = member(['a', 'b', 'c']);
+        for (const pod of pods) {
+          if (!uids.includes(pod.metadata.labels?.[UID_LABEL] ?? '')) then.podHandler.added(pod);
+        }
+        return then.fits(request).fits;
+      };
+      // What waits for its node is not where it is said to be, so it is not counted with.
+      if (list.some(({ node }) => node === undefined)) return;
+      expect(victims === undefined).toBe(!gone(candidates.map(({ uid }) => uid)));
+      if (victims === undefined) return;
+      expect(gone(victims)).toBe(true);
+      for (const uid of victims) expect(gone(victims.filter((other) => other !== uid))).toBe(false);
+    }),
+  );
+});

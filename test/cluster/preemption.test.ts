@@ -1,0 +1,172 @@
+import { readFileSync } from 'node:fs';
+import { parseAllDocuments } from 'yaml';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { GiveUp, until } from '../../hack/until.ts';
+import type { Cluster } from '../../hack/cluster.ts';
+import { startKwok } from '../../hack/kwok.ts';
+import { UID_LABEL } from '../../src/api/marks.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { condition, type Fields, isReady, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
+import { burstNamespace, burstSpec, deployment, LOCAL_PREFIX, policy, settled } from '../fixtures/scheduling.ts';
+import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+
+/** A real kube-scheduler that asks which pods it may evict. */
+let topology: Topology;
+let host: Cluster;
+
+beforeAll(async () => {
+  topology = await startTopology({ extender: true, members: [{ name: 'east', kwok: { nodes: 2, cpu: '8' } }] });
+  ({ host } = topology);
+  await startKwok(host, { nodes: 1, cpu: '10', prefix: LOCAL_PREFIX });
+  await host.apply(
+    Object.entries({ low: 100, high: 1_000 }).map(([name, value]) => ({
+      apiVersion: 'scheduling.k8s.io/v1',
+      kind: 'PriorityClass',
+      metadata: { name },
+      value,
+    })),
+  );
+});
+afterAll(async () => {
+  const errors = topology === undefined ? [] : errorsOf(topology.spillway);
+  await topology?.close();
+  expect(errors).toEqual([]);
+});
+afterEach(async () => {
+  await kubectl(host, ['delete', 'deployment,poddisruptionbudget', '--all', '-A', '--wait=false']);
+  await until(
+    'no pods are left',
+    async () => {
+      const { items } = (await host.api.call('GET', '/api/v1/pods')) as { items: unknown[] };
+      return items.length === 0;
+    },
+    { timeoutMs: 60_000 },
+  );
+});
+
+const inEast = { clusterAffinity: { clusterNames: ['east'] } };
+const prioritised = (name: string): Fields => ({ priorityClassName: name });
+
+/** Names of the pods that the scheduler evicted. */
+async function evicted(namespace: string): Promise<string[]> {
+  const query = encodeURIComponent('reason=Preempted');
+  const { items } = (await host.api.call('GET', `/api/v1/namespaces/${namespace}/events?fieldSelector=${query}`)) as {
+    items: { involvedObject: { name?: string } }[];
+  };
+  return [...new Set(items.map(({ involvedObject }) => involvedObject.name ?? ''))];
+}
+
+/** The node of the member on which the copy of each pod is. */
+async function memberNodes(pods: readonly Pod[]): Promise<Map<string, string>> {
+  const { items } = (await topology.member('east').cluster.api.call('GET', '/api/v1/pods')) as { items: Pod[] };
+  const byUid = new Map(items.map(({ metadata, spec }) => [metadata.labels?.[UID_LABEL], spec.nodeName ?? '']));
+  return new Map(pods.map(({ metadata }) => [metadata.name, byUid.get(metadata.uid) ?? '']));
+}
+
+/** Nothing is evicted for so long, in ms, though the scheduler tries again and again. */
+async function untilSeenThatNothingIsEvicted(namespaces: readonly string[], forMs: number): Promise<void> {
+  const since = Date.now();
+  await until(
+    'nothing was evicted for long enough',
+    async () => {
+      for (const namespace of namespaces) {
+        const gone = await evicted(namespace);
+        if (gone.length > 0) throw new GiveUp(`${gone.join()} of ${namespace} were evicted`);
+      }
+      return Date.now() - since >= forMs;
+    },
+    { timeoutMs: forMs + 30_000, intervalMs: 1_000 },
+  );
+}
+
+test('an important pod gets its place in a full member: two pods of one node make way for it, and no others', async () => {
+  await newNamespace(host, 'full');
+  await host.apply([policy('full', 'in-east', inEast), deployment('full', 'batch', 8, '2', {}, prioritised('low'))]);
+  const batch = await settled(host, 'full', 'batch', { east: 8 });
+  const nodeOf = await memberNodes(batch);
+  await host.apply([deployment('full', 'core', 1, '4', {}, prioritised('high'))]);
+  await settled(host, 'full', 'core', { east: 1 });
+  const gone = await evicted('full');
+  expect(gone).toHaveLength(2);
+  expect(new Set(gone.map((name) => nodeOf.get(name))).size).toBe(1);
+  // Those that came in their place wait: they take nothing back, nor does anything else go.
+  await until('the others run, and two wait', async () => {
+    const pods = await podsOf(host, 'full', 'app=batch');
+    return pods.length === 8 && pods.filter(isReady).length === 6;
+  });
+  expect(await evicted('full')).toEqual(gone);
+});
+
+test('of pods that a budget protects none makes way while others can', async () => {
+  await newNamespace(host, 'kept');
+  await host.apply([
+    policy('kept', 'in-east', inEast),
+    {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'kept', namespace: 'kept' },
+      spec: { maxUnavailable: 0, selector: { matchLabels: { app: 'kept' } } },
+    },
+    deployment('kept', 'kept', 4, '2', {}, prioritised('low')),
+  ]);
+  await settled(host, 'kept', 'kept', { east: 4 });
+  await host.apply([deployment('kept', 'batch', 4, '2', {}, prioritised('low'))]);
+  await settled(host, 'kept', 'batch', { east: 4 });
+  await host.apply([deployment('kept', 'core', 1, '2', {}, prioritised('high'))]);
+  await settled(host, 'kept', 'core', { east: 1 });
+  const gone = await evicted('kept');
+  expect(gone.map((name) => name.split('-')[0])).toEqual(['batch']);
+});
+
+test('nothing is evicted in vain: neither where a policy forbids the pod, nor where no node of the member would take it', async () => {
+  for (const name of ['home', 'away', 'vain']) await newNamespace(host, name);
+  await host.apply([
+    policy('away', 'in-east', inEast),
+    policy('vain', 'in-east', inEast),
+    deployment('home', 'web', 10, '1', {}, { ...prioritised('low'), tolerations: [] }),
+    deployment('away', 'web', 8, '2', {}, prioritised('low')),
+  ]);
+  await settled(host, 'home', 'web', { local: 10 });
+  await settled(host, 'away', 'web', { east: 8 });
+  // More than a node of the member has, less than the one of the host has, and less than the virtual node says.
+  await host.apply([deployment('vain', 'core', 1, '9', {}, prioritised('high'))]);
+  await until('the scheduler found no place', async () => {
+    const [pod] = await podsOf(host, 'vain');
+    return pod !== undefined && condition(pod, 'PodScheduled')?.status === 'False';
+  });
+  await untilSeenThatNothingIsEvicted(['home', 'away'], 60_000);
+}, 180_000);
+
+/** Objects in the examples of a page. */
+function examplesOf(page: string): Fields[] {
+  const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8');
+  const blocks = [...text.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, block = '']) => block);
+  return blocks.flatMap((block) => parseAllDocuments(block).map((one) => one.toJS() as Fields));
+}
+
+test('the guide: core services run in full while reports make way, on the host and in the member', async () => {
+  const [core, batch, checkout, reports] = examplesOf('guides/degrade.md');
+  await burstNamespace(host, 'shop');
+  // What admission gives to pods of such a namespace.
+  const { tolerations } = burstSpec('1');
+  const tolerating = (deploying: Fields | undefined): Fields => {
+    const { spec, ...rest } = deploying as { spec: { template: { spec: object } } };
+    const template = { ...spec.template, spec: { ...spec.template.spec, tolerations } };
+    return { ...rest, spec: { ...spec, template } };
+  };
+  await host.apply([core ?? {}, batch ?? {}, tolerating(reports)]);
+  await until('reports fill nearly everything', async () => {
+    return (await podsOf(host, 'shop', 'app=reports')).filter(isReady).length === 12;
+  });
+  await host.apply([tolerating(checkout)]);
+  await until('core services run in full', async () => {
+    const pods = await podsOf(host, 'shop', 'app=checkout');
+    return pods.length === 3 && pods.every(isReady);
+  });
+  // 26 cores in all, of which 12 are taken now.
+  const left = (await podsOf(host, 'shop', 'app=reports')).filter(isReady);
+  expect(left.length).toBeGreaterThanOrEqual(6);
+  expect(left.length).toBeLessThanOrEqual(7);
+  const gone = await evicted('shop');
+  expect(gone.every((name) => name.startsWith('reports-'))).toBe(true);
+});
