@@ -9,6 +9,7 @@ import { systemNamespaceCel } from './namespace-mapping.ts';
 import { parseObject } from './parse-object.ts';
 import { SERVICE_ACCOUNT_MODE, SERVICE_ACCOUNT_MODES } from './service-account-mode.ts';
 import { storage } from './storage.ts';
+import type { Taint } from '../kube/core-v1.ts';
 import { cel, dnsLabel, dnsSubdomain, labelKey, labelMap, labelValue, listMap, quantityMap } from './schema-parts.ts';
 
 export const MEMBER_CLUSTERS: Resource = {
@@ -96,16 +97,34 @@ const taint = z.object({
     .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
     .describe('What happens to pods that do not tolerate the taint.'),
 });
+const noTaintOfOurs = {
+  rule: `self.all(t, !t.key.startsWith('${GROUP}/'))`,
+  message: `taint keys of ${GROUP} are set by Spillway itself`,
+};
 const taints = z
   .array(taint)
   .max(32)
   .default([])
   .meta({
-    description: `More taints for the virtual nodes, besides ${VIRTUAL_NODE_TAINT} (see taintMode).`,
+    description:
+      `More taints for the virtual nodes, besides ${VIRTUAL_NODE_TAINT} (see taintMode). Nodes of the member with these very taints ` +
+      'count as capacity, since pods that come tolerate them.',
     ...listMap('key', 'effect'),
-    ...cel({
-      rule: `self.all(t, !t.key.startsWith('${GROUP}/'))`,
-      message: `taint keys of ${GROUP} are set by Spillway itself`,
+    ...cel(noTaintOfOurs),
+  });
+
+const poolTaints = z
+  .array(taint)
+  .max(8)
+  .default([])
+  .meta({
+    description:
+      'Taints of the nodes of this pool. They stand on the virtual node, so that only pods come that tolerate them, and nodes of the member ' +
+      'that have no other taints of effect NoSchedule or NoExecute count as capacity. Besides those of spec.taints, one of the same key and effect excepted.',
+    ...listMap('key', 'effect'),
+    ...cel(noTaintOfOurs, {
+      rule: "self.all(t, !t.key.startsWith('node.kubernetes.io/') && !t.key.startsWith('node.cloudprovider.kubernetes.io/'))",
+      message: 'taints of node.kubernetes.io and node.cloudprovider.kubernetes.io tell of states that pass',
     }),
   });
 
@@ -151,6 +170,7 @@ const virtualNodes = z
       nodeSelector: labelMap()
         .default({})
         .describe('Labels that a node of the member must carry to belong to this pool. Empty: every node.'),
+      taints: poolTaints,
       daemonSets: daemonSets().exactOptional().meta({
         description: 'What becomes of pods of DaemonSets on this virtual node. Default: as spec.daemonSets says.',
       }),
@@ -178,7 +198,13 @@ const elasticGroup = z.object({
   nodeLabels: labelMap()
     .default({})
     .describe('Labels of its nodes. Those that are there are counted by them; empty: every node is of the group.'),
-  taints: z.array(taint).max(32).default([]).describe('Taints of its nodes.'),
+  taints: z
+    .array(taint)
+    .max(32)
+    .default([])
+    .describe(
+      'Taints of its nodes. With one of effect NoSchedule or NoExecute they count in pools only that have it too.',
+    ),
 });
 
 const capacity = z
@@ -398,11 +424,34 @@ export function parseMemberCluster(raw: KubeObject): { member: MemberCluster } |
   return 'object' in parsed ? { member: parsed.object } : parsed;
 }
 
-/** Names of the virtual nodes a member wants, with the labels that choose the member's nodes for each. */
-export function virtualNodesOf(member: MemberCluster): { name: string; nodeSelector: Record<string, string> }[] {
+/** A virtual node as its MemberCluster wants it. */
+export interface WantedNode {
+  name: string;
+  /** Labels that choose the member's nodes behind it. */
+  nodeSelector: Record<string, string>;
+  /** The administrator's taints for it, each key and effect once. */
+  taints: Taint[];
+}
+
+/** The virtual nodes a member wants. */
+export function virtualNodesOf(member: MemberCluster): WantedNode[] {
   const { name } = member.metadata;
-  if (member.spec.virtualNodes.length === 0) return [{ name, nodeSelector: {} }];
-  return member.spec.virtualNodes.map((pool) => ({ name: `${name}-${pool.name}`, nodeSelector: pool.nodeSelector }));
+  const { virtualNodes, taints } = member.spec;
+  if (virtualNodes.length === 0) return [{ name, nodeSelector: {}, taints }];
+  return virtualNodes.map((pool) => ({
+    name: `${name}-${pool.name}`,
+    nodeSelector: pool.nodeSelector,
+    taints: [
+      ...taints.filter(({ key, effect }) => !pool.taints.some((one) => one.key === key && one.effect === effect)),
+      ...pool.taints,
+    ],
+  }));
+}
+
+/** The spec as it is for one virtual node, with the taints of its pool; for one that is not wanted any more with those of all. */
+export function specOf(member: MemberCluster, nodeName: string): MemberClusterSpec {
+  const wanted = virtualNodesOf(member).find(({ name }) => name === nodeName);
+  return wanted === undefined ? member.spec : { ...member.spec, taints: wanted.taints };
 }
 
 /** Whether a virtual node of that name could be, or have been, one of the member's. */

@@ -62,9 +62,15 @@ export function virtualNodeOf(pod: Pod, hostId: string): string | undefined {
 
 /**
  * The offer of a pool computed from nothing but lists: what {@link CapacityTracker} arrives at step by step. Takes time in
- * proportion to all nodes and pods.
+ * proportion to all nodes and pods. `pools`: all of the member.
  */
-export function offerFromScratch(nodes: Iterable<Node>, pods: Iterable<Pod>, pool: Pool, hostId: string): Offer {
+export function offerFromScratch(
+  nodes: Iterable<Node>,
+  pods: Iterable<Pod>,
+  pool: Pool,
+  hostId: string,
+  pools: readonly Pool[] = [],
+): Offer {
   const used = new Map<string, Map<string, bigint>>();
   const ours = new Map<string, bigint>();
   const stuck = new Map<string, bigint>();
@@ -85,10 +91,10 @@ export function offerFromScratch(nodes: Iterable<Node>, pods: Iterable<Pod>, poo
   const capacity = new Map<string, bigint>();
   const count = { total: 0, eligible: 0 };
   for (const node of nodes) {
-    if (whyNotInPool(node, pool) !== undefined) continue;
+    if (whyNotInPool(node, pool, pools) !== undefined) continue;
     count.total += 1;
     addTo(capacity, parseAmounts(node.status?.capacity));
-    if (whyNotEligible(node, pool) !== undefined) continue;
+    if (whyNotEligible(node, pool, pools) !== undefined) continue;
     count.eligible += 1;
     addTo(free, remainder(parseAmounts(node.status?.allocatable), used.get(node.metadata.name) ?? new Map()));
   }

@@ -3,14 +3,14 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import { offered, virtualNodeOf } from './allocatable.ts';
 import type { Offer } from './allocatable.ts';
-import { addTo, NOTHING, parseAmounts, remainder } from '../kube/amounts.ts';
+import { addTo, NOTHING, parseAmounts } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import { elasticGroupOf } from './elastic.ts';
-import { whyNotEligible, whyNotInPool } from './eligible-nodes.ts';
 import { holdsResources, isUnschedulable, podRequests } from './pod-requests.ts';
 import { poolFacts } from './pool-facts.ts';
 import type { PoolFacts } from './pool-facts.ts';
 import type { Pool } from './pool.ts';
+import { type NodeRoom, poolStates, type PoolState, setNodeIn } from './pool-shares.ts';
 
 /** What a pod takes, and for whom. */
 export interface Held {
@@ -20,30 +20,9 @@ export interface Held {
   readonly virtualNode: string | undefined;
 }
 
-interface NodeState {
-  node: Node | undefined;
-  allocatable: Amounts;
-  capacity: Amounts;
+interface NodeState extends NodeRoom {
   used: Map<string, bigint>;
   pods: number;
-}
-
-/** What a node adds to the sums of a pool; `free` is undefined while it is not eligible. */
-interface Share {
-  capacity: Amounts;
-  free: Amounts | undefined;
-  /** Of a node that does not exist yet. */
-  elastic: boolean;
-}
-
-interface PoolState {
-  readonly pool: Pool;
-  readonly shares: Map<string, Share>;
-  readonly capacity: Map<string, bigint>;
-  readonly free: Map<string, bigint>;
-  eligible: number;
-  elastic: number;
-  facts: PoolFacts | undefined;
 }
 
 /** Pods of one shape share their amounts; more shapes than this start the table anew. */
@@ -241,7 +220,7 @@ export class CapacityTracker {
   #settle(): void {
     for (const name of this.#touched) {
       const state = this.#nodes.get(name);
-      for (const pool of this.#pools.values()) replaceShare(pool, name, shareOf(state, pool.pool));
+      for (const pool of this.#pools.values()) setNodeIn(pool, name, state);
     }
     this.#touched.clear();
   }
@@ -254,43 +233,6 @@ export class CapacityTracker {
     this.#shapes.set(key, requests);
     return requests;
   }
-}
-
-function poolStates(pools: readonly Pool[]): Map<string, PoolState> {
-  return new Map(
-    pools.map((pool) => [
-      pool.virtualNode,
-      { pool, shares: new Map(), capacity: new Map(), free: new Map(), eligible: 0, elastic: 0, facts: undefined },
-    ]),
-  );
-}
-
-function shareOf(state: NodeState | undefined, pool: Pool): Share | undefined {
-  if (state?.node === undefined || whyNotInPool(state.node, pool) !== undefined) return undefined;
-  const eligible = whyNotEligible(state.node, pool) === undefined;
-  const elastic = elasticGroupOf(state.node) !== undefined;
-  return { capacity: state.capacity, free: eligible ? remainder(state.allocatable, state.used) : undefined, elastic };
-}
-
-function replaceShare(pool: PoolState, name: string, share: Share | undefined): void {
-  const before = pool.shares.get(name);
-  if (before !== undefined) {
-    countShare(pool, before, -1n);
-    pool.shares.delete(name);
-  }
-  if (share !== undefined) {
-    countShare(pool, share, 1n);
-    pool.shares.set(name, share);
-  }
-  // A node that enters or leaves the pool changes what its nodes have in common.
-  if ((before === undefined) !== (share === undefined)) pool.facts = undefined;
-}
-
-function countShare(pool: PoolState, { capacity, free, elastic }: Share, times: 1n | -1n): void {
-  addTo(pool.capacity, capacity, times);
-  if (free !== undefined) addTo(pool.free, free, times);
-  if (elastic) pool.elastic += Number(times);
-  else if (free !== undefined) pool.eligible += Number(times);
 }
 
 function addFor(sums: Map<string, Map<string, bigint>>, key: string, amounts: Amounts, times: 1n | -1n): void {

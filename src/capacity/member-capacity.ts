@@ -11,7 +11,6 @@ import type { Held } from './capacity-tracker.ts';
 import { interPodCheck } from './inter-pod-constraints.ts';
 import type { InterPodReason } from './inter-pod-constraints.ts';
 import { interPodSlots } from './inter-pod-slots.ts';
-import { nanosOf } from './demand.ts';
 import { ElasticNodes, elasticGroupOf } from './elastic.ts';
 import type { ElasticGroup } from './elastic.ts';
 import type { FitAnswer } from './fit-answer.ts';
@@ -20,11 +19,11 @@ import { fitRequestOf } from './fit-request.ts';
 import type { FitRequest } from './fit-request.ts';
 import type { FitShape } from './fit-shape.ts';
 import { FitShapes } from './fit-shapes.ts';
+import { ordinaryChoices, raiseToSlots } from './largest-slot.ts';
 import { NamespaceRules } from './namespace-rules.ts';
 import type { AdmittedRequest } from './namespace-rules.ts';
 import { PodCounts } from './pod-counts.ts';
 import type { CountedPod } from './pod-counts.ts';
-import { nodeChoiceOf, VERDICT } from './node-choice.ts';
 import type { NodeChoice } from './node-choice.ts';
 import { NodeTable } from './node-table.ts';
 import { holdsResources, isUnschedulable } from './pod-requests.ts';
@@ -50,7 +49,6 @@ export interface MemberCapacityOptions {
 type InterPodCheck = (row: number) => InterPodReason | undefined;
 
 const MAX_REMEMBERED = 1_024;
-const ANY_NODE = nodeChoiceOf({});
 const NO_DEMAND = { key: '', amounts: [] };
 
 /**
@@ -79,6 +77,7 @@ export class MemberCapacity {
   readonly #counts = new LRUCache<string, { version: number; slots: number }>(atMost(MAX_REMEMBERED));
   readonly #asked = new AskedShapes();
   #settings = 0;
+  #ordinary: readonly NodeChoice[];
 
   /** Handlers for the informers of the member. */
   readonly nodeHandler = {
@@ -99,6 +98,7 @@ export class MemberCapacity {
     this.#hostId = hostId;
     this.#clock = clock;
     this.#onChange = onChange;
+    this.#ordinary = ordinaryChoices(pools);
     this.tracker = new CapacityTracker({ hostId, pools, ...(onChange === undefined ? {} : { onChange }) });
     this.#table = new NodeTable((row, nodeItself) => {
       this.#shapes.refresh(row, nodeItself);
@@ -170,6 +170,7 @@ export class MemberCapacity {
   setSpec(pools: readonly Pool[], elastic: readonly ElasticGroup[]): void {
     this.#settings += 1;
     this.#elastic.setGroups(elastic);
+    this.#ordinary = ordinaryChoices(pools);
     this.tracker.setPools(pools);
   }
 
@@ -223,11 +224,11 @@ export class MemberCapacity {
 
   /**
    * The most that one node has free, each resource by itself: of the nodes that the request may use, or without one of all
-   * that an ordinary pod may use. Undefined when there is no such node.
+   * that an ordinary pod of some virtual node may use. Undefined when there is no such node.
    */
   largestFreeSlot(request?: FitRequest): Amounts | undefined {
     this.#settled();
-    return this.#largest(request?.choice ?? ANY_NODE);
+    return this.#largest(request === undefined ? this.#ordinary : [request.choice]);
   }
 
   /** How many more pods of the shapes that were asked about last fit. */
@@ -415,20 +416,10 @@ export class MemberCapacity {
     return leftOfAllowance(allowance, reserved);
   }
 
-  #largest(choice: NodeChoice): Amounts | undefined {
-    const shape = this.#shapes.of({ choice, demand: NO_DEMAND, hostPorts: [] });
+  #largest(choices: readonly NodeChoice[]): Amounts | undefined {
     const largest = new Map<string, bigint>();
-    for (let row = 0; row < this.#table.rows; row++) {
-      const node = this.#table.node(row);
-      if (node === undefined || elasticGroupOf(node) !== undefined) continue;
-      if (shape.column.verdict(row) !== VERDICT.suits) continue;
-      const raise = (resource: string, amount: number): void => {
-        const nanos = nanosOf(resource, Math.max(0, amount));
-        const before = largest.get(resource);
-        if (before === undefined || nanos > before) largest.set(resource, nanos);
-      };
-      raise('pods', this.#table.podsFree[row] ?? 0);
-      for (const resource of this.#table.resources()) raise(resource, this.#table.column(resource)?.free[row] ?? 0);
+    for (const choice of choices) {
+      raiseToSlots(largest, this.#shapes.of({ choice, demand: NO_DEMAND, hostPorts: [] }), this.#table);
     }
     return largest.size === 0 ? undefined : largest;
   }

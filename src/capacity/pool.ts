@@ -1,5 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { virtualNodesOf } from '../api/member-cluster.ts';
+import type { Taint } from '../kube/core-v1.ts';
+import { acceptedOf } from './accepted-taints.ts';
 import { parseAmounts } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
 
@@ -9,6 +11,8 @@ export interface Pool {
   readonly virtualNode: string;
   /** Labels a node must carry. */
   readonly nodeSelector: Readonly<Record<string, string>>;
+  /** Taints that nodes may have all the same, because they stand on the virtual node too: all pods that come tolerate them. */
+  readonly taints: readonly Taint[];
   /** Nodes that carry all of these are left out; an empty map leaves out none. */
   readonly excluded: Readonly<Record<string, string>>;
   /** Kept free for the member itself. */
@@ -19,9 +23,10 @@ export interface Pool {
 
 export function poolsOf(member: MemberCluster): Pool[] {
   const { excludeNodes, headroom, caps } = member.spec.capacity;
-  return virtualNodesOf(member).map(({ name, nodeSelector }) => ({
+  return virtualNodesOf(member).map(({ name, nodeSelector, taints }) => ({
     virtualNode: name,
     nodeSelector,
+    taints: acceptedOf(taints),
     excluded: excludeNodes?.matchLabels ?? {},
     headroom: parseAmounts(headroom),
     caps: parseAmounts(caps),

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
-import { daemonSetsOn } from '../api/member-cluster.ts';
+import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { HostOnlyRequests } from '../capacity/host-only-requests.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
@@ -314,7 +314,7 @@ export class VirtualNodeScope {
     return {
       name: nodeName,
       member: connection.name,
-      spec: member().spec,
+      spec: specOf(member(), nodeName),
       retiring: !this.#o.isWanted(),
       selector: this.#o.pool(),
       pool: synced ? capacity.tracker.facts(nodeName) : undefined,

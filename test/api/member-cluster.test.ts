@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseMemberCluster, virtualNodesOf } from '../../src/api/member-cluster.ts';
+import { parseMemberCluster, specOf, virtualNodesOf } from '../../src/api/member-cluster.ts';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 
@@ -67,6 +67,7 @@ describe('parseMemberCluster', () => {
     [{ serviceAccount: { mode: 'Own' } }, 'spec.serviceAccount.mode'],
     [{ serviceAccount: { apiServer: { host: 'https://a' } } }, 'spec.serviceAccount.apiServer.host'],
     [{ taints: [{ key: 'a b', effect: 'NoSchedule' }] }, 'spec.taints.0.key'],
+    [{ virtualNodes: [{ name: 'a', taints: [{ key: 'a', effect: 'Evict' }] }] }, 'spec.virtualNodes.0.taints.0.effect'],
   ])('names the field of %j', (spec, field) => {
     expect(problems(raw(spec))).toContain(field);
   });
@@ -82,14 +83,32 @@ describe('parseMemberCluster', () => {
 
 describe('virtualNodesOf', () => {
   it('is one node of the same name without pools', () => {
-    expect(virtualNodesOf(parsed(raw({})))).toEqual([{ name: 'east', nodeSelector: {} }]);
+    expect(virtualNodesOf(parsed(raw({})))).toEqual([{ name: 'east', nodeSelector: {}, taints: [] }]);
   });
 
   it('is one node for each pool, at most 61 characters long', () => {
     const member = parsed(raw({ virtualNodes: [{ name: 'gpu', nodeSelector: { gpu: 'yes' } }, { name: 'cpu' }] }));
     expect(virtualNodesOf(member)).toEqual([
-      { name: 'east-gpu', nodeSelector: { gpu: 'yes' } },
-      { name: 'east-cpu', nodeSelector: {} },
+      { name: 'east-gpu', nodeSelector: { gpu: 'yes' }, taints: [] },
+      { name: 'east-cpu', nodeSelector: {}, taints: [] },
     ]);
+  });
+
+  it('has the taints of all virtual nodes and of its pool, whose value counts', () => {
+    const gpu = { key: 'gpu', effect: 'NoSchedule' };
+    const team = { key: 'team', value: 'a', effect: 'NoSchedule' };
+    const member = parsed(
+      raw({
+        taints: [team],
+        virtualNodes: [{ name: 'gpu', taints: [gpu] }, { name: 'b', taints: [{ ...team, value: 'b' }] }, { name: 'c' }],
+      }),
+    );
+    expect(virtualNodesOf(member).map(({ taints }) => taints)).toEqual([
+      [team, gpu],
+      [{ ...team, value: 'b' }],
+      [team],
+    ]);
+    expect(specOf(member, 'east-gpu').taints).toEqual([team, gpu]);
+    expect(specOf(member, 'east-former').taints).toEqual([team]);
   });
 });

@@ -49,6 +49,31 @@ export const WRONG_MEMBERS: readonly WrongMember[] = [
   ['a quantity that is none', { capacity: { caps: { cpu: 'lots' } } }, 'spec.capacity.caps.cpu: Invalid value'],
   ['a label of ours', { labels: { 'spillway.dev/x': 'y' } }, 'spec.labels: Invalid value: labels of spillway.dev'],
   ['a taint of ours', { taints: [{ key: 'spillway.dev/x', effect: 'NoSchedule' }] }, 'spec.taints: Invalid value'],
+  [
+    'a taint of ours for a pool',
+    { virtualNodes: [{ name: 'a', taints: [{ key: 'spillway.dev/x', effect: 'NoSchedule' }] }] },
+    'spec.virtualNodes[0].taints: Invalid value: taint keys of spillway.dev',
+  ],
+  [
+    'a taint of a state for a pool',
+    { virtualNodes: [{ name: 'a', taints: [{ key: 'node.kubernetes.io/disk-pressure', effect: 'NoSchedule' }] }] },
+    'spec.virtualNodes[0].taints: Invalid value: taints of node.kubernetes.io',
+  ],
+  [
+    'two taints of one key and effect',
+    {
+      virtualNodes: [
+        {
+          name: 'a',
+          taints: [
+            { key: 'a', value: 'x', effect: 'NoSchedule' },
+            { key: 'a', value: 'y', effect: 'NoSchedule' },
+          ],
+        },
+      ],
+    },
+    'spec.virtualNodes[0].taints[1]: Duplicate value',
+  ],
   ['an unknown effect', { taints: [{ key: 'a', effect: 'Evict' }] }, 'spec.taints[0].effect: Unsupported value'],
   ['a probe without a pause', { probe: { periodSeconds: 0 } }, 'spec.probe.periodSeconds: Invalid value: 0'],
   ['text for a number', { probe: { periodSeconds: '10' } }, 'spec.probe.periodSeconds: Invalid value: "string"'],

@@ -13,6 +13,7 @@ const HOST = 'host-1';
 const pool = (parts: Partial<Pool> = {}): Pool => ({
   virtualNode: 'east',
   nodeSelector: {},
+  taints: [],
   excluded: {},
   headroom: new Map(),
   caps: new Map(),
@@ -274,6 +275,12 @@ describe('capacity does not drift', () => {
         excluded: { out: 'a' },
         caps: parseAmounts({ cpu: '7' }),
       }),
+      pool({ virtualNode: 'tainted', taints: [{ key: 't', effect: 'NoSchedule' }] }),
+      pool({
+        virtualNode: 'both',
+        nodeSelector: { zone: 'a' },
+        taints: [{ key: 't', value: '', effect: 'NoSchedule' }],
+      }),
     ];
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), (events) => {
@@ -282,8 +289,8 @@ describe('capacity does not drift', () => {
         const pods = new Map<string, Pod>();
         const check = (): void => {
           for (const one of pools) {
-            expect(t.offer(one.virtualNode)).toEqual(offerFromScratch(nodes.values(), pods.values(), one, HOST));
-            const inPool = [...nodes.values()].filter((n) => whyNotInPool(n, one) === undefined);
+            expect(t.offer(one.virtualNode)).toEqual(offerFromScratch(nodes.values(), pods.values(), one, HOST, pools));
+            const inPool = [...nodes.values()].filter((n) => whyNotInPool(n, one, pools) === undefined);
             expect(t.facts(one.virtualNode)).toEqual(poolFacts(inPool));
           }
         };

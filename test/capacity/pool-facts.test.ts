@@ -80,7 +80,9 @@ describe('poolFacts', () => {
   it('does not change when nodes fail or are cordoned, but leaves out nodes that are not for us', () => {
     const t = new CapacityTracker({
       hostId: 'h',
-      pools: [{ virtualNode: 'east', nodeSelector: {}, excluded: {}, headroom: new Map(), caps: new Map() }],
+      pools: [
+        { virtualNode: 'east', nodeSelector: {}, taints: [], excluded: {}, headroom: new Map(), caps: new Map() },
+      ],
     });
     t.setNode(memberNode('n1', { labels: { pool: 'blue' } }));
     t.setNode(memberNode('n2', { labels: { pool: 'green' } }));
@@ -112,7 +114,7 @@ describe('poolsOf', () => {
       }),
     });
     expect(poolsOf(member({}))).toEqual([
-      { virtualNode: 'east', nodeSelector: {}, excluded: {}, headroom: new Map(), caps: new Map() },
+      { virtualNode: 'east', nodeSelector: {}, taints: [], excluded: {}, headroom: new Map(), caps: new Map() },
     ]);
     const [gpu, rest] = poolsOf(
       member({

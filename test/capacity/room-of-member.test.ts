@@ -13,6 +13,7 @@ const HOST = 'host-1';
 const pool = (parts: Partial<Pool> = {}): Pool => ({
   virtualNode: 'east',
   nodeSelector: {},
+  taints: [],
   excluded: {},
   headroom: new Map(),
   caps: new Map(),
