@@ -1,19 +1,6 @@
 import { formatAmounts } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
 
-/** What is left of headroom and caps once `reserved` has come, for the resources they speak of. */
-export function leftOfAllowance(allowance: Amounts, reserved: Iterable<Amounts>): Amounts {
-  if (allowance.size === 0) return allowance;
-  const left = new Map(allowance);
-  for (const requests of reserved) {
-    for (const [name, nanos] of requests) {
-      const before = left.get(name);
-      if (before !== undefined) left.set(name, before - nanos);
-    }
-  }
-  return left;
-}
-
 /** For people: `headroom and caps leave 500m cpu`; undefined when the pod may have what it asks for. */
 export function whyOverAllowance(requests: Amounts, left: Amounts): string | undefined {
   for (const [name, nanos] of requests) {

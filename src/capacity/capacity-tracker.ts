@@ -1,12 +1,9 @@
-import type { Node, Pod } from '../kube/core-v1.ts';
+import type { Node } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import { keyOf } from '../kube/object.ts';
-import { offered, virtualNodeOf } from './allocatable.ts';
-import type { Offer } from './allocatable.ts';
 import { addTo, NOTHING, parseAmounts } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import { elasticGroupOf } from './elastic.ts';
-import { holdsResources, isUnschedulable, podRequests } from './pod-requests.ts';
+import { type Coming, type Offer, offered, type PoolSums, roomLeft, withComing } from './ledger.ts';
 import { poolFacts } from './pool-facts.ts';
 import type { PoolFacts } from './pool-facts.ts';
 import type { Pool } from './pool.ts';
@@ -14,8 +11,7 @@ import { type NodeRoom, poolStates, type PoolState, setNodeIn } from './pool-sha
 
 /** What a pod takes, and for whom. */
 export interface Held {
-  /** Undefined: the member has no node for the pod. It holds nothing there, but the host counts it on the virtual node. */
-  readonly node: string | undefined;
+  readonly node: string;
   readonly requests: Amounts;
   readonly virtualNode: string | undefined;
 }
@@ -25,40 +21,20 @@ interface NodeState extends NodeRoom {
   pods: number;
 }
 
-/** Pods of one shape share their amounts; more shapes than this start the table anew. */
-const MAX_SHAPES = 4_096;
-
 /**
  * Follows a member's nodes and pods and knows at any time what each virtual node can offer. An event costs a few additions
- * on one node, a question only the nodes that changed since the last one; it never goes through all pods. Amounts are
+ * on one node, a question only the nodes that changed since the last one, and the pods on their way; it never goes through all pods. Amounts are
  * exact integers, so nothing drifts, in whatever order events come.
  */
 export class CapacityTracker {
-  readonly #hostId: string;
   readonly #onChange: (() => void) | undefined;
   readonly #nodes = new Map<string, NodeState>();
-  readonly #pods = new Map<string, Held>();
   readonly #ours = new Map<string, Map<string, bigint>>();
-  readonly #stuck = new Map<string, Map<string, bigint>>();
   readonly #touched = new Set<string>();
-  readonly #shapes = new Map<string, Amounts>();
   #pools: Map<string, PoolState>;
 
-  /** Handlers for the informers of the member's nodes and pods. */
-  readonly nodeHandler = {
-    added: (node: Node): void => this.setNode(node),
-    updated: (node: Node): void => this.setNode(node),
-    deleted: (node: Node): void => this.deleteNode(node.metadata.name),
-  };
-  readonly podHandler = {
-    added: (pod: Pod): void => this.setPod(pod),
-    updated: (pod: Pod): void => this.setPod(pod),
-    deleted: (pod: Pod): void => this.deletePod(pod),
-  };
-
   /** `onChange` is called for each event that changes an answer, so it must be quick; heartbeats and the like change none. */
-  constructor(o: { hostId: string; pools?: readonly Pool[]; onChange?: () => void }) {
-    this.#hostId = o.hostId;
+  constructor(o: { pools?: readonly Pool[]; onChange?: () => void }) {
     this.#onChange = o.onChange;
     this.#pools = poolStates(o.pools ?? []);
   }
@@ -92,75 +68,41 @@ export class CapacityTracker {
     this.#dropIfEmpty(name, state);
   }
 
-  setPod(pod: Pod): void {
-    const virtualNode = virtualNodeOf(pod, this.#hostId);
-    const nodeName = pod.spec.nodeName === '' ? undefined : pod.spec.nodeName;
-    const counts = nodeName !== undefined || (virtualNode !== undefined && isUnschedulable(pod));
-    if (!counts || !holdsResources(pod)) {
-      this.deletePod(pod);
-      return;
-    }
-    const id = idOf(pod);
-    const requests = this.#share(podRequests(pod));
-    const before = this.#pods.get(id);
-    if (
-      before !== undefined &&
-      before.node === nodeName &&
-      before.requests === requests &&
-      before.virtualNode === virtualNode
-    )
-      return;
-    if (before !== undefined) this.#release(before);
-    const held: Held = { node: nodeName, requests, virtualNode };
-    this.#pods.set(id, held);
-    this.#account(held, 1n);
-  }
-
-  deletePod(pod: Pod): void {
-    const id = idOf(pod);
-    const held = this.#pods.get(id);
-    if (held === undefined) return;
-    this.#pods.delete(id);
-    this.#release(held);
-  }
-
-  /** For whoever keeps account of pods himself: one more pod on a node; not to be mixed with {@link setPod} for one pod. */
+  /** One more pod on a node. */
   hold(held: Held): void {
     this.#account(held, 1n);
   }
 
   /** The pod that {@link hold} was told of is gone. */
   release(held: Held): void {
-    this.#release(held);
+    this.#account(held, -1n);
+    const state = this.#nodes.get(held.node);
+    if (state !== undefined) this.#dropIfEmpty(held.node, state);
   }
 
-  /** What a virtual node can offer now; undefined for one that is not in the pools. */
-  offer(virtualNode: string): Offer | undefined {
+  /**
+   * What a virtual node can offer now; undefined for one that is not in the pools.
+   * @param coming pods on their way, as if they were there
+   * @param bound what the host's scheduler subtracts for pods on it; without it what the member counts for them
+   */
+  offer(virtualNode: string, coming: Iterable<Coming> = [], bound?: Amounts): Offer | undefined {
     this.#settle();
     const state = this.#pools.get(virtualNode);
     if (state === undefined) return undefined;
-    const { pool, capacity, free, shares, eligible } = state;
-    const ours = this.#ours.get(virtualNode) ?? NOTHING;
-    const stuck = this.#stuck.get(virtualNode) ?? NOTHING;
-    const nodes = { total: shares.size - state.elastic, eligible };
-    return { ...offered({ capacity, free, ours, stuck }, pool), nodes };
+    const sums = this.#sums(state, coming);
+    const nodes = { total: state.shares.size - state.elastic, eligible: state.eligible };
+    return { ...offered(sums, state.pool, bound ?? sums.ours), nodes };
   }
 
-  /** What headroom and caps leave of the resources that they speak of, beside the pods that are there. */
-  allowance(virtualNode: string): Amounts {
+  /** What headroom and caps leave of the resources that they speak of, beside the pods that are there and those on their way. */
+  allowance(virtualNode: string, coming: Iterable<Coming>): Amounts {
     this.#settle();
     const state = this.#pools.get(virtualNode);
     if (state === undefined) return NOTHING;
-    const { pool, free } = state;
-    const ours = this.#ours.get(virtualNode) ?? NOTHING;
-    const left = new Map<string, bigint>();
-    for (const [name, headroom] of pool.headroom) left.set(name, (free.get(name) ?? 0n) - headroom);
-    for (const [name, cap] of pool.caps) {
-      const rest = cap - (ours.get(name) ?? 0n);
-      const known = left.get(name);
-      left.set(name, known !== undefined && known < rest ? known : rest);
-    }
-    return left;
+    const { headroom, caps } = state.pool;
+    if (headroom.size + caps.size === 0) return NOTHING;
+    const sums = this.#sums(state, coming);
+    return new Map([...headroom.keys(), ...caps.keys()].map((name) => [name, roomLeft(sums, state.pool, name)]));
   }
 
   /** What the nodes behind a virtual node have in common; undefined for one that is not in the pools. */
@@ -176,22 +118,17 @@ export class CapacityTracker {
     return state.facts;
   }
 
+  #sums({ pool, capacity, free, shares }: PoolState, coming: Iterable<Coming>): PoolSums {
+    const ours = this.#ours.get(pool.virtualNode) ?? NOTHING;
+    return withComing({ capacity, free, ours }, coming, pool, (node) => shares.get(node)?.free !== undefined);
+  }
+
   #account({ node, requests, virtualNode }: Held, times: 1n | -1n): void {
-    if (virtualNode !== undefined) addFor(node === undefined ? this.#stuck : this.#ours, virtualNode, requests, times);
-    if (node === undefined) {
-      this.#onChange?.();
-      return;
-    }
+    if (virtualNode !== undefined) addFor(this.#ours, virtualNode, requests, times);
     const state = this.#stateOf(node);
     addTo(state.used, requests, times);
     state.pods += Number(times);
     this.#touch(node);
-  }
-
-  #release(held: Held): void {
-    this.#account(held, -1n);
-    const state = held.node === undefined ? undefined : this.#nodes.get(held.node);
-    if (held.node !== undefined && state !== undefined) this.#dropIfEmpty(held.node, state);
   }
 
   #stateOf(name: string): NodeState {
@@ -224,15 +161,6 @@ export class CapacityTracker {
     }
     this.#touched.clear();
   }
-
-  #share(requests: Amounts): Amounts {
-    const key = [...requests].map(([name, nanos]) => `${name}=${nanos}`).join();
-    const known = this.#shapes.get(key);
-    if (known !== undefined) return known;
-    if (this.#shapes.size >= MAX_SHAPES) this.#shapes.clear();
-    this.#shapes.set(key, requests);
-    return requests;
-  }
 }
 
 function addFor(sums: Map<string, Map<string, bigint>>, key: string, amounts: Amounts, times: 1n | -1n): void {
@@ -240,11 +168,6 @@ function addFor(sums: Map<string, Map<string, bigint>>, key: string, amounts: Am
   sums.set(key, sum);
   addTo(sum, amounts, times);
   if (sum.size === 0) sums.delete(key);
-}
-
-/** The UID tells a pod from its successor of the same name. */
-function idOf(pod: Pod): string {
-  return pod.metadata.uid ?? keyOf(pod);
 }
 
 /** Heartbeats change a node all the time; few changes matter for what it can take. */

@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { UID_LABEL } from '../api/marks.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
-import { leftOfAllowance, slotsInAllowance, whyOverAllowance } from './allowance.ts';
-import { virtualNodeOf } from './allocatable.ts';
+import { slotsInAllowance, whyOverAllowance } from './allowance.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import { AskedShapes } from './asked-shapes.ts';
 import type { ShapeRoom } from './asked-shapes.ts';
@@ -20,6 +19,7 @@ import type { FitRequest } from './fit-request.ts';
 import type { FitShape } from './fit-shape.ts';
 import { FitShapes } from './fit-shapes.ts';
 import { ordinaryChoices, raiseToSlots } from './largest-slot.ts';
+import { type Offer, virtualNodeOf } from './ledger.ts';
 import { NamespaceRules } from './namespace-rules.ts';
 import type { AdmittedRequest } from './namespace-rules.ts';
 import { PodCounts } from './pod-counts.ts';
@@ -28,7 +28,7 @@ import type { NodeChoice } from './node-choice.ts';
 import { NodeTable } from './node-table.ts';
 import { holdsResources, isUnschedulable } from './pod-requests.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { PodsOnNodes } from './pods-on-nodes.ts';
+import { isNominated, PodsOnNodes } from './pods-on-nodes.ts';
 import type { HeldPod } from './pods-on-nodes.ts';
 import type { Pool } from './pool.ts';
 import { Preemption } from './preemption.ts';
@@ -56,7 +56,7 @@ const NO_DEMAND = { key: '', amounts: [] };
  * and those that are on their way. Fed by the informers of the member; see docs/concepts/capacity.md for what is looked at.
  */
 export class MemberCapacity {
-  /** What each virtual node offers to the host. */
+  /** What the nodes behind each virtual node add up to. */
   readonly tracker: CapacityTracker;
   readonly #hostId: string;
   readonly #clock: () => number;
@@ -99,7 +99,7 @@ export class MemberCapacity {
     this.#clock = clock;
     this.#onChange = onChange;
     this.#ordinary = ordinaryChoices(pools);
-    this.tracker = new CapacityTracker({ hostId, pools, ...(onChange === undefined ? {} : { onChange }) });
+    this.tracker = new CapacityTracker({ pools, ...(onChange === undefined ? {} : { onChange }) });
     this.#table = new NodeTable((row, nodeItself) => {
       this.#shapes.refresh(row, nodeItself);
       this.#reservations.rowChanged(row, nodeItself);
@@ -174,6 +174,15 @@ export class MemberCapacity {
     this.tracker.setPools(pools);
   }
 
+  /**
+   * What a virtual node can offer now, pods on their way counted; undefined for one that is not in the pools.
+   * @param bound what the host's scheduler subtracts for pods on it; without it what the member counts for them
+   */
+  offer(virtualNode: string, bound?: Amounts): Offer | undefined {
+    this.#settled();
+    return this.tracker.offer(virtualNode, this.#reservations.coming({ bound: true }), bound);
+  }
+
   /** Whether a pod can run on some node now. Costs microseconds, and less when nothing changed since it was asked last. */
   fits(request: FitRequest): FitAnswer {
     const version = this.#settled();
@@ -240,6 +249,8 @@ export class MemberCapacity {
   reserve(podUid: string, request: FitRequest, holder: ReservationHolder = 'choice'): void {
     const known = this.#known.get(podUid);
     if (known === 'placed' || known === 'stuck') return;
+    // What the member shows of a pod is truer than what was foreseen.
+    if (known === 'waiting' && this.#reservations.join(podUid, holder)) return;
     this.#settled();
     this.#reservations.reserve(podUid, this.#rules.admit(request), holder, known === undefined);
     this.#onChange?.();
@@ -287,15 +298,11 @@ export class MemberCapacity {
 
   #setPod(pod: Pod): void {
     this.#pods.set(pod);
-    // Of pods without a node the tracker has to know those that the host counts all the same.
-    if ((pod.spec.nodeName ?? '') === '') this.tracker.setPod(pod);
-    else this.tracker.deletePod(pod);
     const podUid = this.#hostUidOf(pod);
     if (podUid !== undefined) this.#noteOwn(pod, podUid);
   }
 
   #deletePod(pod: Pod): void {
-    this.tracker.deletePod(pod);
     this.#pods.delete(pod);
     const podUid = this.#hostUidOf(pod);
     if (podUid === undefined) return;
@@ -313,7 +320,8 @@ export class MemberCapacity {
     }
     const stuck = isUnschedulable(pod);
     this.#known.set(podUid, stuck ? 'stuck' : 'waiting');
-    if (stuck && this.#elastic.isEmpty) {
+    // One for which others are evicted has its room on that node already.
+    if ((stuck && this.#elastic.isEmpty) || isNominated(pod)) {
       this.#forgetReservation(podUid);
       return;
     }
@@ -410,10 +418,7 @@ export class MemberCapacity {
   }
 
   #allowanceFor({ request }: AdmittedRequest): Amounts {
-    const allowance = this.tracker.allowance(request.virtualNode);
-    if (allowance.size === 0) return allowance;
-    const reserved = [...this.#reservations.placedOf(request.virtualNode)].map(({ requests }) => requests);
-    return leftOfAllowance(allowance, reserved);
+    return this.tracker.allowance(request.virtualNode, this.#reservations.coming({ bound: false }));
   }
 
   #largest(choices: readonly NodeChoice[]): Amounts | undefined {

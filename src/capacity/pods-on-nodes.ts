@@ -158,6 +158,11 @@ function nodeOf({ spec, status }: Pod): string | undefined {
   return nominated === '' ? undefined : nominated;
 }
 
+/** It has no node yet, and counts on one. */
+export function isNominated(pod: Pod): boolean {
+  return (pod.spec.nodeName ?? '') === '' && nodeOf(pod) !== undefined;
+}
+
 /** The UID tells a pod from its successor of the same name. */
 function idOf(pod: Pod): string {
   return pod.metadata.uid ?? keyOf(pod);

@@ -2,6 +2,7 @@ import type { Amounts } from '../kube/amounts.ts';
 import type { ElasticGroup } from './elastic.ts';
 import { elasticGroupOf } from './elastic.ts';
 import type { FitShapes } from './fit-shapes.ts';
+import type { Coming } from './ledger.ts';
 import type { NamespaceRules, AdmittedRequest } from './namespace-rules.ts';
 import type { Column, NodeTable } from './node-table.ts';
 import type { PlacedPod } from './pods-on-nodes.ts';
@@ -61,10 +62,12 @@ export class Reservations {
     for (const { placed } of this.#all.values()) if (placed !== undefined) yield placed;
   }
 
-  /** What placed reservations of a virtual node ask for. */
-  *placedOf(virtualNode: string): Generator<AdmittedRequest> {
-    for (const { admitted, placed } of this.#all.values()) {
-      if (placed !== undefined && admitted.request.virtualNode === virtualNode) yield admitted;
+  /** Those that have room on a node; `bound`: of pods that are bound in the host, so without those that are only being chosen for. */
+  *coming({ bound }: { bound: boolean }): Generator<Coming> {
+    for (const { admitted, placed, holders } of this.#all.values()) {
+      if (placed === undefined || (bound && holders.size === 1 && holders.has('choice'))) continue;
+      const node = this.#o.table.node(placed.row)?.metadata.name ?? '';
+      yield { node, virtualNode: admitted.request.virtualNode, requests: admitted.requests };
     }
   }
 
@@ -100,6 +103,11 @@ export class Reservations {
     this.#all.set(podUid, reservation);
     if (inQuota) this.#o.rules.reserve(admitted, 1n);
     this.#place(podUid, reservation);
+  }
+
+  /** One holder more of a pod that is on its way; false: there is no such pod. */
+  join(podUid: string, holder: ReservationHolder): boolean {
+    return this.#all.get(podUid)?.holders.add(holder) !== undefined;
   }
 
   /** One holder less; with the last one the room is free again. */

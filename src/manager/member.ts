@@ -234,7 +234,7 @@ class MemberWork {
       }),
       this.#services.overridePolicies.on(() => this.#overridesChanged()),
       this.#services.namespaceModes.on(() => {
-        for (const { scope } of this.#nodes.values()) scope?.pods.requeueAll();
+        for (const { scope } of this.#nodes.values()) scope?.translationChanged();
       }),
       this.#services.capacityMetrics.watch(connection.name, this.#capacity),
     ];
@@ -283,7 +283,7 @@ class MemberWork {
 
   #overridesChanged(): void {
     this.#dependents.overridesChanged();
-    for (const { scope } of this.#nodes.values()) scope?.pods.requeueAll();
+    for (const { scope } of this.#nodes.values()) scope?.translationChanged();
   }
 
   podCounts(): MemberClusterStatus['pods'] | undefined {
@@ -352,7 +352,7 @@ class MemberWork {
   allocatable(): MemberClusterStatus['allocatable'] | undefined {
     if (!this.#connection.synced()) return undefined;
     const sum = new Map<string, bigint>();
-    for (const name of this.#nodes.keys()) addTo(sum, parseAmounts(this.#capacity.tracker.offer(name)?.allocatable));
+    for (const name of this.#nodes.keys()) addTo(sum, parseAmounts(this.#capacity.offer(name)?.allocatable));
     return formatAmounts(sum);
   }
 

@@ -161,7 +161,7 @@ class ObservedMember {
       environmentKeys: () => [],
     });
     const noteAnew = (): void => {
-      for (const pod of hostPods.values()) room.hostPodHandler.updated(pod);
+      for (const pod of hostPods.values()) room.noteBound(pod);
     };
     const off = [
       rooms.add(room),
@@ -169,6 +169,7 @@ class ObservedMember {
       // What a pod asks for in the member may be known only now, or be another.
       overridePolicies.on(noteAnew),
       namespaceModes.on(noteAnew),
+      () => room.end(),
     ];
     const ended = hostPods.run(signal).finally(() => {
       for (const end of off) end();

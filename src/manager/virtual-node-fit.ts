@@ -5,7 +5,9 @@ import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { NodeSelector, Pod } from '../kube/core-v1.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
+import { BoundRequests } from '../capacity/bound-requests.ts';
 import { type FitRequest, fitRequestOf } from '../capacity/fit-request.ts';
+import type { Offer } from '../capacity/ledger.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { Candidate, Victims } from '../capacity/victims.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
@@ -48,6 +50,8 @@ export interface VirtualNodeFitOptions {
   readonly claimRefusal: (hostPod: Pod) => { message: string } | undefined;
   /** The nodes of the member that volumes of the pod's claims are limited to, as far as that is known. */
   readonly volumePlaces: (hostPod: Pod) => readonly NodeSelector[];
+  /** Told when the requests of the pods that are bound to the node changed. */
+  readonly boundChanged?: () => void;
   /** Asks the member itself whether it has a node for the pod; undefined: it does not say. */
   readonly readHasNode: (podUid: string, signal: AbortSignal) => Promise<boolean | undefined>;
 }
@@ -61,7 +65,9 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
   readonly member: string;
   readonly #o: VirtualNodeFitOptions;
   readonly #requests = new LRUCache<string, Known>(atMost(MAX_SHAPES));
+  readonly #bound = new BoundRequests();
   #depends: readonly unknown[] = [];
+  #ended = false;
 
   constructor(options: VirtualNodeFitOptions) {
     this.#o = options;
@@ -140,27 +146,44 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     return this.#o.capacity.wasPlaced(podUid) || (await this.#o.readHasNode(podUid, signal));
   }
 
+  /** What the Node shows, once all pods that are bound to it are known; undefined for one that is not wanted. */
+  offer(): Offer | undefined {
+    return this.#o.capacity.offer(this.nodeName, this.#bound.sum);
+  }
+
   /**
-   * For the informer of host pods that are bound to this node: whatever the member was never asked to run still needs its
-   * room there. That is known from the pods alone, so it is known again after a restart.
+   * For the informer of host pods that are bound to this node. The host's scheduler counts them all; whatever the member was never
+   * asked to run still needs its room there. Both are known from the pods alone, so they are known again after a restart.
    */
   readonly hostPodHandler = {
-    added: (pod: Pod): void => this.#noteBound(pod),
-    updated: (pod: Pod): void => this.#noteBound(pod),
-    deleted: (pod: Pod): void => this.#o.capacity.release(pod.metadata.uid ?? '', 'binding'),
+    added: (pod: Pod): void => this.noteBound(pod),
+    updated: (pod: Pod): void => this.noteBound(pod),
+    deleted: ({ metadata: { uid = '' } }: Pod): void => {
+      this.#o.capacity.release(uid, 'binding');
+      if (this.#bound.delete(uid)) this.#o.boundChanged?.();
+    },
   };
 
-  #noteBound(pod: Pod): void {
+  /** A pod that is bound to this node, as it is now; also when what it will ask for in the member may have changed. */
+  noteBound(pod: Pod): void {
+    if (this.#ended) return;
     const { uid = '', deletionTimestamp } = pod.metadata;
     // Of a DaemonSet's pod that is not to run in the member it says False; Unknown while a pod is being made.
     const mirrored = pod.status?.conditions?.find(({ type }) => type === MIRRORED_CONDITION)?.status;
-    const request =
-      mirrored === 'True' || mirrored === 'False' || deletionTimestamp !== undefined || isFinished(pod)
-        ? undefined
-        : this.request(pod);
+    const isSettled = mirrored === 'True' || mirrored === 'False' || deletionTimestamp !== undefined || isFinished(pod);
+    const request = isSettled ? undefined : this.request(pod);
     if (request !== undefined && 'key' in request) this.#o.capacity.reserve(uid, request, 'binding');
-    // A pod that the member has been shown stands there for itself.
-    else if (mirrored !== 'True') this.#o.capacity.release(uid, 'binding');
+    // A pod that the member has been shown stands there for itself until it has finished.
+    else if (mirrored !== 'True' || isFinished(pod)) this.#o.capacity.release(uid, 'binding');
+    // While it is not known what a pod will take there, it is taken to be what the host counts: that is not offered anew.
+    const isUnknown = request !== undefined && 'unknown' in request;
+    if (isUnknown ? this.#bound.delete(uid) : this.#bound.set(uid, pod)) this.#o.boundChanged?.();
+  }
+
+  /** Nobody tells of pods that are bound to it any more. For good. */
+  end(): void {
+    this.#ended = true;
+    for (const uid of this.#bound.uids()) this.#o.capacity.release(uid, 'binding');
   }
 
   #render(

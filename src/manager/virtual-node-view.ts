@@ -33,6 +33,8 @@ export interface VirtualNodeViewOptions {
   /** Why it is not, for people. Default: that is not told. */
   problem?: () => string | undefined;
   modeOf: ServiceAccountsPort['modeOf'];
+  /** Told when the requests of the pods that are bound to the node changed. */
+  boundChanged?: () => void;
   claims: Pick<ClaimTopology, 'refusalOf' | 'placesOf'>;
   /** Keys of a ConfigMap or Secret of the host, as far as they are known. */
   environmentKeys: (kind: 'ConfigMap' | 'Secret', hostNamespace: string, name: string) => Iterable<string>;
@@ -123,6 +125,7 @@ export class VirtualNodeView {
       imageShare: (names) => images.share(names),
       render: (hostPod) => this.#render(hostPod),
       claimRefusal: (hostPod) => claims.refusalOf(hostPod),
+      boundChanged: () => this.#o.boundChanged?.(),
       volumePlaces: (hostPod) => claims.placesOf(hostPod),
       readHasNode: async (podUid, signal) => await copyHasNode(connection, { hostId: services.hostId, podUid }, signal),
       depends: () => [member(), cluster(), capacity.tracker.facts(nodeName)],

@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { HostOnlyRequests } from '../capacity/host-only-requests.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { Informer } from '../kube/informer.ts';
@@ -66,7 +65,6 @@ export class VirtualNodeScope {
   readonly pods: PodController;
   readonly #o: VirtualNodeOptions;
   readonly #hostPods: Informer<Pod>;
-  readonly #ignored = new HostOnlyRequests();
   readonly #view: VirtualNodeView;
   #node: NodeKeeper | undefined;
   /** Takes the room away from schedulers. */
@@ -91,6 +89,7 @@ export class VirtualNodeScope {
       ...options,
       ready: () => connection.synced() && this.#hostPods.hasSynced,
       modeOf: (hostPod) => serviceAccounts.modeOf(hostPod),
+      boundChanged: () => this.#node?.roomChanged(),
       claims: dependents.claims.places,
       environmentKeys: (kind, namespace, name) => dependents.mirror.environmentKeys(kind, namespace, name),
     });
@@ -164,6 +163,12 @@ export class VirtualNodeScope {
   changed(): void {
     this.#offerRoom();
     this.#node?.trigger();
+    this.translationChanged();
+  }
+
+  /** What pods become in the member may have changed. */
+  translationChanged(): void {
+    for (const pod of this.#hostPods.values()) this.#view.room.noteBound(pod);
     this.pods.requeueAll();
   }
 
@@ -174,7 +179,7 @@ export class VirtualNodeScope {
 
   /** Capacity changed. */
   capacityChanged(): void {
-    this.#node?.trigger();
+    this.#node?.roomChanged();
   }
 
   /** Works until the signal aborts, or until the Node is not ours any more. */
@@ -221,6 +226,7 @@ export class VirtualNodeScope {
       : [
           outages.tolerations.run(child.signal),
           this.#hostPods.run(child.signal),
+          this.#offerOnceKnown(child.signal),
           this.pods.run(child.signal),
           certificates.run(child.signal),
           usage.run(child.signal),
@@ -231,6 +237,16 @@ export class VirtualNodeScope {
     await Promise.all([kept, ...working, server.close(services.config.shutdownGraceSeconds * 1000)]);
     for (const end of off) end();
     this.#endRoom?.();
+  }
+
+  /** The Node waits for what is bound to it. */
+  async #offerOnceKnown(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#hostPods.whenSynced(signal);
+      this.#node?.trigger();
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
   }
 
   /** What is on it; undefined while that is not known. */
@@ -275,21 +291,14 @@ export class VirtualNodeScope {
     }
   }
 
-  /** Pods that are shown as ignored, and the room that the others take. */
+  /** Pods that are bound to it, and the room that they take. */
   #watchRoom(): (() => void)[] {
     const { hostPodChanged } = this.#o;
     this.#offerRoom();
     const { room } = this.#view;
-    const counted = (pod: Pod, takesNothing: boolean): void => {
-      if (this.#ignored.set(keyOf(pod), pod, takesNothing)) this.#node?.trigger();
-    };
     return [
-      this.#hostPods.on({
-        added: (pod) => counted(pod, isShownIgnored(pod)),
-        updated: (pod) => counted(pod, isShownIgnored(pod)),
-        deleted: (pod) => counted(pod, false),
-      }),
       this.#hostPods.on(room.hostPodHandler),
+      () => room.end(),
       this.#hostPods.on({ added: hostPodChanged, updated: hostPodChanged, deleted: (pod) => hostPodChanged(pod) }),
     ];
   }
@@ -310,7 +319,8 @@ export class VirtualNodeScope {
     const { services, connection, capacity, member, nodeName } = this.#o;
     const synced = connection.synced();
     const { reachable, failure } = connection.reachability;
-    const offer = synced ? capacity.tracker.offer(nodeName) : undefined;
+    // Before all pods on it are known, the host's own figure of them would be missing.
+    const offer = synced && this.#hostPods.hasSynced ? this.#view.room.offer() : undefined;
     return {
       name: nodeName,
       member: connection.name,
@@ -318,7 +328,7 @@ export class VirtualNodeScope {
       retiring: !this.#o.isWanted(),
       selector: this.#o.pool(),
       pool: synced ? capacity.tracker.facts(nodeName) : undefined,
-      offer: offer === undefined ? undefined : this.#ignored.onTopOf(offer),
+      offer,
       memberVersion: connection.version,
       address: services.nodeAddress,
       kubeletPort,

@@ -137,8 +137,15 @@ export class NodeKeeper {
 
   /** The facts behind the Node changed. Cheap; many calls become one report. */
   trigger(): void {
-    const due = Math.max(this.#reportedAt + this.#coalesceMs, this.#lookedAt + this.#coalesceMs / LOOKS);
-    this.#queue.addAfter(NODE, due - this.#monotonic());
+    this.#queue.addAfter(NODE, this.#dueInMs());
+  }
+
+  /**
+   * The room behind the Node changed. A pod that ends does so in the member first, and in the host a moment later: between the two
+   * its requests are on top of its room, which is nothing to report.
+   */
+  roomChanged(): void {
+    this.#queue.addAfter(NODE, Math.max(this.#dueInMs(), this.#coalesceMs / LOOKS));
   }
 
   /** Keeps the Node until the signal aborts. Never rejects. */
@@ -154,6 +161,11 @@ export class NodeKeeper {
     this.#queue.add(NODE);
     await running;
     off();
+  }
+
+  #dueInMs(): number {
+    const due = Math.max(this.#reportedAt + this.#coalesceMs, this.#lookedAt + this.#coalesceMs / LOOKS);
+    return due - this.#monotonic();
   }
 
   /** Whose it is counts at once, whatever else may wait. */

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { Taint } from '../../src/kube/core-v1.ts';
 import { acceptedOf } from '../../src/capacity/accepted-taints.ts';
 import { formatAmounts } from '../../src/kube/amounts.ts';
-import { CapacityTracker } from '../../src/capacity/capacity-tracker.ts';
 import { whyNotEligible, whyNotInPool } from '../../src/capacity/eligible-nodes.ts';
 import type { ElasticGroup } from '../../src/capacity/elastic.ts';
 import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import type { Pool } from '../../src/capacity/pool.ts';
+import { FedTracker } from '../fixtures/fed-tracker.ts';
 import { memberNode, memberPod, type NodeParts } from '../fixtures/member-nodes.ts';
 
 const GPU: Taint = { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' };
@@ -83,7 +83,7 @@ describe('pools that could have the same node', () => {
   });
 
   it('move it as its taints change, and lose no room by that', () => {
-    const t = new CapacityTracker({ hostId: 'host-1', pools: [general, gpu] });
+    const t = new FedTracker('host-1', [general, gpu]);
     const cpus = () => ['general', 'gpu'].map((name) => t.offer(name)?.allocatable['cpu']);
     t.setNode(memberNode('plain'));
     t.setNode(node(GPU));

@@ -79,7 +79,6 @@ describe('poolFacts', () => {
 
   it('does not change when nodes fail or are cordoned, but leaves out nodes that are not for us', () => {
     const t = new CapacityTracker({
-      hostId: 'h',
       pools: [
         { virtualNode: 'east', nodeSelector: {}, taints: [], excluded: {}, headroom: new Map(), caps: new Map() },
       ],

@@ -223,14 +223,23 @@ describe('pods that the member finds no node for', () => {
 
   it('take nothing of what the virtual node offers to others', () => {
     const capacity = member({ a: {} });
+    const bound = parseAmounts({ cpu: '20', pods: '1' });
     capacity.podHandler.added(ours('u1', { cpu: '20' }, undefined, true));
     // The host subtracts 20 for the pod that is bound to the virtual node.
-    expect(capacity.tracker.offer('east')?.allocatable).toMatchObject({ cpu: '28', pods: '111' });
+    expect(capacity.offer('east', bound)?.allocatable).toMatchObject({ cpu: '28', pods: '111' });
     capacity.podHandler.deleted(ours('u1', { cpu: '20' }, undefined, true));
-    expect(capacity.tracker.offer('east')?.allocatable).toMatchObject({ cpu: '8', pods: '110' });
+    expect(capacity.offer('east', new Map())?.allocatable).toMatchObject({ cpu: '8', pods: '110' });
     capacity.podHandler.added(ours('u2', { cpu: '2' }, undefined, true));
     capacity.podHandler.updated(ours('u2', { cpu: '2' }, 'a'));
-    expect(capacity.tracker.offer('east')?.allocatable).toMatchObject({ cpu: '8' });
+    expect(capacity.offer('east')?.allocatable).toMatchObject({ cpu: '8' });
+  });
+
+  it('keep the request that the member shows, whatever the host foresaw', () => {
+    const capacity = member({ a: {} });
+    capacity.podHandler.added(ours('u1', { cpu: '3' }));
+    capacity.reserve('u1', asks({ cpu: '1' }), 'binding');
+    expect(capacity.fits(asks({ cpu: '6' }))).toMatchObject({ fits: false });
+    expect(capacity.fits(asks({ cpu: '5' }))).toMatchObject({ fits: true });
   });
 });
 

@@ -1,13 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { MEMBER_CONSTRAINTS_ANNOTATION, MIRRORED_CONDITION } from '../../src/api/marks.ts';
-import { type OverridePolicy, parseOverridePolicy } from '../../src/api/override-policy.ts';
 import type { NodeSelector, Pod, PodSpec } from '../../src/kube/core-v1.ts';
 import { formatAmounts } from '../../src/kube/amounts.ts';
-import type { FitRequest } from '../../src/capacity/fit-request.ts';
-import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
-import { renderPod } from '../../src/pods/render-pod.ts';
-import { VirtualNodeFit } from '../../src/manager/virtual-node-fit.ts';
 import { memberNode } from '../fixtures/member-nodes.ts';
+import { memberFit, policyOnPods } from '../fixtures/member-room.ts';
 
 function hostPod(name: string, spec: Partial<PodSpec> = {}, more: Partial<Pod> = {}): Pod {
   return {
@@ -21,73 +17,11 @@ function hostPod(name: string, spec: Partial<PodSpec> = {}, more: Partial<Pod> =
   };
 }
 
-function room(policies: readonly OverridePolicy[] = []) {
-  const capacity = new MemberCapacity({ hostId: 'host' });
-  capacity.nodeHandler.added(memberNode('a', { labels: { disk: 'ssd' } }));
-  capacity.nodeHandler.added(memberNode('b'));
-  const state = { policies, facts: {}, known: true, places: new Map<string, NodeSelector[]>() };
-  const context = (memberNamespace: string) => ({
-    hostId: 'host',
-    nodeName: 'east',
-    member: 'east',
-    memberNamespace,
-    serviceEnv: [],
-    serviceAccountMode: 'None' as const,
-    hostPath: { policy: 'Allow' as const, allowedPrefixes: ['/var/log'] },
-  });
-  const cluster = {
-    name: 'east',
-    labels: {},
-    provider: undefined,
-    region: undefined,
-    zones: [],
-    taints: [],
-    unavailable: undefined,
-    price: undefined,
-  };
-  const virtual = new VirtualNodeFit({
-    nodeName: 'east',
-    member: 'east',
-    capacity,
-    ready: () => true,
-    memberNamespaceOf: (namespace) => (namespace === 'shop' ? 'member-shop' : undefined),
-    modeOf: () => ({ mode: 'None' }),
-    translateContext: (_, memberNamespace) => context(memberNamespace),
-    depends: () => [state.facts],
-    policiesAreKnown: () => state.known,
-    policies: () => state.policies,
-    claimRefusal: () => undefined,
-    volumePlaces: ({ metadata }) => state.places.get(metadata.name) ?? [],
-    readHasNode: async () => await Promise.resolve(undefined),
-    imageShare: (images) => (images.includes('registry.example/app:1') ? 100 : 0),
-    render: (pod) =>
-      renderPod(pod, context('member-shop'), {
-        policies: state.policies,
-        owners: undefined,
-        member: cluster,
-        pool: {},
-      }),
-  });
-  const request = (pod: Pod): FitRequest => {
-    const answer = virtual.request(pod);
-    if (!('key' in answer)) throw new Error(JSON.stringify(answer));
-    return answer;
-  };
-  return { capacity, virtual, state, request };
-}
-
-function policyOnPods(overriders: object): OverridePolicy {
-  const parsed = parseOverridePolicy('OverridePolicy', {
-    apiVersion: 'spillway.dev/v1alpha1',
-    kind: 'OverridePolicy',
-    metadata: { name: 'p', namespace: 'shop' },
-    spec: {
-      resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod' }],
-      overrideRules: [{ overriders }],
-    },
-  } as never);
-  if (!('policy' in parsed)) throw new Error(parsed.problems.join());
-  return parsed.policy;
+function room() {
+  const made = memberFit();
+  made.capacity.nodeHandler.added(memberNode('a', { labels: { disk: 'ssd' } }));
+  made.capacity.nodeHandler.added(memberNode('b'));
+  return made;
 }
 
 describe('VirtualNodeFit', () => {

@@ -163,6 +163,30 @@ describe('NodeKeeper', () => {
     expect(desired.mock.calls.length).toBeLessThanOrEqual(before + 1);
   });
 
+  it('does not report room that is only there until the host, too, knows that a pod has gone', async () => {
+    let now = 0;
+    const { keeper } = start({ coalesceMs: 80_000, monotonic: () => now });
+    await eventually(() => expect(lease()).toBeDefined());
+    await quiet();
+    const offer = (cpu: string) => ({ capacity: { cpu: '10' }, allocatable: { cpu } });
+    now += 3_600_000;
+    facts.offer = offer('12');
+    keeper.roomChanged();
+    await new Promise((resolve) => setImmediate(resolve));
+    facts.offer = offer('8');
+    keeper.roomChanged();
+    await quiet();
+    expect(api.requests('PATCH')).toEqual([]);
+  });
+
+  it('reports room that stays', async () => {
+    const { keeper } = start();
+    await eventually(() => expect(lease()).toBeDefined());
+    facts = { ...facts, offer: { capacity: { cpu: '10' }, allocatable: { cpu: '4' } } };
+    keeper.roomChanged();
+    await eventually(() => expect(node()?.status?.allocatable).toEqual({ cpu: '4' }));
+  });
+
   it('reports changed facts by patches of what changed, many changes at once', async () => {
     const { keeper } = start({ coalesceMs: 300 });
     await eventually(() => expect(lease()).toBeDefined());
