@@ -1,4 +1,4 @@
-import { virtualNodeOf } from './allocatable.ts';
+import { virtualNodeOf } from './ledger.ts';
 import { whyOverAllowance } from './allowance.ts';
 import type { FitShapes } from './fit-shapes.ts';
 import { interPodCheck } from './inter-pod-constraints.ts';

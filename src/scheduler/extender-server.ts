@@ -11,7 +11,7 @@ import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { ClientTrust } from '../serving/client-trust.ts';
 import { PeerCertificates } from '../serving/peer-certificate.ts';
 import { HANDSHAKE_TIMEOUT_MS, TlsListener } from '../serving/tls-listener.ts';
-import { evicting, NotAQuestion, parseExtenderArgs, parsePreemptionArgs, refusing } from './extender-wire.ts';
+import { NotAQuestion, parseExtenderArgs, parsePreemptionArgs, refusing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority, PreemptionArgs, PreemptionResult } from './extender-wire.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 
@@ -49,10 +49,13 @@ type Verb = (typeof VERBS)[number];
 const NO_CERTIFICATE =
   'Spillway does not know this scheduler: it needs a client certificate (tlsConfig.certFile and keyFile of the extender)';
 
-/** An answer about scores, or about victims, cannot say why it is empty. Nothing is evicted then. */
+/**
+ * A list of scores cannot say why it is empty. An answer about victims that names no node would forbid the scheduler all evictions, also on
+ * nodes that are not our business: words alone are no answer that it can read, so it goes on as if there were none (`ignorable`), or waits.
+ */
 function refusalTo(verb: Verb | undefined, why: string): unknown {
   if (verb === 'prioritize') return [];
-  return verb === 'preempt' ? evicting(new Map()) : refusing(why);
+  return verb === 'preempt' ? why : refusing(why);
 }
 
 /** The question is at fault, not the answer: it is none of ours, or the body cannot be read (http-errors of express.json). */

@@ -14,7 +14,15 @@ const NOTHING = new Map<string, number>();
 
 /** Nodes of 8 cores each. */
 function member(nodes: readonly string[], pool: Partial<Pool> = {}): MemberCapacity {
-  const all = { virtualNode: 'east', nodeSelector: {}, excluded: {}, headroom: new Map(), caps: new Map(), ...pool };
+  const all = {
+    virtualNode: 'east',
+    nodeSelector: {},
+    excluded: {},
+    headroom: new Map(),
+    caps: new Map(),
+    taints: [],
+    ...pool,
+  };
   const capacity = new MemberCapacity({ hostId: HOST, pools: [all] });
   for (const name of nodes)
     capacity.nodeHandler.added(memberNode(name, { labels: { 'kubernetes.io/hostname': name } }));
