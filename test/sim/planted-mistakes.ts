@@ -4,6 +4,8 @@ export interface Mistake {
   readonly edits: readonly { readonly file: string; readonly from: string; readonly to: string }[];
   /** A history that shows it; looked for anew when it does so no more. */
   readonly seed?: number;
+  /** Histories of this theme show it; no others are looked at. */
+  readonly theme?: string;
 }
 
 /** The last look before a write would stop what decides wrongly: where a mistake is to show, it is blind. */
@@ -93,6 +95,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'give-up-an-unanswered-creation',
+    theme: 'creations',
     edits: [
       NO_GUARDS,
       {

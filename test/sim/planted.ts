@@ -56,14 +56,15 @@ function find(mistake: Mistake): string {
       if (status === 1) return `shown by ${output.split('\n')[0]?.slice(0, 200)}`;
     }
     for (let from = 1; from <= MOST;) {
-      const { status, output } = run(folder, ['find', String(MOST - from + 1), String(from)]);
+      const theme = mistake.theme === undefined ? [] : [mistake.theme];
+      const { status, output } = run(folder, ['find', String(MOST - from + 1), String(from), ...theme]);
       const first = output.split('\n').find((line) => line.startsWith('seed '));
       const seed = Number(first?.match(/^seed (\d+)/)?.[1]);
       if (status !== 1 || first === undefined) throw new Error(`not found in ${MOST} histories: ${output.slice(-500)}`);
       // What the program does without the mistake, too, says nothing about it.
       if (run(root, ['run', '1', String(seed)]).status === 0) {
         const seconds = ((performance.now() - began) / 1_000).toFixed(0);
-        return `found after ${seed} histories, ${seconds} s: ${first.slice(0, 200)}`;
+        return `found by seed ${seed}${theme.map((name) => ` (only theme ${name})`).join('')}, ${seconds} s: ${first.slice(0, 200)}`;
       }
       from = seed + 1;
     }

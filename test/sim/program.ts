@@ -4,6 +4,7 @@ import { runHistory, type Outcome } from './history.ts';
 import { planOf, type Plan } from './plan.ts';
 import { realNow } from './real-time.ts';
 import { shrink } from './shrink.ts';
+import { THEMES } from './themes.ts';
 import { runSeeds, type SeedOutcome } from './worker-pool.ts';
 
 const STEPS = 200;
@@ -11,9 +12,10 @@ const STEPS = 200;
 const SHRINK_MS = 180_000;
 
 /**
- * `run COUNT [FROM]`: that many histories, exit code 1 if one of them breaks a rule. `find COUNT [FROM]`: until the first that
- * does. `replay SEED [STEP,STEP...]`: one, readable, and then the shortest that breaks the same rule. `soak SECONDS`: new seeds
- * until then. `same COUNT [FROM]`: each in two processes, which have to agree in everything.
+ * `run COUNT [FROM]`: that many histories, exit code 1 if one of them breaks a rule. `find COUNT [FROM] [THEME]`: until the
+ * first that does, among that many seeds; with a theme only its histories are run. `replay SEED [STEP,STEP...]`: one, readable,
+ * and then the shortest that breaks the same rule. `soak SECONDS`: new seeds until then. `same COUNT [FROM]`: each in two
+ * processes, which have to agree in everything.
  */
 export async function runProgram([command = 'run', first = '1000', second, ...rest]: string[]): Promise<void> {
   switch (command) {
@@ -22,7 +24,7 @@ export async function runProgram([command = 'run', first = '1000', second, ...re
       return;
     case 'run':
     case 'find':
-      await runMany(Number(first), Number(second ?? '1'), command === 'find');
+      await runMany(Number(first), Number(second ?? '1'), command === 'find', rest[0]);
       return;
     case 'soak':
       await soak(Number(first), Number(second ?? Date.now() % 1_000_000_000));
@@ -55,16 +57,22 @@ function report({ seed, outcome }: SeedOutcome): void {
   console.log(`seed ${seed}, step ${step}: ${violation.oracle}: ${violation.what}\n  make sim SEED=${seed}`);
 }
 
-async function runMany(count: number, from: number, untilFound: boolean): Promise<void> {
+/** Of that theme only, if one is given: `count` is how many seeds are looked at, other themes' included. */
+async function runMany(count: number, from: number, untilFound: boolean, theme?: string): Promise<void> {
+  if (theme !== undefined && !(theme in THEMES)) throw new Error(`unknown theme ${theme}`);
   const began = realNow();
   const found: number[] = [];
   let given = 0;
   let done = 0;
   let turns = 0;
   const next = (): number | undefined => {
-    if (given >= count || (untilFound && found.length > 0)) return undefined;
-    given += 1;
-    return from + given - 1;
+    if (untilFound && found.length > 0) return undefined;
+    while (given < count) {
+      given += 1;
+      const seed = from + given - 1;
+      if (theme === undefined || planOf(seed, STEPS).theme === theme) return seed;
+    }
+    return undefined;
   };
   await runSeeds(next, {
     workers: availableParallelism(),
