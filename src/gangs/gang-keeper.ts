@@ -16,7 +16,7 @@ import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import type { GangMetrics } from './gang-metrics.ts';
 import { openPatch, pinPatch } from './gang-patches.ts';
 import type { GangPlaces } from './gang-places.ts';
-import { gangStep, type GangStep, isGated } from './gang.ts';
+import { createdAt, gangStep, type GangStep, isGated } from './gang.ts';
 
 const GANG = 'gang';
 /** Between two looks at a gang that waits for room, or for its pods to be bound, in ms. */
@@ -100,8 +100,9 @@ export class GangKeeper {
   }
 
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
-    const pods = this.#pods.byIndex(GANG, key).filter(isThere).toSorted(byAge);
-    const step = await this.#stepOf(pods, signal);
+    const all = this.#pods.byIndex(GANG, key).filter(isKept).toSorted(byAge);
+    const pods = all.filter((pod) => !isFinished(pod));
+    const step = await this.#stepOf(all, signal);
     switch (step.do) {
       case 'nothing':
         this.#forget(key, pods);
@@ -146,11 +147,31 @@ export class GangKeeper {
     if (pods.length === 0) this.#avoid.delete(key);
   }
 
-  #gather(key: string, pods: readonly Pod[], { present, size }: GangStep & { do: 'gather' }): HandlerResult {
+  #gather(key: string, pods: readonly Pod[], step: GangStep & { do: 'gather' }): HandlerResult {
+    const { present, succeeded, size } = step;
+    const counts = `${String(present)} of ${String(size)} pods of the gang are there${succeeded > 0 ? ` and ${String(succeeded)} succeeded` : ''}`;
+    const set = this.#setInTurn(pods);
+    if (set !== undefined) {
+      const words = `${counts}; StatefulSet ${set} makes its next pod only when the one before is ready, which it cannot be at the gate. Gangs need podManagementPolicy: Parallel, with which the set has to be made anew`;
+      this.#tell(key, pods, 'GangOrdered', words);
+      return { requeueAfterMs: PATIENCE_MS };
+    }
     const age = this.#o.clock() - Math.max(...pods.map(createdAt));
-    if (age < PATIENCE_MS) return { requeueAfterMs: PATIENCE_MS - age };
-    const words = `${String(present)} of ${String(size)} pods of the gang are there; the others are waited for, and nothing is held`;
-    return this.#tell(key, pods, 'GangIncomplete', words);
+    const isEnough = present + succeeded >= size;
+    if (isEnough || age < PATIENCE_MS) return { requeueAfterMs: isEnough ? LOOK_MS : PATIENCE_MS - age };
+    this.#tell(key, pods, 'GangIncomplete', `${counts}; the others are waited for, and nothing is held`);
+  }
+
+  /** The set whose next pods come only once those at the gate are ready, if there is one. */
+  #setInTurn(pods: readonly Pod[]): string | undefined {
+    const { places } = this.#o;
+    for (const pod of pods.filter(isGated)) {
+      const set = places.setInTurn(pod);
+      if (set === undefined) continue;
+      const made = pods.filter((one) => controllerOf(one) === controllerOf(pod)).length;
+      if (made < set.replicas) return set.name;
+    }
+    return undefined;
   }
 
   async #place(key: string, step: GangStep & { do: 'place' }, signal: AbortSignal): Promise<HandlerResult> {
@@ -206,9 +227,7 @@ export class GangKeeper {
     const { places, metrics, clock, logger } = this.#o;
     places.release(pods);
     this.#avoid.set(key, { cluster: at, until: clock() + AVOID_MS });
-    const owned = pods.filter(({ metadata }) =>
-      metadata.ownerReferences?.some(({ controller }) => controller === true),
-    );
+    const owned = pods.filter((pod) => controllerOf(pod) !== undefined);
     const words =
       owned.length === pods.length
         ? 'They give back what they have; their controller makes new ones, and another place is looked for'
@@ -251,12 +270,12 @@ function isBurst({ spec }: Pod): boolean {
   return (spec.nodeName ?? '') !== '' && spec.nodeSelector?.[MEMBER_LABEL] !== undefined;
 }
 
-function isThere(pod: Pod): boolean {
-  return pod.metadata.deletionTimestamp === undefined && !isFinished(pod);
+function controllerOf({ metadata }: Pod): string | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid;
 }
 
-function createdAt({ metadata }: Pod): number {
-  return Date.parse(metadata.creationTimestamp ?? '') || 0;
+function isKept({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp === undefined;
 }
 
 function byAge(a: Pod, b: Pod): number {

@@ -19,4 +19,6 @@ export interface GangPlaces {
   release(pods: readonly Pod[]): void;
   /** Whether the member has a node for a pod that is bound to it, even if its status does not say so; undefined: nobody knows. */
   hasNode(pod: Pod, signal: AbortSignal): Promise<boolean | undefined>;
+  /** The StatefulSet of a pod, if it makes its pods one after the other, each when the former is ready. */
+  setInTurn(pod: Pod): { readonly name: string; readonly replicas: number } | undefined;
 }

@@ -6,20 +6,24 @@ import {
   GANG_TIMEOUT_ANNOTATION,
   MEMBER_LABEL,
 } from '../api/marks.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { succeededKin } from './gang-kin.ts';
 
 /** More pods than this are no gang that could ever be placed. */
 const LARGEST = 10_000;
 const DEFAULT_TIMEOUT_S = 120;
 const TIMEOUT_S = { least: 5, most: 24 * 3600 };
+/** Pods that make a gang complete only together with those that succeeded wait so long for others that come with them. */
+const TOGETHER_MS = 5_000;
 
 /** What is to be done for a gang now. Times are wall clock in ms. */
 export type GangStep =
   /** Nobody is there, or everybody has a node. */
   | { readonly do: 'nothing' }
   | { readonly do: 'refuse'; readonly problem: string }
-  /** Pods are missing; nothing is held for those that are there. */
-  | { readonly do: 'gather'; readonly present: number; readonly size: number }
+  /** Pods are missing, or some may come yet that are to go with these; nothing is held for those that are there. */
+  | { readonly do: 'gather'; readonly present: number; readonly succeeded: number; readonly size: number }
   /**
    * `pods` wait for a place. `at`: where the others are, and these have to go too; `late` of these have no node yet.
    * `since`: when the place was given to those that the `pods` come with, if it was.
@@ -51,10 +55,12 @@ export interface GangSight {
 
 /**
  * Reads from the pods of a gang alone how far it is, so that nothing has to be remembered. Pods are pinned to the place one
- * by one behind their gates, and only when as many as the gang needs are pinned, all gates are opened. `pods` are those that
- * neither ended nor are being deleted.
+ * by one behind their gates, and only when as many as the gang needs are pinned, all gates are opened. Those of the same gang
+ * that succeeded count as if they were there (as `minMember` of other gang schedulers counts them): one that is made anew
+ * would wait for them for ever. `all`: but for those that are being deleted.
  */
-export function gangStep(pods: readonly Pod[], sight: GangSight): GangStep {
+export function gangStep(all: readonly Pod[], sight: GangSight): GangStep {
+  const pods = all.filter((pod) => !isFinished(pod));
   if (pods.length === 0) return { do: 'nothing' };
   const terms = termsOf(pods);
   if ('problem' in terms) return { do: 'refuse', problem: terms.problem };
@@ -63,17 +69,19 @@ export function gangStep(pods: readonly Pod[], sight: GangSight): GangStep {
   const waiting = gated.filter((pod) => !isPlaced(pod));
   const pinned = gated.filter(isPlaced);
   const open = pods.filter((pod) => isPlaced(pod) && !isGated(pod));
+  const succeeded = succeededKin(pods, all.filter(isFinished));
   const [first] = [...open, ...pinned];
   if (first === undefined) {
     if (waiting.length === 0) return { do: 'nothing' };
-    if (waiting.length < size) return { do: 'gather', present: waiting.length, size };
+    const isComplete = waiting.length >= size || (waiting.length + succeeded >= size && !mayMoreCome(waiting, sight));
+    if (!isComplete) return { do: 'gather', present: waiting.length, succeeded, size };
     return { do: 'place', pods: waiting, at: undefined, since: undefined, late: [], timeoutMs };
   }
   const at = first.spec.nodeSelector?.[MEMBER_LABEL] ?? LOCAL;
   if (open.length > 0 && pinned.length > 0) return { do: 'open', pods: pinned, at };
   return open.length > 0
     ? whileOpen({ open, waiting, at, timeoutMs }, sight)
-    : beforeOpen({ pinned, waiting, at, timeoutMs, size }, sight);
+    : beforeOpen({ pinned, waiting, at, timeoutMs, missing: size - succeeded, size }, sight);
 }
 
 /** No gate was opened yet: either all pods of the gang get the place, or those that have it give it back. */
@@ -83,11 +91,13 @@ function beforeOpen(
     waiting,
     at,
     timeoutMs,
+    missing,
     size,
-  }: { pinned: Pod[]; waiting: Pod[]; at: string; timeoutMs: number; size: number },
+  }: { pinned: Pod[]; waiting: Pod[]; at: string; timeoutMs: number; missing: number; size: number },
   { now, judgeFrom }: GangSight,
 ): GangStep {
-  if (pinned.length >= size) return { do: 'open', pods: pinned, at };
+  const isComplete = pinned.length >= (waiting.length > 0 ? size : missing);
+  if (isComplete) return { do: 'open', pods: pinned, at };
   const since = Math.min(...pinned.map(placedAt));
   const until = Math.max(since + timeoutMs, judgeFrom);
   if (until <= now) return { do: 'giveUp', pods: pinned, overdue: [], at };
@@ -116,6 +126,15 @@ function whileOpen(
   if (waiting.length > 0) return { do: 'place', pods: waiting, at, since: undefined, late, timeoutMs };
   if (late.length === 0) return { do: 'nothing' };
   return { do: 'hold', pods: late, at, until: Math.min(...judged.map(untilOf), now + timeoutMs) };
+}
+
+/** Pods of one gang come one after the other. */
+function mayMoreCome(waiting: readonly Pod[], { now }: GangSight): boolean {
+  return waiting.some((pod) => now - createdAt(pod) < TOGETHER_MS);
+}
+
+export function createdAt({ metadata }: Pod): number {
+  return Date.parse(metadata.creationTimestamp ?? '') || 0;
 }
 
 export function isGated({ spec }: Pod): boolean {

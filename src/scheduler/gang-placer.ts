@@ -72,6 +72,16 @@ export class GangPlacer {
     return await this.#o.capacityOf(spec.nodeName ?? '')?.hasNode(metadata.uid ?? '', signal);
   }
 
+  /** The StatefulSet of a pod with `podManagementPolicy: OrderedReady`; undefined: another controller, or not known. */
+  setInTurn(pod: Pod): { name: string; replicas: number } | undefined {
+    const [, above] = this.#o.view.owners.chainOf(pod);
+    if (above?.kind !== 'StatefulSet' || !above.apiVersion.startsWith('apps/')) return undefined;
+    const { spec = {} } = above as { spec?: { podManagementPolicy?: unknown; replicas?: unknown } };
+    const { podManagementPolicy, replicas } = spec;
+    if (podManagementPolicy !== 'OrderedReady' || typeof replicas !== 'number') return undefined;
+    return { name: above.metadata.name, replicas };
+  }
+
   /** Undefined when there is room for all of them, else why not. */
   #take(cluster: string, pods: readonly Pod[], holdMs: number): string | undefined {
     for (const [index, pod] of pods.entries()) {

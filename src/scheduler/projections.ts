@@ -16,17 +16,23 @@ export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
 /** Annotations of owners that placement reads have this prefix, or tell of roll-outs. */
 const FEDERATION = 'federation.';
 
-/** Labels, the controller, and how many pods it asks for; of a DaemonSet which pods are its own. */
+/** Labels, the controller, and how many pods it asks for and in which order; of a DaemonSet which pods are its own. */
 export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
   return (raw) => {
     const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
-    const { replicas, parallelism, completions, selector } = spec;
+    const { replicas, parallelism, completions, podManagementPolicy, selector } = spec;
     const { succeeded } = status;
     const object: TypedObject & { spec: object; status: object } = {
       apiVersion,
       kind,
       metadata: metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key)),
-      spec: defined({ replicas, parallelism, completions, selector: kind === 'DaemonSet' ? selector : undefined }),
+      spec: defined({
+        replicas,
+        parallelism,
+        completions,
+        podManagementPolicy,
+        selector: kind === 'DaemonSet' ? selector : undefined,
+      }),
       status: defined({ succeeded }),
     };
     return object;

@@ -194,10 +194,7 @@ test('a manager that is killed goes on with what it finds; the room is kept mean
   topology.spillway.process.restart();
   await waitReady(topology.spillway);
   await untilTold('rival', 'GangWaiting', /east: (room for 0|.*insufficient|no node)/i);
-  for (const { metadata } of await gang('held')) {
-    const open = JSON.stringify({ spec: { schedulingGates: [] } });
-    await kubectl(host, ['patch', 'pod', metadata.name, '-n', 'shop', '--type=merge', '-p', open]);
-  }
+  for (const { metadata } of await gang('held')) await letGo(metadata.name);
   await untilPlaces('held', { east: 5 });
   await end('held');
   await untilPlaces('rival', { east: 5 });
@@ -231,4 +228,57 @@ test('when time is up all give back what they have, and the room is free for oth
     expect.stringContaining('not all pods of the gang got a node in east in time'),
   );
   await untilPlaces('next', { east: 5 });
+});
+
+/** Lets one of its pods be bound that another gate keeps. */
+async function letGo(name: string): Promise<void> {
+  const open = JSON.stringify({ spec: { schedulingGates: [] } });
+  await kubectl(host, ['patch', 'pod', name, '-n', 'shop', '--type=merge', '-p', open]);
+}
+
+test('a pod of a Job that is made anew goes without those that succeeded', async () => {
+  const wait = { name: 'example.com/wait' };
+  const { spec } = part('retry', 3, { spec: { schedulingGates: [wait], restartPolicy: 'Never' } });
+  const { template } = spec as Fields;
+  const job = {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name: 'retry', namespace: 'shop' },
+    spec: { completions: 3, parallelism: 3, completionMode: 'Indexed', template },
+  };
+  await host.apply([job]);
+  const [one, two, three] = await until('it may go to its place', async () => {
+    const pods = await gang('retry');
+    return pods.length === 3 && pods.every((pod) => isDeepStrictEqual(gates(pod), [wait.name])) ? pods : undefined;
+  });
+  for (const pod of [one, two]) await letGo(pod?.metadata.name ?? '');
+  const succeeded = async (): Promise<number> =>
+    (await gang('retry')).filter(({ status }) => status?.phase === 'Succeeded').length;
+  await until('two of them succeeded', async () => (await succeeded()) === 2, PATIENT);
+  await kubectl(host, ['delete', 'pod', three?.metadata.name ?? '', '-n', 'shop']);
+  const again = await until(
+    'the one that stands in for the third may go',
+    async () => {
+      const pods = await gang('retry');
+      const found = pods.find((pod) => pod.status?.phase !== 'Succeeded' && pod.metadata.uid !== three?.metadata.uid);
+      return found !== undefined && isDeepStrictEqual(gates(found), [wait.name]) ? found : undefined;
+    },
+    PATIENT,
+  );
+  await letGo(again.metadata.name);
+  await until('all of them succeeded', async () => (await succeeded()) === 3, PATIENT);
+  await kubectl(host, ['delete', 'job', 'retry', '-n', 'shop', '--wait=false']);
+});
+
+test('a StatefulSet that makes its pods in turn is told why they wait; one that makes them at once is placed', async () => {
+  const set = (podManagementPolicy: string): Fields => {
+    const { spec, ...rest } = part('ranks', 2);
+    return { ...rest, kind: 'StatefulSet', spec: { ...(spec as Fields), serviceName: 'ranks', podManagementPolicy } };
+  };
+  await host.apply([set('OrderedReady')]);
+  await untilTold('ranks', 'GangOrdered', /^1 of 2 pods .*StatefulSet ranks .*podManagementPolicy: Parallel/);
+  await kubectl(host, ['delete', 'statefulset', 'ranks', '-n', 'shop']);
+  await host.apply([set('Parallel')]);
+  await untilPlaces('ranks', { local: 2 });
+  await kubectl(host, ['delete', 'statefulset', 'ranks', '-n', 'shop', '--wait=false']);
 });

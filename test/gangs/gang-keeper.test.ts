@@ -1,7 +1,14 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, expect, it, vi } from 'vitest';
-import { GANG_LABEL, GANG_PLACED_ANNOTATION, GANG_SIZE_ANNOTATION, MEMBER_LABEL } from '../../src/api/marks.ts';
+import {
+  GANG_GATE,
+  GANG_LABEL,
+  GANG_PLACED_ANNOTATION,
+  GANG_SIZE_ANNOTATION,
+  MEMBER_LABEL,
+} from '../../src/api/marks.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { GangKeeper } from '../../src/gangs/gang-keeper.ts';
 import { gangMetrics } from '../../src/gangs/gang-metrics.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -35,13 +42,50 @@ async function gangAfterAnOutage(): Promise<{ api: MemoryApi; server: MemoryApiS
   return { api, server };
 }
 
-/** `hasNode`: what the member says of a pod, by its name. Returns the names it was asked about. */
+const podPath = (name: string): string => `/api/v1/namespaces/ml/pods/${name}`;
+
+/** A gang of three of which the one that failed was made anew. */
+async function gangWithOneAnew(
+  finishedOf: string,
+  waiting: string[],
+): Promise<{ api: MemoryApi; server: MemoryApiServer }> {
+  const api = new MemoryApi();
+  const server = await serveMemoryApi(api);
+  const placed = new Date(Date.now() - HOUR_MS).toISOString();
+  const make = (name: string, of: string, spec: object, status: object, marks: object): void => {
+    const metadata = {
+      name,
+      namespace: 'ml',
+      creationTimestamp: placed,
+      labels: { [GANG_LABEL]: 'train' },
+      annotations: { [GANG_SIZE_ANNOTATION]: '3', ...marks },
+      ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: of, uid: of, controller: true }],
+    };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [], ...spec }, status };
+    api.put(podPath(name), pod);
+  };
+  for (const [name, phase] of [
+    ['w-0', 'Succeeded'],
+    ['w-1', 'Succeeded'],
+    ['w-2', 'Failed'],
+  ] as const) {
+    const spec = { nodeName: 'east', nodeSelector: { [MEMBER_LABEL]: 'east' } };
+    make(name, finishedOf, spec, { phase, startTime: placed }, { [GANG_PLACED_ANNOTATION]: placed });
+  }
+  for (const name of waiting) make(name, 'train', { schedulingGates: [{ name: GANG_GATE }] }, { phase: 'Pending' }, {});
+  return { api, server };
+}
+
+/** `hasNode`: what the member says of a pod, by its name. Returns the names it was asked about, and reasons of Events with their pod. */
 async function keep(
   hasNode: (name: string) => boolean | undefined,
   followedMs: number,
-): Promise<{ asked: string[]; evicted: () => string[] }> {
-  const { api, server } = await gangAfterAnOutage();
+  world = gangAfterAnOutage(),
+  setInTurn?: { name: string; replicas: number },
+): Promise<{ asked: string[]; evicted: () => string[]; told: string[]; api: MemoryApi }> {
+  const { api, server } = await world;
   const asked: string[] = [];
+  const told: string[] = [];
   const aborted = new AbortController();
   const keeper = new GangKeeper({
     host: server.client('host'),
@@ -53,8 +97,13 @@ async function keep(
         asked.push(metadata.name);
         return await Promise.resolve(hasNode(metadata.name));
       },
+      setInTurn: () => setInTurn,
     },
-    events: { record: () => undefined },
+    events: {
+      record: ({ name }, _type, reason, message) => {
+        told.push(`${name} ${reason} ${message}`);
+      },
+    },
     metrics: gangMetrics(new Registry()),
     logger: pino({ level: 'silent' }),
     clock: Date.now,
@@ -70,7 +119,7 @@ async function keep(
     const names = api.requests('POST', '/eviction').map(({ path }) => path.split('/').at(-2) ?? '');
     return [...new Set(names)].toSorted();
   };
-  return { asked, evicted };
+  return { asked, evicted, told, api };
 }
 
 const seen = async (look: () => void): Promise<void> => await vi.waitFor(look, { timeout: 5_000, interval: 20 });
@@ -100,4 +149,33 @@ it('judges no gang before the host was followed for long enough', async () => {
   const { evicted } = await keep(() => false, 2_000);
   await seen(() => expect(evicted()).not.toEqual([]));
   expect(Date.now() - started).toBeGreaterThanOrEqual(2_000);
+});
+
+const podOf = (api: MemoryApi, name: string): Pod => api.objects.get(podPath(name)) as unknown as Pod;
+
+it('lets a pod that is made anew go when the others of its gang have succeeded', async () => {
+  const { api } = await keep(() => true, 0, gangWithOneAnew('train', ['w-3']));
+  await seen(() => expect(podOf(api, 'w-3').spec.schedulingGates).toEqual([]));
+  expect(podOf(api, 'w-3').spec.nodeSelector).toEqual({ [MEMBER_LABEL]: 'east' });
+});
+
+it('tells the oldest pod at the gate, not one that ended, how many are missing', async () => {
+  const { told, api } = await keep(() => true, 0, gangWithOneAnew('last-night', ['w-3', 'w-4']));
+  await seen(() =>
+    expect(told).toEqual([expect.stringMatching(/^w-3 GangIncomplete 2 of 3 pods of the gang are there; /)]),
+  );
+  expect(podOf(api, 'w-3').spec.schedulingGates).toHaveLength(1);
+});
+
+it('says at once that a StatefulSet which makes its pods in turn will not make the next one', async () => {
+  const world = gangWithOneAnew('last-night', ['w-3']);
+  const { told } = await keep(() => true, 0, world, { name: 'web', replicas: 3 });
+  await seen(() => expect(told).toHaveLength(1));
+  expect(told[0]).toMatch(/^w-3 GangOrdered 1 of 3 pods .*StatefulSet web .*podManagementPolicy: Parallel/);
+});
+
+it('says nothing of that while the StatefulSet has made all of its pods', async () => {
+  const world = gangWithOneAnew('last-night', ['w-3']);
+  const { told } = await keep(() => true, 0, world, { name: 'web', replicas: 1 });
+  await seen(() => expect(told).toEqual([expect.stringContaining('GangIncomplete')]));
 });

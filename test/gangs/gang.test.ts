@@ -20,24 +20,50 @@ interface Shape {
   bound?: boolean;
   /** A kubelet has it. */
   started?: boolean;
+  phase?: 'Succeeded' | 'Failed';
+  /** UID of its controller. */
+  of?: string;
+  /** Seconds since it was made. */
+  age?: number;
 }
 
 function pod(name: string, shape: Shape = {}): Pod {
-  const { size = '3', timeout, placed, gated = placed === undefined, local, bound, started } = shape;
+  const {
+    size = '3',
+    timeout,
+    placed,
+    gated = placed === undefined,
+    local,
+    bound,
+    started,
+    phase,
+    of,
+    age = 60,
+  } = shape;
   const annotations = {
     ...(size === null ? {} : { 'spillway.dev/gang-size': size }),
     ...(timeout === undefined ? {} : { 'spillway.dev/gang-timeout-seconds': timeout }),
     ...(placed === undefined ? {} : { 'spillway.dev/gang-placed-at': ago(placed) }),
   };
   return {
-    metadata: { name, namespace: 'shop', uid: name, labels: { 'spillway.dev/gang': 'ring' }, annotations },
+    metadata: {
+      name,
+      namespace: 'shop',
+      uid: name,
+      creationTimestamp: ago(age),
+      labels: { 'spillway.dev/gang': 'ring' },
+      annotations,
+      ...(of === undefined
+        ? {}
+        : { ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: of, uid: of, controller: true }] }),
+    },
     spec: {
       containers: [],
       ...(gated ? { schedulingGates: GATE } : {}),
       ...(placed === undefined || local === true ? {} : { nodeSelector: { 'spillway.dev/member': 'west' } }),
       ...(bound === true || started === true ? { nodeName: 'west' } : {}),
     },
-    ...(started === true ? { status: { startTime: ago(0) } } : {}),
+    status: { ...(started === true ? { startTime: ago(0) } : {}), ...(phase === undefined ? {} : { phase }) },
   };
 }
 
@@ -60,7 +86,7 @@ const step = (...shapes: Shape[]): Record<string, unknown> => {
 describe('a gang', () => {
   it('is nothing without pods', () => expect(step()).toEqual({ do: 'nothing' }));
   it('waits for the pods that are missing', () => {
-    expect(step({}, {})).toEqual({ do: 'gather', present: 2, size: 3 });
+    expect(step({}, {})).toEqual({ do: 'gather', present: 2, succeeded: 0, size: 3 });
   });
   it('looks for a place when it is complete', () => {
     const place = { do: 'place', at: undefined, since: undefined, late: [] };
@@ -147,6 +173,92 @@ describe('a gang', () => {
     const { do: what, problem: words } = step(...shapes);
     expect(what).toBe('refuse');
     expect(words).toContain(problem);
+  });
+});
+
+describe('a gang of which some succeeded', () => {
+  const done: Shape = { placed: 1000, started: true, phase: 'Succeeded', of: 'job' };
+  const failed: Shape = { ...done, phase: 'Failed' };
+  const again: Shape = { of: 'job' };
+
+  it('counts them for one that is made anew', () => {
+    expect(step(done, done, failed, again)).toMatchObject({ do: 'place', pods: ['p3'], at: undefined, late: [] });
+    expect(step(done, done, again)).toMatchObject({ do: 'place', pods: ['p2'] });
+  });
+  it('does not count those that failed', () => {
+    expect(step(done, failed, failed, again)).toEqual({ do: 'gather', present: 1, succeeded: 1, size: 3 });
+    expect(step(done, failed, failed, again, again)).toMatchObject({ do: 'place', pods: ['p3', 'p4'] });
+  });
+  it('waits a moment for others that are to go with it', () => {
+    expect(step(done, done, { ...again, age: 1 })).toEqual({ do: 'gather', present: 1, succeeded: 2, size: 3 });
+    expect(step(done, done, again, { ...again, age: 1 })).toMatchObject({ do: 'gather', present: 2 });
+    expect(step(done, ...[again, again, again].map((one) => ({ ...one, age: 0 })))).toMatchObject({ do: 'place' });
+  });
+  it('opens its gate once it has the place', () => {
+    const pinned = { ...again, placed: 10, gated: true };
+    expect(step(done, done, pinned)).toMatchObject({ do: 'open', pods: ['p2'] });
+    // All that wait go together, as they would without those that succeeded.
+    expect(step(done, done, pinned, again)).toMatchObject({ do: 'place', pods: ['p3'], at: 'west', late: ['p2'] });
+  });
+  it('does not count those of a former gang of that name', () => {
+    const former = { ...done, of: 'last-night' };
+    expect(step(former, former, former, again)).toEqual({ do: 'gather', present: 1, succeeded: 0, size: 3 });
+    const nobodys = { placed: 1000, started: true, phase: 'Succeeded' } as const;
+    expect(step(nobodys, nobodys, nobodys, {})).toMatchObject({ do: 'gather', succeeded: 0 });
+  });
+  it('counts those of another controller that got their place with one of its own', () => {
+    const worker = { ...done, of: 'workers' };
+    const launcher = { ...failed, of: 'launcher' };
+    expect(step(worker, worker, launcher, { of: 'launcher' })).toMatchObject({ do: 'place', pods: ['p3'] });
+    expect(step(worker, worker, { ...launcher, placed: 5 }, { of: 'launcher' })).toMatchObject({ do: 'gather' });
+  });
+  it('listens to the words of those that have not ended', () => {
+    expect(
+      step({ ...done, size: '5' }, { ...done, size: null }, { ...again, size: '3' }, { ...again, size: '3' }),
+    ).toMatchObject({
+      do: 'place',
+      pods: ['p2', 'p3'],
+    });
+  });
+  it('does not wait for ever, whichever of its pods end, and how, and are made anew', () => {
+    const ends = fc.array(fc.record({ index: fc.nat(5), how: fc.constantFrom('Succeeded', 'Failed', 'gone') }), {
+      maxLength: 20,
+    });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 6 }), ends, (size, all) => {
+        let number = 0;
+        /** By the index of the Job; one that succeeded is not made anew. */
+        const live = new Map<number, Pod>();
+        const finished: Pod[] = [];
+        const make = (index: number): void => {
+          number += 1;
+          live.set(index, pod(`p${String(number)}`, { size: String(size), of: 'job' }));
+        };
+        const settle = (): void => {
+          for (let turns = 0; turns < 4; turns += 1) {
+            const now = gangStep([...live.values(), ...finished], SIGHT);
+            if (now.do !== 'place' && now.do !== 'open') continue;
+            const chosen = new Set(now.pods.map(({ metadata }) => metadata.name));
+            for (const [index, one] of live) {
+              if (!chosen.has(one.metadata.name)) continue;
+              const change = now.do === 'open' ? openPatch(one) : pinPatch(one, now.at ?? 'west', NOW);
+              live.set(index, applyMergePatch(one, change) as Pod);
+            }
+          }
+        };
+        for (let index = 0; index < size; index += 1) make(index);
+        settle();
+        for (const { index, how } of all) {
+          const one = live.get(index);
+          if (one === undefined) continue;
+          live.delete(index);
+          if (how !== 'gone') finished.push({ ...one, status: { phase: how } });
+          if (how !== 'Succeeded') make(index);
+          settle();
+          expect([...live.values()].every(({ spec }) => spec.schedulingGates?.length === 0)).toBe(true);
+        }
+      }),
+    );
   });
 });
 

@@ -47,6 +47,13 @@ const soon = async (what: string, wanted: number): Promise<void> => {
   await until(what, () => slots(pod('x', '1')) === wanted, { intervalMs: 5 });
 };
 
+function set(name: string, spec: object): { ownerReferences: object[] } {
+  const body = { apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name, namespace: 'shop' }, spec };
+  const { metadata } = make('/apis/apps/v1/namespaces/shop/statefulsets', body) as Pod;
+  const { uid } = metadata;
+  return { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name, uid, controller: true }] };
+}
+
 beforeEach(async () => {
   now = Date.parse('2026-01-01T00:00:00Z');
   api = new MemoryApi();
@@ -134,6 +141,15 @@ describe('a gang on the host', () => {
     expect(await place(['d', 'e', 'f'].map((name) => pod(name, '1')))).toEqual({ cluster: 'local' });
     gangs.release(['d', 'e', 'f'].map((name) => pod(name, '1')));
     expect(slots(pod('x', '1'))).toBe(5);
+  });
+
+  test('knows the StatefulSets that make their pods in turn', async () => {
+    const atOnce = set('db', { replicas: 3, podManagementPolicy: 'Parallel' });
+    const inTurn = set('web', { replicas: 3, podManagementPolicy: 'OrderedReady' });
+    const job = { ownerReferences: [{ ...inTurn.ownerReferences[0], kind: 'Job', apiVersion: 'batch/v1' }] };
+    await until('it is known', () => gangs.setInTurn(pod('web-0', '1', {}, inTurn)) !== undefined, { intervalMs: 5 });
+    expect(gangs.setInTurn(pod('web-0', '1', {}, inTurn))).toEqual({ name: 'web', replicas: 3 });
+    for (const other of [atOnce, job, {}]) expect(gangs.setInTurn(pod('x', '1', {}, other))).toBeUndefined();
   });
 
   test('holds nothing twice for a pod that is bound', async () => {
