@@ -5,7 +5,7 @@ import { podDefaults, type PodDefaultSettings } from '../../src/admission/pod-de
 import { VIRTUAL_NODE_TAINT } from '../../src/api/marks.ts';
 import type { PatchStep } from '../../src/admission/patch-step.ts';
 import { applyPatchOperation } from '../../src/overrides/json-patch.ts';
-import { parseExtenderArgs } from '../../src/scheduler/extender-wire.ts';
+import { parseExtenderArgs, parsePreemptionArgs } from '../../src/scheduler/extender-wire.ts';
 import { boundPod, madePod } from '../fixtures/translation.ts';
 import { fuzz, throwsOnly } from './fuzz.ts';
 import { changed } from './inputs.ts';
@@ -39,6 +39,10 @@ const REVIEW = {
   request: { uid: 'u', operation: 'CREATE', namespace: 'shop', object: POD },
 };
 const QUESTION = { Pod: { ...POD, metadata: { ...POD.metadata, uid: 'u' } }, Nodes: null, NodeNames: ['east', 'n1'] };
+const VICTIMS = {
+  Pod: QUESTION.Pod,
+  NodeNameToMetaVictims: { east: { Pods: [{ UID: 'a' }, { UID: 'b' }], NumPDBViolations: 1 } },
+};
 
 describe('questions about pods', () => {
   fuzz(
@@ -65,6 +69,14 @@ describe('questions about pods', () => {
     if (args === undefined) return;
     const { name, namespace, uid } = args.pod.metadata;
     for (const value of [name, namespace, uid, ...args.nodeNames]) expect(typeof value).toBe('string');
+  });
+
+  fuzz('of schedulers name victims by node', changed(VICTIMS), { share: 1_500 }, (body) => {
+    const args = throwsOnly([Error], () => parsePreemptionArgs(body));
+    for (const [node, { uids, violations }] of args?.victims ?? []) {
+      for (const value of [node, ...uids]) expect(typeof value).toBe('string');
+      expect(typeof violations).toBe('number');
+    }
   });
 });
 
