@@ -4,6 +4,7 @@ import type { Network } from './network.ts';
 import type { EventLoop } from './event-loop.ts';
 import type { Random } from './random.ts';
 import type { SimServer } from './sim-server.ts';
+import { FILES } from './simulation.ts';
 
 /** Where manifests/scheduler say that schedulers reach it, and how long they wait. */
 const PORT = 10_270;
@@ -62,8 +63,15 @@ export class ExtenderCaller {
 function serve(server: SimServer, verb: string, text: string, answered: (answer: ExtenderAnswer) => void): void {
   const socket = Object.assign(new Socket(), {
     authorized: true,
-    getPeerCertificate: () => ({ subject: { CN: 'system:kube-scheduler' }, valid_to: 'Jan 1 00:00:00 2100 GMT' }),
+    isSessionReused: () => false,
+    getPeerCertificate: () => ({
+      subject: { CN: 'system:kube-scheduler' },
+      valid_from: 'Jan 1 00:00:00 2000 GMT',
+      valid_to: 'Jan 1 00:00:00 2100 GMT',
+      raw: FILES.get('/sim/tls.crt'),
+    }),
   });
+  server.emit('connection', socket);
   server.emit('secureConnection', socket);
   const request = new IncomingMessage(socket);
   request.method = 'POST';
