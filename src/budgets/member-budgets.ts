@@ -295,6 +295,7 @@ export class MemberBudgets {
       again = Math.min(again, await this.#writer.keep(this.#mirrors, budget, there, signal));
       left = 0;
     }
+    again = Math.min(again, await this.#leaveEmpty(budget, covered, memory, signal));
     const isTemporary = claimed(claims) > budget.allowed || isWaitedFor(claims, member);
     if (isTemporary) again = Math.min(again, IDLE_MS);
     const wantsMore = (next.get(member)?.allowed ?? 0) > own && !covered.draining;
@@ -305,6 +306,28 @@ export class MemberBudgets {
       return SOON;
     }
     return Number.isFinite(again) ? { requeueAfterMs: Math.max(again, this.#waits.gather) } : undefined;
+  }
+
+  /**
+   * Takes the budget away where no copy is left, after a while, as where pods of an edited mapping have gone to another namespace. Returns
+   * after how long to look again, in ms.
+   */
+  async #leaveEmpty(
+    { key }: HostBudget,
+    covered: CoveredPods,
+    memory: BudgetMemory,
+    signal: AbortSignal,
+  ): Promise<number> {
+    let again = Infinity;
+    for (const mirror of this.#mirrors.of(key)) {
+      const { namespace } = mirror;
+      const isEmpty = !covered.namespaces.has(namespace);
+      const emptyMs = memory.lasting(`empty in ${namespace}`, isEmpty, monotonic());
+      if (!isEmpty) continue;
+      if (emptyMs >= this.#waits.empty) await this.#writer.remove(this.#mirrors, mirror, signal);
+      else again = Math.min(again, this.#waits.empty - emptyMs);
+    }
+    return again;
   }
 
   /** Of members that are gone nobody evicts by a claim. */

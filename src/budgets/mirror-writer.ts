@@ -43,7 +43,7 @@ export class MirrorWriter {
   async keep(mirrors: MirrorStore, budget: HostBudget, at: Place, signal: AbortSignal): Promise<number> {
     const { namespace, copies, evictable, memory, now } = at;
     const [mirror, ...more] = mirrors.of(budget.key).filter((one) => one.namespace === namespace);
-    for (const one of more) await this.#remove(mirrors, one, signal);
+    for (const one of more) await this.remove(mirrors, one, signal);
     const current = mirror === undefined || mirror.minAvailable < 0 ? undefined : mirror.minAvailable;
     const { uids, healthy } = copies;
     const floor = wantedFloor({ copies: uids.size, healthy, evictable, isMet: budget.isMet, current });
@@ -103,10 +103,10 @@ export class MirrorWriter {
 
   /** All that stand for one budget of the host. */
   async removeAll(mirrors: MirrorStore, hostKey: string, signal: AbortSignal): Promise<void> {
-    for (const mirror of mirrors.of(hostKey)) await this.#remove(mirrors, mirror, signal);
+    for (const mirror of mirrors.of(hostKey)) await this.remove(mirrors, mirror, signal);
   }
 
-  async #remove(mirrors: MirrorStore, mirror: MirroredBudget, signal: AbortSignal): Promise<void> {
+  async remove(mirrors: MirrorStore, mirror: MirroredBudget, signal: AbortSignal): Promise<void> {
     this.#count();
     await mirrors.remove(mirror, signal);
   }

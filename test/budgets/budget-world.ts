@@ -23,7 +23,8 @@ const logger = pino({ level: 'silent' });
 const JSON_TYPE = 'application/json';
 const MERGE = 'application/merge-patch+json';
 const COPY = 'copy';
-const pods = `/api/v1/namespaces/${NS}/pods`;
+const podsOf = (namespace: string): string => `/api/v1/namespaces/${namespace}/pods`;
+const pods = podsOf(NS);
 export const BUDGETS = `/apis/policy/v1/namespaces/${NS}/poddisruptionbudgets`;
 
 /** A running part of the program for one member. */
@@ -47,7 +48,7 @@ export class BudgetWorld {
     for (const name of members) world.members.set(name, new MemoryApi());
     for (const api of [world.host, ...world.members.values()]) {
       world.#servers.set(api, await serveMemoryApi(api));
-      send(api, 'POST', '/api/v1/namespaces', { metadata: { name: NS } });
+      for (const name of [NS, 'mapped']) send(api, 'POST', '/api/v1/namespaces', { metadata: { name } });
     }
     for (const [name, api] of world.members) {
       for (const node of ['1', '2']) send(api, 'POST', '/api/v1/nodes', { metadata: { name: `${name}-${node}` } });
@@ -62,12 +63,12 @@ export class BudgetWorld {
   }
 
   /** A pod of the host that runs in the member, ready on both sides. */
-  run(name: string, member: string, { node = '1', ready = true, copyLabels = {} } = {}): void {
+  run(name: string, member: string, { node = '1', ready = true, copyLabels = {}, copyNamespace = NS } = {}): void {
     const labels = { app: 'web' };
     const spec = { containers: [{ name: 'app', image: 'busybox' }] };
     const host = send(this.host, 'POST', pods, { metadata: { name, labels }, spec: { ...spec, nodeName: member } });
     const { uid = '' } = host.metadata;
-    send(this.member(member), 'POST', pods, {
+    send(this.member(member), 'POST', podsOf(copyNamespace), {
       metadata: {
         name,
         labels: { ...labels, ...copyLabels, [HOST_LABEL]: 'us', [UID_LABEL]: uid },
@@ -75,16 +76,16 @@ export class BudgetWorld {
       },
       spec: { ...spec, nodeName: `${member}-${node}` },
     });
-    this.report(this.member(member), name, ready);
+    this.report(this.member(member), name, ready, 'Running', copyNamespace);
     this.report(this.host, name, ready);
   }
 
-  report(api: MemoryApi, name: string, ready: boolean, phase = 'Running'): void {
+  report(api: MemoryApi, name: string, ready: boolean, phase = 'Running', namespace = NS): void {
     const conditions = [
       { type: MIRRORED_CONDITION, status: 'True' },
       { type: 'Ready', status: ready ? 'True' : 'False' },
     ];
-    send(api, 'PATCH', `${pods}/${name}/status`, { status: { phase, conditions } });
+    send(api, 'PATCH', `${podsOf(namespace)}/${name}/status`, { status: { phase, conditions } });
   }
 
   /** True when the member lets the pod go, which then takes its time to end. */

@@ -222,6 +222,22 @@ it('takes its budgets away when they are ignored or gone from the host, and afte
   await until(() => world.mirror('east') === undefined);
 });
 
+it('takes away the budget of a namespace that the last copy has left, while others of it are in another one', async () => {
+  world = await BudgetWorld.start('east');
+  world.run('a', 'east');
+  world.run('b', 'east', { copyNamespace: 'mapped' });
+  world.protect('web', 0);
+  world.start('east');
+  const other = (): boolean =>
+    world.member('east').objects.has('/apis/policy/v1/namespaces/mapped/poddisruptionbudgets/web');
+  await until(() => world.mirror('east') !== undefined && other());
+  for (const api of [world.member('east'), world.host])
+    send(api, 'DELETE', '/api/v1/namespaces/shop/pods/a', { gracePeriodSeconds: 0 });
+  world.count(world.host);
+  await until(() => world.mirror('east') === undefined);
+  expect(other()).toBe(true);
+});
+
 it('asks a member that ignores budgets for those of before once, and writes nothing there', async () => {
   world = await BudgetWorld.start('east');
   world.run('a', 'east');
