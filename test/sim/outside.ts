@@ -203,6 +203,18 @@ function replaceSockets(): void {
   (require('undici') as { Pool: unknown }).Pool = SimPool;
 }
 
+/** They watch the real process, for ever: each life of the program would leave its own behind, with all that it knew. */
+function replaceObservers(): void {
+  const nothing = (): undefined => undefined;
+  Object.assign(require('node:perf_hooks') as object, {
+    PerformanceObserver: class {
+      readonly observe = nothing;
+      readonly disconnect = nothing;
+    },
+    monitorEventLoopDelay: () => ({ enable: nothing, disable: nothing, reset: nothing, percentile: () => 0 }),
+  });
+}
+
 /** What nobody caught would end the program: in the process whose turn it is. */
 function catchTheUncaught(): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
@@ -224,4 +236,5 @@ replaceClocks();
 replaceChance();
 replaceFiles();
 replaceSockets();
+replaceObservers();
 syncBuiltinESMExports();

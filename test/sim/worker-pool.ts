@@ -3,7 +3,9 @@ import { fileURLToPath } from 'node:url';
 import type { Outcome } from './history.ts';
 
 /** After so many histories a process is replaced, so that what they leave behind does not pile up. */
-const HISTORIES_PER_PROCESS = 150;
+const HISTORIES_PER_PROCESS = 600;
+/** Code is compiled before its first run: a history runs little of it often enough to be worth more. A tenth less CPU. */
+const EXEC_ARGV = ['--max-semi-space-size=64', '--always-sparkplug'];
 
 export interface SeedOutcome {
   readonly seed: number;
@@ -35,7 +37,7 @@ async function runWorker(
   let seed = next();
   if (seed === undefined) return false;
   const child: ChildProcess = fork(fileURLToPath(new URL('main.js', import.meta.url)), ['worker', String(o.steps)], {
-    execArgv: ['--max-semi-space-size=64'],
+    execArgv: EXEC_ARGV,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   return await new Promise<boolean>((resolve, reject) => {
