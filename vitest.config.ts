@@ -19,7 +19,8 @@ export default defineConfig({
           include: ['test/cluster/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 300_000,
-          fileParallelism: false,
+          // Each file has clusters of its own, and waits more than it computes: two at a time take half as long.
+          maxWorkers: 2,
           pool: 'forks',
         },
       },

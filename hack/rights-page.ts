@@ -40,10 +40,10 @@ export const GRANTS: readonly Grant[] = [
     files: ['scheduler/gangs.yaml'],
   },
   {
-    title: 'The manager where refused pods make way for others',
+    title: 'The manager where it moves pods',
     about:
-      '`scheduler/refusals.yaml`, on top of `scheduler/rbac.yaml`, where policies say [`onRefusal: TryNext`](../concepts/placement.md#refusals-are-remembered).',
-    files: ['scheduler/refusals.yaml'],
+      '`scheduler/descheduler.yaml`, on top of `scheduler/rbac.yaml`, where [pods are moved](../concepts/failover.md) out of members.',
+    files: ['scheduler/descheduler.yaml'],
   },
   {
     title: 'A second kube-scheduler',

@@ -151,6 +151,16 @@ const outages = z
   .prefault({})
   .describe('What becomes of pods when all replicas of the manager are away for longer than Kubernetes waits.');
 
+const rate = (value: number) => z.number().min(0.01).max(1_000).default(value);
+
+const descheduler = z
+  .strictObject({
+    movesPerSecond: rate(10).describe('Pods that are moved out of all members together, at most, per second.'),
+    movesPerSecondPerMember: rate(2).describe('Pods that are moved out of one member, at most, per second.'),
+  })
+  .prefault({})
+  .describe('How fast pods are moved out of members that are lost or tainted, where the component scheduler runs.');
+
 /** The configuration file (YAML). Every field has a default; flags of the same name win. */
 export const managerConfigSchema = z.strictObject({
   kubeconfig: z
@@ -206,6 +216,7 @@ export const managerConfigSchema = z.strictObject({
     .prefault({}),
   outages,
   scheduler: schedulerConfig,
+  descheduler,
   http: z
     .strictObject({
       bindAddress: z.string().default('0.0.0.0').describe('Address of /metrics, /healthz and /readyz.'),

@@ -108,7 +108,8 @@ const taints = z
   .meta({
     description:
       `More taints for the virtual nodes, besides ${VIRTUAL_NODE_TAINT} (see taintMode). Nodes of the member with these very taints ` +
-      'count as capacity, since pods that come tolerate them.',
+      'count as capacity, since pods that come tolerate them. NoExecute stands on the Node as NoSchedule, and pods that do not ' +
+      'tolerate it are moved elsewhere by the descheduler, one after the other.',
     ...listMap('key', 'effect'),
     ...cel(noTaintOfOurs),
   });
@@ -134,7 +135,11 @@ const clusterTaints = z
     z.object({
       key: labelKey().describe('Taint key.'),
       value: labelValue().exactOptional().describe('Taint value.'),
-      effect: z.literal('NoSchedule').describe('New pods stay away; what runs stays.'),
+      effect: z
+        .enum(['NoSchedule', 'NoExecute'])
+        .describe(
+          'NoSchedule: new pods stay away; what runs stays. NoExecute: what runs is moved elsewhere, too, one pod after the other.',
+        ),
     }),
   )
   .max(32)

@@ -3,6 +3,7 @@ import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 import { conditions, observedGeneration } from './conditions.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
+import { failover } from './failover.ts';
 import { GROUP } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { placement } from './placement.ts';
@@ -43,9 +44,10 @@ const spec = z
           'by kind; then the first in the alphabet. Policies of the namespace come before cluster-wide ones.',
       ),
     placement,
+    failover: failover.exactOptional(),
   })
   .describe(
-    'Which pods are meant and where they go. A change moves nothing that runs; it counts for the pods that come.',
+    'Which pods are meant and where they go. A change of placement moves nothing that runs; it counts for the pods that come.',
   );
 
 const status = z

@@ -120,7 +120,7 @@ export const placement = z
         'What becomes of the pod that was refused. Stay: it stays bound to the member, and starts there once it is taken. ' +
           'TryNext: 10 s later it is evicted, so that its controller makes another, which goes to the next cluster; only pods ' +
           'that never started, of a ReplicaSet, StatefulSet or ReplicationController, and only while another cluster takes ' +
-          'them. Needs manifests/scheduler/refusals.yaml.',
+          'them. Needs manifests/scheduler/descheduler.yaml.',
       ),
   })
   .prefault({})

@@ -9,6 +9,8 @@ export interface Toleration {
   operator?: string;
   value?: string;
   effect?: string;
+  /** Of effect NoExecute: how long the pod stays, in s; not given: for ever. */
+  tolerationSeconds?: number;
 }
 
 export interface TolerationOptions {

@@ -4,13 +4,16 @@ import { GangKeeper } from '../gangs/gang-keeper.ts';
 import { gangMetrics } from '../gangs/gang-metrics.ts';
 import type { GangPlaces } from '../gangs/gang-places.ts';
 import type { HostServices } from './host-services.ts';
-import { steadyClock } from '../kube/clock.ts';
+import { monotonic, steadyClock } from '../kube/clock.ts';
 import { LeaseElection } from '../kube/lease-election.ts';
 import type { ServingCertificates } from '../serving/certificates.ts';
 import { FileCertificates } from '../serving/file-certificates.ts';
 import { ClientCa } from '../serving/client-ca.ts';
 import { SelfSignedCertificates } from '../serving/self-signed-certificates.ts';
 import { processIdentity } from '../host/process-identity.ts';
+import { Descheduler } from '../descheduler/descheduler.ts';
+import { movesMetrics } from '../descheduler/moves-metrics.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import { schedulerMetrics } from '../scheduler/scheduler-metrics.ts';
 
@@ -18,6 +21,8 @@ import { schedulerMetrics } from '../scheduler/scheduler-metrics.ts';
 const SERVICE = 'spillway-scheduler';
 /** Lease of the replica that opens the gates of gangs. */
 const GANGS_LEASE = 'spillway-gangs';
+/** Lease of the replica that moves pods. */
+const DESCHEDULER_LEASE = 'spillway-descheduler';
 
 /** The part of the manager that answers schedulers. */
 export interface SchedulerComponent {
@@ -60,12 +65,19 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
     logger,
   });
   const gangs = gangKeeper(services, room.gangRooms, logger);
+  const descheduler = deschedulerOf(services, room.placedPods);
   return {
     get problem() {
       return room.problem;
     },
     run: async (signal) => {
-      await Promise.all([room.run(signal), gangs(signal), certificates.run(signal), clientCa?.run(signal)]);
+      await Promise.all([
+        room.run(signal),
+        gangs(signal),
+        descheduler(signal),
+        certificates.run(signal),
+        clientCa?.run(signal),
+      ]);
     },
   };
 }
@@ -76,27 +88,54 @@ function gangKeeper(
   places: GangPlaces,
   logger: Logger,
 ): (signal: AbortSignal) => Promise<void> {
-  const { host, config, events, informerMetrics, queueMetrics, registry } = services;
+  const { host, events, informerMetrics, queueMetrics, registry } = services;
   const metrics = gangMetrics(registry);
-  return async (signal) => {
-    const self = await processIdentity(`${services.hostId}/${config.namespace}/${GANGS_LEASE}`);
-    const lease = new LeaseElection({
-      client: host,
-      namespace: config.namespace,
-      name: GANGS_LEASE,
-      identity: config.identity ?? self.identity,
-      incarnation: { annotation: INCARNATION_ANNOTATION, value: self.incarnation },
-      logger,
+  return async (signal) =>
+    await whileHeld(services, GANGS_LEASE, logger, signal, async (held) => {
+      const clock = steadyClock();
+      await new GangKeeper({ host, places, events, metrics, informerMetrics, queueMetrics, logger, clock }).run(held);
     });
-    await lease.run({
-      signal,
-      onAcquired: async (held) => {
-        const clock = steadyClock();
-        await new GangKeeper({ host, places, events, metrics, informerMetrics, queueMetrics, logger, clock }).run(held);
-      },
-    });
-    self.release();
-  };
+}
+
+/** One replica at a time moves pods. */
+function deschedulerOf(services: HostServices, placed: PlacedPods): (signal: AbortSignal) => Promise<void> {
+  const { host, events, queueMetrics, registry } = services;
+  const { movesPerSecond, movesPerSecondPerMember } = services.config.descheduler;
+  const logger = services.logger.child({ part: 'descheduler' });
+  const descheduler = new Descheduler({
+    host,
+    placed,
+    rates: { total: movesPerSecond, perMember: movesPerSecondPerMember },
+    events,
+    metrics: movesMetrics(registry),
+    queueMetrics,
+    logger,
+    clock: Date.now,
+    monotonic,
+  });
+  return async (signal) =>
+    await whileHeld(services, DESCHEDULER_LEASE, logger, signal, async (held) => await descheduler.run(held));
+}
+
+/** Works whenever this replica holds the Lease of that name; the next process in the same place inherits it. */
+async function whileHeld(
+  { host, hostId, config }: HostServices,
+  name: string,
+  logger: Logger,
+  signal: AbortSignal,
+  work: (held: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const self = await processIdentity(`${hostId}/${config.namespace}/${name}`);
+  const lease = new LeaseElection({
+    client: host,
+    namespace: config.namespace,
+    name,
+    identity: config.identity ?? self.identity,
+    incarnation: { annotation: INCARNATION_ANNOTATION, value: self.incarnation },
+    logger,
+  });
+  await lease.run({ signal, onAcquired: work });
+  self.release();
 }
 
 async function servingCertificates(services: HostServices, logger: Logger): Promise<ServingCertificates> {

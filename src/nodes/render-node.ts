@@ -82,11 +82,17 @@ export function nodeLabels({
   };
 }
 
+/** NoExecute stands there as NoSchedule: Kubernetes would evict all pods of a cluster at once; the descheduler moves them in turn. */
 function taintsOf(spec: NodeFacts['spec'], reachable: boolean | undefined): Taint[] {
   const own: Taint[] = [];
   if (spec.taintMode !== 'None') own.push({ key: VIRTUAL_NODE_TAINT, effect: spec.taintMode });
   if (reachable !== true) own.push({ key: UNREACHABLE_TAINT, effect: 'NoSchedule' });
-  return [...own, ...spec.taints];
+  const onNode = spec.taints.map((taint) =>
+    taint.effect === 'NoExecute' ? { ...taint, effect: 'NoSchedule' as const } : taint,
+  );
+  const isFirst = ({ key, effect }: Taint, index: number): boolean =>
+    onNode.findIndex((one) => one.key === key && one.effect === effect) === index;
+  return [...own, ...onNode.filter(isFirst)];
 }
 
 /** Pressure on a member's nodes is the business of the member's scheduler; the room it leaves is in allocatable. */

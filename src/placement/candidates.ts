@@ -89,9 +89,13 @@ function notSelected(cluster: Cluster, { placement, group }: CandidateFacts): Re
   return { reason: 'NotSelected', message: first?.whyNot(cluster) ?? 'the policy does not choose it' };
 }
 
-/** The first taint of the cluster that the rules of a pod do not tolerate, in words; a pod without rules tolerates none. */
+/**
+ * The first taint of the cluster that the rules of a pod do not tolerate, in words; a pod without rules tolerates none. What is
+ * tolerated for a time only keeps new pods away, too: they would be moved out again when it is over, and so on for ever.
+ */
 export function whyTainted({ taints }: Cluster, tolerations: readonly Toleration[]): string | undefined {
-  const taint = firstUntolerated(tolerations, taints);
+  const lasting = tolerations.filter(({ tolerationSeconds }) => tolerationSeconds === undefined);
+  const taint = firstUntolerated(lasting, taints);
   if (taint === undefined) return undefined;
   const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
   return `it has cluster taint ${taint.key}${value}:${taint.effect}, which no policy of the pod tolerates`;

@@ -1,3 +1,4 @@
+import type { Failover } from '../api/failover.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import { compilePlacement } from './compiled-placement.ts';
 import type { CompiledPlacement } from './compiled-placement.ts';
@@ -35,9 +36,17 @@ export interface PolicySource {
   readonly generation?: number;
 }
 
+/** What is to be done with a pod. */
+export interface Rules {
+  readonly placement: CompiledPlacement;
+  /** Of a policy that says something about it. */
+  readonly failover?: Failover;
+  readonly source: PolicySource;
+}
+
 export interface Selection {
   /** Undefined when nothing says that the pod may leave the host. */
-  readonly chosen: { readonly placement: CompiledPlacement; readonly source: PolicySource } | undefined;
+  readonly chosen: Rules | undefined;
   /** What is wrong with annotations that were passed over, for an Event. */
   readonly problem?: string;
 }
@@ -59,8 +68,7 @@ export function selectPolicy(
     else if (one.policy.metadata.namespace === namespace) own?.push(one);
   }
   const named = best(chain, own ?? []);
-  if (named !== undefined)
-    return { chosen: { placement: named.placement, source: sourceOf(named, 'PlacementPolicy') } };
+  if (named !== undefined) return { chosen: rulesOf(named, 'PlacementPolicy') };
   const federation = federationPreferences(chain);
   if (federation !== undefined && 'placement' in federation) {
     return { chosen: { placement: federation.placement, source: { kind: 'Annotation', name: federation.key } } };
@@ -68,8 +76,7 @@ export function selectPolicy(
   const passedOver = federation === undefined ? {} : { problem: federation.problem };
   const general = best(chain, clusterWide ?? []);
   if (general !== undefined) {
-    const source = sourceOf(general, 'ClusterPlacementPolicy');
-    return { chosen: { placement: general.placement, source }, ...passedOver };
+    return { chosen: rulesOf(general, 'ClusterPlacementPolicy'), ...passedOver };
   }
   if (!mayBurst(namespaceLabels, chain)) return { chosen: undefined, ...passedOver };
   const source: PolicySource = { kind: 'Namespace', name: namespace ?? '' };
@@ -95,7 +102,9 @@ function comesBefore(a: Match, b: Match): boolean {
   return left.metadata.name < right.metadata.name;
 }
 
-function sourceOf({ policy }: CompiledPolicy, kind: PolicySource['kind']): PolicySource {
+function rulesOf({ policy, placement }: CompiledPolicy, kind: PolicySource['kind']): Rules {
   const { name, generation } = policy.metadata;
-  return { kind, name, ...(generation === undefined ? {} : { generation }) };
+  const { failover } = policy.spec;
+  const source = { kind, name, ...(generation === undefined ? {} : { generation }) };
+  return { placement, ...(failover === undefined ? {} : { failover }), source };
 }

@@ -23,7 +23,8 @@ import { type PlacementQuestions, type Split, splitByMember } from './placement-
 import type { Reservations } from './reservations.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { WaitingPods } from './waiting-pods.ts';
-import type { Rules, WorkloadState } from './workload-state.ts';
+import type { Rules } from '../placement/policy-selection.ts';
+import type { WorkloadState } from './workload-state.ts';
 
 export interface ExtenderOptions {
   view: HostView;

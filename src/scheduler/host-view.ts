@@ -5,6 +5,7 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { NAMESPACES, PODS } from '../kube/resource.ts';
+import { pause } from '../kube/timers.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { HostNodes } from './host-nodes.ts';
 import { controllerOf, OwnerDirectory } from './owner-directory.ts';
@@ -24,6 +25,8 @@ export interface HostViewOptions {
 /** Indexes of pods: the node they are bound to, the UID of their controller. */
 const NODE = 'node';
 const CONTROLLER = 'controller';
+/** Poll interval while caches sync, in ms. */
+const SYNC_POLL_MS = 100;
 
 /** What the scheduler room knows of the host, all of it from caches. */
 export class HostView {
@@ -93,6 +96,11 @@ export class HostView {
   async #runPods(signal: AbortSignal): Promise<void> {
     await this.nodes.whenSynced(signal);
     await this.pods.run(signal);
+  }
+
+  /** Resolves when all of it is known, or the signal aborts. */
+  async whenSynced(signal: AbortSignal): Promise<void> {
+    while (!this.hasSynced && !signal.aborted) await pause(SYNC_POLL_MS, signal);
   }
 
   get hasSynced(): boolean {

@@ -3,7 +3,7 @@ import type { Condition, Pod } from '../kube/core-v1.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
-import type { Rules } from './workload-state.ts';
+import type { Rules } from '../placement/policy-selection.ts';
 import type { HostView } from './host-view.ts';
 import { MEMBER_SCHEDULED_CONDITION } from './projections.ts';
 

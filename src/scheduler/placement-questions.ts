@@ -15,7 +15,8 @@ import type { HostView } from './host-view.ts';
 import { MANY, memberFit } from './member-fit.ts';
 import type { CapacityOf, MemberFit } from './member-fit.ts';
 import { choosesNodes, whyPodKeepsOff } from './node-demands.ts';
-import type { Rules, WorkloadState } from './workload-state.ts';
+import type { Rules } from '../placement/policy-selection.ts';
+import type { WorkloadState } from './workload-state.ts';
 
 /** The nodes that a scheduler asks about. */
 export interface Split {
@@ -146,6 +147,13 @@ export class PlacementQuestions {
     const all = this.everyNode();
     const virtual = new Map([...all.virtual.keys()].map((member) => [member, this.openNodes(pod, member)] as const));
     return { ...all, local: this.#mayBeLocal(pod) ? all.local : [], virtual };
+  }
+
+  /** Room for the pod in every cluster that there is, as far as it is known, `local` included; whatever rules say. */
+  roomsEverywhere(pod: Pod): ReadonlyMap<string, Room> {
+    const split = this.everyOpenNode(pod);
+    const members = [...split.virtual].map(([member, asked]) => [member, this.room(pod, member, asked).room] as const);
+    return new Map([[LOCAL, this.#localRoom(pod, split).room], ...members]);
   }
 
   #mayBeLocal(pod: Pod): boolean {

@@ -12,7 +12,7 @@ import type { CapacityOf } from './member-fit.ts';
 import { asksForItself } from './node-demands.ts';
 import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
-import type { Rules } from './workload-state.ts';
+import type { Rules } from '../placement/policy-selection.ts';
 
 /** The PodDisruptionBudgets of the host. */
 export interface BudgetsPort {

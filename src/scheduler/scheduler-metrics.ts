@@ -7,7 +7,6 @@ export interface SchedulerMetrics {
   readonly decisions: Counter<'rules' | 'outcome'>;
   readonly placementWrites: Counter;
   readonly costWrites: Counter;
-  readonly refusedPods: Counter<'cluster' | 'outcome'>;
 }
 
 /** One set for the process. */
@@ -41,12 +40,6 @@ export function schedulerMetrics(registry: Registry): SchedulerMetrics {
     costWrites: new Counter({
       name: 'spillway_scheduler_deletion_cost_writes_total',
       help: 'Deletion costs of pods written',
-      registers,
-    }),
-    refusedPods: new Counter({
-      name: 'spillway_scheduler_refused_pods_total',
-      help: 'Pods that a member refused under a policy with onRefusal TryNext, by the member and by what came of it (replaced, stays)',
-      labelNames: ['cluster', 'outcome'],
       registers,
     }),
   };

@@ -14,6 +14,7 @@ import { ExtenderServer } from './extender-server.ts';
 import { Extender } from './extender.ts';
 import { GangPlacer } from './gang-placer.ts';
 import { HostCapacity } from './host-capacity.ts';
+import { HostPlacedPods } from './host-placed-pods.ts';
 import { HostView } from './host-view.ts';
 import { Nominees } from './nominees.ts';
 import { type BudgetsPort, Preemption } from './preemption.ts';
@@ -25,7 +26,6 @@ import { PlacementWriter } from './placement-writer.ts';
 import { PolicyStatusWriter } from './policy-status-writer.ts';
 import { Reservations } from './reservations.ts';
 import { RefusalWatch } from './refusal-watch.ts';
-import { RefusedPods } from './refused-pods.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { ScoreCache } from './score-cache.ts';
 import { WaitingPods } from './waiting-pods.ts';
@@ -68,6 +68,7 @@ export interface SchedulerOptions {
 export class Scheduler {
   /** Places for pods that have to be together. */
   readonly gangRooms: GangPlacer;
+  readonly placedPods: HostPlacedPods;
   readonly #o: SchedulerOptions;
   readonly #view: HostView;
   readonly #store: PlacementStore;
@@ -108,6 +109,7 @@ export class Scheduler {
       isVirtual: (node) => view.nodes.memberOf(node) !== undefined,
     });
     this.#preemption = new Preemption({ view, questions, capacityOf, budgets: options.budgets, nominees });
+    this.placedPods = new HostPlacedPods({ view, workloads, questions, clock });
     this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf });
     this.#extender = new Extender({
       view,
@@ -129,7 +131,6 @@ export class Scheduler {
       costs: new DeletionCostWriter({ host, view, workloads, metrics }),
       placements: new PlacementWriter({ host, view, workloads, store, questions, metrics, clock }),
       policies: new PolicyStatusWriter({ host, view, clock }),
-      refused: new RefusedPods({ ...options, view, workloads, questions, clock, monotonic }),
       queueMetrics,
       logger,
     });

@@ -7,9 +7,7 @@ import type { Avoided } from '../placement/avoided.ts';
 import type { Decision, Plan } from '../placement/choice.ts';
 import type { OwnerChain, TypedObject, WorkloadIdentity } from '../placement/owner-chain.ts';
 import { remembered } from '../placement/placement-report.ts';
-import type { Selection } from '../placement/policy-selection.ts';
-
-export type Rules = NonNullable<Selection['chosen']>;
+import type { Rules } from '../placement/policy-selection.ts';
 
 /** A decision about one pod of a workload. */
 export interface Made {

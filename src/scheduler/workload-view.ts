@@ -3,7 +3,8 @@ import type { Pod } from '../kube/core-v1.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import type { HostView } from './host-view.ts';
-import type { Rules, WorkloadState } from './workload-state.ts';
+import type { Rules } from '../placement/policy-selection.ts';
+import type { WorkloadState } from './workload-state.ts';
 
 /** A workload with rules, as the writers look at it. */
 export interface RuledWorkload {

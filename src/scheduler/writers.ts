@@ -10,12 +10,10 @@ import { workloadOf } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { DeletionCostWriter } from './deletion-cost-writer.ts';
 import type { HostView } from './host-view.ts';
-import { showsRefusal } from './member-refusals.ts';
 import { controllerOf } from './owner-directory.ts';
 import type { PlacementStore } from './placement-store.ts';
 import type { PlacementWriter } from './placement-writer.ts';
 import type { PolicyStatusWriter } from './policy-status-writer.ts';
-import type { RefusedPods } from './refused-pods.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
 
@@ -32,7 +30,6 @@ export interface WritersOptions {
   costs: DeletionCostWriter;
   placements: PlacementWriter;
   policies: PolicyStatusWriter;
-  refused: RefusedPods;
   queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
 }
@@ -41,9 +38,11 @@ export interface WritersOptions {
 const SETTLE_MS = 300;
 /** The same for policies and members, which may concern everything. */
 const EDIT_MS = 1_000;
+/** All workloads are looked at again after so long, in ms: a write may have gone to another cluster that stood in for the host. */
+const RESYNC_MS = 300_000;
 const SYNC_POLL_MS = 100;
 
-/** What only one replica does: costs of pods, WorkloadPlacements, conditions of policies, pods that make way. */
+/** What only one replica does: costs of pods, WorkloadPlacements, conditions of policies. */
 export class Writers {
   readonly #o: WritersOptions;
 
@@ -57,7 +56,7 @@ export class Writers {
   }
 
   async #work(signal: AbortSignal): Promise<void> {
-    const { view, store, costs, placements, policies, refused } = this.#o;
+    const { view, store, costs, placements, policies } = this.#o;
     while (!(view.hasSynced && store.informer.hasSynced)) {
       if (signal.aborted) return;
       await pause(SYNC_POLL_MS, signal);
@@ -66,8 +65,10 @@ export class Writers {
       costs: this.#queue('costs', (key, aborted) => costs.bringUpToDate(key, aborted)),
       placements: this.#queue('placements', (key, aborted) => placements.bringUpToDate(key, aborted)),
       policies: this.#queue('policies', (key, aborted) => policies.bringUpToDate(key, aborted)),
-      refused: this.#queue('refused', (key, aborted) => refused.bringUpToDate(key, aborted)),
-      rules: this.#queue('rules', async () => await Promise.resolve(this.#lookAtAll(queues))),
+      rules: this.#queue('rules', async () => {
+        this.#lookAtAll(queues);
+        return await Promise.resolve({ requeueAfterMs: RESYNC_MS });
+      }),
     };
     const off = this.#follow(queues);
     await Promise.all(Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)));
@@ -86,7 +87,7 @@ export class Writers {
     });
   }
 
-  #follow({ costs, placements, policies, refused, rules }: Queues): (() => void)[] {
+  #follow({ costs, placements, policies, rules }: Queues): (() => void)[] {
     const { view, workloads, store } = this.#o;
     const podSeen = (pod: Pod): void => {
       const controller = controllerOf(pod)?.uid;
@@ -95,7 +96,6 @@ export class Writers {
       const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
       if (uid === undefined) return;
       placements.addAfter(uid, SETTLE_MS);
-      if (showsRefusal(pod)) refused.addAfter(uid, SETTLE_MS);
     };
     const reorder = (workload: TypedObject): void => {
       for (const { metadata } of controllersOf(workload, view)) costs.addAfter(metadata.uid ?? '', SETTLE_MS);
@@ -130,7 +130,7 @@ export class Writers {
   }
 
   /** Every workload that has pods, once: the rules of any of them may be others, or the clusters there are to choose from. */
-  #lookAtAll({ costs, placements, refused }: Queues): void {
+  #lookAtAll({ costs, placements }: Queues): void {
     const { view } = this.#o;
     const seen = new Set<string>();
     for (const pod of view.pods.values()) {
@@ -141,7 +141,6 @@ export class Writers {
       const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
       if (uid === undefined) continue;
       placements.add(uid);
-      refused.add(uid);
     }
   }
 }
@@ -154,7 +153,6 @@ interface Queues {
   readonly costs: WorkQueue;
   readonly placements: WorkQueue;
   readonly policies: WorkQueue;
-  readonly refused: WorkQueue;
   /** One key: all workloads are to be looked at. */
   readonly rules: WorkQueue;
 }

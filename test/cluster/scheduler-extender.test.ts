@@ -440,9 +440,9 @@ describe('a member that refuses pods', () => {
   test('with TryNext, but without the right to evict, they stay and it is told; the host is not asked all the time', async () => {
     await Promise.all([refusing('no-right'), refusing('right')]);
     await grantEvictions();
-    await kubectl(host, ['delete', 'clusterrolebinding', 'spillway-refusals']);
-    const role = ['--clusterrole=spillway-refusals', '--serviceaccount=spillway-system:spillway-manager'];
-    await kubectl(host, ['create', 'rolebinding', 'spillway-refusals', '-n', 'right', ...role]);
+    await kubectl(host, ['delete', 'clusterrolebinding', 'spillway-descheduler']);
+    const role = ['--clusterrole=spillway-descheduler', '--serviceaccount=spillway-system:spillway-manager'];
+    await kubectl(host, ['create', 'rolebinding', 'spillway-descheduler', '-n', 'right', ...role]);
     await host.apply([
       policy('no-right', 'next', { ...eastThenWest, onRefusal: 'TryNext' }),
       deployment('no-right', 'web', 1, '100m'),
@@ -460,7 +460,7 @@ describe('a member that refuses pods', () => {
       expect(event).toMatchObject({ type: 'Warning', count: 1 });
       expect(event.message).toBe(
         'it stays in member east, which refuses it, and starts there once it is taken: ' +
-          'the host does not let Spillway evict it (apply manifests/scheduler/refusals.yaml)',
+          'the host does not let Spillway evict it (apply manifests/scheduler/descheduler.yaml)',
       );
     }
     const told = Date.now();
@@ -530,7 +530,7 @@ describe('a member that refuses pods', () => {
   });
 
   async function grantEvictions(): Promise<void> {
-    await host.apply(readFileSync(new URL('../../manifests/scheduler/refusals.yaml', import.meta.url), 'utf8'));
+    await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
   }
 
   function evictionsIn(namespace: string): AuditEvent[] {

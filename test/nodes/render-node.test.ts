@@ -1,3 +1,4 @@
+import type { Taint } from '../../src/kube/core-v1.ts';
 import { describe, expect, it } from 'vitest';
 import { poolFacts } from '../../src/capacity/pool-facts.ts';
 import { renderNode, type NodeFacts } from '../../src/nodes/render-node.ts';
@@ -75,7 +76,7 @@ describe('renderNode', () => {
       facts({
         spec: spec({
           labels: { pool: 'red', team: 'x', 'kubernetes.io/hostname': 'fake', 'spillway.dev/member': 'fake' },
-          taints: [{ key: 'gpu', value: 'yes', effect: 'NoExecute' }],
+          taints: [{ key: 'gpu', value: 'yes', effect: 'PreferNoSchedule' }],
         }),
       }),
     );
@@ -87,7 +88,16 @@ describe('renderNode', () => {
     });
     expect(node.taints).toEqual([
       { key: 'spillway.dev/virtual-node', effect: 'NoSchedule' },
-      { key: 'gpu', value: 'yes', effect: 'NoExecute' },
+      { key: 'gpu', value: 'yes', effect: 'PreferNoSchedule' },
+    ]);
+  });
+
+  it('shows taints of effect NoExecute as NoSchedule: Kubernetes must not evict all pods at once', () => {
+    const taint = (key: string, effect: Taint['effect']): Taint => ({ key, effect });
+    const taints = [taint('a', 'NoExecute'), taint('b', 'NoSchedule'), taint('b', 'NoExecute')];
+    expect(renderNode(facts({ spec: spec({ taintMode: 'None', taints }) })).taints).toEqual([
+      taint('a', 'NoSchedule'),
+      taint('b', 'NoSchedule'),
     ]);
   });
 

@@ -2,6 +2,7 @@ import { unsettledBudgets } from './budget-convergence.ts';
 import { unsettled } from './convergence.ts';
 import type { Violation } from './oracles.ts';
 import { enterSimulation } from './simulation.ts';
+import { unplaced } from './placement-convergence.ts';
 import type { Plan } from './plan.ts';
 import { Random } from './random.ts';
 import { Scene } from './scene.ts';
@@ -119,7 +120,7 @@ async function settle(scene: Scene, say: (line: string) => void): Promise<boolea
     watchProgram(scene);
     if (oracles.violations.length > 0) return false;
     scene.confirmDeletions();
-    const problems = [...unsettled(world), ...unsettledBudgets(world)];
+    const problems = [...unsettled(world), ...unsettledBudgets(world), ...unplaced(world)];
     if (problems.length === 0) {
       say(`       ${time(loop.now)} all is as it should be`);
       return true;

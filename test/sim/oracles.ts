@@ -3,6 +3,7 @@ import type { Kubelets, Run } from './kubelets.ts';
 import { AskingOracle } from './oracles/asking-oracle.ts';
 import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
+import { MovesOracle } from './oracles/moves-oracle.ts';
 import { NodeOracle } from './oracles/node-oracle.ts';
 import { judgeStatus } from './oracles/status-oracle.ts';
 import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
@@ -46,12 +47,15 @@ export class Oracles {
   readonly #leases = new Map<string, { at: number; unbrokenSince: number }>();
   /** What processes have ever been told all pods of: `process origin`. */
   readonly #listed = new Set<string>();
+  /** UID of the host pod that last had that path. */
+  readonly #latest = new Map<string, string>();
   /** UIDs of host pods that have had a copy. */
   readonly #copied = new Set<string>();
   readonly #asking: AskingOracle;
   readonly #identity: IdentityOracle;
   readonly #nodes: NodeOracle;
   readonly #missing: MissingOracle;
+  readonly #moves: MovesOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -61,6 +65,7 @@ export class Oracles {
     this.#identity = new IdentityOracle(world, report);
     this.#nodes = new NodeOracle(world, report);
     this.#missing = new MissingOracle(report);
+    this.#moves = new MovesOracle(world, report);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -70,6 +75,7 @@ export class Oracles {
 
   changed(change: Change): void {
     this.#nodes.changed(change);
+    this.#moves.changed(change, (uid) => this.#copied.has(uid));
     if (change.cluster === this.#world.host) this.#inHost(change);
     else this.#inMember(change);
   }
@@ -147,6 +153,7 @@ export class Oracles {
     const { uid } = object.metadata;
     const { since = change.at } = this.hostPods.get(uid) ?? {};
     this.hostPods.set(uid, { path, object, gone: type === 'DELETED', by, since });
+    if (type === 'ADDED') this.#latest.set(path, uid);
     if (!by.includes('#')) return;
     if (type === 'DELETED') this.#removed(change);
     else if (previous !== undefined) this.#told(object, previous);
@@ -254,7 +261,11 @@ export class Oracles {
       (isSecond || hostPod.gone || hostPod.object.metadata.deletionTimestamp !== undefined || isFinal(hostPod.object));
     if (!may)
       this.#violated('I1', `${by} deletes ${object.metadata.name} in ${cluster.name} although its host pod is well`);
-    const isMissing = hostPod?.gone === true && this.#world.host.get(hostPod.path) === undefined;
+    // That another pod had its name since says for good that it is gone.
+    const isMissing =
+      hostPod?.gone === true &&
+      this.#world.host.get(hostPod.path) === undefined &&
+      this.#latest.get(hostPod.path) === uid;
     this.#missing.deletes(change, isMissing, cluster.list('/api/v1/pods'));
   }
 

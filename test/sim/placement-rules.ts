@@ -34,8 +34,9 @@ export function placementRules(random: Random): { path: string; policy: JsonObje
     placement: {
       ...random.pick(PLACEMENTS),
       onRefusal: random.chance(0.5) ? 'TryNext' : 'Stay',
-      avoidFor: random.chance(0.5) ? '10s' : '5m',
+      avoidFor: random.chance(0.5) ? '30s' : '5m',
     },
+    ...(random.chance(0.3) ? {} : { failover: { onMemberLost: { after: random.pick(['1s', '10s', '1m']) ?? '1m' } } }),
   });
   const apiVersion = 'spillway.dev/v1alpha1';
   const path = `/apis/${apiVersion}`;

@@ -228,4 +228,31 @@ export const MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'replace-what-must-not-run-twice',
+    theme: 'outages',
+    edits: [
+      {
+        file: 'descheduler/replaceable.ts',
+        from: "const REPLACING_AT_ONCE = new Set(['apps/ReplicaSet', '/ReplicationController']);",
+        to: "const REPLACING_AT_ONCE = new Set(['apps/ReplicaSet', '/ReplicationController', 'apps/StatefulSet', 'batch/Job']);",
+      },
+    ],
+  },
+  {
+    name: 'move-out-of-members-that-answer',
+    theme: 'outages',
+    edits: [
+      {
+        file: 'placement/lost-members.ts',
+        from: 'reachable === false);',
+        to: 'reachable !== undefined);',
+      },
+      {
+        file: 'placement/lost-members.ts',
+        from: 'const LARGEST_PART = 0.55;',
+        to: 'const LARGEST_PART = 2;',
+      },
+    ],
+  },
 ];

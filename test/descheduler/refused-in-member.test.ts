@@ -314,7 +314,7 @@ describe('with TryNext', () => {
     for (let times = 0; times < 5; times += 1) await resync();
     expect(evictions()).toHaveLength(1);
     const words = told('RefusedPodStays');
-    expect(words).toEqual(words.map(() => expect.stringContaining('manifests/scheduler/refusals.yaml') as string));
+    expect(words).toEqual(words.map(() => expect.stringContaining('manifests/scheduler/descheduler.yaml') as string));
     expect(words.map((one) => one.slice('Pod '.length, one.indexOf(':'))).toSorted()).toEqual(names.toSorted());
     room.now += 59_000;
     await resync();

@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { duration } from './cluster-tiers.ts';
+
+const onMemberLost = z
+  .object({
+    after: duration()
+      .exactOptional()
+      .describe(
+        'How long the member does not answer before its pods are replaced elsewhere. A pod that tolerates spillway.dev/member-unreachable ' +
+          '(NoExecute) with longer tolerationSeconds stays for these. Default: 5m.',
+      ),
+    action: z
+      .enum(['Replace', 'Hold'])
+      .exactOptional()
+      .describe(
+        'Replace: the pod is evicted, so that its controller makes another one, which goes where there is room; the one in the lost member ' +
+          'ends once that answers again. Hold: it stays what it is. Default: Replace for pods of ReplicaSets and ReplicationControllers, Hold ' +
+          'for all others. Pods of StatefulSets, with claims, of gangs, and without a controller are held in any case.',
+      ),
+  })
+  .describe('When the member does not answer any more. What runs there may go on running.');
+
+/** Named as in Karmada where it has the concept. */
+export const failover = z
+  .object({ onMemberLost: onMemberLost.exactOptional() })
+  .describe(
+    'When pods that run are replaced by others elsewhere. Needs the component scheduler and manifests/scheduler/descheduler.yaml.',
+  );
+
+export type Failover = z.output<typeof failover>;

@@ -1,0 +1,125 @@
+import type { Logger } from 'pino';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import { apiVersionOf } from '../kube/resource.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import { lostMembers } from '../placement/lost-members.ts';
+import { MemberPods } from './member-pods.ts';
+import { Mover } from './mover.ts';
+import type { MovesMetrics } from './moves-metrics.ts';
+import { Pacer } from './pacer.ts';
+import type { MoveRates } from './pacer.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { RefusedInMember } from './refused-in-member.ts';
+import { TaintAges } from './taint-ages.ts';
+
+export interface DeschedulerOptions {
+  host: KubeClient;
+  placed: PlacedPods;
+  rates: MoveRates;
+  events: Pick<EventRecorder, 'record'>;
+  metrics: MovesMetrics;
+  queueMetrics?: WorkQueueMetrics | undefined;
+  logger: Logger;
+  /** Wall clock in ms, to compare with times that objects carry. */
+  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+/** Pods come and go in crowds: one look at the end of each, in ms. */
+const SETTLE_MS = 300;
+
+/** Finds pods that are to be elsewhere and moves them: signals -> strategies -> wanted moves -> pacer -> mover -> host. */
+export class Descheduler {
+  readonly #o: DeschedulerOptions;
+  readonly #ages: TaintAges;
+  #paused: string | undefined;
+
+  constructor(options: DeschedulerOptions) {
+    this.#o = options;
+    this.#ages = new TaintAges(options.monotonic);
+  }
+
+  /** Works until the signal aborts; to be run in one replica at a time. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { placed, rates, clock, monotonic } = this.#o;
+    await placed.whenSynced(signal);
+    if (signal.aborted) return;
+    const mover = new Mover({ ...this.#o, pacer: new Pacer(rates, monotonic) });
+    const ageMs = this.#ages.ageMs.bind(this.#ages);
+    const members = new MemberPods({ placed, mover, ageMs, clock });
+    const refused = new RefusedInMember({ placed, mover, clock });
+    const queues = {
+      members: this.#queue('members', (key, aborted) => members.bringUpToDate(key, aborted)),
+      refused: this.#queue('refused', (key, aborted) => refused.bringUpToDate(key, aborted)),
+    };
+    const off = this.#follow(queues, mover);
+    await Promise.all([queues.members.run(signal), queues.refused.run(signal)]);
+    off();
+  }
+
+  #queue(name: string, handler: (key: string, signal: AbortSignal) => Promise<HandlerResult>): WorkQueue {
+    const { queueMetrics, logger } = this.#o;
+    return new WorkQueue({
+      name: `descheduler-${name}`,
+      concurrency: 4,
+      handler,
+      backoff: { baseMs: 250, maxMs: 60_000 },
+      logger,
+      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+    });
+  }
+
+  #follow({ members, refused }: { members: WorkQueue; refused: WorkQueue }, { underWay }: Mover): () => void {
+    const { placed } = this.#o;
+    const podSeen = (pod: Pod): void => {
+      underWay.seen(pod);
+      const uid = placed.showsRefusal(pod) ? placed.workloadUidOf(pod) : undefined;
+      if (uid !== undefined) refused.addAfter(uid, SETTLE_MS);
+    };
+    const membersChanged = (): void => {
+      const all = placed.members();
+      this.#ages.observe(all);
+      this.#tellPause(lostMembers(all).paused);
+      for (const { name } of all) members.add(name);
+    };
+    const rulesChanged = (): void => {
+      membersChanged();
+      for (const uid of placed.workloadUids()) refused.addAfter(uid, SETTLE_MS);
+    };
+    rulesChanged();
+    return placed.follow({
+      podCame: (pod) => {
+        underWay.came(pod);
+        podSeen(pod);
+      },
+      podChanged: podSeen,
+      podGone: (pod) => underWay.gone(pod),
+      membersChanged,
+      rulesChanged,
+    });
+  }
+
+  /** Said on each member that is lost, when it begins. */
+  #tellPause(paused: string | undefined): void {
+    const { placed, events, metrics, logger } = this.#o;
+    if ((paused === undefined) === (this.#paused === undefined)) return;
+    this.#paused = paused;
+    metrics.paused.set(paused === undefined ? 0 : 1);
+    if (paused === undefined) {
+      logger.info('enough members answer: pods of lost ones are moved again');
+      return;
+    }
+    logger.warn(paused);
+    for (const name of lostMembers(placed.members()).lost.keys()) {
+      const about = { apiVersion: apiVersionOf(MEMBER_CLUSTERS), kind: MEMBER_CLUSTERS.kind, name };
+      const advice = `to move them all the same, give ${name} a taint of effect NoExecute (spec.clusterTaints)`;
+      events.record(about, 'Warning', 'MovesPaused', `${paused}; ${advice}`);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import { UNREACHABLE_TAINT } from '../api/marks.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { timestamp } from '../kube/timestamps.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import { durationInWords, parseDuration } from '../placement/duration.ts';
+import { toleratedMs } from './eviction-time.ts';
+import type { MoveRules } from '../placement/placed-pods.ts';
+import { whyNotReplaced } from './replaceable.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
+
+/** As Kubernetes' default tolerations have it for nodes, in ms. */
+const LOST_AFTER_MS = 300_000;
+/** What belongs to the pod and its owner does not change by itself, in ms. */
+const KIND_MS = 600_000;
+
+/** How long after the loss of its member a pod may be replaced at the earliest, in ms; its own toleration may ask for longer. */
+export function replacedAfterMs({ failover }: MoveRules): number {
+  const after = failover?.onMemberLost?.after;
+  return after === undefined ? LOST_AFTER_MS : parseDuration(after);
+}
+
+/**
+ * Why a pod of a member that does not answer since `since` stays, and for how long that holds; undefined when it is to be
+ * replaced. `live`: as it is in the host, whole. Times are wall clock in ms.
+ */
+export function whyItStaysLost(live: Pod, rules: MoveRules, since: number, now: number): Held | undefined {
+  const why = whyNotReplaced(live, rules.failover?.onMemberLost?.action);
+  if (why !== undefined) return { why, forMs: KIND_MS };
+  const own = toleratedMs(live.spec.tolerations, { key: UNREACHABLE_TAINT });
+  if (own === Number.POSITIVE_INFINITY) return { why: `it tolerates ${UNREACHABLE_TAINT} for ever`, forMs: KIND_MS };
+  const rest = since + Math.max(own, replacedAfterMs(rules)) - now;
+  return rest > 0 ? { why: `it tolerates ${UNREACHABLE_TAINT} for ${durationInWords(own)}`, forMs: rest } : undefined;
+}
+
+export function lostMove(pod: Pod, member: string, since: number, recheck: WantedMove['recheck']): WantedMove {
+  return {
+    strategy: 'MemberLost',
+    pod,
+    from: member,
+    recheck,
+    reason: 'PodOfLostMemberReplaced',
+    heldReason: 'PodOfLostMemberHeld',
+    cause: `${clusterInWords(member)} has not answered since ${timestamp(since)}`,
+    outcome: (controller) =>
+      `it was evicted, so that ${controller} makes another one, which goes elsewhere. It ends in ${member} as soon as that answers again`,
+    stays: `${clusterInWords(member)} does not answer; the pod stays what it is, and may run there`,
+  };
+}

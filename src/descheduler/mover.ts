@@ -1,0 +1,173 @@
+import { LRUCache } from 'lru-cache';
+import type { Logger } from 'pino';
+import { podSubject } from '../api/pod-subject.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { ApiError, describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import { keyOf } from '../kube/object.ts';
+import { PODS } from '../kube/resource.ts';
+import { evict, get } from '../kube/verbs.ts';
+import type { MovesMetrics } from './moves-metrics.ts';
+import { MovesUnderWay } from './moves-under-way.ts';
+import type { Pacer } from './pacer.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
+
+/** A pod that no other cluster takes is asked about again after so long, in ms. */
+const NO_PLACE_MS = 15_000;
+/** The same where the room is for pods that were moved before it, in ms. */
+const TAKEN_MS = 2_000;
+/** A pod whose disruption budget allows no eviction is asked about again after so long, in ms. */
+const BUDGET_MS = 5_000;
+/** After the host refused to let a pod be read or evicted it is asked about none of that namespace for so long, in ms. */
+const NO_RIGHT_MS = 60_000;
+/** For the caches to show what was done, in ms. */
+const CAUGHT_UP_MS = 30_000;
+const REMEMBERED = 10_000;
+
+export interface MoverOptions {
+  host: KubeClient;
+  placed: PlacedPods;
+  pacer: Pacer;
+  events: Pick<EventRecorder, 'record'>;
+  metrics: MovesMetrics;
+  logger: Logger;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+/** `void`: nothing is to be moved any more. `stop`: what stands in the way of this pod does so for its whole workload. */
+export type MoveOutcome = 'moved' | 'held' | 'stop' | 'void';
+
+/**
+ * Carries out what strategies want, and is the only one that evicts pods of members. A pod is read past the caches, looked at
+ * once more, asked a place for elsewhere, and evicted as that very version of itself, so that disruption budgets hold and its
+ * controller makes another one. What is remembered here is lost in a restart without harm.
+ */
+export class Mover {
+  readonly underWay: MovesUnderWay;
+  readonly #o: MoverOptions;
+  /** UIDs of pods that were evicted, while the caches may not show it. */
+  readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
+  /** By UID, until when a pod is left alone, in monotonic ms. */
+  readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
+  /** By UID, what was said about it last. */
+  readonly #told = new LRUCache<string, string>(atMost(REMEMBERED));
+  /** By namespace, as rights may be granted in some of them only: until when the host is not asked, in monotonic ms. */
+  readonly #noRight = new LRUCache<string, number>(atMost(REMEMBERED));
+
+  constructor(options: MoverOptions) {
+    this.#o = options;
+    this.underWay = new MovesUnderWay(options.monotonic);
+  }
+
+  /** Whether it was evicted a moment ago. */
+  wasSent({ metadata: { uid = '' } }: Pod): boolean {
+    return this.#sent.has(uid);
+  }
+
+  /** In ms: 0 for a pod that may be tried now. */
+  restMs({ metadata: { uid = '' } }: Pod): number {
+    return Math.max(0, (this.#left.get(uid) ?? 0) - this.#o.monotonic());
+  }
+
+  /** Throws what the host answers; pods that changed or went meanwhile are no failure. */
+  async move(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
+    const { host, pacer } = this.#o;
+    const { pod, from } = wanted;
+    const { namespace = '', name, uid } = pod.metadata;
+    if ((this.#noRight.get(namespace) ?? 0) > this.#o.monotonic())
+      return this.#hold(wanted, this.#withoutRight(namespace));
+    try {
+      let found = await this.#look(wanted, signal);
+      if ('live' in found && (await pacer.turn(from, signal))) {
+        // Meanwhile the member may answer again, others may have taken the room, and the pod may have changed: an eviction that
+        // does not fit its version any more uses its disruption budget up all the same, for two minutes.
+        found = signal.aborted ? { stays: 'void' } : await this.#look(wanted, signal);
+      }
+      if (!('live' in found)) return found.stays === 'void' ? 'void' : this.#hold(wanted, found.stays);
+      const { resourceVersion } = found.live.metadata;
+      await evict(host, { namespace, name }, { uid, resourceVersion }, { signal });
+      this.#moved(wanted);
+      return 'moved';
+    } catch (error) {
+      if (isNotFound(error) || isConflict(error)) return 'void';
+      if (error instanceof ApiError && error.code === 429) {
+        return this.#hold(wanted, {
+          why: 'its disruption budget allows no eviction now',
+          forMs: BUDGET_MS,
+          others: true,
+        });
+      }
+      if (!isForbidden(error)) throw error;
+      this.#noteNoRight(namespace, error);
+      return this.#hold(wanted, this.#withoutRight(namespace));
+    }
+  }
+
+  /** The pod as it is now, past the caches, if it is to be moved and has a place elsewhere. */
+  async #look(wanted: WantedMove, signal: AbortSignal): Promise<{ live: Pod } | { stays: 'void' | Held }> {
+    const { host, placed } = this.#o;
+    const { namespace, name, uid } = wanted.pod.metadata;
+    const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
+    // The caches will show what it is by now.
+    if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return { stays: 'void' };
+    const found = wanted.recheck(live);
+    if (found !== undefined) return { stays: found };
+    const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.count);
+    if (noPlace === undefined) return { live };
+    const { why, isTaken } = noPlace;
+    return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, others: true } };
+  }
+
+  #moved(wanted: WantedMove): void {
+    const { events, metrics, logger, placed } = this.#o;
+    const { pod, from, strategy, reason, cause } = wanted;
+    this.#sent.set(pod.metadata.uid ?? '', true);
+    this.underWay.moved(pod);
+    const { kind = '', name = '' } = pod.metadata.ownerReferences?.find(({ controller }) => controller === true) ?? {};
+    const words = `${cause}; ${wanted.outcome(`${kind} ${name}`)}`;
+    events.record(podSubject(pod), 'Normal', reason, words);
+    const { apiVersion, kind: ofKind, metadata } = placed.rulesOf(pod).workload;
+    const about = { apiVersion, kind: ofKind, namespace: metadata.namespace, name: metadata.name, uid: metadata.uid };
+    events.record(about, 'Normal', reason, `pod ${pod.metadata.name}: ${words}`);
+    metrics.moves.inc({ strategy, member: from, outcome: 'moved' });
+    logger.info({ pod: keyOf(pod), member: from, strategy }, 'a pod made way for another one elsewhere');
+  }
+
+  /** Says so once for each cause; a list of clusters that changes is no other cause. */
+  #hold(wanted: WantedMove, { why, forMs, others }: Held): MoveOutcome {
+    const { events, metrics, monotonic } = this.#o;
+    const { pod, from, strategy, heldReason, stays } = wanted;
+    const { uid = '' } = pod.metadata;
+    this.#left.set(uid, monotonic() + forMs);
+    const outcome = others === true ? 'stop' : 'held';
+    const cause = why.replace(/ \(.*/s, '');
+    if (this.#told.get(uid) === cause) return outcome;
+    this.#told.set(uid, cause);
+    events.record(podSubject(pod), 'Warning', heldReason, `${stays}: ${why}`);
+    metrics.moves.inc({ strategy, member: from, outcome: 'held' });
+    return outcome;
+  }
+
+  #noteNoRight(namespace: string, error: unknown): void {
+    const { logger, monotonic } = this.#o;
+    if (!this.#noRight.has(namespace)) {
+      const words = 'pods cannot be evicted, which manifests/scheduler/descheduler.yaml would grant';
+      logger.warn({ namespace }, `${words}: ${describeError(error)}`);
+    }
+    this.#noRight.set(namespace, monotonic() + NO_RIGHT_MS);
+  }
+
+  /** Told in every workload of the namespace, though the host was asked for one pod only. */
+  #withoutRight(namespace: string): Held {
+    const forMs = (this.#noRight.get(namespace) ?? 0) - this.#o.monotonic();
+    return {
+      why: 'the host does not let Spillway evict it (apply manifests/scheduler/descheduler.yaml)',
+      forMs,
+      others: true,
+    };
+  }
+}

@@ -1,0 +1,25 @@
+import { Counter, Gauge } from 'prom-client';
+import type { Registry } from 'prom-client';
+
+export interface MovesMetrics {
+  readonly moves: Counter<'strategy' | 'member' | 'outcome'>;
+  readonly paused: Gauge;
+}
+
+/** One set for the process. */
+export function movesMetrics(registry: Registry): MovesMetrics {
+  const registers = [registry];
+  return {
+    moves: new Counter({
+      name: 'spillway_descheduler_moves_total',
+      help: 'Pods that a strategy wanted to move out of a member, by what came of it (moved, held)',
+      labelNames: ['strategy', 'member', 'outcome'],
+      registers,
+    }),
+    paused: new Gauge({
+      name: 'spillway_descheduler_paused',
+      help: '1 while so many members do not answer at once that pods of none are moved for it',
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,121 @@
+import { isFinished } from '../api/pod-phase.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import { hasBegun, PATIENCE_MS, refusedPodsStep, whyItStays } from '../placement/refused-pod.ts';
+import type { Mover } from './mover.ts';
+import type { PlacedPods, RefusedPod } from '../placement/placed-pods.ts';
+import type { Recheck, WantedMove } from './wanted-move.ts';
+
+/** Between two looks at a workload with refused pods, in ms. */
+const LOOK_MS = 2_000;
+/** A pod that no other cluster takes is asked about again after so long, in ms. */
+const NO_PLACE_MS = 15_000;
+/** A pod that is not of the kind is looked at again after so long, in ms: nothing of that ever changes. */
+const STAY_MS = 600_000;
+
+export interface RefusedInMemberOptions {
+  placed: PlacedPods;
+  mover: Mover;
+  /** Wall clock in ms, to compare with times that objects carry. */
+  clock: () => number;
+}
+
+interface Candidate {
+  readonly pod: Pod;
+  readonly uid: string;
+  readonly refusal: RefusedPod;
+}
+
+/**
+ * Under a policy with `onRefusal: TryNext`: moves pods that a member refuses, a few at a time, so that their controllers make
+ * others, which go elsewhere while the member is avoided. A pod that is bound cannot be bound anew. Only what surely never
+ * ran goes.
+ */
+export class RefusedInMember {
+  readonly #o: RefusedInMemberOptions;
+
+  constructor(options: RefusedInMemberOptions) {
+    this.#o = options;
+  }
+
+  /** Throws what the host answers. */
+  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
+    const { placed, mover, clock } = this.#o;
+    const pods = placed.ofWorkload(workloadUid);
+    const refused = pods.flatMap((pod) => this.#candidate(pod));
+    const [first] = refused;
+    if (first === undefined) return undefined;
+    const { ready, atMost } = refusedPodsStep({
+      refused: refused.map(({ pod, uid, refusal: { cluster, at } }) => ({
+        uid,
+        cluster,
+        at,
+        createdAt: Date.parse(pod.metadata.creationTimestamp ?? ''),
+      })),
+      avoided: placed.avoided(first.refusal.workload),
+      underWay: pods.filter((pod) => this.#isUnderWay(pod)).length,
+      now: clock(),
+    });
+    // Nothing may be left to do but to ask again whether there is room elsewhere.
+    let lookAfterMs = atMost > 0 && ready.length === refused.length ? NO_PLACE_MS : LOOK_MS;
+    let left = atMost;
+    for (const uid of ready) {
+      if (left === 0 || signal.aborted) break;
+      const found = refused.find((one) => one.uid === uid);
+      if (found === undefined || mover.restMs(found.pod) > 0) continue;
+      const outcome = await mover.move(this.#wanted(found), signal);
+      if (outcome === 'stop') break;
+      if (outcome === 'moved') {
+        left -= 1;
+        lookAfterMs = LOOK_MS;
+      }
+    }
+    return { requeueAfterMs: lookAfterMs };
+  }
+
+  #candidate(pod: Pod): Candidate[] {
+    const refusal = this.#o.mover.wasSent(pod) || isFinished(pod) ? undefined : this.#o.placed.refusalOf(pod);
+    return refusal?.triesNext === true ? [{ pod, uid: pod.metadata.uid ?? '', refusal }] : [];
+  }
+
+  /** It has no node, or made way and is not gone. */
+  #isUnderWay(pod: Pod): boolean {
+    const { placed, mover } = this.#o;
+    const { deletionTimestamp } = pod.metadata;
+    const { nodeName = '' } = pod.spec;
+    if (isFinished(pod)) return false;
+    if (deletionTimestamp === undefined) return nodeName === '' || mover.wasSent(pod);
+    return nodeName !== '' && placed.clusterOf(nodeName) !== LOCAL && pod.status?.phase === 'Pending';
+  }
+
+  #wanted({ pod, refusal }: Candidate): WantedMove {
+    const { cluster, reason, message } = refusal;
+    return {
+      strategy: 'RefusedInMember',
+      pod,
+      from: cluster,
+      recheck: (live) => this.#recheck(live, refusal),
+      reason: 'RefusedPodReplaced',
+      heldReason: 'RefusedPodStays',
+      cause: `${clusterInWords(cluster)} refuses it (${reason}), and it never started there`,
+      outcome: (controller) =>
+        `it was evicted, so that ${controller} makes another one, which goes elsewhere: ${cluster} is avoided for a while. The refusal: ${message}`,
+      stays: `it stays in ${clusterInWords(cluster)}, which refuses it, and starts there once it is taken`,
+    };
+  }
+
+  #recheck(live: Pod, { cluster }: RefusedPod): Recheck {
+    const { placed, clock } = this.#o;
+    const still = hasBegun(live) ? undefined : placed.refusalOf(live);
+    if (still?.cluster !== cluster || still.at + PATIENCE_MS > clock()) return 'void';
+    const own = whyItStays(live);
+    if (own !== undefined) return { why: own, forMs: STAY_MS };
+    // What was heard of the pod last may not be so any more.
+    const known = placed.members().find(({ name }) => name === cluster);
+    const { unavailable } = known ?? { unavailable: 'it is not known' };
+    if (unavailable === undefined) return undefined;
+    return { why: `what ${cluster} said last may be old, as ${unavailable}`, forMs: NO_PLACE_MS, others: true };
+  }
+}

@@ -1,0 +1,49 @@
+import { GANG_LABEL } from '../api/marks.ts';
+import type { Failover } from '../api/failover.ts';
+import type { Pod } from '../kube/core-v1.ts';
+
+type Action = NonNullable<Failover['onMemberLost']>['action'];
+
+/** They make another pod as soon as one is on its way out, however long that takes. */
+const REPLACING_AT_ONCE = new Set(['apps/ReplicaSet', '/ReplicationController']);
+/** They make another pod once one is gone. */
+const REPLACING = new Set([...REPLACING_AT_ONCE, 'apps/StatefulSet', 'batch/Job']);
+
+/**
+ * Why a pod of a member that does not answer is not replaced by another one, in words; undefined when it may be. It may still
+ * run: what must not run twice, or is bound to its data, is held.
+ */
+export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
+  if (action === 'Hold') return 'its policy says Hold';
+  const never = whyNotMoved(pod);
+  if (never !== undefined) return never;
+  const controller = controllerOf(pod);
+  if (REPLACING_AT_ONCE.has(controller)) return undefined;
+  if (controller === 'apps/StatefulSet') {
+    return 'a StatefulSet makes no other pod of that name before this one is known to have ended';
+  }
+  return action === 'Replace' ? undefined : 'its work would be done twice';
+}
+
+/** The same for a pod of a member that answers: of a name there is one at a time, and what ends there is known. */
+export function whyNotMoved(pod: Pod): string | undefined {
+  const { metadata, spec } = pod;
+  const controller = controllerOf(pod);
+  if (controller === '') return 'it has no controller that would make another one';
+  if (controller === 'apps/DaemonSet') return 'a DaemonSet has one pod for each node';
+  if (!REPLACING.has(controller)) return `it is not known that a ${controller} would make another one`;
+  if (metadata.labels?.[GANG_LABEL] !== undefined) return 'the pods of a gang have one place together';
+  const usesClaims = (spec.volumes ?? []).some(
+    ({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim !== undefined || ephemeral !== undefined,
+  );
+  return usesClaims ? 'it uses claims, and its data are there' : undefined;
+}
+
+/** Group and kind: `apps/ReplicaSet`. */
+function controllerOf({ metadata }: Pod): string {
+  const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
+  if (controller === undefined) return '';
+  const { apiVersion, kind } = controller;
+  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
+  return `${group}/${kind}`;
+}

@@ -1,0 +1,72 @@
+import type { Pod } from '../kube/core-v1.ts';
+import type { Taint } from '../kube/taints.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import { toleratedMs } from './eviction-time.ts';
+import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
+import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
+
+/** What belongs to the pod and its owner does not change by itself, in ms. */
+const KIND_MS = 600_000;
+
+/** The taint that a pod may stay for the least time with, and that time in ms; undefined without any. */
+function shortestTaint(
+  live: Pod,
+  { clusterTolerations }: MoveRules,
+  member: PlacedMember,
+): { taint: Taint; forMs: number } | undefined {
+  const all = [
+    ...nodeTaintsOf(live, member).map((taint) => ({ taint, forMs: toleratedMs(live.spec.tolerations, taint) })),
+    ...member.clusterTaints.map((taint) => ({ taint, forMs: toleratedMs(clusterTolerations, taint) })),
+  ];
+  return all.toSorted((a, b) => a.forMs - b.forMs)[0];
+}
+
+/** All that stand against the pod, tolerated or not. */
+export function taintsAgainst(pod: Pod, member: PlacedMember): readonly Taint[] {
+  return [...nodeTaintsOf(pod, member), ...member.clusterTaints];
+}
+
+function nodeTaintsOf({ spec }: Pod, { nodeTaints }: PlacedMember): readonly Taint[] {
+  return nodeTaints.get(spec.nodeName ?? '') ?? [];
+}
+
+/** As `kubectl taint` shows it. */
+export function taintInWords({ key, value = '', effect }: Taint): string {
+  return `${key}${value === '' ? '' : `=${value}`}:${effect}`;
+}
+
+/**
+ * Why a pod stays in a member with taints of effect NoExecute, and for how long that holds; undefined when it is to be moved.
+ * `sinceMs`: how long a taint has stood.
+ */
+export function whyItStaysTainted(
+  live: Pod,
+  rules: MoveRules,
+  member: PlacedMember,
+  sinceMs: (taint: Taint) => number,
+): Held | 'void' | undefined {
+  const found = shortestTaint(live, rules, member);
+  if (found === undefined || found.forMs === Number.POSITIVE_INFINITY) return 'void';
+  const answers = member.reachable !== false;
+  const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
+  if (why !== undefined) return { why, forMs: KIND_MS };
+  const rest = found.forMs - sinceMs(found.taint);
+  return rest > 0 ? { why: `it tolerates ${taintInWords(found.taint)} for so long`, forMs: rest } : undefined;
+}
+
+export function taintMove(pod: Pod, member: PlacedMember, recheck: WantedMove['recheck']): WantedMove {
+  const { name } = member;
+  const taints = taintsAgainst(pod, member).map(taintInWords).join(', ');
+  return {
+    strategy: 'TaintNoExecute',
+    pod,
+    from: name,
+    recheck,
+    reason: 'TaintedPodMoved',
+    heldReason: 'TaintedPodHeld',
+    cause: `${clusterInWords(name)} has taints that it does not tolerate (${taints})`,
+    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes elsewhere`,
+    stays: `${clusterInWords(name)} has taints that it does not tolerate (${taints}), and it stays there for now`,
+  };
+}

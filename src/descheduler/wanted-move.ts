@@ -1,0 +1,32 @@
+import type { Pod } from '../kube/core-v1.ts';
+
+/** Why pods are moved; the label `strategy` of metrics. */
+export type Strategy = 'RefusedInMember' | 'MemberLost' | 'TaintNoExecute';
+
+/** Why a pod is not moved now, and for how long that holds at least, in ms. `others`: so it is for its whole workload. */
+export interface Held {
+  readonly why: string;
+  readonly forMs: number;
+  readonly others?: boolean;
+}
+
+/** What a strategy says of a pod as it is now, past the caches: `void`: there is nothing to move any more. */
+export type Recheck = 'void' | Held | undefined;
+
+/** A pod that one strategy wants elsewhere. */
+export interface WantedMove {
+  readonly strategy: Strategy;
+  readonly pod: Pod;
+  /** The member it is in. */
+  readonly from: string;
+  readonly recheck: (live: Pod) => Recheck;
+  /** For Events: `reason` when it is moved, `heldReason` when it stays. */
+  readonly reason: string;
+  readonly heldReason: string;
+  /** What is the matter, for people: `member east has not answered since ...`. */
+  readonly cause: string;
+  /** What was done, and what comes of it, given the controller that makes another pod. */
+  readonly outcome: (controller: string) => string;
+  /** What it does instead while it stays. */
+  readonly stays: string;
+}

@@ -1,0 +1,32 @@
+/** A member as far as its loss is concerned. Times are wall clock in ms. */
+export interface MemberReachability {
+  readonly name: string;
+  /** Undefined while nobody has asked it. */
+  readonly reachable: boolean | undefined;
+  /** Since when it is so. */
+  readonly since: number;
+}
+
+export interface LostMembers {
+  /** Since when, by name. */
+  readonly lost: ReadonlyMap<string, number>;
+  /** Why nothing is moved for it, in words. */
+  readonly paused: string | undefined;
+}
+
+/**
+ * With more than this part of all members gone the fault is more likely here. Kubernetes' node lifecycle controller has the
+ * same figure (`--unhealthy-zone-threshold`) for the nodes of a zone.
+ */
+const LARGEST_PART = 0.55;
+
+/** Which members do not answer, and whether that many do not at once that it is no reason to move anything. */
+export function lostMembers(members: readonly MemberReachability[]): LostMembers {
+  const asked = members.filter(({ reachable }) => reachable !== undefined);
+  const gone = asked.filter(({ reachable }) => reachable === false);
+  const lost = new Map(gone.map(({ name, since }) => [name, since]));
+  if (gone.length <= asked.length * LARGEST_PART) return { lost, paused: undefined };
+  const many =
+    gone.length === asked.length ? 'no member answers' : `${gone.length} of ${asked.length} members do not answer`;
+  return { lost, paused: `${many}: the fault may be on this side, so nothing is moved for it` };
+}

@@ -1,0 +1,79 @@
+import type { Failover } from '../api/failover.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Taint, Toleration } from '../kube/taints.ts';
+import type { Avoided } from './avoided.ts';
+import type { TypedObject } from './owner-chain.ts';
+import type { MemberReachability } from './lost-members.ts';
+
+/** A member as the descheduler sees it. */
+export interface PlacedMember extends MemberReachability {
+  /** Why nothing that was heard of it can be relied on, in words; undefined while it is ready. */
+  readonly unavailable: string | undefined;
+  /** Of effect NoExecute, that pods tolerate or do not; by virtual node. */
+  readonly nodeTaints: ReadonlyMap<string, readonly Taint[]>;
+  /** Of effect NoExecute, that policies tolerate or do not. */
+  readonly clusterTaints: readonly Taint[];
+}
+
+/** What says that a member does not run a pod that is bound to it. */
+export interface RefusedPod {
+  readonly cluster: string;
+  readonly workload: TypedObject;
+  readonly reason: string;
+  readonly message: string;
+  /** From when on it counts, wall clock in ms. */
+  readonly at: number;
+  /** The policy says `onRefusal: TryNext`. */
+  readonly triesNext: boolean;
+}
+
+/** What the rules of a pod say about moving it. */
+export interface MoveRules {
+  /** The object that the pod belongs to. */
+  readonly workload: TypedObject;
+  readonly failover: Failover | undefined;
+  readonly clusterTolerations: readonly Toleration[];
+}
+
+export interface NoPlace {
+  /** For people. */
+  readonly why: string;
+  /** There is room but for pods that were moved before: it is soon seen what they leave. */
+  readonly isTaken: boolean;
+}
+
+/** Where pods of the host are, and where they could be: from caches only. */
+export interface PlacedPods {
+  /** Resolves when all is known, or the signal aborts. */
+  whenSynced(signal: AbortSignal): Promise<void>;
+  members(): readonly PlacedMember[];
+  /** All that are bound to virtual nodes of a member. */
+  inMember(member: string): readonly Pod[];
+  /** All of a workload, those of ReplicaSets that it owns included. */
+  ofWorkload(uid: string): readonly Pod[];
+  workloadUids(): Iterable<string>;
+  workloadUidOf(pod: Pod): string | undefined;
+  /** The member of a node, or `local`. */
+  clusterOf(nodeName: string): string;
+  /** Whether the pod may say that a member refuses it. */
+  showsRefusal(pod: Pod): boolean;
+  refusalOf(pod: Pod): RefusedPod | undefined;
+  avoided(workload: TypedObject): readonly Avoided[];
+  rulesOf(pod: Pod): MoveRules;
+  /**
+   * Why no other cluster takes the pod that comes instead of this one. `before`: so many others need a place there first.
+   */
+  whyNotElsewhere(pod: Pod, from: string, before: number): NoPlace | undefined;
+  /** Calls the handlers after pods or members changed. Returns what ends that. */
+  follow(handlers: PlacedPodsHandlers): () => void;
+}
+
+export interface PlacedPodsHandlers {
+  podCame: (pod: Pod) => void;
+  podChanged: (pod: Pod) => void;
+  podGone: (pod: Pod) => void;
+  /** A member came, went, or changed in anything. */
+  membersChanged: () => void;
+  /** What may concern every workload: policies, labels, clusters, virtual nodes. */
+  rulesChanged: () => void;
+}

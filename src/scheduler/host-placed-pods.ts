@@ -1,0 +1,198 @@
+import type { MemberCluster } from '../api/member-cluster.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
+import { virtualNodesOf } from '../api/member-cluster.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Taint } from '../kube/taints.ts';
+import type { Avoided } from '../placement/avoided.ts';
+import { nextPlace } from '../placement/next-place.ts';
+import { workloadOf } from '../placement/owner-chain.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import type {
+  MoveRules,
+  NoPlace,
+  PlacedMember,
+  PlacedPods,
+  PlacedPodsHandlers,
+  RefusedPod,
+} from '../placement/placed-pods.ts';
+import { refusalInWords } from '../placement/placement-refusal.ts';
+import { successorOf } from '../placement/refused-pod.ts';
+import { withoutOne } from '../placement/workload.ts';
+import type { HostView } from './host-view.ts';
+import { memberRefusal, showsRefusal } from './member-refusals.ts';
+import { controllerOf } from './owner-directory.ts';
+import type { PlacementQuestions } from './placement-questions.ts';
+import { controllersOf } from './workload-view.ts';
+import type { WorkloadState } from './workload-state.ts';
+
+export interface HostPlacedPodsOptions {
+  view: HostView;
+  workloads: WorkloadState;
+  questions: PlacementQuestions;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** Where pods of the host are, and where they could be: what those see who move them. */
+export class HostPlacedPods implements PlacedPods {
+  readonly #o: HostPlacedPodsOptions;
+
+  constructor(options: HostPlacedPodsOptions) {
+    this.#o = options;
+  }
+
+  async whenSynced(signal: AbortSignal): Promise<void> {
+    await this.#o.view.whenSynced(signal);
+  }
+
+  members(): readonly PlacedMember[] {
+    const { nodes } = this.#o.view;
+    return nodes.clusters().flatMap(({ name, unavailable }) => {
+      const member = name === LOCAL ? undefined : nodes.member(name);
+      return member === undefined ? [] : [{ name, unavailable, ...reachabilityOf(member), ...taintsOf(member) }];
+    });
+  }
+
+  inMember(member: string): readonly Pod[] {
+    const { view } = this.#o;
+    return view.nodes.virtualNodesOf(member).flatMap((node) => view.podsOn(node));
+  }
+
+  /** Controllers of kinds that are not followed own their pods themselves. */
+  ofWorkload(uid: string): readonly Pod[] {
+    const { view } = this.#o;
+    const workload = view.owners.byUid(uid);
+    if (workload === undefined) return view.podsOf(uid);
+    return controllersOf(workload, view).flatMap(({ metadata }) => view.podsOf(metadata.uid ?? ''));
+  }
+
+  workloadUids(): ReadonlySet<string> {
+    const { view } = this.#o;
+    const controllers = new Set<string>();
+    const found = new Set<string>();
+    for (const pod of view.pods.values()) {
+      const controller = controllerOf(pod)?.uid;
+      if (controller === undefined || controllers.has(controller)) continue;
+      controllers.add(controller);
+      const uid = this.workloadUidOf(pod);
+      if (uid !== undefined) found.add(uid);
+    }
+    return found;
+  }
+
+  workloadUidOf(pod: Pod): string | undefined {
+    return workloadOf(this.#o.view.owners.chainOf(pod)).object.metadata.uid;
+  }
+
+  clusterOf(nodeName: string): string {
+    return this.#o.view.nodes.clusterOf(nodeName);
+  }
+
+  showsRefusal(pod: Pod): boolean {
+    return showsRefusal(pod);
+  }
+
+  refusalOf(pod: Pod): RefusedPod | undefined {
+    const found = memberRefusal(pod, this.#o.view);
+    if (found === undefined) return undefined;
+    const { workload, rules, cluster, reason, message, at } = found;
+    return { workload, cluster, reason, message, at, triesNext: rules.placement.triesNext };
+  }
+
+  avoided(workload: TypedObject): readonly Avoided[] {
+    return this.#o.workloads.avoided(workload);
+  }
+
+  rulesOf(pod: Pod): MoveRules {
+    const { view } = this.#o;
+    const chain = view.owners.chainOf(pod);
+    const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+    return {
+      workload: workloadOf(chain).object,
+      failover: chosen?.failover,
+      clusterTolerations: chosen?.placement.tolerations ?? [],
+    };
+  }
+
+  /** Asked as a scheduler would ask about the pod that comes instead; `before`: so many others need a place there first. */
+  whyNotElsewhere(live: Pod, from: string, before: number): NoPlace | undefined {
+    const { view, workloads, questions, clock } = this.#o;
+    const chain = view.owners.chainOf(live);
+    const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
+    if (chosen === undefined) return this.#whyNotWithoutRules(live, from, before);
+    const now = clock();
+    const workload = workloadOf(chain).object;
+    const avoided = workloads.avoided(workload).find((one) => one.cluster === from);
+    const pod = successorOf(live, avoided?.until ?? now, now);
+    const { facts } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
+    const pods = withoutOne(facts.workload.pods, facts.pod.revision, from);
+    const { allowed, refusals } = nextPlace({ ...facts, workload: { ...facts.workload, pods } });
+    const elsewhere = allowed.filter(({ cluster }) => cluster !== from);
+    if (elsewhere.some(({ cluster }) => hasRoom(facts.rooms.get(cluster)?.fits, before))) return undefined;
+    if (elsewhere.length > 0) return { why: 'the room elsewhere is for pods that were moved before it', isTaken: true };
+    const others = refusals.filter(({ cluster }) => cluster !== from).map(refusalInWords);
+    return notNow(others);
+  }
+
+  /** Any cluster whose nodes the pod does not keep off itself. */
+  #whyNotWithoutRules(live: Pod, from: string, before: number): NoPlace | undefined {
+    const { view, questions, clock } = this.#o;
+    const now = clock();
+    const pod = successorOf(live, now, now);
+    const rooms = questions.roomsEverywhere(pod);
+    const others: string[] = [];
+    for (const { name, unavailable } of view.nodes.clusters()) {
+      if (name === from) continue;
+      const room = unavailable === undefined ? rooms.get(name) : undefined;
+      if (room !== undefined && hasRoom(room.fits, before)) return undefined;
+      others.push(
+        `${name}: ${unavailable ?? room?.impossible ?? room?.why ?? 'it is not known whether there is room'}`,
+      );
+    }
+    return notNow(others);
+  }
+
+  follow({ podCame, podChanged, podGone, membersChanged, rulesChanged }: PlacedPodsHandlers): () => void {
+    const { view } = this.#o;
+    const off = [
+      view.pods.on({ added: podCame, updated: podChanged, deleted: podGone }),
+      view.nodes.members.on({ added: membersChanged, updated: membersChanged, deleted: membersChanged }),
+      view.policies.on(rulesChanged),
+      view.onClusters(rulesChanged),
+      view.onVirtualNodes(rulesChanged),
+      view.onNamespaceLabels(rulesChanged),
+    ];
+    return () => {
+      for (const unsubscribe of off) unsubscribe();
+    };
+  }
+}
+
+/** What is not known is no place to move a pod to. */
+function hasRoom(fits: number | undefined, before: number): boolean {
+  return fits !== undefined && fits > before;
+}
+
+function notNow(others: readonly string[]): NoPlace {
+  return {
+    why: `no other cluster takes it now${others.length === 0 ? '' : ` (${others.join('; ')})`}`,
+    isTaken: false,
+  };
+}
+
+/** By its condition Reachable, which whoever acts for the member writes; what it was before it was asked again, it is. */
+function reachabilityOf({ status }: MemberCluster): Pick<PlacedMember, 'reachable' | 'since'> {
+  const condition = status?.conditions?.find(({ type }) => type === 'Reachable');
+  const since = Date.parse(condition?.lastTransitionTime ?? '');
+  if (condition === undefined || condition.status === 'Unknown') return { reachable: undefined, since: 0 };
+  return { reachable: condition.status === 'True', since: Number.isNaN(since) ? 0 : since };
+}
+
+function taintsOf(member: MemberCluster): Pick<PlacedMember, 'nodeTaints' | 'clusterTaints'> {
+  const isEvicting = ({ effect }: Taint): boolean => effect === 'NoExecute';
+  const nodes = virtualNodesOf(member).map(({ name, taints }) => [name, taints.filter(isEvicting)] as const);
+  return {
+    nodeTaints: new Map(nodes.filter(([, taints]) => taints.length > 0)),
+    clusterTaints: member.spec.clusterTaints.filter(isEvicting),
+  };
+}

@@ -1,0 +1,293 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
+import { startKwok } from '../../hack/kwok.ts';
+import { waitForNode } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import type { MemberCluster } from '../../src/api/member-cluster.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import type { FaultProxy } from '../fixtures/fault-proxy.ts';
+import {
+  eventsOf,
+  type Fields,
+  kubectl,
+  newNamespace,
+  pod,
+  podsOf,
+  read,
+  untilRunning,
+} from '../fixtures/live-pods.ts';
+import { addProxiedMember } from '../fixtures/proxied-member.ts';
+import { burstSpec, deployment, LOCAL_PREFIX, policy, settled, whereAre } from '../fixtures/scheduling.ts';
+import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+
+/** Two members behind lines that can be cut; kube-scheduler asks Spillway where pods may run, and Spillway moves them. */
+let topology: Topology;
+let host: Cluster;
+const proxies = new Map<string, FaultProxy>();
+/** Of the configuration, per member. */
+const MOVES_PER_SECOND = 2;
+const NAMES = ['east', 'west'];
+
+beforeAll(async () => {
+  topology = await startTopology({
+    extender: true,
+    members: NAMES.map((name) => ({ name, kwok: { nodes: 2, cpu: '8' }, unregistered: true })),
+  });
+  ({ host } = topology);
+  const probe = { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2, podsUnreadyAfterSeconds: 1 };
+  for (const name of NAMES) {
+    proxies.set(name, await addProxiedMember(host, topology.member(name).cluster, { spec: { probe } }));
+  }
+  await startKwok(host, { nodes: 1, cpu: '1', prefix: LOCAL_PREFIX });
+  await Promise.all(NAMES.map((name) => waitForNode(host, name)));
+  await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
+});
+afterAll(async () => {
+  const errors = topology === undefined ? [] : errorsOf(topology.spillway);
+  for (const proxy of proxies.values()) await proxy.close();
+  await topology?.close();
+  expect(errors).toEqual([]);
+});
+
+let namespace = '';
+let count = 0;
+beforeEach(async () => {
+  namespace = await newNamespace(host, `moves-${(count += 1)}`);
+});
+afterEach(async () => {
+  for (const name of NAMES) {
+    heal(name);
+    await edit(name, { clusterTaints: null, taints: null, unschedulable: null });
+    await until(`${name} is ready`, async () => (await reachableOf(name)) === 'True');
+  }
+  await kubectl(host, ['delete', 'namespace', namespace, '--wait=false']);
+  await until('no pods are left', async () => {
+    const left = await Promise.all(
+      [host, ...NAMES.map((name) => topology.member(name).cluster)].map(async (one) => await podsOf(one, namespace)),
+    );
+    return left.flat().length === 0;
+  });
+});
+
+function cut(name: string): void {
+  const proxy = proxies.get(name);
+  proxy?.inject({ kind: 'reset', when: 'before' });
+  proxy?.resetConnections();
+}
+
+function heal(name: string): void {
+  proxies.get(name)?.clear();
+}
+
+async function edit(name: string, spec: Fields): Promise<void> {
+  await host.api.call('PATCH', `/apis/spillway.dev/v1alpha1/memberclusters/${name}`, { spec });
+}
+
+async function reachableOf(name: string): Promise<string | undefined> {
+  const member = await read<MemberCluster>(host, `/apis/spillway.dev/v1alpha1/memberclusters/${name}`);
+  return member?.status?.conditions?.find(({ type }) => type === 'Reachable')?.status;
+}
+
+/** East first, then west; pods of a lost member are replaced after so long. */
+function eastThenWest(after: string, more: Fields = {}): Fields {
+  const placement = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
+  const { spec, ...rest } = policy(namespace, 'all', placement);
+  const kinds = ['Deployment', 'StatefulSet'].map((kind) => ({ apiVersion: 'apps/v1', kind }));
+  const selectors = [...kinds, { apiVersion: 'v1', kind: 'Pod' }];
+  const failover = { onMemberLost: { after } };
+  return { ...rest, spec: { ...(spec as Fields), resourceSelectors: selectors, failover, ...more } };
+}
+
+function evictions(): AuditEvent[] {
+  return host
+    .auditEvents()
+    .filter(({ objectRef, verb }) => verb === 'create' && objectRef?.subresource === 'eviction')
+    .filter(({ objectRef }) => objectRef?.namespace === namespace);
+}
+
+const goingFrom = (pods: readonly Pod[], node: string): Pod[] =>
+  pods.filter(({ metadata, spec }) => metadata.deletionTimestamp !== undefined && spec.nodeName === node);
+
+async function told(name: string, reason: string): Promise<string> {
+  return await until(`${name} is told ${reason}`, async () => {
+    const events = await eventsOf(host, namespace, name);
+    return events.find((event) => event.reason === reason)?.message;
+  });
+}
+
+function stateful(): Fields {
+  const { kind: _, spec, ...rest } = deployment(namespace, 'db', 1, '100m');
+  return { ...rest, kind: 'StatefulSet', spec: { ...(spec as Fields), serviceName: 'db' } };
+}
+
+function alone(): Fields {
+  return { ...pod('alone', namespace, burstSpec('100m', { nodeName: 'east' })) };
+}
+
+describe('a member that does not answer', () => {
+  test('pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each', async () => {
+    await host.apply([eastThenWest('3s'), deployment(namespace, 'web', 6, '100m'), stateful(), alone()]);
+    const before = await settled(host, namespace, 'web', { east: 6 });
+    const [db] = await settled(host, namespace, 'db', { east: 1 });
+    const { metadata: single } = await untilRunning(host, namespace, 'alone');
+    cut('east');
+    await until('six others run in west', async () => {
+      const pods = await podsOf(host, namespace, 'app=web');
+      return whereAre(pods)['west'] === 6 && goingFrom(pods, 'east').length === 6 ? true : undefined;
+    });
+    const times = evictions().map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp));
+    expect(times).toHaveLength(6);
+    const seconds = (Math.max(...times) - Math.min(...times)) / 1_000;
+    expect(seconds).toBeGreaterThanOrEqual((5 / MOVES_PER_SECOND) * 0.9);
+    expect(await told(before[0]?.metadata.name ?? '', 'PodOfLostMemberReplaced')).toMatch(
+      /^member east has not answered since .*; it was evicted, so that ReplicaSet web-\S+ makes another one, which goes elsewhere\. It ends in east as soon as that answers again$/,
+    );
+    expect(await told('db-0', 'PodOfLostMemberHeld')).toMatch(
+      /^member east does not answer; the pod stays what it is, and may run there: a StatefulSet makes no other pod of that name before this one is known to have ended$/,
+    );
+    expect(await told('alone', 'PodOfLostMemberHeld')).toMatch(/it has no controller that would make another one$/);
+    const node = await read<Node>(host, '/api/v1/nodes/east');
+    expect(node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status).toBe('True');
+    heal('east');
+    await settled(host, namespace, 'web', { west: 6 });
+    expect((await settled(host, namespace, 'db', { east: 1 }))[0]?.metadata.uid).toBe(db?.metadata.uid);
+    expect((await untilRunning(host, namespace, 'alone')).metadata.uid).toBe(single.uid);
+    await until('nothing of it is left in east', async () => {
+      const copies = await podsOf(topology.member('east').cluster, namespace);
+      return copies.length === 2;
+    });
+    expect(evictions()).toHaveLength(6);
+  });
+
+  test('that answers again in the middle keeps the pods that are left', async () => {
+    await host.apply([eastThenWest('3s'), deployment(namespace, 'web', 12, '100m')]);
+    await settled(host, namespace, 'web', { east: 12 });
+    cut('east');
+    await until('two are on their way', () => evictions().length >= 2);
+    heal('east');
+    await until('it answers', async () => (await reachableOf('east')) === 'True');
+    const moved = evictions().length;
+    expect(moved).toBeLessThan(12);
+    const pods = await until('all run', async () => {
+      const found = await podsOf(host, namespace, 'app=web');
+      return found.length === 12 && whereAre(found)['waiting'] === undefined ? found : undefined;
+    });
+    // One may have been sent in that very moment.
+    expect(evictions().length).toBeLessThanOrEqual(moved + 1);
+    expect(whereAre(pods)).toEqual({ east: 12 - evictions().length, west: evictions().length });
+  });
+
+  test('keeps its pods while no other cluster takes them', async () => {
+    await host.apply([eastThenWest('1s'), deployment(namespace, 'web', 2, '100m')]);
+    const [first] = await settled(host, namespace, 'web', { east: 2 });
+    await edit('west', { unschedulable: true });
+    cut('east');
+    expect(await told(first?.metadata.name ?? '', 'PodOfLostMemberHeld')).toMatch(
+      /no other cluster takes it now \(.*member west: it takes no new pods/,
+    );
+    expect(evictions()).toEqual([]);
+    await edit('west', { unschedulable: null });
+    await until(
+      'they are replaced in west',
+      async () => whereAre(await podsOf(host, namespace, 'app=web'))['west'] === 2,
+    );
+  });
+
+  test('like all others is taken for a fault on this side: nothing is moved, and it says how to go on', async () => {
+    await host.apply([eastThenWest('1s'), deployment(namespace, 'web', 2, '100m')]);
+    await settled(host, namespace, 'web', { east: 2 });
+    await burstLocal();
+    for (const name of NAMES) cut(name);
+    const message = await until('it is told', async () => {
+      const { items } = (await host.api.call('GET', '/api/v1/namespaces/default/events')) as {
+        items: { reason: string; message: string; involvedObject: { name: string } }[];
+      };
+      return items.find(({ reason, involvedObject }) => reason === 'MovesPaused' && involvedObject.name === 'east')
+        ?.message;
+    });
+    expect(message).toMatch(
+      /^no member answers: the fault may be on this side, so nothing is moved for it; to move them all the same, give east a taint of effect NoExecute \(spec\.clusterTaints\)$/,
+    );
+    await until('both are lost for longer than the policy says', async () => {
+      const [first] = await podsOf(host, namespace, 'app=web');
+      return first?.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'False';
+    });
+    expect(evictions()).toEqual([]);
+    await edit('east', { clusterTaints: [{ key: 'gone', effect: 'NoExecute' }] });
+    await until('by the word of the administrator they are replaced at home', async () => {
+      return whereAre(await podsOf(host, namespace, 'app=web'))['local'] === 2;
+    });
+  });
+
+  /** The same pods may come home, too. */
+  async function burstLocal(): Promise<void> {
+    const clusterAffinity = {
+      clusterNames: ['east'],
+      overflowAffinities: [{ clusterNames: ['west'] }, { clusterNames: ['local'] }],
+    };
+    await host.apply([eastThenWest('1s', { placement: { clusterAffinity } })]);
+  }
+});
+
+describe('a taint of effect NoExecute', () => {
+  test('on the virtual nodes: pods that do not tolerate it are moved in turn, others stay, and Kubernetes evicts none', async () => {
+    const drained = { key: 'drained', effect: 'NoExecute' };
+    const tolerations = [
+      { key: 'spillway.dev/virtual-node', operator: 'Exists' },
+      { ...drained, operator: 'Exists' },
+    ];
+    await host.apply([
+      eastThenWest('5m'),
+      deployment(namespace, 'web', 4, '100m'),
+      deployment(namespace, 'stays', 1, '100m', {}, { tolerations }),
+      stateful(),
+    ]);
+    await settled(host, namespace, 'web', { east: 4 });
+    await settled(host, namespace, 'stays', { east: 1 });
+    await settled(host, namespace, 'db', { east: 1 });
+    await edit('east', { taints: [drained] });
+    await settled(host, namespace, 'web', { west: 4 });
+    await settled(host, namespace, 'db', { west: 1 });
+    expect(whereAre(await podsOf(host, namespace, 'app=stays'))).toEqual({ east: 1 });
+    expect(evictions()).toHaveLength(5);
+    const deletes = host
+      .auditEvents()
+      .filter(({ verb, objectRef }) => verb === 'delete' && objectRef?.namespace === namespace)
+      .filter(({ objectRef }) => objectRef?.resource === 'pods');
+    // The virtual node ends what was evicted; the taint manager of Kubernetes has no part in it.
+    expect(new Set(deletes.map(({ user }) => user?.username))).toEqual(new Set(['system:node:east']));
+    const node = await read<Node>(host, '/api/v1/nodes/east');
+    expect(node?.spec?.taints).toContainEqual({ key: 'drained', effect: 'NoSchedule' });
+  });
+
+  test('on the cluster: a policy tolerates it for a time, and disruption budgets hold', async () => {
+    const lent = { key: 'lent-back', effect: 'NoExecute' };
+    const clusterAffinity = { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] };
+    const clusterTolerations = [{ ...lent, operator: 'Exists', tolerationSeconds: 4 }];
+    const budget = {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'web', namespace },
+      spec: { minAvailable: 3, selector: { matchLabels: { app: 'web' } } },
+    };
+    await host.apply([
+      eastThenWest('5m', { placement: { clusterAffinity, clusterTolerations } }),
+      deployment(namespace, 'web', 3, '100m'),
+      budget,
+    ]);
+    const [first] = await settled(host, namespace, 'web', { east: 3 });
+    const began = Date.now();
+    await edit('east', { clusterTaints: [lent] });
+    expect(await told(first?.metadata.name ?? '', 'TaintedPodHeld')).toMatch(
+      /^member east has taints that it does not tolerate \(lent-back:NoExecute\), and it stays there for now: it tolerates lent-back:NoExecute for so long$/,
+    );
+    await until('its budget is in the way', () =>
+      evictions().some(({ responseStatus }) => responseStatus?.code === 429),
+    );
+    expect(Date.now() - began).toBeGreaterThanOrEqual(4_000);
+    expect(whereAre(await podsOf(host, namespace, 'app=web'))).toEqual({ east: 3 });
+    await kubectl(host, ['patch', 'pdb', 'web', '-n', namespace, '--type=merge', '-p', '{"spec":{"minAvailable":2}}']);
+    await settled(host, namespace, 'web', { west: 3 });
+  });
+});

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { MovesUnderWay } from '../../src/descheduler/moves-under-way.ts';
+import { Pacer } from '../../src/descheduler/pacer.ts';
+import { TaintAges } from '../../src/descheduler/taint-ages.ts';
+import type { PlacedMember } from '../../src/placement/placed-pods.ts';
+
+const { signal } = new AbortController();
+const over = AbortSignal.abort();
+
+test('moves are spaced out of each member, and in total; nothing is saved up', async () => {
+  let now = 0;
+  const pacer = new Pacer({ total: 10, perMember: 2 }, () => now);
+  expect(await pacer.turn('east', signal)).toBe(false);
+  expect(await pacer.turn('west', over)).toBe(true);
+  now = 99;
+  expect(await pacer.turn('north', over)).toBe(true);
+  now = 10_000;
+  expect(await pacer.turn('east', signal)).toBe(false);
+  now = 10_499;
+  expect(await pacer.turn('east', over)).toBe(true);
+  now = 11_000;
+  expect(await pacer.turn('east', signal)).toBe(false);
+});
+
+test('it waits as long as it takes', async () => {
+  const pacer = new Pacer({ total: 1_000, perMember: 20 }, () => performance.now());
+  const began = performance.now();
+  for (let count = 0; count < 5; count += 1) await pacer.turn('east', signal);
+  expect(performance.now() - began).toBeGreaterThanOrEqual(195);
+});
+
+const pod = (uid: string, controller: string, nodeName?: string): Pod => ({
+  metadata: {
+    name: uid,
+    uid,
+    ownerReferences: [
+      { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: controller, uid: controller, controller: true },
+    ],
+  },
+  spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
+});
+
+test('pods that were moved count until those that come instead are bound', () => {
+  let now = 0;
+  const underWay = new MovesUnderWay(() => now);
+  underWay.moved(pod('a', 'one', 'east'));
+  underWay.moved(pod('b', 'one', 'east'));
+  underWay.moved(pod('c', 'two', 'east'));
+  expect(underWay.count).toBe(3);
+  // Pods that were there before say nothing.
+  underWay.seen(pod('z', 'one', 'east'));
+  expect(underWay.count).toBe(3);
+  underWay.came(pod('d', 'one'));
+  expect(underWay.count).toBe(3);
+  underWay.seen(pod('d', 'one', 'west'));
+  expect(underWay.count).toBe(2);
+  underWay.came(pod('e', 'two', 'west'));
+  expect(underWay.count).toBe(1);
+  underWay.came(pod('f', 'one'));
+  underWay.gone(pod('f', 'one'));
+  expect(underWay.count).toBe(0);
+  underWay.moved(pod('g', 'three', 'east'));
+  underWay.came(pod('h', 'three'));
+  now = 60_000;
+  expect(underWay.count).toBe(0);
+});
+
+test('taints are as old as this process knows them', () => {
+  let now = 0;
+  const ages = new TaintAges(() => now);
+  const taint = { key: 'k', effect: 'NoExecute' };
+  const member = (...clusterTaints: (typeof taint)[]): PlacedMember[] => [
+    { name: 'east', reachable: true, since: 0, unavailable: undefined, nodeTaints: new Map(), clusterTaints },
+  ];
+  ages.observe(member(taint));
+  now = 5;
+  ages.observe(member(taint));
+  expect(ages.ageMs('east', taint)).toBe(5);
+  ages.observe(member());
+  now = 9;
+  ages.observe(member(taint));
+  expect(ages.ageMs('east', taint)).toBe(0);
+  expect(ages.ageMs('west', taint)).toBe(0);
+});

@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { toleratedMs } from '../../src/descheduler/eviction-time.ts';
+import { whyItStaysLost } from '../../src/descheduler/member-lost.ts';
+import { whyNotMoved, whyNotReplaced } from '../../src/descheduler/replaceable.ts';
+import { whyItStaysTainted } from '../../src/descheduler/taint-no-execute.ts';
+import { lostMembers } from '../../src/placement/lost-members.ts';
+import type { MoveRules, PlacedMember } from '../../src/placement/placed-pods.ts';
+
+const OWNER = { uid: 'o', name: 'o', controller: true };
+const controlled = (apiVersion: string, kind: string, spec: object = {}, metadata: object = {}): Pod => ({
+  metadata: { name: 'p', uid: 'p', ownerReferences: [{ ...OWNER, apiVersion, kind }], ...metadata },
+  spec: { containers: [], nodeName: 'east', ...spec },
+});
+const web = (spec: object = {}, metadata: object = {}): Pod => controlled('apps/v1', 'ReplicaSet', spec, metadata);
+const CLAIM = { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }] };
+const UNREACHABLE = { key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' } as const;
+const rules = (onMemberLost: object = {}, clusterTolerations: MoveRules['clusterTolerations'] = []): MoveRules => ({
+  workload: { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } },
+  failover: { onMemberLost },
+  clusterTolerations,
+});
+
+describe('members that do not answer', () => {
+  const members = (...reachable: (boolean | undefined)[]) =>
+    lostMembers(reachable.map((one, index) => ({ name: `m${index}`, reachable: one, since: index })));
+
+  test.each([
+    [[false, true], ['m0']],
+    [
+      [false, true, true, false, true],
+      ['m0', 'm3'],
+    ],
+    [[true, true], []],
+    [[undefined, true], []],
+    [[], []],
+  ])('of %j lost are %j, and their pods are moved', (reachable, names) => {
+    const { lost, paused } = members(...reachable);
+    expect([...lost.keys()]).toEqual(names);
+    expect(paused).toBeUndefined();
+  });
+
+  test.each([
+    [[false], /^no member answers: /],
+    [[false, false], /^no member answers: /],
+    [[false, undefined], /^no member answers: /],
+    [[false, false, true], /^2 of 3 members do not answer: /],
+    [[false, false, false, true, true], /^3 of 5 members do not answer: /],
+  ])('of %j too many are lost at once', (reachable, words) => {
+    expect(members(...reachable).paused).toMatch(words);
+  });
+});
+
+describe('a pod of a lost member', () => {
+  test.each<[string, Pod, 'Replace' | 'Hold' | undefined, RegExp | undefined]>([
+    ['of a ReplicaSet', web(), undefined, undefined],
+    ['of a ReplicaSet, as its policy says', web(), 'Replace', undefined],
+    ['of a ReplicaSet that is to be held', web(), 'Hold', /its policy says Hold/],
+    ['of a ReplicationController', controlled('v1', 'ReplicationController'), undefined, undefined],
+    ['of a StatefulSet', controlled('apps/v1', 'StatefulSet'), undefined, /known to have ended/],
+    [
+      'of a StatefulSet, whatever its policy says',
+      controlled('apps/v1', 'StatefulSet'),
+      'Replace',
+      /known to have ended/,
+    ],
+    ['of a Job', controlled('batch/v1', 'Job'), undefined, /done twice/],
+    ['of a Job, as its policy says', controlled('batch/v1', 'Job'), 'Replace', undefined],
+    ['of a DaemonSet', controlled('apps/v1', 'DaemonSet'), 'Replace', /one pod for each node/],
+    ['of a stranger', controlled('argoproj.io/v1', 'Workflow'), 'Replace', /not known that a argoproj.io\/Workflow/],
+    ['of a namesake of ReplicaSets', controlled('example.org/v1', 'ReplicaSet'), 'Replace', /not known/],
+    ['alone', { ...web(), metadata: { name: 'p' } }, 'Replace', /no controller/],
+    ['with claims', web(CLAIM), 'Replace', /its data are there/],
+    ['of a gang', web({}, { labels: { 'spillway.dev/gang': 'g' } }), 'Replace', /one place together/],
+  ])('%s', (_, pod, action, why) => {
+    if (why === undefined) expect(whyNotReplaced(pod, action)).toBeUndefined();
+    else expect(whyNotReplaced(pod, action)).toMatch(why);
+  });
+
+  test.each<[string, Pod, MoveRules, number, number | undefined]>([
+    ['after five minutes by default', web(), rules(), 300_000, undefined],
+    ['not before', web(), rules(), 299_000, 1_000],
+    ['after what its policy says', web(), rules({ after: '1m30s' }), 90_000, undefined],
+    ['not before that', web(), rules({ after: '1m30s' }), 80_000, 10_000],
+    [
+      'not before its own time',
+      web({ tolerations: [{ ...UNREACHABLE, tolerationSeconds: 600 }] }),
+      rules(),
+      300_000,
+      300_000,
+    ],
+    [
+      'its own time makes it no shorter',
+      web({ tolerations: [{ ...UNREACHABLE, tolerationSeconds: 1 }] }),
+      rules(),
+      299_000,
+      1_000,
+    ],
+    ['never with a toleration that has no end', web({ tolerations: [UNREACHABLE] }), rules(), 9e9, 600_000],
+  ])('%s', (_, pod, own, lostMs, forMs) => {
+    expect(whyItStaysLost(pod, own, 1_000, 1_000 + lostMs)?.forMs).toBe(forMs);
+  });
+});
+
+describe('a taint of effect NoExecute', () => {
+  const TAINT = { key: 'k', value: 'v', effect: 'NoExecute' };
+  const member = (more: Partial<PlacedMember> = {}): PlacedMember => ({
+    name: 'east',
+    reachable: true,
+    since: 0,
+    unavailable: undefined,
+    nodeTaints: new Map([['east', [TAINT]]]),
+    clusterTaints: [],
+    ...more,
+  });
+  const stays = (pod: Pod, of: PlacedMember, own = rules(), sinceMs = 0) =>
+    whyItStaysTainted(pod, own, of, () => sinceMs);
+  const onCluster = member({ nodeTaints: new Map(), clusterTaints: [TAINT] });
+
+  test.each([
+    [undefined, 0],
+    [[], 0],
+    [[{ key: 'other', operator: 'Exists' as const }], 0],
+    [[{ key: 'k', operator: 'Exists' as const }], Infinity],
+    [[{ operator: 'Exists' as const, tolerationSeconds: 5 }], 5_000],
+    [
+      [
+        { key: 'k', value: 'v', tolerationSeconds: 9 },
+        { key: 'k', operator: 'Exists' as const, tolerationSeconds: 3 },
+      ],
+      3_000,
+    ],
+    [[{ key: 'k', value: 'v', tolerationSeconds: -1 }], 0],
+    [[{ key: 'k', value: 'w' }], 0],
+    [[{ key: 'k', operator: 'Exists' as const, effect: 'NoSchedule' }], 0],
+  ])('is tolerated by %j for %s ms', (tolerations, ms) => {
+    expect(toleratedMs(tolerations, TAINT)).toBe(ms);
+  });
+
+  test('moves pods at once, those of StatefulSets and Jobs, too: they end where they are', () => {
+    for (const pod of [web(), controlled('apps/v1', 'StatefulSet'), controlled('batch/v1', 'Job')]) {
+      expect(stays(pod, member())).toBeUndefined();
+      expect(whyNotMoved(pod)).toBeUndefined();
+    }
+    expect(stays(web(CLAIM), member())).toMatchObject({ why: 'it uses claims, and its data are there' });
+  });
+
+  test('of a member that does not answer moves only what may run twice', () => {
+    const lost = member({ reachable: false });
+    expect(stays(web(), lost)).toBeUndefined();
+    expect(stays(controlled('apps/v1', 'StatefulSet'), lost)).toMatchObject({
+      why: expect.stringMatching(/known to have ended/) as string,
+    });
+  });
+
+  test('counts on the virtual node of the pod only', () => {
+    expect(stays(web({ nodeName: 'east-gpu' }), member())).toBe('void');
+  });
+
+  test('lets a pod stay that tolerates it, for as long as it does', () => {
+    const tolerations = [{ key: 'k', operator: 'Exists', tolerationSeconds: 10 }];
+    expect(stays(web({ tolerations }), member(), rules(), 4_000)).toMatchObject({ forMs: 6_000 });
+    expect(stays(web({ tolerations }), member(), rules(), 10_000)).toBeUndefined();
+    expect(stays(web({ tolerations: [{ operator: 'Exists' }] }), member(), rules(), 9e9)).toBe('void');
+  });
+
+  test('on the cluster is tolerated by policies, and not by pods', () => {
+    expect(stays(web({ tolerations: [{ operator: 'Exists' }] }), onCluster)).toBeUndefined();
+    const own = rules({}, [{ key: 'k', operator: 'Exists', tolerationSeconds: 10 }]);
+    expect(stays(web(), onCluster, own, 4_000)).toMatchObject({ forMs: 6_000 });
+    expect(stays(web(), onCluster, own, 10_000)).toBeUndefined();
+  });
+});

@@ -1,0 +1,75 @@
+import { asPod, isFinal } from '../pod-shapes.ts';
+import type { Change, SimObject } from '../sim-cluster.ts';
+import type { World } from '../world.ts';
+import type { Report } from './report.ts';
+
+/** What was so a moment ago may be so still in the caches of those who watch late, in ms. */
+const LATE_MS = 90_000;
+/** Make another pod as soon as one is on its way out. */
+const REPLACING_AT_ONCE = new Set(['ReplicaSet']);
+
+/** I11: a pod that may have begun is moved only for a reason that stands, and replaced unseen only where two do no harm. */
+export class MovesOracle {
+  readonly #world: World;
+  readonly #report: Report;
+  /** Until when each member was lost, or tainted with effect NoExecute, by its object in the host; Infinity while it is. */
+  readonly #lost = new Map<string, number>();
+  readonly #tainted = new Map<string, number>();
+
+  constructor(world: World, report: Report) {
+    this.#world = world;
+    this.#report = report;
+  }
+
+  /** `hasBegun`: a copy of the pod was there. */
+  changed(change: Change, hasBegun: (uid: string) => boolean): void {
+    const { cluster, object, previous, by, at } = change;
+    if (cluster !== this.#world.host) return;
+    if (object['kind'] === 'MemberCluster') this.#member(object, at);
+    const isMoved =
+      object['kind'] === 'Pod' &&
+      by.includes('#') &&
+      previous !== undefined &&
+      previous.metadata.deletionTimestamp === undefined &&
+      object.metadata.deletionTimestamp !== undefined &&
+      !isFinal(previous);
+    if (isMoved && hasBegun(object.metadata.uid)) this.#moved(change);
+  }
+
+  #member({ metadata: { name }, spec, status }: SimObject & { spec?: unknown; status?: unknown }, at: number): void {
+    const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; status: string }[] };
+    const { clusterTaints = [] } = (spec ?? {}) as { clusterTaints?: { effect: string }[] };
+    note(
+      this.#lost,
+      name,
+      at,
+      conditions.some((one) => one.type === 'Reachable' && one.status === 'False'),
+    );
+    note(
+      this.#tainted,
+      name,
+      at,
+      clusterTaints.some(({ effect }) => effect === 'NoExecute'),
+    );
+  }
+
+  #moved({ object, by, at }: Change): void {
+    const { nodeName = '' } = asPod(object).spec;
+    const members = [...this.#world.members.keys()];
+    const member = members.find((name) => nodeName === name || nodeName.startsWith(`${name}-`)) ?? nodeName;
+    const isSo = (until: ReadonlyMap<string, number>): boolean => at - (until.get(member) ?? -LATE_MS) < LATE_MS;
+    const [isLost, isTainted] = [isSo(this.#lost), isSo(this.#tainted)];
+    if (!isLost && !isTainted) {
+      this.#report('I11', `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted`);
+    }
+    const kind = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.kind ?? 'nobody';
+    if (!isTainted && !REPLACING_AT_ONCE.has(kind)) {
+      this.#report('I11', `${by} moves ${object.metadata.name} of ${kind} out of ${member}, where it may still run`);
+    }
+  }
+}
+
+function note(until: Map<string, number>, member: string, at: number, isSo: boolean): void {
+  if (isSo) until.set(member, Number.POSITIVE_INFINITY);
+  else if (until.get(member) === Number.POSITIVE_INFINITY) until.set(member, at);
+}
