@@ -2,6 +2,7 @@ import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { admissionMetrics } from '../src/admission/metrics.ts';
 import { budgetMetrics } from '../src/budgets/budget-metrics.ts';
 import { claimMetrics } from '../src/dependents/claim-metrics.ts';
+import { movesMetrics } from '../src/descheduler/moves-metrics.ts';
 import { gangMetrics } from '../src/gangs/gang-metrics.ts';
 import { tokenMetrics } from '../src/dependents/token-metrics.ts';
 import { ClientMetrics } from '../src/kube/client-metrics.ts';
@@ -74,6 +75,7 @@ export async function describeMetrics(): Promise<Described[]> {
   podMetrics(registry);
   admissionMetrics(registry);
   gangMetrics(registry);
+  movesMetrics(registry);
   outageMetrics(registry);
   budgetMetrics(registry);
   tokenMetrics(registry);
