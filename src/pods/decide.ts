@@ -1,9 +1,9 @@
-import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import { HOST_LABEL, MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod, PodStatus } from '../kube/core-v1.ts';
-import { type CreationIntent, intentOf } from './creation-intent.ts';
+import { type CreationIntent, intentOf, needsIntent } from './creation-intent.ts';
 import { ignoredStatus } from './daemon-pod.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import { mirroredUid } from './host-status.ts';
+import { conditionOf, mirroredUid } from './host-status.ts';
 import { lostStatus, neverStartedStatus } from './lost-status.ts';
 import { statusPatch } from './status-patch.ts';
 
@@ -52,7 +52,7 @@ export interface PodFacts {
 export type Action =
   | { do: 'nothing' }
   /** Not now; something else will wake this key up. Users need not be told. */
-  | { do: 'wait'; why: string }
+  | { do: 'wait'; why: string; againMs?: number }
   /** Not now, and users are told why on the host pod. */
   | { do: 'hold'; hold: Hold; againMs?: number }
   /** The pod is not to run in the member: show that. */
@@ -205,9 +205,16 @@ function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Acti
     };
   }
   if (intent !== undefined) return lookBack(hostPod, intent, facts);
-  if (facts.unansweredMs !== undefined && facts.unansweredElsewhere === true) {
+  if (facts.unansweredMs !== undefined) {
+    const againMs = facts.unansweredMs;
+    const hold = { do: 'hold', hold: creationUnanswered(facts.member), againMs } as const;
     // Where it may come to life, no name would keep a second one from running beside it.
-    return { do: 'hold', hold: creationUnanswered(facts.member), againMs: facts.unansweredMs };
+    if (facts.unansweredElsewhere === true) return hold;
+    // A copy that has ended leaves its name to one that comes late. What the last try came to is said already.
+    const isSaid = conditionOf(hostPod, MIRRORED_CONDITION)?.reason === 'MemberUnavailable';
+    if (needsIntent(hostPod)) {
+      return isSaid ? { do: 'wait', why: 'an earlier creation may be carried out still', againMs } : hold;
+    }
   }
   return { do: 'create', hostPod };
 }
@@ -220,12 +227,12 @@ function lookBack(hostPod: Pod, intent: CreationIntent, facts: PodFacts): Action
 
 /**
  * Until it is known that no copy will come to life any more, a host pod is not removed, as nobody would end the copy, and no
- * other is made in another namespace.
+ * other is made in another namespace; nor at all of a pod that must not run twice.
  */
 export function creationUnanswered(member: string): Hold {
   return {
     reason: 'CreationUnanswered',
-    message: `Cluster "${member}" did not answer the creation of the pod, and may carry it out still. That is waited for, for a minute or so, before the pod is given up or made in another namespace; nothing needs to be done.`,
+    message: `Cluster "${member}" did not answer the creation of the pod, and may carry it out still. That is waited for, for a minute or so, before the pod is made again, or given up; nothing needs to be done.`,
   };
 }
 

@@ -95,7 +95,7 @@ export class PodActor {
       memory.attempts = 0;
       return undefined;
     }
-    if (action.do === 'wait') return undefined;
+    if (action.do === 'wait') return action.againMs === undefined ? undefined : { requeueAfterMs: action.againMs };
     if (action.do !== 'patch-status') this.#o.metrics.actions.inc({ node: this.#o.nodeName, action: action.do });
     try {
       return await this.#act(action, key, memory, signal);

@@ -109,7 +109,10 @@ describe('what decide answers', () => {
 
   it('makes no pod in another namespace than one that may come to life yet', () => {
     const unanswered = { unansweredMs: 1234, intentSettled: true };
-    expect(decide(begun(), undefined, facts(unanswered)).do).toBe('create');
+    const harmless = hostPod({ spec: { restartPolicy: 'Always' } });
+    expect(decide(harmless, undefined, facts(unanswered)).do).toBe('create');
+    const once = hostPod({ spec: { restartPolicy: 'Never' } });
+    expect(decide(once, undefined, facts(unanswered))).toMatchObject({ do: 'hold', againMs: 1234 });
     expect(decide(begun(), undefined, facts({ ...unanswered, unansweredElsewhere: true }))).toMatchObject({
       do: 'hold',
       hold: { reason: 'CreationUnanswered' },
