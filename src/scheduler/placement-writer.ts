@@ -88,8 +88,9 @@ export class PlacementWriter {
     const now = this.#o.clock();
     const known = this.#written.get(workloadUid);
     const stored = status?.updatedAt === undefined ? 0 : Date.parse(status.updatedAt);
-    const last =
-      known !== undefined && (known >= stored || stored > now) ? known : Math.min(stored + ROUNDED_OFF_MS, now);
+    const latest = known !== undefined && (known >= stored || stored > now) ? known : stored + ROUNDED_OFF_MS;
+    // Nor may a clock that was set back keep it from being written until that time has come again.
+    const last = Math.min(latest, now);
     this.#written.set(workloadUid, last);
     return last;
   }

@@ -92,6 +92,16 @@ describe('at most one write in ten seconds', () => {
     await bringUpToDate();
     expect(writes()).toBe(2);
   });
+
+  test('also when its own clock was set back', async () => {
+    await bringUpToDate();
+    room.now -= 3_600_000;
+    await room.run(set, { west: 1 });
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 10_000 });
+    room.now += 10_000;
+    await bringUpToDate();
+    expect(writes()).toBe(2);
+  });
 });
 
 describe('who is avoided', () => {

@@ -13,6 +13,8 @@ import { PATHS } from './world.ts';
 /** How long everything may take to come to rest once nothing is broken any more, in ms of simulated time. */
 const CONVERGENCE_MS = 12 * 60_000;
 const LOOK_MS = 5_000;
+/** What is written every ten seconds at most comes later than what it speaks of, in ms. */
+const LATEST_WORDS_MS = 15_000;
 /** After that nothing may be written any more, for so long. */
 const QUIET_MS = 20_000;
 
@@ -98,6 +100,7 @@ async function converge(scene: Scene, say: (line: string) => void): Promise<void
   const turnedOver = scene.turnOver();
   say(`       ${time(loop.now)} ${turnedOver}`);
   if (!(await settle(scene, say))) return;
+  await loop.runUntil(loop.now + LATEST_WORDS_MS);
   const before = world.changes.length;
   await loop.runUntil(loop.now + QUIET_MS);
   const needless = world.changes.slice(before).filter(({ by, path }) => by.includes('#') && !isHeartbeat(path));
