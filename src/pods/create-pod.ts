@@ -12,7 +12,7 @@ import { type PodWrites, refOf } from './pod-writes.ts';
 import type { DependentsPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
 import { refusalOf } from './member-refusal.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
-import { mayBeCarriedOut } from './unanswered-creation.ts';
+import { openAfterMs } from './unanswered-creation.ts';
 
 export interface CreateOptions {
   member: MemberPort;
@@ -39,8 +39,8 @@ export interface CreateOptions {
 export type CreateOutcome =
   | { created: Pod; sent?: 'carried-out' }
   | { wait: string }
-  /** `sent`: what is known of the request that was to make the pod; left out if there was none. */
-  | { hold: Hold; transient: boolean; sent?: 'refused' | 'unanswered' };
+  /** `sent`: what is known of the request that was to make the pod, or how long it may be carried out yet; left out if there was none. */
+  | { hold: Hold; transient: boolean; sent?: 'refused' | { openMs: number } };
 
 /**
  * Makes the member pod of a host pod that never had one: namespace, then dependents, then the pod. One API call when
@@ -82,8 +82,8 @@ export async function createMemberPod(
     signal.throwIfAborted();
     if (error instanceof InvariantError) throw error;
     if (!isAlreadyExists(error)) {
-      const sent = mayBeCarriedOut(error) ? 'unanswered' : 'refused';
-      return { hold: refusalOf(error, member.name), transient: true, sent };
+      const openMs = openAfterMs(error);
+      return { hold: refusalOf(error, member.name), transient: true, sent: openMs === 0 ? 'refused' : { openMs } };
     }
   }
   return await occupied(hostPod, pod, options, signal);

@@ -71,11 +71,12 @@ export class IntentWriter {
   }
 
   /** What became of the request that was to make the pod, if it was sent. */
-  answered(hostPod: Pod, sent: 'carried-out' | 'refused' | 'unanswered' | undefined, memory: PodMemory): void {
+  answered(hostPod: Pod, sent: 'carried-out' | 'refused' | { openMs: number } | undefined, memory: PodMemory): void {
     const { uid: of = '' } = hostPod.metadata;
     // The pod that will be seen is not that of the creation without an answer.
     if (sent === 'carried-out' && memory.unanswered !== undefined) memory.unanswered.single = false;
-    if (sent === 'unanswered') memory.unanswered = oneMoreUnanswered(memory.unanswered, of, this.#o.monotonic());
+    if (typeof sent === 'object')
+      memory.unanswered = oneMoreUnanswered(memory.unanswered, of, this.#o.monotonic(), sent.openMs);
     // What was asked for before may come to something still.
     if (sent === 'refused' && memory.unanswered === undefined && memory.intent !== undefined)
       memory.intent.open = false;

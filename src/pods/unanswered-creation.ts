@@ -18,22 +18,40 @@ export interface UnansweredCreation {
   single: boolean;
 }
 
-/** Nothing but an answer that refuses says that a creation has no effect. */
-export function mayBeCarriedOut(error: unknown): boolean {
+/** What a server has begun when it answers that it failed, it has done or given up within moments, in ms. */
+const FAILED_MS = 5_000;
+/** Answers of those who gave up waiting for somebody else: the API server behind them may be at it still. */
+const GAVE_UP = new Set([408, 502, 504]);
+
+/**
+ * How long a creation may be carried out yet after that error, in ms; 0: it has no effect. Nothing but an answer that refuses
+ * says so.
+ */
+export function openAfterMs(error: unknown): number {
   if (error instanceof TransportError) {
     // Of a connection that was never made: other errors of that kind also end established ones.
     const neverSent = error.kind === 'dns' || (error.kind === 'refused' && error.detail.includes('ECONNREFUSED'));
-    return !neverSent;
+    return neverSent ? 0 : REQUEST_TIMEOUT_MS;
   }
-  if (!(error instanceof ApiError)) return true;
-  if (error.code === 408) return true;
-  // Admission comes before anything is stored.
-  return error.code >= 500 && !(error.status.message ?? '').includes('failed calling webhook');
+  if (!(error instanceof ApiError) || GAVE_UP.has(error.code)) return REQUEST_TIMEOUT_MS;
+  const { message = '' } = error.status;
+  // Admission comes before anything is stored; what etcd was asked to store it may when it has a leader again.
+  if (error.code < 500 || message.includes('failed calling webhook')) return 0;
+  return message.includes('etcdserver') ? REQUEST_TIMEOUT_MS : FAILED_MS;
 }
 
-/** One more creation without an answer, given up on at `now` (ms): when it reached the API server is not known, but it was before. */
-export function oneMoreUnanswered(before: UnansweredCreation | undefined, of: string, now: number): UnansweredCreation {
-  return { of, until: now + REQUEST_TIMEOUT_MS, single: before?.of !== of };
+/**
+ * One more creation that may be carried out for `openMs` after `now` (ms): when it reached the API server is not known, but it
+ * was before.
+ */
+export function oneMoreUnanswered(
+  before: UnansweredCreation | undefined,
+  of: string,
+  now: number,
+  openMs: number,
+): UnansweredCreation {
+  const same = before?.of === of ? before : undefined;
+  return { of, until: Math.max(same?.until ?? 0, now + openMs), single: same === undefined };
 }
 
 /**
