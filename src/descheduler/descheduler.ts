@@ -52,7 +52,7 @@ export class Descheduler {
     if (signal.aborted) return;
     const mover = new Mover({ ...this.#o, pacer: new Pacer(rates, monotonic) });
     const ageMs = this.#ages.ageMs.bind(this.#ages);
-    const members = new MemberPods({ placed, mover, ageMs, clock });
+    const members = new MemberPods({ placed, mover, ageMs, clock, monotonic });
     const refused = new RefusedInMember({ placed, mover, clock });
     const queues = {
       members: this.#queue('members', (key, aborted) => members.bringUpToDate(key, aborted)),

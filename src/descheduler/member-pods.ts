@@ -13,6 +13,11 @@ import type { Recheck, WantedMove } from './wanted-move.ts';
 const AT_ONCE = 50;
 /** Nothing could be moved: all are looked at again after so long, in ms. */
 const LOOK_MS = 5_000;
+/**
+ * A member has to be lost for so long before the eyes of this process, in ms: what the process before said of it stands until
+ * somebody has asked it again.
+ */
+const CONFIRM_MS = 15_000;
 
 export interface MemberPodsOptions {
   placed: PlacedPods;
@@ -21,11 +26,15 @@ export interface MemberPodsOptions {
   ageMs: (member: string, taint: Taint) => number;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /** Moves pods out of a member that is lost or tainted, the most important first, one after the other as the pacer says. */
 export class MemberPods {
   readonly #o: MemberPodsOptions;
+  /** Since when members are lost as this process has seen it, in monotonic ms. */
+  readonly #seenLost = new Map<string, number>();
 
   constructor(options: MemberPodsOptions) {
     this.#o = options;
@@ -61,22 +70,33 @@ export class MemberPods {
 
   /** Since when it is lost, if pods are to be moved for that at present. */
   #lostSince(name: string): number | undefined {
-    const { lost, paused } = lostMembers(this.#o.placed.members());
-    return paused === undefined ? lost.get(name) : undefined;
+    const { placed, monotonic } = this.#o;
+    const { lost, paused } = lostMembers(placed.members());
+    const since = paused === undefined ? lost.get(name) : undefined;
+    if (since === undefined) this.#seenLost.delete(name);
+    else if (!this.#seenLost.has(name)) this.#seenLost.set(name, monotonic());
+    return since;
+  }
+
+  /** Until the pod may be replaced, in ms; Infinity while its member is not lost. */
+  #restMs(pod: Pod, name: string, since: number | undefined): number {
+    const { placed, clock, monotonic } = this.#o;
+    if (since === undefined) return Number.POSITIVE_INFINITY;
+    const seen = this.#seenLost.get(name) ?? monotonic();
+    return Math.max(since + replacedAfterMs(placed.rulesOf(pod)) - clock(), seen + CONFIRM_MS - monotonic(), 0);
   }
 
   /** `soonestMs`: until one more may be. */
   #wanted(name: string): { moves: WantedMove[]; left: number; soonestMs: number } {
-    const { placed, mover, clock } = this.#o;
+    const { placed, mover } = this.#o;
     const member = this.#member(name);
     const since = this.#lostSince(name);
     const pods = placed.inMember(name).filter((pod) => isThere(pod) && !mover.wasSent(pod));
     const moves: WantedMove[] = [];
     let soonestMs = LOOK_MS;
     for (const pod of pods.toSorted(byImportance)) {
-      const rest =
-        since === undefined ? Number.POSITIVE_INFINITY : since + replacedAfterMs(placed.rulesOf(pod)) - clock();
-      if (since !== undefined && rest <= 0) {
+      const rest = this.#restMs(pod, name, since);
+      if (since !== undefined && rest === 0) {
         moves.push(lostMove(pod, name, since, (live) => this.#recheckLost(live, name)));
       } else if (member !== undefined && taintsAgainst(pod, member).length > 0) {
         moves.push(taintMove(pod, member, (live) => this.#recheckTainted(live, name)));

@@ -28,6 +28,8 @@ const proxies = new Map<string, FaultProxy>();
 /** Of the configuration, per member. */
 const MOVES_PER_SECOND = 2;
 const NAMES = ['east', 'west'];
+/** A member is looked at for 15 s before its pods are moved, by whatever was said of it before. */
+const PATIENT = { timeoutMs: 60_000 };
 
 beforeAll(async () => {
   topology = await startTopology({
@@ -110,10 +112,14 @@ const goingFrom = (pods: readonly Pod[], node: string): Pod[] =>
   pods.filter(({ metadata, spec }) => metadata.deletionTimestamp !== undefined && spec.nodeName === node);
 
 async function told(name: string, reason: string): Promise<string> {
-  return await until(`${name} is told ${reason}`, async () => {
-    const events = await eventsOf(host, namespace, name);
-    return events.find((event) => event.reason === reason)?.message;
-  });
+  return await until(
+    `${name} is told ${reason}`,
+    async () => {
+      const events = await eventsOf(host, namespace, name);
+      return events.find((event) => event.reason === reason)?.message;
+    },
+    PATIENT,
+  );
 }
 
 function stateful(): Fields {
@@ -132,10 +138,14 @@ describe('a member that does not answer', () => {
     const [db] = await settled(host, namespace, 'db', { east: 1 });
     const { metadata: single } = await untilRunning(host, namespace, 'alone');
     cut('east');
-    await until('six others run in west', async () => {
-      const pods = await podsOf(host, namespace, 'app=web');
-      return whereAre(pods)['west'] === 6 && goingFrom(pods, 'east').length === 6 ? true : undefined;
-    });
+    await until(
+      'six others run in west',
+      async () => {
+        const pods = await podsOf(host, namespace, 'app=web');
+        return whereAre(pods)['west'] === 6 && goingFrom(pods, 'east').length === 6 ? true : undefined;
+      },
+      PATIENT,
+    );
     const times = evictions().map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp));
     expect(times).toHaveLength(6);
     const seconds = (Math.max(...times) - Math.min(...times)) / 1_000;
@@ -164,7 +174,7 @@ describe('a member that does not answer', () => {
     await host.apply([eastThenWest('3s'), deployment(namespace, 'web', 12, '100m')]);
     await settled(host, namespace, 'web', { east: 12 });
     cut('east');
-    await until('two are on their way', () => evictions().length >= 2);
+    await until('two are on their way', () => evictions().length >= 2, PATIENT);
     heal('east');
     await until('it answers', async () => (await reachableOf('east')) === 'True');
     const moved = evictions().length;
@@ -191,6 +201,7 @@ describe('a member that does not answer', () => {
     await until(
       'they are replaced in west',
       async () => whereAre(await podsOf(host, namespace, 'app=web'))['west'] === 2,
+      PATIENT,
     );
   });
 

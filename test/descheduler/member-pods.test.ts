@@ -57,9 +57,23 @@ test('nothing is moved out of a member that answers', async () => {
   expect(evictions()).toEqual([]);
 });
 
+test('what a former process said of the member is no reason for a moment: it may have been asked again', async () => {
+  await say('east', 'False');
+  room.now = SINCE + 9e9;
+  expect(await resync()).toEqual({ requeueAfterMs: 5_000 });
+  room.now += 14_000;
+  expect(await resync()).toEqual({ requeueAfterMs: 1_000 });
+  expect(evictions()).toEqual([]);
+  room.now += 1_000;
+  await resync();
+  expect(evictions()).toHaveLength(4);
+});
+
 describe('lost', () => {
   beforeEach(async () => {
     await say('east', 'False');
+    room.now = SINCE;
+    await resync();
   });
 
   test('nothing is moved before its time, and all then, as the version that was looked at', async () => {
