@@ -62,7 +62,8 @@ export async function get<T extends KubeObject>(
 }
 
 /**
- * Every object of a collection, page by page, all pages at one resourceVersion. When the server forgets that version
+ * Every object of a collection, page by page, all pages at one resourceVersion. One that cannot be read fails the whole: without it
+ * the list would say that there is none. When the server forgets that version
  * between two pages (410), the list starts again once.
  */
 export async function list<T extends KubeObject>(
@@ -86,9 +87,10 @@ async function listOnce<T extends KubeObject>(
   options: ListOptions,
 ): Promise<ObjectList<T>> {
   const items: T[] = [];
+  const where = { cluster: client.cluster, method: 'GET', path: resourcePath(resource, options.namespace) };
   const resourceVersion = await readPages(client, resource, { ...options, request: common(options) }, (page) => {
     for (const item of page) {
-      items.push(item as T);
+      items.push(shaped(where, resource, item) as T);
     }
   });
   return { items, resourceVersion };

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { KubeClient } from '../../src/kube/client.ts';
 import { staticAccess } from '../../src/kube/credentials.ts';
 import { CONFIG_MAPS, PODS } from '../../src/kube/resource.ts';
-import { create, get } from '../../src/kube/verbs.ts';
+import { create, get, list } from '../../src/kube/verbs.ts';
 import { CollectionServer } from '../fixtures/collection-server.ts';
 import { eventually, follow, type Followed } from '../fixtures/followed-collection.ts';
 import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
@@ -137,4 +137,20 @@ it('is no answer to a read or a write either', async () => {
   await expect(get(client, PODS, { namespace: 'x', name: 'a' }, { retry: false })).rejects.toMatchObject(malformed);
   await expect(create(client, PODS, { metadata: { name: 'a', namespace: 'x' } })).rejects.toMatchObject(malformed);
   await expect(get(client, CONFIG_MAPS, { name: 'a' }, { retry: false })).rejects.toMatchObject({ kind: 'malformed' });
+});
+
+it('fails a list as a whole: without it the list would say that there is none', async () => {
+  const pod = {
+    metadata: { name: 'a', namespace: 'x', uid: 'u' },
+    spec: { containers: [] },
+    status: { message: HOSTILE },
+  };
+  const page = { kind: 'PodList', metadata: { resourceVersion: '5' }, items: [pod] };
+  const http = await startHttpServer((_req, res) => sendJson(res, 200, page));
+  const client = new KubeClient({ cluster: 'east', ...staticAccess({ endpoint: { server: http.url } }) });
+  closers.push(http.close, () => client.close());
+  await expect(list(client, PODS, { retry: false })).rejects.toMatchObject({
+    kind: 'malformed',
+    detail: expect.stringContaining('of Pod a, status.message is not a string'),
+  });
 });
