@@ -182,7 +182,7 @@ class MemberWork {
       memberPods: this.#connection.pods,
       isWanted: (name) => this.#isWanted(name),
       othersWant,
-      isOthers: (name) => this.#isOthers(name),
+      refusalOf: (name) => this.#selves.get(name)?.standing.refusal,
       running: () => [...this.#nodes].map(([name, { scope }]) => [name, scope]),
       serve: (name, pool) => {
         if (pool !== undefined) this.#pools.set(name, pool);
@@ -302,7 +302,7 @@ class MemberWork {
     for (const [name, { scope }] of this.#nodes) {
       if (!this.#isWanted(name)) continue;
       const { identity, standing } = this.#selves.get(name) ?? {};
-      if (standing?.refusal !== undefined) return { reason: 'NodeNameTaken', message: standing.refusal };
+      if (standing?.refusal !== undefined) return { reason: 'NodeNameTaken', message: standing.refusal.message };
       const message = identity?.problem ?? scope?.problem;
       if (message !== undefined) return { reason: 'NodeNotKept', message, open: identity?.asking === true };
     }

@@ -11,9 +11,10 @@ import { NODES } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { list } from '../kube/verbs.ts';
 import { POOL_ANNOTATION, poolOfText } from '../nodes/node-marks.ts';
+import type { NodeRefusal } from '../nodes/node-standing.ts';
 import { VIRTUAL_NODE_INDEX } from '../pods/pod-indexes.ts';
 import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
-import { RETIREMENT_ADVICE, retirementInWords, type RetiringNode } from '../members/retiring-node.ts';
+import { retirementAdvice, retirementInWords, type RetiringNode } from '../members/retiring-node.ts';
 
 /** Between two looks at virtual nodes that retire, in ms. */
 const LOOK_MS = 2_000;
@@ -38,12 +39,12 @@ export interface NodeRetirementOptions {
   host: KubeClient;
   member: string;
   /** With {@link VIRTUAL_NODE_INDEX}. */
-  memberPods: Pick<Informer<Pod>, 'hasSynced' | 'indexValues'>;
+  memberPods: Pick<Informer<Pod>, 'hasSynced' | 'indexValues' | 'byIndex'>;
   isWanted: (nodeName: string) => boolean;
   /** Whether another MemberCluster wants a virtual node of that name. */
   othersWant: (nodeName: string) => boolean;
-  /** Whether somebody else has the name. */
-  isOthers: (nodeName: string) => boolean;
+  /** Why nothing may be done for the name, if somebody else has it. */
+  refusalOf: (nodeName: string) => NodeRefusal | undefined;
   /** Virtual nodes at work, wanted or not, by name; undefined: not begun yet. A list of its own each time. */
   running: () => readonly [string, Retiree | undefined][];
   /** Begins to serve a virtual node that a former process left behind; `pool`: as its Node says, if there is one. */
@@ -69,7 +70,7 @@ export class NodeRetirement {
   readonly #emptySince = new Map<string, number>();
   /** The same, with pods of DaemonSets. */
   readonly #bareSince = new Map<string, number>();
-  /** Names on copies in the member that somebody else has. */
+  /** Names on copies in the member that are those of other MemberClusters. */
   readonly #others = new Set<string>();
   readonly #told = new Set<string>();
   readonly #removed = new Set<string>();
@@ -93,7 +94,11 @@ export class NodeRetirement {
 
   /** Those that retire now. */
   retiring(): RetiringNode[] {
-    return [...this.#retirees()].map(([name, one]) => ({ name, pods: one?.remains()?.pods }));
+    return [...this.#retirees()].map(([name, one]) => {
+      const refusal = this.#o.refusalOf(name);
+      if (refusal === undefined) return { name, pods: one?.remains()?.pods };
+      return { name, pods: this.#copiesOf(name), taken: refusal.why };
+    });
   }
 
   /** Works until the signal aborts. Never rejects. */
@@ -102,17 +107,36 @@ export class NodeRetirement {
       if (!this.#hostAsked) await this.#askHost(signal);
       this.#askMember();
       for (const [name, one] of this.#retirees()) {
-        // Two MemberClusters may stand for one cluster, whose pods tell of the virtual nodes of both.
-        if (this.#o.isOthers(name)) this.#leave(name);
+        const refusal = this.#o.refusalOf(name);
+        if (refusal !== undefined) this.#lookTaken(name, refusal);
         else if (one !== undefined) await this.#look(name, one, signal);
       }
       await pause(LOOK_MS, signal);
     }
   }
 
-  #leave(name: string): void {
-    this.#others.add(name);
-    this.#o.drop(name);
+  /** Somebody else has the name: what is left of it in the member stays, and people are told. */
+  #lookTaken(name: string, refusal: NodeRefusal): void {
+    const { drop, memberPods } = this.#o;
+    const pods = this.#copiesOf(name);
+    // Two MemberClusters may stand for one cluster, whose pods tell of the virtual nodes of both.
+    if (refusal.isVirtual || (pods === 0 && memberPods.hasSynced)) {
+      if (refusal.isVirtual) this.#others.add(name);
+      this.#told.delete(name);
+      drop(name);
+    } else if (pods > 0) {
+      this.#tellOnce({ name, pods, taken: refusal.why });
+    }
+  }
+
+  #copiesOf(name: string): number {
+    return this.#o.memberPods.byIndex(VIRTUAL_NODE_INDEX, name).length;
+  }
+
+  #tellOnce(one: RetiringNode): void {
+    if (this.#told.has(one.name)) return;
+    this.#told.add(one.name);
+    this.#o.event('Warning', 'VirtualNodeRetiring', `${retirementInWords(one)}. ${retirementAdvice([one])}`);
   }
 
   *#retirees(): Generator<[string, Retiree | undefined]> {
@@ -165,9 +189,7 @@ export class NodeRetirement {
     if (remains.pods > 0 || remains.daemonPods > 0) this.#bareSince.delete(name);
     if (remains.pods > 0) {
       this.#emptySince.delete(name);
-      if (this.#told.has(name)) return;
-      this.#told.add(name);
-      event('Warning', 'VirtualNodeRetiring', `${retirementInWords({ name, ...remains })}. ${RETIREMENT_ADVICE}`);
+      this.#tellOnce({ name, pods: remains.pods });
       return;
     }
     if (remains.daemonPods === 0) this.#isFor(emptyMs, this.#bareSince, name);

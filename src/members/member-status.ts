@@ -3,7 +3,7 @@ import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
 import type { Reachability } from './reachability.ts';
-import { RETIREMENT_ADVICE, retirementInWords, type RetiringNode } from './retiring-node.ts';
+import { retirementAdvice, retirementInWords, type RetiringNode } from './retiring-node.ts';
 
 const DELETIONS_ALLOWED = 'DeletionsAllowed';
 /** Parts of it may be words of the member. */
@@ -209,7 +209,7 @@ function nodesRetired({ retiring }: MemberFacts, before: readonly Condition[]): 
   if (first !== undefined) {
     const all = retiring ?? [];
     const words = all.map((one) => `${retirementInWords(one)}.`).join(' ');
-    return [no(type, 'PodsRemain', `${words} ${RETIREMENT_ADVICE}`)];
+    return [no(type, 'PodsRemain', `${words} ${retirementAdvice(all)}`)];
   }
   const isSaid = before.some((one) => one.type === type);
   if (!isSaid || retiring === undefined) return [];

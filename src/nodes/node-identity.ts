@@ -205,7 +205,7 @@ export class NodeIdentity {
       if (!isNotFound(error)) throw error;
     }
     const refusal = standing.hear(node);
-    if (refusal !== undefined) throw new Error(refusal);
+    if (refusal !== undefined) throw new Error(refusal.message);
   }
 
   /** A signer's word is worth only what the API server makes of it. */

@@ -132,7 +132,7 @@ export class NodeKeeper {
 
   /** Why the Node is not as it should be, in words for people; undefined while all is well. */
   get problem(): string | undefined {
-    return this.#o.standing.refusal ?? this.#failure;
+    return this.#o.standing.refusal?.message ?? this.#failure;
   }
 
   /** The facts behind the Node changed. Cheap; many calls become one report. */
@@ -294,7 +294,7 @@ export class NodeKeeper {
   #mayTouch(node: Node): boolean {
     const { events, logger, name, standing } = this.#o;
     const ours = standing.see(node);
-    const { refusal } = standing;
+    const refusal = standing.refusal?.message;
     if (refusal !== undefined && refusal !== this.#told) {
       logger.error({ node: name }, refusal);
       const subject = { apiVersion: 'v1', kind: 'Node', name, uid: node.metadata.uid };

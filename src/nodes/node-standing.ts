@@ -1,5 +1,16 @@
+import { memberOfNode } from '../api/provider-id.ts';
 import type { Node } from '../kube/core-v1.ts';
 import { whyNotOurs, type NodeOwner } from './node-changes.ts';
+
+/** Why nothing may act for a name. */
+export interface NodeRefusal {
+  /** Whose the Node is, for people. */
+  readonly why: string;
+  /** The same, and what to do. */
+  readonly message: string;
+  /** It stands for another MemberCluster, which may stand for the same cluster. */
+  readonly isVirtual: boolean;
+}
 
 /**
  * Whether the Node of a virtual node is ours: one for each virtual node. While it is not seen to be ours nothing may act
@@ -9,7 +20,7 @@ export class NodeStanding {
   readonly #owner: NodeOwner;
   readonly #listeners = new Set<() => void>();
   #ours = false;
-  #refusal: string | undefined;
+  #refusal: NodeRefusal | undefined;
 
   constructor(owner: NodeOwner) {
     this.#owner = owner;
@@ -20,15 +31,17 @@ export class NodeStanding {
     return this.#ours;
   }
 
-  /** Whose it is instead and what to do, for people; undefined unless it was seen to be somebody else's. */
-  get refusal(): string | undefined {
+  /** Whose it is instead; undefined unless it was seen to be somebody else's. */
+  get refusal(): NodeRefusal | undefined {
     return this.#refusal;
   }
 
   /** Why nothing may act for the name, for people; undefined while it is ours. */
   get problem(): string | undefined {
     if (this.#ours) return undefined;
-    return this.#refusal ?? `the Node of virtual node "${this.#owner.name}" has not been seen yet`;
+    return this.#refusal === undefined
+      ? `the Node of virtual node "${this.#owner.name}" has not been seen yet`
+      : this.#refusal.message;
   }
 
   /** The Node as the watch shows it; answers whether it is ours. */
@@ -49,7 +62,7 @@ export class NodeStanding {
   }
 
   /** The Node, or that there is none, as somebody read it before it is watched; answers the refusal. Nothing is ours by that. */
-  hear(node: Node | undefined): string | undefined {
+  hear(node: Node | undefined): NodeRefusal | undefined {
     const refusal = node === undefined ? undefined : this.#refusalOf(node);
     if (!this.#ours) this.#refusal = refusal;
     return refusal;
@@ -75,13 +88,14 @@ export class NodeStanding {
     });
   }
 
-  #refusalOf(node: Node): string | undefined {
+  #refusalOf(node: Node): NodeRefusal | undefined {
     const why = whyNotOurs(node, this.#owner);
+    if (why === undefined) return undefined;
     const advice = 'Nothing is done for that name: rename the MemberCluster or its pool, or remove that Node';
-    return why === undefined ? undefined : `${why}. ${advice}`;
+    return { why, message: `${why}. ${advice}`, isVirtual: memberOfNode(node) !== undefined };
   }
 
-  #set(ours: boolean, refusal: string | undefined): void {
+  #set(ours: boolean, refusal: NodeRefusal | undefined): void {
     const changed = ours !== this.#ours;
     this.#ours = ours;
     this.#refusal = refusal;

@@ -70,6 +70,31 @@ describe('the name of a virtual node', () => {
     expect(meanwhile.map(({ event }) => event.type)).toEqual(['ADDED']);
   });
 
+  it('that a real node took while nobody looked, and the spec gave up: copies are left, and people are told of them', async () => {
+    const first = world.scope('east', { spec: { virtualNodes: [{ name: 'x' }] } });
+    await eventually(() => expect(world.node('east-x')).toBeDefined());
+    world.makePod('job', 'east-x');
+    await eventually(() => expect(world.copy('job')).toBeDefined());
+    await first.stop();
+    world.host.delete('/api/v1/nodes/east-x');
+    makeRealNode('east-x');
+    world.host.delete('/api/v1/namespaces/shop/pods/job');
+    const { scope, events } = world.scope('east', { spec: { virtualNodes: [{ name: 'y' }] } });
+    await eventually(() => expect(events.join()).toContain('Warning VirtualNodeRetiring: Virtual node east-x is not'));
+    const taken = 'a Node named "east-x" exists and was not made for cluster "east"';
+    expect(scope.retiring()).toEqual([{ name: 'east-x', pods: 1, taken }]);
+    expect(events.join()).toContain(
+      `1 copy of a pod of it is left in the member, though ${taken}. Pods of that Node are`,
+    );
+    expect(events.join()).toContain('kubectl delete pods -A -l spillway.dev/node=NODE');
+    expect(world.copy('job')?.metadata.deletionTimestamp).toBeUndefined();
+    // As it says.
+    world.member.delete('/api/v1/namespaces/shop/pods/job');
+    await eventually(() => expect(scope.retiring()).toEqual([]));
+    expect(events.filter((text) => text.includes('VirtualNodeRetiring'))).toHaveLength(1);
+    expect(world.node('east-x')?.spec?.providerID).toBe('aws:///east-x');
+  });
+
   it.each([
     ['pool', { virtualNodes: [{ name: 'gpu' }] }, 'pool-gpu', {}],
     ['pool-gpu', {}, 'pool', { virtualNodes: [{ name: 'gpu' }, { name: 'cpu' }] }],
