@@ -1,4 +1,5 @@
-import { MEMBER_LABEL } from '../../src/api/marks.ts';
+import { MEMBER_LABEL, NODE_LABEL } from '../../src/api/marks.ts';
+import { unsettledCopies, waitsForObject } from './copies-convergence.ts';
 import { asPod, hostUidOf, isFinal, phaseOf } from './pod-shapes.ts';
 import type { SimObject } from './sim-cluster.ts';
 import { PATHS, type World } from './world.ts';
@@ -6,7 +7,7 @@ import { PATHS, type World } from './world.ts';
 /** What is not as it should be in the end, in words; nothing when all is. */
 export function unsettled(world: World): string[] {
   const problems: string[] = [];
-  const copies = new Map<string, { cluster: string; name: string; phase: string; deleting: boolean }[]>();
+  const copies = new Map<string, { cluster: string; node: string; name: string; phase: string; deleting: boolean }[]>();
   const hostUids = new Set<string>();
   for (const cluster of world.members.values()) {
     for (const object of cluster.list('/api/v1/pods')) {
@@ -15,7 +16,13 @@ export function unsettled(world: World): string[] {
       const deleting = object.metadata.deletionTimestamp !== undefined;
       copies.set(uid, [
         ...(copies.get(uid) ?? []),
-        { cluster: cluster.name, name: object.metadata.name, phase: phaseOf(object), deleting },
+        {
+          cluster: cluster.name,
+          node: object.metadata.labels?.[NODE_LABEL] ?? '',
+          name: object.metadata.name,
+          phase: phaseOf(object),
+          deleting,
+        },
       ]);
     }
   }
@@ -34,7 +41,8 @@ export function unsettled(world: World): string[] {
     }
     inUse.add(nodeName);
     if (!virtual.has(nodeName)) continue;
-    if (lacksTolerations(object)) problems.push(`host pod ${name} on ${nodeName} would not outlive an outage`);
+    if (!waitsForObject(world, object) && lacksTolerations(object))
+      problems.push(`host pod ${name} on ${nodeName} would not outlive an outage`);
     const of = copies.get(uid) ?? [];
     if (deletionTimestamp !== undefined) {
       problems.push(`host pod ${name} on ${nodeName} is still being deleted`);
@@ -42,7 +50,7 @@ export function unsettled(world: World): string[] {
       if (of.some(({ phase }) => phase === 'Running'))
         problems.push(`host pod ${name} on ${nodeName} is final, its copy runs`);
     } else if (of.length !== 1) {
-      if (!isHeld(asPod(object)))
+      if (!isHeld(asPod(object)) && !waitsForObject(world, object))
         problems.push(`host pod ${name} (${phaseOf(object)}) on ${nodeName} has ${of.length} copies`);
     } else if (of[0]?.phase !== phaseOf(object)) {
       problems.push(`host pod ${name} on ${nodeName} is ${phaseOf(object)}, its copy is ${of[0]?.phase}`);
@@ -56,16 +64,29 @@ export function unsettled(world: World): string[] {
     if (world.host.get(`${PATHS.nodes}/${name}`) === undefined) problems.push(`Node ${name} is not there`);
   }
   for (const [uid, of] of copies) {
-    if (!hostUids.has(uid))
+    if (!hostUids.has(uid) && !of.every(({ cluster, node }) => isSaidToBeLeft(world, cluster, node)))
       problems.push(`a copy (${of[0]?.name}) is left in ${of[0]?.cluster} of host pod ${uid}, which is gone`);
   }
-  return problems;
+  return [...problems, ...unsettledCopies(world)];
 }
 
 /** The host pod itself says why it is not there, and that somebody else has to do something. */
 function isHeld({ status }: ReturnType<typeof asPod>): boolean {
   const reasons = [status?.reason, ...(status?.containerStatuses ?? []).map(({ state }) => state?.waiting?.reason)];
   return reasons.includes('NameTaken') || reasons.includes('NamespaceNotAllowed');
+}
+
+/** A real node took the name of the copy's virtual node: whether its pods live is not known, and administrators are told so. */
+function isSaidToBeLeft(world: World, member: string, nodeName: string): boolean {
+  const node = world.host.get(`${PATHS.nodes}/${nodeName}`);
+  if (node === undefined || node.metadata.labels?.[MEMBER_LABEL] !== undefined) return false;
+  const { conditions = [] } = (world.host.get(`${PATHS.members}/${member}`)?.['status'] ?? {}) as {
+    conditions?: { type: string; status: string; message: string }[];
+  };
+  return conditions.some(
+    ({ type, status, message }) =>
+      type === 'NodesRetired' && status === 'False' && message.includes(`node ${nodeName} `),
+  );
 }
 
 /** The names of all virtual nodes that specs want. */

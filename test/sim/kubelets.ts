@@ -1,6 +1,7 @@
 import { bind } from './host-scheduler.ts';
 import { asPod, endedStatus, hostUidOf, isFinal, runningStatus } from './pod-shapes.ts';
 import type { Random } from './random.ts';
+import { podPath } from './workload-controllers.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
 
 /** One pod whose containers were started, as its kubelet knows it. */
@@ -77,6 +78,20 @@ export class Kubelets {
     this.#finished(path, object, run, 137);
     const told = asPod(this.#cluster.get(path) ?? object).status?.conditions ?? [];
     this.#report(path, { reason: 'Evicted', conditions: [...told, ...conditions] });
+  }
+
+  /** The cluster is as it once was: what runs, or ran and is over, is told again. */
+  restored(): void {
+    for (const object of this.#cluster.list('/api/v1/pods')) {
+      const run = this.runs.get(object.metadata.uid);
+      if (run === undefined || isFinal(object)) continue;
+      this.#soon(podPath(object), object, 50, 3_000, (now) => {
+        const pod = asPod(now);
+        const at = this.#now();
+        if (run.endedAt !== undefined) this.#report(podPath(now), endedStatus(pod, run.exitCode ?? 137, at, at));
+        else if (pod.status?.phase !== 'Running') this.#report(podPath(now), runningStatus(pod, 'node', at, 0));
+      });
+    }
   }
 
   /** Does that later, if the pod is still there and nothing is asleep. */

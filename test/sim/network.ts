@@ -95,6 +95,12 @@ export class Network {
     return connectMs > 0 && this.#random.chance(0.5) ? this.#random.between(0, connectMs) : 0;
   }
 
+  /** Whether requests of the process do not arrive, or answers do not come back. */
+  isCut(origin: string, { place }: SimProcess): boolean {
+    const { cutToServer, cutToClient } = this.troubles.get(origin) ?? NO_TROUBLE;
+    return cutToServer || cutToClient || this.partitions.has(`${place} ${origin}`);
+  }
+
   #troubleOf({ origin, owner }: Call): Trouble {
     const trouble = this.troubles.get(origin) ?? NO_TROUBLE;
     const isApart = this.partitions.size > 0 && this.partitions.has(`${owner?.place} ${origin}`);

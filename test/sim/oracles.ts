@@ -1,6 +1,7 @@
 import { HOST_LABEL } from '../../src/api/marks.ts';
 import type { Kubelets, Run } from './kubelets.ts';
 import { AskingOracle } from './oracles/asking-oracle.ts';
+import { CopiesOracle } from './oracles/copies-oracle.ts';
 import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
@@ -55,6 +56,7 @@ export class Oracles {
   readonly #identity: IdentityOracle;
   readonly #nodes: NodeOracle;
   readonly #missing: MissingOracle;
+  readonly #copies: CopiesOracle;
   readonly #moves: MovesOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
@@ -65,6 +67,7 @@ export class Oracles {
     this.#identity = new IdentityOracle(world, report);
     this.#nodes = new NodeOracle(world, report);
     this.#missing = new MissingOracle(report);
+    this.#copies = new CopiesOracle(world, report);
     this.#moves = new MovesOracle(world, report);
   }
 
@@ -75,6 +78,7 @@ export class Oracles {
 
   changed(change: Change): void {
     this.#nodes.changed(change);
+    this.#copies.changed(change);
     this.#moves.changed(change, (uid) => this.#copied.has(uid));
     if (change.cluster === this.#world.host) this.#inHost(change);
     else this.#inMember(change);

@@ -230,7 +230,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'replace-what-must-not-run-twice',
-    theme: 'outages',
+    theme: 'moves',
     edits: [
       {
         file: 'descheduler/replaceable.ts',
@@ -241,7 +241,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'move-out-of-members-that-answer',
-    theme: 'outages',
+    theme: 'moves',
     edits: [
       {
         file: 'placement/lost-members.ts',

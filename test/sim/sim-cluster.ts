@@ -153,8 +153,26 @@ export class SimCluster implements Endpoint {
   }
 
   #forget(): void {
+    // Who has no watch at the moment must not go on from the last version either.
+    const path = '/api/v1/namespaces/kube-system';
+    const some = this.get(path);
+    if (some !== undefined) this.api.put(path, some);
     this.api.compact();
     for (const watch of this.watches) watch.expire();
+  }
+
+  /** All that is in it, for {@link restore}. */
+  saved(): ReadonlyMap<string, SimObject> {
+    return new Map(this.api.objects);
+  }
+
+  /** As etcd is restored from a backup, with versions that go on from the last one: who watched has to list anew. */
+  restore(saved: ReadonlyMap<string, SimObject>): void {
+    this.#by = 'restore';
+    for (const path of this.api.objects.keys()) if (!saved.has(path)) this.api.delete(path);
+    for (const [path, object] of saved) if (this.get(path) !== object) this.api.put(path, object);
+    this.#by = '?';
+    this.#forget();
   }
 
   /** Breaks all watches. */

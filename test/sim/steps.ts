@@ -5,6 +5,7 @@ import { HOST_ADMINS } from './actors/host-admins.ts';
 import { HOST_NODES } from './actors/host-nodes.ts';
 import { SWAPS } from './actors/swaps.ts';
 import { HOSTILE_MEMBERS } from './actors/hostile-members.ts';
+import { DEPENDENTS } from './actors/dependents.ts';
 import { DISRUPTIONS } from './actors/disruptions.ts';
 import { MACHINES } from './actors/machines.ts';
 import { MEMBER_OWNERS } from './actors/member-owners.ts';
@@ -25,6 +26,7 @@ const ACTORS = {
   ...HOSTILE_MEMBERS,
   ...SWAPS,
   ...HOST_NODES,
+  ...DEPENDENTS,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;

@@ -34,6 +34,23 @@ export const HOST_ADMINS = {
       return `admin maps namespaces of ${member} with prefix "${prefix}"`;
     },
   },
+  'taint-member': {
+    weight: 0.5,
+    act: (scene, random) => {
+      const member = random.pick([...scene.world.members.keys()]);
+      const path = `${PATHS.members}/${member}`;
+      const seconds = Math.round(random.between(5, 120));
+      const taint = { key: 'lent', effect: 'NoExecute' };
+      if (scene.world.host.get(path) === undefined) return undefined;
+      scene.world.host.patch('admin', path, { spec: { clusterTaints: [taint] } });
+      scene.forAWhile(seconds, () => {
+        if (scene.world.host.get(path) !== undefined) {
+          scene.world.host.patch('admin', path, { spec: { clusterTaints: null } });
+        }
+      });
+      return `for ${seconds} s admin wants everything out of ${member}`;
+    },
+  },
   'delete-member': {
     weight: 0.2,
     act: (scene, random) => {

@@ -35,6 +35,20 @@ export const MEMBER_OWNERS = {
       return `owner drains ${member}: ${pods.length} pods`;
     },
   },
+  restore: {
+    weight: 0.2,
+    act: (scene, random) => {
+      const [member, cluster] = random.pick([...scene.world.members]) ?? [];
+      if (member === undefined || cluster === undefined) return undefined;
+      const seconds = Math.round(random.between(2, 90));
+      const saved = cluster.saved();
+      scene.world.loop.later(seconds * 1_000, () => {
+        cluster.restore(saved);
+        scene.kubelets.get(member)?.restored();
+      });
+      return `in ${seconds} s the owner restores ${member} as it is now`;
+    },
+  },
   stranger: {
     weight: 0.5,
     act: (scene, random) => {

@@ -29,6 +29,11 @@ export class AskingOracle {
     if (owner === undefined) return;
     if (isFollowing(outgoing.path)) this.#refusedAt.delete(owner.name);
     const at = this.#refusedAt.get(owner.name);
+    // Who gets no answer at all first asks whether that is still its host.
+    if (at !== undefined && this.#world.network.isCut(this.#world.host.origin, owner)) {
+      this.#refusedAt.set(owner.name, this.#world.loop.now);
+      return;
+    }
     if (at === undefined || this.#world.loop.now - at < LONGEST_PAUSE_MS) return;
     this.#report('asking', `${owner.name} was refused at ${Math.round(at / 1_000)} s and has not asked again`);
     this.#refusedAt.delete(owner.name);
