@@ -12,6 +12,8 @@ export class FrontDoor implements Endpoint {
   readonly revoked = new Set<string>();
   /** How long a creation of a pod takes to be carried out, in ms, as behind a slow webhook. */
   creationMs: (() => number) | undefined;
+  /** When the last of them is carried out, in ms. */
+  lastCreation = 0;
   /** What it answers to writes without doing anything: a status code and a body. */
   nonsense: (() => { code: number; body: string }) | undefined;
   /** Who wants to watch is told to come again in an hour. */
@@ -59,8 +61,12 @@ export class FrontDoor implements Endpoint {
     const cluster = this.#instead ?? this.cluster;
     const waitMs =
       method === 'POST' && path.split('?')[0]?.endsWith('/pods') === true ? this.creationMs?.() : undefined;
-    if (waitMs === undefined) cluster.take(call, line);
-    else cluster.loop.later(waitMs, () => cluster.take(call, line));
+    if (waitMs === undefined) {
+      cluster.take(call, line);
+      return;
+    }
+    this.lastCreation = Math.max(this.lastCreation, cluster.loop.now + waitMs);
+    cluster.loop.later(waitMs, () => cluster.take(call, line));
   }
 }
 

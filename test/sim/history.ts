@@ -95,6 +95,8 @@ async function converge(scene: Scene, say: (line: string) => void): Promise<void
   const { world, oracles } = scene;
   const { loop } = world;
   scene.heal();
+  // What was sent before may be carried out yet.
+  await loop.runUntil(scene.lastStraggler());
   if (!(await settle(scene, say))) return;
   // Who sleeps shows it only when there is something to do.
   const turnedOver = scene.turnOver();

@@ -77,6 +77,8 @@ export class Network {
   onSend: ((call: Call, what: string) => void) | undefined;
   /** Told of everything that arrives at a process. An answer that it gave up waiting for does not. */
   onReceive: ((call: Call, text: string) => void) | undefined;
+  /** When the last of all requests that are on their way arrives, as far as that is known, in ms. */
+  lastArrival = 0;
   readonly #loop: EventLoop;
   readonly #random: Random;
 
@@ -134,6 +136,7 @@ export class Network {
       return;
     }
     const arrival = fate === 'late' ? random.between(5_000, LATEST_MS) : delay;
+    this.lastArrival = Math.max(this.lastArrival, this.#loop.now + arrival);
     const line = new NetworkLine(this, call, this.#delay(trouble), fate === 'lost-answer', fate === 'reset-after');
     this.#loop.later(arrival, () => {
       // What a dead or impatient client had sent may have left its machine, or not.

@@ -34,6 +34,9 @@ interface HostPod {
   since: number;
 }
 
+/** A request is carried out, or given up, by then, in ms. */
+const STRAGGLING_MS = 60_000;
+
 /**
  * Judges from the outside: by what API servers stored and what kubelets ran, at the moment of each change. What the program
  * believes or counts plays no part.
@@ -52,6 +55,8 @@ export class Oracles {
   readonly #latest = new Map<string, string>();
   /** UIDs of host pods that have had a copy. */
   readonly #copied = new Set<string>();
+  /** By UID of the copy, who made it and when, in ms. */
+  readonly #makers = new Map<string, { by: string; at: number }>();
   readonly #asking: AskingOracle;
   readonly #identity: IdentityOracle;
   readonly #nodes: NodeOracle;
@@ -160,7 +165,7 @@ export class Oracles {
     if (type === 'ADDED') this.#latest.set(path, uid);
     if (!by.includes('#')) return;
     if (type === 'DELETED') this.#removed(change);
-    else if (previous !== undefined) this.#told(object, previous);
+    else if (previous !== undefined) this.#told(object, previous, by);
   }
 
   /** Who has not renewed a Lease for half of its time may have stopped acting for the member, and begun anew. */
@@ -179,14 +184,14 @@ export class Oracles {
       this.#violated('I9', `${by} removes host pod ${name}, which nobody deleted`);
     }
     for (const copy of this.#copiesOf(uid)) {
-      if (!isFinal(copy.object)) {
+      if (!isFinal(copy.object) && !this.#isStraggler(copy.object, by)) {
         this.#violated('I9', `${by} removes host pod ${name} while its copy is in ${copy.cluster}`);
       }
     }
   }
 
   /** The program wrote a host pod. */
-  #told(object: SimObject, previous: SimObject): void {
+  #told(object: SimObject, previous: SimObject, by: string): void {
     const { uid, name } = object.metadata;
     judgeStatus(object, previous, (oracle, what) => this.#violated(oracle, what));
     for (const { type, message } of asPod(object).status?.conditions ?? []) {
@@ -208,7 +213,8 @@ export class Oracles {
       this.#violated('I5', `host pod ${name} shows exit code 0, which no kubelet said`);
     }
     for (const copy of this.#copiesOf(uid)) {
-      if (!isFinal(copy.object) && copy.object.metadata.deletionTimestamp === undefined) {
+      const lives = !isFinal(copy.object) && copy.object.metadata.deletionTimestamp === undefined;
+      if (lives && !this.#isStraggler(copy.object, by)) {
         this.#violated('I9', `host pod ${name} is shown as ${phaseOf(object)} while its copy lives in ${copy.cluster}`);
       }
     }
@@ -231,6 +237,7 @@ export class Oracles {
       // What is left by docs/invariants.md: the first of two creations, of which the second one was answered, comes last.
       const isFirst = !this.#copied.has(uid);
       this.#copied.add(uid);
+      this.#makers.set(object.metadata.uid, { by, at: change.at });
       if (isFirst && hostPod?.gone === true && hostPod.by.includes('#') && (knew || mustRunOnce(object))) {
         this.#violated(
           'ghost',
@@ -287,6 +294,13 @@ export class Oracles {
         `${run.name} (restartPolicy ${policy}) runs a second time for one host pod, in ${run.cluster}`,
       );
     }
+  }
+
+  /** What a former life sent for a pod that may run twice nobody knows; what was decided before it came may arrive after it. */
+  #isStraggler(copy: SimObject, by: string): boolean {
+    const maker = this.#makers.get(copy.metadata.uid);
+    if (maker === undefined || maker.by === by || mustRunOnce(copy)) return false;
+    return this.#world.loop.now - maker.at < STRAGGLING_MS;
   }
 
   runsOf(hostUid: string): Run[] {

@@ -141,6 +141,12 @@ export class Scene {
     }
   }
 
+  /** When the last request arrives that was sent before everything worked, in ms. */
+  lastStraggler(): number {
+    const { network, loop } = this.world;
+    return Math.max(loop.now, network.lastArrival, ...[...this.doors.values()].map(({ lastCreation }) => lastCreation));
+  }
+
   /** One that was told to end may take until after everything is healed. */
   async keepOneRunning(): Promise<void> {
     const [first] = this.replicas;
