@@ -55,6 +55,8 @@ export const NO_TROUBLE: Trouble = {
 
 /** A request that arrives later is refused by API servers, which look at its age. */
 const LATEST_MS = 45_000;
+/** The longest that a message takes when all is well, in ms. */
+const USUAL_MS = 8;
 
 const REFUSALS = [
   { code: 429, reason: 'TooManyRequests', headers: { 'retry-after': '1' } },
@@ -171,7 +173,7 @@ export class Network {
   }
 
   #delay({ slowMs }: Trouble): number {
-    return this.#random.between(0.2, 8) + (slowMs > 0 ? this.#random.between(0, slowMs) : 0);
+    return this.#random.between(0.2, USUAL_MS) + (slowMs > 0 ? this.#random.between(0, slowMs) : 0);
   }
 
   /** A turn of the client, unless nothing gets through to it: then it waits for that. */
@@ -181,6 +183,11 @@ export class Network {
         if (!call.over) this.#loop.later(0, () => this.deliver(call, this.#random.between(1_000, 3_000), run));
       } else run();
     });
+  }
+
+  /** How long something takes on a way that was as slow as `delay` when it began, in ms: what is slow no more is not so for ever. */
+  delayNow(call: Call, delay: number): number {
+    return this.#troubleOf(call).slowMs > 0 ? delay : Math.min(delay, USUAL_MS);
   }
 
   arrived(call: Call, text: string): void {
@@ -232,7 +239,7 @@ class NetworkLine implements Line {
     this.#send(this.#delay, () => this.#call.head(200, { 'content-type': 'application/json' }));
   }
 
-  piece(text: string, delayMs = this.#delay): void {
+  piece(text: string, delayMs = this.#network.delayNow(this.#call, this.#delay)): void {
     if (this.#lost) return;
     this.#send(delayMs, () => {
       this.#network.arrived(this.#call, text);

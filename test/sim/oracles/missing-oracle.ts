@@ -17,6 +17,8 @@ export class MissingOracle {
   readonly #told = new Set<string>();
   /** Copies that were ended, by `process node`: UID and when, in ms. */
   readonly #ended = new Map<string, Map<string, number>>();
+  /** By virtual node, how many copies it had, and when, in ms. */
+  readonly #counts = new Map<string, { at: number; count: number }[]>();
   /** Since when each member's deletions have been held back, in ms. */
   readonly #heldSince = new Map<string, number>();
   /** From when on an administrator lets all go. */
@@ -43,9 +45,22 @@ export class MissingOracle {
     else if (!this.#heldSince.has(name)) this.#heldSince.set(name, at);
   }
 
+  /** The most copies that the virtual node of this one had when any of them was ended lately: by so many permits are given. */
+  #most(object: SimObject, at: number, pods: Iterable<SimObject>): number {
+    const node = object.metadata.labels?.[NODE_LABEL] ?? '';
+    let count = 0;
+    for (const pod of pods) if (pod.metadata.labels?.[NODE_LABEL] === node) count += 1;
+    const counts = (this.#counts.get(node) ?? []).filter((one) => at - one.at < WINDOW_MS);
+    counts.push({ at, count });
+    this.#counts.set(node, counts);
+    // One that is gone at once is not counted any more.
+    return Math.max(...counts.map((one) => one.count)) + 1;
+  }
+
   /** The program ends a copy in a member. `isMissing`: nothing of that name is in the host. */
   deletes({ by, object, cluster, at }: Change, isMissing: boolean, pods: Iterable<SimObject>): void {
     const uid = hostUidOf(object) ?? '';
+    const most = this.#most(object, at, pods);
     if (this.confirmed || !isMissing || this.#told.has(`${by} ${uid}`)) return;
     const node = object.metadata.labels?.[NODE_LABEL] ?? '';
     if (at - (this.#heldSince.get(cluster.name) ?? Infinity) > ON_THE_WAY_MS) {
@@ -56,9 +71,7 @@ export class MissingOracle {
     // A copy without a grace period is marked and gone by one request: two changes, and one copy that was ended.
     ended.set(object.metadata.uid, at);
     this.#ended.set(key, ended);
-    let count = ended.size;
-    for (const pod of pods) if (pod.metadata.labels?.[NODE_LABEL] === node) count += 1;
-    if (ended.size > Math.max(5, Math.floor(count / 10))) {
+    if (ended.size > Math.max(5, Math.floor(most / 10))) {
       this.#report(
         'I2',
         `${by} ends ${ended.size} pods of ${node} in ${cluster.name} whose host pods are merely missing`,
