@@ -77,11 +77,11 @@ bench: build tools ## measured comparisons (ONLY=burst,streams: some); writes be
 conformance: build tools ## suites of others through a virtual node; writes docs/conformance.md
 	@node dist/hack/conformance/main.js
 
-demo: build ## a host and two members on this machine, with pods on virtual nodes
+demo: build ## a host with one node and two members on this machine, and a Deployment that is larger than its host
 	@node dist/hack/main.js demo
 
-demo-down: build ## end the demo and remove all of it
-	@node dist/hack/main.js demo-down
+demo-down: build ## end the demo and remove all of it (PURGE=1: binaries and images from the cache, too)
+	@node dist/hack/main.js demo-down $(if $(PURGE),--purge)
 
 burst-demo: build ## watch an autoscaler burst out of its host into two members, and come back (2 minutes)
 	@node dist/hack/main.js burst

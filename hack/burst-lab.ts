@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { freePort } from './addresses.ts';
 import { startCluster, type Cluster } from './cluster.ts';
 import { QUICK_AUTOSCALING } from './control-plane.ts';
 import { startKwok, type KwokOptions } from './kwok.ts';
+import { manifest } from './manifest.ts';
 import { startMetricsServer } from './metrics-server.ts';
-import { repositoryRoot } from './repository.ts';
 import { addMember, installSpillway, startSpillway, waitForNode, type Spillway } from './spillway.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -28,8 +26,6 @@ const MEMBERS: readonly MemberPlan[] = [
 
 /** As often as metrics-server agrees to measure, in seconds. */
 const MEASURED_EVERY = 10;
-
-const manifest = (file: string): string => readFileSync(join(repositoryRoot(), 'manifests', file), 'utf8');
 
 /**
  * The clusters of docs/guides/burst-in-ten-minutes.md: a host with two nodes, an unmodified metrics-server, Spillway as the

@@ -1,57 +1,98 @@
 import { dirname } from 'node:path';
+import { freePort } from './addresses.ts';
 import type { Cluster } from './cluster.ts';
 import { IMAGES } from './images.ts';
+import { manifest } from './manifest.ts';
+import { startMetricsServer } from './metrics-server.ts';
 import { addMember, installSpillway, startSpillway, waitForNode } from './spillway.ts';
 import type { CanRun } from './system-packages.ts';
 import { until } from './until.ts';
-import { startTopology, type MemberPlan, type Topology } from './up.ts';
+import { startTopology, type MemberPlan } from './up.ts';
 import type { Workspace } from './workspace.ts';
 
 const MEMBERS: readonly MemberPlan[] = [
   { name: 'east', kind: 'kubelet', nodes: 1 },
   { name: 'west', kind: 'kwok', nodes: 3 },
 ];
-const REPLICAS = 4;
+/** The host's own node takes four pods, member east three by the policy, and west all others. */
+const HOST_NODE = { node: 'local', maxPods: 4 };
+const EAST_AT_MOST = 3;
+const REPLICAS = 8;
+/** Where the first replicas are, when all run. */
+const PLACES = { local: 4, east: 3, west: 1 };
+
+/** What a demo runs on besides control planes. */
+export interface DemoParts {
+  /** Whether the host's node and member east may be real kubelets; else kwok plays them. */
+  can: CanRun;
+  /** Whether a metrics-server can be had, for `kubectl top`. */
+  metrics: boolean;
+}
 
 /**
- * The whole of Spillway on one machine: a host, two members, the manager, and a Deployment whose pods run in both
- * members. Nothing ends by itself: the caller detaches or closes the workspace.
- * @param can whether one member may be a real kubelet; else both are simulated.
+ * The whole of Spillway on one machine: a host with a node of its own, two members, the manager, and a Deployment that is
+ * larger than the host. Nothing ends by itself: the caller detaches or closes the workspace.
  * @returns the text that tells a person what to try.
  */
-export async function startDemo(workspace: Workspace, can: CanRun): Promise<string> {
+export async function startDemo(workspace: Workspace, { can, metrics }: DemoParts): Promise<string> {
   const { say } = workspace;
-  say('starting a host cluster and two member clusters');
-  const { host, members } = await startTopology(workspace, MEMBERS, can);
+  say('starting a host cluster with one node, and two member clusters');
+  const extenderPort = await freePort();
+  const { host, members } = await startTopology(workspace, MEMBERS, can, { ...HOST_NODE, extenderPort });
   await installSpillway(host);
-  say('starting spillway manager');
-  const { process: manager } = await startSpillway(host);
+  await host.apply(manifest('admission/pod-defaults.yaml'));
+  say(metrics ? 'starting spillway manager and a metrics-server' : 'starting spillway manager');
+  const [{ process: manager }] = await Promise.all([
+    startSpillway(host, { extenderPort }),
+    metrics ? startMetricsServer(host) : undefined,
+  ]);
   try {
-    return await burst(workspace, host, members);
+    for (const { cluster } of members) {
+      await cluster.apply(manifest('member/node-metrics.yaml'));
+      await addMember(host, cluster);
+    }
+    await Promise.all(members.map(({ cluster }) => waitForNode(host, cluster.name)));
+    say('virtual nodes east and west are Ready; applying a Deployment that the host has no room for');
+    await host.apply([openNamespace(), policy(), deployment()]);
+    await runningIn(host, PLACES);
+    say(`${REPLICAS} pods are Running: ${inWords(PLACES)}`);
+    const played = [
+      ...(can.ok ? [] : [HOST_NODE.node]),
+      ...members.filter(({ plan }) => plan.kind === 'kwok').map(({ cluster }) => cluster.name),
+    ];
+    return await summary(host, played, metrics);
   } catch (error) {
     say(`the end of the manager's log:\n${manager.logTail(30)}`);
     throw error;
   }
 }
 
-/** Registers the members, applies the Deployment and waits for its pods. */
-async function burst(workspace: Workspace, host: Cluster, members: Topology['members']): Promise<string> {
-  const { say } = workspace;
-  for (const { cluster } of members) await addMember(host, cluster);
-  await Promise.all(members.map(({ cluster }) => waitForNode(host, cluster.name)));
-  say(`virtual nodes ${members.map(({ cluster }) => cluster.name).join(' and ')} are Ready; applying a Deployment`);
-  await host.apply([deployment()]);
-  await runningEverywhere(
-    host,
-    members.map(({ cluster }) => cluster.name),
-  );
-  say(`${REPLICAS} pods are Running in the members`);
-  const simulated = members.filter(({ plan }) => plan.kind === 'kwok').map(({ cluster }) => cluster.name);
-  const real = members.find(({ plan }) => plan.kind === 'kubelet')?.cluster.name;
-  return summary(host, members[0]?.cluster, real, simulated);
+/** Pods of this namespace may leave the host where a policy says so; nothing else in it knows of Spillway. */
+function openNamespace(): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: 'default', labels: { 'spillway.dev/burst': 'policies' } },
+  };
 }
 
-/** An ordinary Deployment; only the toleration says that its pods may leave the host. */
+function policy(): object {
+  return {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'PlacementPolicy',
+    metadata: { name: 'hello', namespace: 'default' },
+    spec: {
+      resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'hello' }],
+      placement: {
+        clusterAffinity: {
+          clusterNames: ['local'],
+          overflowAffinities: [{ clusterNames: ['east'], max: EAST_AT_MOST }, { clusterNames: ['west'] }],
+        },
+      },
+    },
+  };
+}
+
 function deployment(): object {
   const labels = { app: 'hello' };
   const greet = 'while :; do echo "$(date -u +%T) hello from $HOSTNAME"; sleep 5; done & exec httpd -f -p 8080 -h /tmp';
@@ -65,15 +106,6 @@ function deployment(): object {
       template: {
         metadata: { labels },
         spec: {
-          tolerations: [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }],
-          topologySpreadConstraints: [
-            {
-              maxSkew: 1,
-              topologyKey: 'kubernetes.io/hostname',
-              whenUnsatisfiable: 'DoNotSchedule',
-              labelSelector: { matchLabels: labels },
-            },
-          ],
           containers: [
             {
               name: 'hello',
@@ -99,43 +131,68 @@ async function helloPods(host: Cluster): Promise<PodList['items']> {
   return ((await host.api.call('GET', path)) as PodList).items;
 }
 
-async function runningEverywhere(host: Cluster, nodes: readonly string[]): Promise<void> {
-  await until(
-    `${REPLICAS} pods Running on ${nodes.join(' and ')}`,
-    async () => {
-      const running = (await helloPods(host)).filter((pod) => pod.status.phase === 'Running');
-      const used = new Set(running.map((pod) => pod.spec.nodeName));
-      return running.length === REPLICAS && nodes.every((node) => used.has(node));
-    },
-    { timeoutMs: 120_000 },
-  );
+function placesOf(pods: PodList['items']): Record<string, number> {
+  const places: Record<string, number> = { local: 0, east: 0, west: 0 };
+  for (const { spec, status } of pods) {
+    if (status.phase !== 'Running') continue;
+    // Where kwok plays it, the host's node has a number.
+    const place = (spec.nodeName ?? '').replace(/^local-0$/, 'local');
+    places[place] = (places[place] ?? 0) + 1;
+  }
+  return places;
 }
 
-async function summary(
-  host: Cluster,
-  first: Cluster | undefined,
-  real: string | undefined,
-  simulated: readonly string[],
-): Promise<string> {
+function inWords(places: Record<string, number>): string {
+  return Object.entries(places)
+    .map(([place, pods]) => `${pods} in ${place}`)
+    .join(', ');
+}
+
+async function runningIn(host: Cluster, places: Record<string, number>): Promise<void> {
+  let seen = '';
+  try {
+    await until(
+      `pods Running, ${inWords(places)}`,
+      async () => {
+        seen = inWords(placesOf(await helloPods(host)));
+        return seen === inWords(places);
+      },
+      { timeoutMs: 120_000 },
+    );
+  } catch (error) {
+    throw new Error(`pods are Running elsewhere than they should be: ${seen}`, { cause: error });
+  }
+}
+
+async function summary(host: Cluster, played: readonly string[], metrics: boolean): Promise<string> {
   const pods = await helloPods(host);
-  const shown = pods.find((pod) => pod.spec.nodeName === (real ?? first?.name))?.metadata.name ?? 'POD';
-  const table = await host.kubectl(['get', 'pods', '-o', 'wide']);
+  const shown = pods.find(({ spec }) => spec.nodeName === 'east')?.metadata.name ?? 'POD';
   const nodes = await host.kubectl(['get', 'nodes']);
+  const table = await host.kubectl(['get', 'pods', '-o', 'wide']);
+  const simulated =
+    played.length === 0
+      ? ''
+      : `Nodes of ${played.join(' and ')} are played by kwok: no containers run there, logs are made up, and exec is refused.\n`;
+  const top = metrics
+    ? '  kubectl top pods                        # once metrics-server has measured twice, after half a minute\n'
+    : '';
   return `
 ${nodes.stdout}
 ${table.stdout}
-${simulated.length === 0 ? '' : `Pods on ${simulated.join(' and ')} are simulated by kwok: no containers run there, logs and exec are made up.\n`}
-The host's kubeconfig, and the folder with kubectl:
+${simulated}
+The host is full with ${PLACES.local} pods; ${EAST_AT_MOST} more may go to east, all others go to west. The host's kubeconfig, and the folder with kubectl:
 
   export KUBECONFIG=${host.kubeconfig} PATH=${dirname(host.kubectlPath)}:$PATH
 
-Five things to try:
+Things to try in a shell that has read that line; ${shown} runs in member east:
 
   kubectl get pods -o wide
-  kubectl logs -f ${shown}
-  kubectl exec -it ${shown} -- sh
-  kubectl port-forward ${shown} 8080:8080        # then: curl localhost:8080
-  kubectl scale deployment hello --replicas 10
+  kubectl logs ${shown}
+  kubectl exec ${shown} -- hostname
+  kubectl port-forward ${shown} 8080:8080 # and in another shell: curl localhost:8080
+${top}  kubectl scale deployment hello --replicas=12
+  kubectl get workloadplacements          # how many where, and by which policy
+  kubectl scale deployment hello --replicas=3
 
 make demo-down ends it all.`;
 }

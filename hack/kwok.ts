@@ -28,11 +28,10 @@ export interface KwokOptions extends KwokNodes {
   stages?: readonly Stage[];
   /** Pod addresses. Default 10.128.0.0/14. */
   podCidr?: string;
-  /**
-   * Let `kubectl logs` show a made-up log and `kubectl exec` run the command on this machine (as nobody when we are
-   * root), for a demo without real containers. Default false.
-   */
+  /** Let `kubectl logs` and `attach` show a made-up log, for a demo without real containers. Default false. */
   simulate?: boolean;
+  /** Let `kubectl exec` run the command on this machine (as nobody when we are root). Default false. */
+  execHere?: boolean;
   /** Nodes measure what pods use, see {@link USAGE_ANNOTATIONS}, as real kubelets do. Default false. */
   usage?: boolean;
 }
@@ -162,11 +161,12 @@ export async function startKwok(cluster: Cluster, options: KwokOptions): Promise
         podPlayStageParallelism: parallelism,
         nodePlayStageParallelism: parallelism,
         nodeLeaseParallelism: parallelism,
-        enableDebuggingHandlers: options.simulate === true,
+        enableDebuggingHandlers: options.simulate === true || options.execHere === true,
       },
     },
     ...stagesWith(options.stages ?? []),
-    ...(options.simulate === true ? simulators(file('kwok-pod.log')) : []),
+    ...(options.simulate === true ? madeUpLogs(file('kwok-pod.log')) : []),
+    ...(options.execHere === true ? [execHere()] : []),
     ...(options.usage === true ? usageDocuments() : []),
   ];
   writeFileSync(file('kwok.yaml'), documents.map((document) => stringify(document)).join('---\n'));
@@ -193,21 +193,22 @@ export async function startKwok(cluster: Cluster, options: KwokOptions): Promise
   return kwok;
 }
 
-function simulators(logFile: string): object[] {
+function simulation(kind: string, spec: object): object {
+  return { apiVersion: 'kwok.x-k8s.io/v1alpha1', kind, metadata: { name: 'simulated' }, spec };
+}
+
+function madeUpLogs(logFile: string): object[] {
   writeFileSync(logFile, `${new Date().toISOString()} stdout F this pod is simulated: its log is made up\n`);
+  return [
+    simulation('ClusterLogs', { logs: [{ logsFile: logFile, follow: true }] }),
+    simulation('ClusterAttach', { attaches: [{ logsFile: logFile }] }),
+  ];
+}
+
+function execHere(): object {
   const nobody = 65_534;
   const local = process.getuid?.() === 0 ? { securityContext: { runAsUser: nobody, runAsGroup: nobody } } : {};
-  const document = (kind: string, spec: object): object => ({
-    apiVersion: 'kwok.x-k8s.io/v1alpha1',
-    kind,
-    metadata: { name: 'simulated' },
-    spec,
-  });
-  return [
-    document('ClusterLogs', { logs: [{ logsFile: logFile, follow: true }] }),
-    document('ClusterAttach', { attaches: [{ logsFile: logFile }] }),
-    document('ClusterExec', { execs: [{ local: { workDir: '/', ...local } }] }),
-  ];
+  return simulation('ClusterExec', { execs: [{ local: { workDir: '/', ...local } }] });
 }
 
 /** The metrics of a kubelet's /metrics/resource, made up from the annotations of pods. */

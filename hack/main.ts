@@ -1,6 +1,8 @@
 /** `node dist/hack/main.js`: real Kubernetes clusters on this machine, for development and for the demo. */
+import { rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Command } from 'commander';
-import { ensureBinaries } from './binaries.ts';
+import { cacheFolder, ensureBinaries } from './binaries.ts';
 import { startBurstLab } from './burst-lab.ts';
 import { runBurst } from './burst.ts';
 import { startDemo } from './demo.ts';
@@ -55,15 +57,33 @@ program
 
 program
   .command('demo')
-  .description('host, two members, Spillway, and a Deployment whose pods run in the members')
+  .description('host, two members, Spillway, and a Deployment that is larger than its host')
   .option('--name <name>', 'to tell several apart', 'demo')
-  .action(({ name }: { name: string }) => startDetached(name, startDemo));
+  .action(async ({ name }: { name: string }) => {
+    await startDetached(name, async (workspace, can) => {
+      const metrics = await ensureBinaries(['metrics-server'], { say }).then(
+        () => true,
+        (error: unknown) => {
+          say(`there is no metrics-server, so kubectl top has nothing to show: ${String(error)}`);
+          return false;
+        },
+      );
+      return await startDemo(workspace, { can, metrics });
+    });
+  });
 
 program
   .command('demo-down')
   .description('end the demo and remove all of it')
   .option('--name <name>', 'as given to demo', 'demo')
-  .action(({ name }: { name: string }) => end(name));
+  .option('--purge', 'remove built and downloaded binaries and images from the cache, too')
+  .action(async ({ name, purge }: { name: string; purge?: true }) => {
+    await end(name);
+    if (purge === undefined) return;
+    const cache = dirname(cacheFolder());
+    rmSync(cache, { recursive: true, force: true });
+    say(`removed ${cache}; what Go and npm keep in caches of their own, and Debian packages that were installed, stay`);
+  });
 
 program
   .command('burst')

@@ -5,6 +5,7 @@ import { freePort } from './addresses.ts';
 import type { Cluster } from './cluster.ts';
 import { writeExtenderConfig } from './extender.ts';
 import type { ManagedProcess } from './managed-process.ts';
+import { manifest } from './manifest.ts';
 import { repositoryRoot } from './repository.ts';
 import { serviceAccountKubeconfig } from './service-account.ts';
 import { GiveUp, until } from './until.ts';
@@ -38,11 +39,6 @@ export interface Spillway {
   process: ManagedProcess;
   /** Base URL of /metrics, /healthz and /readyz. */
   url: string;
-}
-
-/** The text of a file below manifests/. */
-function manifest(file: string): string {
-  return readFileSync(join(repositoryRoot(), 'manifests', file), 'utf8');
 }
 
 /** Puts Spillway's kinds, its namespace and its rights into a host cluster, as its administrator would. */

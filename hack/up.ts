@@ -23,6 +23,16 @@ export function parseMember(text: string): MemberPlan {
   return { name, kind: kind === 'kubelet' ? 'kubelet' : 'kwok', nodes: Number(nodes) };
 }
 
+/** The host of a topology. Default: no nodes of its own. */
+export interface HostPlan {
+  /** One node of this name, real where the machine can run kubelets. */
+  node?: string;
+  /** How many pods the node takes. Default 110. */
+  maxPods?: number;
+  /** Port on this machine where its scheduler asks Spillway, see ClusterOptions. */
+  extenderPort?: number;
+}
+
 export interface Topology {
   host: Cluster;
   /** In the order of the plans; `plan` tells what each became. */
@@ -63,34 +73,53 @@ export function plansFor(plans: readonly MemberPlan[], can: CanRun, say: Say): M
 }
 
 /**
- * A host and its members. Where real kubelets cannot run, their members become kwok clusters.
+ * A host and its members. Where real kubelets cannot run, kwok plays their nodes.
  * Host and members differ in service ranges, as real clusters often do.
  */
 export async function startTopology(
   workspace: Workspace,
   plans: readonly MemberPlan[],
   can: CanRun,
+  hostPlan: HostPlan = {},
 ): Promise<Topology> {
   const real = plansFor(plans, can, workspace.say);
-  const startMember = async (plan: MemberPlan, index: number): Promise<{ cluster: Cluster; plan: MemberPlan }> => {
-    const serviceCidr = `10.${97 + index}.0.0/16`;
-    if (plan.kind === 'kwok') {
-      const cluster = await startCluster(workspace, { name: plan.name, serviceCidr });
-      await startKwok(cluster, { nodes: plan.nodes, prefix: `${plan.name}-n`, simulate: true });
-      return { cluster, plan };
-    }
-    const bindAddress = (await machineNetwork(workspace)).gateway;
-    const cluster = await startCluster(workspace, { name: plan.name, serviceCidr, bindAddress });
-    const names = Array.from({ length: plan.nodes }, (_, node) => `${plan.name}-n${node}`);
-    await Promise.all(names.map((node) => startKubelet(cluster, { node })));
-    return { cluster, plan };
-  };
   const [host, ...members] = await Promise.all([
-    startCluster(workspace, { name: 'host' }).then((cluster) => ({ cluster, plan: undefined })),
-    ...real.map(startMember),
+    startHost(workspace, hostPlan, can),
+    ...real.map(async (plan, index) => ({ cluster: await startMember(workspace, plan, index), plan })),
   ]);
-  return {
-    host: host.cluster,
-    members: members.flatMap(({ cluster, plan }) => (plan === undefined ? [] : [{ cluster, plan }])),
-  };
+  return { host, members };
+}
+
+async function startMember(workspace: Workspace, plan: MemberPlan, index: number): Promise<Cluster> {
+  const { name, nodes } = plan;
+  const serviceCidr = `10.${97 + index}.0.0/16`;
+  if (plan.kind === 'kwok') {
+    const cluster = await startCluster(workspace, { name, serviceCidr });
+    await startKwok(cluster, { nodes, prefix: `${name}-n`, simulate: true, usage: true });
+    return cluster;
+  }
+  const cluster = await startCluster(workspace, { name, serviceCidr, ...(await reachableFromMachines(workspace)) });
+  const names = Array.from({ length: nodes }, (_, node) => `${name}-n${node}`);
+  await Promise.all(names.map((node) => startKubelet(cluster, { node })));
+  return cluster;
+}
+
+async function startHost(
+  workspace: Workspace,
+  { node, maxPods = 110, extenderPort }: HostPlan,
+  can: CanRun,
+): Promise<Cluster> {
+  const cluster = await startCluster(workspace, {
+    name: 'host',
+    ...(node !== undefined && can.ok ? await reachableFromMachines(workspace) : {}),
+    ...(extenderPort === undefined ? {} : { extenderPort }),
+  });
+  if (node === undefined) return cluster;
+  if (can.ok) await startKubelet(cluster, { node, maxPods });
+  else await startKwok(cluster, { nodes: 1, prefix: node, pods: String(maxPods), simulate: true, usage: true });
+  return cluster;
+}
+
+async function reachableFromMachines(workspace: Workspace): Promise<{ bindAddress: string }> {
+  return { bindAddress: (await machineNetwork(workspace)).gateway };
 }

@@ -38,7 +38,7 @@ describe('bad input', () => {
   let pid: number | undefined;
 
   beforeAll(async () => {
-    topology = await startTopology({ members: [{ name: 'good', kwok: { nodes: 1, simulate: true } }] });
+    topology = await startTopology({ members: [{ name: 'good', kwok: { nodes: 1, simulate: true, execHere: true } }] });
     host = topology.host;
     member = topology.member('good').cluster;
     pid = topology.spillway.process.id?.pid;
