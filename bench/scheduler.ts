@@ -52,7 +52,7 @@ async function start(workspace: Workspace): Promise<Cluster> {
   ]);
   await Promise.all([startKwok(host, { nodes: NODES, prefix: 'local' }), startKwok(member, { nodes: 10 })]);
   await installSpillway(host);
-  await startSpillway(host, { extenderPort });
+  await startSpillway(host, { extenderPort, extenderCertificates: 'SelfManaged' });
   await addMember(host, member);
   await waitForNode(host, 'east');
   await startSecondScheduler(host, { schedulerName: 'asks-nobody' });

@@ -48,14 +48,26 @@ interface Issuer {
   issueServing(name: string, hosts: string[]): Promise<{ cert: string; key: string }>;
 }
 
-/** Writes a configuration for `spillway manager` whose extender listens on `port` with a certificate of the host. */
-export async function writeExtenderConfig(host: Issuer, name: string, port: number): Promise<string> {
-  const serving = await host.issueServing('spillway-scheduler', ['127.0.0.1', 'localhost']);
+/**
+ * Writes a configuration for `spillway manager` whose extender listens on `port`, with a certificate of the host: its own scheduler
+ * is told whom to trust before Spillway runs. `SelfManaged`: with the one that Spillway makes by itself.
+ */
+export async function writeExtenderConfig(
+  host: Issuer,
+  name: string,
+  port: number,
+  certificates: 'Files' | 'SelfManaged' = 'Files',
+): Promise<string> {
   const file = (suffix: string): string => join(host.dir, `${name}-extender.${suffix}`);
-  writeFileSync(file('crt'), serving.cert);
-  writeFileSync(file('key'), serving.key, { mode: 0o600 });
-  const servingCertificate = { mode: 'Files', certFile: file('crt'), keyFile: file('key') };
-  const configuration = { scheduler: { bindAddress: '127.0.0.1', port, servingCertificate } };
+  const names = ['127.0.0.1', 'localhost'];
+  let servingCertificate: object = { mode: 'SelfManaged' };
+  if (certificates === 'Files') {
+    const serving = await host.issueServing('spillway-scheduler', names);
+    writeFileSync(file('crt'), serving.cert);
+    writeFileSync(file('key'), serving.key, { mode: 0o600 });
+    servingCertificate = { mode: 'Files', certFile: file('crt'), keyFile: file('key') };
+  }
+  const configuration = { scheduler: { bindAddress: '127.0.0.1', port, names, servingCertificate } };
   writeFileSync(file('yaml'), stringify(configuration));
   return file('yaml');
 }

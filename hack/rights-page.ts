@@ -25,6 +25,11 @@ export const GRANTS: readonly Grant[] = [
     files: ['rbac-service-account.yaml'],
   },
   {
+    title: 'The manager and its certificates',
+    about: '`secrets.yaml`, on top, where it answers schedulers or is a webhook.',
+    files: ['secrets.yaml'],
+  },
+  {
     title: 'The manager where pods outlive its own outages',
     about: '`outages.yaml`, on top, with `scheduler/pod-guard.yaml`, which says what of a pod.',
     files: ['outages.yaml'],
@@ -53,7 +58,8 @@ export const GRANTS: readonly Grant[] = [
   },
   {
     title: 'The manager as a webhook',
-    about: '`admission/webhook.yaml`, on top, for hosts whose API server cannot do without the webhook.',
+    about:
+      '`admission/webhook.yaml`, on top of `secrets.yaml`, for hosts whose API server cannot do without the webhook.',
     files: ['admission/webhook.yaml'],
   },
   { title: 'The host in every member', about: '`member/read.yaml`.', files: ['member/read.yaml'] },

@@ -9,6 +9,7 @@ import type { ManagedProcess } from './managed-process.ts';
 import { repositoryRoot } from './repository.ts';
 import { serviceAccountKubeconfig } from './service-account.ts';
 import { SYSTEM_NAMESPACE } from './spillway.ts';
+import { until } from './until.ts';
 
 interface Document {
   kind: string;
@@ -17,7 +18,7 @@ interface Document {
 }
 
 export interface SecondSchedulerOptions {
-  /** Where it asks Spillway; undefined: it asks nobody. */
+  /** Where it asks Spillway, which runs with certificates of its own (`SelfManaged`); undefined: it asks nobody. */
   extenderPort?: number;
   /** Pods with this name are its own. Default: as in the manifest. */
   schedulerName?: string;
@@ -39,10 +40,12 @@ export async function startSecondScheduler(
   const file = (suffix: string): string => join(host.dir, `second-${schedulerName}.${suffix}`);
   const kubeconfig = await serviceAccountKubeconfig(host, SYSTEM_NAMESPACE, 'spillway-scheduler');
   writeFileSync(file('kubeconfig'), kubeconfig, { mode: 0o600 });
-  const client = await host.issueClient('spillway-scheduler-client');
-  writeFileSync(file('crt'), client.cert);
-  writeFileSync(file('key'), client.key, { mode: 0o600 });
-  writeFileSync(file('ca.crt'), host.caPem);
+  if (extenderPort !== undefined) {
+    const { ca, cert, key } = await clientSecret(host);
+    writeFileSync(file('crt'), cert);
+    writeFileSync(file('key'), key, { mode: 0o600 });
+    writeFileSync(file('ca.crt'), ca);
+  }
   const files = { ca: file('ca.crt'), cert: file('crt'), key: file('key') };
   const { extenders, ...settings } = extenderSettings(parse(shipped), extenderPort ?? 0, files);
   const configuration = {
@@ -69,4 +72,14 @@ export async function startSecondScheduler(
     logFile: file('log'),
     cwd: host.dir,
   });
+}
+
+/** What the kubelet mounts for the Deployment, once Spillway has made it. */
+async function clientSecret(host: Cluster): Promise<{ ca: string; cert: string; key: string }> {
+  const path = `/api/v1/namespaces/${SYSTEM_NAMESPACE}/secrets/spillway-scheduler-client`;
+  const { data } = await until('Spillway has made the certificate for its scheduler', async () => {
+    return (await host.api.call('GET', path)) as { data: Record<string, string> };
+  });
+  const text = (key: string): string => Buffer.from(data[key] ?? '', 'base64').toString('utf8');
+  return { ca: text('ca.crt'), cert: text('tls.crt'), key: text('tls.key') };
 }

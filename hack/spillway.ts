@@ -26,6 +26,8 @@ export interface SpillwayOptions {
   hostIdentity?: 'ServiceAccount';
   /** Port on this machine where schedulers are answered (see ClusterOptions.extenderPort). Default: they are not. */
   extenderPort?: number;
+  /** What it shows them: a certificate of the host (default), or one that it makes by itself, as it does without a configuration. */
+  extenderCertificates?: 'Files' | 'SelfManaged';
   /** Further arguments of `spillway manager`. */
   args?: readonly string[];
   /** Names the process and its log. Default `spillway`. */
@@ -44,7 +46,7 @@ export interface Spillway {
 /** Puts Spillway's kinds, its namespace and its rights into a host cluster, as its administrator would. */
 export async function installSpillway(host: Cluster): Promise<void> {
   for (const file of readdirSync(join(repositoryRoot(), 'manifests/crds'))) await host.apply(manifest(`crds/${file}`));
-  for (const file of ['rbac.yaml', 'node-guard.yaml', 'storage.yaml']) await host.apply(manifest(file));
+  for (const file of ['rbac.yaml', 'node-guard.yaml', 'storage.yaml', 'secrets.yaml']) await host.apply(manifest(file));
   const established = ['wait', '--for=condition=Established', 'crd/memberclusters.spillway.dev', '--timeout=30s'];
   const result = await host.kubectl(established);
   if (result.code !== 0) throw new Error(result.stderr);
@@ -63,7 +65,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
   const components =
     extenderPort === undefined
       ? ['--components', 'members']
-      : ['--config', await writeExtenderConfig(host, name, extenderPort)];
+      : ['--config', await writeExtenderConfig(host, name, extenderPort, options.extenderCertificates)];
   let { kubeconfig } = options;
   if (kubeconfig === undefined) {
     kubeconfig = join(host.dir, `${name}.kubeconfig`);

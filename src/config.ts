@@ -34,10 +34,23 @@ const schedulerConfig = z
       .min(1)
       .optional()
       .describe(
-        'DNS names and addresses in a certificate of mode SelfSigned. Default: the Service spillway-scheduler and nodeAddress.',
+        'DNS names and addresses in a certificate that Spillway makes. Default: those of the Service spillway-scheduler, its cluster IP, and, of mode SelfSigned, nodeAddress.',
       ),
     servingCertificate: z
       .discriminatedUnion('mode', [
+        z.strictObject({
+          mode: z
+            .literal('SelfManaged')
+            .describe(
+              'Made by Spillway and kept in a Secret of its namespace; what a second kube-scheduler has to show and to trust is in another one.',
+            ),
+          secretName: z.string().min(1).default('spillway-scheduler').describe('Name of the first Secret.'),
+          clientSecretName: z
+            .string()
+            .min(1)
+            .default('spillway-scheduler-client')
+            .describe('Name of the other one: ca.crt, tls.crt and tls.key.'),
+        }),
         z.strictObject({
           mode: z
             .literal('SelfSigned')
@@ -49,12 +62,12 @@ const schedulerConfig = z
           keyFile: z.string().min(1),
         }),
       ])
-      .default({ mode: 'SelfSigned' }),
+      .prefault({ mode: 'SelfManaged' }),
     clientCaFile: z
       .string()
       .optional()
       .describe(
-        "CA bundle for the schedulers' client certificates. Default: the host's ConfigMap kube-system/extension-apiserver-authentication.",
+        "CA bundle for the schedulers' client certificates. Trusted besides: whom Spillway gave one itself (mode SelfManaged). Default: the host's ConfigMap kube-system/extension-apiserver-authentication.",
       ),
     clientNames: z
       .array(z.string().min(1))

@@ -54,7 +54,7 @@ const status = z
   .object({
     observedGeneration: observedGeneration(),
     conditions: conditions(
-      'Accepted: the policy is in use. Consistent: no part of it contradicts another part or the clusters there are.',
+      'Accepted: the policy is in use. Consistent: no part of it contradicts another part or the clusters there are. Effective: a kube-scheduler asks Spillway, so that the policy acts; Unknown until one schedules a pod.',
     ),
   })
   .describe('What Spillway found. Written by Spillway only.');
@@ -82,6 +82,12 @@ const columns: PrinterColumn[] = [
     type: 'string',
     jsonPath: '.status.conditions[?(@.type=="Consistent")].status',
     description: 'No part of the policy contradicts another part or the clusters there are.',
+  },
+  {
+    name: 'Effective',
+    type: 'string',
+    jsonPath: '.status.conditions[?(@.type=="Effective")].status',
+    description: 'A kube-scheduler asks Spillway, so that the policy acts.',
   },
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   {

@@ -6,6 +6,7 @@ import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
+  type Extension,
   KeyUsageFlags,
   KeyUsagesExtension,
   SubjectAlternativeNameExtension,
@@ -48,11 +49,35 @@ export async function issueServingCertificate(
   now: number,
   lifeMs: number,
 ): Promise<KeyedCertificate> {
+  const alternatives = names.map((value) => ({ type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const), value }));
+  return await issue(authority, names[0]?.slice(0, 64) ?? '', now, lifeMs, [
+    new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+    new SubjectAlternativeNameExtension(alternatives),
+  ]);
+}
+
+/** A client certificate of an authority for a user of that name, likewise. */
+export async function issueClientCertificate(
+  authority: KeyedCertificate,
+  user: string,
+  now: number,
+  lifeMs: number,
+): Promise<KeyedCertificate> {
+  return await issue(authority, user, now, lifeMs, [new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth])]);
+}
+
+async function issue(
+  authority: KeyedCertificate,
+  commonName: string,
+  now: number,
+  lifeMs: number,
+  extensions: readonly Extension[],
+): Promise<KeyedCertificate> {
   const issuer = new X509Certificate(authority.cert);
   const keys = await newKeys();
   const certificate = await X509CertificateGenerator.create({
     serialNumber: serialNumber(),
-    subject: [{ CN: [names[0]?.slice(0, 64) ?? ''] }],
+    subject: [{ CN: [commonName] }],
     issuer: issuer.subjectName,
     publicKey: keys.publicKey,
     signingKey: await importKey(authority.key),
@@ -62,10 +87,7 @@ export async function issueServingCertificate(
     extensions: [
       new BasicConstraintsExtension(false, undefined, true),
       new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
-      new SubjectAlternativeNameExtension(
-        names.map((value) => ({ type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const), value })),
-      ),
+      ...extensions,
       await AuthorityKeyIdentifierExtension.create(issuer),
     ],
   });

@@ -3,13 +3,11 @@ import { INCARNATION_ANNOTATION } from '../api/marks.ts';
 import { GangKeeper } from '../gangs/gang-keeper.ts';
 import { gangMetrics } from '../gangs/gang-metrics.ts';
 import type { GangPlaces } from '../gangs/gang-places.ts';
+import { EXTENDER_SERVICE, extenderCertificates } from './extender-certificates.ts';
 import type { HostServices } from './host-services.ts';
 import { monotonic, steadyClock } from '../kube/clock.ts';
 import { LeaseElection } from '../kube/lease-election.ts';
-import type { ServingCertificates } from '../serving/certificates.ts';
-import { FileCertificates } from '../serving/file-certificates.ts';
 import { ClientCa } from '../serving/client-ca.ts';
-import { SelfSignedCertificates } from '../serving/self-signed-certificates.ts';
 import { processIdentity } from '../host/process-identity.ts';
 import { Descheduler } from '../descheduler/descheduler.ts';
 import { movesMetrics } from '../descheduler/moves-metrics.ts';
@@ -17,8 +15,6 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import { schedulerMetrics } from '../scheduler/scheduler-metrics.ts';
 
-/** Name of the Service in front of the extender, in the namespace of the manager (manifests/scheduler). */
-const SERVICE = 'spillway-scheduler';
 /** Lease of the replica that opens the gates of gangs. */
 const GANGS_LEASE = 'spillway-gangs';
 /** Lease of the replica that moves pods. */
@@ -36,14 +32,16 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
   const { config, host, events, informerMetrics, queueMetrics } = services;
   const { scheduler } = config;
   const logger = services.logger.child({ part: 'scheduler' });
-  const certificates = await servingCertificates(services, logger);
+  const certificates = await extenderCertificates(services, logger);
   const clientCa = scheduler.clientCaFile === undefined ? undefined : ClientCa.fromFile(scheduler.clientCaFile, logger);
+  const schedulersCa = (): string | undefined => (clientCa === undefined ? services.clientCa() : clientCa.current());
   const room = new Scheduler({
     host,
+    namespace: config.namespace,
     lease: new LeaseElection({
       client: host,
       namespace: config.namespace,
-      name: SERVICE,
+      name: EXTENDER_SERVICE,
       identity: services.identity,
       logger,
     }),
@@ -54,7 +52,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       address: scheduler.bindAddress,
       port: scheduler.port,
       certificate: () => certificates.current(),
-      clientCa: () => (clientCa === undefined ? services.clientCa() : clientCa.current()),
+      clientCa: () => joined(schedulersCa(), certificates.clientCa()),
       clientNames: scheduler.clientNames,
     },
     graceMs: 1000,
@@ -68,7 +66,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
   const descheduler = deschedulerOf(services, room.placedPods);
   return {
     get problem() {
-      return room.problem;
+      return room.problem ?? certificates.problem();
     },
     run: async (signal) => {
       await Promise.all([
@@ -138,10 +136,8 @@ async function whileHeld(
   self.release();
 }
 
-async function servingCertificates(services: HostServices, logger: Logger): Promise<ServingCertificates> {
-  const { scheduler, namespace } = services.config;
-  const { servingCertificate } = scheduler;
-  if (servingCertificate.mode === 'Files') return await FileCertificates.open({ ...servingCertificate, logger });
-  const addresses = scheduler.names ?? [`${SERVICE}.${namespace}.svc`, `${SERVICE}.${namespace}`, services.nodeAddress];
-  return await SelfSignedCertificates.create({ node: { nodeName: SERVICE, addresses }, logger, clock: Date.now });
+/** One bundle of two, either of which may be missing. */
+function joined(...bundles: (string | undefined)[]): string | undefined {
+  const there = bundles.filter((bundle) => bundle !== undefined);
+  return there.length === 0 ? undefined : there.join('\n');
 }

@@ -82,7 +82,8 @@ async function certificatesFor(
   }
   const names = certificate.names.length > 0 ? certificate.names : [`spillway-webhook.${config.namespace}.svc`];
   const secret = { namespace: config.namespace, name: certificate.secretName };
-  const shared = new SharedCertificates({ host, secret, names, logger, clock: Date.now });
+  const purpose = () => ({ authority: 'spillway-webhook-ca', names });
+  const shared = new SharedCertificates({ host, owner: 'the webhook', secret, purpose, logger, clock: Date.now });
   const keeper = new CaBundleKeeper({ host, configuration, bundle: () => shared.bundle(), logger });
   shared.onChange(() => keeper.trigger());
   return {

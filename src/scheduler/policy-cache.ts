@@ -95,7 +95,11 @@ export class PolicyCache {
 }
 
 function readPolicy(raw: KubeObject): KnownPolicy {
-  const metadata = identifying(raw.metadata);
+  const { creationTimestamp } = raw.metadata;
+  const metadata = {
+    ...identifying(raw.metadata),
+    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+  };
   const parsed = parsePlacementPolicy({ ...raw, metadata });
   if ('problems' in parsed) {
     const { problems } = parsed;

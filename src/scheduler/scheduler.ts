@@ -12,6 +12,7 @@ import type { OwnerChain } from '../placement/owner-chain.ts';
 import { DeletionCostWriter } from './deletion-cost-writer.ts';
 import { ExtenderServer } from './extender-server.ts';
 import { Extender } from './extender.ts';
+import type { ExtenderArgs } from './extender-wire.ts';
 import { GangPlacer } from './gang-placer.ts';
 import { HostCapacity } from './host-capacity.ts';
 import { HostPlacedPods } from './host-placed-pods.ts';
@@ -27,6 +28,7 @@ import { PolicyStatusWriter } from './policy-status-writer.ts';
 import { Reservations } from './reservations.ts';
 import { RefusalWatch } from './refusal-watch.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
+import { SchedulerContact } from './scheduler-contact.ts';
 import { ScoreCache } from './score-cache.ts';
 import { WaitingPods } from './waiting-pods.ts';
 import { WorkloadState } from './workload-state.ts';
@@ -35,7 +37,8 @@ import type { WritersLease } from './writers.ts';
 
 export interface SchedulerOptions {
   host: KubeClient;
-  /** What members can take, by virtual node. */
+  /** Where replicas tell each other. */
+  namespace: string;
   /** Capacity of a virtual node that stands for that member; undefined: this process knows nothing of it (yet). */
   capacityOf: (nodeName: string, member: string | undefined) => VirtualNodeCapacity | undefined;
   budgets: BudgetsPort;
@@ -78,6 +81,7 @@ export class Scheduler {
   readonly #scores: ScoreCache;
   readonly #writers: Writers;
   readonly #refusals: RefusalWatch;
+  readonly #contact: SchedulerContact;
 
   constructor(options: SchedulerOptions) {
     this.#o = options;
@@ -122,6 +126,9 @@ export class Scheduler {
       metrics,
       monotonic,
     });
+    const { namespace, events } = options;
+    const contact = new SchedulerContact({ host, namespace, logger, clock });
+    this.#contact = contact;
     this.#refusals = new RefusalWatch({ view, workloads, queueMetrics, logger, clock });
     this.#writers = new Writers({
       lease,
@@ -130,7 +137,8 @@ export class Scheduler {
       store,
       costs: new DeletionCostWriter({ host, view, workloads, metrics }),
       placements: new PlacementWriter({ host, view, workloads, store, questions, metrics, clock }),
-      policies: new PolicyStatusWriter({ host, view, clock }),
+      policies: new PolicyStatusWriter({ host, view, asked: () => contact.ever, events, clock }),
+      onAsked: (listener) => contact.on(listener),
       queueMetrics,
       logger,
     });
@@ -147,8 +155,14 @@ export class Scheduler {
     const { server, graceMs, metrics, logger, clock = Date.now } = this.#o;
     const extender = {
       notReady: () => this.problem,
-      filter: this.#extender.filter.bind(this.#extender),
-      confirm: this.#extender.confirm.bind(this.#extender),
+      filter: (args: ExtenderArgs) => {
+        this.#contact.heard();
+        return this.#extender.filter(args);
+      },
+      confirm: (args: ExtenderArgs) => {
+        this.#contact.heard();
+        return this.#extender.confirm(args);
+      },
       prioritize: this.#extender.prioritize.bind(this.#extender),
       preempt: this.#preemption.preempt.bind(this.#preemption),
     };
@@ -172,6 +186,7 @@ export class Scheduler {
       this.#waiting.run(signal),
       this.#writers.run(signal),
       this.#refusals.run(signal),
+      this.#contact.run(signal),
     ]);
     for (const unsubscribe of off) unsubscribe();
     await port.close(graceMs);

@@ -30,6 +30,8 @@ export interface WritersOptions {
   costs: DeletionCostWriter;
   placements: PlacementWriter;
   policies: PolicyStatusWriter;
+  /** Calls the listener when the first scheduler has asked. */
+  onAsked?: (listener: () => void) => () => void;
   queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
 }
@@ -120,6 +122,7 @@ export class Writers {
       view.owners.on(ownerSeen),
       workloads.on(planned),
       view.policies.on(policiesChanged),
+      ...(this.#o.onAsked === undefined ? [] : [this.#o.onAsked(policiesChanged)]),
       view.onClusters(policiesChanged),
       view.onVirtualNodes(rulesChanged),
       view.onNamespaceLabels(rulesChanged),

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import { issueServingCertificate, newAuthority } from '../kube/certificate-authority.ts';
+import { issueClientCertificate, issueServingCertificate, newAuthority } from '../kube/certificate-authority.ts';
 import { checkKeyed, type KeyedCertificate, renewalTime } from '../kube/keyed-certificate.ts';
 
 /** What replicas share: the authority with its key, and the serving certificate it gave. All PEM. */
@@ -13,8 +13,16 @@ export interface StoredCertificates {
 
 const YEAR_MS = 365 * 24 * 3_600_000;
 const AUTHORITY_LIFE_MS = 10 * YEAR_MS;
-const SERVING_LIFE_MS = YEAR_MS;
-const AUTHORITY_NAME = 'spillway-webhook-ca';
+/** Of what an authority issues. */
+const LEAF_LIFE_MS = YEAR_MS;
+
+/** What the certificates are for. */
+export interface Purpose {
+  /** Common name of the authority. */
+  readonly authority: string;
+  /** DNS names and addresses under which the port is called. */
+  readonly names: readonly string[];
+}
 
 /**
  * What should be stored, given what is: the same object when all is well. Serving certificates are renewed at 70 % of their
@@ -23,7 +31,7 @@ const AUTHORITY_NAME = 'spillway-webhook-ca';
  */
 export async function dueCertificates(
   stored: StoredCertificates | undefined,
-  names: readonly string[],
+  { authority, names }: Purpose,
   now: number,
 ): Promise<StoredCertificates> {
   const known = readable(stored) ? stored : undefined;
@@ -31,36 +39,61 @@ export async function dueCertificates(
   const [current] = kept;
   const fresh =
     known === undefined || current === undefined || renewalTime(new X509Certificate(current)) <= now
-      ? await newAuthority(AUTHORITY_NAME, now, AUTHORITY_LIFE_MS)
+      ? await newAuthority(authority, now, AUTHORITY_LIFE_MS)
       : { cert: current, key: known.authorityKey };
   const bundle = [...new Set([fresh.cert, ...kept])].map((pem) => `${pem.trim()}\n`).join('');
   const serving =
     known !== undefined && isGood(known.serving, bundle, names, now)
       ? known.serving
-      : await issueServingCertificate(fresh, names, now, SERVING_LIFE_MS);
+      : await issueServingCertificate(fresh, names, now, LEAF_LIFE_MS);
   if (known !== undefined && bundle === known.bundle && serving === known.serving) return known;
   return { bundle, authorityKey: fresh.key, serving };
 }
 
-function readable(stored: StoredCertificates | undefined): stored is StoredCertificates {
-  if (stored === undefined) return false;
+/**
+ * The client certificate of a user that is to be shown to the port of `stored`, given the one there is: the same object when
+ * that one is good. It is renewed at 70 % of its life, and when nobody trusts its authority any more.
+ */
+export async function dueClientCertificate(
+  client: KeyedCertificate | undefined,
+  { bundle, authorityKey }: StoredCertificates,
+  user: string,
+  now: number,
+): Promise<KeyedCertificate> {
+  if (client !== undefined && isUsable(client)) {
+    const certificate = new X509Certificate(client.cert);
+    const names = certificate.subject.split('\n');
+    if (names.includes(`CN=${user}`) && isTrusted(certificate, bundle) && renewalTime(certificate) > now) return client;
+  }
+  const [cert = ''] = certificatesIn(bundle);
+  return await issueClientCertificate({ cert, key: authorityKey }, user, now, LEAF_LIFE_MS);
+}
+
+function isUsable(pair: KeyedCertificate): boolean {
   try {
-    const [authority = ''] = certificatesIn(stored.bundle);
-    checkKeyed({ cert: authority, key: stored.authorityKey });
-    checkKeyed(stored.serving);
+    checkKeyed(pair);
     return true;
   } catch {
     return false;
   }
 }
 
+function isTrusted(certificate: X509Certificate, bundle: string): boolean {
+  return certificatesIn(bundle).some((pem) => certificate.verify(new X509Certificate(pem).publicKey));
+}
+
+function readable(stored: StoredCertificates | undefined): stored is StoredCertificates {
+  if (stored === undefined) return false;
+  const [authority = ''] = certificatesIn(stored.bundle);
+  return isUsable({ cert: authority, key: stored.authorityKey }) && isUsable(stored.serving);
+}
+
 function isGood(serving: KeyedCertificate, bundle: string, names: readonly string[], now: number): boolean {
   const certificate = new X509Certificate(serving.cert);
-  const trusted = certificatesIn(bundle).some((pem) => certificate.verify(new X509Certificate(pem).publicKey));
   const named = names.every((name) =>
     isIP(name) === 0 ? certificate.checkHost(name) !== undefined : certificate.checkIP(name) !== undefined,
   );
-  return trusted && named && renewalTime(certificate) > now;
+  return isTrusted(certificate, bundle) && named && renewalTime(certificate) > now;
 }
 
 function expiry(pem: string): number {

@@ -31,6 +31,7 @@ beforeAll(async () => {
     'scheduler/gangs.yaml',
     'scheduler/pod-guard.yaml',
     'outages.yaml',
+    'secrets.yaml',
     'admission/webhook.yaml',
     'node-guard.yaml',
     'storage.yaml',
@@ -279,7 +280,7 @@ describe('what else it writes', () => {
     await write(leases, lease('spillway-member-east'));
   });
 
-  it('of Secrets it is the one with its certificates, and no tokens are made by it', async () => {
+  it('of Secrets it is those with its certificates, and no tokens are made by it', async () => {
     const secrets = '/api/v1/namespaces/spillway-system/secrets';
     const secret = (name: string, more: { type?: string; metadata?: object } = {}) => ({
       apiVersion: 'v1',
@@ -287,13 +288,15 @@ describe('what else it writes', () => {
       ...more,
       metadata: { name, namespace: 'spillway-system', ...more.metadata },
     });
-    await untilRefused(() => write(secrets, secret('any')), 'Spillway may only write the Secret spillway-webhook');
+    await untilRefused(() => write(secrets, secret('any')), 'Spillway may only write the Secrets with its');
     const annotations = { 'kubernetes.io/service-account.name': 'spillway-scheduler' };
     const token = { type: 'kubernetes.io/service-account-token', metadata: { annotations } };
-    await expect(write(secrets, secret('any', token))).rejects.toThrow('Spillway may only write the Secret');
+    await expect(write(secrets, secret('any', token))).rejects.toThrow('Spillway may only write the Secrets');
     await expect(write(secrets, secret('spillway-webhook', token))).rejects.toThrow('nothing but data');
     await expect(write(secrets, secret('spillway-webhook', { metadata: KEPT }))).rejects.toThrow('no finalizers');
-    await write(secrets, secret('spillway-webhook', { type: 'Opaque' }));
+    for (const name of ['spillway-webhook', 'spillway-scheduler', 'spillway-scheduler-client']) {
+      await write(secrets, secret(name, { type: 'Opaque' }));
+    }
   });
 
   it('of its webhook it is whom to trust', async () => {

@@ -638,8 +638,14 @@ describe("the cluster's own scheduler, while Spillway does not answer", () => {
 
 describe('a second scheduler, as it is shipped', () => {
   test('binds the pods that carry its name; while Spillway does not answer they wait', async () => {
-    const { extenderPort } = topology;
-    if (extenderPort === undefined) throw new Error('no extender');
+    // All certificates are those that Spillway makes and gives by itself.
+    const extenderPort = await freePort();
+    const replica = await startSpillway(host, { name: 'shipped', extenderPort, extenderCertificates: 'SelfManaged' });
+    for (const member of ['east', 'west']) {
+      await until(`${member} is observed`, async () => {
+        return (await metric('spillway_member_observed', { member }, replica.url)) === 1;
+      });
+    }
     const second = await startSecondScheduler(host, { extenderPort });
     await burstNamespace(host, 'second');
     const spec = { schedulerName: 'spillway-scheduler', nodeSelector: { type: 'virtual-kubelet' } };
@@ -654,7 +660,7 @@ describe('a second scheduler, as it is shipped', () => {
     });
     expect(scheduled.source).toBe('spillway-scheduler');
     // kube-scheduler does not go on without it: the pods are all Spillway's business.
-    topology.spillway.process.signal('SIGSTOP');
+    replica.process.signal('SIGSTOP');
     try {
       await scale(host, 'second', 'web', 3);
       const failed = await until('the scheduler says that it could not ask', async () => {
@@ -665,13 +671,14 @@ describe('a second scheduler, as it is shipped', () => {
       });
       expect(failed.message).toMatch(/127\.0\.0\.1/);
     } finally {
-      topology.spillway.process.signal('SIGCONT');
+      replica.process.signal('SIGCONT');
     }
     await until('the third pod is bound', async () => {
       const found = await podsOf(host, 'second', 'app=web');
       return found.length === 3 && whereAre(found)['waiting'] === undefined;
     });
     await second.stop();
+    await replica.process.stop();
   });
 });
 

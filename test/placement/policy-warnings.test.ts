@@ -94,7 +94,7 @@ describe('contradictions', () => {
 describe('the status of a policy', () => {
   const now = Date.parse('2026-01-01T00:00:00Z');
   const status = (problems: string[], warnings: string[], before?: ReturnType<typeof policyStatus>, at = now) =>
-    policyStatus({ generation: 3, problems, warnings, before, now: at });
+    policyStatus({ generation: 3, problems, warnings, scheduler: 'asks', before, now: at });
 
   it('says that it is in use', () => {
     expect(status([], [])).toEqual({
@@ -116,13 +116,21 @@ describe('the status of a policy', () => {
           reason: 'Consistent',
           message: 'no contradictions were found',
         },
+        {
+          type: 'Effective',
+          status: 'True',
+          observedGeneration: 3,
+          lastTransitionTime: '2026-01-01T00:00:00Z',
+          reason: 'SchedulerAsks',
+          message: 'kube-scheduler asks Spillway where pods go',
+        },
       ],
     });
   });
 
   it('shows contradictions and problems', () => {
     const words = (one: ReturnType<typeof policyStatus>) =>
-      one.conditions?.map(({ type, status, message }) => [type, status, message]);
+      one.conditions?.slice(0, 2).map(({ type, status, message }) => [type, status, message]);
     expect(words(status([], ['a: b']))).toEqual([
       ['Accepted', 'True', 'the policy is in use'],
       ['Consistent', 'False', 'a: b'],
@@ -136,7 +144,7 @@ describe('the status of a policy', () => {
   it('changes the time of a condition only with its status', () => {
     const before = status([], ['a: b']);
     const after = status([], [], before, now + 5_000);
-    expect(after.conditions?.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([
+    expect(after.conditions?.slice(0, 2).map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([
       '2026-01-01T00:00:00Z',
       '2026-01-01T00:00:05Z',
     ]);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 let room: SchedulerRoom;
@@ -71,4 +71,66 @@ test('a status that says the same is not written again', async () => {
   await room.seen('the caches show it', () => room.process.view.policies.get('shop/p')?.status !== undefined);
   await room.process.policies.bringUpToDate('shop/p', new AbortController().signal);
   expect(writes()).toBe(before);
+});
+
+describe('whether schedulers let it act', () => {
+  const effective = (): string | undefined => room.conditionsOf('p').find(({ type }) => type === 'Effective')?.status;
+  const look = async (): Promise<unknown> =>
+    await room.process.policies.bringUpToDate('shop/p', new AbortController().signal);
+  const pod = (name: string, spec: object = {}): void => {
+    room.make('/api/v1/namespaces/shop/pods', {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'shop', labels: { app: name } },
+      spec: { nodeName: 'local-1', containers: [{ name: 'main' }], ...spec },
+      status: { phase: 'Running' },
+    });
+  };
+  const known = async (name: string): Promise<void> =>
+    await room.seen(`${name} is known`, () => room.process.view.pods.get(`shop/${name}`) !== undefined);
+
+  beforeEach(async () => {
+    room.asked = false;
+    // Objects get the time of the API server, which is the real one.
+    room.now = Date.now();
+    room.place('p', {}, { apiVersion: 'v1', kind: 'Pod', name: 'web' });
+    await room.seen('it is told that nobody has asked', () => effective() === 'Unknown');
+  });
+
+  test('nobody is told so before there is a pod that somebody should have asked about', async () => {
+    pod('web');
+    pod('other');
+    await known('web');
+    await known('other');
+    room.now += 5_000;
+    expect(await look()).toEqual({ requeueAfterMs: 30_000 });
+    expect(effective()).toBe('Unknown');
+    expect(room.events).toEqual([]);
+  });
+
+  test('pods at a gate and finished ones say nothing', async () => {
+    pod('web', { nodeName: undefined, schedulingGates: [{ name: 'wait' }] });
+    await known('web');
+    room.now += 60_000;
+    await look();
+    expect(effective()).toBe('Unknown');
+  });
+
+  test('a pod that a scheduler passed by is told once, and taken back when one asks', async () => {
+    pod('web');
+    await known('web');
+    room.now += 60_000;
+    expect(await look()).toBeUndefined();
+    expect(effective()).toBe('False');
+    await room.seen('the caches show it', () =>
+      (room.process.view.policies.get('shop/p')?.status?.conditions ?? []).some(
+        ({ reason }) => reason === 'NoSchedulerAsks',
+      ),
+    );
+    await look();
+    expect(room.events).toMatchObject([{ about: 'PlacementPolicy p', type: 'Warning', reason: 'NoSchedulerAsks' }]);
+    room.asked = true;
+    await look();
+    expect(effective()).toBe('True');
+  });
 });

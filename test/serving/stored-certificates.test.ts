@@ -1,17 +1,23 @@
 import { X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { dueCertificates, type StoredCertificates } from '../../src/serving/stored-certificates.ts';
+import {
+  dueCertificates,
+  dueClientCertificate,
+  type StoredCertificates,
+} from '../../src/serving/stored-certificates.ts';
 
 const DAY = 24 * 3_600_000;
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const NAMES = ['spillway-webhook.spillway-system.svc', '10.0.0.7'];
+const named = (names: readonly string[]) => ({ authority: 'spillway-test-ca', names });
+const PURPOSE = named(NAMES);
 const authorities = ({ bundle }: StoredCertificates): X509Certificate[] =>
   bundle.split(/(?=-----BEGIN)/).map((pem) => new X509Certificate(pem));
 const leaf = ({ serving }: StoredCertificates): X509Certificate => new X509Certificate(serving.cert);
 
-describe('the certificates of the webhook', () => {
+describe('the certificates of a port', () => {
   it('are made when there are none', async () => {
-    const made = await dueCertificates(undefined, NAMES, NOW);
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
     const [authority] = authorities(made);
     expect(authorities(made)).toHaveLength(1);
     expect(authority?.ca).toBe(true);
@@ -24,41 +30,41 @@ describe('the certificates of the webhook', () => {
   });
 
   it('stay as they are while all is well', async () => {
-    const made = await dueCertificates(undefined, NAMES, NOW);
-    expect(await dueCertificates(made, NAMES, NOW + 200 * DAY)).toBe(made);
-    expect(await dueCertificates(made, NAMES.slice(0, 1), NOW)).toBe(made);
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
+    expect(await dueCertificates(made, PURPOSE, NOW + 200 * DAY)).toBe(made);
+    expect(await dueCertificates(made, named(NAMES.slice(0, 1)), NOW)).toBe(made);
   });
 
   it('are renewed at 70 % of their life, by the same authority', async () => {
-    const made = await dueCertificates(undefined, NAMES, NOW);
-    const renewed = await dueCertificates(made, NAMES, NOW + 260 * DAY);
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
+    const renewed = await dueCertificates(made, PURPOSE, NOW + 260 * DAY);
     expect(renewed.bundle).toBe(made.bundle);
     expect(renewed.serving.cert).not.toBe(made.serving.cert);
     expect(Date.parse(leaf(renewed).validTo)).toBe(NOW + 625 * DAY);
   });
 
   it('are renewed for another name', async () => {
-    const made = await dueCertificates(undefined, NAMES, NOW);
-    const renewed = await dueCertificates(made, [...NAMES, 'host.example'], NOW);
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
+    const renewed = await dueCertificates(made, named([...NAMES, 'host.example']), NOW);
     expect(renewed.bundle).toBe(made.bundle);
     expect(leaf(renewed).checkHost('host.example')).toBe('host.example');
   });
 
   it('change authorities while what the former one signed is still trusted', async () => {
-    const made = await dueCertificates(undefined, NAMES, NOW);
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
     // Renewed at the last moment before the authority is.
-    const before = await dueCertificates(made, NAMES, NOW + 2554 * DAY);
-    const after = await dueCertificates(before, NAMES, NOW + 2556 * DAY);
+    const before = await dueCertificates(made, PURPOSE, NOW + 2554 * DAY);
+    const after = await dueCertificates(before, PURPOSE, NOW + 2556 * DAY);
     expect(before.bundle).toBe(made.bundle);
     expect(after.serving).toBe(before.serving);
     expect(authorities(after)).toHaveLength(2);
     const [, former] = authorities(after);
     expect(former !== undefined && leaf(after).checkIssued(former)).toBe(true);
-    const next = await dueCertificates(after, NAMES, NOW + 2900 * DAY);
+    const next = await dueCertificates(after, PURPOSE, NOW + 2900 * DAY);
     const [current] = authorities(next);
     expect(next.bundle).toBe(after.bundle);
     expect(current !== undefined && leaf(next).checkIssued(current)).toBe(true);
-    const later = await dueCertificates(next, NAMES, NOW + 3660 * DAY);
+    const later = await dueCertificates(next, PURPOSE, NOW + 3660 * DAY);
     expect(authorities(later)).toHaveLength(1);
   });
 
@@ -68,11 +74,39 @@ describe('the certificates of the webhook', () => {
     ['the key', (made) => ({ ...made, serving: { ...made.serving, key: made.authorityKey } })],
     ['the certificate', (made) => ({ ...made, serving: { ...made.serving, cert: '' } })],
   ])('are made anew when somebody broke %s', async (_what, breaking) => {
-    const made = await dueCertificates(undefined, NAMES, NOW);
-    const again = await dueCertificates(breaking(made), NAMES, NOW);
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
+    const again = await dueCertificates(breaking(made), PURPOSE, NOW);
     expect(authorities(again)).toHaveLength(1);
     expect(again.bundle).not.toBe(made.bundle);
     const [authority] = authorities(again);
     expect(authority !== undefined && leaf(again).checkIssued(authority)).toBe(true);
+  });
+});
+
+describe('the client certificate of who calls the port', () => {
+  const user = 'spillway-scheduler-client';
+  const subject = ({ cert }: { cert: string }): string => new X509Certificate(cert).subject;
+
+  it('is made, and stays while it is good', async () => {
+    const stored = await dueCertificates(undefined, PURPOSE, NOW);
+    const client = await dueClientCertificate(undefined, stored, user, NOW);
+    const [authority] = authorities(stored);
+    const certificate = new X509Certificate(client.cert);
+    expect(authority !== undefined && certificate.checkIssued(authority)).toBe(true);
+    expect(certificate.subject).toBe(`CN=${user}`);
+    expect(certificate.keyUsage).toEqual(['1.3.6.1.5.5.7.3.2']);
+    expect(await dueClientCertificate(client, stored, user, NOW + 200 * DAY)).toBe(client);
+  });
+
+  it('is made anew when it is old, another name is wanted, it is broken, or its authority is not trusted', async () => {
+    const stored = await dueCertificates(undefined, PURPOSE, NOW);
+    const other = await dueCertificates(undefined, PURPOSE, NOW);
+    const client = await dueClientCertificate(undefined, stored, user, NOW);
+    expect(await dueClientCertificate(client, stored, user, NOW + 260 * DAY)).not.toBe(client);
+    expect(subject(await dueClientCertificate(client, stored, `${user}s`, NOW))).toBe(`CN=${user}s`);
+    expect(await dueClientCertificate({ ...client, key: stored.authorityKey }, stored, user, NOW)).not.toEqual(client);
+    const again = await dueClientCertificate(client, other, user, NOW);
+    const [authority] = authorities(other);
+    expect(authority !== undefined && new X509Certificate(again.cert).checkIssued(authority)).toBe(true);
   });
 });
