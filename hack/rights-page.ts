@@ -25,8 +25,9 @@ export const GRANTS: readonly Grant[] = [
     files: ['rbac-service-account.yaml'],
   },
   {
-    title: 'The manager and its certificates',
-    about: '`secrets.yaml`, on top, where it answers schedulers or is a webhook.',
+    title: 'The manager and its Secrets',
+    about:
+      '`secrets.yaml`, on top: certificates, where it answers schedulers or is a webhook, and tokens of members, where it renews them.',
     files: ['secrets.yaml'],
   },
   {
@@ -74,6 +75,11 @@ export const GRANTS: readonly Grant[] = [
     about: '`member/dedicated.yaml`, in place of the former.',
     files: ['member/dedicated.yaml'],
     roles: ['member/read.yaml'],
+  },
+  {
+    title: 'The host in a member where it renews its token',
+    about: '`member/token.yaml`, optional; `kubectl spillway join` applies it. A policy there says for how long.',
+    files: ['member/token.yaml'],
   },
   {
     title: 'The host in a member whose kubelets it may ask',

@@ -51,6 +51,9 @@ export const CONFIRM_IDENTITY_ANNOTATION = `${GROUP}/confirm-identity`;
 /** MemberClusters: the administrator confirms deletions that were held back, by the token that the condition names. */
 export const CONFIRM_DELETIONS_ANNOTATION = `${GROUP}/confirm-deletions`;
 
+/** Secrets with the credentials of a member: its token is renewed by Spillway as long as this is `true`. */
+export const RENEWED_TOKEN_LABEL = `${GROUP}/renew-token`;
+
 /** Host pods: name of the group, within their namespace, that is placed all in one cluster or not at all. */
 export const GANG_LABEL = `${GROUP}/gang`;
 /** Host pods of a gang: how many there have to be. */

@@ -1,17 +1,9 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { CONFIG_MAPS, resourcePath, type Resource } from '../kube/resource.ts';
+import { CONFIG_MAPS, resourcePath, SERVICE_ACCOUNTS } from '../kube/resource.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { get } from '../kube/verbs.ts';
 import { CA_CONFIG_MAP, type TokenSource } from '../pods/translate-tokens.ts';
-
-const SERVICE_ACCOUNTS: Resource = {
-  group: '',
-  version: 'v1',
-  kind: 'ServiceAccount',
-  plural: 'serviceaccounts',
-  namespaced: true,
-};
 
 /** What the volume of the host's admission asks for. An API server answers that one with a token that lasts a year. */
 const EXTENDED_SECONDS = 3607;

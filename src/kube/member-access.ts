@@ -38,9 +38,10 @@ const KNOWN_USER = new Set(['client-certificate-data', 'client-key-data', 'token
 
 /**
  * Access from a kubeconfig that someone else wrote (a Secret). Only data is taken: no commands, no file paths, no
- * unverified TLS. Throws {@link CredentialsError} whose message names the field and says why; it never quotes values.
+ * unverified TLS. `renewed`: a token that takes the place of the one in it. Throws {@link CredentialsError} whose message
+ * names the field and says why; it never quotes values.
  */
-export function memberAccess(kubeconfigText: string): Access {
+export function memberAccess(kubeconfigText: string, renewed?: string): Access {
   const { cluster, user } = readKubeconfig(kubeconfigText);
   checkFields('cluster', cluster, REFUSED_CLUSTER, KNOWN_CLUSTER);
   checkFields('user', user, REFUSED_USER, KNOWN_USER);
@@ -55,7 +56,7 @@ export function memberAccess(kubeconfigText: string): Access {
   checkCertificateAuthority(ca);
   const cert = decodeData('client-certificate-data', user['client-certificate-data']);
   const key = decodeData('client-key-data', user['client-key-data']);
-  const token = nonEmpty(user.token)?.trim();
+  const token = nonEmpty(renewed ?? user.token)?.trim();
   checkIdentity(cert, key, token);
   return staticAccess({
     endpoint: { server, ca, serverName: nonEmpty(cluster['tls-server-name']) },

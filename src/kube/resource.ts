@@ -30,6 +30,7 @@ const core = (kind: string, plural: string, namespaced = true, shape?: Shape): R
 export const PODS = core('Pod', 'pods', true, pod);
 export const CONFIG_MAPS = core('ConfigMap', 'configmaps', true, content);
 export const SECRETS = core('Secret', 'secrets', true, content);
+export const SERVICE_ACCOUNTS = core('ServiceAccount', 'serviceaccounts');
 export const SERVICES = core('Service', 'services');
 export const EVENTS = core('Event', 'events', true, event);
 export const RESOURCE_QUOTAS = core('ResourceQuota', 'resourcequotas', true, quota);

@@ -22,6 +22,7 @@ import type { MemberConnection } from '../members/connection.ts';
 import type { MemberScope } from '../members/member-scope.ts';
 import { deletionToken, type KeptDeletions } from '../members/kept-deletions.ts';
 import { wasBreakerOpen } from '../members/member-status.ts';
+import { TokenRenewal } from '../members/token-renewal.ts';
 import { MemberNamespaces } from '../members/namespaces.ts';
 import { type Cluster, clusterOf, renewedCluster } from '../placement/cluster.ts';
 import type { RetiringNode } from '../members/retiring-node.ts';
@@ -195,6 +196,22 @@ class MemberWork {
     });
   }
 
+  #makeTokenRenewal(): TokenRenewal {
+    return new TokenRenewal({
+      host: this.#services.host,
+      member: this.#connection.client,
+      reference: () => this.#member.spec.credentials.secretRef,
+      mayWrite: () => this.#frozen() === undefined,
+      failed: (words, expiresAt) => {
+        const until = new Date(expiresAt).toISOString();
+        const message = `The member gives no new token: ${words}. The one there is lasts until ${until}; it is tried again. See manifests/member/token.yaml.`;
+        this.#event('Warning', 'TokenNotRenewed', message);
+      },
+      logger: this.#logger,
+      clock: Date.now,
+    });
+  }
+
   #makeBudgets(knowsMember: MemberStanding['knowsMember']): MemberBudgets {
     const connection = this.#connection;
     const { hostId, hostBudgets, events, budgetMetrics, informerMetrics, queueMetrics } = this.#services;
@@ -242,6 +259,7 @@ class MemberWork {
     await Promise.all([
       this.#dependents.run(this.#signal),
       this.#retirement.run(this.#signal),
+      this.#makeTokenRenewal().run(this.#signal),
       this.#ended(),
       this.#whenComplete(),
     ]);

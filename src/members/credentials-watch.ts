@@ -13,6 +13,9 @@ export interface SecretReference {
   key: string;
 }
 
+/** Key of a Secret whose token takes the place of the one in the kubeconfig: it can be renewed without touching whom to trust. */
+export const TOKEN_KEY = 'token';
+
 /** What the Secret gives: access, or why not. `gone`: the Secret or its key is not there (any more). */
 export type CredentialsState = { access: Access } | { refusal: CredentialsError; gone: boolean };
 
@@ -26,8 +29,10 @@ export function readCredentials(reference: SecretReference, secret: Secret | und
   if (value === undefined || value === '') {
     return { refusal: new CredentialsError('SecretKeyMissing', `${where} has no key ${reference.key}`), gone: true };
   }
+  const text = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8');
+  const token = secret.data?.[TOKEN_KEY];
   try {
-    return { access: memberAccess(Buffer.from(value, 'base64').toString('utf8')) };
+    return { access: memberAccess(text(value), token === undefined || token === '' ? undefined : text(token)) };
   } catch (error) {
     const reason = error instanceof CredentialsError ? error.reason : 'InvalidKubeconfig';
     const words = error instanceof CredentialsError ? error.message : 'the kubeconfig cannot be read';

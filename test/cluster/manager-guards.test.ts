@@ -299,6 +299,40 @@ describe('what else it writes', () => {
     }
   });
 
+  it('of the credentials of a member it is the token, where the Secret says so', async () => {
+    const secrets = '/api/v1/namespaces/spillway-system/secrets';
+    const data = { kubeconfig: 'YQ==', token: 'Yg==' };
+    const member = (name: string, labels: object) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace: 'spillway-system', labels },
+      data,
+    });
+    await host.apply([
+      member('member-east', { 'spillway.dev/renew-token': 'true' }),
+      member('member-west', { 'spillway.dev/renew-token': 'false' }),
+      member('member-north', {}),
+    ]);
+    const patch = async (name: string, body: object): Promise<unknown> =>
+      await thief.call('PATCH', `${secrets}/${name}?dryRun=All`, body);
+    await patch('member-east', { data: { token: 'Yw==' } });
+    for (const body of [
+      { data: { kubeconfig: 'Yw==' } },
+      { data: { kubeconfig: null } },
+      { data: { token: 'Yw==', other: 'Yw==' } },
+      { metadata: { labels: { 'spillway.dev/renew-token': 'false' } } },
+      { metadata: { annotations: { a: 'b' } } },
+      { metadata: KEPT },
+      { metadata: OWNED },
+      { immutable: true },
+    ]) {
+      await expect(patch('member-east', body), JSON.stringify(body)).rejects.toThrow('Spillway may only write the Secrets');
+    }
+    for (const name of ['member-west', 'member-north']) {
+      await expect(patch(name, { data: { token: 'Yw==' } }), name).rejects.toThrow('Spillway may only write the Secrets');
+    }
+  });
+
   it('of its webhook it is whom to trust', async () => {
     const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/spillway-pod-defaults';
     const { webhooks } = (await host.api.call('GET', path)) as { webhooks: Record<string, unknown>[] };

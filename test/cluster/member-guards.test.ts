@@ -28,7 +28,7 @@ const secret = (labels: object, more: object = {}) => object('Secret', 'x', labe
 const space = (name: string, labels: object = {}, more: object = {}) => object('Namespace', name, labels, more);
 
 beforeAll(async () => {
-  const files = ['read.yaml', 'dedicated.yaml', 'guard.yaml'].map((file) => `member/${file}`);
+  const files = ['read.yaml', 'dedicated.yaml', 'guard.yaml', 'token.yaml'].map((file) => `member/${file}`);
   guarded = await startGuarded(HOST_ACCOUNT, ...files);
   ({ thief } = guarded);
   await guarded.cluster.apply([
@@ -169,3 +169,16 @@ it.each(['exec?command=true&stdout=true', 'attach?stdout=true', 'portforward'])(
     await expect(thief.call('POST', `/api/v1/namespaces/lent/pods/ours/${stream}`)).rejects.not.toThrow(refusal);
   },
 );
+
+it('tokens are for itself in this cluster, and for seven days at most', async () => {
+  const token = async (spec: object): Promise<unknown> =>
+    await thief.call('POST', '/api/v1/namespaces/spillway-access/serviceaccounts/spillway-host/token', {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec,
+    });
+  await untilRefused(() => token({ expirationSeconds: 604_801 }), 'lasts for seven days at most');
+  await expect(token({ audiences: ['elsewhere'], expirationSeconds: 3600 })).rejects.toThrow('for this cluster only');
+  await token({ expirationSeconds: 604_800 });
+  await token({});
+});

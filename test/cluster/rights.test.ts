@@ -34,6 +34,7 @@ beforeAll(async () => {
       'member/read.yaml',
       'member/dedicated.yaml',
       'member/node-metrics.yaml',
+      'member/token.yaml',
     ),
     install(
       lent,
@@ -169,10 +170,10 @@ const HOLDINGS: readonly Holding[] = [
     ...granted('scheduler/second-scheduler.yaml'),
   },
   {
-    what: 'the host in a dedicated member that shows what its nodes measure',
+    what: 'the host in a dedicated member that shows what its nodes measure, and renews its token',
     user: HOST_ACCOUNT,
     where: () => cluster,
-    ...granted('member/read.yaml', 'member/dedicated.yaml', 'member/node-metrics.yaml'),
+    ...granted('member/read.yaml', 'member/dedicated.yaml', 'member/node-metrics.yaml', 'member/token.yaml'),
   },
   {
     what: 'the host in a member that lends namespaces',

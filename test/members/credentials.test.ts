@@ -27,6 +27,29 @@ describe('readCredentials', () => {
     expect('access' in state && state.access.endpoint.server).toBe('https://10.0.0.1:6443');
   });
 
+  it('puts the token that is renewed in the place of the one in the kubeconfig', async () => {
+    const ca = await createAuthority('test');
+    const text = JSON.stringify({
+      clusters: [
+        {
+          name: 'c',
+          cluster: { server: 'https://10.0.0.1:6443', 'certificate-authority-data': Buffer.from(ca.cert).toString('base64') },
+        },
+      ],
+      users: [{ name: 'u', user: {} }],
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    });
+    const given = secret(text);
+    expect(refusal(given)).toMatchObject({ reason: 'NoCredentials' });
+    const token = (value: string): Secret => ({
+      ...given,
+      data: { ...given.data, token: Buffer.from(value).toString('base64') },
+    });
+    const state = readCredentials(reference, token('one'));
+    expect('access' in state && (await state.access.credentials.headers())).toEqual({ authorization: 'Bearer one' });
+    expect(refusal(token('o n e'))).toMatchObject({ reason: 'InvalidToken' });
+  });
+
   it('tells a Secret that is not there from one that is wrong', () => {
     expect(refusal(undefined)).toMatchObject({ reason: 'SecretNotFound', gone: true });
     expect(refusal({ metadata: { name: 'east' } })).toMatchObject({ reason: 'SecretKeyMissing', gone: true });

@@ -1,0 +1,99 @@
+import type { Logger } from 'pino';
+import { RENEWED_TOKEN_LABEL } from '../api/marks.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Secret } from '../kube/core-v1.ts';
+import { describeError, isConflict } from '../kube/errors.ts';
+import { resourcePath, SECRETS, SERVICE_ACCOUNTS } from '../kube/resource.ts';
+import { tokenClaims, tokenIn, tokenRequestFor, type TokenClaims } from '../kube/service-account-token.ts';
+import { pause } from '../kube/timers.ts';
+import { get, patch } from '../kube/verbs.ts';
+import { TOKEN_KEY, type SecretReference } from './credentials-watch.ts';
+
+const HOUR_MS = 3_600_000;
+/** A token is renewed when it is so old, or a third of its life is over, in ms. */
+const RENEWAL_AGE_MS = 24 * HOUR_MS;
+/** Between two looks at a Secret, in ms: another token, or none, may have come into it. */
+const LONGEST_WAIT_MS = HOUR_MS;
+/** Before another try, in ms. */
+const RETRY_MS = 60_000;
+
+export interface TokenRenewalOptions {
+  host: KubeClient;
+  /** As whom tokens are asked for: their own account. */
+  member: KubeClient;
+  reference: () => SecretReference;
+  /** Whether this process may act for the member. */
+  mayWrite: () => boolean;
+  /** The member did not give a new token; the one there is lasts until then, in ms since the epoch. */
+  failed: (words: string, expiresAt: number) => void;
+  logger: Logger;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** When a token is to be renewed, in ms since the epoch. */
+export function renewalDue({ issuedAt, expiresAt }: TokenClaims): number {
+  return issuedAt + Math.min(RENEWAL_AGE_MS, (expiresAt - issuedAt) / 3);
+}
+
+/**
+ * Keeps the token of a member fresh where its Secret says so (label `spillway.dev/renew-token`): the account asks the member for
+ * another one for itself, for as long as the first one was good, and that takes its place in the Secret. Reads the Secret at the
+ * start and once an hour; writes it once a day.
+ */
+export class TokenRenewal {
+  readonly #o: TokenRenewalOptions;
+
+  constructor(options: TokenRenewalOptions) {
+    this.#o = options;
+  }
+
+  /** Works until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      let wait = RETRY_MS;
+      try {
+        wait = await this.#look(signal);
+      } catch (error) {
+        const { namespace, name } = this.#o.reference();
+        if (!signal.aborted && !isConflict(error)) {
+          this.#o.logger.warn(`the token in Secret ${namespace}/${name} cannot be looked after: ${describeError(error)}`);
+        }
+      }
+      await pause(wait, signal);
+    }
+  }
+
+  /** For how long nothing is to be done, in ms. */
+  async #look(signal: AbortSignal): Promise<number> {
+    const { host, reference, mayWrite, failed, logger, clock } = this.#o;
+    const { namespace, name } = reference();
+    const secret = await get<Secret>(host, SECRETS, { namespace, name }, { signal });
+    if (secret.metadata.labels?.[RENEWED_TOKEN_LABEL] !== 'true') return LONGEST_WAIT_MS;
+    const claims = tokenClaims(Buffer.from(secret.data?.[TOKEN_KEY] ?? '', 'base64').toString('utf8'));
+    // Nobody can do anything with one that is over: it takes somebody who may give another.
+    if (claims === undefined || claims.expiresAt <= clock()) return LONGEST_WAIT_MS;
+    const wait = renewalDue(claims) - clock();
+    if (wait > 0) return Math.min(wait, LONGEST_WAIT_MS);
+    if (!mayWrite()) return RETRY_MS;
+    let token: string;
+    try {
+      token = await this.#another(claims, signal);
+    } catch (error) {
+      if (signal.aborted) return 0;
+      failed(describeError(error), claims.expiresAt);
+      return RETRY_MS;
+    }
+    const { uid, resourceVersion } = secret.metadata;
+    const body = { metadata: { uid, resourceVersion }, data: { [TOKEN_KEY]: Buffer.from(token).toString('base64') } };
+    await patch(host, SECRETS, { namespace, name }, body, { type: 'merge', fieldManager: 'spillway' }, { signal });
+    logger.info({ secret: name }, 'the token of the member was renewed');
+    return RETRY_MS;
+  }
+
+  async #another({ namespace, name, issuedAt, expiresAt }: TokenClaims, signal: AbortSignal): Promise<string> {
+    const path = resourcePath(SERVICE_ACCOUNTS, namespace, name, 'token');
+    const body = tokenRequestFor(Math.round((expiresAt - issuedAt) / 1000));
+    return tokenIn(await this.#o.member.request({ method: 'POST', path, body, signal }));
+  }
+}
