@@ -57,7 +57,9 @@ export class TokenRenewal {
       } catch (error) {
         const { namespace, name } = this.#o.reference();
         if (!signal.aborted && !isConflict(error)) {
-          this.#o.logger.warn(`the token in Secret ${namespace}/${name} cannot be looked after: ${describeError(error)}`);
+          this.#o.logger.warn(
+            `the token in Secret ${namespace}/${name} cannot be looked after: ${describeError(error)}`,
+          );
         }
       }
       await pause(wait, signal);

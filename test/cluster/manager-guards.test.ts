@@ -326,10 +326,14 @@ describe('what else it writes', () => {
       { metadata: OWNED },
       { immutable: true },
     ]) {
-      await expect(patch('member-east', body), JSON.stringify(body)).rejects.toThrow('Spillway may only write the Secrets');
+      await expect(patch('member-east', body), JSON.stringify(body)).rejects.toThrow(
+        'Spillway may only write the Secrets',
+      );
     }
     for (const name of ['member-west', 'member-north']) {
-      await expect(patch(name, { data: { token: 'Yw==' } }), name).rejects.toThrow('Spillway may only write the Secrets');
+      await expect(patch(name, { data: { token: 'Yw==' } }), name).rejects.toThrow(
+        'Spillway may only write the Secrets',
+      );
     }
   });
 

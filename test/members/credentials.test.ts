@@ -33,7 +33,10 @@ describe('readCredentials', () => {
       clusters: [
         {
           name: 'c',
-          cluster: { server: 'https://10.0.0.1:6443', 'certificate-authority-data': Buffer.from(ca.cert).toString('base64') },
+          cluster: {
+            server: 'https://10.0.0.1:6443',
+            'certificate-authority-data': Buffer.from(ca.cert).toString('base64'),
+          },
         },
       ],
       users: [{ name: 'u', user: {} }],

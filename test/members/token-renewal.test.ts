@@ -109,7 +109,9 @@ describe('renewal', () => {
         body: { spec: { expirationSeconds: 168 * 3600 } },
       },
     ]);
-    expect((api.objects.get(`${SECRETS}/east`) as unknown as { data: object }).data).toMatchObject({ kubeconfig: 'YQ==' });
+    expect((api.objects.get(`${SECRETS}/east`) as unknown as { data: object }).data).toMatchObject({
+      kubeconfig: 'YQ==',
+    });
   });
 
   it.each([
@@ -135,14 +137,17 @@ describe('renewal', () => {
     expect(asked).toEqual([]);
   });
 
-  it.each([{}, { status: { token: '' } }, { status: { token: 'a b' } }, { status: { token: 'x'.repeat(20_000) } }, null])(
-    'tells of a member that answers with %j, and keeps the old one',
-    async (bad) => {
-      answer = () => bad;
-      start(tokenOf(NOW - 25 * HOUR, 168 * HOUR));
-      await until('it is told', () => Promise.resolve(failures.length === 1));
-      expect(failures[0]).toEqual([expect.stringContaining('without a token'), NOW + 143 * HOUR]);
-      expect(writes()).toBe(0);
-    },
-  );
+  it.each([
+    {},
+    { status: { token: '' } },
+    { status: { token: 'a b' } },
+    { status: { token: 'x'.repeat(20_000) } },
+    null,
+  ])('tells of a member that answers with %j, and keeps the old one', async (bad) => {
+    answer = () => bad;
+    start(tokenOf(NOW - 25 * HOUR, 168 * HOUR));
+    await until('it is told', () => Promise.resolve(failures.length === 1));
+    expect(failures[0]).toEqual([expect.stringContaining('without a token'), NOW + 143 * HOUR]);
+    expect(writes()).toBe(0);
+  });
 });
