@@ -8,7 +8,7 @@ import { microTime } from '../kube/timestamps.ts';
 import { create, get } from '../kube/verbs.ts';
 
 /** Lease that tells all replicas that a scheduler has asked one of them. */
-export const ASKED_LEASE = 'spillway-asked';
+const ASKED_LEASE = 'spillway-asked';
 /** Between two looks at it as long as nobody has asked, in ms. */
 const PERIOD_MS = 30_000;
 
