@@ -1,6 +1,6 @@
 /**
  * Writes what follows from the code: manifests/crds/*.yaml, docs/reference/<kind>.md, metrics.md
- * and, from the RBAC manifests, rights.md.
+ * from the RBAC manifests, rights.md, and from the verbs of kubectl spillway, cli.md.
  * With `--check` it writes nothing and fails if a file differs from what it would write.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import { stringify } from 'yaml';
 import { customResourceDefinition } from '../src/api/crd.ts';
 import type { KindDefinition } from '../src/api/crd.ts';
 import { KINDS } from '../src/api/kinds.ts';
+import { cliPage } from './cli-page.ts';
 import { metricsPage } from './metrics-page.ts';
 import { referencePage } from './reference-page.ts';
 import { rightsPage } from './rights-page.ts';
@@ -20,6 +21,7 @@ export async function generatedFiles(kinds: readonly KindDefinition[] = KINDS): 
   const files = new Map([
     ['docs/reference/metrics.md', await metricsPage()],
     ['docs/reference/rights.md', rightsPage()],
+    ['docs/reference/cli.md', cliPage()],
   ]);
   for (const kind of kinds) {
     const { plural, group } = kind.resource;

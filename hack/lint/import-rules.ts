@@ -94,6 +94,8 @@ function checkEdge(edge: Edge): string[] {
   const breach = (rule: string): string[] => [`${from}:${edge.line}: imports ${to}: ${rule}`];
   if (!to.startsWith('src/')) return breach('the program imports nothing from outside src');
   const [source, target] = [roomOf(from), roomOf(to)];
+  if (target === 'cli' && source !== 'cli') return breach('nothing knows the verbs of kubectl spillway');
+  if (source === 'cli' && target === 'manager') return breach('verbs run without the manager');
   if (matches(COMPOSITION_ROOT, from) || (source === target && source !== '')) return [];
   const floor = GROUND.indexOf(source);
   if (source === 'kube') return breach('kube knows nothing of Spillway');

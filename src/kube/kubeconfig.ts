@@ -41,7 +41,7 @@ const kubeconfigSchema = z.looseObject({
   contexts: listOf(
     z.looseObject({
       name: z.string(),
-      context: z.looseObject({ cluster: z.string(), user: z.string().nullish() }),
+      context: z.looseObject({ cluster: z.string(), user: z.string().nullish(), namespace: z.string().nullish() }),
     }),
   ),
   'current-context': z.string().nullish(),
@@ -53,6 +53,8 @@ export type KubeconfigUser = z.infer<typeof userSchema>;
 /** One context of a kubeconfig with its cluster and user looked up. */
 export interface KubeconfigContext {
   context: string;
+  /** That the context names; undefined: none. */
+  namespace: string | undefined;
   userName: string;
   cluster: KubeconfigCluster;
   user: KubeconfigUser;
@@ -63,13 +65,7 @@ export interface KubeconfigContext {
  * {@link CredentialsError} without quoting the text, which holds secrets.
  */
 export function readKubeconfig(text: string, context?: string): KubeconfigContext {
-  const result = kubeconfigSchema.safeParse(parseYaml(text));
-  if (!result.success) {
-    const issue = result.error.issues[0];
-    const where = issue === undefined || issue.path.length === 0 ? 'the document' : issue.path.join('.');
-    throw invalid(`${where}: ${issue?.message ?? 'not a kubeconfig'}`);
-  }
-  const config = result.data;
+  const config = parseKubeconfig(text);
   const contexts = config.contexts ?? [];
   const only = contexts.length === 1 ? contexts[0]?.name : undefined;
   const wanted = nonEmpty(context) ?? nonEmpty(config['current-context']) ?? only;
@@ -89,7 +85,24 @@ export function readKubeconfig(text: string, context?: string): KubeconfigContex
   if (userEntry === undefined && userName !== '') {
     throw invalid(`context ${quoted(wanted)} names user ${quoted(userName)}, which is not there`);
   }
-  return { context: wanted, userName, cluster, user: userEntry?.user ?? {} };
+  return { context: wanted, namespace: nonEmpty(found.namespace), userName, cluster, user: userEntry?.user ?? {} };
+}
+
+/** The contexts that a kubeconfig has, and which one it names as the current. Throws {@link CredentialsError}. */
+export function contextNames(text: string): { names: string[]; current: string | undefined } {
+  const config = parseKubeconfig(text);
+  return {
+    names: (config.contexts ?? []).map(({ name }) => name),
+    current: nonEmpty(config['current-context']),
+  };
+}
+
+function parseKubeconfig(text: string): z.infer<typeof kubeconfigSchema> {
+  const result = kubeconfigSchema.safeParse(parseYaml(text));
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const where = issue === undefined || issue.path.length === 0 ? 'the document' : issue.path.join('.');
+  throw invalid(`${where}: ${issue?.message ?? 'not a kubeconfig'}`);
 }
 
 /** The server's URL, checked: https (or http where `allowHttp`), a host, and nothing that carries secrets. */

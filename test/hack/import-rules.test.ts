@@ -18,6 +18,8 @@ const GOOD: Record<string, string> = {
   'src/capacity/fit.ts': "import type { O } from '../api/kind.ts';",
   'src/nodes/keeper.ts': "import { fit } from '../capacity/fit.ts';\nimport { version } from '../version.ts';",
   'src/config.ts': "import { z } from 'zod';",
+  'src/cli/verb.ts': "import '../pods/act.ts';\nimport '../nodes/keeper.ts';",
+  'src/cli/main.ts': "import './verb.ts';\nimport { version } from '../version.ts';",
   'src/pods/serve.ts': "import '../serving/listener.ts';",
   'src/manager/member.ts': "import '../nodes/keeper.ts';\nimport '../pods/act.ts';",
   'src/manager/manager.ts':
@@ -56,6 +58,9 @@ describe('breaches', () => {
       /api may import only kube/,
     ],
     ['a room importing the manager', 'src/pods/bad.ts', "import { m } from '../manager/member.ts';", /only manager/],
+    ['a room importing a verb', 'src/pods/bad.ts', "import '../cli/verb.ts';", /nothing knows the verbs/],
+    ['the manager importing a verb', 'src/manager/bad.ts', "import '../cli/verb.ts';", /nothing knows the verbs/],
+    ['a verb importing the manager', 'src/cli/bad.ts', "import '../manager/member.ts';", /verbs run without/],
     ['a room importing the configuration', 'src/pods/bad.ts', "import { c } from '../config.ts';", /only manager/],
     ['the configuration importing a room', 'src/config.ts', "import { a } from './pods/act.ts';", /only manager/],
     ['a file beside main.ts', 'src/wiring.ts', 'export const a = 1;', /stands at the top/],

@@ -1,0 +1,129 @@
+import type { Command } from 'commander';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import { ageSince } from './age.ts';
+import type { Cli } from './cli.ts';
+import { CliError } from './cli-error.ts';
+import { clusterSummaries, type ClusterSummary, type Room } from './cluster-summary.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { readFleet } from './fleet.ts';
+import { clusterFlags, outputFlags, watchFlag, type OutputFlags, type WatchFlags } from './flags.ts';
+import { listed, type Listing } from './output.ts';
+import { repeatedly } from './repeat.ts';
+import type { Column } from './table.ts';
+import type { ClusterFlags } from './viewer-access.ts';
+import type { Viewer } from './viewer.ts';
+
+type Flags = ClusterFlags & OutputFlags & WatchFlags;
+
+export function addClusters(program: Command, cli: Cli): void {
+  const command = program
+    .command('clusters')
+    .summary('list the members: are they well, and what room do they have')
+    .description(
+      'Lists the members of this cluster: whether pods can be sent there, and if not, why; how many of your pods they run, and what ' +
+        'room they offer. FREE is what no pod has asked for yet, of what Spillway may use there.',
+    )
+    .argument('[cluster...]', 'only these members');
+  watchFlag(outputFlags(clusterFlags(command))).action(
+    async (names: string[], flags: Flags) =>
+      await cli.withHost(flags, async (host) => {
+        if (flags.watch === true) return await watchClusters(cli, host, names, flags);
+        const { summaries, missing } = await readClusters(host, names);
+        cli.terminal.out(listed(clusterListing(summaries, cli.terminal.now()), flags.output, flags.headers));
+        for (const right of missing) cli.terminal.note(missingNote(right));
+        if (summaries.length === 0) cli.terminal.note('There are no members yet.');
+        return EXIT.ok;
+      }),
+  );
+}
+
+/** Said where a figure is missing because of a right. */
+export function missingNote(right: string): string {
+  return `note: what is shown as ? is not known to you, as you may not ${right} (docs/reference/cli.md#rights)`;
+}
+
+async function readClusters(
+  host: Viewer,
+  names: readonly string[],
+): Promise<{ summaries: ClusterSummary[]; missing: readonly string[] }> {
+  const { facts, missing } = await readFleet(host);
+  const all = clusterSummaries(facts);
+  const unknown = names.filter((name) => !all.some((one) => one.name === name));
+  if (unknown.length > 0) {
+    const there = all.length === 0 ? 'there are none' : `there are ${all.map(({ name }) => name).join(', ')}`;
+    throw new CliError(`there is no member ${unknown.join(', ')}: ${there}`, { exitCode: EXIT.notFound });
+  }
+  return { summaries: names.length === 0 ? all : all.filter(({ name }) => names.includes(name)), missing };
+}
+
+/** As `kubectl get --watch`: all once, then lines that changed. */
+async function watchClusters(cli: Cli, host: Viewer, names: readonly string[], flags: Flags): Promise<ExitCode> {
+  if (flags.output === 'json' || flags.output === 'yaml') {
+    throw new CliError('--watch shows tables and names only', {
+      exitCode: EXIT.usage,
+      fix: 'leave --watch out, or use -o table, wide or name',
+    });
+  }
+  const shown = new Map<string, string>();
+  let isFirst = true;
+  return await repeatedly(cli.terminal, async () => {
+    const { summaries, missing } = await readClusters(host, names);
+    const changed = summaries.filter((one) => shown.get(one.name) !== JSON.stringify(one));
+    for (const one of changed) shown.set(one.name, JSON.stringify(one));
+    if (changed.length > 0 || isFirst) {
+      const headers = flags.headers && isFirst;
+      cli.terminal.out(listed(clusterListing(changed, cli.terminal.now()), flags.output, headers));
+    }
+    if (isFirst) for (const right of missing) cli.terminal.note(missingNote(right));
+    isFirst = false;
+  });
+}
+
+function clusterListing(items: readonly ClusterSummary[], now: number): Listing<ClusterSummary> {
+  return {
+    kind: 'Cluster',
+    items,
+    columns: clusterColumns(now),
+    name: ({ name }) => `${MEMBER_CLUSTERS.plural}/${name}`,
+  };
+}
+
+/** `?`: the viewer may not know. */
+export function clusterColumns(now: number): Column<ClusterSummary>[] {
+  return [
+    { name: 'NAME', text: ({ name }) => name },
+    { name: 'READY', text: ({ ready, cordoned }) => (cordoned ? `${ready},SchedulingDisabled` : ready) },
+    { name: 'REACHABLE', text: ({ reachable }) => reachable },
+    { name: 'CREDENTIALS', text: ({ credentials }) => credentials },
+    { name: 'NODES', text: ({ nodes }) => (nodes === null ? '?' : `${nodes.ready}/${nodes.wanted}`) },
+    { name: 'PODS', text: ({ pods }) => pods?.running ?? 0 },
+    { name: 'PENDING', text: ({ pods }) => pods?.pending ?? 0, wide: true },
+    { name: 'CPU-FREE', text: ({ offered, free }) => share(offered, free, ({ cpu }) => cores(cpu)) },
+    { name: 'MEMORY-FREE', text: ({ offered, free }) => share(offered, free, ({ memory }) => bytes(memory)) },
+    { name: 'VERSION', text: ({ version }) => version ?? undefined },
+    { name: 'AGE', text: ({ created }) => ageSince(created ?? undefined, now) },
+    { name: 'REGION', text: ({ region }) => region ?? undefined, wide: true },
+    { name: 'PROVIDER', text: ({ provider }) => provider ?? undefined, wide: true },
+    { name: 'WHY', text: ({ reason, message }) => (reason === '' ? undefined : `${reason}: ${message}`) },
+  ];
+}
+
+/** `12/64`: free of offered. */
+function share(offered: Room | null, free: Room | null, text: (room: Room) => string): string {
+  if (offered === null) return '0/0';
+  return `${free === null ? '?' : text(free)}/${text(offered)}`;
+}
+
+/** Cores with one figure behind the point, rounded down: what is shown as free is free. */
+function cores(cpu: number): string {
+  return cpu >= 100 ? String(Math.floor(cpu)) : String(Math.floor(cpu * 10) / 10);
+}
+
+const UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
+
+/** Bytes in the largest binary unit that leaves three figures, rounded down. */
+function bytes(amount: number): string {
+  let [value, unit] = [amount, 0];
+  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
+  return `${value >= 10 || unit === 0 ? Math.floor(value) : Math.floor(value * 10) / 10}${UNITS[unit] ?? ''}`;
+}

@@ -1,0 +1,69 @@
+import { Option, type Command } from 'commander';
+import { FORMATS, formatOf, type Format } from './output.ts';
+
+/** Flags are added to each verb alike, so that they may stand anywhere behind it, as with kubectl. */
+export function clusterFlags(command: Command): Command {
+  return command
+    .option('--kubeconfig <file>', 'kubeconfig to use (default: $KUBECONFIG, then ~/.kube/config)')
+    .option('--context <name>', 'context within the kubeconfig (default: its current one)');
+}
+
+export interface SystemFlags {
+  systemNamespace: string;
+}
+
+/** Where Spillway itself lives, by manifests/. */
+export function systemNamespaceFlag(command: Command): Command {
+  return command.option('--system-namespace <name>', 'namespace in which Spillway runs', 'spillway-system');
+}
+
+export interface OutputFlags {
+  output: Format;
+  /** False with --no-headers. */
+  headers: boolean;
+}
+
+export function outputFlags(command: Command, formats: readonly Format[] = FORMATS): Command {
+  const output = new Option('-o, --output <format>', `output format: ${formats.join(', ')}`)
+    .default('table')
+    .argParser((text) => formatOf(text, formats));
+  const tabular = formats.includes('wide');
+  const withOutput = command.addOption(output);
+  return tabular ? withOutput.option('--no-headers', 'print no column headers') : withOutput;
+}
+
+export interface WatchFlags {
+  watch?: boolean;
+}
+
+export function watchFlag(command: Command): Command {
+  return command.option('-w, --watch', 'go on and show what changes, until Ctrl-C');
+}
+
+/** `none`: it is done. `client`: nothing is sent. `server`: the API server judges it and stores nothing. */
+export type DryRun = 'none' | 'client' | 'server';
+
+export interface DryRunFlags {
+  dryRun: DryRun;
+}
+
+export function dryRunFlag(command: Command): Command {
+  return command.addOption(
+    new Option(
+      '--dry-run <mode>',
+      'only show what would be done: client (send nothing) or server (let the API server judge it)',
+    )
+      .choices(['none', 'client', 'server'])
+      .default('none'),
+  );
+}
+
+/** For the query of a write. */
+export function dryRunQuery(mode: DryRun): { dryRun?: 'All' } {
+  return mode === 'server' ? { dryRun: 'All' } : {};
+}
+
+/** What kubectl adds to what it says was done. */
+export function dryRunWords(mode: DryRun): string {
+  return mode === 'none' ? '' : mode === 'server' ? ' (server dry run)' : ' (dry run)';
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env node
+/** `kubectl-spillway`, which kubectl runs as `kubectl spillway`. */
+import process from 'node:process';
+import { runProgram } from './program.ts';
+import { processTerminal } from './terminal.ts';
+
+const stop = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(name, () => {
+    // A second signal means now.
+    if (stop.signal.aborted) process.exit(130);
+    stop.abort(new Error(`received ${name}`));
+  });
+}
+// `| head` is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+process.exitCode = await runProgram(process.argv.slice(2), processTerminal(stop.signal));

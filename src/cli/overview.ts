@@ -1,0 +1,200 @@
+import { MIRRORED_CONDITION } from '../api/marks.ts';
+import { parseMemberCluster } from '../api/member-cluster.ts';
+import { memberOfNode } from '../api/provider-id.ts';
+import { cleanText } from '../kube/clean-text.ts';
+import type { Condition, Pod } from '../kube/core-v1.ts';
+import type { Lease } from '../kube/lease.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { clusterSummaries, nodeNamesOf, type ClusterSummary, type FleetFacts } from './cluster-summary.ts';
+import { keyOf } from '../kube/object.ts';
+
+/** Names of the Leases that managers share their work by (docs/design.md, section 4). */
+const MEMBER_LEASE = 'spillway-member-';
+const SCHEDULER_LEASE = 'spillway-scheduler';
+const COMPONENT_LEASES = new Map([
+  [SCHEDULER_LEASE, 'scheduler'],
+  ['spillway-descheduler', 'descheduler'],
+  ['spillway-gangs', 'gangs'],
+]);
+/** A Lease that was not renewed for this many times its duration is nobody's, whatever the clocks say. */
+const STALE_TIMES = 3;
+const FALLBACK_SECONDS = 15;
+/** Of a message of a pod, in bytes. */
+const LONGEST_MESSAGE = 300;
+
+/** A manager that holds something. */
+export interface ManagerSummary {
+  /** Its pod, or the machine it runs on: a process has an identity of its own for each Lease, and they begin with that. */
+  name: string;
+  /** Of the Lease it renewed last. */
+  renewed: string;
+  members: string[];
+  /** What else it does alone: `scheduler`, `descheduler`, `gangs`. */
+  components: string[];
+}
+
+/** Pods that wait in the same way. */
+export interface HeldGroup {
+  reason: string;
+  pods: number;
+  /** `namespace/name` of the one that waits longest. */
+  example: string;
+  message: string;
+}
+
+export interface PolicySummary {
+  /** `placementpolicies/shop/web` */
+  policy: string;
+  reason: string;
+  message: string;
+}
+
+/** All that `status` shows; `null` where the viewer may not know. */
+export interface Overview {
+  managers: ManagerSummary[] | null;
+  clusters: ClusterSummary[];
+  /** Pods on virtual nodes. */
+  pods: {
+    running: number;
+    pending: number;
+    /** Bound to a virtual node, and not created in the member. */
+    held: HeldGroup[];
+    /** Being evicted: by the descheduler, a drain, or somebody. */
+    leaving: { cluster: string; pods: number }[];
+  } | null;
+  /** Pods of the host without a node, and those of them behind scheduling gates. */
+  waiting: { pods: number; gated: number } | null;
+  /** Members in which deletions are held back, with the command that confirms them. */
+  deletionsHeld: { cluster: string; message: string }[];
+  policies: { total: number; withoutEffect: PolicySummary[] } | null;
+}
+
+/** What the viewer could read; undefined: not allowed. */
+export interface OverviewFacts {
+  fleet: FleetFacts;
+  leases: readonly Lease[] | undefined;
+  unbound: readonly Pod[] | undefined;
+  policies: readonly { resource: string; object: KubeObject }[] | undefined;
+}
+
+/** @param now wall clock in ms. */
+export function overview({ fleet, leases, unbound, policies }: OverviewFacts, now: number): Overview {
+  const alive = leases?.filter((lease) => isHeld(lease, now));
+  return {
+    managers: alive === undefined ? null : managers(alive),
+    clusters: clusterSummaries(fleet),
+    pods: fleet.pods === undefined ? null : podsInMembers(fleet, fleet.pods),
+    waiting:
+      unbound === undefined
+        ? null
+        : { pods: unbound.length, gated: unbound.filter(({ spec }) => (spec.schedulingGates ?? []).length > 0).length },
+    deletionsHeld: deletionsHeld(fleet.members),
+    policies: policies === undefined ? null : policySummary(policies, alive),
+  };
+}
+
+/** Whether somebody holds a Lease, as far as the clock here can tell. @param now wall clock in ms. */
+export function isHeld({ spec }: Lease, now: number): boolean {
+  const { holderIdentity = '', renewTime = '', leaseDurationSeconds = FALLBACK_SECONDS } = spec ?? {};
+  const renewed = Date.parse(renewTime);
+  return holderIdentity !== '' && now - renewed < leaseDurationSeconds * STALE_TIMES * 1000;
+}
+
+function managers(leases: readonly Lease[]): ManagerSummary[] {
+  const byName = new Map<string, ManagerSummary>();
+  for (const { metadata, spec } of leases) {
+    const component = COMPONENT_LEASES.get(metadata.name);
+    if (component === undefined && !metadata.name.startsWith(MEMBER_LEASE)) continue;
+    const { holderIdentity = '', renewTime: renewed = '' } = spec ?? {};
+    const name = holderIdentity.split('_')[0] ?? '';
+    const one = byName.get(name) ?? { name, renewed: '', members: [], components: [] };
+    byName.set(name, one);
+    if (renewed > one.renewed) one.renewed = renewed;
+    if (component === undefined) one.members.push(metadata.name.slice(MEMBER_LEASE.length));
+    else one.components.push(component);
+  }
+  return [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function podsInMembers({ members, nodes }: FleetFacts, pods: readonly Pod[]): NonNullable<Overview['pods']> {
+  const memberByNode = new Map<string, string>();
+  for (const raw of members) for (const node of nodeNamesOf(raw, nodes)) memberByNode.set(node, raw.metadata.name);
+  for (const node of nodes ?? []) {
+    const member = memberOfNode(node);
+    if (member !== undefined) memberByNode.set(node.metadata.name, member);
+  }
+  const leaving = new Map<string, number>();
+  for (const pod of pods.filter(isEvicted)) {
+    const cluster = memberByNode.get(pod.spec.nodeName ?? '') ?? '';
+    leaving.set(cluster, (leaving.get(cluster) ?? 0) + 1);
+  }
+  return {
+    running: pods.filter(({ status }) => status?.phase === 'Running').length,
+    pending: pods.filter(({ status }) => (status?.phase ?? 'Pending') === 'Pending').length,
+    held: heldGroups(pods),
+    leaving: [...leaving].map(([cluster, count]) => ({ cluster, pods: count })),
+  };
+}
+
+function heldGroups(pods: readonly Pod[]): HeldGroup[] {
+  const groups = new Map<string, HeldGroup>();
+  const held = pods
+    .filter(
+      (pod) => pod.metadata.deletionTimestamp === undefined && conditionOf(pod, MIRRORED_CONDITION)?.status === 'False',
+    )
+    .toSorted((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? -1 : 1));
+  for (const pod of held) {
+    const { reason = 'Unknown', message = '' } = conditionOf(pod, MIRRORED_CONDITION) ?? {};
+    const group = groups.get(reason);
+    if (group === undefined) {
+      groups.set(reason, { reason, pods: 1, example: keyOf(pod), message: cleanText(message, LONGEST_MESSAGE) });
+    } else {
+      group.pods += 1;
+    }
+  }
+  return [...groups.values()].toSorted((a, b) => b.pods - a.pods);
+}
+
+function isEvicted(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp !== undefined && conditionOf(pod, 'DisruptionTarget')?.status === 'True';
+}
+
+function conditionOf({ status }: Pod, type: string): Condition | undefined {
+  return status?.conditions?.find((one) => one.type === type);
+}
+
+function deletionsHeld(members: readonly KubeObject[]): Overview['deletionsHeld'] {
+  return members.flatMap((raw) => {
+    const parsed = parseMemberCluster(raw);
+    const conditions = 'member' in parsed ? (parsed.member.status?.conditions ?? []) : [];
+    const found = conditions.find(({ type, status }) => type === 'DeletionsAllowed' && status === 'False');
+    return found === undefined ? [] : [{ cluster: raw.metadata.name, message: found.message }];
+  });
+}
+
+type StatusOf = KubeObject & { status?: { conditions?: Condition[] } };
+
+/** Policies that are not used, or only in part; all of them where nobody answers schedulers. */
+function policySummary(
+  policies: readonly { resource: string; object: KubeObject }[],
+  leases: readonly Lease[] | undefined,
+): NonNullable<Overview['policies']> {
+  const nobodyAnswers = leases !== undefined && !leases.some(({ metadata }) => metadata.name === SCHEDULER_LEASE);
+  const withoutEffect = policies.flatMap(({ resource, object }): PolicySummary[] => {
+    const policy = `${resource}/${keyOf(object)}`;
+    if (nobodyAnswers) {
+      return [
+        {
+          policy,
+          reason: 'NoScheduler',
+          message:
+            'no manager with component scheduler runs, so nobody tells schedulers what it says (docs/guides/scheduling.md)',
+        },
+      ];
+    }
+    const { conditions = [] } = (object as StatusOf).status ?? {};
+    const bad = conditions.find(({ status }) => status === 'False');
+    return bad === undefined ? [] : [{ policy, reason: bad.reason ?? bad.type, message: bad.message ?? '' }];
+  });
+  return { total: policies.length, withoutEffect };
+}

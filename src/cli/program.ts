@@ -1,0 +1,52 @@
+import { Command, CommanderError } from 'commander';
+import { programVersion } from '../version.ts';
+import { Cli, type AddVerb } from './cli.ts';
+import { addClusters } from './clusters.ts';
+import { addCordon, addUncordon } from './cordon.ts';
+import { EXIT } from './exit-code.ts';
+import { addStatus } from './status.ts';
+import type { Terminal } from './terminal.ts';
+
+/** In the order of `kubectl spillway --help`. */
+const VERBS: readonly AddVerb[] = [addStatus, addClusters, addCordon, addUncordon, addVersion];
+
+/** `kubectl spillway` with all its verbs. */
+export function buildProgram(cli: Cli): Command {
+  const program = new Command('kubectl spillway')
+    .description('Shows and steers what Spillway does with this cluster and its members.')
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 done or answered, 1 failed, 2 wrong usage, 3 a right is missing, 4 not found, 5 something is not as it should be.',
+    )
+    // Before the verbs are added, which inherit it.
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => cli.terminal.out(text),
+      writeErr: (text) => cli.terminal.note(text.trimEnd()),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .showHelpAfterError("Run 'kubectl spillway --help' for all verbs and 'kubectl spillway VERB --help' for one.");
+  for (const add of VERBS) add(program, cli);
+  return program;
+}
+
+/** Runs the program with the words behind `kubectl spillway`; resolves with the exit code and never rejects. */
+export async function runProgram(words: readonly string[], terminal: Terminal): Promise<number> {
+  const cli = new Cli(terminal);
+  const program = buildProgram(cli);
+  try {
+    await program.parseAsync(words.length === 0 ? ['--help'] : words, { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    cli.fail(error);
+  }
+  return cli.exitCode;
+}
+
+function addVersion(program: Command, cli: Cli): void {
+  program
+    .command('version')
+    .description('print the version of this program')
+    .action(() => cli.terminal.out(`kubectl-spillway ${programVersion()}\n`));
+}
