@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import type { ClusterFlags } from './viewer-access.ts';
 import { FORMATS, formatOf, type Format } from './output.ts';
 
 /** Flags are added to each verb alike, so that they may stand anywhere behind it, as with kubectl. */
@@ -6,6 +7,16 @@ export function clusterFlags(command: Command): Command {
   return command
     .option('--kubeconfig <file>', 'kubeconfig to use (default: $KUBECONFIG, then ~/.kube/config)')
     .option('--context <name>', 'context within the kubeconfig (default: its current one)');
+}
+
+export interface NamespaceFlags extends ClusterFlags {
+  namespace?: string;
+  allNamespaces?: boolean;
+}
+
+export function namespaceFlags(command: Command, { all = false } = {}): Command {
+  const one = command.option('-n, --namespace <name>', 'namespace (default: that of the context)');
+  return all ? one.option('-A, --all-namespaces', 'in all namespaces') : one;
 }
 
 export interface SystemFlags {

@@ -1,5 +1,6 @@
 import { ageSince } from './age.ts';
 import { clusterColumns } from './clusters.ts';
+import { counted } from './counted.ts';
 import type { Overview } from './overview.ts';
 import { table } from './table.ts';
 
@@ -78,10 +79,6 @@ function policiesText({ policies }: Overview): string {
   ]);
   const more = withoutEffect.length - MOST_LINES;
   return `${line}${rows}${more > 0 ? `and ${more} more\n` : ''}`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function indented(text: string): string {

@@ -10,7 +10,7 @@ import { keyOf } from '../kube/object.ts';
 
 /** Names of the Leases that managers share their work by (docs/design.md, section 4). */
 const MEMBER_LEASE = 'spillway-member-';
-const SCHEDULER_LEASE = 'spillway-scheduler';
+export const SCHEDULER_LEASE = 'spillway-scheduler';
 const COMPONENT_LEASES = new Map([
   [SCHEDULER_LEASE, 'scheduler'],
   ['spillway-descheduler', 'descheduler'],

@@ -6,9 +6,10 @@ import { addCordon, addUncordon } from './cordon.ts';
 import { EXIT } from './exit-code.ts';
 import { addStatus } from './status.ts';
 import type { Terminal } from './terminal.ts';
+import { addWhy } from './why.ts';
 
 /** In the order of `kubectl spillway --help`. */
-const VERBS: readonly AddVerb[] = [addStatus, addClusters, addCordon, addUncordon, addVersion];
+const VERBS: readonly AddVerb[] = [addStatus, addClusters, addWhy, addCordon, addUncordon, addVersion];
 
 /** `kubectl spillway` with all its verbs. */
 export function buildProgram(cli: Cli): Command {

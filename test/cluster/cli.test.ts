@@ -4,7 +4,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { kubectlCompletion, kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
-import { onNode, pod, podSpec, runPod } from '../fixtures/live-pods.ts';
+import {
+  type Fields,
+  kubectl,
+  newNamespace,
+  onNode,
+  pod,
+  podSpec,
+  runPod,
+  serviceAccountIn,
+  untilRunning,
+} from '../fixtures/live-pods.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 /** `kubectl spillway`, as people run it: the real kubectl finds the program on its PATH. */
@@ -114,6 +124,167 @@ describe('status', () => {
       managers: [{ members: ['east', 'west'] }],
       pods: { held: [{ reason: 'MandatorySecretNotFound', pods: 1 }] },
     });
+  });
+});
+
+/** Pods in situations of all kinds, and what has to be said of each. */
+describe('why', () => {
+  const SHOP = 'shop';
+  const TOLERATES = { tolerations: [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }] };
+  const main = (more: Fields = {}): Fields => ({ name: 'main', image: 'registry.example/app:v1', ...more });
+  const asks = (cpu: string): Fields => main({ resources: { requests: { cpu } } });
+  const one = (name: string, spec: Fields, metadata: Fields = {}, namespace = SHOP): Fields =>
+    pod(name, namespace, { terminationGracePeriodSeconds: 1, containers: [main()], ...TOLERATES, ...spec }, metadata);
+  const inEast = onNode('east');
+
+  beforeAll(async () => {
+    const east = topology.member('east').cluster;
+    for (const name of [SHOP, 'ruled', 'tight']) await newNamespace(host, name);
+    // A namespace that was lent and has a quota, and one in which somebody else has a pod.
+    for (const name of [SHOP, 'tight']) {
+      const labels = { 'spillway.dev/allow-host': 'any' };
+      await east.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }]);
+      await serviceAccountIn(east, name);
+    }
+    const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'small', namespace: 'tight' } };
+    await east.apply([{ ...quota, spec: { hard: { 'requests.cpu': '500m' } } }]);
+    await east.apply([pod('taken', SHOP, { containers: [main()] })]);
+    const gate = (name: string): Fields => ({ schedulingGates: [{ name }] });
+    const gang = {
+      labels: { 'spillway.dev/gang': 'train' },
+      annotations: { 'spillway.dev/gang-size': '3' },
+    };
+    const ruled = {
+      resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod' }],
+      placement: { clusterAffinity: { clusterNames: ['west'] } },
+    };
+    await host.apply([
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'PlacementPolicy',
+        metadata: { name: 'only-west', namespace: 'ruled' },
+        spec: ruled,
+      },
+      one('untolerating', { tolerations: [] }),
+      one('forbidden', { containers: [asks('6')] }, {}, 'ruled'),
+      one('bound-past-policy', { nodeName: 'east' }, {}, 'ruled'),
+      one('too-large', { containers: [asks('12')] }),
+      one('choosy', { nodeSelector: { disk: 'ssd' } }),
+      one('over-quota', { containers: [asks('1')], ...inEast }, {}, 'tight'),
+      one('taken', inEast),
+      one('no-secret', { ...inEast, containers: [main({ envFrom: [{ secretRef: { name: 'absent' } }] })] }),
+      one('gated', gate('example.com/budget')),
+      one('gang-0', gate('spillway.dev/gang'), gang),
+      one('no-scheduler', { schedulerName: 'nobody' }),
+      one('image', inEast),
+      one('finished', { ...inEast, restartPolicy: 'Never' }),
+      one('lost', { ...inEast, restartPolicy: 'Never' }),
+      one('well', inEast),
+    ]);
+    for (const name of ['image', 'finished', 'lost', 'well']) await untilRunning(host, SHOP, name);
+    const status = (name: string, patch: Fields): Promise<string> =>
+      kubectl(east, [
+        'patch',
+        'pod',
+        '-n',
+        SHOP,
+        name,
+        '--subresource=status',
+        '--type=merge',
+        '-p',
+        JSON.stringify({ status: patch }),
+      ]);
+    const container = (state: Fields): Fields[] => [
+      { name: 'main', image: 'registry.example/app:v1', imageID: '', ready: false, restartCount: 0, state },
+    ];
+    const pull = { waiting: { reason: 'ImagePullBackOff', message: 'Back-off pulling image: no such host' } };
+    await status('image', { containerStatuses: container(pull) });
+    const ended = { terminated: { exitCode: 0, reason: 'Completed', finishedAt: new Date().toISOString() } };
+    await status('finished', { phase: 'Succeeded', containerStatuses: container(ended) });
+    await kubectl(east, ['delete', 'pod', '-n', SHOP, 'lost', '--grace-period=0', '--force']);
+  });
+
+  /** Waits until the answer is so; Spillway and schedulers take their time. */
+  async function answers(name: string, words: RegExp, namespace = SHOP, timeoutMs = 30_000): Promise<string> {
+    return await until(
+      `why ${name} says ${String(words)}`,
+      async () => {
+        const text = await spillway('why', name, '-n', namespace);
+        if (words.test(text)) return text;
+        throw new Error(text);
+      },
+      { timeoutMs, intervalMs: 500 },
+    );
+  }
+
+  test.each<[string, RegExp, (RegExp | undefined)?, string?]>([
+    [
+      'untolerating',
+      /What keeps it from east, west: the pod does not tolerate spillway\.dev\/virtual-node/,
+      /- add a toleration/,
+    ],
+    [
+      'forbidden',
+      /east: the policy does not name it\n +west: .*no node has 6 cpu free \(largest free slot \d+ cpu\)/,
+      /ask for less/,
+      'ruled',
+    ],
+    [
+      'bound-past-policy',
+      /By its policy it would not go there now \(the policy does not name it\)/,
+      undefined,
+      'ruled',
+    ],
+    ['too-large', /no node has 12 cpu free \(largest free slot \d+ cpu\)/, /ask for less/],
+    ['choosy', /the node selector or node affinity of the pod leaves it out/, /change the node selector/],
+    ['over-quota', /east: .*quota small: 1 requests\.cpu wanted, 500m left/, /raise the ResourceQuota/, 'tight'],
+    ['taken', /stuck +Spillway +Held back \(NameTaken\): /, /- rename the pod/],
+    ['no-secret', /stuck +Spillway +Held back \(MandatorySecretNotFound\): /, /- create the Secret/],
+    ['gated', /It is behind scheduling gate example\.com\/budget/],
+    ['gang-0', /Gang train is incomplete: 1 of 3 pods are there/],
+    ['no-scheduler', /No scheduler has said anything of it in \S+ is nobody running\?/],
+    [
+      'image',
+      /stuck +kubelet +The kubelet of east says: container main waits \(ImagePullBackOff\): .*no such host/,
+      /check image registry/,
+    ],
+    ['finished', /finished \(Succeeded\): It has finished: all its containers ended with exit code 0/],
+    ['lost', /lost \(Failed\): It has failed \(Member(PodLost|PodDeleted)\)/],
+    ['well', /well \(Running\): It runs in member east, and all is well\./],
+  ])('%s', async (name, words, help, namespace) => {
+    const text = await answers(name, words, namespace);
+    if (help !== undefined) expect(text).toMatch(help);
+  });
+
+  test('says as much as the viewer may know', async () => {
+    const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }];
+    const kubeconfig = await viewer('pods-only', rules);
+    const { code, stdout, stderr } = await kubectlSpillway(host, ['why', 'no-secret', '-n', SHOP], { kubeconfig });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/Which policy speaks about it is not known to you/);
+    expect(stderr).toMatch(/allowed to list memberclusters\.spillway\.dev/);
+    const unknown = await kubectlSpillway(host, ['why', 'nobody-made-this', '-n', SHOP]);
+    expect(unknown).toMatchObject({ code: 4, stdout: '' });
+  });
+
+  test('of members that cannot be reached', async () => {
+    const west = topology.member('west').cluster;
+    await host.apply([one('on-west', onNode('west'))]);
+    await untilRunning(host, SHOP, 'on-west');
+    const servers = west.component('kube-apiserver');
+    servers.signal('SIGSTOP');
+    try {
+      await answers(
+        'on-west',
+        /waits +Spillway +It is shop\/on-west in member west, which cannot be reached/,
+        SHOP,
+        60_000,
+      );
+      await answers('forbidden', /west: it cannot be reached: /, 'ruled', 60_000);
+    } finally {
+      servers.signal('SIGCONT');
+    }
+    await answers('on-west', /It runs in member west, and all is well/, SHOP, 60_000);
   });
 });
 

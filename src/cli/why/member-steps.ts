@@ -1,0 +1,223 @@
+import { MIRRORED_CONDITION } from '../../api/marks.ts';
+import { isFinished } from '../../api/pod-phase.ts';
+import { REACHABLE_CONDITION } from '../../nodes/node-marks.ts';
+import { wordsOf } from '../../pods/creation-intent.ts';
+import { MEMBER_SCHEDULED_CONDITION } from '../../pods/host-status.ts';
+import type { ContainerStatus, Pod } from '../../kube/core-v1.ts';
+import type { Step } from './explanation.ts';
+import { conditionOf, eventOf, type PodFacts } from './pod-facts.ts';
+import { REASON_HELP } from './reason-help.ts';
+
+const NODES = 'concepts/virtual-nodes.md';
+
+/** What became of a pod that is bound to a virtual node of `member`: handed over, given a node there, run. */
+export function memberSteps(facts: PodFacts, nodeName: string, member: string): Step[] {
+  const handed = handover(facts, nodeName, member);
+  if (handed.state !== 'ok') {
+    return [
+      handed,
+      { by: 'member scheduler', state: 'next', says: 'The pod is not in the member yet.' },
+      { by: 'kubelet', state: 'next', says: 'Nothing was started.' },
+    ];
+  }
+  const scheduled = conditionOf(facts.pod, MEMBER_SCHEDULED_CONDITION);
+  if (scheduled?.status === 'False') {
+    const { message = 'it has found no node yet', reason = 'Unschedulable' } = scheduled;
+    const advice = REASON_HELP.get(`Member${reason}`) ?? REASON_HELP.get('MemberUnschedulable');
+    return [
+      handed,
+      {
+        by: 'member scheduler',
+        state: 'waits',
+        says: `The scheduler of ${member} finds no node for it: ${message}`,
+        ...advice,
+      },
+      { by: 'kubelet', state: 'next', says: 'Nothing was started.' },
+    ];
+  }
+  const scheduler: Step = {
+    by: 'member scheduler',
+    state: 'ok',
+    says: `The scheduler of ${member} gave it a node there.`,
+  };
+  return [handed, scheduler, kubeletStep(facts, `of ${member}`)];
+}
+
+/** Whether Spillway made the pod in the member, and whether the two are still in touch. */
+function handover({ pod, nodes, now, members }: PodFacts, nodeName: string, member: string): Step {
+  const by = 'Spillway';
+  const mirrored = conditionOf(pod, MIRRORED_CONDITION);
+  const node = nodes?.find(({ metadata }) => metadata.name === nodeName);
+  const reachable = node === undefined ? undefined : conditionOf(node, REACHABLE_CONDITION);
+  const isServed = node === undefined || conditionOf(node, 'Ready')?.status === 'True';
+  if (pod.status?.reason === 'DaemonSetIgnored') {
+    return {
+      by,
+      state: 'ok',
+      says: pod.status.message ?? 'The pod of a DaemonSet counts as ready, and nothing runs.',
+      ...REASON_HELP.get('DaemonSetIgnored'),
+    };
+  }
+  if (mirrored?.status === 'True') {
+    const where = inMember(mirrored.message ?? '');
+    const ready = conditionOf(pod, 'Ready');
+    const lost =
+      ready?.reason === 'MemberUnreachable'
+        ? (ready.message ?? '')
+        : reachable?.status === 'False'
+          ? `It does not answer: ${reachable.message ?? ''}`
+          : undefined;
+    if (lost !== undefined && !isFinished(pod)) {
+      return {
+        by,
+        state: 'waits',
+        says: `It is ${where} in member ${member}, which cannot be reached. ${lost} The pod may run on; what is shown of it is as old as the last contact.`,
+        ...REASON_HELP.get('MemberUnreachable'),
+      };
+    }
+    return { by, state: 'ok', says: `It was made in member ${member} as ${where}.` };
+  }
+  if (mirrored !== undefined) {
+    const { reason = '', status } = mirrored;
+    const message = wordsOf(mirrored) ?? '';
+    const passes = status === 'Unknown' ? 'waits' : 'failed';
+    return {
+      by,
+      state: TRANSIENT.has(reason) ? 'waits' : passes,
+      says: `Held back (${reason}): ${message}`,
+      ...(REASON_HELP.get(reason) ?? { page: 'reference/events.md#pods' }),
+    };
+  }
+  if (!isServed) {
+    return {
+      by,
+      state: 'failed',
+      says: `No manager serves virtual node ${nodeName}, so nothing was made in member ${member}.`,
+      help: 'see kubectl spillway status: some manager has to run',
+      page: `${NODES}#when-no-manager-runs`,
+    };
+  }
+  const lost = members
+    ?.find(({ metadata }) => metadata.name === member)
+    ?.status?.conditions?.find(({ type }) => type === 'Reachable');
+  if (lost?.status === 'False') {
+    return {
+      by,
+      state: 'waits',
+      says: `Member ${member} cannot be reached: ${lost.message}`,
+      ...REASON_HELP.get('MemberUnreachable'),
+    };
+  }
+  const waited = now - Date.parse(conditionOf(pod, 'PodScheduled')?.lastTransitionTime ?? '');
+  return {
+    by,
+    state: 'waits',
+    says: `It is being made in member ${member}${waited > 10_000 ? ', which takes unusually long' : ''}.`,
+  };
+}
+
+/** Reasons that pass by themselves. */
+const TRANSIENT = new Set([
+  'MemberUnreachable',
+  'MemberUnavailable',
+  'DependentsPending',
+  'CreationUnanswered',
+  'NamespaceTerminating',
+  'ClaimPending',
+  'Creating',
+]);
+
+/** `shop/web-0`, from the words of condition Mirrored. */
+function inMember(message: string): string {
+  const namespace = /(?:^| )namespace=(\S+)/.exec(message)?.[1] ?? '?';
+  const overrides = /(?:^| )overrides=(\S+)/.exec(message)?.[1];
+  const changed = overrides === undefined ? '' : ` (changed by ${overrides.split(',').join(', ')})`;
+  return `${namespace}/${/(?:^| )name=(\S+)/.exec(message)?.[1] ?? '?'}${changed}`;
+}
+
+/** What the kubelet says of the containers. @param whose such as `of east`; '' for a node of this cluster */
+export function kubeletStep(facts: PodFacts, whose: string): Step {
+  const { pod, events } = facts;
+  const by = 'kubelet';
+  const kubelet = `The kubelet${whose === '' ? '' : ` ${whose}`}`;
+  const trouble = containerTrouble(pod);
+  if (trouble !== undefined)
+    return { by, state: trouble.state, says: `${kubelet} says: ${trouble.says}`, help: trouble.help };
+  const { phase } = pod.status ?? {};
+  if (phase === 'Running') {
+    const ready = conditionOf(pod, 'Ready');
+    if (ready?.status === 'True') return { by, state: 'ok', says: `${kubelet} runs it, and it is ready.` };
+    const probe = eventOf(events, 'Unhealthy')?.message;
+    const why =
+      ready?.reason === 'ReadinessGatesNotReady'
+        ? (ready.message ?? '')
+        : (probe ?? ready?.message ?? 'it is not ready yet');
+    return {
+      by,
+      state: 'waits',
+      says: `It runs, and is not ready: ${why}`,
+      help: probe === undefined ? undefined : 'see its log and its readiness probe: kubectl logs',
+    };
+  }
+  const warning = eventOf(
+    events,
+    'FailedMount',
+    'FailedAttachVolume',
+    'FailedCreatePodSandBox',
+    'NetworkNotReady',
+    'FailedMapVolume',
+  );
+  const says =
+    warning === undefined
+      ? `${kubelet} is preparing it.`
+      : `${kubelet} cannot start it yet: ${warning.message ?? warning.reason ?? ''}`;
+  return { by, state: 'waits', says };
+}
+
+const IMAGE = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'InvalidImageName',
+  'ErrImageNeverPull',
+  'RegistryUnavailable',
+  'ImageInspectError',
+]);
+const CONFIG = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
+const ON_ITS_WAY = new Set(['ContainerCreating', 'PodInitializing']);
+
+/** The first container that does not do what it should. */
+function containerTrouble({
+  status,
+}: Pod): { state: 'waits' | 'failed'; says: string; help: string | undefined } | undefined {
+  for (const one of [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]) {
+    const { reason = '', message = '' } = one.state?.waiting ?? {};
+    if (reason === '' || ON_ITS_WAY.has(reason)) continue;
+    const words = message === '' ? '' : `: ${message}`;
+    const says = `container ${one.name} waits (${reason})${words}${lastEnd(one)}`;
+    if (IMAGE.has(reason)) {
+      return {
+        state: 'failed',
+        says,
+        help: `check image ${one.image}: its name, and that nodes there reach the registry and have its pull secret (an override policy can change it for one cluster)`,
+      };
+    }
+    if (CONFIG.has(reason))
+      return {
+        state: 'failed',
+        says,
+        help: 'correct the container: its message names a ConfigMap, a Secret, a key or a command',
+      };
+    return {
+      state: 'failed',
+      says,
+      help: reason === 'CrashLoopBackOff' ? 'see why it ends: kubectl logs --previous' : undefined,
+    };
+  }
+  return undefined;
+}
+
+function lastEnd({ lastState, restartCount }: ContainerStatus): string {
+  const ended = lastState?.terminated;
+  if (ended === undefined) return '';
+  return `. It has ended ${restartCount} times, last with exit code ${ended.exitCode}${ended.reason === undefined ? '' : ` (${ended.reason})`}`;
+}

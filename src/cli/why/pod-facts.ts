@@ -1,0 +1,45 @@
+import type { MemberCluster } from '../../api/member-cluster.ts';
+import type { WorkloadPlacement } from '../../api/workload-placement.ts';
+import type { Condition, Event, Node, Pod } from '../../kube/core-v1.ts';
+import type { CompiledPolicy } from '../../placement/policy-selection.ts';
+import type { OwnerChain } from '../../placement/owner-chain.ts';
+
+/** All that is known of a pod and what decides about it. Undefined: the viewer may not know. */
+export interface PodFacts {
+  pod: Pod;
+  /** The pod, its controller, the controller of that, as far as the viewer may know them. */
+  chain: OwnerChain;
+  /** Wall clock in ms. */
+  now: number;
+  /** Of the pod, in any order. */
+  events: readonly Event[] | undefined;
+  namespaceLabels: Readonly<Record<string, string>> | undefined;
+  members: readonly MemberCluster[] | undefined;
+  /** All virtual nodes. */
+  nodes: readonly Node[] | undefined;
+  policies: readonly CompiledPolicy[] | undefined;
+  /** What the scheduler component last found for the workload of the pod; null: there is no such object. */
+  placement: WorkloadPlacement | null | undefined;
+  /** Whether some manager answers schedulers. */
+  schedulerAnswers: boolean | undefined;
+  /** Pods of its gang, itself included. */
+  gang: readonly Pod[] | undefined;
+}
+
+export function conditionOf(
+  { status }: { status?: { conditions?: Condition[] } },
+  type: string,
+): Condition | undefined {
+  return status?.conditions?.find((one) => one.type === type);
+}
+
+/** The newest Event of a reason. */
+export function eventOf(events: readonly Event[] | undefined, ...reasons: string[]): Event | undefined {
+  return (events ?? [])
+    .filter(({ reason = '' }) => reasons.includes(reason))
+    .toSorted((a, b) => (eventTime(a) < eventTime(b) ? 1 : -1))[0];
+}
+
+function eventTime({ lastTimestamp, eventTime: at, firstTimestamp, metadata }: Event): string {
+  return lastTimestamp ?? at ?? firstTimestamp ?? metadata.creationTimestamp ?? '';
+}

@@ -1,0 +1,548 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parseMemberCluster, type MemberCluster } from '../../src/api/member-cluster.ts';
+import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
+import { explain } from '../../src/cli/why/explain.ts';
+import { explanationText } from '../../src/cli/why/explanation-text.ts';
+import type { PodFacts } from '../../src/cli/why/pod-facts.ts';
+import { REASON_HELP } from '../../src/cli/why/reason-help.ts';
+import { decisionWords, schedulerWords } from '../../src/cli/why/scheduler-words.ts';
+import type { Condition, Node, Pod, Taint } from '../../src/kube/core-v1.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { compilePolicy, type CompiledPolicy } from '../../src/placement/policy-selection.ts';
+import { hostPod } from '../fixtures/pods.ts';
+
+const NOW = Date.parse('2026-03-01T12:00:00Z');
+const at = (secondsAgo: number): string => new Date(NOW - secondsAgo * 1000).toISOString();
+
+const condition = (type: string, status: Condition['status'], reason: string, message = ''): Condition => ({
+  type,
+  status,
+  reason,
+  message,
+  lastTransitionTime: at(30),
+});
+
+function member(name: string, spec: object = {}, status: object = {}): MemberCluster {
+  const raw: KubeObject & { spec: object; status: object } = {
+    metadata: { name },
+    spec: { credentials: { secretRef: { namespace: 'spillway-system', name } }, ...spec },
+    status: {
+      conditions: [condition('Ready', 'True', 'Ready'), condition('Reachable', 'True', 'ProbeSucceeded')],
+      ...status,
+    },
+  };
+  const parsed = parseMemberCluster(raw);
+  if (!('member' in parsed)) throw new Error(parsed.problems.join());
+  return parsed.member;
+}
+
+const VIRTUAL: Taint = { key: 'spillway.dev/virtual-node', value: 'true', effect: 'NoSchedule' };
+
+function node(name: string, taints: Taint[] = [VIRTUAL], conditions: Condition[] = []): Node {
+  return {
+    metadata: {
+      name,
+      labels: { 'spillway.dev/member': name, 'kubernetes.io/hostname': name, type: 'virtual-kubelet' },
+    },
+    spec: { providerID: `spillway://${name}/${name}`, taints },
+    status: { conditions: [condition('Ready', 'True', 'KubeletReady'), ...conditions] },
+  };
+}
+
+function policy(clusterNames: readonly string[]): CompiledPolicy {
+  const raw: KubeObject & { spec: object } = {
+    metadata: { name: 'web', namespace: 'shop' },
+    spec: { resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod' }], placement: { clusterAffinity: { clusterNames } } },
+  };
+  const parsed = parsePlacementPolicy(raw);
+  const compiled = 'policy' in parsed ? compilePolicy(parsed.policy) : parsed;
+  if ('problems' in compiled) throw new Error(compiled.problems.join());
+  return compiled;
+}
+
+const TOLERATES = [{ key: VIRTUAL.key, operator: 'Exists' as const }];
+const unscheduled = (message: string): Condition => condition('PodScheduled', 'False', 'Unschedulable', message);
+
+function waiting(spec: Partial<Pod['spec']>, ...conditions: Condition[]): Pod {
+  const pod = hostPod({
+    metadata: { creationTimestamp: at(60) },
+    spec: { tolerations: TOLERATES, ...spec },
+    status: { phase: 'Pending', conditions },
+  });
+  delete pod.spec.nodeName;
+  return pod;
+}
+
+function bound(status: Pod['status'], metadata: Partial<Pod['metadata']> = {}): Pod {
+  return hostPod({
+    metadata: { creationTimestamp: at(60), ...metadata },
+    spec: { tolerations: TOLERATES },
+    status: { ...status, conditions: [condition('PodScheduled', 'True', ''), ...(status?.conditions ?? [])] },
+  });
+}
+
+const MIRRORED = condition(
+  'spillway.dev/Mirrored',
+  'True',
+  'Created',
+  'member=east namespace=shop name=web-0 uid=1 overrides=OverridePolicy/shop/mirror',
+);
+
+function facts(pod: Pod, more: Partial<PodFacts> = {}): PodFacts {
+  return {
+    pod,
+    chain: [{ ...pod, apiVersion: 'v1', kind: 'Pod' }],
+    now: NOW,
+    events: [],
+    namespaceLabels: {},
+    members: [member('east'), member('west')],
+    nodes: [node('east'), node('west')],
+    policies: [],
+    placement: null,
+    schedulerAnswers: true,
+    gang: undefined,
+    ...more,
+  };
+}
+
+const held = (reason: string, message: string): Pod =>
+  bound({
+    phase: 'Pending',
+    reason,
+    message,
+    conditions: [condition('spillway.dev/Mirrored', 'False', reason, message)],
+  });
+const container = (reason: string, message: string, more: object = {}): Pod =>
+  bound({
+    phase: 'Pending',
+    conditions: [MIRRORED],
+    containerStatuses: [
+      {
+        name: 'app',
+        image: 'shop/web:v9',
+        imageID: '',
+        ready: false,
+        restartCount: 0,
+        state: { waiting: { reason, message } },
+        ...more,
+      },
+    ],
+  });
+const gangPod = (name: string): Pod => {
+  const pod = waiting({ schedulingGates: [{ name: 'spillway.dev/gang' }] });
+  pod.metadata = {
+    ...pod.metadata,
+    name,
+    labels: { 'spillway.dev/gang': 'train' },
+    annotations: { 'spillway.dev/gang-size': '3' },
+  };
+  return pod;
+};
+const FIRST_TAINTED = unscheduled(
+  '0/2 nodes are available: 2 node(s) had untolerated taint(s). preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.',
+);
+const lostEast = member(
+  'east',
+  {},
+  {
+    conditions: [
+      condition('Ready', 'False', 'Timeout'),
+      condition('Reachable', 'False', 'Timeout', 'No answer within 5 s.'),
+    ],
+  },
+);
+
+interface Situation {
+  facts: PodFacts;
+  answer: RegExp;
+  /** The step at which it is stuck. */
+  stuck?: string;
+  help?: RegExp;
+  places?: Record<string, RegExp>;
+  page?: string;
+}
+
+const SITUATIONS: Record<string, Situation> = {
+  'no toleration': {
+    facts: facts(waiting({ tolerations: [] }, FIRST_TAINTED)),
+    answer:
+      /^It has waited for 60s for a place. What keeps it from east, west: the pod does not tolerate spillway.dev\/virtual-node/,
+    stuck: 'host scheduler',
+    help: /add a toleration for spillway.dev\/virtual-node/,
+    page: 'guides/admission.md',
+  },
+  'the policy forbids a member': {
+    facts: facts(waiting({}, FIRST_TAINTED), {
+      policies: [policy(['west'])],
+      nodes: [node('east'), node('west', [{ key: 'gpu', effect: 'NoSchedule' }, VIRTUAL])],
+    }),
+    answer: /none of 2 clusters takes it now/,
+    places: { east: /^the policy does not name it$/, west: /does not tolerate taint gpu:NoSchedule/ },
+    help: /change PlacementPolicy web/,
+  },
+  'no room, told by Spillway, with numbers': {
+    facts: facts(
+      waiting(
+        {},
+        unscheduled(
+          '0/5 nodes are available: 1 member east: 3 nodes: insufficient cpu, 1 node: cordoned (no node has 16 cpu free (largest free slot 8 cpu)), ' +
+            '1 member west: no node has 16 cpu free (largest free slot 4 cpu), 3 Insufficient cpu. preemption: not eligible.',
+        ),
+      ),
+    ),
+    answer: /none of 2 clusters/,
+    places: {
+      east: /^3 nodes: insufficient cpu, 1 node: cordoned .*largest free slot 8 cpu\)\)$/,
+      west: /^no node has 16 cpu free \(largest free slot 4 cpu\)$/,
+    },
+    help: /ask for less, or make room/,
+    page: 'concepts/capacity.md',
+  },
+  'no room, which the scheduler found itself': {
+    facts: facts(
+      waiting(
+        { containers: [{ name: 'app', resources: { requests: { cpu: '16' } } }] },
+        unscheduled('0/2 nodes are available: 2 Insufficient cpu.'),
+      ),
+      {
+        members: [member('east', {}, { largestFreeSlot: { cpu: '8', memory: '8Gi' } })],
+        nodes: [node('east')],
+      },
+    ),
+    answer: /What keeps it from east: no node has 16 cpu free \(largest free slot 8 cpu\)/,
+  },
+  'a quota in the member, told by Spillway': {
+    facts: facts(
+      waiting(
+        {},
+        unscheduled('0/1 nodes are available: 1 member east: quota compute of namespace shop is used up: cpu 4 of 4.'),
+      ),
+      { members: [member('east')] },
+    ),
+    answer: /from east: quota compute of namespace shop is used up/,
+    help: /raise the ResourceQuota/,
+  },
+  'a taint of the virtual node': {
+    facts: facts(waiting({}, FIRST_TAINTED), {
+      nodes: [node('east', [VIRTUAL, { key: 'team', value: 'a', effect: 'NoSchedule' }])],
+      members: [member('east')],
+    }),
+    answer: /does not tolerate taint team=a:NoSchedule/,
+    help: /add a toleration for team/,
+  },
+  'a taint of the cluster': {
+    facts: facts(waiting({}, FIRST_TAINTED), {
+      policies: [policy(['east'])],
+      members: [member('east', { clusterTaints: [{ key: 'frozen', effect: 'NoSchedule' }] })],
+    }),
+    answer: /cluster taint frozen:NoSchedule/,
+    help: /clusterTolerations/,
+  },
+  'a node selector that nothing satisfies': {
+    facts: facts(waiting({ nodeSelector: { disk: 'ssd' } }, FIRST_TAINTED)),
+    answer: /What keeps it from east, west: the node selector or node affinity of the pod leaves it out/,
+  },
+  'nothing lets it leave the host': {
+    facts: facts(
+      waiting({ tolerations: [{ operator: 'Exists' }] }, unscheduled('0/1 nodes are available: 1 Insufficient cpu.')),
+      { members: [member('east')] },
+    ),
+    answer: /from east: nothing says that the pod may leave this cluster/,
+    help: /burst=enabled/,
+  },
+  'a member that takes no new pods': {
+    facts: facts(waiting({}, FIRST_TAINTED), { members: [member('east', { unschedulable: true })] }),
+    answer: /it takes no new pods/,
+    help: /kubectl spillway uncordon east/,
+  },
+  'a member that cannot be reached': {
+    facts: facts(waiting({}, FIRST_TAINTED), {
+      members: [lostEast],
+      nodes: [node('east', [VIRTUAL, { key: 'spillway.dev/member-unreachable', effect: 'NoSchedule' }])],
+    }),
+    answer: /from east: it cannot be reached: No answer within 5 s/,
+    help: /kubectl spillway clusters east/,
+  },
+  'no scheduler component runs': {
+    facts: facts(waiting({}, FIRST_TAINTED), { policies: [policy(['east'])], schedulerAnswers: false }),
+    answer: /place|PlacementPolicy/,
+    help: /components: \[members, scheduler\]/,
+    page: 'guides/scheduling.md',
+  },
+  'the scheduler does not ask Spillway': {
+    facts: facts(bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] }), {
+      policies: [policy(['west'])],
+    }),
+    answer: /^It runs in member east, and all is well/,
+    help: /needs the extender in its configuration/,
+  },
+  'no scheduler of that name': {
+    facts: facts(waiting({ schedulerName: 'spillway-scheduler' })),
+    answer: /No scheduler has said anything of it in 60s: is spillway-scheduler running/,
+    stuck: 'host scheduler',
+  },
+  'gates of others': {
+    facts: facts(waiting({ schedulingGates: [{ name: 'example.com/quota' }] })),
+    answer: /^It is behind scheduling gate example.com\/quota, which is not of Spillway/,
+    stuck: 'gates',
+  },
+  'an incomplete gang': {
+    facts: facts(gangPod('train-0'), { gang: [gangPod('train-0'), gangPod('train-1')] }),
+    answer: /^Gang train is incomplete: 2 of 3 pods are there/,
+    stuck: 'gates',
+    page: 'concepts/gangs.md',
+  },
+  'a gang that no place takes': {
+    facts: facts(gangPod('a'), {
+      gang: ['a', 'b', 'c'].map(gangPod),
+      events: [
+        {
+          metadata: { name: 'e' },
+          involvedObject: {},
+          reason: 'GangWaiting',
+          message: 'no place takes all 3: east 2, west 0',
+        },
+      ],
+    }),
+    answer: /^All 3 pods of gang train .*no place takes all 3: east 2, west 0/,
+  },
+  'a missing Secret': {
+    facts: facts(held('MandatorySecretNotFound', 'Secret shop/key does not exist in this cluster.')),
+    answer: /^Held back \(MandatorySecretNotFound\): Secret shop\/key does not exist/,
+    stuck: 'Spillway',
+    help: /create the Secret/,
+  },
+  'a name that is taken': {
+    facts: facts(held('NameTaken', 'Cluster "east" has a pod shop/web-0 that is not ours.')),
+    answer: /NameTaken/,
+    stuck: 'Spillway',
+    help: /rename the pod/,
+  },
+  'a quota that the member refused it for': {
+    facts: facts(held('MemberQuotaExceeded', 'Cluster "east": exceeded quota: compute.')),
+    answer: /exceeded quota: compute/,
+    help: /raise the ResourceQuota/,
+  },
+  'no manager runs': {
+    facts: facts(bound({ phase: 'Pending' }), {
+      nodes: [{ ...node('east'), status: { conditions: [condition('Ready', 'Unknown', 'NodeStatusUnknown')] } }],
+    }),
+    answer: /^No manager serves virtual node east/,
+  },
+  'no room on the nodes of the member': {
+    facts: facts(
+      bound({
+        phase: 'Pending',
+        conditions: [
+          MIRRORED,
+          condition(
+            'spillway.dev/MemberScheduled',
+            'False',
+            'Unschedulable',
+            'cluster "east": 0/2 nodes are available: 2 Insufficient cpu.',
+          ),
+        ],
+      }),
+    ),
+    answer: /^The scheduler of east finds no node for it: cluster "east": 0\/2 nodes/,
+    stuck: 'member scheduler',
+  },
+  'an image that cannot be pulled': {
+    facts: facts(container('ImagePullBackOff', 'Back-off pulling image "shop/web:v9"')),
+    answer: /^The kubelet of east says: container app waits \(ImagePullBackOff\): Back-off pulling image/,
+    stuck: 'kubelet',
+    help: /check image shop\/web:v9/,
+  },
+  'a container that ends again and again': {
+    facts: facts(
+      container('CrashLoopBackOff', 'back-off 40s', {
+        restartCount: 4,
+        lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } },
+      }),
+    ),
+    answer: /ended 4 times, last with exit code 137 \(OOMKilled\)/,
+    help: /kubectl logs --previous/,
+  },
+  'a volume that cannot be mounted': {
+    facts: facts(bound({ phase: 'Pending', conditions: [MIRRORED] }), {
+      events: [{ metadata: { name: 'e' }, involvedObject: {}, reason: 'FailedMount', message: 'no such volume' }],
+    }),
+    answer: /cannot start it yet: no such volume/,
+  },
+  'it runs in a member that is lost': {
+    facts: facts(
+      bound({
+        phase: 'Running',
+        conditions: [
+          MIRRORED,
+          condition(
+            'Ready',
+            'False',
+            'MemberUnreachable',
+            'Cluster "east" has not answered since noon; the pod may still be running there.',
+          ),
+        ],
+      }),
+    ),
+    answer: /^It is shop\/web-0 .*in member east, which cannot be reached\. Cluster "east" has not answered since noon/,
+    stuck: 'Spillway',
+  },
+  'it runs well': {
+    facts: facts(bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] })),
+    answer: /^It runs in member east, and all is well\.$/,
+  },
+  'it runs, and is not ready': {
+    facts: facts(
+      bound({
+        phase: 'Running',
+        conditions: [
+          MIRRORED,
+          condition('Ready', 'False', 'ContainersNotReady', 'containers with unready status: [app]'),
+        ],
+      }),
+    ),
+    answer: /not ready: containers with unready status: \[app\]/,
+  },
+  'it has finished': {
+    facts: facts(bound({ phase: 'Succeeded', conditions: [MIRRORED] })),
+    answer: /^It has finished: all its containers ended with exit code 0\.$/,
+  },
+  'it vanished in the member': {
+    facts: facts(
+      bound({
+        phase: 'Failed',
+        reason: 'MemberPodLost',
+        message: 'The pod vanished in cluster "east".',
+        conditions: [MIRRORED],
+      }),
+    ),
+    answer: /^It has failed \(MemberPodLost\): The pod vanished in cluster "east"\.$/,
+    help: /its controller replaces it/,
+    page: 'invariants.md',
+  },
+  'it is being deleted for long': {
+    facts: facts(
+      bound(
+        { phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] },
+        { deletionTimestamp: at(120), deletionGracePeriodSeconds: 30 },
+      ),
+    ),
+    answer: /^It is being deleted, and its grace of 30 s has been over for 2m/,
+    stuck: 'deletion',
+  },
+  'a pod of a DaemonSet': {
+    facts: facts(
+      bound({
+        phase: 'Running',
+        reason: 'DaemonSetIgnored',
+        message: 'Pods of DaemonSets do not run in cluster "east".',
+        conditions: [
+          condition('spillway.dev/Mirrored', 'False', 'DaemonSetIgnored', 'x'),
+          condition('Ready', 'True', ''),
+        ],
+      }),
+    ),
+    answer: /counts as ready and does not run in member east/,
+  },
+};
+
+describe('why', () => {
+  it.each(Object.entries(SITUATIONS))('%s', (_name, { facts: known, answer, stuck, help, places, page }) => {
+    const found = explain(known);
+    expect(found.answer).toMatch(answer);
+    if (stuck !== undefined)
+      expect(found.steps.find(({ state }) => state === 'waits' || state === 'failed')?.by).toBe(stuck);
+    if (help !== undefined) expect(found.help.join('\n')).toMatch(help);
+    if (page !== undefined) expect(found.pages).toContain(page);
+    for (const [cluster, words] of Object.entries(places ?? {})) {
+      expect(found.places.find((one) => one.cluster === cluster)?.says).toMatch(words);
+    }
+  });
+
+  it('is a few lines that lead to the end', () => {
+    expect(explanationText(explain(facts(held('NameTaken', 'Cluster "east" has a pod\nof that name.')))))
+      .toBe(`shop/web-0 (Pending): Held back (NameTaken): Cluster "east" has a pod of that name.
+
+  ok     policy            No policy speaks about it and its namespace has no label spillway.dev/burst=enabled: it stays on the nodes of this cluster unless it asks for virtual nodes itself.
+  ok     host scheduler    default-scheduler bound it to virtual node east, which stands for member east.
+  stuck  Spillway          Held back (NameTaken): Cluster "east" has a pod of that name.
+  next   member scheduler  The pod is not in the member yet.
+  next   kubelet           Nothing was started.
+
+What helps:
+  - rename the pod, or use another namespace mapping: the member has a pod of that name that is not ours
+
+See: docs/concepts/virtual-nodes.md
+`);
+  });
+
+  it('says what it may not know, and nothing wrong', () => {
+    const blind = facts(waiting({}, FIRST_TAINTED), {
+      events: undefined,
+      namespaceLabels: undefined,
+      members: undefined,
+      nodes: undefined,
+      policies: undefined,
+      placement: undefined,
+      schedulerAnswers: undefined,
+    });
+    const found = explain(blind);
+    expect(found.steps[0]).toMatchObject({ by: 'policy', state: 'unknown' });
+    expect(found.answer).toMatch(/default-scheduler has found no node for it.*2 node\(s\) had untolerated taint\(s\)/);
+    expect(found.places).toEqual([]);
+    const running = explain({ ...blind, pod: bound({ phase: 'Running' }) });
+    expect(running.steps.at(-1)).toMatchObject({ by: 'kubelet', state: 'unknown' });
+  });
+});
+
+describe('words', () => {
+  it('of the scheduler are taken apart', () => {
+    const words = schedulerWords(
+      '0/6 nodes are available: 1 local: the policy excludes it, 1 member east: 2 nodes: too many pods, 1 node: cordoned, 1 node(s) had untolerated taint(s), 3 Insufficient memory. no new claims to deallocate, preemption: 0/6 nodes are available: 6 No preemption victims found for incoming pod.',
+    );
+    expect(words).toEqual({
+      clusters: [
+        { cluster: 'local', says: 'the policy excludes it' },
+        { cluster: 'east', says: '2 nodes: too many pods, 1 node: cordoned' },
+      ],
+      own: ['1 node(s) had untolerated taint(s)', '3 Insufficient memory'],
+    });
+    expect(schedulerWords('')).toEqual({ clusters: [], own: [] });
+  });
+
+  it('of a decision, too', () => {
+    expect(decisionWords('member east: seat 3 of 5; it is near; local: no node has 4 cpu free')).toEqual([
+      { cluster: 'east', says: 'seat 3 of 5; it is near' },
+      { cluster: 'local', says: 'no node has 4 cpu free' },
+    ]);
+  });
+});
+
+describe('advice', () => {
+  const page = readFileSync('docs/reference/events.md', 'utf8');
+  const table = page.slice(page.indexOf('| reason | what happened'), page.indexOf('### What the member says'));
+  /** What can stand in condition Mirrored or in the status of a pod; the others are Events, or on other conditions. */
+  const rows = table
+    .split('\n')
+    .filter((row) => row.startsWith('| `') && !/^\| [^|]*\| (on condition|an Event)/.test(row));
+  const reasons = rows
+    .flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`([A-Z][A-Za-z]+)`/g)].map(([, reason = '']) => reason))
+    .filter(
+      (reason) =>
+        !['DeletedInMember', 'PodFailed', 'Created', 'Creating', 'MemberUpdateRefused', 'MemberUpdateDelayed'].includes(
+          reason,
+        ),
+    );
+
+  it('is there for every reason of the page', () => {
+    expect(reasons.length).toBeGreaterThan(40);
+    expect(reasons.filter((reason) => !REASON_HELP.has(reason))).toEqual([]);
+    expect([...REASON_HELP.keys()].filter((reason) => !page.includes(`\`${reason}\``))).toEqual([]);
+  });
+
+  it('names pages that are there', () => {
+    const pages = [...REASON_HELP.values()].map((one) => one.page?.split('#')[0]);
+    for (const one of new Set(pages)) expect(() => readFileSync(`docs/${one ?? ''}`)).not.toThrow();
+  });
+});
