@@ -12,8 +12,11 @@ export interface SpreadWishes {
   readonly need: number | undefined;
 }
 
-/** Choices of groups that are looked at before giving up: far more than any real fleet needs. */
-const MAX_TRIES = 5_000;
+/**
+ * Clusters that are looked at in all choices of groups together, before giving up: far more than any real fleet needs, and some
+ * hundredths of a second. Whoever may write a policy can ask for what no choice keeps, and everybody waits for the answer.
+ */
+const MOST_LOOKED_AT = 10_000;
 
 /**
  * The clusters a workload may use so that every rule is kept: of each rule at least `min` and at most `max` groups. Groups
@@ -32,9 +35,9 @@ export function selectSpread(
     const groups = groupNames(candidates, rule);
     if (groups.length < rule.min) return { problem: tooFewInWords(rule, groups) };
   }
-  const tries = { left: MAX_TRIES };
+  const looks = { left: MOST_LOOKED_AT };
   const areas = rules.filter(({ byCluster }) => !byCluster);
-  const chosen = search(candidates, areas, wishes, tries);
+  const chosen = search(candidates, areas, wishes, looks);
   if (chosen !== undefined) return { chosen };
   return {
     problem: `no choice of clusters is spread as asked over ${listInWords(rules.map(({ by }) => by))} together`,
@@ -51,14 +54,14 @@ function search(
   candidates: readonly Candidate[],
   [rule, ...others]: readonly SpreadRule[],
   wishes: SpreadWishes,
-  tries: { left: number },
+  looks: { left: number },
 ): readonly Candidate[] | undefined {
   if (rule === undefined) return pickClusters(candidates, wishes);
   for (const groups of groupSets(candidates, rule, wishes)) {
-    if (tries.left === 0) return undefined;
-    tries.left -= 1;
+    if (looks.left <= 0) return undefined;
+    looks.left -= candidates.length;
     const within = candidates.filter(({ cluster }) => rule.groupsOf(cluster).every((group) => groups.has(group)));
-    const found = search(within, others, wishes, tries);
+    const found = search(within, others, wishes, looks);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -117,9 +120,12 @@ function pickClusters(
     }
   };
   for (const rule of rules) {
+    const groups = new Set(picked.flatMap(({ cluster }) => rule.groupsOf(cluster)));
     add(({ cluster }) => {
-      const groups = groupNames(picked, rule);
-      return groups.length < rule.min && rule.groupsOf(cluster).some((group) => !groups.includes(group));
+      const own = groups.size < rule.min ? rule.groupsOf(cluster) : [];
+      const isNew = own.some((group) => !groups.has(group));
+      for (const group of isNew ? own : []) groups.add(group);
+      return isNew;
     });
   }
   add(() => true);

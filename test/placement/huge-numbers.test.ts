@@ -124,3 +124,33 @@ it.each([true, false])("KubeFed's division of what each cluster has (rebalance %
     quickly(() => divideRemainder(total, shares, { rebalance, key: 'u' }));
   }
 });
+
+// Each is asked about for every pod again, as nothing is left of the search before.
+it.each([10, 20, 60, 100, 300])(
+  'spreads over %i members that contradict each other only at the end of the search',
+  (count) => {
+    const many = Array.from({ length: count }, (_, index) =>
+      cluster(`m${String(index)}`, {
+        labels: { a: String(index), b: String((index * 7) % count), c: String(index % 20) },
+        region: `r${String(index % 10)}`,
+      }),
+    );
+    const [cluster3, region] = [
+      { spreadByField: 'cluster', minGroups: 3, maxGroups: 4 },
+      { spreadByField: 'region', minGroups: 5 },
+    ];
+    const five = { minGroups: 5, maxGroups: 6 };
+    for (const spreadConstraints of [
+      [{ spreadByLabel: 'a', ...five }, { spreadByLabel: 'b', ...five }, cluster3, region],
+      [
+        { spreadByLabel: 'c', minGroups: 1, maxGroups: 15 },
+        { spreadByLabel: 'a', minGroups: 9 },
+        { ...cluster3, maxGroups: 8 },
+      ],
+    ]) {
+      const fleet = new Fleet({ placement: { spreadConstraints }, clusters: many, uid: 'u' });
+      fleet.replicas = 100;
+      for (let time = 0; time < 3; time += 1) quickly(() => fleet.place());
+    }
+  },
+);
