@@ -194,9 +194,17 @@ test('says what is wrong with a question', async () => {
   expect(await requests()).toEqual([{ verb: 'filter', result: 'invalid', times: 2 }]);
 });
 
-test('the manifest speaks the protocol that is answered', () => {
-  const text = readFileSync(new URL('../../manifests/scheduler/kube-scheduler.yaml', import.meta.url), 'utf8');
-  expect(text).toContain('nodeCacheCapable: true');
+test.each(['kube-scheduler.yaml', 'second-scheduler.yaml'])('%s speaks the protocol that is answered', (file) => {
+  const text = readFileSync(new URL(`../../manifests/scheduler/${file}`, import.meta.url), 'utf8');
   expect(text).toContain('percentageOfNodesToScore: 100');
-  expect(text).toMatch(/^ +certFile: /m);
+  expect(text).not.toMatch(/urlPrefix: .*@/);
+  const extenders = text.split('- urlPrefix:').slice(1);
+  expect(extenders.length).toBeGreaterThan(0);
+  for (const extender of extenders) {
+    expect(extender).toContain('nodeCacheCapable: true');
+    expect(extender).toMatch(/^ +filterVerb: (?:filter|confirm)$/m);
+    // A scheduler evicts what it chose itself unless every extender that is interested in the pod is asked.
+    expect(extender).toMatch(/^ +preemptVerb: preempt$/m);
+    expect(extender).toMatch(/^ +certFile: /m);
+  }
 });
