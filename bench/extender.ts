@@ -5,11 +5,13 @@ import { until } from '../hack/until.ts';
 import { scoringConfig } from '../src/api/scoring.ts';
 import type { Pod } from '../src/kube/core-v1.ts';
 import type { MemberCapacity } from '../src/capacity/member-capacity.ts';
+import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../src/api/marks.ts';
 import { Extender } from '../src/scheduler/extender.ts';
-import { parseExtenderArgs } from '../src/scheduler/extender-wire.ts';
+import { parseExtenderArgs, parsePreemptionArgs } from '../src/scheduler/extender-wire.ts';
 import { HostView } from '../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../src/scheduler/placement-questions.ts';
 import { Nominees } from '../src/scheduler/nominees.ts';
+import { Preemption } from '../src/scheduler/preemption.ts';
 import { Reservations } from '../src/scheduler/reservations.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
 import { WorkloadState } from '../src/scheduler/workload-state.ts';
@@ -17,7 +19,7 @@ import { VirtualNodeFit } from '../src/manager/virtual-node-fit.ts';
 import { MemoryApi } from '../test/fixtures/memory-api.ts';
 import { serveMemoryApi } from '../test/fixtures/memory-api-server.ts';
 import { monotonic } from '../src/kube/clock.ts';
-import { memberWith } from './bench-members.ts';
+import { benchNode, memberWith } from './bench-members.ts';
 import { measured, median, quantile, type Measurement, type SuiteReport } from './measurement.ts';
 import { samplePod } from './sample-pod.ts';
 
@@ -27,6 +29,9 @@ const PODS = 10_000;
 const LOCAL_NODES = 50;
 const WORKLOADS = 200;
 const QUESTIONS = 2_000;
+const PREEMPTIONS = 1_000;
+/** What only nodes with pods of ours have, one each, such as a GPU: no other pod fits there unless one leaves. */
+const SEAT = 'bench.example/seat';
 /** Namespaces by what says that their pods may leave the host. */
 const BURST = 'burst';
 const DIVIDED = 'divided';
@@ -57,12 +62,18 @@ export async function extender(say: Say): Promise<SuiteReport> {
       clock,
     });
     const reservations = new Reservations(capacityOf, monotonic);
+    const nominees = new Nominees({ capacityOf, reservations, isVirtual: (name) => rooms.has(name) });
+    // Each workload has a budget that grants one eviction.
+    const covering = ({ metadata }: Pod): { key: string; allowed: number }[] => [
+      { key: `${metadata.namespace ?? ''}/${metadata.labels?.['app'] ?? ''}`, allowed: 1 },
+    ];
+    const preemption = new Preemption({ view, questions, capacityOf, budgets: { synced: true, covering }, nominees });
     const asked = new Extender({
       view,
       workloads: book,
       questions,
       reservations,
-      nominees: new Nominees({ capacityOf, reservations, isVirtual: (name) => rooms.has(name) }),
+      nominees,
       waiting: { answered: () => undefined, resyncIn: () => undefined },
       annotationProblem: (_chain, problem) => {
         throw new Error(problem);
@@ -70,7 +81,15 @@ export async function extender(say: Say): Promise<SuiteReport> {
       metrics: schedulerMetrics(new Registry()),
       monotonic,
     });
-    return { suite: 'extender', failures: [], ...(await measure(asked, workloads)) };
+    const decided = await measure(asked, workloads);
+    for (const [index, member] of members.entries()) takeSeats(member, index, view.podsOn(nodeName(index)));
+    const evicted = await measurePreemption(preemption, workloads, view);
+    return {
+      suite: 'extender',
+      failures: [],
+      measurements: [...decided.measurements, ...evicted.measurements],
+      notes: [...decided.notes, ...evicted.notes],
+    };
   } finally {
     stop.abort();
     await running;
@@ -279,6 +298,84 @@ async function measure(
       `In the process, JSON of question and answers included: ${QUESTIONS} questions about pods of ${WORKLOADS} workloads, half of ` +
         `them in a namespace that may burst, half divided by free room; ${MEMBERS} members with ${NODES} nodes and one virtual node ` +
         `each pass the scheduler's own checks; ${PODS} pods run. What is decided is set aside, so that each question finds another state.`,
+    ],
+  };
+}
+
+/** Each pod of the host has a node of the member with one seat, and takes that. */
+function takeSeats(member: MemberCapacity, index: number, pods: readonly Pod[]): void {
+  // Every tenth node is tainted.
+  const rows = Array.from({ length: NODES }, (_, row) => row).filter((row) => row % 10 !== 0);
+  for (const [number, { metadata }] of pods.entries()) {
+    const row = rows[number] ?? 0;
+    const before = benchNode(`${nodeName(index)}-n${String(row)}`, row);
+    const allocatable = { ...before.status?.allocatable, [SEAT]: '1' };
+    member.nodeHandler.updated({ ...before, status: { ...before.status, allocatable } });
+    member.podHandler.added({
+      metadata: {
+        name: metadata.name,
+        namespace: 'bench',
+        uid: `copy-of-${metadata.uid ?? ''}`,
+        labels: { [HOST_LABEL]: 'bench', [NODE_LABEL]: nodeName(index), [UID_LABEL]: metadata.uid ?? '' },
+      },
+      spec: {
+        nodeName: before.metadata.name,
+        containers: [{ name: 'main', resources: { requests: { cpu: '100m', [SEAT]: '1' } } }],
+      },
+      status: { phase: 'Running' },
+    });
+  }
+}
+
+async function measurePreemption(
+  preemption: Preemption,
+  workloads: readonly Workload[],
+  view: HostView,
+): Promise<{ measurements: Measurement[]; notes: string[] }> {
+  // kube-scheduler, which knows the virtual node as one, names some pod of each.
+  const proposed = Array.from({ length: MEMBERS }, (_, index): [string, object] => {
+    const uid = view.podsOn(nodeName(index))[0]?.metadata.uid;
+    return [nodeName(index), { Pods: [{ UID: uid }], NumPDBViolations: 0 }];
+  });
+  const ask = async (workload: Workload, podName: string): Promise<number> => {
+    const pod = podOf(workload, podName);
+    const [container] = pod.spec.containers;
+    const containers = [{ name: 'main', ...container, resources: { requests: { cpu: '100m', [SEAT]: '1' } } }];
+    const body = JSON.stringify({
+      Pod: { ...pod, spec: { ...pod.spec, priority: 1_000, containers } },
+      NodeNameToMetaVictims: Object.fromEntries(proposed),
+    });
+    const began = performance.now();
+    const { NodeNameToMetaVictims: found } = await preemption.preempt(parsePreemptionArgs(JSON.parse(body)));
+    JSON.stringify(found);
+    const took = performance.now() - began;
+    const victims = Object.values(found).map(({ Pods }) => Pods.length);
+    if (victims.length === 0 || victims.some((count) => count !== 1))
+      throw new Error(`not one victim: ${victims.join()}`);
+    return took;
+  };
+  const first: number[] = [];
+  for (const workload of workloads) first.push(await ask(workload, 'first-important'));
+  const burst: number[] = [];
+  const divided: number[] = [];
+  for (let index = 0; index < PREEMPTIONS; index++) {
+    const workload = workloads[index % workloads.length];
+    if (workload === undefined) throw new Error('no workloads');
+    (workload.namespace === BURST ? burst : divided).push(await ask(workload, `important-${index}`));
+    if (index % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const name = (text: string): string => `extender: preempt, ${text}`;
+  return {
+    measurements: [
+      measured(name('p99'), quantile([...burst, ...divided], 0.99), 'ms', 'lower', 5),
+      measured(name('median'), median([...burst, ...divided]), 'ms', 'lower'),
+      measured(name('burst by label, p99'), quantile(burst, 0.99), 'ms', 'lower'),
+      measured(name('division by free room, p99'), quantile(divided, 0.99), 'ms', 'lower'),
+      measured(name('first pod of a workload, p99'), quantile(first, 0.99), 'ms', 'lower'),
+    ],
+    notes: [
+      `Preemption: ${PREEMPTIONS} questions about all ${MEMBERS} virtual nodes at once, for pods of high priority that need what ` +
+        `only ${PODS / MEMBERS} nodes of each member have, all of it taken by the ${PODS} pods that run: any of these may be the victim.`,
     ],
   };
 }

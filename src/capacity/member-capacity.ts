@@ -203,7 +203,7 @@ export class MemberCapacity {
     this.#settled();
     const admitted = this.#rules.admit(request);
     const never = admitted.refused !== undefined || this.#rules.whyOverQuota(admitted) !== undefined;
-    if (never || this.#answer(admitted).fits) return undefined;
+    if (never || this.fits(request).fits) return undefined;
     return this.#preemption.victims(admitted, candidates, allowed, this.#allowanceFor(admitted));
   }
 

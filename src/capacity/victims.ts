@@ -58,11 +58,11 @@ function protectedOf<C extends Candidate>(
   byImportance: readonly C[],
   allowed: ReadonlyMap<string, number>,
 ): (candidate: C) => boolean {
-  const left = new Map(allowed);
+  const left = new Map<string, number>();
   const found = new Set<C>();
   for (const one of byImportance) {
     for (const key of one.budgets) {
-      const granted = left.get(key) ?? 0;
+      const granted = left.get(key) ?? allowed.get(key) ?? 0;
       left.set(key, granted - 1);
       if (granted < 1) found.add(one);
     }

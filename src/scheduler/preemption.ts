@@ -29,7 +29,11 @@ export interface PreemptionOptions {
   readonly nominees: Nominees;
 }
 
-type VictimsByNode = Map<string, NodeVictims>;
+/** Who has to leave behind a virtual node; undefined where that would not bring the pod to a place. Worked out when it is asked. */
+type VictimsBehind = (node: string) => NodeVictims | undefined;
+
+/** Virtual nodes where evictions help that a scheduler is told to choose from, where no rules choose. */
+const ENOUGH_VIRTUAL_NODES = 5;
 
 /**
  * Answers kube-scheduler which pods it may evict for one that finds no place (verb `preempt`). On nodes of the host those that it
@@ -53,7 +57,7 @@ export class Preemption {
     const split = splitByMember(view.nodes, victims.keys());
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
     const found = nominees.whileLowerStandAside(pod, () => {
-      const behind = this.#behindVirtualNodes(pod, split, victims);
+      const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
       return chosen === undefined
         ? this.#withoutRules(pod, split, behind)
         : this.#byRules(pod, { chain, rules: chosen, split, behind });
@@ -65,26 +69,21 @@ export class Preemption {
     return evicting(left);
   }
 
-  /** Virtual nodes behind which evictions make room, with the victims. */
-  #behindVirtualNodes(pod: Pod, { virtual }: Split, proposed: PreemptionArgs['victims']): VictimsByNode {
+  #behind(node: string, pod: Pod, proposed: NodeVictims | undefined): NodeVictims | undefined {
     const { budgets, capacityOf } = this.#o;
-    const found: VictimsByNode = new Map();
-    for (const node of [...virtual.values()].flat()) {
-      const capacity = capacityOf(node);
-      const request = capacity?.ready === true ? capacity.request(pod) : undefined;
-      if (capacity === undefined || request === undefined || !('key' in request)) continue;
-      const { uids, violations } = proposed.get(node) ?? { uids: [], violations: 0 };
-      const allowed = new Map<string, number>();
-      // As long as budgets are not known, only what the scheduler chose by them.
-      const lower = this.#lowerOn(node, pod).filter(
-        ({ metadata }) => budgets.synced || uids.includes(metadata.uid ?? ''),
-      );
-      const candidates = lower.map((one) => this.#candidate(one, allowed));
-      const victims = capacity.victims(request, candidates, allowed);
-      if (victims === undefined || victims.pods.length === 0) continue;
-      found.set(node, asNodeVictims(budgets.synced ? victims : { ...victims, violations }));
-    }
-    return found;
+    const capacity = capacityOf(node);
+    const request = capacity?.ready === true ? capacity.request(pod) : undefined;
+    if (capacity === undefined || request === undefined || !('key' in request)) return undefined;
+    const { uids, violations } = proposed ?? { uids: [], violations: 0 };
+    const allowed = new Map<string, number>();
+    // As long as budgets are not known, only what the scheduler chose by them.
+    const lower = this.#lowerOn(node, pod).filter(
+      ({ metadata }) => budgets.synced || uids.includes(metadata.uid ?? ''),
+    );
+    const candidates = lower.map((one) => this.#candidate(one, allowed));
+    const victims = capacity.victims(request, candidates, allowed);
+    if (victims === undefined || victims.pods.length === 0) return undefined;
+    return asNodeVictims(budgets.synced ? victims : { ...victims, violations });
   }
 
   #lowerOn(node: string, { spec: { priority = 0 } }: Pod): Pod[] {
@@ -110,40 +109,53 @@ export class Preemption {
   }
 
   /** Where it asks for itself, as in a question about nodes. Undefined: what the scheduler proposed stays. */
-  #withoutRules(pod: Pod, { local, virtual }: Split, behind: VictimsByNode): Map<string, NodeVictims | undefined> {
+  #withoutRules(pod: Pod, { local, virtual }: Split, behind: VictimsBehind): Map<string, NodeVictims | undefined> {
     const { nodes } = this.#o.view;
     const namespaceLabels = this.#labelsOf(pod);
     const found = new Map<string, NodeVictims | undefined>(local.map((node) => [node, undefined]));
+    const asksFor = (name: string): boolean => {
+      const node = nodes.nodes.get(name);
+      return node !== undefined && asksForItself(pod, node, namespaceLabels);
+    };
     for (const [member, names] of virtual) {
       if (nodes.whyTainted(member, []) !== undefined) continue;
-      for (const name of names) {
-        const node = nodes.nodes.get(name);
-        const victims = behind.get(name);
-        if (victims !== undefined && node !== undefined && asksForItself(pod, node, namespaceLabels))
-          found.set(name, victims);
+      for (const name of names.filter(asksFor)) {
+        const victims = behind(name);
+        if (victims !== undefined) found.set(name, victims);
+        if (found.size >= local.length + ENOUGH_VIRTUAL_NODES) return found;
       }
     }
     return found;
   }
 
-  /** In the one cluster where the rules would have it if there were room; in none if that is a cluster where evictions do not help. */
+  /**
+   * In the one cluster where the rules would have it if there were room: of those where evictions help the first one, which is looked
+   * for one after the other, as a question about a member is dear and schedulers wait for the answer.
+   */
   #byRules(
     pod: Pod,
-    { chain, rules, split, behind }: { chain: OwnerChain; rules: Rules; split: Split; behind: VictimsByNode },
+    { chain, rules, split, behind }: { chain: OwnerChain; rules: Rules; split: Split; behind: VictimsBehind },
   ): Map<string, NodeVictims | undefined> {
     const { facts } = this.#o.questions.ask(pod, chain, rules, split);
-    const helped = new Map<string, readonly string[]>();
-    if (split.local.length > 0) helped.set(LOCAL, split.local);
+    const open = new Map<string, readonly string[]>(split.local.length > 0 ? [[LOCAL, split.local]] : []);
     for (const [member, names] of split.virtual) {
-      const nodes = names.filter((name) => behind.has(name));
-      if (nodes.length > 0 && facts.rooms.get(member)?.impossible === undefined) helped.set(member, nodes);
+      if (facts.rooms.get(member)?.impossible === undefined) open.set(member, names);
     }
-    const rooms = new Map(facts.rooms);
-    for (const cluster of helped.keys()) rooms.set(cluster, { fits: Math.max(1, facts.rooms.get(cluster)?.fits ?? 0) });
-    const made = { ...facts, rooms };
-    const [place] = nextPlace({ ...made, placement: placementFor(pod, made) }).allowed;
-    const nodes = place === undefined ? [] : (helped.get(place.cluster) ?? []);
-    return new Map(nodes.map((node) => [node, behind.get(node)]));
+    for (;;) {
+      const rooms = new Map(facts.rooms);
+      for (const cluster of open.keys()) rooms.set(cluster, { fits: Math.max(1, facts.rooms.get(cluster)?.fits ?? 0) });
+      const made = { ...facts, rooms };
+      const [place] = nextPlace({ ...made, placement: placementFor(pod, made) }).allowed;
+      const nodes = place === undefined ? undefined : open.get(place.cluster);
+      if (place === undefined || nodes === undefined) return new Map();
+      if (place.cluster === LOCAL) return new Map(nodes.map((node) => [node, undefined]));
+      const found = nodes.flatMap((node) => {
+        const victims = behind(node);
+        return victims === undefined ? [] : [[node, victims] as const];
+      });
+      if (found.length > 0) return new Map(found);
+      open.delete(place.cluster);
+    }
   }
 
   #labelsOf(pod: Pod): Readonly<Record<string, string>> | undefined {

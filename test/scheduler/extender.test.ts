@@ -855,6 +855,19 @@ describe('pods that may be evicted for another one', () => {
     expect(await preempt(important('a'), 'local-1', 'east', 'west')).toEqual({});
   });
 
+  test('are worked out where the rules want the pod first, and in the next member only where that does not help', async () => {
+    place({
+      clusterAffinity: { clusterNames: ['west'], overflowAffinities: [{ clusterNames: ['east'] }] },
+    });
+    await until('the policy is known', () => view.policies.get('shop/p') !== undefined, { intervalMs: 5 });
+    const asked = (): string[] => candidates.splice(0).map(({ node: name }) => name);
+    expect(await preempt(important('a'), 'local-1', 'east', 'west')).toEqual({ west: 'of-west 0' });
+    expect(asked()).toEqual(['west']);
+    victims.delete('west');
+    expect(await preempt(important('b'), 'local-1', 'east', 'west')).toEqual({ east: 'of-east 0' });
+    expect(asked()).toEqual(['west', 'east']);
+  });
+
   test('are none where a member has the room, or its rules are not known', async () => {
     slots.set('east', 3);
     victims.delete('east');
