@@ -89,14 +89,6 @@ export class HostScheduler {
 
   #passing(object: SimObject): string[] {
     const pod = asPod(object);
-    const held = new Map<string, Map<string, bigint>>();
-    for (const other of this.#host.list('/api/v1/pods').map(asPod)) {
-      const { nodeName } = other.spec;
-      if (nodeName === undefined || !holdsResources(other)) continue;
-      const sum = held.get(nodeName) ?? new Map<string, bigint>();
-      held.set(nodeName, sum);
-      addTo(sum, podRequests(other));
-    }
     const nodes = this.#host.list('/api/v1/nodes').filter(isReadyVirtualNode);
     return nodes
       .map((node) => node as unknown as Node)
@@ -104,12 +96,21 @@ export class HostScheduler {
         const isChosen = nodeIsChosenBy(pod.spec, { metadata });
         if (!isChosen || !toleratesAll(pod.spec.tolerations ?? [], spec?.taints ?? [])) return false;
         const allocatable = parseAmounts(status?.allocatable);
-        const taken = held.get(metadata.name);
-        return [...podRequests(pod)].every(
-          ([resource, amount]) => amount + (taken?.get(resource) ?? 0n) <= (allocatable.get(resource) ?? 0n),
+        const taken = this.#heldOn(metadata.name);
+        return [...requestsOf(object)].every(
+          ([resource, amount]) => amount + (taken.get(resource) ?? 0n) <= (allocatable.get(resource) ?? 0n),
         );
       })
       .map(({ metadata }) => metadata.name);
+  }
+
+  /** What pods on a node hold. */
+  #heldOn(node: string): ReadonlyMap<string, bigint> {
+    const sum = new Map<string, bigint>();
+    for (const other of this.#host.list('/api/v1/pods')) {
+      if (asPod(other).spec.nodeName === node && holdsResources(asPod(other))) addTo(sum, requestsOf(other));
+    }
+    return sum;
   }
 
   /** `ignorable`: without an answer all nodes are left. */
@@ -177,6 +178,15 @@ export class HostScheduler {
     this.#tell(`the answer to ${verb} of ${path} has other nodes than ${nodes.join()}: ${names.join()}`);
     return [];
   }
+}
+
+/** By stored pod, which is frozen. */
+const requests = new WeakMap<SimObject, ReadonlyMap<string, bigint>>();
+
+function requestsOf(object: SimObject): ReadonlyMap<string, bigint> {
+  const known = requests.get(object) ?? podRequests(asPod(object));
+  requests.set(object, known);
+  return known;
 }
 
 function isReadyVirtualNode({ metadata, spec, status }: SimObject): boolean {

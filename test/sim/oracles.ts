@@ -111,8 +111,7 @@ export class Oracles {
   /** Who has never been told of all pods knows too little to begin, change or end one. */
   #knowsPods({ origin, outgoing, owner }: Call): boolean {
     const known = (where: string): boolean => this.#listed.has(`${owner?.name} ${where}`);
-    const { pathname } = new URL(outgoing.path, origin);
-    if (!/\/pods(\/|$)/.test(pathname)) return true;
+    if (!/\/pods(\/|\?|$)/.test(outgoing.path)) return true;
     const { host } = this.#world;
     if (origin !== host.origin) return known(origin) && known(host.origin);
     return outgoing.method !== 'DELETE' || known(host.origin);

@@ -3,6 +3,7 @@ import { MemoryApi, type MemoryRequest } from '../fixtures/memory-api.ts';
 import { Refusal } from '../fixtures/memory-api/refusal.ts';
 import type { EventLoop } from './event-loop.ts';
 import type { Endpoint, Line } from './network.ts';
+import { answerText } from './object-text.ts';
 import type { Call } from './sim-pool.ts';
 import { WatchStream } from './watch-stream.ts';
 import { Watches } from './watches.ts';
@@ -33,8 +34,6 @@ export interface Change {
   readonly previous: SimObject | undefined;
   /** An actor, or the process of the program whose request it was. */
   readonly by: string;
-  /** As watches send it; made when the first asks. */
-  text?: string;
 }
 
 /** An API server with its storage, as the program meets it over the network and actors without one. */
@@ -75,7 +74,7 @@ export class SimCluster implements Endpoint {
       return;
     }
     try {
-      line.whole(200, JSON.stringify(this.ask(call.owner?.name ?? '?', request)));
+      line.whole(200, answerText(this.ask(call.owner?.name ?? '?', request)));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       line.whole(error.code, JSON.stringify(error.status));
@@ -97,8 +96,8 @@ export class SimCluster implements Endpoint {
   }
 
   /** Objects of a kind in all namespaces, or of one path. */
-  list(collection: string): SimObject[] {
-    return this.api.objects.in(collection).map(([, object]) => object);
+  list(collection: string): readonly SimObject[] {
+    return this.api.objects.valuesIn(collection);
   }
 
   /** For actors, who take a refusal for an answer: undefined then. */

@@ -4,6 +4,7 @@ import type { Change } from '../fixtures/memory-api/versioned-store.ts';
 import type { MemoryWatch, WatchEvent } from '../fixtures/memory-api/watch.ts';
 import type { Turn } from './event-loop.ts';
 import type { Line } from './network.ts';
+import { textOf } from './object-text.ts';
 import type { SimCluster, SimObject } from './sim-cluster.ts';
 import type { Call } from './sim-pool.ts';
 
@@ -21,8 +22,6 @@ export type WatchFault =
   | 'lossy';
 
 const BOOKMARK_MS = 60_000;
-/** Objects are frozen and many watches send the same: as text, by object. */
-const texts = new WeakMap<object, string>();
 
 /** One watch of one client. */
 export class WatchStream {
@@ -157,10 +156,5 @@ export class WatchStream {
 }
 
 function text({ type, object }: WatchEvent): string {
-  let known = texts.get(object);
-  if (known === undefined) {
-    known = JSON.stringify(object);
-    texts.set(object, known);
-  }
-  return `{"type":"${type}","object":${known}}\n`;
+  return `{"type":"${type}","object":${textOf(object)}}\n`;
 }

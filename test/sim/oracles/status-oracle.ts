@@ -2,13 +2,15 @@ import { asPod, isFinal, phaseOf } from '../pod-shapes.ts';
 import type { SimObject } from '../sim-cluster.ts';
 import type { Report } from './report.ts';
 
+/** By status of a stored object, which is frozen. */
+const withControl = new WeakMap<object, boolean>();
 const CONTROL = /\\u00(?:0[0-8bcef]|1[0-9a-f]|7f)/;
 
 /** I19: what the program writes of a host pod does not take back what it showed. And nobody's terminal is told what to do. */
 export function judgeStatus(object: SimObject, previous: SimObject, report: Report): void {
   const { name } = object.metadata;
   const [now, before] = [asPod(object).status ?? {}, asPod(previous).status ?? {}];
-  if (CONTROL.test(JSON.stringify(now)) && !CONTROL.test(JSON.stringify(before))) {
+  if (hasControl(now) && !hasControl(before)) {
     report('text', `host pod ${name} shows control characters`);
   }
   if (before.startTime !== undefined && now.startTime !== before.startTime) {
@@ -25,4 +27,13 @@ export function judgeStatus(object: SimObject, previous: SimObject, report: Repo
       report('I19', `host pod ${name}: ${container.restartCount} restarts become ${after.restartCount}`);
     }
   }
+}
+
+function hasControl(status: object): boolean {
+  let known = withControl.get(status);
+  if (known === undefined) {
+    known = CONTROL.test(JSON.stringify(status));
+    withControl.set(status, known);
+  }
+  return known;
 }
