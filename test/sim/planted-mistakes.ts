@@ -100,8 +100,8 @@ export const MISTAKES: readonly Mistake[] = [
       NO_GUARDS,
       {
         file: 'pods/unanswered-creation.ts',
-        from: 'until: now + REQUEST_TIMEOUT_MS,',
-        to: 'until: now,',
+        from: 'until: Math.max(same?.until ?? 0, now + openMs),',
+        to: 'until: now + 0 * openMs,',
       },
       { file: 'pods/unanswered-creation.ts', from: 'until: now + OPEN_CREATION_MS,', to: 'until: now,' },
     ],
@@ -136,8 +136,8 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'nodes/node-standing.ts',
-        from: '    if (this.#ours) return undefined;\n    return this.#refusal ??',
-        to: '    if (this.#owner !== undefined) return undefined;\n    return this.#refusal ??',
+        from: '    if (this.#ours) return undefined;\n    return this.#refusal ===',
+        to: '    if (this.#owner !== undefined) return undefined;\n    return this.#refusal ===',
       },
       {
         file: 'nodes/node-standing.ts',
