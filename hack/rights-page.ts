@@ -86,6 +86,11 @@ export const GRANTS: readonly Grant[] = [
     about: '`member/node-metrics.yaml`, optional. The file says what this right includes.',
     files: ['member/node-metrics.yaml'],
   },
+  {
+    title: 'The host in a member where its Services stand',
+    about: '`member/services.yaml`, optional. The file says what this right includes.',
+    files: ['member/services.yaml'],
+  },
 ];
 
 /** A Markdown page with every line of every RBAC manifest. */

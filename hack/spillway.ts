@@ -124,14 +124,21 @@ export interface MemberOptions {
    * that are lent.
    */
   rights?: 'dedicated' | 'namespaced';
+  /** Services of the host stand in the member. Default false. */
+  services?: boolean;
 }
 
 /** What the owner of a member does for a host: grants rights and lends namespaces. */
 export async function admitHost(
   member: Cluster,
-  { lend = ['default'], rights = 'dedicated' }: Pick<MemberOptions, 'lend' | 'rights'> = {},
+  {
+    lend = ['default'],
+    rights = 'dedicated',
+    services = false,
+  }: Pick<MemberOptions, 'lend' | 'rights' | 'services'> = {},
 ): Promise<void> {
-  for (const file of ['read.yaml', 'guard.yaml']) await member.apply(manifest(`member/${file}`));
+  for (const file of ['read.yaml', 'guard.yaml', ...(services ? ['services.yaml'] : [])])
+    await member.apply(manifest(`member/${file}`));
   if (rights === 'dedicated') await member.apply(manifest('member/dedicated.yaml'));
   for (const namespace of lend) {
     if (rights === 'namespaced') await member.apply(lendingOf(namespace));
@@ -156,6 +163,7 @@ export async function addMember(host: Cluster, member: Cluster, options: MemberO
       spec: {
         credentials: { secretRef },
         ...(options.rights === 'namespaced' ? { namespaces: { create: false } } : {}),
+        ...(options.services === true ? { services: { mode: 'Mirror' } } : {}),
         ...options.spec,
       },
     },

@@ -30,6 +30,7 @@ const EFFECT_ROOMS = [
   'gangs',
   'outages',
   'budgets',
+  'services',
 ];
 
 /** Where decisions are made: functions of plain JSON and the time. */
@@ -39,6 +40,7 @@ const PURE = [
   /^capacity\//,
   /^pods\/(translate|decide|references)\b/,
   /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory)\b/,
+  /^services\/(service-copy|member-slices|isolated-slices|services-finding)\b/,
 ];
 
 /** Who may know every room: the one that wires them together, and what people call. */

@@ -10,7 +10,7 @@ export const memberClusterStatus = z
       'Ready: pods can be sent here. Reachable: probes succeed. CredentialsValid: the kubeconfig is usable and accepted. ' +
         'CapacityFresh: allocatable is up to date. IdentityPinned: it is still the cluster it was at first contact. ' +
         'NodesRetired: no virtual node is left that is not in the spec any more. ' +
-        'BudgetsMirrored: PodDisruptionBudgets of the host hold for evictions made in the member.',
+        'BudgetsMirrored: PodDisruptionBudgets of the host hold for evictions made in the member. ServicesMirrored: Services of the host stand in the member.',
     ),
     version: z.string().exactOptional().describe('Kubernetes version of the member.'),
     identity: z

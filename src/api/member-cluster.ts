@@ -315,6 +315,41 @@ const namespaces = z
     ),
   });
 
+const services = z
+  .object({
+    mode: z
+      .enum(['None', 'Mirror'])
+      .default('None')
+      .describe(
+        'None: the member has no Services of the host, and pods get variables of Services as in the host. Mirror: each Service of a namespace ' +
+          'that has pods in the member stands there under the same name, with the endpoints that the host knows, as far as spec.network ' +
+          'lets pods reach them. Needs manifests/member/services.yaml in the member.',
+      ),
+    namespaces: z
+      .array(dnsLabel())
+      .max(64)
+      .default([])
+      .meta({
+        description:
+          'Namespaces of the host whose Services stand in the member also while none of their pods are there. With mode Mirror.',
+        'x-kubernetes-list-type': 'set',
+        ...cel({
+          rule: `self.all(n, !(${systemNamespaceCel('n')}))`,
+          message: 'system namespaces cannot be mapped',
+        }),
+      }),
+  })
+  .prefault({})
+  .meta({
+    description: 'Services of the host for pods in the member.',
+    ...cel({
+      rule: "!has(self.namespaces) || self.namespaces.size() == 0 || (has(self.mode) && self.mode == 'Mirror')",
+      message: 'namespaces are only allowed when mode is Mirror',
+      fieldPath: '.namespaces',
+      reason: 'FieldValueForbidden',
+    }),
+  });
+
 const seconds = (min: number, max: number, value: number, description: string) =>
   z.int().min(min).max(max).default(value).meta({ description, unit: 'seconds' });
 const times = (value: number, description: string) =>
@@ -392,6 +427,7 @@ const memberClusterSpec = z
         'PodDisruptionBudgets of the host, for evictions made in the member. Mirror: the pods that they cover have budgets there ' +
           'too, and all members together never grant more evictions than the host does. Ignore: the member evicts as it likes.',
       ),
+    services,
     serviceAccount,
     storage,
     hostPath,

@@ -382,17 +382,28 @@ export interface ServicePort {
   name?: string;
   port: number;
   protocol?: string;
+  appProtocol?: string;
   targetPort?: IntOrString;
   nodePort?: number;
 }
+export interface ServiceSpec {
+  type?: string;
+  /** `None`: headless. */
+  clusterIP?: string;
+  clusterIPs?: string[];
+  externalName?: string;
+  ports?: ServicePort[];
+  selector?: Record<string, string>;
+  sessionAffinity?: string;
+  sessionAffinityConfig?: { clientIP?: { timeoutSeconds?: number } };
+  publishNotReadyAddresses?: boolean;
+  internalTrafficPolicy?: string;
+  trafficDistribution?: string;
+  ipFamilies?: string[];
+  ipFamilyPolicy?: string;
+}
 export interface Service extends KubeObject {
-  spec?: {
-    type?: string;
-    clusterIP?: string;
-    clusterIPs?: string[];
-    ports?: ServicePort[];
-    selector?: Record<string, string>;
-  };
+  spec?: ServiceSpec;
 }
 export interface Namespace extends KubeObject {
   status?: { phase?: 'Active' | 'Terminating'; conditions?: Condition[] };

@@ -4,6 +4,7 @@ import { event } from './shapes/event.ts';
 import { limitRange, namespace, quota } from './shapes/namespace.ts';
 import { node } from './shapes/node.ts';
 import { pod } from './shapes/pod.ts';
+import { endpointSlice, service } from './shapes/service.ts';
 import type { Shape } from './shapes/shape.ts';
 import { claim, storageClass, volume } from './shapes/storage.ts';
 
@@ -31,7 +32,7 @@ export const PODS = core('Pod', 'pods', true, pod);
 export const CONFIG_MAPS = core('ConfigMap', 'configmaps', true, content);
 export const SECRETS = core('Secret', 'secrets', true, content);
 export const SERVICE_ACCOUNTS = core('ServiceAccount', 'serviceaccounts');
-export const SERVICES = core('Service', 'services');
+export const SERVICES = core('Service', 'services', true, service);
 export const EVENTS = core('Event', 'events', true, event);
 export const RESOURCE_QUOTAS = core('ResourceQuota', 'resourcequotas', true, quota);
 export const LIMIT_RANGES = core('LimitRange', 'limitranges', true, limitRange);
@@ -63,6 +64,15 @@ export const POD_DISRUPTION_BUDGETS: Resource = {
   plural: 'poddisruptionbudgets',
   namespaced: true,
   shape: budget,
+};
+
+export const ENDPOINT_SLICES: Resource = {
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
+  namespaced: true,
+  shape: endpointSlice,
 };
 
 /** `v1` or `group/version`, as objects carry it in `apiVersion`. */

@@ -29,6 +29,8 @@ import type { OutageMetrics } from '../outages/outage-metrics.ts';
 import type { DeletionPermits } from '../pods/deletion-permits.ts';
 import type { PodMetrics } from '../pods/pod-metrics.ts';
 import type { PodOwners } from '../host/pod-owners.ts';
+import type { HostSlices } from '../services/host-slices.ts';
+import type { ServiceMetrics } from '../services/service-metrics.ts';
 import type { UsageMetrics } from '../usage/metrics.ts';
 
 /** What one process has once and every member and virtual node of it shares. Made by manager.ts. */
@@ -53,8 +55,9 @@ export interface HostServices {
   readonly nodeAddress: string;
   readonly kubeletPorts: KubeletPorts;
   readonly events: EventRecorder;
-  /** All Services of the host, for the environment variables of pods; indexed by namespace. */
+  /** All Services of the host, for the environment variables of pods, and for those that stand in members; indexed by namespace. */
   readonly services: Informer<Service>;
+  readonly hostSlices: HostSlices;
   /** ConfigMaps and Secrets of the host that pods on virtual nodes refer to. */
   readonly hostObjects: HostObjects;
   /** Claims, and volumes of members. */
@@ -83,6 +86,7 @@ export interface HostServices {
   readonly usageMetrics: UsageMetrics;
   readonly outageMetrics: OutageMetrics;
   readonly budgetMetrics: BudgetMetrics;
+  readonly serviceMetrics: ServiceMetrics;
   readonly logger: Logger;
 }
 

@@ -21,7 +21,6 @@ import { EventRecorder } from '../kube/event-recorder.ts';
 import { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { LeaseElection } from '../kube/lease-election.ts';
-import type { KubeObject } from '../kube/object.ts';
 import { NAMESPACES, SERVICES } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { get } from '../kube/verbs.ts';
@@ -46,6 +45,9 @@ import { schedulerComponent, type SchedulerComponent } from './scheduler.ts';
 import { observeMember } from './observed-member.ts';
 import { runPodWebhook } from './webhook.ts';
 import { type ProcessIdentity, processIdentity } from '../host/process-identity.ts';
+import { hostServiceProjection } from '../services/host-service.ts';
+import { HostSlices } from '../services/host-slices.ts';
+import { serviceMetrics } from '../services/service-metrics.ts';
 import { InvariantCounter } from '../telemetry/invariant-counter.ts';
 import { TelemetryServer } from '../telemetry/http-server.ts';
 import { createLogger } from '../telemetry/logger.ts';
@@ -162,11 +164,12 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services: new Informer<Service>({
         client: host,
         resource: SERVICES,
-        transform: serviceProjection,
+        transform: hostServiceProjection,
         indexes: { [NAMESPACE_INDEX]: (service) => [service.metadata.namespace ?? ''] },
         logger,
         metrics: informerMetrics,
       }),
+      hostSlices: new HostSlices({ host, logger, metrics: informerMetrics }),
       overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
       podOwners: new PodOwners(host),
       deletionPermits: new DeletionPermits(),
@@ -194,6 +197,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       usageMetrics: usageMetrics(registry),
       outageMetrics: outageMetrics(registry),
       budgetMetrics: budgetMetrics(registry),
+      serviceMetrics: serviceMetrics(registry),
       logger,
     };
     const self = has('members') ? await processIdentity(`${hostId}/${config.namespace}`) : undefined;
@@ -203,6 +207,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       ownIdentity.run(signal),
       services.events.run(signal),
       services.services.run(signal),
+      services.hostSlices.run(signal),
       services.hostObjects.run(signal),
       services.hostClaims.run(signal),
       services.hostBudgets.run(signal),
@@ -297,17 +302,4 @@ async function readUid(client: KubeClient, signal: AbortSignal): Promise<string>
     deadlineMs: IDENTITY_DEADLINE_MS,
   });
   return metadata.uid ?? '';
-}
-
-/** What environment variables need of a Service. */
-function serviceProjection(raw: KubeObject): Service {
-  const { metadata, spec } = raw as Service;
-  const { name, namespace = '', uid = '', resourceVersion = '' } = metadata;
-  return {
-    metadata: { name, namespace, uid, resourceVersion },
-    spec: {
-      ...(spec?.clusterIP === undefined ? {} : { clusterIP: spec.clusterIP }),
-      ...(spec?.ports === undefined ? {} : { ports: spec.ports }),
-    },
-  };
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { GROUP, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL } from '../api/marks.ts';
+import { GROUP, HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL } from '../api/marks.ts';
 import { type MemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
 import { providerIdOf } from '../api/provider-id.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
@@ -10,8 +10,9 @@ import { NodeImages } from '../capacity/node-images.ts';
 import { poolsOf } from '../capacity/pool.ts';
 import { MemberBudgets } from '../budgets/member-budgets.ts';
 import { feedCapacity } from './capacity-feed.ts';
-import type { HostServices } from './host-services.ts';
+import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { describeError } from '../kube/errors.ts';
 import { keyFor } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
@@ -21,7 +22,7 @@ import { childSignal, type ChildSignal } from '../kube/child-signal.ts';
 import type { MemberConnection } from '../members/connection.ts';
 import type { MemberScope } from '../members/member-scope.ts';
 import { deletionToken, type KeptDeletions } from '../members/kept-deletions.ts';
-import { wasBreakerOpen } from '../members/member-status.ts';
+import { servicesWereMirrored, wasBreakerOpen } from '../members/member-status.ts';
 import { TokenRenewal } from '../members/token-renewal.ts';
 import { MemberNamespaces } from '../members/namespaces.ts';
 import { type Cluster, clusterOf, renewedCluster } from '../placement/cluster.ts';
@@ -29,7 +30,9 @@ import type { RetiringNode } from '../members/retiring-node.ts';
 import { NodeRetirement } from './node-retirement.ts';
 import { NodeIdentity } from '../nodes/node-identity.ts';
 import { NodeStanding } from '../nodes/node-standing.ts';
-import { HOST_UID_INDEX } from '../pods/pod-indexes.ts';
+import { isShownIgnored } from '../pods/daemon-pod.ts';
+import { HOST_NAMESPACE_INDEX, HOST_UID_INDEX } from '../pods/pod-indexes.ts';
+import { MemberServices } from '../services/member-services.ts';
 import { VirtualNodeScope } from './virtual-node.ts';
 
 /** Between a virtual node that failed and its next start, in ms. */
@@ -89,11 +92,13 @@ export function startMemberScope(
     confirmDeletions: (token) => work.confirmDeletions(token),
     retiring: () => work.retiring(),
     budgets: () => work.budgets.finding(),
+    services: () => work.memberServices.finding(),
   };
 }
 
 class MemberWork {
   readonly budgets: MemberBudgets;
+  readonly memberServices: MemberServices;
   readonly #services: HostServices;
   readonly #connection: MemberConnection;
   readonly #signal: AbortSignal;
@@ -161,6 +166,7 @@ class MemberWork {
     });
     this.#retirement = this.#makeRetirement(othersWant);
     this.budgets = this.#makeBudgets(knowsMember);
+    this.memberServices = this.#makeServices(sharesCluster);
     this.#memberEvents = new MemberEvents({
       host: services.host,
       hostId,
@@ -220,7 +226,7 @@ class MemberWork {
       hostBudgets,
       member: connection,
       mode: () => this.#member.spec.disruptionBudgets,
-      hostPods: (namespace) => [...this.#nodes.values()].flatMap(({ scope }) => scope?.hostPodsIn(namespace) ?? []),
+      hostPods: (namespace) => this.#hostPodsIn(namespace),
       hostPodOf: ({ metadata: { labels, annotations } }) => {
         const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
         return this.#nodes.get(labels?.[NODE_LABEL] ?? '')?.scope?.hostPod(key);
@@ -235,6 +241,39 @@ class MemberWork {
       queueMetrics,
       logger: this.#logger,
     });
+  }
+
+  #makeServices(sharesCluster: MemberStanding['sharesCluster']): MemberServices {
+    const connection = this.#connection;
+    const { services: hostServices, host, hostId, hostSlices, events } = this.#services;
+    const { serviceMetrics, informerMetrics, queueMetrics } = this.#services;
+    return new MemberServices({
+      hostId,
+      host,
+      hostServices,
+      servicesIn: (namespace) => hostServices.byIndex(NAMESPACE_INDEX, namespace),
+      hostSlices,
+      member: connection,
+      spec: () => this.#member.spec,
+      hostPods: (namespace) => this.#hostPodsIn(namespace).filter((pod) => !isShownIgnored(pod)),
+      copiesOf: (namespace) => connection.pods.byIndex(HOST_NAMESPACE_INDEX, namespace),
+      copyOf: (uid) => connection.pods.byIndex(HOST_UID_INDEX, uid)[0],
+      namespaces: this.#namespaces,
+      sharesCluster,
+      mayWrite: () => this.#frozen() === undefined,
+      reachable: () => connection.reachable(),
+      wereMirrored: servicesWereMirrored(this.#member.status),
+      requeue: (podKey) => this.#requeue(podKey),
+      events,
+      metrics: serviceMetrics,
+      informerMetrics,
+      queueMetrics,
+      logger: this.#logger,
+    });
+  }
+
+  #hostPodsIn(namespace: string): Pod[] {
+    return [...this.#nodes.values()].flatMap(({ scope }) => scope?.hostPodsIn(namespace) ?? []);
   }
 
   /** Settles when everything has ended after the signal. */
@@ -254,10 +293,12 @@ class MemberWork {
         for (const { scope } of this.#nodes.values()) scope?.translationChanged();
       }),
       this.#services.capacityMetrics.watch(connection.name, this.#capacity),
+      connection.pods.on({ deleted: (pod) => this.#copyGone(pod) }),
     ];
     this.#adjustNodes();
     await Promise.all([
       this.#dependents.run(this.#signal),
+      this.memberServices.run(this.#signal),
       this.#retirement.run(this.#signal),
       this.#makeTokenRenewal().run(this.#signal),
       this.#ended(),
@@ -280,6 +321,7 @@ class MemberWork {
     this.#adjustNodes();
     this.#dependents.changed();
     this.budgets.changed();
+    this.memberServices.changed();
     for (const { scope } of this.#nodes.values()) scope?.changed();
   }
 
@@ -297,6 +339,12 @@ class MemberWork {
     const reachable = this.#connection.reachable();
     if (this.#wasReachable && !reachable && this.#frozen() === undefined) this.#dependents.claims.tellOutage();
     this.#wasReachable = reachable;
+  }
+
+  #copyGone({ metadata: { labels, annotations } }: Pod): void {
+    const namespace = annotations?.[HOST_NAMESPACE_ANNOTATION];
+    if (namespace !== undefined && labels?.[HOST_LABEL] === this.#services.hostId)
+      this.memberServices.copyGone(namespace);
   }
 
   #overridesChanged(): void {
@@ -485,7 +533,11 @@ class MemberWork {
       breakerOpen,
       standing,
       keptChanged: () => this.#keptChanged(),
-      hostPodChanged: (pod, before) => this.budgets.hostPodChanged(pod, before),
+      memberServices: this.memberServices,
+      hostPodChanged: (pod, before) => {
+        this.budgets.hostPodChanged(pod, before);
+        this.memberServices.hostPodChanged(pod, before);
+      },
       logger: this.#logger,
     });
   }
@@ -507,6 +559,7 @@ class MemberWork {
     if (this.#signal.aborted) return;
     // Copies without a user are garbage only now.
     this.#dependents.setComplete();
+    this.memberServices.setComplete();
     await Promise.all([this.#memberEvents.run(this.#signal), this.budgets.run(this.#signal)]);
   }
 

@@ -1,6 +1,6 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import type { Pod, Service } from '../kube/core-v1.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';
 import type { ClaimTopology } from '../dependents/claim-topology.ts';
@@ -33,6 +33,8 @@ export interface VirtualNodeViewOptions {
   /** Why it is not, for people. Default: that is not told. */
   problem?: () => string | undefined;
   modeOf: ServiceAccountsPort['modeOf'];
+  /** Services of a namespace as pods in the member see them; undefined, or left out: as in the host. */
+  servicesSeen?: (hostNamespace: string, memberNamespace: string) => readonly Service[] | undefined;
   /** Told when the requests of the pods that are bound to the node changed. */
   boundChanged?: () => void;
   claims: Pick<ClaimTopology, 'refusalOf' | 'placesOf'>;
@@ -58,7 +60,8 @@ export class VirtualNodeView {
     const labels = (): Readonly<Record<string, string>> => this.#nodeLabels();
     const { spec, metadata } = member();
     const { namespace = '' } = hostPod.metadata;
-    const inNamespace = services.services.byIndex(NAMESPACE_INDEX, namespace);
+    const inNamespace =
+      this.#o.servicesSeen?.(namespace, memberNamespace) ?? services.services.byIndex(NAMESPACE_INDEX, namespace);
     const apiServer = services.services.get('default/kubernetes');
     const excluded = spec.capacity.excludeNodes?.matchLabels;
     return {

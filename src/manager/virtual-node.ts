@@ -26,6 +26,7 @@ import { podTarget } from './pod-target.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
 import { HOST_POD_INDEX } from '../pods/pod-ports.ts';
+import type { MemberServices } from '../services/member-services.ts';
 import { servingCertificates } from './serving-certificates.ts';
 import { PodUsage } from '../usage/pod-usage.ts';
 import type { UsageTarget } from '../usage/usage-target.ts';
@@ -51,6 +52,8 @@ export interface VirtualNodeOptions extends Pick<
   isWanted: () => boolean;
   /** Told when pods begin or cease to be kept although their host pods are gone. */
   keptChanged: () => void;
+  /** Services of the host in the member. */
+  memberServices: Pick<MemberServices, 'require' | 'seenFrom'>;
   /** Told of each host pod on it that came, changed or went. */
   hostPodChanged: (pod: Pod, before?: Pod) => void;
   logger: Logger;
@@ -91,6 +94,7 @@ export class VirtualNodeScope {
       modeOf: (hostPod) => serviceAccounts.modeOf(hostPod),
       boundChanged: () => this.#node?.roomChanged(),
       claims: dependents.claims.places,
+      servicesSeen: (host, member) => options.memberServices.seenFrom(host, member),
       environmentKeys: (kind, namespace, name) => dependents.mirror.environmentKeys(kind, namespace, name),
     });
     this.pods = new PodController({
@@ -107,6 +111,7 @@ export class VirtualNodeScope {
       namespaces: options.namespaces,
       dependents,
       serviceAccounts,
+      services: options.memberServices,
       overrides: {
         unknown: () => services.overridePolicies.unknown(),
         policies: (namespace) => services.overridePolicies.in(namespace),

@@ -219,6 +219,7 @@ export class MemberRunner {
       keptDeletions: scope?.keptDeletions(),
       retiring: scope?.retiring(),
       budgets: scope?.budgets(),
+      services: scope?.services(),
     };
     return memberStatus(previous, facts, `${new Date().toISOString().slice(0, 19)}Z`);
   }

@@ -1,7 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KeptDeletions } from './kept-deletions.ts';
-import type { BudgetsFinding, Hindrance } from './member-status.ts';
+import type { BudgetsFinding, Hindrance, ServicesFinding } from './member-status.ts';
 import type { RetiringNode } from './retiring-node.ts';
 import type { MemberConnection } from './connection.ts';
 
@@ -23,6 +23,8 @@ export interface MemberScope {
   retiring(): RetiringNode[];
   /** Whether budgets of the host hold there; undefined while there is nothing to say. Cheap. */
   budgets(): BudgetsFinding | undefined;
+  /** Whether Services of the host stand there; undefined while there is nothing to say. Cheap. */
+  services(): ServicesFinding | undefined;
   /** What all its virtual nodes offer together; undefined while unknown. */
   allocatable(): MemberClusterStatus['allocatable'] | undefined;
   /** Whether schedulers can be told of the room behind each of its virtual nodes. Cheap. */

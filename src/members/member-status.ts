@@ -6,6 +6,7 @@ import type { Reachability } from './reachability.ts';
 import { retirementAdvice, retirementInWords, type RetiringNode } from './retiring-node.ts';
 
 const DELETIONS_ALLOWED = 'DeletionsAllowed';
+const SERVICES_MIRRORED = 'ServicesMirrored';
 /** Parts of it may be words of the member. */
 const MAX_MESSAGE_BYTES = 2_048;
 
@@ -24,6 +25,11 @@ export interface Hindrance extends Refusal {
 
 /** Whether PodDisruptionBudgets of the host hold for evictions made in the member. */
 export interface BudgetsFinding extends Refusal {
+  status: 'True' | 'False';
+}
+
+/** Whether Services of the host stand in the member. */
+export interface ServicesFinding extends Refusal {
   status: 'True' | 'False';
 }
 
@@ -63,6 +69,8 @@ export interface MemberFacts {
   retiring: readonly RetiringNode[] | undefined;
   /** Undefined while there is nothing to say. */
   budgets?: BudgetsFinding | undefined;
+  /** The same. */
+  services?: ServicesFinding | undefined;
 }
 
 /**
@@ -84,6 +92,7 @@ export function memberStatus(
     ...allowed,
     ...nodesRetired(facts, before),
     ...budgetsMirrored(facts, before),
+    ...(facts.services === undefined ? [] : [{ type: SERVICES_MIRRORED, ...facts.services }]),
   ];
   const own = new Set(findings.map(({ type }) => type));
   const conditions = findings.map((finding): Condition => {
@@ -183,6 +192,12 @@ function identityPinned({ name, pinned, observed, isHost }: MemberFacts): Findin
 export function wasBreakerOpen(status: MemberClusterStatus | undefined): boolean {
   const before = status?.conditions?.find(({ type }) => type === DELETIONS_ALLOWED);
   return before?.status === 'False';
+}
+
+/** Whether there were Services of the host in the member when this status was written, or may have been. */
+export function servicesWereMirrored(status: MemberClusterStatus | undefined): boolean {
+  const before = status?.conditions?.find(({ type }) => type === SERVICES_MIRRORED);
+  return before !== undefined && before.reason !== 'NotMirrored';
 }
 
 /** Not part of Ready: new pods are welcome meanwhile. */

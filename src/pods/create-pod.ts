@@ -9,7 +9,7 @@ import { get } from '../kube/verbs.ts';
 import { type Hold, nameTaken } from './decide.ts';
 import type { PodOverrides } from './pod-overrides.ts';
 import { type PodWrites, refOf } from './pod-writes.ts';
-import type { DependentsPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
+import type { DependentsPort, MemberPort, NamespacesPort, ServiceAccountsPort, ServicesPort } from './pod-ports.ts';
 import { refusalOf } from './member-refusal.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
 import { openAfterMs } from './unanswered-creation.ts';
@@ -20,6 +20,8 @@ export interface CreateOptions {
   dependents: DependentsPort;
   /** Default: no pod has a service account in the member. */
   serviceAccounts?: ServiceAccountsPort | undefined;
+  /** Default: pods get variables of Services as in the host. */
+  services?: ServicesPort | undefined;
   overrides: PodOverrides;
   hostId: string;
   nodeName: string;
@@ -57,6 +59,9 @@ export async function createMemberPod(
   const account = options.serviceAccounts?.modeOf(hostPod) ?? { mode: 'None' };
   if ('wait' in account) return account;
   if ('hold' in account) return { hold: account.hold, transient: false };
+  // The variables are part of what the pod is translated to.
+  const services = options.services?.require(hostPod) ?? { ready: true };
+  if (!services.ready) return { wait: services.message };
   const context = options.translateContext(hostPod, place.namespace, account.mode);
   const translation = translatePod(hostPod, context);
   if (translation.kind === 'refused') {

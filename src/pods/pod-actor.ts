@@ -27,7 +27,14 @@ import { newest, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
 import { PodWrites, refOf } from './pod-writes.ts';
-import type { DependentsPort, EventPort, MemberPort, NamespacesPort, ServiceAccountsPort } from './pod-ports.ts';
+import type {
+  DependentsPort,
+  EventPort,
+  MemberPort,
+  NamespacesPort,
+  ServiceAccountsPort,
+  ServicesPort,
+} from './pod-ports.ts';
 import { isAnotherPod, refusalOf } from './member-refusal.ts';
 import { slowCreation, tellIfSlow } from './slow-creation.ts';
 import { StatusCorrections, statusKey } from './status-corrections.ts';
@@ -47,6 +54,7 @@ export interface PodActorOptions {
   dependents: DependentsPort;
   /** Default: no pod has a service account in the member. */
   serviceAccounts?: ServiceAccountsPort;
+  services?: ServicesPort;
   overrides: PodOverrides;
   translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
   events: EventPort;

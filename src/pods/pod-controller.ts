@@ -33,6 +33,7 @@ import {
   type NamespacesPort,
   type OverridesPort,
   type ServiceAccountsPort,
+  type ServicesPort,
 } from './pod-ports.ts';
 import type { TranslateContext } from './translate.ts';
 import { unansweredByFormer } from './unanswered-creation.ts';
@@ -64,6 +65,8 @@ export interface PodControllerOptions {
   dependents: DependentsPort;
   /** Default: no pod has a service account in the member. */
   serviceAccounts?: ServiceAccountsPort;
+  /** Default: pods get variables of Services as in the host. */
+  services?: ServicesPort;
   /** Default: there are no override policies. */
   overrides?: OverridesPort;
   translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;

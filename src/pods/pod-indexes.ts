@@ -7,6 +7,9 @@ export const VIRTUAL_NODE_INDEX = 'virtualNode';
 /** The same: UID of the host pod that a pod with our marks runs for. */
 export const HOST_UID_INDEX = 'hostUid';
 
+/** The same: namespace of the host pod that a pod with our marks runs for. */
+export const HOST_NAMESPACE_INDEX = 'hostNamespace';
+
 /** The indexes of a cache of a member's pods, in which those of the host with that id are looked up. */
 export function podIndexes(hostId: string): Record<string, (pod: Pod) => readonly string[]> {
   const isOurs = ({ metadata }: Pod): boolean => metadata.labels?.[HOST_LABEL] === hostId;
@@ -19,6 +22,10 @@ export function podIndexes(hostId: string): Record<string, (pod: Pod) => readonl
     [HOST_UID_INDEX]: (pod) => {
       const uid = pod.metadata.labels?.[UID_LABEL];
       return isOurs(pod) && uid !== undefined ? [uid] : [];
+    },
+    [HOST_NAMESPACE_INDEX]: (pod) => {
+      const namespace = pod.metadata.annotations?.[HOST_NAMESPACE_ANNOTATION];
+      return isOurs(pod) && namespace !== undefined ? [namespace] : [];
     },
   };
 }

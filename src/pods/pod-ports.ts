@@ -48,6 +48,12 @@ export interface ServiceAccountsPort {
   requireTokens(hostPod: Pod): { ready: true } | ({ ready: false; pending: boolean } & Hold);
 }
 
+/** Services of the host in the member. */
+export interface ServicesPort {
+  /** Whether it is known which variables the pod gets for Services. */
+  require(hostPod: Pod): { ready: true } | { ready: false; message: string };
+}
+
 /** Policies of the host that change pods on their way to the member. */
 export interface OverridesPort {
   /** Set until they have been read: no pod is created before. With the problem, in words for people, if there is one. */

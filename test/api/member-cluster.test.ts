@@ -46,6 +46,7 @@ describe('parseMemberCluster', () => {
       network: 'Flat',
       podEvents: 'Problems',
       disruptionBudgets: 'Mirror',
+      services: { mode: 'None', namespaces: [] },
       serviceAccount: { mode: 'None', allowed: [] },
       hostPath: { policy: 'Refuse', allowedPrefixes: [] },
       storage: { classes: [{ host: 'spillway' }] },

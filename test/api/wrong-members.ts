@@ -77,6 +77,17 @@ export const WRONG_MEMBERS: readonly WrongMember[] = [
   ['an unknown effect', { taints: [{ key: 'a', effect: 'Evict' }] }, 'spec.taints[0].effect: Unsupported value'],
   ['a probe without a pause', { probe: { periodSeconds: 0 } }, 'spec.probe.periodSeconds: Invalid value: 0'],
   ['text for a number', { probe: { periodSeconds: '10' } }, 'spec.probe.periodSeconds: Invalid value: "string"'],
+  ['an unknown way with Services', { services: { mode: 'Some' } }, 'spec.services.mode: Unsupported value: "Some"'],
+  [
+    'Services of namespaces without any',
+    { services: { namespaces: ['data'] } },
+    'spec.services.namespaces: Forbidden: namespaces are only allowed when mode is Mirror',
+  ],
+  [
+    'Services of a system namespace',
+    { services: { mode: 'Mirror', namespaces: ['kube-system'] } },
+    'spec.services.namespaces: Invalid value: system namespaces',
+  ],
   ['an unknown network', { network: 'Tunnel' }, 'spec.network: Unsupported value: "Tunnel"'],
 ];
 

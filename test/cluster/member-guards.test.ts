@@ -28,7 +28,9 @@ const secret = (labels: object, more: object = {}) => object('Secret', 'x', labe
 const space = (name: string, labels: object = {}, more: object = {}) => object('Namespace', name, labels, more);
 
 beforeAll(async () => {
-  const files = ['read.yaml', 'dedicated.yaml', 'guard.yaml', 'token.yaml'].map((file) => `member/${file}`);
+  const files = ['read.yaml', 'dedicated.yaml', 'services.yaml', 'guard.yaml', 'token.yaml'].map(
+    (file) => `member/${file}`,
+  );
   guarded = await startGuarded(HOST_ACCOUNT, ...files);
   ({ thief } = guarded);
   await guarded.cluster.apply([
@@ -45,6 +47,7 @@ beforeAll(async () => {
       plainPod('theirs', namespace, { labels: theirs, spec: { nodeName: 'n' } }),
       object('Secret', 'ours', ours, { namespace }),
       object('Secret', 'theirs', theirs, { namespace }),
+      { ...object('Service', 'theirs', theirs, { namespace }), spec: { ports: [{ port: 80 }] } },
     ]),
   ]);
   await untilRefused(() => make('private', 'secrets', secret(ours)), 'a host may only use namespaces');
@@ -102,6 +105,33 @@ it.each([
   else await expect(made).rejects.toThrow(refusal);
 });
 
+it.each<[string, object, object, string | undefined]>([
+  ['with a cluster IP', ours, {}, undefined],
+  ['that is a name', ours, { type: 'ExternalName', externalName: 'x.example.com' }, undefined],
+  ['without the label', {}, {}, 'carries the label spillway.dev/host'],
+  ['with a selector', ours, { selector: theirs }, 'Services of a host have a cluster IP'],
+  ['with ports of nodes', ours, { type: 'NodePort' }, 'Services of a host have a cluster IP'],
+  ['with a load balancer', ours, { type: 'LoadBalancer' }, 'Services of a host have a cluster IP'],
+  ['with external IPs', ours, { externalIPs: ['192.0.2.1'] }, 'Services of a host have a cluster IP'],
+])('whether a Service %s can be made', async (_, labels, spec, refusal) => {
+  const body = { ...object('Service', 'x', labels), spec: { ports: [{ port: 80 }], ...spec } };
+  const made = make('lent', 'services', body);
+  if (refusal === undefined) await made;
+  else await expect(made).rejects.toThrow(refusal);
+});
+
+it.each([
+  ['of its own', { ...ours, 'endpointslice.kubernetes.io/managed-by': 'spillway.dev' }, undefined],
+  ['that nobody manages', ours, 'EndpointSlices of a host say that spillway.dev manages them'],
+  ['without the label', { 'endpointslice.kubernetes.io/managed-by': 'spillway.dev' }, 'carries the label'],
+])('whether an EndpointSlice %s can be made', async (_, labels, refusal) => {
+  const path = '/apis/discovery.k8s.io/v1/namespaces/lent/endpointslices?dryRun=All';
+  const body = { ...object('EndpointSlice', 'x', labels), apiVersion: 'discovery.k8s.io/v1', addressType: 'IPv4' };
+  const made = thief.call('POST', path, { ...body, endpoints: [] });
+  if (refusal === undefined) await made;
+  else await expect(made).rejects.toThrow(refusal);
+});
+
 it.each([
   ['pods', 'theirs', { metadata: { labels: ours } }],
   ['pods', 'theirs', { metadata: { annotations: { a: 'b' } } }],
@@ -115,6 +145,18 @@ it.each([
 ])('of %s %s this cannot be changed: %j', async (plural, path, body) => {
   const patched = thief.call('PATCH', `/api/v1/namespaces/lent/${plural}/${path}?dryRun=All`, body);
   await expect(patched).rejects.toThrow('spillway-host-guard');
+});
+
+it('a Service of others is neither replaced nor deleted', async () => {
+  const path = '/api/v1/namespaces/lent/services/theirs';
+  const found = (await guarded.cluster.api.call('GET', path)) as { metadata: { labels: object } };
+  const taken = { ...found, metadata: { ...found.metadata, labels: ours } };
+  for (const body of [found, taken]) {
+    await expect(thief.call('PUT', `${path}?dryRun=All`, body)).rejects.toThrow(
+      'may only change and delete what it made',
+    );
+  }
+  await expect(thief.call('DELETE', `${path}?dryRun=All`)).rejects.toThrow('may only change and delete what it made');
 });
 
 it('its own objects can be changed and deleted, and no others', async () => {

@@ -135,6 +135,7 @@ export class MemberHarness {
       confirmDeletions: () => undefined,
       retiring: () => [],
       budgets: () => undefined,
+      services: () => undefined,
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
       room: () => undefined,

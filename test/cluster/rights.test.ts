@@ -35,6 +35,7 @@ beforeAll(async () => {
       'member/dedicated.yaml',
       'member/node-metrics.yaml',
       'member/token.yaml',
+      'member/services.yaml',
     ),
     install(
       lent,
@@ -170,10 +171,16 @@ const HOLDINGS: readonly Holding[] = [
     ...granted('scheduler/second-scheduler.yaml'),
   },
   {
-    what: 'the host in a dedicated member that shows what its nodes measure, and renews its token',
+    what: 'the host in a dedicated member that shows what its nodes measure and has its Services, and renews its token',
     user: HOST_ACCOUNT,
     where: () => cluster,
-    ...granted('member/read.yaml', 'member/dedicated.yaml', 'member/node-metrics.yaml', 'member/token.yaml'),
+    ...granted(
+      'member/read.yaml',
+      'member/dedicated.yaml',
+      'member/node-metrics.yaml',
+      'member/services.yaml',
+      'member/token.yaml',
+    ),
   },
   {
     what: 'the host in a member that lends namespaces',

@@ -52,6 +52,7 @@ function scope(signal: AbortSignal) {
     confirmDeletions: () => undefined,
     retiring: () => [],
     budgets: () => undefined,
+    services: () => undefined,
     allocatable: () => undefined,
     room: () => undefined,
     roomsKnown: () => true,

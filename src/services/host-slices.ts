@@ -1,0 +1,126 @@
+import type { Logger } from 'pino';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { childSignal } from '../kube/child-signal.ts';
+import { type EndpointSlice, SERVICE_NAME_LABEL } from '../kube/discovery-v1.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { identifying, keyFor } from '../kube/object.ts';
+import { ENDPOINT_SLICES } from '../kube/resource.ts';
+
+/** Longest wait between tries to read them, which the manager may have no right to do, in ms. */
+const RETRY_MS = 60_000;
+const SERVICE_INDEX = 'service';
+
+export interface HostSlicesOptions {
+  host: KubeClient;
+  logger: Logger;
+  metrics?: InformerMetrics;
+}
+
+/** The EndpointSlices of the host, read once for all members, and only while one of them has Services. */
+export class HostSlices {
+  readonly #o: HostSlicesOptions;
+  readonly #listeners = new Set<(serviceKey: string) => void>();
+  readonly #changed = new AutoResetEvent();
+  #users = 0;
+  #informer: Informer<EndpointSlice> | undefined;
+
+  constructor(options: HostSlicesOptions) {
+    this.#o = options;
+  }
+
+  /** Works until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      if (this.#users === 0) {
+        await this.#changed.wait(signal);
+        continue;
+      }
+      const child = childSignal(signal);
+      const informer = this.#newInformer();
+      this.#informer = informer;
+      const off = informer.on({
+        added: (slice) => this.#tell(slice),
+        updated: (slice) => this.#tell(slice),
+        deleted: (slice) => this.#tell(slice),
+      });
+      const running = informer.run(child.signal);
+      while (this.#users > 0 && !signal.aborted) await this.#changed.wait(signal);
+      child.abort();
+      child.release();
+      await running;
+      off();
+      this.#informer = undefined;
+    }
+  }
+
+  /** They are followed from now on, until the returned function is called. */
+  use(): () => void {
+    this.#users += 1;
+    this.#changed.set();
+    let used = true;
+    return () => {
+      if (!used) return;
+      used = false;
+      this.#users -= 1;
+      this.#changed.set();
+    };
+  }
+
+  get synced(): boolean {
+    return this.#informer?.hasSynced === true;
+  }
+
+  /** Why they cannot be read, in words; undefined while they are. */
+  get problem(): string | undefined {
+    return this.#informer?.problem;
+  }
+
+  /** Those of one Service, by name. */
+  of(serviceKey: string): EndpointSlice[] {
+    const found = this.#informer?.byIndex(SERVICE_INDEX, serviceKey) ?? [];
+    return found.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+  }
+
+  /** Called with the key of the Service when one of its slices came, changed or went. Returns how to stop that. */
+  on(listener: (serviceKey: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  #newInformer(): Informer<EndpointSlice> {
+    const { host, logger, metrics } = this.#o;
+    return new Informer<EndpointSlice>({
+      client: host,
+      resource: ENDPOINT_SLICES,
+      transform: (raw) => projection(raw as EndpointSlice),
+      indexes: { [SERVICE_INDEX]: serviceKeyOf },
+      timings: { backoffMaxMs: RETRY_MS },
+      logger,
+      ...(metrics === undefined ? {} : { metrics }),
+    });
+  }
+
+  #tell(slice: EndpointSlice): void {
+    const [key] = serviceKeyOf(slice);
+    if (key !== undefined) for (const listener of this.#listeners) listener(key);
+  }
+}
+
+function serviceKeyOf({ metadata: { namespace, labels } }: EndpointSlice): readonly string[] {
+  const name = labels?.[SERVICE_NAME_LABEL];
+  return name === undefined ? [] : [keyFor(namespace, name)];
+}
+
+function projection({ metadata, addressType, endpoints, ports }: EndpointSlice): EndpointSlice {
+  const name = metadata.labels?.[SERVICE_NAME_LABEL];
+  return {
+    metadata: { ...identifying(metadata), ...(name === undefined ? {} : { labels: { [SERVICE_NAME_LABEL]: name } }) },
+    addressType,
+    ...(endpoints === undefined ? {} : { endpoints }),
+    ...(ports === undefined ? {} : { ports }),
+  };
+}

@@ -1,0 +1,73 @@
+import { isIP } from 'node:net';
+import type { Pod, Service } from '../kube/core-v1.ts';
+import { keyOf } from '../kube/object.ts';
+import { isHeadless, isMirrored } from './service-copy.ts';
+
+export interface ServiceAddressesOptions {
+  /** Services of a namespace of the host. */
+  servicesIn: (hostNamespace: string) => readonly Service[];
+  /** What stands in the member for a Service of the host. */
+  copiesOf: (serviceKey: string) => readonly Service[];
+  memberNamespaceOf: (hostNamespace: string) => string | undefined;
+  /** There is a reason why no copy will be there, which is told. */
+  isRefused: (serviceKey: string) => boolean;
+  /** Whether it can be told at all: `known` with all there is, `never` when it will not be found out, `soon` otherwise. */
+  state: () => 'known' | 'soon' | 'never';
+  /** Looks at a pod of the host again. */
+  requeue: (podKey: string) => void;
+}
+
+/** The addresses that Services have in one member, for the variables of pods, and the pods that wait for them. */
+export class ServiceAddresses {
+  readonly #o: ServiceAddressesOptions;
+  /** Keys of pods that wait, by their namespace. */
+  readonly #waiting = new Map<string, Set<string>>();
+
+  constructor(options: ServiceAddressesOptions) {
+    this.#o = options;
+  }
+
+  /** Whether a pod of the host can be made; `first`: it is the first of its namespace to wait. */
+  require(hostPod: Pod): { ready: true } | { ready: false; message: string; first: boolean } {
+    const { namespace = '' } = hostPod.metadata;
+    if (hostPod.spec.enableServiceLinks === false || this.#areKnown(namespace)) return { ready: true };
+    const waiting = this.#waiting.get(namespace) ?? new Set<string>();
+    const first = waiting.size === 0;
+    this.#waiting.set(namespace, waiting.add(keyOf(hostPod)));
+    return { ready: false, message: `the Services of namespace ${namespace} do not stand in the member yet`, first };
+  }
+
+  /** The Services of a namespace of the host with the addresses that they have in one of the member. */
+  seenFrom(hostNamespace: string, memberNamespace: string): Service[] {
+    return this.#o.servicesIn(hostNamespace).flatMap((service) => {
+      const copies = this.#o.copiesOf(keyOf(service));
+      const copy = copies.find(({ metadata }) => metadata.namespace === memberNamespace);
+      const clusterIP = copy?.spec?.clusterIP ?? '';
+      return isIP(clusterIP) === 0 ? [] : [{ ...service, spec: { ...service.spec, clusterIP } }];
+    });
+  }
+
+  /** Lets the pods of a namespace go on, if its Services are known. */
+  tell(namespace: string): void {
+    const waiting = this.#waiting.get(namespace);
+    if (waiting === undefined || !this.#areKnown(namespace)) return;
+    this.#waiting.delete(namespace);
+    for (const podKey of waiting) this.#o.requeue(podKey);
+  }
+
+  tellAll(): void {
+    for (const namespace of this.#waiting.keys()) this.tell(namespace);
+  }
+
+  #areKnown(namespace: string): boolean {
+    const { servicesIn, copiesOf, memberNamespaceOf, isRefused, state } = this.#o;
+    const now = state();
+    if (now !== 'known') return now === 'never';
+    const place = memberNamespaceOf(namespace);
+    return servicesIn(namespace).every((service) => {
+      if (!isMirrored(service) || isHeadless(service) || service.spec?.type === 'ExternalName') return true;
+      const key = keyOf(service);
+      return isRefused(key) || copiesOf(key).some(({ metadata }) => metadata.namespace === place);
+    });
+  }
+}

@@ -1,0 +1,74 @@
+import type { MemberClusterSpec } from '../api/member-cluster.ts';
+
+/** What is to be said of Services on the MemberCluster. */
+export interface ServicesFinding {
+  status: 'True' | 'False';
+  reason:
+    | 'Mirrored'
+    | 'NotMirrored'
+    | 'ServiceRightMissing'
+    | 'HostServicesUnknown'
+    | 'NameTaken'
+    | 'ServiceRefused'
+    | 'NamespaceNotAllowed';
+  message: string;
+}
+
+/** Why one Service does not stand in the member. */
+export interface ServiceProblem {
+  reason: 'NameTaken' | 'ServiceRefused' | 'NamespaceNotAllowed';
+  message: string;
+}
+
+interface Facts {
+  readonly member: string;
+  readonly mode: MemberClusterSpec['services']['mode'];
+  /** Services of the host stand there. */
+  readonly copies: number;
+  /** Why Services or EndpointSlices of the host cannot be read; undefined once they were. */
+  readonly hostProblem: string | undefined;
+  /** What the member said when it refused to show or to keep them. */
+  readonly memberProblem: string | undefined;
+  readonly synced: boolean;
+  /** By `namespace/name` of the host's Service. */
+  readonly problems: ReadonlyMap<string, ServiceProblem>;
+}
+
+/** So many of those that do not stand there are named. */
+const MAX_NAMED = 5;
+const ORDER = ['NameTaken', 'ServiceRefused', 'NamespaceNotAllowed'] as const;
+
+/** The condition `ServicesMirrored` of a MemberCluster; undefined while there is nothing to say. */
+export function servicesFinding(facts: Facts): ServicesFinding | undefined {
+  const { member, mode, copies, hostProblem, memberProblem, synced, problems } = facts;
+  if (mode === 'None') {
+    if (copies > 0) return undefined;
+    return { status: 'False', reason: 'NotMirrored', message: 'Services of the host do not stand in the member.' };
+  }
+  if (hostProblem !== undefined) {
+    const message = `Services of the host do not stand in the member, as they cannot be read with their EndpointSlices: ${hostProblem}. Apply manifests/rbac.yaml in the host. It is tried again by itself.`;
+    return { status: 'False', reason: 'HostServicesUnknown', message };
+  }
+  if (memberProblem !== undefined) {
+    const message =
+      `Services of the host do not stand in the member: cluster "${member}" refuses to keep them (${memberProblem}). ` +
+      'Its owner applies manifests/member/services.yaml, or set spec.services.mode: None. It is tried again by itself.';
+    return { status: 'False', reason: 'ServiceRightMissing', message };
+  }
+  const all = [...problems].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  for (const wanted of ORDER) {
+    const some = all.filter(([, { reason }]) => reason === wanted);
+    const [first] = some;
+    if (first === undefined) continue;
+    const named = some.slice(0, MAX_NAMED).map(([key]) => key);
+    const more = some.length > named.length ? ` and ${some.length - named.length} more` : '';
+    const message = `Of the Services of the host these do not stand in the member: ${named.join(', ')}${more}. ${first[1].message}`;
+    return { status: 'False', reason: wanted, message };
+  }
+  if (!synced) return undefined;
+  return {
+    status: 'True',
+    reason: 'Mirrored',
+    message: 'Services of the host stand in the member, where their pods are.',
+  };
+}

@@ -1,0 +1,208 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { HOST_LABEL, MEMBER_LABEL } from '../../src/api/marks.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { send, ServiceWorld } from './service-world.ts';
+
+let world: ServiceWorld;
+beforeEach(async () => {
+  world = await ServiceWorld.start();
+});
+afterEach(async () => {
+  await world.close();
+});
+
+const STRANGER = '/api/v1/namespaces/shop/services';
+const waitingPod = (more: object = {}): Pod => ({
+  metadata: { name: 'new', namespace: 'shop' },
+  spec: { containers: [{ name: 'app', image: 'busybox' }], ...more },
+});
+
+async function until(what: () => boolean): Promise<void> {
+  await vi.waitFor(() => expect(what()).toBe(true), { timeout: 5_000, interval: 10 });
+}
+
+/** Nothing is written any more. */
+async function atRest(): Promise<void> {
+  let before: number;
+  do {
+    before = world.writes().length;
+    await new Promise((resolve) => setTimeout(resolve, 600));
+  } while (world.writes().length !== before);
+}
+
+it('writes a Service and its slice where pods are, then nothing more, and nothing when it is started anew', async () => {
+  world.offer('web', { type: 'LoadBalancer', selector: { app: 'web' } });
+  world.lead('web', ['10.0.0.1']);
+  world.offer('other', {}, 'data');
+  world.run('a');
+  const first = world.start();
+  await until(() => world.led('web').length === 1);
+  await atRest();
+  expect(world.writes()).toEqual([`POST shop/services`, `POST shop/endpointslices`]);
+  expect(first.services.finding()).toMatchObject({ status: 'True', reason: 'Mirrored' });
+  await first.stop();
+  world.forgetWrites();
+  world.start();
+  await atRest();
+  expect(world.writes()).toEqual([]);
+  expect(world.copy('other', 'data')).toBeUndefined();
+});
+
+it('takes Services along whose pods are elsewhere where the MemberCluster names their namespace', async () => {
+  world.offer('db', {}, 'data');
+  world.start('east', { always: ['data'] });
+  await until(() => world.copy('db', 'data') !== undefined);
+});
+
+it('gathers many changes of one Service into few writes', async () => {
+  world.offer('web');
+  world.run('a');
+  world.start();
+  await until(() => world.copy('web') !== undefined);
+  await atRest();
+  world.forgetWrites();
+  for (let i = 1; i <= 200; i++) {
+    world.lead(
+      'web',
+      Array.from({ length: i }, (_, n) => `10.0.${n >> 8}.${n & 255}`),
+    );
+    if (i % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await until(() => world.led('web').length === 200);
+  expect(world.writes().length).toBeLessThan(20);
+});
+
+it('never writes the API server of the host, nor what belongs to the cluster itself', async () => {
+  send(world.host, 'POST', '/api/v1/namespaces', { metadata: { name: 'default' } });
+  world.offer('kubernetes', {}, 'default');
+  world.offer('web', {}, 'default');
+  world.start('east', { always: ['default', 'kube-system'] });
+  await until(() => world.copy('web', 'default') !== undefined);
+  await atRest();
+  expect(world.writes()).toEqual(['POST default/services']);
+});
+
+it('leaves a Service of somebody else and whatever leads to it alone, tells of it once, and takes the name when it is free', async () => {
+  send(world.member, 'POST', STRANGER, { metadata: { name: 'web' }, spec: { ports: [{ port: 1 }] } });
+  const before = JSON.stringify(world.copy('web'));
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  world.run('a');
+  const { services } = world.start();
+  await until(() => services.finding()?.reason === 'NameTaken');
+  world.lead('web', ['10.0.0.1', '10.0.0.2']);
+  await atRest();
+  expect(world.slices('web')).toEqual([]);
+  expect(JSON.stringify(world.copy('web'))).toBe(before);
+  expect(world.events).toEqual(['Warning NameTaken']);
+  expect(services.require(waitingPod())).toEqual({ ready: true });
+  send(world.member, 'DELETE', `${STRANGER}/web`, {});
+  world.lead('web', ['10.0.0.1']);
+  await until(() => world.led('web').length === 1);
+  await until(() => services.finding()?.reason === 'Mirrored');
+});
+
+it('takes its slices away when somebody else takes the name of a Service', async () => {
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  world.run('a');
+  world.start();
+  await until(() => world.led('web').length === 1);
+  send(world.member, 'DELETE', `${STRANGER}/web`, {});
+  send(world.member, 'POST', STRANGER, { metadata: { name: 'web' }, spec: { ports: [{ port: 1 }] } });
+  await until(() => world.slices('web').length === 0);
+  expect(world.copy('web')?.metadata.labels).toBeUndefined();
+});
+
+it('mends what somebody changed of a copy', async () => {
+  world.offer('web');
+  world.run('a');
+  world.start();
+  await until(() => world.copy('web') !== undefined);
+  send(world.member, 'PATCH', `${STRANGER}/web`, { spec: { selector: { app: 'x' } } });
+  await until(() => world.copy('web')?.spec?.selector === undefined);
+});
+
+it('takes all of it away a while after the last pod, and what is gone from the host at once', async () => {
+  world.offer('web');
+  world.offer('gone');
+  for (const name of ['web', 'gone']) world.lead(name, ['10.0.0.1']);
+  world.run('a');
+  world.start();
+  await until(() => world.led('web').length === 1 && world.led('gone').length === 1);
+  world.withdraw('gone');
+  await until(() => world.copy('gone') === undefined && world.slices('gone').length === 0);
+  expect(world.copy('web')).toBeDefined();
+  world.end('a');
+  await until(() => world.copy('web') === undefined && world.slices('web').length === 0);
+});
+
+it('takes all of it away when none is to be there any more, and says so', async () => {
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  world.run('a');
+  const running = world.start();
+  await until(() => world.led('web').length === 1);
+  running.mode = 'None';
+  running.services.changed();
+  await until(() => world.copy('web') === undefined && world.slices('web').length === 0);
+  await until(() => running.services.finding()?.reason === 'NotMirrored');
+  expect(running.services.seenFrom('shop', 'shop')).toBeUndefined();
+});
+
+it('two MemberClusters that stand for one cluster do not write by turns, and the one that is left takes over', async () => {
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  world.run('a');
+  const east = world.start('east', { sharing: ['west'] });
+  await until(() => world.led('web').length === 1);
+  const west = world.start('west', { sharing: ['east'] });
+  await atRest();
+  world.forgetWrites();
+  world.lead('web', ['10.0.0.1', '10.0.0.2']);
+  await until(() => world.led('web').length === 2);
+  await atRest();
+  expect(world.writes()).toHaveLength(1);
+  expect(world.copy('web')?.metadata.labels).toEqual({ [HOST_LABEL]: 'us', [MEMBER_LABEL]: 'east' });
+  await east.stop();
+  west.sharing = [];
+  west.services.changed();
+  await until(() => world.copy('web')?.metadata.labels?.[MEMBER_LABEL] === 'west');
+  await until(() => world.slices('web').every(({ metadata }) => metadata.labels?.[MEMBER_LABEL] === 'west'));
+  expect(world.led('web')).toEqual(['10.0.0.1', '10.0.0.2']);
+});
+
+it('lets pods wait for the addresses of Services, and only those that get variables', async () => {
+  world.offer('web');
+  world.offer('names', { clusterIP: 'None' });
+  const running = world.start();
+  world.run('new', { copy: false });
+  expect(running.services.require(waitingPod({ enableServiceLinks: false }))).toEqual({ ready: true });
+  expect(running.services.require(waitingPod())).toMatchObject({ ready: false });
+  await until(() => running.requeued.includes('shop/new'));
+  expect(running.services.require(waitingPod())).toEqual({ ready: true });
+  send(world.member, 'PATCH', `${STRANGER}/web`, { spec: { clusterIP: '10.96.0.7' } });
+  await until(() => running.services.seenFrom('shop', 'shop')?.[0]?.spec?.clusterIP === '10.96.0.7');
+});
+
+it('does not hold pods up where the right is missing, and says so', async () => {
+  world.offer('web');
+  world.run('a');
+  world.member.fault = ({ method, path }) =>
+    method === 'POST' && path.endsWith('/services')
+      ? { code: 403, reason: 'Forbidden', message: 'services is forbidden: User "x" cannot create' }
+      : undefined;
+  const { services } = world.start();
+  await until(() => services.finding()?.reason === 'ServiceRightMissing');
+  expect(services.require(waitingPod())).toEqual({ ready: true });
+});
+
+it('leads to the pods of the member alone where it is isolated', async () => {
+  world.offer('web', { selector: { app: 'web' } });
+  world.lead('web', ['10.0.0.1']);
+  world.run('a', { ip: '10.9.0.1' });
+  world.start('east', { network: 'Isolated' });
+  await until(() => world.led('web').join() === '10.9.0.1');
+  world.run('b', { ip: '10.9.0.2' });
+  await until(() => world.led('web').join() === '10.9.0.1,10.9.0.2');
+});

@@ -1,0 +1,235 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
+import type { Pod, Service } from '../../src/kube/core-v1.ts';
+import type { Endpoint, EndpointSlice } from '../../src/kube/discovery-v1.ts';
+import { Informer } from '../../src/kube/informer.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { PODS, SERVICES } from '../../src/kube/resource.ts';
+import { hostServiceProjection } from '../../src/services/host-service.ts';
+import { HostSlices } from '../../src/services/host-slices.ts';
+import { MemberServices } from '../../src/services/member-services.ts';
+import { serviceMetrics } from '../../src/services/service-metrics.ts';
+import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
+import { MemoryApi, type MemoryRequest } from '../fixtures/memory-api.ts';
+
+const NS = 'shop';
+const logger = pino({ level: 'silent' });
+const COPY = 'copy';
+const NAMESPACE = 'namespace';
+const servicesPath = (namespace = NS): string => `/api/v1/namespaces/${namespace}/services`;
+const slicesPath = (namespace = NS): string => `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
+
+/** A running part of the program for one MemberCluster. */
+export interface RunningServices {
+  services: MemberServices;
+  mode: 'None' | 'Mirror';
+  network: 'Flat' | 'Isolated';
+  always: string[];
+  /** Other MemberClusters of the same cluster. */
+  sharing: string[];
+  requeued: string[];
+  stop(): Promise<void>;
+}
+
+/** A host and a member in memory. */
+export class ServiceWorld {
+  readonly host = new MemoryApi();
+  readonly member = new MemoryApi();
+  readonly events: string[] = [];
+  readonly #servers = new Map<MemoryApi, MemoryApiServer>();
+  readonly #running = new Set<RunningServices>();
+
+  static async start(): Promise<ServiceWorld> {
+    const world = new ServiceWorld();
+    for (const api of [world.host, world.member]) {
+      world.#servers.set(api, await serveMemoryApi(api));
+      for (const name of [NS, 'data']) send(api, 'POST', '/api/v1/namespaces', { metadata: { name } });
+    }
+    return world;
+  }
+
+  /** A pod of the host on the virtual node, and its copy. */
+  run(name: string, { copy = true, ip = '10.1.0.1' } = {}): void {
+    const labels = { app: 'web' };
+    const spec = { containers: [{ name: 'app', image: 'busybox' }] };
+    const path = `/api/v1/namespaces/${NS}/pods`;
+    const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
+    const { metadata } = send(this.host, 'POST', path, {
+      metadata: { name, labels },
+      spec: { ...spec, nodeName: 'east' },
+    });
+    send(this.host, 'PATCH', `${path}/${name}/status`, { status });
+    if (!copy) return;
+    send(this.member, 'POST', path, {
+      metadata: {
+        name,
+        labels: { ...labels, [HOST_LABEL]: 'us', [UID_LABEL]: metadata.uid },
+        annotations: { [HOST_NAMESPACE_ANNOTATION]: NS, [HOST_NAME_ANNOTATION]: name },
+      },
+      spec: { ...spec, nodeName: 'n1' },
+    });
+    send(this.member, 'PATCH', `${path}/${name}/status`, { status: { ...status, podIPs: [{ ip }] } });
+  }
+
+  end(name: string): void {
+    for (const api of [this.host, this.member]) {
+      const path = `/api/v1/namespaces/${NS}/pods/${name}`;
+      if (api.objects.get(path) !== undefined) send(api, 'DELETE', path, { gracePeriodSeconds: 0 });
+    }
+  }
+
+  offer(name: string, spec: object = {}, namespace = NS): void {
+    const body = { metadata: { name }, spec: { type: 'ClusterIP', ports: [{ port: 80, protocol: 'TCP' }], ...spec } };
+    send(this.host, 'POST', servicesPath(namespace), body);
+  }
+
+  withdraw(name: string): void {
+    send(this.host, 'DELETE', `${servicesPath()}/${name}`, {});
+  }
+
+  /** What the host's controller says a Service leads to. */
+  lead(name: string, addresses: readonly string[], slice = `${name}-1`): void {
+    const endpoints: Endpoint[] = addresses.map((address) => ({ addresses: [address], conditions: { ready: true } }));
+    const path = slicesPath();
+    const metadata = { name: slice, labels: { 'kubernetes.io/service-name': name } };
+    const body = { metadata, addressType: 'IPv4', ports: [{ name: '', port: 80, protocol: 'TCP' }], endpoints };
+    const isThere = this.host.objects.get(`${path}/${slice}`) !== undefined;
+    if (isThere) send(this.host, 'PATCH', `${path}/${slice}`, { endpoints });
+    else send(this.host, 'POST', path, body);
+  }
+
+  copy(name: string, namespace = NS): Service | undefined {
+    return this.member.objects.get(`${servicesPath(namespace)}/${name}`);
+  }
+
+  /** Where callers of a Service in the member are led. */
+  led(name: string): string[] {
+    return this.slices(name)
+      .flatMap(({ endpoints = [] }) => endpoints.flatMap(({ addresses }) => addresses))
+      .toSorted();
+  }
+
+  slices(name: string): EndpointSlice[] {
+    return [...this.member.objects]
+      .filter(([path]) => path.startsWith(`${slicesPath()}/`))
+      .map(([, object]) => object as unknown as EndpointSlice)
+      .filter(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === name);
+  }
+
+  /** What was written in the member, as `METHOD kind/name`. */
+  writes(): string[] {
+    return this.member.seen
+      .filter(({ method, path }) => method !== 'GET' && !path.includes('/pods'))
+      .map(({ method, path }) => `${method} ${path.split('/').slice(-2).join('/')}`);
+  }
+
+  forgetWrites(): void {
+    this.member.seen.length = 0;
+  }
+
+  /** Starts it, as after a start of the program. */
+  start(
+    name = 'east',
+    options: Partial<Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always'>> = {},
+  ): RunningServices {
+    const stop = new AbortController();
+    const [host, client] = [this.#client(this.host), this.#client(this.member)];
+    const hostServices = new Informer<Service>({
+      client: host,
+      resource: SERVICES,
+      transform: hostServiceProjection,
+      indexes: { [NAMESPACE]: ({ metadata }) => [metadata.namespace ?? ''] },
+    });
+    const hostSlices = new HostSlices({ host, logger });
+    const hostPods = new Informer<Pod>({ client: host, resource: PODS, fieldSelector: 'spec.nodeName=east' });
+    const memberPods = new Informer<Pod>({
+      client,
+      resource: PODS,
+      indexes: {
+        [COPY]: ({ metadata }) => [metadata.labels?.[UID_LABEL] ?? ''],
+        [NAMESPACE]: ({ metadata }) => [metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? ''],
+      },
+    });
+    const requeued: string[] = [];
+    const running: RunningServices = {
+      mode: 'Mirror',
+      network: 'Flat',
+      always: [],
+      sharing: [],
+      ...options,
+      requeued,
+      services: new MemberServices({
+        hostId: 'us',
+        host,
+        hostServices,
+        servicesIn: (namespace) => hostServices.byIndex(NAMESPACE, namespace),
+        hostSlices,
+        member: { name, client, nodes: { get: () => undefined } },
+        spec: () => ({
+          services: { mode: running.mode, namespaces: running.always },
+          network: running.network,
+        }),
+        hostPods: (namespace) => [...hostPods.values()].filter(({ metadata }) => metadata.namespace === namespace),
+        copiesOf: (namespace) => memberPods.byIndex(NAMESPACE, namespace),
+        copyOf: (uid) => memberPods.byIndex(COPY, uid)[0],
+        namespaces: {
+          memberNamespaceOf: (namespace) => namespace,
+          ensure: (namespace) => Promise.resolve({ namespace }),
+        },
+        sharesCluster: (other) => running.sharing.includes(other),
+        mayWrite: () => true,
+        reachable: () => true,
+        wereMirrored: true,
+        requeue: (key) => void requeued.push(key),
+        events: { record: (_subject, type, reason) => this.events.push(`${type} ${reason}`) },
+        metrics: serviceMetrics(new Registry()),
+        logger,
+        waits: { gather: 20, rest: 20, longestRest: 200, empty: 300 },
+      }),
+      stop: async () => {
+        this.#running.delete(running);
+        stop.abort();
+        await done;
+      },
+    };
+    const { services } = running;
+    hostPods.on({
+      added: (pod) => services.hostPodChanged(pod),
+      updated: (pod, before) => services.hostPodChanged(pod, before),
+      deleted: (pod) => services.hostPodChanged(pod),
+    });
+    memberPods.on({ deleted: (pod) => services.copyGone(pod.metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '') });
+    const caches = [hostServices, hostPods, memberPods];
+    const work = async (): Promise<void> => {
+      const following = [hostSlices, services, ...caches].map(async (one) => await one.run(stop.signal));
+      await Promise.all(caches.map(async (one) => await one.whenSynced(stop.signal))).then(
+        () => services.setComplete(),
+        () => undefined,
+      );
+      await Promise.all(following);
+      await Promise.all([host.close(), client.close()]);
+    };
+    const done = work();
+    this.#running.add(running);
+    return running;
+  }
+
+  #client(api: MemoryApi): ReturnType<MemoryApiServer['client']> {
+    const server = this.#servers.get(api);
+    if (server === undefined) throw new Error('not started');
+    return server.client(api === this.host ? 'host' : 'member');
+  }
+
+  async close(): Promise<void> {
+    for (const running of this.#running) await running.stop();
+    for (const server of this.#servers.values()) await server.close();
+  }
+}
+
+/** Anybody but the program: not among what is seen. */
+export function send(api: MemoryApi, method: string, path: string, body: object): KubeObject {
+  const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+  const request: MemoryRequest = { method, path, query: {}, body, contentType };
+  return api.handle(request) as unknown as KubeObject;
+}
