@@ -42,7 +42,7 @@ soak: dist/test/sim/main.js ## new histories for so many seconds, and the seeds 
 planted: dist/test/sim/main.js ## mistakes put into a copy of the program: the simulator has to find each
 	@node dist/test/sim/planted.js $(ONLY)
 
-test-long: build ## what shows only after minutes, on real clusters (20 minutes)
+test-long: build ## what shows only after minutes, on real clusters (35 minutes)
 	@node dist/hack/test.js long
 
 faults: build ## break things on real clusters; prints the table and writes docs/faults.md (40 minutes)

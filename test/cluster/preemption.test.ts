@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { GiveUp, until } from '../../hack/until.ts';
+import { until } from '../../hack/until.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { condition, type Fields, isReady, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
+import { evicted, PRIORITY_CLASSES, prioritised, untilSeenThatNothingIsEvicted } from '../fixtures/preemption.ts';
 import { burstNamespace, burstSpec, deployment, LOCAL_PREFIX, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -18,14 +19,7 @@ beforeAll(async () => {
   topology = await startTopology({ extender: true, members: [{ name: 'east', kwok: { nodes: 2, cpu: '8' } }] });
   ({ host } = topology);
   await startKwok(host, { nodes: 1, cpu: '10', prefix: LOCAL_PREFIX });
-  await host.apply(
-    Object.entries({ low: 100, high: 1_000 }).map(([name, value]) => ({
-      apiVersion: 'scheduling.k8s.io/v1',
-      kind: 'PriorityClass',
-      metadata: { name },
-      value,
-    })),
-  );
+  await host.apply(PRIORITY_CLASSES);
 });
 afterAll(async () => {
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);
@@ -45,38 +39,12 @@ afterEach(async () => {
 });
 
 const inEast = { clusterAffinity: { clusterNames: ['east'] } };
-const prioritised = (name: string): Fields => ({ priorityClassName: name });
-
-/** Names of the pods that the scheduler evicted. */
-async function evicted(namespace: string): Promise<string[]> {
-  const query = encodeURIComponent('reason=Preempted');
-  const { items } = (await host.api.call('GET', `/api/v1/namespaces/${namespace}/events?fieldSelector=${query}`)) as {
-    items: { involvedObject: { name?: string } }[];
-  };
-  return [...new Set(items.map(({ involvedObject }) => involvedObject.name ?? ''))];
-}
 
 /** The node of the member on which the copy of each pod is. */
 async function memberNodes(pods: readonly Pod[]): Promise<Map<string, string>> {
   const { items } = (await topology.member('east').cluster.api.call('GET', '/api/v1/pods')) as { items: Pod[] };
   const byUid = new Map(items.map(({ metadata, spec }) => [metadata.labels?.[UID_LABEL], spec.nodeName ?? '']));
   return new Map(pods.map(({ metadata }) => [metadata.name, byUid.get(metadata.uid) ?? '']));
-}
-
-/** Nothing is evicted for so long, in ms, though the scheduler tries again and again. */
-async function untilSeenThatNothingIsEvicted(namespaces: readonly string[], forMs: number): Promise<void> {
-  const since = Date.now();
-  await until(
-    'nothing was evicted for long enough',
-    async () => {
-      for (const namespace of namespaces) {
-        const gone = await evicted(namespace);
-        if (gone.length > 0) throw new GiveUp(`${gone.join()} of ${namespace} were evicted`);
-      }
-      return Date.now() - since >= forMs;
-    },
-    { timeoutMs: forMs + 30_000, intervalMs: 1_000 },
-  );
 }
 
 test('an important pod gets its place in a full member: two pods of one node make way for it, and no others', async () => {
@@ -86,7 +54,7 @@ test('an important pod gets its place in a full member: two pods of one node mak
   const nodeOf = await memberNodes(batch);
   await host.apply([deployment('full', 'core', 1, '4', {}, prioritised('high'))]);
   await settled(host, 'full', 'core', { east: 1 });
-  const gone = await evicted('full');
+  const gone = await evicted(host, 'full');
   expect(gone).toHaveLength(2);
   expect(new Set(gone.map((name) => nodeOf.get(name))).size).toBe(1);
   // Those that came in their place wait: they take nothing back, nor does anything else go.
@@ -94,7 +62,7 @@ test('an important pod gets its place in a full member: two pods of one node mak
     const pods = await podsOf(host, 'full', 'app=batch');
     return pods.length === 8 && pods.filter(isReady).length === 6;
   });
-  expect(await evicted('full')).toEqual(gone);
+  expect(await evicted(host, 'full')).toEqual(gone);
 });
 
 test('of pods that a budget protects none makes way while others can', async () => {
@@ -114,7 +82,7 @@ test('of pods that a budget protects none makes way while others can', async () 
   await settled(host, 'kept', 'batch', { east: 4 });
   await host.apply([deployment('kept', 'core', 1, '2', {}, prioritised('high'))]);
   await settled(host, 'kept', 'core', { east: 1 });
-  const gone = await evicted('kept');
+  const gone = await evicted(host, 'kept');
   expect(gone.map((name) => name.split('-')[0])).toEqual(['batch']);
 });
 
@@ -134,7 +102,7 @@ test('nothing is evicted in vain: neither where a policy forbids the pod, nor wh
     const [pod] = await podsOf(host, 'vain');
     return pod !== undefined && condition(pod, 'PodScheduled')?.status === 'False';
   });
-  await untilSeenThatNothingIsEvicted(['home', 'away'], 60_000);
+  await untilSeenThatNothingIsEvicted(host, ['home', 'away'], 60_000);
 }, 180_000);
 
 /** Objects in the examples of a page. */
@@ -167,6 +135,6 @@ test('the guide: core services run in full while reports make way, on the host a
   const left = (await podsOf(host, 'shop', 'app=reports')).filter(isReady);
   expect(left.length).toBeGreaterThanOrEqual(6);
   expect(left.length).toBeLessThanOrEqual(7);
-  const gone = await evicted('shop');
+  const gone = await evicted(host, 'shop');
   expect(gone.every((name) => name.startsWith('reports-'))).toBe(true);
 });
