@@ -44,6 +44,11 @@ const RIGHTS: Readonly<Record<string, string>> = {
   why: 'get `pods` in the namespace. For more than the pod itself says: list `events`, `placementpolicies`, get `workloadplacements` and the owners of the pod (`replicasets`, `deployments`, ...) there; list `memberclusters`, `nodes`, `clusterplacementpolicies`; get the `namespace`, and `leases` in the namespace of Spillway; for gangs list `pods`',
   cordon: 'get and patch `memberclusters`',
   uncordon: 'get and patch `memberclusters`',
+  install:
+    'get, create and patch all that `manifests` have, roles included, so those of an administrator; to wait, get `deployments` and list `pods` in `spillway-system`',
+  upgrade: 'as `install`, and delete what is not there any more',
+  join: 'in the host: list and patch `memberclusters`, get and patch `secrets` in `spillway-system`, get namespace `kube-system`, list `nodes`. In the member: get and patch what `manifests/member` has, roles included, create `serviceaccounts/token` in `spillway-access`, get namespace `kube-system`',
+  uninstall: 'list `memberclusters`; get and delete all that `manifests` have',
 };
 
 /** docs/reference/cli.md */

@@ -4,12 +4,26 @@ import { Cli, type AddVerb } from './cli.ts';
 import { addClusters } from './clusters.ts';
 import { addCordon, addUncordon } from './cordon.ts';
 import { EXIT } from './exit-code.ts';
+import { addInstall, addUpgrade } from './install.ts';
+import { addJoin } from './join.ts';
 import { addStatus } from './status.ts';
+import { addUninstall } from './uninstall.ts';
 import type { Terminal } from './terminal.ts';
 import { addWhy } from './why.ts';
 
 /** In the order of `kubectl spillway --help`. */
-const VERBS: readonly AddVerb[] = [addStatus, addClusters, addWhy, addCordon, addUncordon, addVersion];
+const VERBS: readonly AddVerb[] = [
+  addStatus,
+  addClusters,
+  addWhy,
+  addCordon,
+  addUncordon,
+  addInstall,
+  addUpgrade,
+  addJoin,
+  addUninstall,
+  addVersion,
+];
 
 /** `kubectl spillway` with all its verbs. */
 export function buildProgram(cli: Cli): Command {

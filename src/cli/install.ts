@@ -1,0 +1,231 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { stringify } from 'yaml';
+import type { KubeObject } from '../kube/object.ts';
+import type { Resource } from '../kube/resource.ts';
+import { programVersion } from '../version.ts';
+import { apply, applyAll, identityOf, takeAway } from './apply.ts';
+import { CliError } from './cli-error.ts';
+import type { Cli } from './cli.ts';
+import { rolledOut } from './deployments.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { clusterFlags, dryRunFlag, dryRunWords, type DryRunFlags } from './flags.ts';
+import { hasMutatingPolicies, versionOf } from './host-version.ts';
+import {
+  DEFAULT_CHOICES,
+  installation,
+  MANAGER,
+  SECOND_SCHEDULER,
+  SYSTEM_NAMESPACE,
+  type Choices,
+} from './installation.ts';
+import { inventoryOf, readInventory } from './inventory.ts';
+import { nameOf } from './known-kinds.ts';
+import type { ManifestObject } from './manifests.ts';
+import type { ClusterFlags } from './viewer-access.ts';
+import type { Viewer } from './viewer.ts';
+import { waitFor, type Look } from './wait-for.ts';
+
+/** Where the second scheduler comes from, in the version of the host. */
+const SCHEDULER_IMAGE = 'registry.k8s.io/kube-scheduler';
+
+interface Flags extends ClusterFlags, DryRunFlags {
+  image?: string;
+  replicas?: number;
+  scheduler?: Choices['scheduler'];
+  admission?: Choices['admission'];
+  schedulerImage?: string;
+  hostIdentity?: Choices['hostIdentity'];
+  timeout: number;
+  wait: boolean;
+  output?: 'yaml';
+}
+
+const CRDS: Resource = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  kind: 'CustomResourceDefinition',
+  plural: 'customresourcedefinitions',
+  namespaced: false,
+};
+
+export function addInstall(program: Command, cli: Cli): void {
+  add(program, cli, 'install', {
+    summary: 'install Spillway into the cluster of the context, or repair it',
+    description:
+      'Applies what manifests/ say: kinds, rights, policies, the manager, and a scheduler that asks it, and waits until they are ready. ' +
+      'What is there as it should be stays. Nothing is changed in how other pods are scheduled.',
+  });
+}
+
+export function addUpgrade(program: Command, cli: Cli): void {
+  add(program, cli, 'upgrade', {
+    summary: 'bring an installation to the version of this program',
+    description:
+      'As install, with the choices that were made then unless others are given. What a former version brought and this one does not is ' +
+      'deleted. Pods in members go on while the manager restarts.',
+  });
+}
+
+function add(
+  program: Command,
+  cli: Cli,
+  verb: 'install' | 'upgrade',
+  words: { summary: string; description: string },
+): void {
+  const command = program
+    .command(verb)
+    .summary(words.summary)
+    .description(words.description)
+    .option('--image <name>', `image of the manager (default: ${DEFAULT_CHOICES.image})`)
+    .option(
+      '--replicas <n>',
+      `of the manager and of its scheduler (default: ${String(DEFAULT_CHOICES.replicas)})`,
+      count,
+    )
+    .addOption(
+      new Option(
+        '--scheduler <which>',
+        "who asks Spillway where pods go: a Second kube-scheduler that comes with it (default), or the cluster's Own, which you configure",
+      ).choices(['Second', 'Own']),
+    )
+    .option(
+      '--scheduler-image <name>',
+      'image of the second scheduler (default: kube-scheduler in the version of the cluster)',
+    )
+    .addOption(
+      new Option(
+        '--admission <how>',
+        'how pods get what they need to leave: Policies of the API server (default from Kubernetes 1.36 on), or a Webhook',
+      ).choices(['Policies', 'Webhook']),
+    )
+    .addOption(
+      new Option(
+        '--host-identity <kind>',
+        'ServiceAccount where the cluster signs no certificates for nodes (default: Auto)',
+      ).choices(['Auto', 'ServiceAccount']),
+    )
+    .option('--timeout <seconds>', 'how long to wait until all is ready', seconds, 300)
+    .option('--no-wait', 'do not wait until all is ready')
+    .addOption(new Option('-o, --output <format>', 'with --dry-run=client: print the objects').choices(['yaml']));
+  dryRunFlag(clusterFlags(command)).action(async (flags: Flags) => {
+    if (flags.output === 'yaml') {
+      await cli.run(async () => await Promise.resolve(print(cli, flags)));
+      return;
+    }
+    await cli.withHost(flags, async (host) => await install(cli, host, verb, flags));
+  });
+}
+
+/** Without asking any cluster. */
+function print(cli: Cli, flags: Flags): ExitCode {
+  if (flags.dryRun !== 'client') {
+    throw new CliError('-o yaml is for what would be applied', { exitCode: EXIT.usage, fix: 'add --dry-run=client' });
+  }
+  const objects = installation(withFlags(DEFAULT_CHOICES, flags));
+  cli.terminal.out(
+    objects.map((object) => stringify(object, { lineWidth: 0, aliasDuplicateObjects: false })).join('---\n'),
+  );
+  return EXIT.ok;
+}
+
+async function install(cli: Cli, host: Viewer, verb: 'install' | 'upgrade', flags: Flags): Promise<ExitCode> {
+  const { terminal } = cli;
+  const { dryRun } = flags;
+  const version = await versionOf(host);
+  const before = await readInventory(host);
+  if (before === undefined && verb === 'upgrade') {
+    throw new CliError(`there is nothing to upgrade in the cluster of context ${host.context}`, {
+      exitCode: EXIT.notFound,
+      reason: 'this program has installed nothing there',
+      fix: 'use kubectl spillway install',
+    });
+  }
+  const choices = withFlags(before?.choices ?? (await usual(host)), flags);
+  // Of an upgrade, too: its scheduler is of the version of the host.
+  if (flags.schedulerImage === undefined && isStock(choices.schedulerImage)) {
+    choices.schedulerImage = `${SCHEDULER_IMAGE}:${version.text.replace(/[-+].*$/, '')}`;
+  }
+  if (flags.image === undefined && before?.choices.image === `spillway:${before?.version ?? ''}`)
+    choices.image = DEFAULT_CHOICES.image;
+  terminal.note(
+    `installing Spillway ${programVersion()} into the cluster of context ${host.context} (Kubernetes ${version.text})`,
+  );
+  const objects = installation(choices);
+  const kinds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
+  await applyAll(host, kinds, dryRun, terminal);
+  if (dryRun === 'none') await untilServed(cli, host, kinds);
+  await applyAll(
+    host,
+    objects.filter((object) => !kinds.includes(object)),
+    dryRun,
+    terminal,
+  );
+  const kept = new Set(objects.map(identityOf));
+  for (const object of (before?.objects ?? []).filter((one) => !kept.has(identityOf(one)))) {
+    if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
+  }
+  if (dryRun === 'none') await apply(host, inventoryOf(choices, objects), dryRun);
+  if (dryRun === 'none' && flags.wait) {
+    await untilReady(cli, host, choices, flags.timeout * 1000);
+    terminal.out(`Spillway ${programVersion()} is ready; next: kubectl spillway join NAME --member-context CONTEXT\n`);
+  }
+  return EXIT.ok;
+}
+
+/** What nobody chose. */
+async function usual(host: Viewer): Promise<Choices> {
+  return { ...DEFAULT_CHOICES, admission: (await hasMutatingPolicies(host)) ? 'Policies' : 'Webhook' };
+}
+
+function withFlags(choices: Choices, flags: Flags): Choices {
+  const { image, replicas, scheduler, admission, schedulerImage, hostIdentity } = flags;
+  const given = { image, replicas, scheduler, admission, schedulerImage, hostIdentity };
+  return { ...choices, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) };
+}
+
+function isStock(image: string): boolean {
+  return image === '' || image.startsWith(`${SCHEDULER_IMAGE}:`);
+}
+
+async function untilServed(cli: Cli, host: Viewer, kinds: readonly ManifestObject[]): Promise<void> {
+  for (const { metadata } of kinds) {
+    const look = async (): Promise<Look<true>> => {
+      const { status } = await host.get<KubeObject & { status?: { conditions?: { type: string; status: string }[] } }>(
+        CRDS,
+        metadata,
+      );
+      const served = status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True') === true;
+      return served ? { value: true } : { waitingFor: `the API server to serve ${metadata.name}` };
+    };
+    await waitFor(cli.terminal, 'the kinds of Spillway are served', 30_000, look, 'see kubectl describe crd');
+  }
+}
+
+async function untilReady(cli: Cli, host: Viewer, choices: Choices, timeoutMs: number): Promise<void> {
+  const names = choices.scheduler === 'Second' ? [MANAGER, SECOND_SCHEDULER] : [MANAGER];
+  const until = performance.now() + timeoutMs;
+  for (const name of names) {
+    const fix = `see kubectl describe pods -n ${SYSTEM_NAMESPACE}; what is applied stays, and this command can be repeated`;
+    const left = Math.max(0, until - performance.now());
+    await waitFor(
+      cli.terminal,
+      `${name} is ready`,
+      left,
+      async () => await rolledOut(host, SYSTEM_NAMESPACE, name),
+      fix,
+    );
+  }
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > 100)
+    throw new InvalidArgumentError('must be a whole number, 1 to 100');
+  return value;
+}
+
+export function seconds(text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value <= 86_400)) throw new InvalidArgumentError('must be a number of seconds, at most 86400');
+  return value;
+}

@@ -1,0 +1,113 @@
+import { parse, stringify } from 'yaml';
+import { programVersion } from '../version.ts';
+import { manifestFiles, manifestObjects, type ManifestObject } from './manifests.ts';
+
+/** What may be chosen of an installation. */
+export interface Choices {
+  /** Of the manager. */
+  image: string;
+  /** Of the manager, and of the second scheduler. */
+  replicas: number;
+  /** Which kube-scheduler asks Spillway: a second one that is part of the installation, or the cluster's own, which is told to. */
+  scheduler: 'Second' | 'Own';
+  /** Who gives pods what they need to leave the host: admission policies of the API server (1.36), or the manager's webhook. */
+  admission: 'Policies' | 'Webhook';
+  /** Image of the second scheduler; it should be of the host's version. */
+  schedulerImage: string;
+  /** Whom virtual nodes are towards the host; ServiceAccount where the host signs no certificates for nodes. */
+  hostIdentity: 'Auto' | 'ServiceAccount';
+}
+
+export const DEFAULT_CHOICES: Choices = {
+  image: `spillway:${programVersion()}`,
+  replicas: 2,
+  scheduler: 'Second',
+  admission: 'Policies',
+  schedulerImage: '',
+  hostIdentity: 'Auto',
+};
+
+export const SYSTEM_NAMESPACE = 'spillway-system';
+export const MANAGER = 'spillway-manager';
+export const SECOND_SCHEDULER = 'spillway-kube-scheduler';
+
+/** Files below manifests/ that make an installation, in the order in which they are applied. */
+export function filesOf({
+  scheduler,
+  admission,
+  hostIdentity,
+}: Omit<Choices, 'image' | 'replicas' | 'schedulerImage'>): string[] {
+  const second = scheduler === 'Second';
+  const policies = admission === 'Policies';
+  return [
+    ...manifestFiles('crds'),
+    'rbac.yaml',
+    'secrets.yaml',
+    'node-guard.yaml',
+    'storage.yaml',
+    'outages.yaml',
+    ...(hostIdentity === 'ServiceAccount' ? ['rbac-service-account.yaml'] : []),
+    'scheduler/rbac.yaml',
+    'scheduler/pod-guard.yaml',
+    'scheduler/gangs.yaml',
+    'scheduler/descheduler.yaml',
+    'scheduler/service.yaml',
+    'admission/validation.yaml',
+    'manager.yaml',
+    ...(second ? ['scheduler/second-scheduler.yaml'] : []),
+    ...(policies ? ['admission/pod-defaults.yaml', 'admission/node-constraints.yaml'] : ['admission/webhook.yaml']),
+    ...(policies && second ? ['admission/scheduler-name.yaml'] : []),
+    ...(policies && !second ? ['scheduler/extender-pods.yaml'] : []),
+  ];
+}
+
+/** Every object of an installation, in the order in which they are applied. */
+export function installation(choices: Choices): ManifestObject[] {
+  return filesOf(choices)
+    .flatMap(manifestObjects)
+    .map((object) => chosen(object, choices));
+}
+
+interface Deployment extends ManifestObject {
+  spec: { replicas: number; template: { spec: { containers: { image: string }[] } } };
+}
+
+function chosen(object: ManifestObject, choices: Choices): ManifestObject {
+  const { kind, metadata } = object;
+  if (kind === 'Deployment') {
+    const image = metadata.name === MANAGER ? choices.image : choices.schedulerImage;
+    return withImage(object as Deployment, image, choices.replicas);
+  }
+  return kind === 'ConfigMap' && metadata.name === MANAGER ? withSettings(object, choices) : object;
+}
+
+function withImage(deployment: Deployment, image: string, replicas: number): ManifestObject {
+  const { spec } = deployment;
+  const { template } = spec;
+  // Each has one container. Without a name of another image it stays as it is shipped.
+  const containers = template.spec.containers.map((one) => (image === '' ? one : { ...one, image }));
+  return {
+    ...deployment,
+    spec: { ...spec, replicas, template: { ...template, spec: { ...template.spec, containers } } },
+  } as ManifestObject;
+}
+
+/** The configuration as it is shipped, comments included, unless something else is chosen. */
+function withSettings(configMap: ManifestObject, { scheduler, admission, hostIdentity }: Choices): ManifestObject {
+  const settings = {
+    ...(hostIdentity === 'Auto' ? {} : { hostIdentity }),
+    ...(admission === 'Policies'
+      ? {}
+      : {
+          admission: {
+            ...(scheduler === 'Second' ? { schedulerName: 'spillway-scheduler' } : {}),
+            splitNodeConstraints: true,
+            webhook: { enabled: true },
+          },
+        }),
+  };
+  if (Object.keys(settings).length === 0) return configMap;
+  const { data } = configMap as ManifestObject & { data: Record<string, string> };
+  const shipped = parse(data['config.yaml'] ?? '') as object;
+  return { ...configMap, data: { 'config.yaml': stringify({ ...shipped, ...settings }) } } as ManifestObject;
+}

@@ -1,0 +1,55 @@
+import type { KubeObject } from '../kube/object.ts';
+import { CONFIG_MAPS } from '../kube/resource.ts';
+import { programVersion } from '../version.ts';
+import { CliError } from './cli-error.ts';
+import { DEFAULT_CHOICES, SYSTEM_NAMESPACE, type Choices } from './installation.ts';
+import type { ManifestObject } from './manifests.ts';
+import { MissingRight, type Viewer } from './viewer.ts';
+
+/** ConfigMap that says what was installed, and how. */
+const NAME = 'spillway-installation';
+
+/** What was installed last. */
+export interface Inventory {
+  readonly version: string;
+  readonly choices: Choices;
+  /** Only what it takes to delete them. */
+  readonly objects: readonly ManifestObject[];
+}
+
+interface Stored extends KubeObject {
+  data?: Record<string, string>;
+}
+
+/** Undefined where nothing was installed by this program. Throws CliError. */
+export async function readInventory(host: Viewer): Promise<Inventory | undefined> {
+  const found = await host.tryGet<Stored>(CONFIG_MAPS, { namespace: SYSTEM_NAMESPACE, name: NAME });
+  if (found instanceof MissingRight)
+    throw new CliError(`you may not ${found.right}`, { exitCode: 3, fix: 'ask an administrator of the host' });
+  const { version, choices, objects } = found?.data ?? {};
+  if (version === undefined || choices === undefined || objects === undefined) return undefined;
+  try {
+    return {
+      version,
+      choices: { ...DEFAULT_CHOICES, ...(JSON.parse(choices) as Partial<Choices>) },
+      objects: JSON.parse(objects) as ManifestObject[],
+    };
+  } catch {
+    throw new CliError(`ConfigMap ${SYSTEM_NAMESPACE}/${NAME} cannot be read`, { fix: 'delete it, and install again' });
+  }
+}
+
+/** The object that remembers an installation; it is applied with it. */
+export function inventoryOf(choices: Choices, objects: readonly ManifestObject[]): ManifestObject {
+  const short = objects.map(({ apiVersion, kind, metadata: { namespace, name } }) => ({
+    apiVersion,
+    kind,
+    metadata: { ...(namespace === undefined ? {} : { namespace }), name },
+  }));
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { namespace: SYSTEM_NAMESPACE, name: NAME },
+    data: { version: programVersion(), choices: JSON.stringify(choices), objects: JSON.stringify(short) },
+  } as ManifestObject;
+}

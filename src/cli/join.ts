@@ -1,0 +1,203 @@
+import { InvalidArgumentError, type Command } from 'commander';
+import { hostIdOf } from '../api/marks.ts';
+import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
+import type { Condition, Namespace, Node } from '../kube/core-v1.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { NAMESPACES, NODES } from '../kube/resource.ts';
+import { applyAll } from './apply.ts';
+import { CliError } from './cli-error.ts';
+import type { Cli } from './cli.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { clusterFlags, dryRunFlag, type DryRunFlags } from './flags.ts';
+import { versionOf } from './host-version.ts';
+import { seconds } from './install.ts';
+import { SYSTEM_NAMESPACE } from './installation.ts';
+import { memberCredentials, memberEndpoint } from './member-credentials.ts';
+import { grantedObjects } from './member-grant.ts';
+import type { ManifestObject } from './manifests.ts';
+import type { ClusterFlags } from './viewer-access.ts';
+import { MissingRight, Viewer } from './viewer.ts';
+import { waitFor, type Look } from './wait-for.ts';
+
+interface Flags extends ClusterFlags, DryRunFlags {
+  memberContext?: string;
+  memberKubeconfig?: string;
+  server?: string;
+  lend: string[];
+  quota: Record<string, string>;
+  nodeMetrics?: boolean;
+  timeout: number;
+}
+
+export function addJoin(program: Command, cli: Cli): void {
+  const command = program
+    .command('join')
+    .summary('make another cluster a member of the cluster of the context')
+    .description(
+      'Gives the host an account of its own in the member, with the least rights; its short-lived token goes into a Secret of the host ' +
+        'and is renewed by Spillway. Then makes the MemberCluster, and waits until its node is Ready. Can be repeated: what is there stays.',
+    )
+    .argument('<name>', 'of the member in the host, and of its virtual node')
+    .option('--member-context <name>', 'context of the member (default: the current one of --member-kubeconfig)')
+    .option('--member-kubeconfig <file>', 'kubeconfig of the member, where it is another one')
+    .option('--server <url>', 'where the manager reaches the member, if not at the address in the kubeconfig')
+    .option(
+      '--lend <namespace>',
+      'let the host use this namespace of the member only; repeatable (default: all, it is there for the host)',
+      collect,
+      [],
+    )
+    .option(
+      '--quota <resource=amount>',
+      'what pods of the host may use in each namespace that is lent; repeatable',
+      collectQuota,
+      {},
+    )
+    .option(
+      '--node-metrics',
+      'let the host ask the kubelets of the member what pods use; docs/reference/rights.md says what else that allows',
+    )
+    .option('--timeout <seconds>', 'how long to wait until the node is Ready', seconds, 60);
+  dryRunFlag(clusterFlags(command)).action(
+    async (name: string, flags: Flags) =>
+      await cli.withHost(flags, async (host) => {
+        const { memberContext, memberKubeconfig } = flags;
+        if (memberContext === undefined && memberKubeconfig === undefined) {
+          throw new CliError('which cluster is to be the member?', {
+            exitCode: EXIT.usage,
+            fix: 'name its --member-context',
+          });
+        }
+        const memberFlags = { kubeconfig: memberKubeconfig ?? flags.kubeconfig, context: memberContext };
+        const member = await Viewer.connect(memberFlags, cli.terminal);
+        try {
+          return await join(cli, { name, host, member, memberFlags, flags });
+        } finally {
+          await member.close();
+        }
+      }),
+  );
+}
+
+interface Joining {
+  name: string;
+  host: Viewer;
+  member: Viewer;
+  memberFlags: ClusterFlags;
+  flags: Flags;
+}
+
+async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
+  const { terminal } = cli;
+  const { name, host, member, flags } = joining;
+  const { dryRun } = flags;
+  const hostUid = await identityOf(host);
+  await checkMember(cli, joining, hostUid);
+  const endpoint = await memberEndpoint(joining.memberFlags, member, flags.server, terminal);
+  terminal.note(`joining ${endpoint.server} as ${name}: rights in the member (context ${member.context})`);
+  await applyAll(
+    member,
+    grantedObjects(
+      { lend: flags.lend, nodeMetrics: flags.nodeMetrics ?? false, quota: flags.quota },
+      hostIdOf(hostUid),
+    ),
+    dryRun,
+    terminal,
+  );
+  if (dryRun !== 'none') {
+    terminal.out(`secret/member-${name}, membercluster.spillway.dev/${name} would be applied in the host\n`);
+    return EXIT.ok;
+  }
+  const secret = { namespace: SYSTEM_NAMESPACE, name: `member-${name}` };
+  const credentials = await memberCredentials({ host, member, secret, endpoint, terminal });
+  terminal.note(`credentials and MemberCluster in the host (context ${host.context})`);
+  await applyAll(host, [credentials, memberCluster(name, secret, flags.lend.length > 0)], dryRun, terminal);
+  const { status } = await untilReady(cli, host, name, flags.timeout * 1000);
+  const { cpu = '0', memory = '0', pods = '0' } = status?.allocatable ?? {};
+  terminal.out(`${name} is Ready: room for ${cpu} CPUs, ${memory} of memory, ${pods} pods\n`);
+  return EXIT.ok;
+}
+
+async function identityOf(cluster: Viewer): Promise<string> {
+  const { metadata } = await cluster.get<Namespace>(NAMESPACES, { name: 'kube-system' });
+  return metadata.uid ?? '';
+}
+
+/** Throws CliError where the two cannot become host and member. */
+async function checkMember(cli: Cli, { name, host, member }: Joining, hostUid: string): Promise<void> {
+  await versionOf(member);
+  const memberUid = await identityOf(member);
+  if (memberUid === hostUid) {
+    throw new CliError('a cluster cannot be a member of itself', {
+      reason: `contexts ${host.context} and ${member.context} lead to the same cluster`,
+      fix: 'name another --member-context',
+    });
+  }
+  const known = await host.list<KubeObject & Pick<MemberCluster, 'status'>>(MEMBER_CLUSTERS);
+  const pinned = known.find(({ metadata }) => metadata.name === name)?.status?.identity;
+  if (pinned !== undefined && pinned !== memberUid) {
+    throw new CliError(`MemberCluster ${name} stands for another cluster`, {
+      reason: `that one has the identity ${pinned}, this one ${memberUid}`,
+      fix: 'join it under another name, or delete the MemberCluster of the former one first',
+      page: 'concepts/virtual-nodes.md',
+    });
+  }
+  const twin = known.find(({ metadata, status }) => metadata.name !== name && status?.identity === memberUid);
+  if (twin !== undefined) {
+    cli.terminal.note(`note: this cluster is a member already, as ${twin.metadata.name}; both will share its room`);
+  }
+}
+
+function memberCluster(name: string, secretRef: { namespace: string; name: string }, isLent: boolean): ManifestObject {
+  return {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'MemberCluster',
+    metadata: { name },
+    spec: { credentials: { secretRef }, ...(isLent ? { namespaces: { create: false } } : {}) },
+  } as ManifestObject;
+}
+
+/** A member may have no room at all: it is waited for so long after the node is Ready, in ms. */
+const ROOM_MS = 10_000;
+
+type KnownMember = KubeObject & Pick<MemberCluster, 'status'>;
+
+async function untilReady(cli: Cli, host: Viewer, name: string, timeoutMs: number): Promise<KnownMember> {
+  let readySince: number | undefined;
+  const look = async (): Promise<Look<KnownMember>> => {
+    const member = await host.get<KnownMember>(MEMBER_CLUSTERS, { name });
+    const { status, metadata } = member;
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+    if (ready === undefined || status?.observedGeneration !== metadata.generation) {
+      return { waitingFor: `the manager to look at ${name} (it runs? kubectl get pods -n ${SYSTEM_NAMESPACE})` };
+    }
+    if (ready.status !== 'True') return { waitingFor: `${name} is not Ready: ${ready.reason}: ${ready.message}` };
+    const nodes = await host.tryList<Node>(NODES, { labelSelector: `spillway.dev/member=${name}` });
+    if (nodes instanceof MissingRight) return { value: member };
+    const waiting = nodes.find(({ status: of }) => !isReady(of?.conditions));
+    if (nodes.length === 0 || waiting !== undefined)
+      return { waitingFor: `node ${waiting?.metadata.name ?? name} is not Ready yet` };
+    readySince ??= performance.now();
+    const isKnown = Number(status?.allocatable?.pods ?? 0) > 0;
+    if (!isKnown && performance.now() - readySince < ROOM_MS) return { waitingFor: `what room there is in ${name}` };
+    return { value: member };
+  };
+  const fix = `see kubectl describe membercluster ${name}; what is applied stays, and this command can be repeated`;
+  return await waitFor(cli.terminal, `${name} is Ready`, timeoutMs, look, fix);
+}
+
+function isReady(conditions: readonly Condition[] = []): boolean {
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+}
+
+function collect(text: string, before: string[]): string[] {
+  if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text))
+    throw new InvalidArgumentError('must be the name of a namespace');
+  return [...before, text];
+}
+
+function collectQuota(text: string, before: Record<string, string>): Record<string, string> {
+  const [, resource, amount] = /^([-a-z0-9./]+)=([0-9.]+[A-Za-z]{0,2})$/.exec(text) ?? [];
+  if (resource === undefined || amount === undefined) throw new InvalidArgumentError('must be like requests.cpu=32');
+  return { ...before, [resource]: amount };
+}

@@ -1,0 +1,48 @@
+import type { Resource } from '../kube/resource.ts';
+import type { ManifestObject } from './manifests.ts';
+
+/** Plural by group and kind, of all that manifests/ has; those in no namespace are marked. */
+const KINDS: Readonly<Record<string, Readonly<Record<string, readonly [plural: string, namespaced: boolean]>>>> = {
+  '': {
+    Namespace: ['namespaces', false],
+    ServiceAccount: ['serviceaccounts', true],
+    ConfigMap: ['configmaps', true],
+    Secret: ['secrets', true],
+    Service: ['services', true],
+    ResourceQuota: ['resourcequotas', true],
+  },
+  apps: { Deployment: ['deployments', true] },
+  policy: { PodDisruptionBudget: ['poddisruptionbudgets', true] },
+  'storage.k8s.io': { CSIDriver: ['csidrivers', false], StorageClass: ['storageclasses', false] },
+  'apiextensions.k8s.io': { CustomResourceDefinition: ['customresourcedefinitions', false] },
+  'rbac.authorization.k8s.io': {
+    ClusterRole: ['clusterroles', false],
+    ClusterRoleBinding: ['clusterrolebindings', false],
+    Role: ['roles', true],
+    RoleBinding: ['rolebindings', true],
+  },
+  'admissionregistration.k8s.io': {
+    ValidatingAdmissionPolicy: ['validatingadmissionpolicies', false],
+    ValidatingAdmissionPolicyBinding: ['validatingadmissionpolicybindings', false],
+    MutatingAdmissionPolicy: ['mutatingadmissionpolicies', false],
+    MutatingAdmissionPolicyBinding: ['mutatingadmissionpolicybindings', false],
+    MutatingWebhookConfiguration: ['mutatingwebhookconfigurations', false],
+  },
+  'spillway.dev': { MemberCluster: ['memberclusters', false] },
+};
+
+/** Where objects of that kind are. Throws for a kind that no manifest has. */
+export function resourceOf({ apiVersion, kind }: Pick<ManifestObject, 'apiVersion' | 'kind'>): Resource {
+  const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
+  const [plural, namespaced] = KINDS[group ?? '']?.[kind] ?? [];
+  if (group === undefined || version === undefined || plural === undefined || namespaced === undefined) {
+    throw new Error(`no manifest has a ${kind} of ${apiVersion}`);
+  }
+  return { group, version, kind, plural, namespaced };
+}
+
+/** As kubectl names it: `deployment.apps/spillway-manager`. */
+export function nameOf(object: ManifestObject): string {
+  const { group, kind } = resourceOf(object);
+  return `${kind.toLowerCase()}${group === '' ? '' : `.${group}`}/${object.metadata.name}`;
+}

@@ -1,0 +1,178 @@
+import { isIP } from 'node:net';
+import { RENEWED_TOKEN_LABEL } from '../api/marks.ts';
+import type { Namespace, Secret } from '../kube/core-v1.ts';
+import { KubeClient } from '../kube/client.ts';
+import { isForbidden, isUnauthorized } from '../kube/errors.ts';
+import { memberAccess } from '../kube/member-access.ts';
+import { CONFIG_MAPS, NAMESPACES, resourcePath, SECRETS, SERVICE_ACCOUNTS } from '../kube/resource.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { tokenClaims, tokenIn, tokenRequestFor } from '../kube/service-account-token.ts';
+import { get } from '../kube/verbs.ts';
+import { CliError } from './cli-error.ts';
+import type { ManifestObject } from './manifests.ts';
+import { MEMBER_ACCOUNT } from './member-grant.ts';
+import type { Terminal } from './terminal.ts';
+import { viewerAccess, type ClusterFlags } from './viewer-access.ts';
+import { MissingRight, type Viewer } from './viewer.ts';
+import { waitFor, type Look } from './wait-for.ts';
+
+/** The longest that manifests/member/token.yaml allows, in s. */
+const TOKEN_SECONDS = 7 * 24 * 3600;
+/** Until rights that were just granted are in force, in ms. */
+const RIGHTS_MS = 20_000;
+
+/** Where the manager reaches the member, and how it knows it. */
+export interface Endpoint {
+  readonly server: string;
+  /** Where the person at the terminal reaches it. */
+  readonly viewerServer: string;
+  readonly serverName: string | undefined;
+  /** PEM. */
+  readonly ca: string;
+}
+
+/** Throws CliError where the manager could not reach, or not know, the member by it. */
+export async function memberEndpoint(
+  flags: ClusterFlags,
+  member: Viewer,
+  server: string | undefined,
+  terminal: Pick<Terminal, 'env'>,
+): Promise<Endpoint> {
+  const { access } = await viewerAccess(flags, terminal.env);
+  const { endpoint } = access;
+  const address = server ?? endpoint.server;
+  if (!URL.canParse(address) || new URL(address).protocol !== 'https:') {
+    throw new CliError(`${address} is no address that the manager may use`, {
+      fix: 'give one that begins with https:// by --server',
+    });
+  }
+  if (server === undefined && isLoopback(new URL(address).hostname)) {
+    throw new CliError(`the manager cannot reach the member at ${address}`, {
+      reason: 'in its pod that is the pod itself',
+      fix: 'give the address at which nodes of the host reach the API server of the member by --server (kind: https://NAME-control-plane:6443)',
+    });
+  }
+  const viewerServer = endpoint.server;
+  return {
+    server: address,
+    viewerServer,
+    serverName: endpoint.serverName,
+    ca: endpoint.ca ?? (await publishedCa(member)),
+  };
+}
+
+/** What a cluster tells its own pods to trust: of a kubeconfig that leaves that to the machine, or does not check at all. */
+async function publishedCa(member: Viewer): Promise<string> {
+  const ref = { namespace: 'kube-system', name: 'kube-root-ca.crt' };
+  const found = await member.tryGet<KubeObject & { data?: Record<string, string> }>(CONFIG_MAPS, ref);
+  const ca = found === undefined || found instanceof MissingRight ? undefined : found.data?.['ca.crt'];
+  if (ca !== undefined) return ca;
+  throw new CliError('it is not known by which authority the manager is to know the member', {
+    reason:
+      'the kubeconfig has no certificate-authority, and the member publishes none in kube-system/kube-root-ca.crt',
+    fix: 'give a kubeconfig with certificate-authority-data by --member-kubeconfig',
+  });
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/**
+ * The Secret for the host, with a token that works in the member: the one it has where that is not half over, else a new one.
+ * Throws CliError.
+ */
+export async function memberCredentials(o: {
+  host: Viewer;
+  member: Viewer;
+  secret: { namespace: string; name: string };
+  endpoint: Endpoint;
+  terminal: Terminal;
+}): Promise<ManifestObject> {
+  const { host, member, secret, endpoint, terminal } = o;
+  const kubeconfig = kubeconfigOf(endpoint);
+  const tried = kubeconfigOf({ ...endpoint, server: endpoint.viewerServer });
+  const before = await host.tryGet<Secret>(SECRETS, secret);
+  const kept = before === undefined || before instanceof MissingRight ? undefined : tokenOf(before);
+  const isGood =
+    kept !== undefined &&
+    isFresh(kept, terminal.now()) &&
+    (await works(member.context, tried, kept, terminal)) === undefined;
+  const token = isGood ? kept : await newToken(member);
+  if (!isGood) await untilWorks(member.context, tried, token, terminal);
+  const base64 = (text: string): string => Buffer.from(text).toString('base64');
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { ...secret, labels: { [RENEWED_TOKEN_LABEL]: 'true' } },
+    data: { kubeconfig: base64(kubeconfig), token: base64(token) },
+  } as ManifestObject;
+}
+
+function tokenOf({ data }: Secret): string | undefined {
+  const base64 = data?.['token'];
+  return base64 === undefined ? undefined : Buffer.from(base64, 'base64').toString('utf8');
+}
+
+function isFresh(token: string, now: number): boolean {
+  const claims = tokenClaims(token);
+  return claims !== undefined && now < (claims.issuedAt + claims.expiresAt) / 2;
+}
+
+async function newToken(member: Viewer): Promise<string> {
+  const path = resourcePath(SERVICE_ACCOUNTS, MEMBER_ACCOUNT.namespace, MEMBER_ACCOUNT.name, 'token');
+  const body = tokenRequestFor(TOKEN_SECONDS);
+  return await member.ask(`create serviceaccounts/token in namespace ${MEMBER_ACCOUNT.namespace}`, async (signal) =>
+    tokenIn(await member.client.request({ method: 'POST', path, body, signal })),
+  );
+}
+
+/** Without a token: that is beside it, so that it can be renewed without touching the rest. */
+function kubeconfigOf({ server, serverName, ca }: Endpoint): string {
+  const cluster = {
+    server,
+    ...(serverName === undefined ? {} : { 'tls-server-name': serverName }),
+    'certificate-authority-data': Buffer.from(ca).toString('base64'),
+  };
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'member', cluster }],
+    users: [{ name: 'spillway', user: {} }],
+    contexts: [{ name: 'member', context: { cluster: 'member', user: 'spillway' } }],
+    'current-context': 'member',
+  });
+}
+
+async function untilWorks(context: string, kubeconfig: string, token: string, terminal: Terminal): Promise<void> {
+  const look = async (): Promise<Look<true>> => {
+    const problem = await works(context, kubeconfig, token, terminal);
+    return problem === undefined ? { value: true } : { waitingFor: `the member to let the new account in: ${problem}` };
+  };
+  await waitFor(
+    terminal,
+    'the credentials for the host work',
+    RIGHTS_MS,
+    look,
+    'see kubectl auth can-i --list --as system:serviceaccount:spillway-access:spillway-host',
+  );
+}
+
+/** Why the account may not do the first thing that the manager will do with it; undefined when it may. */
+async function works(
+  context: string,
+  kubeconfig: string,
+  token: string,
+  { signal }: Terminal,
+): Promise<string | undefined> {
+  const client = new KubeClient({ cluster: context, ...memberAccess(kubeconfig, token), connections: 1 });
+  try {
+    await get<Namespace>(client, NAMESPACES, { name: 'kube-system' }, { signal });
+    return undefined;
+  } catch (error) {
+    if (isForbidden(error) || isUnauthorized(error)) return error.status.message ?? error.reason;
+    throw error;
+  } finally {
+    await client.close();
+  }
+}

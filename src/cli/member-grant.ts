@@ -1,0 +1,40 @@
+import { manifestObjects, manifestText, objectsIn, type ManifestObject } from './manifests.ts';
+
+/** What the owner of a member grants a host. */
+export interface Grant {
+  /** Namespaces that are lent; none: the whole member is there for the host. */
+  readonly lend: readonly string[];
+  /** Whether the host may ask kubelets, which lets it do much else. */
+  readonly nodeMetrics: boolean;
+  /** What all pods of the host may use together in a namespace that is lent, such as `requests.cpu` to `32`. */
+  readonly quota: Readonly<Record<string, string>>;
+}
+
+/** Whom a host is in its members (manifests/member). */
+export const MEMBER_ACCOUNT = { namespace: 'spillway-access', name: 'spillway-host' } as const;
+
+/** What is applied in the member, in that order. `hostId`: whom namespaces are lent to. */
+export function grantedObjects({ lend, nodeMetrics, quota }: Grant, hostId: string): ManifestObject[] {
+  return [
+    ...['member/read.yaml', 'member/guard.yaml', 'member/token.yaml'].flatMap(manifestObjects),
+    ...(lend.length === 0
+      ? manifestObjects('member/dedicated.yaml')
+      : lend.flatMap((name) => lending(name, quota, hostId))),
+    ...(nodeMetrics ? manifestObjects('member/node-metrics.yaml') : []),
+  ];
+}
+
+/** manifests/member/namespaced.yaml for another namespace than `shop`. */
+function lending(namespace: string, quota: Grant['quota'], hostId: string): ManifestObject[] {
+  const objects = objectsIn(manifestText('member/namespaced.yaml').replaceAll(/\bshop\b/g, namespace));
+  return objects.flatMap((object) => {
+    if (object.kind === 'ResourceQuota') {
+      return Object.keys(quota).length === 0 ? [] : [{ ...object, spec: { hard: quota } } as ManifestObject];
+    }
+    if (object.kind !== 'Namespace') return [object];
+    const { metadata } = object;
+    return [
+      { ...object, metadata: { ...metadata, labels: { ...metadata.labels, 'spillway.dev/allow-host': hostId } } },
+    ];
+  });
+}

@@ -1,0 +1,97 @@
+import type { Command } from 'commander';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import { ApiError } from '../kube/errors.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { NAMESPACES } from '../kube/resource.ts';
+import { list } from '../kube/verbs.ts';
+import { identityOf, takeAway } from './apply.ts';
+import { CliError } from './cli-error.ts';
+import type { Cli } from './cli.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { clusterFlags, dryRunFlag, dryRunWords, type DryRunFlags } from './flags.ts';
+import { seconds } from './install.ts';
+import { DEFAULT_CHOICES, installation, SYSTEM_NAMESPACE } from './installation.ts';
+import { readInventory } from './inventory.ts';
+import { nameOf } from './known-kinds.ts';
+import type { ManifestObject } from './manifests.ts';
+import type { ClusterFlags } from './viewer-access.ts';
+import type { Viewer } from './viewer.ts';
+import { waitFor } from './wait-for.ts';
+
+interface Flags extends ClusterFlags, DryRunFlags {
+  purge?: boolean;
+  timeout: number;
+}
+
+export function addUninstall(program: Command, cli: Cli): void {
+  const command = program
+    .command('uninstall')
+    .summary('take Spillway out of the cluster of the context')
+    .description(
+      'Deletes what install applied, and namespace spillway-system with all that is in it. Refuses while there are MemberClusters: their ' +
+        'pods would be left behind. Policies, and the kinds that they are of, stay unless --purge is given.',
+    )
+    .option('--purge', 'delete the kinds of Spillway, too, and with them all policies')
+    .option('--timeout <seconds>', 'how long to wait until the namespace is gone', seconds, 120);
+  dryRunFlag(clusterFlags(command)).action(
+    async (flags: Flags) => await cli.withHost(flags, async (host) => await uninstall(cli, host, flags)),
+  );
+}
+
+async function uninstall(cli: Cli, host: Viewer, { purge = false, dryRun, timeout }: Flags): Promise<ExitCode> {
+  const { terminal } = cli;
+  const members = await memberNames(host);
+  if (members.length > 0) {
+    throw new CliError(`Spillway is not taken out of the cluster of context ${host.context}: it has members`, {
+      reason: `pods in ${members.join(', ')} would be left behind, and nobody would look after them`,
+      fix: 'take the members out first, and let their pods end: docs/guides/install.md tells how',
+      page: 'guides/install.md#take-it-out-again',
+    });
+  }
+  const present = await readInventory(host);
+  const objects = present?.objects ?? everything();
+  const namespace = objects.filter(({ kind }) => kind === 'Namespace');
+  const kinds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
+  const others = objects.filter((object) => !namespace.includes(object) && !kinds.includes(object));
+  // The manager first, then what limits it, then what it may: in the reverse order.
+  for (const object of [...others.toReversed(), ...namespace, ...(purge ? kinds.toReversed() : [])]) {
+    if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
+  }
+  if (dryRun !== 'none') return EXIT.ok;
+  const look = async () => {
+    const left = await host.tryGet<KubeObject>(NAMESPACES, { name: SYSTEM_NAMESPACE });
+    return left === undefined ? { value: true } : { waitingFor: `namespace ${SYSTEM_NAMESPACE} to end` };
+  };
+  await waitFor(
+    terminal,
+    `namespace ${SYSTEM_NAMESPACE} is gone`,
+    timeout * 1000,
+    look,
+    `see kubectl get namespace ${SYSTEM_NAMESPACE} -o yaml`,
+  );
+  if (!purge) terminal.note('policies and the kinds of Spillway are still there; --purge deletes them');
+  return EXIT.ok;
+}
+
+/** None where the kind is not known. */
+async function memberNames(host: Viewer): Promise<string[]> {
+  return await host.ask('list memberclusters.spillway.dev', async (signal) => {
+    try {
+      const { items } = await list<KubeObject>(host.client, MEMBER_CLUSTERS, { signal });
+      return items.map(({ metadata }) => metadata.name);
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 404) return [];
+      throw error;
+    }
+  });
+}
+
+/** All that any choice brings: of an installation that was applied by hand. */
+function everything(): ManifestObject[] {
+  const all = (['Second', 'Own'] as const).flatMap((scheduler) =>
+    (['Policies', 'Webhook'] as const).flatMap((admission) =>
+      installation({ ...DEFAULT_CHOICES, scheduler, admission, hostIdentity: 'ServiceAccount' }),
+    ),
+  );
+  return [...new Map(all.map((object) => [identityOf(object), object])).values()];
+}

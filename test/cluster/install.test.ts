@@ -1,0 +1,322 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { parse, stringify } from 'yaml';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort, nonLoopbackAddress } from '../../hack/addresses.ts';
+import { startCluster, type Cluster } from '../../hack/cluster.ts';
+import { OVERLAYS } from '../../hack/kustomize.ts';
+import { startKwok } from '../../hack/kwok.ts';
+import type { KubectlResult } from '../../hack/kubectl.ts';
+import { repositoryRoot } from '../../hack/repository.ts';
+import { startSecondScheduler } from '../../hack/second-scheduler.ts';
+import { serviceAccountKubeconfig } from '../../hack/service-account.ts';
+import { startSpillway, type Spillway } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import { Workspace } from '../../hack/workspace.ts';
+import { DEFAULT_CHOICES, installation } from '../../src/cli/installation.ts';
+import { nameOf } from '../../src/cli/known-kinds.ts';
+import { objectsIn, type ManifestObject } from '../../src/cli/manifests.ts';
+import { KubeClient } from '../../src/kube/client.ts';
+import { hostAccess } from '../../src/kube/credentials.ts';
+import { memberAccess } from '../../src/kube/member-access.ts';
+import { tokenClaims } from '../../src/kube/service-account-token.ts';
+import { TokenRenewal } from '../../src/members/token-renewal.ts';
+import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
+
+/**
+ * From two bare clusters to a burst, and back, by `kubectl spillway` as people run it. The pods of the manager and its scheduler
+ * are played by kwok; both run as processes here, with the accounts and the Secrets that are installed.
+ */
+let workspace: Workspace;
+let host: Cluster;
+let member: Cluster;
+/** With contexts `host` and `east`. */
+let kubeconfig: string;
+let spillway: Spillway;
+
+beforeAll(async () => {
+  workspace = Workspace.create();
+  const bindAddress = nonLoopbackAddress();
+  [host, member] = await Promise.all([
+    startCluster(workspace, { name: 'host' }),
+    startCluster(workspace, { name: 'east', serviceCidr: '10.97.0.0/16', bindAddress }),
+  ]);
+  await Promise.all([
+    startKwok(host, { nodes: 2, prefix: 'local', cpu: '4' }),
+    startKwok(member, { nodes: 2, cpu: '8' }),
+  ]);
+  kubeconfig = join(host.dir, 'both.kubeconfig');
+  writeFileSync(kubeconfig, merged({ host, east: member }), { mode: 0o600 });
+});
+afterAll(async () => {
+  await workspace?.close();
+});
+
+interface Named {
+  name: string;
+}
+
+/** One kubeconfig of the administrators of several clusters. */
+function merged(clusters: Record<string, Cluster>): string {
+  const parts = Object.entries(clusters).map(([name, cluster]) => {
+    const one = parse(readFileSync(cluster.kubeconfig, 'utf8')) as { clusters: Named[]; users: Named[] };
+    return {
+      clusters: one.clusters.map((part) => ({ ...part, name })),
+      users: one.users.map((part) => ({ ...part, name })),
+      contexts: [{ name, context: { cluster: name, user: name } }],
+    };
+  });
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: parts.flatMap((part) => part.clusters),
+    users: parts.flatMap((part) => part.users),
+    contexts: parts.flatMap((part) => part.contexts),
+    'current-context': 'host',
+  });
+}
+
+/** A configuration in a ConfigMap by what it says. */
+function withoutNotes(object: ManifestObject): unknown {
+  const { data } = object as ManifestObject & { data?: Record<string, string> };
+  return data === undefined
+    ? object
+    : { ...object, data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, parse(text)])) };
+}
+
+async function attempt(...words: string[]): Promise<KubectlResult> {
+  return await kubectlSpillway(host, words, { kubeconfig, timeoutMs: 120_000 });
+}
+
+/** Standard output of a verb that succeeds, line by line. */
+async function run(...words: string[]): Promise<string[]> {
+  const { code, stdout, stderr } = await attempt(...words);
+  if (code !== 0) throw new Error(`kubectl spillway ${words.join(' ')}: exit code ${code}: ${stdout}${stderr}`);
+  return stdout.trimEnd().split('\n');
+}
+
+async function secretOf(
+  name: string,
+): Promise<{ metadata: { resourceVersion: string }; data: Record<string, string> }> {
+  return (await host.api.call('GET', `/api/v1/namespaces/spillway-system/secrets/${name}`)) as Awaited<
+    ReturnType<typeof secretOf>
+  >;
+}
+
+async function effective(): Promise<string | undefined> {
+  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/web';
+  const { status } = (await host.api.call('GET', path)) as {
+    status?: { conditions?: { type: string; status: string; reason: string }[] };
+  };
+  const found = status?.conditions?.find(({ type }) => type === 'Effective');
+  return found === undefined ? undefined : `${found.status} ${found.reason}`;
+}
+
+describe('install', () => {
+  test('with a dry run stores nothing', async () => {
+    const lines = await run('install', '--dry-run', 'server');
+    expect(lines).toContain('clusterrole.rbac.authorization.k8s.io/spillway-manager created (server dry run)');
+    expect(lines).toContain('deployment.apps/spillway-manager not judged (server dry run)');
+    expect((await host.kubectl(['get', 'namespace', 'spillway-system'])).stderr).toContain('NotFound');
+  });
+
+  test('applies what the manifests say, and waits until it is ready', async () => {
+    const lines = await run('install', '--image', 'example.test/spillway:1');
+    const names = installation(DEFAULT_CHOICES).map(nameOf);
+    expect(lines.slice(0, -1)).toEqual(names.map((name) => `${name} created`));
+    expect(lines.at(-1)).toMatch(/^Spillway .* is ready/);
+    const images = [
+      'get',
+      'deployments',
+      '-n',
+      'spillway-system',
+      '-o',
+      'jsonpath={.items[*].spec.template.spec.containers[*].image}',
+    ];
+    const { stdout } = await host.kubectl(images);
+    expect(stdout).toMatch(/^registry\.k8s\.io\/kube-scheduler:v1\.36\.\d+ example\.test\/spillway:1$/);
+  });
+
+  test('again changes nothing, and remembers what was chosen', async () => {
+    const lines = await run('install');
+    expect(lines.slice(0, -1).filter((line) => !line.endsWith(' unchanged'))).toEqual([]);
+  });
+
+  test('upgrade repairs what somebody changed, and takes away what is not chosen any more', async () => {
+    await host.kubectl(['delete', 'clusterrole', 'spillway-scheduler']);
+    await host.kubectl(['scale', '-n', 'spillway-system', 'deployment/spillway-manager', '--replicas=7']);
+    const lines = await run('upgrade', '--scheduler', 'Own');
+    const changed = lines.slice(0, -1).filter((line) => !line.endsWith(' unchanged'));
+    expect(changed).toContain('clusterrole.rbac.authorization.k8s.io/spillway-scheduler created');
+    expect(changed).toContain('deployment.apps/spillway-manager configured');
+    expect(changed).toContain('deployment.apps/spillway-kube-scheduler deleted');
+    expect(changed).toContain('mutatingadmissionpolicy.admissionregistration.k8s.io/spillway-extender-pods created');
+    const back = await run('upgrade', '--scheduler', 'Second');
+    expect(back).toContain('mutatingadmissionpolicy.admissionregistration.k8s.io/spillway-extender-pods deleted');
+    expect(back).toContain('deployment.apps/spillway-kube-scheduler created');
+  });
+
+  test('names a context that is not there', async () => {
+    const { code, stderr } = await attempt('install', '--context', 'nowhere');
+    expect(code).toBe(1);
+    expect(stderr).toContain('nowhere');
+  });
+});
+
+test('kustomizations make the same objects', async () => {
+  const byName = (objects: readonly ManifestObject[]) =>
+    Object.fromEntries(objects.map((one) => [nameOf(one), withoutNotes(one)]));
+  for (const { name, choices } of OVERLAYS) {
+    const folder = join(repositoryRoot(), 'deploy/kustomize', name);
+    const { stdout, stderr } = await host.kubectl(['kustomize', folder]);
+    expect(stderr).toBe('');
+    expect(byName(objectsIn(stdout)), name).toEqual(byName(installation({ ...DEFAULT_CHOICES, ...choices })));
+  }
+});
+
+describe('join', () => {
+  beforeAll(async () => {
+    const extenderPort = await freePort();
+    spillway = await startSpillway(host, { extenderPort, extenderCertificates: 'SelfManaged', logLevel: 'debug' });
+    await startSecondScheduler(host, { extenderPort });
+  });
+
+  test('refuses what cannot be a member, with the reason', async () => {
+    const self = await attempt('join', 'me', '--member-context', 'host', '--server', host.server);
+    expect(self.code).toBe(1);
+    expect(self.stderr).toContain('a cluster cannot be a member of itself');
+    expect((await attempt('join', 'east')).code).toBe(2);
+  });
+
+  test('makes a cluster a member within a minute', async () => {
+    const began = Date.now();
+    const lines = await run('join', 'east', '--member-context', 'east');
+    expect(Date.now() - began).toBeLessThan(60_000);
+    expect(lines.at(-1)).toMatch(/^east is Ready: room for 16 CPUs, .* of memory, \d+ pods$/);
+    const { data } = await secretOf('member-east');
+    expect(Object.keys(data).sort()).toEqual(['kubeconfig', 'token']);
+    expect(Buffer.from(data['kubeconfig'] ?? '', 'base64').toString()).not.toContain('token');
+  });
+
+  test('again changes nothing', async () => {
+    const before = await secretOf('member-east');
+    const lines = await run('join', 'east', '--member-context', 'east');
+    expect(lines.slice(0, -1).filter((line) => !line.endsWith(' unchanged'))).toEqual([]);
+    expect((await secretOf('member-east')).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+  });
+
+  test('the token is renewed by the account itself, with the rights that both clusters grant', async () => {
+    const before = await secretOf('member-east');
+    const text = (key: string): string => Buffer.from(before.data[key] ?? '', 'base64').toString();
+    const file = join(host.dir, 'manager.kubeconfig');
+    writeFileSync(file, await serviceAccountKubeconfig(host, 'spillway-system', 'spillway-manager'), { mode: 0o600 });
+    const clients = [
+      new KubeClient({ cluster: 'host', ...(await hostAccess({ kubeconfig: file })) }),
+      new KubeClient({ cluster: 'east', ...memberAccess(text('kubeconfig'), text('token')) }),
+    ] as const;
+    const ended = new AbortController();
+    const failures: string[] = [];
+    const renewal = new TokenRenewal({
+      host: clients[0],
+      member: clients[1],
+      reference: () => ({ namespace: 'spillway-system', name: 'member-east', key: 'kubeconfig' }),
+      mayWrite: () => true,
+      failed: (words) => failures.push(words),
+      logger: pino({ level: 'silent' }),
+      // A day and an hour later.
+      clock: () => Date.now() + 25 * 3_600_000,
+    });
+    const running = renewal.run(ended.signal);
+    const after = await until('there is another token', async () => {
+      expect(failures).toEqual([]);
+      const now = await secretOf('member-east');
+      return now.data['token'] === before.data['token'] ? undefined : now;
+    });
+    ended.abort();
+    await running;
+    await Promise.all(clients.map((client) => client.close()));
+    expect({ ...after.data, token: '' }).toEqual({ ...before.data, token: '' });
+    const claims = tokenClaims(Buffer.from(after.data['token'] ?? '', 'base64').toString());
+    expect(claims).toMatchObject({ namespace: 'spillway-access', name: 'spillway-host' });
+    expect((claims?.expiresAt ?? 0) - (claims?.issuedAt ?? 0)).toBe(7 * 24 * 3_600_000);
+  });
+
+  test('then pods burst by a policy, and nothing was configured for it', async () => {
+    await host.apply([
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop', labels: { 'spillway.dev/burst': 'policies' } } },
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'PlacementPolicy',
+        metadata: { name: 'web', namespace: 'shop' },
+        spec: {
+          resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' }],
+          placement: { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{ clusterNames: ['east'] }] } },
+        },
+      },
+    ]);
+    await until('it is told that nobody has asked', async () => (await effective()) === 'Unknown NotAskedYet');
+    const create = ['create', 'deployment', 'web', '-n', 'shop', '--image=example.test/web:1', '--replicas=10'];
+    expect((await host.kubectl(create)).code).toBe(0);
+    expect((await host.kubectl(['set', 'resources', 'deployment/web', '-n', 'shop', '--requests=cpu=1'])).code).toBe(0);
+    await until(
+      'ten pods run, some of them in the member',
+      async () => {
+        const path = '/api/v1/namespaces/shop/pods?fieldSelector=status.phase%3DRunning';
+        const { items } = (await host.api.call('GET', path)) as {
+          items: { spec: { nodeName: string; containers: { resources: object }[] } }[];
+        };
+        const asking = items.filter(({ spec }) => JSON.stringify(spec.containers[0]?.resources).includes('cpu'));
+        return (
+          asking.length === 10 &&
+          asking.some(({ spec }) => spec.nodeName === 'east') &&
+          asking.some(({ spec }) => spec.nodeName !== 'east')
+        );
+      },
+      { timeoutMs: 60_000 },
+    );
+    await until('it is told that schedulers ask', async () => (await effective()) === 'True SchedulerAsks');
+  });
+});
+
+describe('uninstall', () => {
+  test('refuses while there are members', async () => {
+    const { code, stderr } = await attempt('uninstall');
+    expect(code).toBe(1);
+    expect(stderr).toContain('pods in east would be left behind');
+    expect((await host.kubectl(['get', 'deployment', '-n', 'spillway-system', 'spillway-manager'])).code).toBe(0);
+  });
+
+  test('leaves nothing behind', async () => {
+    await host.kubectl(['delete', 'namespace', 'shop', '--wait=false']);
+    await until(
+      'the pods are gone',
+      async () => {
+        const { items } = (await member.api.call('GET', '/api/v1/pods?labelSelector=spillway.dev%2Fhost')) as {
+          items: unknown[];
+        };
+        return items.length === 0;
+      },
+      { timeoutMs: 60_000 },
+    );
+    await host.kubectl(['delete', 'membercluster', 'east']);
+    await until('the node is gone, or left alone', async () => {
+      const { stdout } = await host.kubectl(['get', 'memberclusters', '-o', 'name']);
+      return stdout.trim() === '';
+    });
+    await spillway.process.stop();
+    await run('uninstall', '--purge', '--timeout', '60');
+    const kinds = [
+      'clusterroles',
+      'clusterrolebindings',
+      'crds',
+      'validatingadmissionpolicies',
+      'mutatingadmissionpolicies',
+      'rolebindings',
+      'csidrivers',
+      'namespaces',
+    ];
+    const { stdout } = await host.kubectl(['get', kinds.join(','), '-A', '-o', 'name']);
+    expect(stdout.split('\n').filter((line) => line.includes('spillway'))).toEqual([]);
+  });
+});
