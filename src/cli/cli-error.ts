@@ -65,8 +65,8 @@ export function explained(error: unknown, what: string, context: string): CliErr
   if (error instanceof ApiError && error.code === 404) {
     return new CliError(`${where} does not know what is asked for in order to ${what}`, {
       reason: 'it has not that kind of object: Spillway is not installed there, or in an older version',
-      fix: 'apply manifests/crds there, or name another --context',
-      page: 'reference/cli.md',
+      fix: 'use kubectl spillway install there, or name another --context',
+      page: 'guides/install.md',
       cause: error,
     });
   }

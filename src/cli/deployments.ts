@@ -4,7 +4,7 @@ import { PODS, type Resource } from '../kube/resource.ts';
 import type { Look } from './wait-for.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 
-export const DEPLOYMENTS: Resource = {
+const DEPLOYMENTS: Resource = {
   group: 'apps',
   version: 'v1',
   kind: 'Deployment',
