@@ -41,7 +41,7 @@ import { DeletionPermits } from '../pods/deletion-permits.ts';
 import { podMetrics } from '../pods/pod-metrics.ts';
 import { PodOwners } from '../host/pod-owners.ts';
 import { podIndexes } from '../pods/pod-indexes.ts';
-import { schedulerComponent, type SchedulerComponent } from './scheduler.ts';
+import { schedulerComponent, type SchedulerComponent, unheededPolicies } from './scheduler.ts';
 import { observeMember } from './observed-member.ts';
 import { runPodWebhook } from './webhook.ts';
 import { type ProcessIdentity, processIdentity } from '../host/process-identity.ts';
@@ -216,7 +216,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.podOwners.run(signal),
       clientCa.run(signal),
       controller?.run(signal),
-      scheduler?.run(signal),
+      scheduler?.run(signal) ?? unheededPolicies(services).run(signal),
       runPodWebhook(services, signal),
     ]);
     self?.release();

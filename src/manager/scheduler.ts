@@ -14,6 +14,7 @@ import { movesMetrics } from '../descheduler/moves-metrics.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import { schedulerMetrics } from '../scheduler/scheduler-metrics.ts';
+import { UnheededPolicies } from '../scheduler/unheeded-policies.ts';
 
 /** Lease of the replica that opens the gates of gangs. */
 const GANGS_LEASE = 'spillway-gangs';
@@ -78,6 +79,12 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       ]);
     },
   };
+}
+
+/** What a replica without this component has to say of policies. */
+export function unheededPolicies({ host, config, events, logger }: HostServices): UnheededPolicies {
+  const { namespace } = config;
+  return new UnheededPolicies({ host, namespace, leaseName: EXTENDER_SERVICE, events, logger, clock: Date.now });
 }
 
 /** One replica at a time opens the gates of gangs, with what it knows of the room of all members. */
