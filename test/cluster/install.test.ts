@@ -34,6 +34,15 @@ let member: Cluster;
 /** With contexts `host` and `east`. */
 let kubeconfig: string;
 let spillway: Spillway;
+/** What the commands of docs/guides/install.md took from the first to the first pod in the member, in ms. */
+let spent = 0;
+
+async function timed<T>(work: Promise<T>): Promise<T> {
+  const began = performance.now();
+  const done = await work;
+  spent += performance.now() - began;
+  return done;
+}
 
 beforeAll(async () => {
   workspace = Workspace.create();
@@ -122,7 +131,7 @@ describe('install', () => {
   });
 
   test('applies what the manifests say, and waits until it is ready', async () => {
-    const lines = await run('install', '--image', 'example.test/spillway:1');
+    const lines = await timed(run('install', '--image', 'example.test/spillway:1'));
     const names = installation(DEFAULT_CHOICES).map(nameOf);
     expect(lines.slice(0, -1)).toEqual(names.map((name) => `${name} created`));
     expect(lines.at(-1)).toMatch(/^Spillway .* is ready/);
@@ -190,9 +199,9 @@ describe('join', () => {
   });
 
   test('makes a cluster a member within a minute', async () => {
-    const began = Date.now();
-    const lines = await run('join', 'east', '--member-context', 'east');
-    expect(Date.now() - began).toBeLessThan(60_000);
+    const before = spent;
+    const lines = await timed(run('join', 'east', '--member-context', 'east'));
+    expect(spent - before).toBeLessThan(60_000);
     expect(lines.at(-1)).toMatch(/^east is Ready: room for 16 CPUs, .* of memory, \d+ pods$/);
     const { data } = await secretOf('member-east');
     expect(Object.keys(data).sort()).toEqual(['kubeconfig', 'token']);
@@ -259,7 +268,7 @@ describe('join', () => {
     const create = ['create', 'deployment', 'web', '-n', 'shop', '--image=example.test/web:1', '--replicas=10'];
     expect((await host.kubectl(create)).code).toBe(0);
     expect((await host.kubectl(['set', 'resources', 'deployment/web', '-n', 'shop', '--requests=cpu=1'])).code).toBe(0);
-    await until(
+    const running = until(
       'ten pods run, some of them in the member',
       async () => {
         const path = '/api/v1/namespaces/shop/pods?fieldSelector=status.phase%3DRunning';
@@ -275,6 +284,8 @@ describe('join', () => {
       },
       { timeoutMs: 60_000 },
     );
+    await timed(running);
+    expect(spent).toBeLessThan(180_000);
     await until('it is told that schedulers ask', async () => (await effective()) === 'True SchedulerAsks');
   });
 });
