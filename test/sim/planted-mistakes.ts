@@ -229,6 +229,39 @@ export const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'trust-whoever-answers-for-the-host',
+    theme: 'swaps',
+    edits: [
+      {
+        file: 'host/host-identity.ts',
+        from: '    if (this.#other === undefined) return undefined;\n',
+        to: '    if (this.#other === undefined || this.#other.length > 0) return undefined;\n',
+      },
+    ],
+  },
+  {
+    name: 'give-members-tokens-of-the-host',
+    theme: 'dependents',
+    edits: [
+      {
+        file: 'dependents/copy-decision.ts',
+        from: "  return TOKEN_TYPES.has(typeOf(object) ?? '');\n",
+        to: "  return TOKEN_TYPES.size === 0 && TOKEN_TYPES.has(typeOf(object) ?? '');\n",
+      },
+    ],
+  },
+  {
+    name: 'answer-schedulers-with-an-error',
+    seed: 6,
+    edits: [
+      {
+        file: 'scheduler/extender-server.ts',
+        from: '    response.status(200).json(refusalTo(verb, why));\n',
+        to: '    response.status(500).json(refusalTo(verb, why));\n',
+      },
+    ],
+  },
+  {
     name: 'replace-what-must-not-run-twice',
     theme: 'moves',
     edits: [
