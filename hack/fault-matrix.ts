@@ -66,8 +66,15 @@ export const FAULTS = {
   F23: { what: 'Events and the status of pods are forbidden in the host' },
   F24: { what: 'the member is cut off for a minute' },
   F25: {
-    what: 'the member is cut off for 30 minutes',
-    not: 'nothing moves pods away from a member that is lost: they are held for as long as it lasts, as F24 shows for a minute',
+    what: 'the member is cut off for 30 minutes (to scale)',
+    elsewhere: {
+      result:
+        'pods of Deployments are replaced elsewhere, one after the other, others held; one copy of each once it is back',
+      tests: [
+        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held`,
+        `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
+      ],
+    },
   },
   F26: { what: 'requests pass, but watches are dead' },
   F27: {
@@ -226,9 +233,27 @@ export const FAULTS = {
       tests: [`${CLUSTER}/scheduler-extender.test.ts: while Spillway does not answer they wait`],
     },
   },
-  F54: { what: 'descheduler and autoscaler work against each other', not: 'there is no descheduler yet' },
-  F55: { what: 'all members are cut off' },
-  F56: { what: 'most members are cut off at once', not: 'nothing is evicted for members that are lost: see F55' },
+  F54: {
+    what: 'descheduler and autoscaler work against each other',
+    not: 'nothing shows both at work at once yet; the autoscaler alone is shown by `make burst-demo`',
+  },
+  F55: {
+    what: 'all members are cut off',
+    elsewhere: {
+      result: 'nothing is evicted, and it is said how to go on',
+      tests: [`${CLUSTER}/descheduler.test.ts: like all others is taken for a fault on this side: nothing is moved`],
+    },
+  },
+  F56: {
+    what: 'most members are cut off at once',
+    elsewhere: {
+      result: 'nothing is evicted',
+      tests: [
+        'test/descheduler/strategies.test.ts: of %j too many are lost at once',
+        'test/descheduler/member-pods.test.ts: nothing is moved while most members are lost',
+      ],
+    },
+  },
   F57: {
     what: 'our webhook is down',
     elsewhere: {
@@ -255,7 +280,13 @@ export const FAULTS = {
     },
   },
   F64: { what: 'the name of the member leads nowhere, to a stranger, then elsewhere' },
-  F65: { what: 'two members hold a copy after a heal', not: 'nothing moves pods from member to member' },
+  F65: {
+    what: 'two members hold a copy after a heal',
+    elsewhere: {
+      result: 'that of the pod which was replaced ends, the other stays',
+      tests: [`${CLUSTER}/descheduler.test.ts: healed, one copy is left of each`],
+    },
+  },
   F66: {
     what: 'no manager runs for fifteen minutes (to scale), pods on virtual nodes',
     elsewhere: {

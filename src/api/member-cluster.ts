@@ -365,7 +365,7 @@ const probe = z
       0,
       86_400,
       60,
-      'Pods of a member that stays unreachable for longer are shown as not ready. They are never deleted for it.',
+      'Pods of a member that stays unreachable for longer are shown as not ready. They are not deleted for it; those of ReplicaSets may be replaced later, as the rules of failover say.',
     ),
   })
   .prefault({})

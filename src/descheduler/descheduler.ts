@@ -8,6 +8,7 @@ import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
+import { LossAges } from './loss-ages.ts';
 import { MemberPods } from './member-pods.ts';
 import { Mover } from './mover.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
@@ -25,7 +26,7 @@ export interface DeschedulerOptions {
   metrics: MovesMetrics;
   queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
-  /** Wall clock in ms, to compare with times that objects carry. */
+  /** Wall clock in ms, to compare with times that pods carry. */
   clock: () => number;
   /** In ms. */
   monotonic: () => number;
@@ -36,31 +37,58 @@ const SETTLE_MS = 300;
 
 /** Finds pods that are to be elsewhere and moves them: signals -> strategies -> wanted moves -> pacer -> mover -> host. */
 export class Descheduler {
+  /** The only one that evicts pods, for whoever else has a reason to. */
+  readonly mover: Mover;
   readonly #o: DeschedulerOptions;
-  readonly #ages: TaintAges;
+  readonly #taints: TaintAges;
+  readonly #losses: LossAges;
   #paused: string | undefined;
 
   constructor(options: DeschedulerOptions) {
+    const { rates, monotonic } = options;
     this.#o = options;
-    this.#ages = new TaintAges(options.monotonic);
+    this.mover = new Mover({ ...options, pacer: new Pacer(rates, monotonic) });
+    this.#taints = new TaintAges(monotonic);
+    this.#losses = new LossAges(monotonic);
+  }
+
+  /**
+   * Follows since when members are lost and tainted, until the signal aborts; to be run in every replica, so that the one
+   * that takes over knows it from what it has seen itself. Never rejects.
+   */
+  async watch(signal: AbortSignal): Promise<void> {
+    const { placed } = this.#o;
+    await placed.whenSynced(signal);
+    if (signal.aborted) return;
+    const off = placed.followMembers(() => this.#observe());
+    this.#observe();
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    off();
   }
 
   /** Works until the signal aborts; to be run in one replica at a time. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { placed, rates, clock, monotonic } = this.#o;
+    const { placed, clock } = this.#o;
+    const { mover } = this;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
-    const mover = new Mover({ ...this.#o, pacer: new Pacer(rates, monotonic) });
-    const ageMs = this.#ages.ageMs.bind(this.#ages);
-    const members = new MemberPods({ placed, mover, ageMs, clock, monotonic });
+    const taintedForMs = this.#taints.ageMs.bind(this.#taints);
+    const lostForMs = this.#losses.lostForMs.bind(this.#losses);
+    const members = new MemberPods({ placed, mover, taintedForMs, lostForMs });
     const refused = new RefusedInMember({ placed, mover, clock });
     const queues = {
-      members: this.#queue('members', (key, aborted) => members.bringUpToDate(key, aborted)),
-      refused: this.#queue('refused', (key, aborted) => refused.bringUpToDate(key, aborted)),
+      members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
+      refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
     };
-    const off = this.#follow(queues, mover);
+    const off = this.#follow(queues);
     await Promise.all([queues.members.run(signal), queues.refused.run(signal)]);
     off();
+  }
+
+  #observe(): void {
+    const all = this.#o.placed.members();
+    this.#taints.observe(all);
+    this.#losses.observe(all);
   }
 
   #queue(name: string, handler: (key: string, signal: AbortSignal) => Promise<HandlerResult>): WorkQueue {
@@ -75,8 +103,9 @@ export class Descheduler {
     });
   }
 
-  #follow({ members, refused }: { members: WorkQueue; refused: WorkQueue }, { underWay }: Mover): () => void {
+  #follow({ members, refused }: { members: WorkQueue; refused: WorkQueue }): () => void {
     const { placed } = this.#o;
+    const { underWay } = this.mover;
     const podSeen = (pod: Pod): void => {
       underWay.seen(pod);
       const uid = placed.showsRefusal(pod) ? placed.workloadUidOf(pod) : undefined;
@@ -84,7 +113,7 @@ export class Descheduler {
     };
     const membersChanged = (): void => {
       const all = placed.members();
-      this.#ages.observe(all);
+      this.#observe();
       this.#tellPause(lostMembers(all).paused);
       for (const { name } of all) members.add(name);
     };

@@ -10,25 +10,28 @@ import type { Held, WantedMove } from './wanted-move.ts';
 
 /** As Kubernetes' default tolerations have it for nodes, in ms. */
 const LOST_AFTER_MS = 300_000;
-/** What belongs to the pod and its owner does not change by itself, in ms. */
-const KIND_MS = 600_000;
+/**
+ * A member has to be lost for so long before the eyes of this process, in ms: what the process before said of it stands until
+ * somebody has asked it again.
+ */
+const CONFIRM_MS = 15_000;
 
-/** How long after the loss of its member a pod may be replaced at the earliest, in ms; its own toleration may ask for longer. */
+/** How long its member has to be lost before a pod may be replaced, in ms; its own toleration may ask for longer. */
 export function replacedAfterMs({ failover }: MoveRules): number {
   const after = failover?.onMemberLost?.after;
-  return after === undefined ? LOST_AFTER_MS : parseDuration(after);
+  return Math.max(CONFIRM_MS, after === undefined ? LOST_AFTER_MS : parseDuration(after));
 }
 
 /**
- * Why a pod of a member that does not answer since `since` stays, and for how long that holds; undefined when it is to be
- * replaced. `live`: as it is in the host, whole. Times are wall clock in ms.
+ * Why a pod of a member that is lost for `lostMs` stays; undefined when it is to be replaced. `live`: as it is in the host,
+ * whole.
  */
-export function whyItStaysLost(live: Pod, rules: MoveRules, since: number, now: number): Held | undefined {
+export function whyItStaysLost(live: Pod, rules: MoveRules, lostMs: number): Held | undefined {
   const why = whyNotReplaced(live, rules.failover?.onMemberLost?.action);
-  if (why !== undefined) return { why, forMs: KIND_MS };
+  if (why !== undefined) return { why };
   const own = toleratedMs(live.spec.tolerations, { key: UNREACHABLE_TAINT });
-  if (own === Number.POSITIVE_INFINITY) return { why: `it tolerates ${UNREACHABLE_TAINT} for ever`, forMs: KIND_MS };
-  const rest = since + Math.max(own, replacedAfterMs(rules)) - now;
+  if (own === Number.POSITIVE_INFINITY) return { why: `it tolerates ${UNREACHABLE_TAINT} for ever` };
+  const rest = Math.max(own, replacedAfterMs(rules)) - lostMs;
   return rest > 0 ? { why: `it tolerates ${UNREACHABLE_TAINT} for ${durationInWords(own)}`, forMs: rest } : undefined;
 }
 

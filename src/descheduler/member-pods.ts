@@ -13,28 +13,19 @@ import type { Recheck, WantedMove } from './wanted-move.ts';
 const AT_ONCE = 50;
 /** Nothing could be moved: all are looked at again after so long, in ms. */
 const LOOK_MS = 5_000;
-/**
- * A member has to be lost for so long before the eyes of this process, in ms: what the process before said of it stands until
- * somebody has asked it again.
- */
-const CONFIRM_MS = 15_000;
 
 export interface MemberPodsOptions {
   placed: PlacedPods;
   mover: Mover;
   /** How long a taint of a member has stood, in ms. */
-  ageMs: (member: string, taint: Taint) => number;
-  /** Wall clock in ms, to compare with times that objects carry. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
+  taintedForMs: (member: string, taint: Taint) => number;
+  /** How long a member has been lost, in ms, whatever wall clocks say. */
+  lostForMs: (member: string) => number;
 }
 
 /** Moves pods out of a member that is lost or tainted, the most important first, one after the other as the pacer says. */
 export class MemberPods {
   readonly #o: MemberPodsOptions;
-  /** Since when members are lost as this process has seen it, in monotonic ms. */
-  readonly #seenLost = new Map<string, number>();
 
   constructor(options: MemberPodsOptions) {
     this.#o = options;
@@ -49,7 +40,7 @@ export class MemberPods {
     let tried = 0;
     for (const move of wanted.moves) {
       const workload = this.#o.placed.rulesOf(move.pod).workload.metadata.uid ?? '';
-      if (stopped.has(workload) || mover.restMs(move.pod) > 0) continue;
+      if (stopped.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
       // What was true a moment ago may be over: the member answers again.
       if (signal.aborted || !this.#isToLeave(member)) return { requeueAfterMs: 0 };
       if ((await mover.move(move, signal)) === 'stop') stopped.add(workload);
@@ -70,55 +61,51 @@ export class MemberPods {
 
   /** Since when it is lost, if pods are to be moved for that at present. */
   #lostSince(name: string): number | undefined {
-    const { placed, monotonic } = this.#o;
-    const { lost, paused } = lostMembers(placed.members());
-    const since = paused === undefined ? lost.get(name) : undefined;
-    if (since === undefined) this.#seenLost.delete(name);
-    else if (!this.#seenLost.has(name)) this.#seenLost.set(name, monotonic());
-    return since;
-  }
-
-  /** Until the pod may be replaced, in ms; Infinity while its member is not lost. */
-  #restMs(pod: Pod, name: string, since: number | undefined): number {
-    const { placed, clock, monotonic } = this.#o;
-    if (since === undefined) return Number.POSITIVE_INFINITY;
-    const seen = this.#seenLost.get(name) ?? monotonic();
-    return Math.max(since + replacedAfterMs(placed.rulesOf(pod)) - clock(), seen + CONFIRM_MS - monotonic(), 0);
+    const { lost, paused } = lostMembers(this.#o.placed.members());
+    return paused === undefined ? lost.get(name) : undefined;
   }
 
   /** `soonestMs`: until one more may be. */
   #wanted(name: string): { moves: WantedMove[]; left: number; soonestMs: number } {
-    const { placed, mover } = this.#o;
+    const { placed, mover, lostForMs } = this.#o;
     const member = this.#member(name);
     const since = this.#lostSince(name);
+    const lostMs = lostForMs(name);
     const pods = placed.inMember(name).filter((pod) => isThere(pod) && !mover.wasSent(pod));
     const moves: WantedMove[] = [];
     let soonestMs = LOOK_MS;
     for (const pod of pods.toSorted(byImportance)) {
-      const rest = this.#restMs(pod, name, since);
-      if (since !== undefined && rest === 0) {
-        moves.push(lostMove(pod, name, since, (live) => this.#recheckLost(live, name)));
-      } else if (member !== undefined && taintsAgainst(pod, member).length > 0) {
-        moves.push(taintMove(pod, member, (live) => this.#recheckTainted(live, name)));
-      }
+      const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - lostMs;
+      const found: WantedMove[] = [];
+      if (since !== undefined && rest <= 0)
+        found.push(lostMove(pod, name, since, (live) => this.#recheckLost(live, name)));
+      if (member !== undefined && taintsAgainst(pod, member).length > 0)
+        found.push(taintMove(pod, member, (live) => this.#recheckTainted(live, name)));
+      // What holds a pod back that is lost need not be in the way of what a taint says.
+      const asRead = mover.asRead(pod);
+      const move = found.find((one) => one.recheck(asRead) === undefined) ?? found[0];
+      if (move !== undefined) moves.push(move);
       soonestMs = Math.min(soonestMs, rest > 0 ? rest : LOOK_MS, mover.restMs(pod) || LOOK_MS);
     }
     return { moves, left: pods.length, soonestMs };
   }
 
   #recheckLost(live: Pod, name: string): Recheck {
-    const since = this.#lostSince(name);
-    if (since === undefined || this.#o.placed.clusterOf(live.spec.nodeName ?? '') !== name || isFinished(live))
-      return 'void';
-    return whyItStaysLost(live, this.#o.placed.rulesOf(live), since, this.#o.clock());
+    const { placed, lostForMs } = this.#o;
+    if (this.#lostSince(name) === undefined || !isStillIn(live, name, placed)) return 'void';
+    return whyItStaysLost(live, placed.rulesOf(live), lostForMs(name));
   }
 
   #recheckTainted(live: Pod, name: string): Recheck {
-    const { placed, ageMs } = this.#o;
+    const { placed, taintedForMs } = this.#o;
     const member = this.#member(name);
-    if (member === undefined || placed.clusterOf(live.spec.nodeName ?? '') !== name || isFinished(live)) return 'void';
-    return whyItStaysTainted(live, placed.rulesOf(live), member, (taint) => ageMs(name, taint));
+    if (member === undefined || !isStillIn(live, name, placed)) return 'void';
+    return whyItStaysTainted(live, placed.rulesOf(live), member, (taint) => taintedForMs(name, taint));
   }
+}
+
+function isStillIn(live: Pod, member: string, placed: PlacedPods): boolean {
+  return placed.clusterOf(live.spec.nodeName ?? '') === member && !isFinished(live);
 }
 
 function hasTaints({ nodeTaints, clusterTaints }: PlacedMember): boolean {

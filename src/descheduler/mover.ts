@@ -6,7 +6,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { keyOf } from '../kube/object.ts';
+import { keyOf, withoutManagedFields } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, get } from '../kube/verbs.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
@@ -25,6 +25,8 @@ const BUDGET_MS = 5_000;
 const NO_RIGHT_MS = 60_000;
 /** For the caches to show what was done, in ms. */
 const CAUGHT_UP_MS = 30_000;
+/** The same for what a pod that was read past them is by now. */
+const SHOWN_MS = 2_000;
 const REMEMBERED = 10_000;
 
 export interface MoverOptions {
@@ -51,8 +53,10 @@ export class Mover {
   readonly #o: MoverOptions;
   /** UIDs of pods that were evicted, while the caches may not show it. */
   readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
-  /** By UID, until when a pod is left alone, in monotonic ms. */
+  /** By UID, until when a pod is left alone that somebody else keeps where it is, in monotonic ms. */
   readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
+  /** By UID, pods that were read and stay, in part. */
+  readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
   /** By UID, what was said about it last. */
   readonly #told = new LRUCache<string, string>(atMost(REMEMBERED));
   /** By namespace, as rights may be granted in some of them only: until when the host is not asked, in monotonic ms. */
@@ -71,6 +75,23 @@ export class Mover {
   /** In ms: 0 for a pod that may be tried now. */
   restMs({ metadata: { uid = '' } }: Pod): number {
     return Math.max(0, (this.#left.get(uid) ?? 0) - this.#o.monotonic());
+  }
+
+  /** The pod as it was read past the caches, if nothing of it has changed since: they keep only a part of pods. */
+  asRead(pod: Pod): Pod {
+    const known = this.#read.get(pod.metadata.uid ?? '');
+    return known?.metadata.resourceVersion === pod.metadata.resourceVersion ? (known ?? pod) : pod;
+  }
+
+  /**
+   * Whether the pod stays by what is known of it already, of its rules and of its member, which is judged anew each time: it
+   * goes as soon as one of these has changed. Nobody is asked.
+   */
+  keeps(wanted: WantedMove): boolean {
+    const pod = this.asRead(wanted.pod);
+    const found = pod === wanted.pod ? undefined : wanted.recheck(pod);
+    if (found !== undefined && found !== 'void') this.#tell(wanted, found.why);
+    return found !== undefined;
   }
 
   /** Throws what the host answers; pods that changed or went meanwhile are no failure. */
@@ -95,11 +116,7 @@ export class Mover {
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return 'void';
       if (error instanceof ApiError && error.code === 429) {
-        return this.#hold(wanted, {
-          why: 'its disruption budget allows no eviction now',
-          forMs: BUDGET_MS,
-          others: true,
-        });
+        return this.#hold(wanted, { why: budgetInWords(pod), forMs: BUDGET_MS, others: true });
       }
       if (!isForbidden(error)) throw error;
       this.#noteNoRight(namespace, error);
@@ -115,7 +132,11 @@ export class Mover {
     // The caches will show what it is by now.
     if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return { stays: 'void' };
     const found = wanted.recheck(live);
-    if (found !== undefined) return { stays: found };
+    if (found !== undefined) {
+      this.#read.set(uid ?? '', withoutBulk(live));
+      return { stays: found };
+    }
+    if (wanted.leavesAnyway === true) return { live };
     const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.count);
     if (noPlace === undefined) return { live };
     const { why, isTaken } = noPlace;
@@ -137,19 +158,22 @@ export class Mover {
     logger.info({ pod: keyOf(pod), member: from, strategy }, 'a pod made way for another one elsewhere');
   }
 
+  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, others }: Held): MoveOutcome {
+    this.#left.set(wanted.pod.metadata.uid ?? '', this.#o.monotonic() + forMs);
+    this.#tell(wanted, why);
+    return others === true ? 'stop' : 'held';
+  }
+
   /** Says so once for each cause; a list of clusters that changes is no other cause. */
-  #hold(wanted: WantedMove, { why, forMs, others }: Held): MoveOutcome {
-    const { events, metrics, monotonic } = this.#o;
+  #tell(wanted: WantedMove, why: string): void {
+    const { events, metrics } = this.#o;
     const { pod, from, strategy, heldReason, stays } = wanted;
     const { uid = '' } = pod.metadata;
-    this.#left.set(uid, monotonic() + forMs);
-    const outcome = others === true ? 'stop' : 'held';
     const cause = why.replace(/ \(.*/s, '');
-    if (this.#told.get(uid) === cause) return outcome;
+    if (this.#told.get(uid) === cause) return;
     this.#told.set(uid, cause);
     events.record(podSubject(pod), 'Warning', heldReason, `${stays}: ${why}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'held' });
-    return outcome;
   }
 
   #noteNoRight(namespace: string, error: unknown): void {
@@ -170,4 +194,23 @@ export class Mover {
       others: true,
     };
   }
+}
+
+/** Kubernetes' words for it are the same whether the budget may ever allow it or not. */
+function budgetInWords({ status }: Pod): string {
+  const why = 'its disruption budget allows no eviction now';
+  const isReady = status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
+  return isReady
+    ? why
+    : `${why} (the pod is not Ready, so the budget counts it as lost; with unhealthyPodEvictionPolicy: AlwaysAllow such pods may go)`;
+}
+
+/** What strategies do not look at. */
+function withoutBulk({ metadata, spec, status }: Pod): Pod {
+  const { annotations: _, ...rest } = metadata;
+  return {
+    ...withoutManagedFields({ metadata: rest }),
+    spec: { ...spec, containers: [] },
+    ...(status === undefined ? {} : { status }),
+  };
 }

@@ -12,8 +12,6 @@ import type { Recheck, WantedMove } from './wanted-move.ts';
 const LOOK_MS = 2_000;
 /** A pod that no other cluster takes is asked about again after so long, in ms. */
 const NO_PLACE_MS = 15_000;
-/** A pod that is not of the kind is looked at again after so long, in ms: nothing of that ever changes. */
-const STAY_MS = 600_000;
 
 export interface RefusedInMemberOptions {
   placed: PlacedPods;
@@ -65,7 +63,9 @@ export class RefusedInMember {
       if (left === 0 || signal.aborted) break;
       const found = refused.find((one) => one.uid === uid);
       if (found === undefined || mover.restMs(found.pod) > 0) continue;
-      const outcome = await mover.move(this.#wanted(found), signal);
+      const wanted = this.#wanted(found);
+      if (mover.keeps(wanted)) continue;
+      const outcome = await mover.move(wanted, signal);
       if (outcome === 'stop') break;
       if (outcome === 'moved') {
         left -= 1;
@@ -111,11 +111,11 @@ export class RefusedInMember {
     const still = hasBegun(live) ? undefined : placed.refusalOf(live);
     if (still?.cluster !== cluster || still.at + PATIENCE_MS > clock()) return 'void';
     const own = whyItStays(live);
-    if (own !== undefined) return { why: own, forMs: STAY_MS };
+    if (own !== undefined) return { why: own };
     // What was heard of the pod last may not be so any more.
     const known = placed.members().find(({ name }) => name === cluster);
     const { unavailable } = known ?? { unavailable: 'it is not known' };
     if (unavailable === undefined) return undefined;
-    return { why: `what ${cluster} said last may be old, as ${unavailable}`, forMs: NO_PLACE_MS, others: true };
+    return { why: `what ${cluster} said last may be old, as ${unavailable}`, others: true };
   }
 }

@@ -6,9 +6,6 @@ import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
-/** What belongs to the pod and its owner does not change by itself, in ms. */
-const KIND_MS = 600_000;
-
 /** The taint that a pod may stay for the least time with, and that time in ms; undefined without any. */
 function shortestTaint(
   live: Pod,
@@ -37,7 +34,7 @@ export function taintInWords({ key, value = '', effect }: Taint): string {
 }
 
 /**
- * Why a pod stays in a member with taints of effect NoExecute, and for how long that holds; undefined when it is to be moved.
+ * Why a pod stays in a member with taints of effect NoExecute; undefined when it is to be moved.
  * `sinceMs`: how long a taint has stood.
  */
 export function whyItStaysTainted(
@@ -50,7 +47,7 @@ export function whyItStaysTainted(
   if (found === undefined || found.forMs === Number.POSITIVE_INFINITY) return 'void';
   const answers = member.reachable !== false;
   const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
-  if (why !== undefined) return { why, forMs: KIND_MS };
+  if (why !== undefined) return { why };
   const rest = found.forMs - sinceMs(found.taint);
   return rest > 0 ? { why: `it tolerates ${taintInWords(found.taint)} for so long`, forMs: rest } : undefined;
 }

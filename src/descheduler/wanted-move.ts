@@ -1,12 +1,15 @@
 import type { Pod } from '../kube/core-v1.ts';
 
 /** Why pods are moved; the label `strategy` of metrics. */
-export type Strategy = 'RefusedInMember' | 'MemberLost' | 'TaintNoExecute';
+export type Strategy = 'RefusedInMember' | 'MemberLost' | 'TaintNoExecute' | 'GangTimedOut';
 
-/** Why a pod is not moved now, and for how long that holds at least, in ms. `others`: so it is for its whole workload. */
+/**
+ * Why a pod is not moved now. It holds as long as its cause: what says so is asked anew at every look, and costs nothing.
+ * `forMs`: when it is over by itself, at the soonest. `others`: so it is for its whole workload.
+ */
 export interface Held {
   readonly why: string;
-  readonly forMs: number;
+  readonly forMs?: number;
   readonly others?: boolean;
 }
 
@@ -20,6 +23,8 @@ export interface WantedMove {
   /** The member it is in. */
   readonly from: string;
   readonly recheck: (live: Pod) => Recheck;
+  /** Whether it goes although nothing may take the pod that comes instead: it gives back what is of no use to it. */
+  readonly leavesAnyway?: boolean;
   /** For Events: `reason` when it is moved, `heldReason` when it stays. */
   readonly reason: string;
   readonly heldReason: string;

@@ -4,15 +4,16 @@ import { isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
+import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { withoutManagedFields } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
-import { evict, patch } from '../kube/verbs.ts';
+import { patch } from '../kube/verbs.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
+import type { GangEvictions } from './gang-evictions.ts';
 import type { GangMetrics } from './gang-metrics.ts';
 import { openPatch, pinPatch } from './gang-patches.ts';
 import type { GangPlaces } from './gang-places.ts';
@@ -36,6 +37,7 @@ const AT_ONCE = 8;
 export interface GangKeeperOptions {
   host: KubeClient;
   places: GangPlaces;
+  evictions: GangEvictions;
   events: Pick<EventRecorder, 'record'>;
   metrics: GangMetrics;
   informerMetrics?: InformerMetrics | undefined;
@@ -223,8 +225,12 @@ export class GangKeeper {
     return written;
   }
 
-  async #giveUp(key: string, { pods, at }: GangStep & { do: 'giveUp' }, signal: AbortSignal): Promise<HandlerResult> {
-    const { places, metrics, clock, logger } = this.#o;
+  async #giveUp(
+    key: string,
+    { pods, overdue, at }: GangStep & { do: 'giveUp' },
+    signal: AbortSignal,
+  ): Promise<HandlerResult> {
+    const { places, evictions, metrics, clock, logger } = this.#o;
     places.release(pods);
     this.#avoid.set(key, { cluster: at, until: clock() + AVOID_MS });
     const owned = pods.filter((pod) => controllerOf(pod) !== undefined);
@@ -233,24 +239,14 @@ export class GangKeeper {
         ? 'They give back what they have; their controller makes new ones, and another place is looked for'
         : 'Pods without a controller stay as they are, as nobody would make them anew; delete them to start over';
     this.#tell(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
-    for (const pod of owned) await this.#evict(pod, signal);
+    // By those that are late the gang is known to give up: they go last, or who goes on from here would keep the others.
+    const lateLast = owned.toSorted((a, b) => Number(overdue.includes(a)) - Number(overdue.includes(b)));
+    for (const pod of lateLast) if (!signal.aborted) await evictions.giveBack(pod, at, signal);
     if (owned.length > 0) {
       metrics.gangs.inc({ outcome: 'timed-out' });
       logger.info({ gang: key, cluster: at, pods: owned.length }, 'a gang gave its place back');
     }
     return { requeueAfterMs: owned.length > 0 ? LOOK_MS : PATIENCE_MS };
-  }
-
-  async #evict({ metadata }: Pod, signal: AbortSignal): Promise<void> {
-    const { host, logger } = this.#o;
-    const { namespace, name, uid } = metadata;
-    try {
-      await evict(host, { namespace, name }, { uid }, { signal });
-    } catch (error) {
-      // A disruption budget, say: tried again at the next look.
-      if (!isNotFound(error) && !isConflict(error))
-        logger.warn(`pod ${namespace ?? ''}/${name} of a gang was not evicted: ${describeError(error)}`);
-    }
   }
 
   #tell(key: string, pods: readonly Pod[], reason: string, message: string): void {

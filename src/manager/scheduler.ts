@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { INCARNATION_ANNOTATION } from '../api/marks.ts';
 import { GangKeeper } from '../gangs/gang-keeper.ts';
+import type { GangEvictions } from '../gangs/gang-evictions.ts';
 import { gangMetrics } from '../gangs/gang-metrics.ts';
 import type { GangPlaces } from '../gangs/gang-places.ts';
 import { EXTENDER_SERVICE, extenderCertificates } from './extender-certificates.ts';
@@ -10,6 +11,8 @@ import { LeaseElection } from '../kube/lease-election.ts';
 import { ClientCa } from '../serving/client-ca.ts';
 import { processIdentity } from '../host/process-identity.ts';
 import { Descheduler } from '../descheduler/descheduler.ts';
+import { gangMove } from '../descheduler/gang-timed-out.ts';
+import type { Mover } from '../descheduler/mover.ts';
 import { movesMetrics } from '../descheduler/moves-metrics.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
@@ -63,8 +66,8 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
     queueMetrics,
     logger,
   });
-  const gangs = gangKeeper(services, room.gangRooms, logger);
   const descheduler = deschedulerOf(services, room.placedPods);
+  const gangs = gangKeeper(services, room.gangRooms, descheduler.mover, logger);
   return {
     get problem() {
       return room.problem ?? certificates.problem();
@@ -73,7 +76,8 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       await Promise.all([
         room.run(signal),
         gangs(signal),
-        descheduler(signal),
+        descheduler.watch(signal),
+        whileHeld(services, DESCHEDULER_LEASE, logger, signal, async (held) => await descheduler.run(held)),
         certificates.run(signal),
         clientCa?.run(signal),
       ]);
@@ -91,35 +95,48 @@ export function unheededPolicies({ host, config, events, logger }: HostServices)
 function gangKeeper(
   services: HostServices,
   places: GangPlaces,
+  mover: Mover,
   logger: Logger,
 ): (signal: AbortSignal) => Promise<void> {
   const { host, events, informerMetrics, queueMetrics, registry } = services;
   const metrics = gangMetrics(registry);
+  const evictions: GangEvictions = {
+    giveBack: async (pod, at, signal) => {
+      await mover.move(gangMove(pod, at), signal);
+    },
+  };
   return async (signal) =>
     await whileHeld(services, GANGS_LEASE, logger, signal, async (held) => {
       const clock = steadyClock();
-      await new GangKeeper({ host, places, events, metrics, informerMetrics, queueMetrics, logger, clock }).run(held);
+      await new GangKeeper({
+        host,
+        places,
+        evictions,
+        events,
+        metrics,
+        informerMetrics,
+        queueMetrics,
+        logger,
+        clock,
+      }).run(held);
     });
 }
 
-/** One replica at a time moves pods. */
-function deschedulerOf(services: HostServices, placed: PlacedPods): (signal: AbortSignal) => Promise<void> {
-  const { host, events, queueMetrics, registry } = services;
-  const { movesPerSecond, movesPerSecondPerMember } = services.config.descheduler;
-  const logger = services.logger.child({ part: 'descheduler' });
-  const descheduler = new Descheduler({
+/** All replicas know how long members have been lost; one at a time moves pods. */
+function deschedulerOf(services: HostServices, placed: PlacedPods): Descheduler {
+  const { host, events, queueMetrics, registry, config } = services;
+  const { movesPerSecond, movesPerSecondPerMember } = config.descheduler;
+  return new Descheduler({
     host,
     placed,
     rates: { total: movesPerSecond, perMember: movesPerSecondPerMember },
     events,
     metrics: movesMetrics(registry),
     queueMetrics,
-    logger,
+    logger: services.logger.child({ part: 'descheduler' }),
     clock: Date.now,
     monotonic,
   });
-  return async (signal) =>
-    await whileHeld(services, DESCHEDULER_LEASE, logger, signal, async (held) => await descheduler.run(held));
 }
 
 /** Works whenever this replica holds the Lease of that name; the next process in the same place inherits it. */

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
+import type { UnreachableReason } from '../api/unreachable.ts';
 import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../kube/core-v1.ts';
 import { malformed } from '../kube/response-body.ts';
 import { cleanText } from '../kube/clean-text.ts';
@@ -338,8 +339,9 @@ export class MemberConnection {
       const seconds = Math.round(cache.staleMs() / 1000);
       if (cache.hasSynced && seconds * 1000 > STALE_MS) {
         const why = cache.problem === undefined ? '' : `: ${cache.problem}`;
+        const reason: UnreachableReason = 'WatchStale';
         return {
-          reason: 'WatchStale',
+          reason,
           message: `The member answers, but nothing has been heard of its ${what} for ${String(seconds)} s${why}. It is tried again by itself.`,
         };
       }

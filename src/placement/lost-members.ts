@@ -1,9 +1,11 @@
-/** A member as far as its loss is concerned. Times are wall clock in ms. */
+/** A member as far as its loss is concerned. */
 export interface MemberReachability {
   readonly name: string;
   /** Undefined while nobody has asked it. */
   readonly reachable: boolean | undefined;
-  /** Since when it is so. */
+  /** What keeps it from being reachable may mean that it is gone: it is not one that answers, but too slowly or too little. */
+  readonly mayBeLost: boolean;
+  /** Since when it is reachable, or is not, as who asks it wrote it: wall clock in ms. */
   readonly since: number;
 }
 
@@ -20,11 +22,18 @@ export interface LostMembers {
  */
 const LARGEST_PART = 0.55;
 
-/** Which members do not answer, and whether that many do not at once that it is no reason to move anything. */
+export function isLost({ reachable, mayBeLost }: MemberReachability): boolean {
+  return reachable === false && mayBeLost;
+}
+
+/**
+ * Which members are lost, and whether so many are not reachable at once, for whatever reason, that it is no reason to move
+ * anything.
+ */
 export function lostMembers(members: readonly MemberReachability[]): LostMembers {
   const asked = members.filter(({ reachable }) => reachable !== undefined);
   const gone = asked.filter(({ reachable }) => reachable === false);
-  const lost = new Map(gone.map(({ name, since }) => [name, since]));
+  const lost = new Map(gone.filter(isLost).map(({ name, since }) => [name, since]));
   if (gone.length <= asked.length * LARGEST_PART) return { lost, paused: undefined };
   const many =
     gone.length === asked.length ? 'no member answers' : `${gone.length} of ${asked.length} members do not answer`;

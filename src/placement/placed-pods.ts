@@ -66,6 +66,8 @@ export interface PlacedPods {
   whyNotElsewhere(pod: Pod, from: string, before: number): NoPlace | undefined;
   /** Calls the handlers after pods or members changed. Returns what ends that. */
   follow(handlers: PlacedPodsHandlers): () => void;
+  /** The same for members only. */
+  followMembers(changed: () => void): () => void;
 }
 
 export interface PlacedPodsHandlers {

@@ -1,9 +1,11 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { virtualNodesOf } from '../api/member-cluster.ts';
+import { mayBeLost } from '../api/unreachable.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
+import type { MemberReachability } from '../placement/lost-members.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
@@ -156,7 +158,7 @@ export class HostPlacedPods implements PlacedPods {
     const { view } = this.#o;
     const off = [
       view.pods.on({ added: podCame, updated: podChanged, deleted: podGone }),
-      view.nodes.members.on({ added: membersChanged, updated: membersChanged, deleted: membersChanged }),
+      this.followMembers(membersChanged),
       view.policies.on(rulesChanged),
       view.onClusters(rulesChanged),
       view.onVirtualNodes(rulesChanged),
@@ -165,6 +167,10 @@ export class HostPlacedPods implements PlacedPods {
     return () => {
       for (const unsubscribe of off) unsubscribe();
     };
+  }
+
+  followMembers(changed: () => void): () => void {
+    return this.#o.view.nodes.members.on({ added: changed, updated: changed, deleted: changed });
   }
 }
 
@@ -181,11 +187,16 @@ function notNow(others: readonly string[]): NoPlace {
 }
 
 /** By its condition Reachable, which whoever acts for the member writes; what it was before it was asked again, it is. */
-function reachabilityOf({ status }: MemberCluster): Pick<PlacedMember, 'reachable' | 'since'> {
+function reachabilityOf({ status }: MemberCluster): Omit<MemberReachability, 'name'> {
   const condition = status?.conditions?.find(({ type }) => type === 'Reachable');
   const since = Date.parse(condition?.lastTransitionTime ?? '');
-  if (condition === undefined || condition.status === 'Unknown') return { reachable: undefined, since: 0 };
-  return { reachable: condition.status === 'True', since: Number.isNaN(since) ? 0 : since };
+  if (condition === undefined || condition.status === 'Unknown')
+    return { reachable: undefined, mayBeLost: false, since: 0 };
+  return {
+    reachable: condition.status === 'True',
+    mayBeLost: mayBeLost(condition.reason),
+    since: Number.isNaN(since) ? 0 : since,
+  };
 }
 
 function taintsOf(member: MemberCluster): Pick<PlacedMember, 'nodeTaints' | 'clusterTaints'> {

@@ -49,11 +49,14 @@ async function dryRun(object: object): Promise<{ stdout: string; stderr: string;
 }
 
 describe('refused', () => {
-  test.each([...FOREIGN_SELECTORS, ...WRONG_MARKS])('%s', async (_what, object, words) => {
-    const { stderr, code } = await dryRun(object);
-    expect(code).toBe(1);
-    expect(stderr).toContain(words);
-  });
+  test.each([...FOREIGN_SELECTORS, ...WRONG_MARKS])(
+    'by kubectl, with words that say why: %s',
+    async (_what, object, words) => {
+      const { stderr, code } = await dryRun(object);
+      expect(code).toBe(1);
+      expect(stderr).toContain(words);
+    },
+  );
 
   // The rest of them the schemas refuse by themselves.
   test.each(WRONG_POLICIES.filter(({ refusal }) => refusal === undefined))('$what', async ({ spec, field }) => {

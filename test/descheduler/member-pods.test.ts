@@ -1,4 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { mayBeLost } from '../../src/api/unreachable.ts';
+import { jsonEqual } from '../../src/kube/json-equal.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
@@ -33,19 +35,36 @@ function roomIn(member: string, slots: number): void {
   );
 }
 
-async function say(member: string, reachable: 'True' | 'False'): Promise<void> {
+async function say(member: string, reachable: 'True' | 'False', reason = 'Timeout'): Promise<void> {
   const since = { lastTransitionTime: '2026-01-01T00:00:00Z' };
   const conditions = [
     { type: 'Ready', status: reachable, reason: 'Ready', message: '', ...since },
-    { type: 'Reachable', status: reachable, reason: 'Probe', message: '', ...since },
+    { type: 'Reachable', status: reachable, reason, message: '', ...since },
   ];
   room.editMember(member, { status: { conditions } });
   await room.seen(`${member} is known as it is`, () =>
-    room.process.placed.members().some((one) => one.name === member && one.reachable === (reachable === 'True')),
+    room.process.placed
+      .members()
+      .some(
+        (one) => one.name === member && one.reachable === (reachable === 'True') && one.mayBeLost === mayBeLost(reason),
+      ),
+  );
+}
+
+/** The policy of the Deployment says so of lost members. */
+async function onMemberLost(rules: object): Promise<void> {
+  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
+  room.api.edit(path, {
+    spec: { ...(room.api.objects.get(path)?.['spec'] as object), failover: { onMemberLost: rules } },
+  });
+  await room.seen('the policy is known', () =>
+    room.pods().every((pod) => jsonEqual(room.process.placed.rulesOf(pod).failover?.onMemberLost, rules)),
   );
 }
 
 const evictions = (): string[] => room.api.requests('POST', '/eviction').map(({ path }) => path.split('/')[6] ?? '');
+const reads = (): unknown[] =>
+  room.api.requests('GET').filter(({ path }) => path.startsWith('/api/v1/namespaces/shop/pods/'));
 const resync = async (): Promise<unknown> =>
   await room.process.members.bringUpToDate('east', new AbortController().signal);
 const told = (reason: string): string[] =>
@@ -58,9 +77,8 @@ test('nothing is moved out of a member that answers', async () => {
 });
 
 test('what a former process said of the member is no reason for a moment: it may have been asked again', async () => {
+  await onMemberLost({ after: '1s' });
   await say('east', 'False');
-  room.now = SINCE + 9e9;
-  expect(await resync()).toEqual({ requeueAfterMs: 5_000 });
   room.now += 14_000;
   expect(await resync()).toEqual({ requeueAfterMs: 1_000 });
   expect(evictions()).toEqual([]);
@@ -68,6 +86,39 @@ test('what a former process said of the member is no reason for a moment: it may
   await resync();
   expect(evictions()).toHaveLength(4);
 });
+
+test('only what this process has seen itself counts, whatever the clocks on walls say', async () => {
+  room.wallAheadMs = 600_000;
+  room.now = SINCE + 9e9;
+  await say('east', 'False');
+  room.now += 299_000;
+  expect(await resync()).toEqual({ requeueAfterMs: 1_000 });
+  expect(evictions()).toEqual([]);
+  room.wallAheadMs = -9e9;
+  room.now += 1_000;
+  await resync();
+  expect(evictions()).toHaveLength(4);
+});
+
+test.each(['ServerError', 'TooManyRequests', 'WatchStale', 'ProbeFailed', 'CredentialPluginFailed', 'Aborted'])(
+  'a member that is not reachable for %s is not lost, and an answer of that kind begins the time anew',
+  async (reason) => {
+    await say('east', 'False', reason);
+    room.now += 9e9;
+    expect(await resync()).toBeUndefined();
+    await say('east', 'False', 'Timeout');
+    room.now += 299_000;
+    await resync();
+    await say('east', 'False', reason);
+    await say('east', 'False', 'Timeout');
+    room.now += 299_000;
+    await resync();
+    expect(evictions()).toEqual([]);
+    room.now += 1_000;
+    await resync();
+    expect(evictions()).toHaveLength(4);
+  },
+);
 
 describe('lost', () => {
   beforeEach(async () => {
@@ -116,21 +167,112 @@ describe('lost', () => {
     expect(evictions()).toHaveLength(3);
   });
 
+  /** The member answers again as soon as that is so. */
+  function answersOnce(isSo: () => boolean): void {
+    const { placed } = room.process;
+    const real = placed.members.bind(placed);
+    vi.spyOn(placed, 'members').mockImplementation(() =>
+      real().map((one) => (isSo() ? { ...one, reachable: true, mayBeLost: false } : one)),
+    );
+  }
+
   test('a member that answers again in the middle keeps the others', async () => {
     room.now = SINCE + 300_000;
-    room.api.fault = ({ method, path }) => {
-      if (method === 'POST' && path.endsWith('/eviction')) {
-        room.editMember('east', { status: { conditions: [] } });
-        return { code: 429, reason: 'TooManyRequests' };
-      }
-      return undefined;
-    };
+    answersOnce(() => evictions().length === 2);
     await resync();
-    await room.seen('it is known', () => room.process.placed.members().every(({ reachable }) => reachable !== false));
-    room.api.fault = undefined;
-    room.now += 60_000;
     expect(await resync()).toBeUndefined();
+    expect(evictions()).toHaveLength(2);
+    // Nobody is asked about the others.
+    expect(reads()).toHaveLength(2);
+  });
+
+  test('a member that answers again at the last moment keeps the pod', async () => {
+    room.now = SINCE + 300_000;
+    answersOnce(() => reads().length > 0);
+    await resync();
+    expect(evictions()).toEqual([]);
+  });
+
+  test('a member that answers again while a pod waits for its turn keeps it', async () => {
+    room.now = SINCE + 300_000;
+    room.rates.total = 5;
+    answersOnce(() => reads().length > 1);
+    await resync();
     expect(evictions()).toHaveLength(1);
+  });
+
+  test('a pod that is held is read once, and once more when it has changed', async () => {
+    await onMemberLost({ action: 'Hold' });
+    room.now = SINCE + 9e9;
+    for (let times = 0; times < 3; times += 1) {
+      await resync();
+      room.now += 10_000;
+    }
+    expect(reads()).toHaveLength(4);
+    const path = `/api/v1/namespaces/shop/pods/${names[0] ?? ''}`;
+    room.api.edit(path, { metadata: { labels: { other: 'yes' } } });
+    await room.seen('it is known', () =>
+      room.process.placed.inMember('east').some(({ metadata }) => metadata.labels?.['other'] === 'yes'),
+    );
+    await resync();
+    expect(reads()).toHaveLength(5);
+    expect(evictions()).toEqual([]);
+  });
+
+  test('what its policy says holds as long as it says so, and no longer', async () => {
+    await onMemberLost({ action: 'Hold' });
+    room.now = SINCE + 9e9;
+    await resync();
+    await resync();
+    expect(evictions()).toEqual([]);
+    expect(told('PodOfLostMemberHeld')).toHaveLength(4);
+    await onMemberLost({ action: 'Replace' });
+    room.now += 2_000;
+    await resync();
+    expect(evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('what is held for what it is goes by a taint that lets it go', async () => {
+    const forEver = [{ key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' }];
+    for (const name of names) room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec: { tolerations: forEver } });
+    room.now = SINCE + 300_000;
+    await resync();
+    expect(told('PodOfLostMemberHeld')).toContainEqual(expect.stringMatching(/^Pod .* it tolerates .* for ever$/));
+    expect(evictions()).toEqual([]);
+    room.editMember('east', { spec: { clusterTaints: [{ key: 'gone', effect: 'NoExecute' }] } });
+    await room.seen('it is known', () =>
+      room.process.placed.members().some(({ clusterTaints }) => clusterTaints.length > 0),
+    );
+    room.now += 2_000;
+    await resync();
+    expect(evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('the more important a pod, the sooner it goes', async () => {
+    const priorities = [5, -1, 1_000, 2];
+    for (const [index, name] of names.entries()) {
+      room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, {
+        spec: { priority: priorities[index] },
+      });
+    }
+    await room.seen('it is known', () =>
+      room.process.placed.inMember('east').every(({ spec }) => spec.priority !== undefined),
+    );
+    room.now = SINCE + 300_000;
+    await resync();
+    expect(evictions()).toEqual([names[2], names[0], names[3], names[1]]);
+  });
+
+  test('what is moved and what is held is counted, by strategy and member', async () => {
+    roomIn('west', 3);
+    room.now = SINCE + 300_000;
+    await resync();
+    const { values } = await room.process.moves.moves.get();
+    const counted = values.map(({ labels, value }) => [labels.strategy, labels.member, labels.outcome, value]);
+    expect(counted).toEqual([
+      ['MemberLost', 'east', 'moved', 3],
+      ['MemberLost', 'east', 'held', 1],
+    ]);
   });
 
   test('a disruption budget holds, and is asked again', async () => {
@@ -139,7 +281,9 @@ describe('lost', () => {
     await resync();
     expect(evictions()).toHaveLength(1);
     expect(told('PodOfLostMemberHeld')).toEqual([
-      expect.stringContaining('its disruption budget allows no eviction now'),
+      expect.stringMatching(
+        /its disruption budget allows no eviction now \(the pod is not Ready, so .* unhealthyPodEvictionPolicy: AlwaysAllow/,
+      ),
     ]);
     await resync();
     room.api.fault = undefined;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { LossAges } from '../../src/descheduler/loss-ages.ts';
 import { MovesUnderWay } from '../../src/descheduler/moves-under-way.ts';
 import { Pacer } from '../../src/descheduler/pacer.ts';
 import { TaintAges } from '../../src/descheduler/taint-ages.ts';
@@ -66,13 +67,44 @@ test('pods that were moved count until those that come instead are bound', () =>
   expect(underWay.count).toBe(0);
 });
 
+const EAST: PlacedMember = {
+  name: 'east',
+  reachable: true,
+  mayBeLost: false,
+  since: 0,
+  unavailable: undefined,
+  nodeTaints: new Map(),
+  clusterTaints: [],
+};
+
+test('members are lost for as long as this process has seen it, an outage that began anew from then on', () => {
+  let now = 1_000;
+  const losses = new LossAges(() => now);
+  const lost = (since: number): PlacedMember[] => [{ ...EAST, reachable: false, mayBeLost: true, since }];
+  // Somebody wrote that it has been so for ever.
+  losses.observe(lost(0));
+  expect(losses.lostForMs('east')).toBe(0);
+  now = 5_000;
+  losses.observe(lost(0));
+  expect(losses.lostForMs('east')).toBe(4_000);
+  // It answered for a moment, which nobody here saw.
+  losses.observe(lost(7));
+  expect(losses.lostForMs('east')).toBe(0);
+  now = 6_000;
+  expect(losses.lostForMs('east')).toBe(1_000);
+  losses.observe([{ ...EAST, reachable: false, mayBeLost: false, since: 7 }]);
+  expect(losses.lostForMs('east')).toBe(0);
+  losses.observe(lost(7));
+  now = 9_000;
+  expect(losses.lostForMs('east')).toBe(3_000);
+  expect(losses.lostForMs('west')).toBe(0);
+});
+
 test('taints are as old as this process knows them', () => {
   let now = 0;
   const ages = new TaintAges(() => now);
   const taint = { key: 'k', effect: 'NoExecute' };
-  const member = (...clusterTaints: (typeof taint)[]): PlacedMember[] => [
-    { name: 'east', reachable: true, since: 0, unavailable: undefined, nodeTaints: new Map(), clusterTaints },
-  ];
+  const member = (...clusterTaints: (typeof taint)[]): PlacedMember[] => [{ ...EAST, clusterTaints }];
   ages.observe(member(taint));
   now = 5;
   ages.observe(member(taint));

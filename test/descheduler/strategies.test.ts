@@ -23,7 +23,9 @@ const rules = (onMemberLost: object = {}, clusterTolerations: MoveRules['cluster
 
 describe('members that do not answer', () => {
   const members = (...reachable: (boolean | undefined)[]) =>
-    lostMembers(reachable.map((one, index) => ({ name: `m${index}`, reachable: one, since: index })));
+    lostMembers(
+      reachable.map((one, index) => ({ name: `m${index}`, reachable: one, mayBeLost: one === false, since: index })),
+    );
 
   test.each([
     [[false, true], ['m0']],
@@ -38,6 +40,15 @@ describe('members that do not answer', () => {
     const { lost, paused } = members(...reachable);
     expect([...lost.keys()]).toEqual(names);
     expect(paused).toBeUndefined();
+  });
+
+  test('that answer too slowly are none of them, and count among those that are too many', () => {
+    const slow = { reachable: false, mayBeLost: false, since: 0 };
+    const lost = { name: 'lost', reachable: false, mayBeLost: true, since: 1 };
+    const well = { reachable: true, mayBeLost: false, since: 0 };
+    const few = lostMembers([{ name: 'a', ...slow }, lost, { name: 'b', ...well }, { name: 'c', ...well }]);
+    expect(few).toEqual({ lost: new Map([['lost', 1]]), paused: undefined });
+    expect(lostMembers([{ name: 'a', ...slow }, lost, { name: 'b', ...well }]).paused).toMatch(/^2 of 3 members/);
   });
 
   test.each([
@@ -77,11 +88,13 @@ describe('a pod of a lost member', () => {
     else expect(whyNotReplaced(pod, action)).toMatch(why);
   });
 
-  test.each<[string, Pod, MoveRules, number, number | undefined]>([
+  test.each<[string, Pod, MoveRules, number, number | undefined | 'as long as that is so']>([
     ['after five minutes by default', web(), rules(), 300_000, undefined],
     ['not before', web(), rules(), 299_000, 1_000],
     ['after what its policy says', web(), rules({ after: '1m30s' }), 90_000, undefined],
     ['not before that', web(), rules({ after: '1m30s' }), 80_000, 10_000],
+    ['whatever its policy says not within the first 15 s', web(), rules({ after: '1s' }), 14_000, 1_000],
+    ['and after them, as its policy says', web(), rules({ after: '1s' }), 15_000, undefined],
     [
       'not before its own time',
       web({ tolerations: [{ ...UNREACHABLE, tolerationSeconds: 600 }] }),
@@ -96,9 +109,17 @@ describe('a pod of a lost member', () => {
       299_000,
       1_000,
     ],
-    ['never with a toleration that has no end', web({ tolerations: [UNREACHABLE] }), rules(), 9e9, 600_000],
+    [
+      'never with a toleration that has no end',
+      web({ tolerations: [UNREACHABLE] }),
+      rules(),
+      9e9,
+      'as long as that is so',
+    ],
+    ['never when its policy says so', web(), rules({ action: 'Hold' }), 9e9, 'as long as that is so'],
   ])('%s', (_, pod, own, lostMs, forMs) => {
-    expect(whyItStaysLost(pod, own, 1_000, 1_000 + lostMs)?.forMs).toBe(forMs);
+    const found = whyItStaysLost(pod, own, lostMs);
+    expect(found === undefined ? undefined : (found.forMs ?? 'as long as that is so')).toBe(forMs);
   });
 });
 
@@ -107,6 +128,7 @@ describe('a taint of effect NoExecute', () => {
   const member = (more: Partial<PlacedMember> = {}): PlacedMember => ({
     name: 'east',
     reachable: true,
+    mayBeLost: false,
     since: 0,
     unavailable: undefined,
     nodeTaints: new Map([['east', [TAINT]]]),

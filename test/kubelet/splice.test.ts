@@ -185,7 +185,7 @@ describe('answers other than a switch', () => {
     ['an unknown path', '/unknown', 404, '404 page not found'],
     ['a hostile path', '/exec/ns/%2e%2e/c', 400, 'the path is malformed'],
     ['a path without streams', '/pods', 400, 'no upgrade is possible here'],
-  ])('%s: %s', async (_what, url, code, words) => {
+  ])('nothing is dialled for %s: %s', async (_what, url, code, words) => {
     const caller = await stream('POST', url);
     const text = (await readAll(caller)).toString();
     // A right path with a wrong method is refused before anything else is looked at.

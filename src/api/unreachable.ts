@@ -1,0 +1,33 @@
+/** What the probe found out about a member that is shown as not reachable. */
+export type Silence = 'silent' | 'refusing' | 'answering' | 'not asked';
+
+/**
+ * Reasons of condition `Reachable` while it is False, and what each says of the member. `silent`: nothing comes of it, or what
+ * comes is not from it. `refusing`: it answers, and does not let us work there. `answering`: it lives and is slow, or we hear too
+ * little. `not asked`: the fault is on this side, before anything was sent.
+ */
+export const UNREACHABLE = {
+  Timeout: 'silent',
+  Refused: 'silent',
+  ConnectionReset: 'silent',
+  NameNotFound: 'silent',
+  TLSVerifyFailed: 'silent',
+  NotAKubernetesAPI: 'silent',
+  Unauthorized: 'refusing',
+  Forbidden: 'refusing',
+  TooManyRequests: 'answering',
+  ServerError: 'answering',
+  ProbeFailed: 'answering',
+  WatchStale: 'answering',
+  Aborted: 'not asked',
+} as const satisfies Record<string, Silence>;
+
+export type UnreachableReason = keyof typeof UNREACHABLE;
+
+/** Whether a member that is not reachable for that reason may be lost. Reasons of credentials that cannot be used are none of these. */
+export function mayBeLost(reason: string): boolean {
+  const found: Silence | undefined = Object.hasOwn(UNREACHABLE, reason)
+    ? UNREACHABLE[reason as UnreachableReason]
+    : undefined;
+  return found === 'silent' || found === 'refusing';
+}

@@ -1,0 +1,39 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { gangMove } from '../../src/descheduler/gang-timed-out.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+let room: SchedulerRoom;
+let pod: Pod;
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east']);
+  const { set } = await room.deploy('web', 1);
+  await room.run(set, { east: 1 });
+  [pod] = room.pods() as [Pod];
+});
+afterEach(async () => {
+  await room.close();
+});
+
+const move = async (): Promise<string> =>
+  await room.process.mover.move(gangMove(pod, 'east'), new AbortController().signal);
+const evictions = (): unknown[] => room.api.requests('POST', '/eviction').map(({ body }) => body);
+
+test('a pod of a gang gives back what it has without a place elsewhere, as the version that was looked at', async () => {
+  expect(await move()).toBe('moved');
+  const { uid, resourceVersion } = pod.metadata;
+  expect(evictions()).toMatchObject([{ deleteOptions: { preconditions: { uid, resourceVersion } } }]);
+  expect(room.events.map(({ about, reason }) => `${about} ${reason}`)).toEqual([
+    'Pod web-1-1 GangPodGivenBack',
+    'Deployment web GangPodGivenBack',
+  ]);
+});
+
+test('its disruption budget holds, and one that has ended meanwhile is left alone', async () => {
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  expect(await move()).toBe('stop');
+  expect(room.events.map(({ reason }) => reason)).toEqual(['GangPodHeld']);
+  room.api.fault = undefined;
+  room.api.edit('/api/v1/namespaces/shop/pods/web-1-1', { status: { phase: 'Succeeded' } });
+  expect(await move()).toBe('void');
+});
