@@ -170,6 +170,15 @@ const descheduler = z
   .strictObject({
     movesPerSecond: rate(10).describe('Pods that are moved out of all members together, at most, per second.'),
     movesPerSecondPerMember: rate(2).describe('Pods that are moved out of one member, at most, per second.'),
+    movesPerPodPerHour: rate(5).describe(
+      'Of a workload so many times as many pods as it has are moved within an hour, at most, whatever the reasons.',
+    ),
+    dryRun: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Moves nothing, and tells on each pod by an Event (MoveWanted) and in the log why it would be moved now.',
+      ),
   })
   .prefault({})
   .describe('How fast pods are moved out of members that are lost or tainted, where the component scheduler runs.');

@@ -20,9 +20,19 @@ const onMemberLost = z
   })
   .describe('When the member does not answer any more. What runs there may go on running.');
 
+const onUnschedulable = z
+  .object({
+    after: duration().describe(
+      'How long a pod may be left Pending in a member, which took it and finds no node for it, before it is evicted, so that its controller makes ' +
+        'another one, which goes elsewhere. A member with elastic nodes gets at least their lead time. Only pods that never started, of a ReplicaSet, ' +
+        'StatefulSet or ReplicationController, and only while another cluster takes them. The member is avoided meanwhile, as avoidFor says.',
+    ),
+  })
+  .describe('When a member has no node for a pod that it took. Default: the pod waits there.');
+
 /** Named as in Karmada where it has the concept. */
 export const failover = z
-  .object({ onMemberLost: onMemberLost.exactOptional() })
+  .object({ onMemberLost: onMemberLost.exactOptional(), onUnschedulable: onUnschedulable.exactOptional() })
   .describe(
     'When pods that run are replaced by others elsewhere. Needs the component scheduler and manifests/scheduler/descheduler.yaml.',
   );

@@ -30,6 +30,11 @@ export const ALLOW_HOST_LABEL = `${GROUP}/allow-host`;
 /** Virtual nodes carry this taint unless their MemberCluster says otherwise. */
 export const VIRTUAL_NODE_TAINT = `${GROUP}/virtual-node`;
 /**
+ * Virtual nodes: put there by somebody who wants the node emptied, with effect NoSchedule: no new pods come, and the descheduler
+ * moves those that are there.
+ */
+export const DRAIN_TAINT = `${GROUP}/drain`;
+/**
  * Host pods: a resource of which a container asks for 0 pieces. The scheduler sends such pods to the extender or, while that does
  * not answer, lets them wait (`managedResources`). Never in a member.
  */

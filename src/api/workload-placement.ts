@@ -16,6 +16,9 @@ export const WORKLOAD_PLACEMENTS: Resource = {
   namespaced: true,
 };
 
+/** The oldest moves are forgotten. */
+export const MOST_MOVES = 20;
+
 const time = (description: string) => z.iso.datetime().meta({ description, format: 'date-time' });
 const count = (description: string) => z.int().min(0).describe(description);
 
@@ -99,6 +102,24 @@ const status = z
       })
       .exactOptional()
       .describe('What was last decided for a pod, and why.'),
+    moves: z
+      .array(
+        z.object({
+          strategy: z.string().max(63).describe('Why they were moved, as in spillway_descheduler_moves_total.'),
+          from: z.string().max(63).describe('The cluster they were in.'),
+          count: z.int().min(1).describe('How many.'),
+          since: time('When the first of them was moved.'),
+          last: time('When the last of them was moved.'),
+          pod: z.string().max(253).describe('The last of them.'),
+          message: z.string().max(1024).describe('What the matter was with the last of them.'),
+        }),
+      )
+      .max(MOST_MOVES)
+      .exactOptional()
+      .describe(
+        'Pods of the workload that were moved lately, the newest first; those of ten minutes that were moved for the same reason together. ' +
+          'Written by whoever moves pods.',
+      ),
     plannedAt: time('When the targets were worked out.').exactOptional(),
     updatedAt: time('When this was written last.').exactOptional(),
     conditions: conditions('Placed: every pod has a place.'),

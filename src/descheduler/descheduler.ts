@@ -10,6 +10,7 @@ import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import { LossAges } from './loss-ages.ts';
 import { MemberPods } from './member-pods.ts';
+import { MoveRecords, RECORD_MS } from './move-records.ts';
 import { Mover } from './mover.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { Pacer } from './pacer.ts';
@@ -22,6 +23,10 @@ export interface DeschedulerOptions {
   host: KubeClient;
   placed: PlacedPods;
   rates: MoveRates;
+  /** Moves per pod of a workload within an hour, at most. */
+  perPodPerHour: number;
+  /** Nothing is moved, and what would be is told. */
+  dryRun: boolean;
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
   queueMetrics?: WorkQueueMetrics | undefined;
@@ -42,28 +47,35 @@ export class Descheduler {
   readonly #o: DeschedulerOptions;
   readonly #taints: TaintAges;
   readonly #losses: LossAges;
+  readonly #records: MoveRecords;
   #paused: string | undefined;
 
   constructor(options: DeschedulerOptions) {
     const { rates, monotonic } = options;
     this.#o = options;
-    this.mover = new Mover({ ...options, pacer: new Pacer(rates, monotonic) });
+    this.#records = new MoveRecords(options);
+    this.mover = new Mover({ ...options, records: this.#records, pacer: new Pacer(rates, monotonic) });
     this.#taints = new TaintAges(monotonic);
     this.#losses = new LossAges(monotonic);
   }
 
   /**
-   * Follows since when members are lost and tainted, until the signal aborts; to be run in every replica, so that the one
-   * that takes over knows it from what it has seen itself. Never rejects.
+   * Follows since when members are lost and tainted, and writes down what is moved here, until the signal aborts; to be run in
+   * every replica, so that the one that takes over knows it from what it has seen itself. Never rejects.
    */
   async watch(signal: AbortSignal): Promise<void> {
     const { placed } = this.#o;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
-    const off = placed.followMembers(() => this.#observe());
+    // Gangs are given up in the replica that opens their gates: each writes down what it has moved.
+    const records = this.#queue('records', (key, ended) => this.#records.bringUpToDate(key, ended));
+    const off = [
+      placed.followMembers(() => this.#observe()),
+      this.#records.on((workloadUid) => records.addAfter(workloadUid, RECORD_MS)),
+    ];
     this.#observe();
-    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-    off();
+    await records.run(signal);
+    for (const unsubscribe of off) unsubscribe();
   }
 
   /** Works until the signal aborts; to be run in one replica at a time. Never rejects. */

@@ -3,6 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
+import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { Mover } from './mover.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
@@ -23,7 +24,7 @@ export interface MemberPodsOptions {
   lostForMs: (member: string) => number;
 }
 
-/** Moves pods out of a member that is lost or tainted, the most important first, one after the other as the pacer says. */
+/** Moves pods out of a member that is lost or tainted, or off virtual nodes that are to be emptied, the most important first, one after the other as the pacer says. */
 export class MemberPods {
   readonly #o: MemberPodsOptions;
 
@@ -52,7 +53,7 @@ export class MemberPods {
 
   #isToLeave(name: string): boolean {
     const member = this.#member(name);
-    return member !== undefined && (this.#lostSince(name) !== undefined || hasTaints(member));
+    return member !== undefined && (this.#lostSince(name) !== undefined || isToBeEmptied(member));
   }
 
   #member(name: string): PlacedMember | undefined {
@@ -81,6 +82,8 @@ export class MemberPods {
         found.push(lostMove(pod, name, since, (live) => this.#recheckLost(live, name)));
       if (member !== undefined && taintsAgainst(pod, member).length > 0)
         found.push(taintMove(pod, member, (live) => this.#recheckTainted(live, name)));
+      if (member !== undefined && isOnDrained(pod, member))
+        found.push(drainMove(pod, member, (live) => this.#recheckDrained(live, name)));
       // What holds a pod back that is lost need not be in the way of what a taint says.
       const asRead = mover.asRead(pod);
       const move = found.find((one) => one.recheck(asRead) === undefined) ?? found[0];
@@ -102,14 +105,21 @@ export class MemberPods {
     if (member === undefined || !isStillIn(live, name, placed)) return 'void';
     return whyItStaysTainted(live, placed.rulesOf(live), member, (taint) => taintedForMs(name, taint));
   }
+
+  #recheckDrained(live: Pod, name: string): Recheck {
+    const { placed } = this.#o;
+    const member = this.#member(name);
+    if (member === undefined || !isStillIn(live, name, placed)) return 'void';
+    return whyItStaysDrained(live, placed.rulesOf(live), member);
+  }
 }
 
 function isStillIn(live: Pod, member: string, placed: PlacedPods): boolean {
   return placed.clusterOf(live.spec.nodeName ?? '') === member && !isFinished(live);
 }
 
-function hasTaints({ nodeTaints, clusterTaints }: PlacedMember): boolean {
-  return nodeTaints.size + clusterTaints.length > 0;
+function isToBeEmptied({ nodeTaints, clusterTaints, drained }: PlacedMember): boolean {
+  return nodeTaints.size + clusterTaints.length + drained.size > 0;
 }
 
 function isThere(pod: Pod): boolean {

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
+import { isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -9,6 +10,7 @@ import { atMost } from '../kube/lru-limit.ts';
 import { keyOf, withoutManagedFields } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, get } from '../kube/verbs.ts';
+import type { MoveRecords } from './move-records.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { MovesUnderWay } from './moves-under-way.ts';
 import type { Pacer } from './pacer.ts';
@@ -23,6 +25,8 @@ const TAKEN_MS = 2_000;
 const BUDGET_MS = 5_000;
 /** After the host refused to let a pod be read or evicted it is asked about none of that namespace for so long, in ms. */
 const NO_RIGHT_MS = 60_000;
+/** In a dry run a pod that would be moved is looked at again after so long, in ms. */
+const DRY_RUN_MS = 60_000;
 /** For the caches to show what was done, in ms. */
 const CAUGHT_UP_MS = 30_000;
 /** The same for what a pod that was read past them is by now. */
@@ -35,6 +39,11 @@ export interface MoverOptions {
   pacer: Pacer;
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
+  records: MoveRecords;
+  /** Moves per pod of a workload within an hour, at most. */
+  perPodPerHour: number;
+  /** Nothing is moved, and what would be is told. */
+  dryRun: boolean;
   logger: Logger;
   /** In ms. */
   monotonic: () => number;
@@ -103,6 +112,7 @@ export class Mover {
       return this.#hold(wanted, this.#withoutRight(namespace));
     try {
       let found = await this.#look(wanted, signal);
+      if ('live' in found && this.#o.dryRun && wanted.leavesAnyway !== true) return this.#pretend(wanted);
       if ('live' in found && (await pacer.turn(from, signal))) {
         // Meanwhile the member may answer again, others may have taken the room, and the pod may have changed: an eviction that
         // does not fit its version any more uses its disruption budget up all the same, for two minutes.
@@ -137,21 +147,50 @@ export class Mover {
       return { stays: found };
     }
     if (wanted.leavesAnyway === true) return { live };
-    const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.count);
+    const tooOften = this.#tooOften(live);
+    if (tooOften !== undefined) return { stays: tooOften };
+    const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.count, wanted.mayStayInMember);
     if (noPlace === undefined) return { live };
     const { why, isTaken } = noPlace;
     return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, others: true } };
   }
 
+  /** So that whatever is wrong with rules or members, or with what is known of them, pods do not go round for ever. */
+  #tooOften(live: Pod): Held | undefined {
+    const { placed, records, perPodPerHour } = this.#o;
+    const { workload, replicas = 1 } = placed.rulesOf(live);
+    const { count, forMs } = records.withinAnHour(workload);
+    const pods = placed.ofWorkload(workload.metadata.uid ?? '').filter((pod) => !isFinished(pod)).length;
+    if (count < perPodPerHour * Math.max(replicas, pods)) return undefined;
+    const why = `pods of its workload were moved too often (${String(count)} times within an hour; descheduler.movesPerPodPerHour is ${String(perPodPerHour)})`;
+    return { why, forMs, others: true };
+  }
+
+  /** In a dry run: told once for each cause. */
+  #pretend({ pod, from, strategy, cause }: WantedMove): MoveOutcome {
+    const { events, metrics, logger, monotonic } = this.#o;
+    const { uid = '' } = pod.metadata;
+    this.#left.set(uid, monotonic() + DRY_RUN_MS);
+    if (this.#told.get(uid) === `would move: ${strategy}`) return 'held';
+    this.#told.set(uid, `would move: ${strategy}`);
+    const words = `${strategy}: ${cause}; it would be moved now, but descheduler.dryRun is set`;
+    events.record(podSubject(pod), 'Normal', 'MoveWanted', words);
+    metrics.moves.inc({ strategy, member: from, outcome: 'wanted' });
+    logger.info({ pod: keyOf(pod), member: from, strategy }, `a pod would be moved: ${cause}`);
+    return 'held';
+  }
+
   #moved(wanted: WantedMove): void {
-    const { events, metrics, logger, placed } = this.#o;
+    const { events, metrics, logger, placed, records } = this.#o;
     const { pod, from, strategy, reason, cause } = wanted;
     this.#sent.set(pod.metadata.uid ?? '', true);
     this.underWay.moved(pod);
     const { kind = '', name = '' } = pod.metadata.ownerReferences?.find(({ controller }) => controller === true) ?? {};
     const words = `${cause}; ${wanted.outcome(`${kind} ${name}`)}`;
     events.record(podSubject(pod), 'Normal', reason, words);
-    const { apiVersion, kind: ofKind, metadata } = placed.rulesOf(pod).workload;
+    const { workload } = placed.rulesOf(pod);
+    const { apiVersion, kind: ofKind, metadata } = workload;
+    records.add(workload, { strategy, from, pod: pod.metadata.name, message: cause });
     const about = { apiVersion, kind: ofKind, namespace: metadata.namespace, name: metadata.name, uid: metadata.uid };
     events.record(about, 'Normal', reason, `pod ${pod.metadata.name}: ${words}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'moved' });

@@ -12,7 +12,7 @@ export function movesMetrics(registry: Registry): MovesMetrics {
   return {
     moves: new Counter({
       name: 'spillway_descheduler_moves_total',
-      help: 'Pods that a strategy wanted to move out of a member, by what came of it (moved, held)',
+      help: 'Pods that a strategy wanted to move out of a member, by what came of it (moved, held, wanted in a dry run)',
       labelNames: ['strategy', 'member', 'outcome'],
       registers,
     }),

@@ -6,6 +6,7 @@ import { clusterInWords } from '../placement/cluster.ts';
 import { hasBegun, PATIENCE_MS, refusedPodsStep, whyItStays } from '../placement/refused-pod.ts';
 import type { Mover } from './mover.ts';
 import type { PlacedPods, RefusedPod } from '../placement/placed-pods.ts';
+import { unschedulableMove } from './unschedulable-in-member.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
 
 /** Between two looks at a workload with refused pods, in ms. */
@@ -27,7 +28,7 @@ interface Candidate {
 }
 
 /**
- * Under a policy with `onRefusal: TryNext`: moves pods that a member refuses, a few at a time, so that their controllers make
+ * Under a policy with `onRefusal: TryNext` or `failover.onUnschedulable`: moves pods that a member refuses, or has no node for, a few at a time, so that their controllers make
  * others, which go elsewhere while the member is avoided. A pod that is bound cannot be bound anew. Only what surely never
  * ran goes.
  */
@@ -91,7 +92,8 @@ export class RefusedInMember {
   }
 
   #wanted({ pod, refusal }: Candidate): WantedMove {
-    const { cluster, reason, message } = refusal;
+    const { cluster, reason, message, isUnschedulable } = refusal;
+    if (isUnschedulable) return unschedulableMove(pod, refusal, (live) => this.#recheck(live, refusal));
     return {
       strategy: 'RefusedInMember',
       pod,
@@ -109,7 +111,7 @@ export class RefusedInMember {
   #recheck(live: Pod, { cluster }: RefusedPod): Recheck {
     const { placed, clock } = this.#o;
     const still = hasBegun(live) ? undefined : placed.refusalOf(live);
-    if (still?.cluster !== cluster || still.at + PATIENCE_MS > clock()) return 'void';
+    if (still?.cluster !== cluster || !still.triesNext || still.at + PATIENCE_MS > clock()) return 'void';
     const own = whyItStays(live);
     if (own !== undefined) return { why: own };
     // What was heard of the pod last may not be so any more.

@@ -1,7 +1,13 @@
 import type { Pod } from '../kube/core-v1.ts';
 
 /** Why pods are moved; the label `strategy` of metrics. */
-export type Strategy = 'RefusedInMember' | 'MemberLost' | 'TaintNoExecute' | 'GangTimedOut';
+export type Strategy =
+  | 'RefusedInMember'
+  | 'UnschedulableInMember'
+  | 'MemberLost'
+  | 'TaintNoExecute'
+  | 'Drain'
+  | 'GangTimedOut';
 
 /**
  * Why a pod is not moved now. It holds as long as its cause: what says so is asked anew at every look, and costs nothing.
@@ -23,6 +29,8 @@ export interface WantedMove {
   /** The member it is in. */
   readonly from: string;
   readonly recheck: (live: Pod) => Recheck;
+  /** Whether another virtual node of the same member is a place for the pod that comes instead. */
+  readonly mayStayInMember?: boolean;
   /** Whether it goes although nothing may take the pod that comes instead: it gives back what is of no use to it. */
   readonly leavesAnyway?: boolean;
   /** For Events: `reason` when it is moved, `heldReason` when it stays. */

@@ -125,11 +125,13 @@ function gangKeeper(
 /** All replicas know how long members have been lost; one at a time moves pods. */
 function deschedulerOf(services: HostServices, placed: PlacedPods): Descheduler {
   const { host, events, queueMetrics, registry, config } = services;
-  const { movesPerSecond, movesPerSecondPerMember } = config.descheduler;
+  const { movesPerSecond, movesPerSecondPerMember, movesPerPodPerHour, dryRun } = config.descheduler;
   return new Descheduler({
     host,
     placed,
     rates: { total: movesPerSecond, perMember: movesPerSecondPerMember },
+    perPodPerHour: movesPerPodPerHour,
+    dryRun,
     events,
     metrics: movesMetrics(registry),
     queueMetrics,

@@ -4,6 +4,7 @@ import type { Taint, Toleration } from '../kube/taints.ts';
 import type { Avoided } from './avoided.ts';
 import type { TypedObject } from './owner-chain.ts';
 import type { MemberReachability } from './lost-members.ts';
+import type { Moves } from './moves.ts';
 
 /** A member as the descheduler sees it. */
 export interface PlacedMember extends MemberReachability {
@@ -13,6 +14,8 @@ export interface PlacedMember extends MemberReachability {
   readonly nodeTaints: ReadonlyMap<string, readonly Taint[]>;
   /** Of effect NoExecute, that policies tolerate or do not. */
   readonly clusterTaints: readonly Taint[];
+  /** Names of its virtual nodes that are to be emptied. */
+  readonly drained: ReadonlySet<string>;
 }
 
 /** What says that a member does not run a pod that is bound to it. */
@@ -23,16 +26,28 @@ export interface RefusedPod {
   readonly message: string;
   /** From when on it counts, wall clock in ms. */
   readonly at: number;
-  /** The policy says `onRefusal: TryNext`. */
+  /** The policy says that it is to make way: `onRefusal: TryNext`, or `failover.onUnschedulable`. */
   readonly triesNext: boolean;
+  /** The member took it, and finds no node for it. */
+  readonly isUnschedulable: boolean;
 }
 
 /** What the rules of a pod say about moving it. */
 export interface MoveRules {
   /** The object that the pod belongs to. */
   readonly workload: TypedObject;
+  /** Pods that it asks for; undefined when that is not known. */
+  readonly replicas: number | undefined;
   readonly failover: Failover | undefined;
   readonly clusterTolerations: readonly Toleration[];
+}
+
+/** Where moves of a workload are written down, and those that are. */
+export interface MoveRecord {
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly resourceVersion: string | undefined;
+  readonly moves: readonly Moves[];
 }
 
 export interface NoPlace {
@@ -58,12 +73,17 @@ export interface PlacedPods {
   /** Whether the pod may say that a member refuses it. */
   showsRefusal(pod: Pod): boolean;
   refusalOf(pod: Pod): RefusedPod | undefined;
+  /** The object of that UID, if it is followed. */
+  workloadByUid(uid: string): TypedObject | undefined;
+  /** What is stored about moves of this very workload; undefined while it has no WorkloadPlacement. */
+  recordOf(workload: TypedObject): MoveRecord | undefined;
   avoided(workload: TypedObject): readonly Avoided[];
   rulesOf(pod: Pod): MoveRules;
   /**
    * Why no other cluster takes the pod that comes instead of this one. `before`: so many others need a place there first.
+   * `mayStay`: open virtual nodes of the cluster that it is in do as well.
    */
-  whyNotElsewhere(pod: Pod, from: string, before: number): NoPlace | undefined;
+  whyNotElsewhere(pod: Pod, from: string, before: number, mayStay?: boolean): NoPlace | undefined;
   /** Calls the handlers after pods or members changed. Returns what ends that. */
   follow(handlers: PlacedPodsHandlers): () => void;
   /** The same for members only. */

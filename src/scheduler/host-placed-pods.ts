@@ -1,8 +1,10 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
+import { DRAIN_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { virtualNodesOf } from '../api/member-cluster.ts';
+import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { mayBeLost } from '../api/unreachable.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { MemberReachability } from '../placement/lost-members.ts';
@@ -10,6 +12,7 @@ import { nextPlace } from '../placement/next-place.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type {
+  MoveRecord,
   MoveRules,
   NoPlace,
   PlacedMember,
@@ -31,6 +34,8 @@ export interface HostPlacedPodsOptions {
   view: HostView;
   workloads: WorkloadState;
   questions: PlacementQuestions;
+  /** The WorkloadPlacement of a workload. */
+  stored: (workload: TypedObject) => WorkloadPlacement | undefined;
   /** Wall clock in ms. */
   clock: () => number;
 }
@@ -51,7 +56,9 @@ export class HostPlacedPods implements PlacedPods {
     const { nodes } = this.#o.view;
     return nodes.clusters().flatMap(({ name, unavailable }) => {
       const member = name === LOCAL ? undefined : nodes.member(name);
-      return member === undefined ? [] : [{ name, unavailable, ...reachabilityOf(member), ...taintsOf(member) }];
+      if (member === undefined) return [];
+      const drained = new Set(nodes.virtualNodesOf(name).filter((node) => isDrained(nodes.nodes.get(node))));
+      return [{ name, unavailable, ...reachabilityOf(member), ...taintsOf(member), drained }];
     });
   }
 
@@ -97,8 +104,24 @@ export class HostPlacedPods implements PlacedPods {
   refusalOf(pod: Pod): RefusedPod | undefined {
     const found = memberRefusal(pod, this.#o.view);
     if (found === undefined) return undefined;
-    const { workload, rules, cluster, reason, message, at } = found;
-    return { workload, cluster, reason, message, at, triesNext: rules.placement.triesNext };
+    const { rules: _, ...refusal } = found;
+    return refusal;
+  }
+
+  workloadByUid(uid: string): TypedObject | undefined {
+    return this.#o.view.owners.byUid(uid);
+  }
+
+  recordOf(workload: TypedObject): MoveRecord | undefined {
+    const found = this.#o.stored(workload);
+    if (found === undefined || found.spec.workload.uid !== workload.metadata.uid) return undefined;
+    const { namespace, name, resourceVersion } = found.metadata;
+    const moves = (found.status?.moves ?? []).map(({ since, last, ...rest }) => ({
+      ...rest,
+      since: Date.parse(since),
+      last: Date.parse(last),
+    }));
+    return { namespace, name, resourceVersion, moves };
   }
 
   avoided(workload: TypedObject): readonly Avoided[] {
@@ -109,19 +132,21 @@ export class HostPlacedPods implements PlacedPods {
     const { view } = this.#o;
     const chain = view.owners.chainOf(pod);
     const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+    const { object, replicas } = workloadOf(chain);
     return {
-      workload: workloadOf(chain).object,
+      workload: object,
+      replicas,
       failover: chosen?.failover,
       clusterTolerations: chosen?.placement.tolerations ?? [],
     };
   }
 
   /** Asked as a scheduler would ask about the pod that comes instead; `before`: so many others need a place there first. */
-  whyNotElsewhere(live: Pod, from: string, before: number): NoPlace | undefined {
+  whyNotElsewhere(live: Pod, from: string, before: number, mayStay = false): NoPlace | undefined {
     const { view, workloads, questions, clock } = this.#o;
     const chain = view.owners.chainOf(live);
     const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
-    if (chosen === undefined) return this.#whyNotWithoutRules(live, from, before);
+    if (chosen === undefined) return this.#whyNotWithoutRules(live, from, before, mayStay);
     const now = clock();
     const workload = workloadOf(chain).object;
     const avoided = workloads.avoided(workload).find((one) => one.cluster === from);
@@ -129,7 +154,7 @@ export class HostPlacedPods implements PlacedPods {
     const { facts } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
     const pods = withoutOne(facts.workload.pods, facts.pod.revision, from);
     const { allowed, refusals } = nextPlace({ ...facts, workload: { ...facts.workload, pods } });
-    const elsewhere = allowed.filter(({ cluster }) => cluster !== from);
+    const elsewhere = allowed.filter(({ cluster }) => mayStay || cluster !== from);
     if (elsewhere.some(({ cluster }) => hasRoom(facts.rooms.get(cluster)?.fits, before))) return undefined;
     if (elsewhere.length > 0) return { why: 'the room elsewhere is for pods that were moved before it', isTaken: true };
     const others = refusals.filter(({ cluster }) => cluster !== from).map(refusalInWords);
@@ -137,14 +162,14 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   /** Any cluster whose nodes the pod does not keep off itself. */
-  #whyNotWithoutRules(live: Pod, from: string, before: number): NoPlace | undefined {
+  #whyNotWithoutRules(live: Pod, from: string, before: number, mayStay: boolean): NoPlace | undefined {
     const { view, questions, clock } = this.#o;
     const now = clock();
     const pod = successorOf(live, now, now);
     const rooms = questions.roomsEverywhere(pod);
     const others: string[] = [];
     for (const { name, unavailable } of view.nodes.clusters()) {
-      if (name === from) continue;
+      if (name === from && !mayStay) continue;
       const room = unavailable === undefined ? rooms.get(name) : undefined;
       if (room !== undefined && hasRoom(room.fits, before)) return undefined;
       others.push(
@@ -197,6 +222,10 @@ function reachabilityOf({ status }: MemberCluster): Omit<MemberReachability, 'na
     mayBeLost: mayBeLost(condition.reason),
     since: Number.isNaN(since) ? 0 : since,
   };
+}
+
+function isDrained(node: Node | undefined): boolean {
+  return node?.spec?.taints?.some(({ key }) => key === DRAIN_TAINT) === true;
 }
 
 function taintsOf(member: MemberCluster): Pick<PlacedMember, 'nodeTaints' | 'clusterTaints'> {

@@ -1,6 +1,7 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import type { Condition, Pod } from '../kube/core-v1.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
+import { parseDuration } from '../placement/duration.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { Rules } from '../placement/policy-selection.ts';
@@ -31,6 +32,10 @@ export interface MemberRefusal {
   readonly message: string;
   /** From when on it counts, wall clock in ms: at once, or after the patience of the tier with a Pending pod. */
   readonly at: number;
+  /** The pod is to make way for another one. */
+  readonly triesNext: boolean;
+  /** The member took it, and finds no node for it. */
+  readonly isUnschedulable: boolean;
 }
 
 /** The refusal that a pod shows, if it is under rules and bound to a member that does not run it. */
@@ -45,10 +50,22 @@ export function memberRefusal(pod: Pod, view: HostView): MemberRefusal | undefin
   if (chosen === undefined) return undefined;
   const since = Date.parse(condition.lastTransitionTime ?? pod.metadata.creationTimestamp ?? '');
   const { reason = 'Refused', message = '' } = condition;
+  const { triesNext } = chosen.placement;
   const about = { workload: workloadOf(chain).object, rules: chosen, cluster, reason, message };
-  if (condition.type === MIRRORED_CONDITION) return { ...about, at: since };
+  if (condition.type === MIRRORED_CONDITION) return { ...about, at: since, triesNext, isUnschedulable: false };
   const patience = patienceWith(cluster, chosen, view);
-  return patience === 0 ? undefined : { ...about, at: since + patience };
+  const own = unschedulableAfter(cluster, chosen, view);
+  const waits = Math.min(patience === 0 ? Infinity : patience, own);
+  if (waits === Infinity) return undefined;
+  return { ...about, at: since + waits, triesNext: triesNext || own < Infinity, isUnschedulable: true };
+}
+
+/** How long a pod may be left Pending before it makes way, in ms; nodes that are made when they are needed get the time they take. */
+function unschedulableAfter(name: string, { failover }: Rules, { nodes }: HostView): number {
+  const after = failover?.onUnschedulable?.after;
+  if (after === undefined) return Infinity;
+  const groups = nodes.member(name)?.spec.capacity.elastic ?? [];
+  return Math.max(parseDuration(after), ...groups.map(({ leadTimeSeconds }) => leadTimeSeconds * 1_000));
 }
 
 /** Whether the pod says that a member does not run it, whatever the rules are. */

@@ -75,7 +75,7 @@ export class PlacementWriter {
     const now = clock();
     const ends = workloads.avoided(ruled.object).map(({ until }) => until - now);
     const next = ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) };
-    if (own !== undefined && jsonEqual(withoutTime(own), status)) return next;
+    if (own !== undefined && jsonEqual(ownPart(own), status)) return next;
     const rest = this.#lastWrite(workloadUid, own) + PACE_MS - now;
     if (rest > 0) return { requeueAfterMs: rest };
     this.#written.set(workloadUid, now);
@@ -153,8 +153,8 @@ export class PlacementWriter {
         if (!isAlreadyExists(error)) throw error;
       }
     }
-    // Fields that are not there any more have to be named to be removed.
-    const gone = Object.keys(before?.status ?? {}).filter((field) => !(field in status));
+    // Fields that are not there any more have to be named to be removed, but what others write there is theirs.
+    const gone = Object.keys(before?.status ?? {}).filter((field) => !(field in status) && field !== 'moves');
     const body = { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...status } };
     await patch(host, WORKLOAD_PLACEMENTS, ref, body, { type: 'merge', subresource: 'status' }, { signal });
     metrics.placementWrites.inc();
@@ -170,8 +170,9 @@ export class PlacementWriter {
   }
 }
 
-function withoutTime(status: WorkloadPlacementStatus): WorkloadPlacementStatus {
-  const { updatedAt: _, ...rest } = status;
+/** Without when it was written, and without what who moves pods writes. */
+function ownPart(status: WorkloadPlacementStatus): WorkloadPlacementStatus {
+  const { updatedAt: _, moves: _theirs, ...rest } = status;
   return rest;
 }
 

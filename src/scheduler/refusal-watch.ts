@@ -23,7 +23,7 @@ const RENEW_MS = 2_000;
 /**
  * Notes which members refused pods of which workloads, as the pods say it: every replica sees the same. A refusal counts
  * once, from the moment it happened, so that a restart does not make it longer; where the pod is to make way for another one
- * (`onRefusal: TryNext`) it counts for as long as the pod shows it, as many pods make way one after the other.
+ * (`onRefusal: TryNext`, `failover.onUnschedulable`) it counts for as long as the pod shows it, as many pods make way one after the other.
  */
 export class RefusalWatch {
   readonly #o: RefusalWatchOptions;
@@ -62,11 +62,11 @@ export class RefusalWatch {
     const pod = view.pods.get(key);
     const refusal = pod === undefined ? undefined : memberRefusal(pod, view);
     if (pod === undefined || refusal === undefined) return undefined;
-    const { workload, rules, cluster, reason, message, at } = refusal;
+    const { workload, rules, cluster, reason, message, at, triesNext } = refusal;
     const now = clock();
     if (at > now) return { requeueAfterMs: at - now };
     const { uid = '' } = pod.metadata;
-    const { avoidForMs, triesNext } = rules.placement;
+    const { avoidForMs } = rules.placement;
     const times = triesNext ? 1 + Math.floor((now + RENEW_MS - at) / avoidForMs) : 1;
     const until = at + times * avoidForMs;
     const again = triesNext ? { requeueAfterMs: until - RENEW_MS - now } : undefined;

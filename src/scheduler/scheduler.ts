@@ -113,7 +113,13 @@ export class Scheduler {
       isVirtual: (node) => view.nodes.memberOf(node) !== undefined,
     });
     this.#preemption = new Preemption({ view, questions, capacityOf, budgets: options.budgets, nominees });
-    this.placedPods = new HostPlacedPods({ view, workloads, questions, clock });
+    this.placedPods = new HostPlacedPods({
+      view,
+      workloads,
+      questions,
+      stored: (workload) => store.get(workload),
+      clock,
+    });
     this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf });
     this.#extender = new Extender({
       view,

@@ -394,20 +394,23 @@ describe('a member that refuses pods', () => {
     expect(await podsOf(topology.member('east').cluster, 'next')).toEqual([]);
   });
 
-  test('with TryNext a pod that is left Pending makes way after tryNextAfter, and runs in the next tier', async () => {
+  test('a pod that is left Pending makes way after tryNextAfter, or onUnschedulable.after, and runs in the next tier', async () => {
     await outgrowing('pending');
     await grantEvictions();
     const clusterAffinity = { ...eastThenWest.clusterAffinity, tryNextAfter: '5s' };
+    const { spec, ...lone } = policy('pending', 'lone', eastThenWest, 'lone');
     await host.apply([
-      policy('pending', 'next', { clusterAffinity, onRefusal: 'TryNext' }),
-      deployment('pending', 'web', 2, '100m'),
+      policy('pending', 'next', { clusterAffinity, onRefusal: 'TryNext' }, 'web'),
+      { ...lone, spec: { ...(spec as Fields), failover: { onUnschedulable: { after: '5s' } } } },
+      deployment('pending', 'web', 1, '100m'),
+      deployment('pending', 'lone', 1, '100m'),
     ]);
     /** By name of the pod, since when the member has no node for it, in ms. */
     const unscheduled = new Map<string, number>();
     await until(
       'both pods run in west',
       async () => {
-        const pods = await podsOf(host, 'pending', 'app=web');
+        const pods = await podsOf(host, 'pending');
         for (const one of pods) {
           const since = condition(one, 'spillway.dev/MemberScheduled')?.lastTransitionTime;
           if (since !== undefined) unscheduled.set(one.metadata.name, Date.parse(since));
@@ -429,9 +432,11 @@ describe('a member that refuses pods', () => {
     }
     const told = await until('it is told why', async () => {
       const events = await eventsOf(host, 'pending', evicted[0] ?? '');
-      return events.find(({ reason }) => reason === 'RefusedPodReplaced')?.message;
+      return events.find(({ reason }) => reason === 'UnschedulablePodReplaced')?.message;
     });
-    expect(told).toMatch(/^member east refuses it \(Unschedulable\), and it never started there; .*Insufficient cpu/);
+    expect(told).toMatch(
+      /^member east has had no node for it for too long, and it never started there; .*Insufficient cpu/,
+    );
     await until('the copies are gone', async () => {
       return (await podsOf(topology.member('east').cluster, 'pending')).length === 0;
     });

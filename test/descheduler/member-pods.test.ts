@@ -9,13 +9,14 @@ import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 let room: SchedulerRoom;
 let set: TypedObject;
+let deployment: TypedObject;
 let names: string[];
 /** When east was lost. */
 const SINCE = Date.parse('2026-01-01T00:00:00Z');
 
 beforeEach(async () => {
   room = await SchedulerRoom.start(['east', 'west', 'north']);
-  ({ set } = await room.deploy('web', 4));
+  ({ set, deployment } = await room.deploy('web', 4));
   roomIn('west', 100);
   roomIn('north', 0);
   roomIn('local', 0);
@@ -119,6 +120,54 @@ test.each(['ServerError', 'TooManyRequests', 'WatchStale', 'ProbeFailed', 'Crede
     expect(evictions()).toHaveLength(4);
   },
 );
+
+const DRAIN = { key: 'spillway.dev/drain', effect: 'NoSchedule' };
+const taintNode = async (name: string, ...taints: object[]): Promise<void> => {
+  room.api.edit(`/api/v1/nodes/${name}`, { spec: { taints } });
+  await room.seen('it is known', () => room.process.placed.members().some(({ drained }) => drained.has(name)));
+};
+
+test('a virtual node is emptied while somebody wants that, and no longer', async () => {
+  roomIn('west', 2);
+  await taintNode('east', DRAIN);
+  await resync();
+  expect(evictions()).toHaveLength(2);
+  expect(told('DrainedPodMoved')[0]).toMatch(
+    /^Pod web-1-\d: virtual node east is to be emptied \(taint spillway.dev\/drain\); it was evicted, so that ReplicaSet web-1 /,
+  );
+  expect(told('DrainedPodHeld')).toHaveLength(1);
+  room.api.edit('/api/v1/nodes/east', { spec: { taints: [] } });
+  await room.seen('it is known', () => room.process.placed.members().every(({ drained }) => drained.size === 0));
+  roomIn('west', 100);
+  room.now += 60_000;
+  expect(await resync()).toBeUndefined();
+  expect(evictions()).toHaveLength(2);
+});
+
+test('another virtual node of the same member is a place for pods of one that is to be emptied, not for those of a member that is lost', async () => {
+  roomIn('west', 0);
+  room.endPods(names);
+  room.editMember('east', { spec: { virtualNodes: [{ name: 'a' }, { name: 'b' }] } });
+  for (const name of ['east-a', 'east-b']) {
+    const labels = { 'spillway.dev/member': 'east', type: 'virtual-kubelet', 'kubernetes.io/hostname': name };
+    room.make('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name, labels }, spec: {} });
+    roomIn(name, 100);
+  }
+  await room.seen('it is known', () => room.process.view.nodes.virtualNodesOf('east').length === 2);
+  await room.run(set, { 'east-a': 4 });
+  await taintNode('east-a', DRAIN);
+  await resync();
+  expect(evictions()).toHaveLength(4);
+  await room.run(set, { 'east-a': 1 });
+  room.api.edit('/api/v1/nodes/east-a', { spec: { taints: [] } });
+  room.editMember('east', { spec: { clusterTaints: [{ key: 'gone', effect: 'NoExecute' }] } });
+  await room.seen('it is known', () =>
+    room.process.placed.members().some(({ clusterTaints, drained }) => clusterTaints.length > 0 && drained.size === 0),
+  );
+  room.now += 60_000;
+  await resync();
+  expect(evictions()).toHaveLength(4);
+});
 
 describe('lost', () => {
   beforeEach(async () => {
@@ -273,6 +322,80 @@ describe('lost', () => {
       ['MemberLost', 'east', 'moved', 3],
       ['MemberLost', 'east', 'held', 1],
     ]);
+  });
+
+  test('what was moved stands in the WorkloadPlacement, and is left there by who writes the rest', async () => {
+    const { placements } = room.process;
+    const { signal } = new AbortController();
+    await placements.bringUpToDate(deployment.metadata.uid ?? '', signal);
+    await room.seen('it is stored', () => room.process.store.get(deployment) !== undefined);
+    roomIn('west', 2);
+    room.now = SINCE + 300_000;
+    await resync();
+    await room.process.records.bringUpToDate(deployment.metadata.uid ?? '', signal);
+    const moved = {
+      strategy: 'MemberLost',
+      from: 'east',
+      count: 2,
+      since: '2026-01-01T00:05:00Z',
+      last: '2026-01-01T00:05:00Z',
+      pod: evictions()[1],
+      message: 'member east has not answered since 2026-01-01T00:00:00Z',
+    };
+    expect(room.placementOf('web')?.status?.moves).toEqual([moved]);
+    room.now += 20_000;
+    const [other = ''] = names.filter((name) => !evictions().includes(name));
+    room.endPods([other]);
+    await room.seen('it is known', () => room.pods().length === room.process.view.pods.size);
+    await placements.bringUpToDate(deployment.metadata.uid ?? '', signal);
+    expect(room.placementOf('web')?.status).toMatchObject({ updatedAt: '2026-01-01T00:05:20Z', moves: [moved] });
+  });
+
+  test('pods of a workload are moved so many times within an hour, and no more, over a restart', async () => {
+    room.perPodPerHour = 1;
+    const { signal } = new AbortController();
+    await room.process.placements.bringUpToDate(deployment.metadata.uid ?? '', signal);
+    await room.seen('it is stored', () => room.process.store.get(deployment) !== undefined);
+    await room.restart();
+    await resync();
+    room.now = SINCE + 300_000;
+    await resync();
+    expect(evictions()).toHaveLength(4);
+    await room.process.records.bringUpToDate(deployment.metadata.uid ?? '', signal);
+    await room.restart();
+    await room.run(set, { east: 4 });
+    await resync();
+    room.now += 300_000;
+    await resync();
+    expect(evictions()).toHaveLength(4);
+    expect(told('PodOfLostMemberHeld')).toEqual([
+      expect.stringMatching(
+        /pods of its workload were moved too often \(4 times within an hour; descheduler\.movesPerPodPerHour is 1\)$/,
+      ),
+    ]);
+    room.now += 3_300_000;
+    await resync();
+    expect(evictions()).toHaveLength(8);
+  });
+
+  test('a dry run moves nothing, and tells once what would be', async () => {
+    room.dryRun = true;
+    await room.restart();
+    await resync();
+    room.now = SINCE + 300_000;
+    for (let times = 0; times < 3; times += 1) {
+      await resync();
+      room.now += 60_000;
+    }
+    expect(evictions()).toEqual([]);
+    expect(told('MoveWanted')).toHaveLength(4);
+    expect(told('MoveWanted')[0]).toMatch(
+      /^Pod web-1-\d: MemberLost: member east has not answered since .*; it would be moved now, but descheduler.dryRun is set$/,
+    );
+    // What keeps a pod where it is it says as ever.
+    await onMemberLost({ action: 'Hold' });
+    await resync();
+    expect(told('PodOfLostMemberHeld')).toHaveLength(4);
   });
 
   test('a disruption budget holds, and is asked again', async () => {

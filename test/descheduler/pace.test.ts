@@ -75,6 +75,7 @@ const EAST: PlacedMember = {
   unavailable: undefined,
   nodeTaints: new Map(),
   clusterTaints: [],
+  drained: new Set(),
 };
 
 test('members are lost for as long as this process has seen it, an outage that began anew from then on', () => {

@@ -50,6 +50,17 @@ async function refuse(count: number, condition: object = QUOTA, more: object = {
   return names;
 }
 
+/** The policy says so of pods that a member has no node for. */
+async function onUnschedulable(rules: object): Promise<void> {
+  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
+  const spec = room.api.objects.get(path)?.['spec'] as object;
+  room.api.edit(path, { spec: { ...spec, failover: { onUnschedulable: rules } } });
+  await room.seen(
+    'the policy is known',
+    () => room.process.view.policies.get('shop/p')?.policy?.spec.failover !== undefined,
+  );
+}
+
 async function whenAvoided(): Promise<void> {
   await room.seen('east is avoided', () => avoided().includes('east'));
 }
@@ -279,6 +290,53 @@ describe('with TryNext', () => {
         expect.stringMatching(/member north: it is tried 2m after the pod came/),
       ]);
     });
+  });
+
+  test('with a time of its own a pod that is left Pending makes way whatever onRefusal says, one that is refused does not', async () => {
+    await place({ ...TIERS, onRefusal: 'Stay' });
+    await onUnschedulable({ after: '1m' });
+    const refused = await refuse(1);
+    const [pending = ''] = await refuse(1, UNSCHEDULED);
+    await whenAvoided();
+    room.now += 60_000;
+    await resync();
+    expect(evictions()).toEqual([]);
+    room.now += 10_000;
+    await room.seen('east is avoided for it, too', () => avoided().includes('east'));
+    await resync();
+    expect(evictions()).toEqual([pending]);
+    expect(refused).not.toContain(pending);
+    expect(told('UnschedulablePodReplaced')).toEqual([
+      expect.stringMatching(/^Pod .*: member east has had no node for it for too long, .*scheduler said: no node$/),
+      expect.stringMatching(/^Deployment web: pod /),
+    ]);
+  });
+
+  test('a member whose nodes come when they are needed has the time that these take', async () => {
+    room.editMember('east', {
+      spec: { capacity: { elastic: [{ name: 'g', resources: { cpu: '4' }, maxNodes: 3, leadTimeSeconds: 300 }] } },
+    });
+    await place({ ...TIERS, onRefusal: 'Stay' });
+    await onUnschedulable({ after: '1m' });
+    await room.seen('it is known', () => room.process.view.nodes.member('east')?.spec.capacity.elastic.length === 1);
+    const names = await refuse(1, UNSCHEDULED);
+    const still = (): void =>
+      room.refuse(names, {
+        ...UNSCHEDULED,
+        lastTransitionTime: new Date(began).toISOString(),
+        message: `none at ${String(room.now)}`,
+      });
+    const began = room.now;
+    room.now += 299_000;
+    still();
+    await resync();
+    expect(avoided()).toEqual([]);
+    room.now += 1_000;
+    still();
+    await whenAvoided();
+    room.now += 10_000;
+    await resync();
+    expect(evictions()).toEqual(names);
   });
 
   test('it stays where its own node selector leaves only that member', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { toleratedMs } from '../../src/descheduler/eviction-time.ts';
 import { whyItStaysLost } from '../../src/descheduler/member-lost.ts';
+import { whyItStaysDrained } from '../../src/descheduler/drain.ts';
 import { whyNotMoved, whyNotReplaced } from '../../src/descheduler/replaceable.ts';
 import { whyItStaysTainted } from '../../src/descheduler/taint-no-execute.ts';
 import { lostMembers } from '../../src/placement/lost-members.ts';
@@ -17,6 +18,7 @@ const CLAIM = { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data
 const UNREACHABLE = { key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' } as const;
 const rules = (onMemberLost: object = {}, clusterTolerations: MoveRules['clusterTolerations'] = []): MoveRules => ({
   workload: { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } },
+  replicas: undefined,
   failover: { onMemberLost },
   clusterTolerations,
 });
@@ -133,6 +135,7 @@ describe('a taint of effect NoExecute', () => {
     unavailable: undefined,
     nodeTaints: new Map([['east', [TAINT]]]),
     clusterTaints: [],
+    drained: new Set(),
     ...more,
   });
   const stays = (pod: Pod, of: PlacedMember, own = rules(), sinceMs = 0) =>
@@ -191,5 +194,36 @@ describe('a taint of effect NoExecute', () => {
     const own = rules({}, [{ key: 'k', operator: 'Exists', tolerationSeconds: 10 }]);
     expect(stays(web(), onCluster, own, 4_000)).toMatchObject({ forMs: 6_000 });
     expect(stays(web(), onCluster, own, 10_000)).toBeUndefined();
+  });
+
+  describe('and a virtual node that is to be emptied', () => {
+    const drained = member({ nodeTaints: new Map(), drained: new Set(['east']) });
+    const leaves = (pod: Pod, of = drained) => whyItStaysDrained(pod, rules(), of);
+
+    test.each<[string, Pod, Partial<PlacedMember>, string | RegExp | undefined]>([
+      ['a pod of a ReplicaSet goes', web(), {}, undefined],
+      ['of a StatefulSet, too', controlled('apps/v1', 'StatefulSet'), {}, undefined],
+      ['of a Job, too', controlled('batch/v1', 'Job'), {}, undefined],
+      ['of a DaemonSet stays', controlled('apps/v1', 'DaemonSet'), {}, /one pod for each node/],
+      ['with claims stays', web(CLAIM), {}, /its data are there/],
+      ['on another node it is none of its business', web({ nodeName: 'east-gpu' }), {}, 'void'],
+      [
+        'nor for a pod that tolerates it',
+        web({ tolerations: [{ key: 'spillway.dev/drain', operator: 'Exists' }] }),
+        {},
+        'void',
+      ],
+      ['nor once that is taken back', web(), { drained: new Set() }, 'void'],
+      [
+        'while the member does not answer a StatefulSet keeps its pod',
+        controlled('apps/v1', 'StatefulSet'),
+        { reachable: false },
+        /known to have ended/,
+      ],
+    ])('%s', (_, pod, more, why) => {
+      const found = leaves(pod, { ...drained, ...more });
+      if (why instanceof RegExp) expect(found).toMatchObject({ why: expect.stringMatching(why) as string });
+      else expect(found).toBe(why);
+    });
   });
 });

@@ -1,0 +1,37 @@
+import { DRAIN_TAINT } from '../api/marks.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
+import { toleratedMs } from './eviction-time.ts';
+import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
+
+/** Whether somebody wants the virtual node that the pod is on emptied. */
+export function isOnDrained({ spec }: Pod, { drained }: PlacedMember): boolean {
+  return drained.has(spec.nodeName ?? '');
+}
+
+/** Why a pod stays on a virtual node that is to be emptied; undefined when it is to be moved, `void` where that is not for it. */
+export function whyItStaysDrained(live: Pod, { failover }: MoveRules, member: PlacedMember): Held | 'void' | undefined {
+  const forMs = toleratedMs(live.spec.tolerations, { key: DRAIN_TAINT });
+  if (!isOnDrained(live, member) || forMs === Number.POSITIVE_INFINITY) return 'void';
+  const answers = member.reachable !== false;
+  const why = answers ? whyNotMoved(live) : whyNotReplaced(live, failover?.onMemberLost?.action);
+  return why === undefined ? undefined : { why };
+}
+
+export function drainMove(pod: Pod, { name }: PlacedMember, recheck: WantedMove['recheck']): WantedMove {
+  const node = `virtual node ${pod.spec.nodeName ?? ''}`;
+  return {
+    strategy: 'Drain',
+    pod,
+    from: name,
+    recheck,
+    // Another virtual node of the same member is as good as another member.
+    mayStayInMember: true,
+    reason: 'DrainedPodMoved',
+    heldReason: 'DrainedPodHeld',
+    cause: `${node} is to be emptied (taint ${DRAIN_TAINT})`,
+    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes elsewhere`,
+    stays: `${node} is to be emptied (taint ${DRAIN_TAINT}), and it stays there for now`,
+  };
+}

@@ -1,0 +1,97 @@
+import { LRUCache } from 'lru-cache';
+import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { isConflict, isNotFound } from '../kube/errors.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import { timestamp } from '../kube/timestamps.ts';
+import { patch } from '../kube/verbs.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import { joinedMoves, type Move, type Moves, movesWithin, withMove } from '../placement/moves.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+
+const HOUR_MS = 3_600_000;
+/** Moves of one workload are written together, in ms. */
+export const RECORD_MS = 1_000;
+/** The object is written anew all the time, or is made only now: tried again after so long, in ms. */
+const AGAIN_MS = 2_000;
+const REMEMBERED = 10_000;
+const MAX_MESSAGE = 1_000;
+
+export interface MoveRecordsOptions {
+  host: KubeClient;
+  placed: Pick<PlacedPods, 'recordOf' | 'workloadByUid'>;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/**
+ * What was moved of each workload, in the status of its WorkloadPlacement: for people, and so that the next process knows how
+ * often it was. Workloads without one, which are under no rules, are only remembered.
+ */
+export class MoveRecords {
+  readonly #o: MoveRecordsOptions;
+  /** By UID of the workload. */
+  readonly #known = new LRUCache<string, readonly Moves[]>(atMost(REMEMBERED));
+  readonly #handlers = new Set<(workloadUid: string) => void>();
+
+  constructor(options: MoveRecordsOptions) {
+    this.#o = options;
+  }
+
+  /** Calls the handler after a move, with the UID of the workload: its record is to be brought up to date. */
+  on(handler: (workloadUid: string) => void): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  /** Pods of the workload that were moved within the last hour, and in how many ms there will be fewer. */
+  withinAnHour(workload: TypedObject): { readonly count: number; readonly forMs: number } {
+    return movesWithin(this.#of(workload), HOUR_MS, this.#o.clock());
+  }
+
+  add(workload: TypedObject, move: Move): void {
+    const { uid = '' } = workload.metadata;
+    this.#known.set(uid, withMove(this.#of(workload), { ...move, message: cut(move.message) }, this.#o.clock()));
+    for (const handler of this.#handlers) handler(uid);
+  }
+
+  /** Throws what the host answers. */
+  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
+    const { host, placed } = this.#o;
+    const workload = placed.workloadByUid(workloadUid);
+    const record = workload === undefined ? undefined : placed.recordOf(workload);
+    if (workload === undefined || record === undefined) return undefined;
+    const moves = this.#of(workload).map(({ since, last, ...rest }) => ({
+      ...rest,
+      since: timestamp(since),
+      last: timestamp(last),
+    }));
+    const { namespace, name, resourceVersion } = record;
+    const body = { metadata: { resourceVersion }, status: { moves } };
+    try {
+      await patch(
+        host,
+        WORKLOAD_PLACEMENTS,
+        { namespace, name },
+        body,
+        { type: 'merge', subresource: 'status' },
+        { signal },
+      );
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      if (!isConflict(error)) throw error;
+      return { requeueAfterMs: AGAIN_MS };
+    }
+    return undefined;
+  }
+
+  #of(workload: TypedObject): readonly Moves[] {
+    const stored = this.#o.placed.recordOf(workload)?.moves ?? [];
+    return joinedMoves(this.#known.get(workload.metadata.uid ?? '') ?? [], stored);
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE - 1)}…`;
+}

@@ -1,0 +1,24 @@
+import type { Pod } from '../kube/core-v1.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import type { RefusedPod } from '../placement/placed-pods.ts';
+import type { WantedMove } from './wanted-move.ts';
+
+/** A pod that a member took and has left Pending for too long. */
+export function unschedulableMove(
+  pod: Pod,
+  { cluster, message }: Pick<RefusedPod, 'cluster' | 'message'>,
+  recheck: WantedMove['recheck'],
+): WantedMove {
+  return {
+    strategy: 'UnschedulableInMember',
+    pod,
+    from: cluster,
+    recheck,
+    reason: 'UnschedulablePodReplaced',
+    heldReason: 'UnschedulablePodStays',
+    cause: `${clusterInWords(cluster)} has had no node for it for too long, and it never started there`,
+    outcome: (controller) =>
+      `it was evicted, so that ${controller} makes another one, which goes elsewhere: ${cluster} is avoided for a while. The member's scheduler said: ${message}`,
+    stays: `it waits in ${clusterInWords(cluster)}, which has no node for it, and starts there once there is one`,
+  };
+}

@@ -1,0 +1,55 @@
+import { MOST_MOVES } from '../api/workload-placement.ts';
+
+/** Pods of one workload that were moved for the same reason out of the same place, within a few minutes. Times are wall clock in ms. */
+export interface Moves {
+  readonly strategy: string;
+  /** The cluster they were in. */
+  readonly from: string;
+  readonly count: number;
+  readonly since: number;
+  /** When the last of them was moved. */
+  readonly last: number;
+  /** The last of them. */
+  readonly pod: string;
+  /** Why. */
+  readonly message: string;
+}
+
+export type Move = Pick<Moves, 'strategy' | 'from' | 'pod' | 'message'>;
+
+/** Moves that come within so long after the first of them are told together, in ms. */
+const TOGETHER_MS = 600_000;
+/** With one more move. The newest are the first. */
+export function withMove(moves: readonly Moves[], move: Move, now: number): readonly Moves[] {
+  const same = moves.find(
+    ({ strategy, from, since }) =>
+      strategy === move.strategy && from === move.from && since <= now && now - since < TOGETHER_MS,
+  );
+  const next = { ...move, count: (same?.count ?? 0) + 1, since: same?.since ?? now, last: now };
+  return [next, ...moves.filter((one) => one !== same)].slice(0, MOST_MOVES);
+}
+
+/** What two replicas know of the moves of one workload. */
+export function joinedMoves(a: readonly Moves[], b: readonly Moves[]): readonly Moves[] {
+  const all = new Map<string, Moves>();
+  for (const one of [...a, ...b]) {
+    const key = `${one.strategy} ${one.from} ${String(Math.floor(one.since / 1_000))}`;
+    const known = all.get(key);
+    if (known === undefined || known.count < one.count) all.set(key, one);
+  }
+  return [...all.values()].toSorted((x, y) => y.last - x.last).slice(0, MOST_MOVES);
+}
+
+/** How many pods were moved within the last so many ms, at most, and when the first of these may be forgotten. */
+export function movesWithin(
+  moves: readonly Moves[],
+  ms: number,
+  now: number,
+): { readonly count: number; readonly forMs: number } {
+  // A clock that was ahead when they were written must not hold the others up for longer than that.
+  const recent = moves
+    .map(({ count, last }) => ({ count, ageMs: Math.max(0, now - last) }))
+    .filter(({ ageMs }) => ageMs < ms);
+  const oldest = Math.max(0, ...recent.map(({ ageMs }) => ageMs));
+  return { count: recent.reduce((sum, { count }) => sum + count, 0), forMs: ms - oldest };
+}

@@ -1,0 +1,61 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { joinedMoves, type Moves, movesWithin, withMove } from '../../src/placement/moves.ts';
+
+const MINUTE_MS = 60_000;
+const move = (strategy: string, from: string, pod = 'p') => ({ strategy, from, pod, message: 'why' });
+
+describe('moves of a workload', () => {
+  test('of ten minutes, for one reason and out of one place, are told together', () => {
+    let moves: readonly Moves[] = [];
+    moves = withMove(moves, move('A', 'east', 'a'), 0);
+    moves = withMove(moves, move('A', 'east', 'b'), 9 * MINUTE_MS);
+    moves = withMove(moves, move('A', 'west', 'c'), 9 * MINUTE_MS);
+    moves = withMove(moves, move('B', 'east', 'd'), 9 * MINUTE_MS);
+    moves = withMove(moves, move('A', 'east', 'e'), 10 * MINUTE_MS);
+    expect(moves.map(({ strategy, from, count, pod }) => `${strategy} ${from} ${String(count)} ${pod}`)).toEqual([
+      'A east 1 e',
+      'B east 1 d',
+      'A west 1 c',
+      'A east 2 b',
+    ]);
+  });
+
+  test('are counted for as long as they are asked for, those that were told together as long as the last of them', () => {
+    let moves = withMove([], move('A', 'east'), 0);
+    moves = withMove(moves, move('A', 'east'), 5 * MINUTE_MS);
+    moves = withMove(moves, move('B', 'east'), 20 * MINUTE_MS);
+    expect(movesWithin(moves, 60 * MINUTE_MS, 64 * MINUTE_MS)).toEqual({ count: 3, forMs: MINUTE_MS });
+    expect(movesWithin(moves, 60 * MINUTE_MS, 65 * MINUTE_MS)).toEqual({ count: 1, forMs: 15 * MINUTE_MS });
+    expect(movesWithin(moves, 60 * MINUTE_MS, 80 * MINUTE_MS)).toMatchObject({ count: 0 });
+    // A wall clock that was set back since.
+    expect(movesWithin(moves, 60 * MINUTE_MS, -1e9)).toEqual({ count: 3, forMs: 60 * MINUTE_MS });
+  });
+
+  test('that two replicas know of are joined, whatever is cut off of their times when they are stored', () => {
+    const mine = withMove(withMove([], move('A', 'east', 'a'), 1_234), move('A', 'east', 'b'), 2_345);
+    const stored = [{ ...move('A', 'east', 'a'), count: 1, since: 1_000, last: 1_000 }];
+    expect(joinedMoves(mine, stored)).toEqual(mine);
+    const others = withMove([], move('B', 'west'), 9_000);
+    expect(joinedMoves(mine, others)).toEqual([...others, ...mine]);
+  });
+
+  test('are twenty lines at most, and the newest are never lost', () => {
+    const steps = fc.array(
+      fc.record({ strategy: fc.constantFrom('A', 'B', 'C'), from: fc.constantFrom('e', 'w'), wait: fc.nat(30) }),
+      { maxLength: 200 },
+    );
+    fc.assert(
+      fc.property(steps, (all) => {
+        let [moves, now]: [readonly Moves[], number] = [[], 0];
+        for (const { strategy, from, wait } of all) {
+          now += wait * MINUTE_MS;
+          moves = withMove(moves, move(strategy, from), now);
+          expect(moves[0]).toMatchObject({ strategy, from, last: now });
+          expect(moves.length).toBeLessThanOrEqual(20);
+        }
+        expect(movesWithin(moves, Infinity, now).count).toBeLessThanOrEqual(all.length);
+      }),
+    );
+  });
+});
