@@ -30,9 +30,34 @@ const onUnschedulable = z
   })
   .describe('When a member has no node for a pod that it took. Default: the pod waits there.');
 
+const after = (what: string) => z.object({ after: duration().describe(what) });
+
+const repatriate = after(
+  'How long a cluster of an earlier tier must have had room, at every look, before a pod goes back there. One pod at a time, only while all are Ready.',
+).describe(
+  'Pods in later tiers go home when there is room again. Without division. Default: they stay where they run.',
+);
+
+const divisionDrift = after(
+  'How long a cluster must have had too many pods, at every look, before one goes to where the division wants it. One pod at a time, only while all are Ready.',
+).describe(
+  'Pods follow their division when weights, limits, members or labels have changed. Default: only pods that come do.',
+);
+
 /** Named as in Karmada where it has the concept. */
 export const failover = z
-  .object({ onMemberLost: onMemberLost.exactOptional(), onUnschedulable: onUnschedulable.exactOptional() })
+  .object({
+    onMemberLost: onMemberLost.exactOptional(),
+    onUnschedulable: onUnschedulable.exactOptional(),
+    repatriate: repatriate.exactOptional(),
+    divisionDrift: divisionDrift.exactOptional(),
+    activation: z
+      .enum(['Lazy', 'Eager'])
+      .exactOptional()
+      .describe(
+        'Pods in clusters that the policy does not choose any more, after it or labels of clusters were edited. Lazy: they stay. Eager: they are moved, one at a time, only while all are Ready. Default: Lazy.',
+      ),
+  })
   .describe(
     'When pods that run are replaced by others elsewhere. Needs the component scheduler and manifests/scheduler/descheduler.yaml.',
   );

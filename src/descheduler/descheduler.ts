@@ -8,6 +8,7 @@ import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
+import { DisplacedPods } from './displaced-pods.ts';
 import { LossAges } from './loss-ages.ts';
 import { MemberPods } from './member-pods.ts';
 import { MoveRecords, RECORD_MS } from './move-records.ts';
@@ -39,6 +40,9 @@ export interface DeschedulerOptions {
 
 /** Pods come and go in crowds: one look at the end of each, in ms. */
 const SETTLE_MS = 300;
+
+/** The same where nothing is in a hurry. */
+const UNHURRIED_MS = 2_000;
 
 /** Finds pods that are to be elsewhere and moves them: signals -> strategies -> wanted moves -> pacer -> mover -> host. */
 export class Descheduler {
@@ -80,7 +84,7 @@ export class Descheduler {
 
   /** Works until the signal aborts; to be run in one replica at a time. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { placed, clock } = this.#o;
+    const { placed, clock, monotonic } = this.#o;
     const { mover } = this;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
@@ -88,12 +92,14 @@ export class Descheduler {
     const lostForMs = this.#losses.lostForMs.bind(this.#losses);
     const members = new MemberPods({ placed, mover, taintedForMs, lostForMs });
     const refused = new RefusedInMember({ placed, mover, clock });
+    const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
+      displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
     };
     const off = this.#follow(queues);
-    await Promise.all([queues.members.run(signal), queues.refused.run(signal)]);
+    await Promise.all(Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)));
     off();
   }
 
@@ -115,13 +121,15 @@ export class Descheduler {
     });
   }
 
-  #follow({ members, refused }: { members: WorkQueue; refused: WorkQueue }): () => void {
+  #follow({ members, refused, displaced }: Record<'members' | 'refused' | 'displaced', WorkQueue>): () => void {
     const { placed } = this.#o;
     const { underWay } = this.mover;
     const podSeen = (pod: Pod): void => {
       underWay.seen(pod);
-      const uid = placed.showsRefusal(pod) ? placed.workloadUidOf(pod) : undefined;
-      if (uid !== undefined) refused.addAfter(uid, SETTLE_MS);
+      const uid = placed.workloadUidOf(pod);
+      if (uid === undefined) return;
+      displaced.addAfter(uid, UNHURRIED_MS);
+      if (placed.showsRefusal(pod)) refused.addAfter(uid, SETTLE_MS);
     };
     const membersChanged = (): void => {
       const all = placed.members();
@@ -131,7 +139,10 @@ export class Descheduler {
     };
     const rulesChanged = (): void => {
       membersChanged();
-      for (const uid of placed.workloadUids()) refused.addAfter(uid, SETTLE_MS);
+      for (const uid of placed.workloadUids()) {
+        refused.addAfter(uid, SETTLE_MS);
+        displaced.addAfter(uid, SETTLE_MS);
+      }
     };
     rulesChanged();
     return placed.follow({

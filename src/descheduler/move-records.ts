@@ -45,9 +45,16 @@ export class MoveRecords {
     return () => this.#handlers.delete(handler);
   }
 
-  /** Pods of the workload that were moved within the last hour, and in how many ms there will be fewer. */
-  withinAnHour(workload: TypedObject): { readonly count: number; readonly forMs: number } {
-    return movesWithin(this.#of(workload), HOUR_MS, this.#o.clock());
+  /**
+   * Pods of the workload that were moved within the last hour, and in how many ms there will be fewer. `strategies`: only
+   * those that were moved by them.
+   */
+  withinAnHour(
+    workload: TypedObject,
+    strategies?: readonly string[],
+  ): { readonly count: number; readonly forMs: number } {
+    const moves = this.#of(workload).filter(({ strategy }) => strategies?.includes(strategy) ?? true);
+    return movesWithin(moves, HOUR_MS, this.#o.clock());
   }
 
   add(workload: TypedObject, move: Move): void {

@@ -1,9 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
+import { GROUP } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import type { Container, Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
@@ -92,6 +93,30 @@ export class Mover {
     return known?.metadata.resourceVersion === pod.metadata.resourceVersion ? (known ?? pod) : pod;
   }
 
+  /** The pod past the caches, unless nothing of it has changed since it was read last; undefined when it is gone, or on its way out. */
+  async read(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
+    const known = this.asRead(pod);
+    if (known !== pod) return known;
+    const { namespace = '', name, uid } = pod.metadata;
+    if ((this.#noRight.get(namespace) ?? 0) > this.#o.monotonic()) return undefined;
+    try {
+      const live = await get<Pod>(this.#o.host, PODS, { namespace, name }, { signal });
+      if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return undefined;
+      return this.#remember(live);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      if (!isForbidden(error)) throw error;
+      this.#noteNoRight(namespace, error);
+      return undefined;
+    }
+  }
+
+  #remember(live: Pod): Pod {
+    const known = withoutBulk(live);
+    this.#read.set(live.metadata.uid ?? '', known);
+    return known;
+  }
+
   /**
    * Whether the pod stays by what is known of it already, of its rules and of its member, which is judged anew each time: it
    * goes as soon as one of these has changed. Nobody is asked.
@@ -143,7 +168,7 @@ export class Mover {
     if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return { stays: 'void' };
     const found = wanted.recheck(live);
     if (found !== undefined) {
-      this.#read.set(uid ?? '', withoutBulk(live));
+      this.#remember(live);
       return { stays: found };
     }
     if (wanted.leavesAnyway === true) return { live };
@@ -244,12 +269,29 @@ function budgetInWords({ status }: Pod): string {
     : `${why} (the pod is not Ready, so the budget counts it as lost; with unhealthyPodEvictionPolicy: AlwaysAllow such pods may go)`;
 }
 
-/** What strategies do not look at. */
+/** Without what neither strategies nor placement look at. */
 function withoutBulk({ metadata, spec, status }: Pod): Pod {
-  const { annotations: _, ...rest } = metadata;
+  const { annotations = {}, ...rest } = metadata;
+  const own = Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`));
+  const { containers, initContainers, ...others } = spec;
   return {
-    ...withoutManagedFields({ metadata: rest }),
-    spec: { ...spec, containers: [] },
+    ...withoutManagedFields({ metadata: { ...rest, annotations: Object.fromEntries(own) } }),
+    spec: {
+      ...others,
+      containers: containers.map(asked),
+      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(asked) }),
+    },
     ...(status === undefined ? {} : { status }),
+  };
+}
+
+/** What a container asks of nodes. */
+function asked({ name, image, resources, ports, restartPolicy }: Container): Container {
+  return {
+    name,
+    ...(image === undefined ? {} : { image }),
+    ...(resources === undefined ? {} : { resources }),
+    ...(ports === undefined ? {} : { ports }),
+    ...(restartPolicy === undefined ? {} : { restartPolicy }),
   };
 }

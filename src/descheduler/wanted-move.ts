@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
+import type { Displacement } from '../placement/better-place.ts';
 
 /** Why pods are moved; the label `strategy` of metrics. */
 export type Strategy =
@@ -7,6 +8,7 @@ export type Strategy =
   | 'MemberLost'
   | 'TaintNoExecute'
   | 'Drain'
+  | Displacement
   | 'GangTimedOut';
 
 /**

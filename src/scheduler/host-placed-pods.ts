@@ -8,9 +8,13 @@ import type { Node, Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { MemberReachability } from '../placement/lost-members.ts';
+import { betterPlace } from '../placement/better-place.ts';
+import type { BetterPlace } from '../placement/better-place.ts';
+import type { Decision, PlacementFacts } from '../placement/choice.ts';
+import type { Rules } from '../placement/policy-selection.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
-import type { TypedObject } from '../placement/owner-chain.ts';
+import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import type {
   MoveRecord,
   MoveRules,
@@ -143,22 +147,43 @@ export class HostPlacedPods implements PlacedPods {
 
   /** Asked as a scheduler would ask about the pod that comes instead; `before`: so many others need a place there first. */
   whyNotElsewhere(live: Pod, from: string, before: number, mayStay = false): NoPlace | undefined {
-    const { view, workloads, questions, clock } = this.#o;
+    const { view, workloads, clock } = this.#o;
     const chain = view.owners.chainOf(live);
     const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
     if (chosen === undefined) return this.#whyNotWithoutRules(live, from, before, mayStay);
-    const now = clock();
-    const workload = workloadOf(chain).object;
-    const avoided = workloads.avoided(workload).find((one) => one.cluster === from);
-    const pod = successorOf(live, avoided?.until ?? now, now);
-    const { facts } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
-    const pods = withoutOne(facts.workload.pods, facts.pod.revision, from);
-    const { allowed, refusals } = nextPlace({ ...facts, workload: { ...facts.workload, pods } });
+    const avoided = workloads.avoided(workloadOf(chain).object).find((one) => one.cluster === from);
+    const { facts, decision } = this.#askAgain(live, from, chain, chosen, avoided?.until ?? clock());
+    const { allowed, refusals } = decision;
     const elsewhere = allowed.filter(({ cluster }) => mayStay || cluster !== from);
     if (elsewhere.some(({ cluster }) => hasRoom(facts.rooms.get(cluster)?.fits, before))) return undefined;
     if (elsewhere.length > 0) return { why: 'the room elsewhere is for pods that were moved before it', isTaken: true };
     const others = refusals.filter(({ cluster }) => cluster !== from).map(refusalInWords);
     return notNow(others);
+  }
+
+  betterPlace(live: Pod, from: string): BetterPlace | undefined {
+    const { view, clock } = this.#o;
+    const chain = view.owners.chainOf(live);
+    const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
+    if (chosen === undefined) return undefined;
+    const { facts, decision } = this.#askAgain(live, from, chain, chosen, clock());
+    const found = betterPlace(decision, from);
+    return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits, 0) ? found : undefined;
+  }
+
+  /** As a scheduler would ask about the pod that comes instead. */
+  #askAgain(
+    live: Pod,
+    from: string,
+    chain: OwnerChain,
+    rules: Rules,
+    avoidedUntil: number,
+  ): { facts: PlacementFacts; decision: Decision } {
+    const { questions, clock } = this.#o;
+    const pod = successorOf(live, avoidedUntil, clock());
+    const { facts } = questions.ask(pod, chain, rules, questions.everyOpenNode(pod));
+    const pods = withoutOne(facts.workload.pods, facts.pod.revision, from);
+    return { facts, decision: nextPlace({ ...facts, workload: { ...facts.workload, pods } }) };
   }
 
   /** Any cluster whose nodes the pod does not keep off itself. */

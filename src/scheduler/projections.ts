@@ -40,7 +40,7 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
 }
 
 /**
- * Where the pod is, whom it belongs to, and what says that a member did not take it. Of a pod on one of the host's own nodes
+ * Where the pod is, whom it belongs to, whether it is Ready, and what says that a member did not take it. Of a pod on one of the host's own nodes
  * also what it takes there; pods that are alike share that. Of others their priority. `isVirtual`: the node stands for a member.
  */
 export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (raw: KubeObject) => Pod {
@@ -69,7 +69,7 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
           },
       status: defined({
         phase: status?.phase,
-        conditions: refusals(status?.conditions),
+        conditions: toldConditions(status?.conditions),
         nominatedNodeName,
       }),
     };
@@ -77,12 +77,16 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
 }
 
 const NONE: Container[] = [];
+/** One for all pods that are. */
+const ONLY_READY: Condition[] = [{ type: 'Ready', status: 'True' }];
 const REFUSING = new Set(['PodScheduled', MIRRORED_CONDITION, MEMBER_SCHEDULED_CONDITION]);
 
-/** Of the conditions those by which a scheduler, or a member, says that it does not run the pod. */
-function refusals(conditions: readonly Condition[] = []): Condition[] | undefined {
+/** Of the conditions those by which a scheduler, or a member, says that it does not run the pod, and that it is Ready. */
+function toldConditions(conditions: readonly Condition[] = []): Condition[] | undefined {
   const found = conditions.filter(({ type, status }) => status === 'False' && REFUSING.has(type));
-  return found.length === 0 ? undefined : found;
+  const ready = conditions.some(({ type, status }) => status === 'True' && type === 'Ready') ? ONLY_READY : [];
+  if (found.length === 0) return ready.length === 0 ? undefined : ready;
+  return [...found, ...ready];
 }
 
 /** Labels and taints; of real nodes also what they offer, and whether they are Ready. */

@@ -46,7 +46,7 @@ export class RefusalWatch {
   async run(signal: AbortSignal): Promise<void> {
     const { view } = this.#o;
     const changed = (pod: Pod): void => {
-      if ((pod.status?.conditions ?? []).length > 0) this.#queue.add(keyOf(pod));
+      if (pod.status?.conditions?.some(({ status }) => status === 'False') === true) this.#queue.add(keyOf(pod));
     };
     const off = [
       view.onPod({ changed, gone: ({ metadata }) => this.#counted.delete(metadata.uid ?? '') }),

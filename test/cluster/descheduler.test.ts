@@ -317,6 +317,63 @@ describe('a member that does not answer', () => {
   }
 });
 
+test('pods go home, to their shares of today, and where their policy wants them now, if it says so: one by one', async () => {
+  const byWeight = (east: number, west: number): Fields => {
+    const staticWeightList = Object.entries({ east, west }).map(([name, weight]) => ({
+      targetCluster: { clusterNames: [name] },
+      weight,
+    }));
+    const divided = { replicaSchedulingType: 'Divided', replicaDivisionPreference: 'Weighted' };
+    return { replicaScheduling: { ...divided, weightPreference: { staticWeightList } } };
+  };
+  const ruled = (name: string, placement: Fields, failover: Fields): Fields => {
+    const { spec, ...rest } = policy(namespace, name, placement, name);
+    return { ...rest, spec: { ...(spec as Fields), failover } };
+  };
+  const only = (name: string): Fields => ({ clusterAffinity: { clusterNames: [name] } });
+  const home = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
+  const after = { after: '5s' };
+  await edit('east', { unschedulable: true });
+  await host.apply([
+    ruled('home', home, { repatriate: after }),
+    ruled('lazy', home, {}),
+    deployment(namespace, 'home', 2, '100m'),
+    deployment(namespace, 'lazy', 1, '100m'),
+  ]);
+  await settled(host, namespace, 'home', { west: 2 });
+  await settled(host, namespace, 'lazy', { west: 1 });
+  await edit('east', { unschedulable: null });
+  await host.apply([
+    ruled('eager', only('east'), { activation: 'Eager' }),
+    ruled('shares', byWeight(1, 1), { divisionDrift: after }),
+    deployment(namespace, 'eager', 2, '100m'),
+    deployment(namespace, 'shares', 4, '100m'),
+  ]);
+  await settled(host, namespace, 'eager', { east: 2 });
+  await settled(host, namespace, 'shares', { east: 2, west: 2 });
+  await host.apply([
+    ruled('eager', only('west'), { activation: 'Eager' }),
+    ruled('shares', byWeight(3, 1), { divisionDrift: after }),
+  ]);
+  await settled(host, namespace, 'home', { east: 2 });
+  await settled(host, namespace, 'eager', { west: 2 });
+  await settled(host, namespace, 'shares', { east: 3, west: 1 });
+  expect(whereAre(await podsOf(host, namespace, 'app=lazy'))).toEqual({ west: 1 });
+  for (const [name, strategy, count] of [
+    ['home', 'Repatriate', 2],
+    ['eager', 'PolicyChanged', 2],
+    ['shares', 'DivisionDrift', 1],
+  ] as const) {
+    const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/workloadplacements/deployment-${name}`;
+    await until(`moves of ${name} are written down`, async () => {
+      const moves = (await read<WorkloadPlacement>(host, path))?.status?.moves ?? [];
+      return moves.length === 1 && moves[0]?.strategy === strategy && moves[0].count === count;
+    });
+    const own = evictions().filter(({ objectRef }) => objectRef?.name?.startsWith(`${name}-`));
+    expect(own.filter(({ responseStatus }) => (responseStatus?.code ?? 0) < 300)).toHaveLength(count);
+  }
+});
+
 test('a virtual node that is to be emptied is, by one command, and takes pods again by another', async () => {
   const tolerations = ['spillway.dev/virtual-node', 'spillway.dev/drain'].map((key) => ({ key, operator: 'Exists' }));
   await host.apply([

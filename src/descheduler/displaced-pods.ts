@@ -1,0 +1,121 @@
+import { isFinished } from '../api/pod-phase.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import type { BetterPlace, Displacement } from '../placement/better-place.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { displacedMove } from './displaced.ts';
+import { displacedAfterMs } from './displaced-rules.ts';
+import type { MoveRecords } from './move-records.ts';
+import type { Mover } from './mover.ts';
+import { whyNotMoved } from './replaceable.ts';
+import type { Recheck } from './wanted-move.ts';
+
+/** Between two looks at a workload whose rules let its pods move for better places, in ms. */
+const LOOK_MS = 15_000;
+const STRATEGIES: readonly Displacement[] = ['Repatriate', 'DivisionDrift', 'PolicyChanged'];
+
+export interface DisplacedPodsOptions {
+  placed: Pick<PlacedPods, 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  records: Pick<MoveRecords, 'withinAnHour'>;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+/** Since when a better place has been there at every look, in monotonic ms. */
+interface Sight {
+  readonly strategy: Displacement;
+  readonly since: number;
+}
+
+/**
+ * Moves pods that would be elsewhere if they came now, where a policy asks for that: home again, by the shares of today, by a
+ * policy that was edited. One pod of a workload at a time, only while all of them are Ready and the better place has been there
+ * for as long as the policy says, and within an hour at most as many as it has: nothing that runs well is in a hurry.
+ */
+export class DisplacedPods {
+  readonly #o: DisplacedPodsOptions;
+  /** By UID of the workload. */
+  readonly #seen = new Map<string, Sight>();
+
+  constructor(options: DisplacedPodsOptions) {
+    this.#o = options;
+  }
+
+  /** Throws what the host answers. */
+  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
+    const { placed, mover, monotonic } = this.#o;
+    const pods = placed.ofWorkload(workloadUid).filter((pod) => !isFinished(pod));
+    const [first] = pods;
+    const after = first === undefined ? undefined : displacedAfterMs(placed.rulesOf(first).failover);
+    if (after === undefined || after.size === 0) {
+      this.#seen.delete(workloadUid);
+      return undefined;
+    }
+    const found = await this.#find(pods, after, signal);
+    const now = monotonic();
+    const known = this.#seen.get(workloadUid);
+    if (found === undefined) {
+      this.#seen.delete(workloadUid);
+      return { requeueAfterMs: LOOK_MS };
+    }
+    const { pod, from, better } = found;
+    const { strategy } = better;
+    const since = known?.strategy === strategy ? known.since : now;
+    this.#seen.set(workloadUid, { strategy, since });
+    const rest = since + (after.get(strategy) ?? 0) - now;
+    if (rest > 0) return { requeueAfterMs: Math.min(rest, LOOK_MS) };
+    const move = displacedMove(pod, from, better, now - since, (live) => this.#recheck(live, from, strategy));
+    if (mover.restMs(pod) === 0 && !mover.keeps(move)) await mover.move(move, signal);
+    return { requeueAfterMs: LOOK_MS };
+  }
+
+  /** One pod of each cluster is asked about, as they are alike. */
+  async #find(
+    pods: readonly Pod[],
+    after: ReadonlyMap<Displacement, number>,
+    signal: AbortSignal,
+  ): Promise<{ pod: Pod; from: string; better: BetterPlace } | undefined> {
+    const { placed, mover } = this.#o;
+    const byCluster = new Map<string, Pod>();
+    for (const pod of pods.toSorted(byAge)) {
+      const { nodeName } = pod.spec;
+      if (nodeName === undefined || pod.metadata.deletionTimestamp !== undefined || mover.wasSent(pod)) continue;
+      byCluster.set(placed.clusterOf(nodeName), pod);
+    }
+    for (const [from, pod] of byCluster) {
+      const live = await mover.read(pod, signal);
+      const better = live === undefined ? undefined : placed.betterPlace(live, from);
+      if (better !== undefined && after.has(better.strategy)) return { pod, from, better };
+    }
+    return undefined;
+  }
+
+  #recheck(live: Pod, from: string, strategy: Displacement): Recheck {
+    const { placed, records } = this.#o;
+    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
+    const { workload, replicas, failover } = placed.rulesOf(live);
+    if (!displacedAfterMs(failover).has(strategy) || placed.betterPlace(live, from)?.strategy !== strategy)
+      return 'void';
+    const own = whyNotMoved(live);
+    if (own !== undefined) return { why: own };
+    const there = placed
+      .ofWorkload(workload.metadata.uid ?? '')
+      .filter((pod) => !isFinished(pod) && pod.metadata.deletionTimestamp === undefined);
+    // One is on its way, or does not run well: it will be looked at again.
+    if (there.length < (replicas ?? 0) || !there.every(isReady)) return 'void';
+    const { count } = records.withinAnHour(workload, STRATEGIES);
+    return count < there.length
+      ? undefined
+      : { why: 'each of its pods, on the average, was moved once within the last hour' };
+  }
+}
+
+function isReady({ status }: Pod): boolean {
+  return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
+}
+
+/** The youngest of a cluster is the last, and goes: it has least to lose. */
+function byAge({ metadata: a }: Pod, { metadata: b }: Pod): number {
+  return (a.creationTimestamp ?? '').localeCompare(b.creationTimestamp ?? '') || (a.name < b.name ? -1 : 1);
+}

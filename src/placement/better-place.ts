@@ -1,0 +1,35 @@
+import type { Decision } from './choice.ts';
+import type { RefusalReason } from './placement-refusal.ts';
+
+/** Why a pod that runs would be elsewhere if it came now. */
+export type Displacement = 'Repatriate' | 'DivisionDrift' | 'PolicyChanged';
+
+export interface BetterPlace {
+  readonly strategy: Displacement;
+  /** Where it would go first. */
+  readonly cluster: string;
+  /** Why not where it is, without the cluster's name. */
+  readonly why: string;
+}
+
+/** What an edit of policies, or of the labels of clusters, leaves behind. That a cluster is tainted, full or avoided is for pods that come. */
+const NOT_CHOSEN: ReadonlySet<RefusalReason> = new Set(['NotSelected', 'OtherGroup', 'NoShare']);
+/** The cluster has more pods than it is to have. */
+const TOO_MANY: ReadonlySet<RefusalReason> = new Set(['HasItsShare', 'AtMax']);
+
+/**
+ * Where a pod that is in `from` would go instead if it came now, by the decision about one like it without it. Undefined where it is
+ * as good as anywhere: equal clusters, and better scores, are no reason to move what runs.
+ */
+export function betterPlace({ allowed, refusals, plan }: Decision, from: string): BetterPlace | undefined {
+  const [first] = allowed;
+  const refusal = refusals.find(({ cluster }) => cluster === from);
+  if (first === undefined || refusal === undefined) return undefined;
+  const { reason, message: why } = refusal;
+  const found = (strategy: Displacement): BetterPlace => ({ strategy, cluster: first.cluster, why });
+  if (NOT_CHOSEN.has(reason)) return found('PolicyChanged');
+  if (TOO_MANY.has(reason)) return found('DivisionDrift');
+  const [tier, better] = [plan.tiers.get(from), plan.tiers.get(first.cluster)];
+  const isEarlier = tier !== undefined && better !== undefined && better < tier;
+  return reason === 'LaterTier' && isEarlier ? found('Repatriate') : undefined;
+}

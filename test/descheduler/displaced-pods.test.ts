@@ -1,0 +1,206 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Failover } from '../../src/api/failover.ts';
+import { DisplacedPods } from '../../src/descheduler/displaced-pods.ts';
+import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
+import type { Condition, Pod } from '../../src/kube/core-v1.ts';
+import { betterPlace } from '../../src/placement/better-place.ts';
+import { type Moves, movesWithin, withMove } from '../../src/placement/moves.ts';
+import { nextPlace } from '../../src/placement/next-place.ts';
+import { withoutOne } from '../../src/placement/workload.ts';
+import { cluster, Fleet } from '../placement/fleet.ts';
+
+const HOME_FIRST = { clusterAffinity: { clusterNames: ['home'], overflowAffinities: [{ clusterNames: ['away'] }] } };
+const MINUTE_MS = 60_000;
+const LOOK_MS = 15_000;
+const REPLICAS = 6;
+const { signal } = new AbortController();
+const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web', uid: 'w' } };
+
+/** One workload: its pods are placed by the real rules, and moved by the strategy under test, on a clock of its own. */
+class World {
+  readonly fleet: Fleet;
+  failover: Failover = { repatriate: { after: '5m' } };
+  now = 0;
+  isReady = true;
+  moves: readonly Moves[] = [];
+  /** When and where from pods were moved. */
+  readonly moved: { at: number; from: string; strategy: string }[] = [];
+  readonly #strategy: DisplacedPods;
+
+  constructor(placement: object, room: Record<string, number>) {
+    this.fleet = new Fleet({ placement, clusters: [cluster('home'), cluster('away')], room, uid: 'w' });
+    this.fleet.scale(REPLICAS);
+    this.#strategy = new DisplacedPods({
+      placed: {
+        ofWorkload: () => this.#pods(),
+        rulesOf: () => ({ workload, replicas: REPLICAS, failover: this.failover, clusterTolerations: [] }),
+        clusterOf: (nodeName) => nodeName,
+        betterPlace: (_pod, from) => {
+          const facts = this.fleet.facts();
+          const pods = withoutOne(facts.workload.pods, this.fleet.revision, from);
+          return betterPlace(nextPlace({ ...facts, workload: { ...facts.workload, pods } }), from);
+        },
+      },
+      mover: {
+        read: async (pod) => await Promise.resolve(pod),
+        wasSent: () => false,
+        restMs: () => 0,
+        keeps: () => false,
+        move: async (wanted) => await Promise.resolve(this.#move(wanted)),
+      },
+      records: {
+        withinAnHour: (_of, strategies) =>
+          movesWithin(
+            this.moves.filter(({ strategy }) => strategies?.includes(strategy) ?? true),
+            60 * MINUTE_MS,
+            this.now,
+          ),
+      },
+      monotonic: () => this.now,
+    });
+  }
+
+  #pods(): Pod[] {
+    const conditions: Condition[] = this.isReady ? [{ type: 'Ready', status: 'True' }] : [];
+    const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 's', uid: 's', controller: true }];
+    return this.fleet.pods.map(({ uid, cluster: nodeName }) => ({
+      metadata: { name: uid, uid, ownerReferences },
+      spec: { nodeName, containers: [] },
+      status: { phase: 'Running', conditions },
+    }));
+  }
+
+  #move({ strategy, pod, from, recheck }: WantedMove): 'moved' | 'held' | 'void' {
+    const found = recheck(pod);
+    if (found !== undefined) return found === 'void' ? 'void' : 'held';
+    const { name } = pod.metadata;
+    this.moves = withMove(this.moves, { strategy, from, pod: name, message: '' }, this.now);
+    this.moved.push({ at: this.now, from, strategy });
+    this.fleet.pods = this.fleet.pods.filter(({ uid }) => uid !== name);
+    this.fleet.place();
+    return 'moved';
+  }
+
+  mostWithinAnHour(): number {
+    const within = (end: number): number =>
+      this.moved.filter(({ at }) => at > end - 60 * MINUTE_MS && at <= end).length;
+    return Math.max(0, ...this.moved.map(({ at }) => within(at)));
+  }
+
+  /** As time goes on, with a look every 15 s. */
+  async pass(ms: number): Promise<void> {
+    for (let rest = ms; rest > 0; rest -= LOOK_MS) {
+      await this.#strategy.bringUpToDate('w', signal);
+      this.now += LOOK_MS;
+    }
+  }
+}
+
+describe('pods that would be elsewhere if they came now', () => {
+  test('go home one by one once that has had room for as long as the policy says', async () => {
+    const world = new World(HOME_FIRST, { home: 2, away: 9 });
+    world.fleet.room['home'] = 4;
+    await world.pass(5 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    await world.pass(LOOK_MS);
+    expect(world.moved).toHaveLength(1);
+    await world.pass(LOOK_MS);
+    expect(world.fleet.counts()).toEqual({ home: 4, away: 2 });
+    await world.pass(60 * MINUTE_MS);
+    expect(world.moved).toHaveLength(2);
+  });
+
+  test('stay without a word of their policy, and while not all of them are Ready', async () => {
+    const world = new World(HOME_FIRST, { home: 2, away: 9 });
+    world.fleet.room['home'] = 9;
+    world.failover = { divisionDrift: { after: '0s' }, activation: 'Eager' };
+    await world.pass(30 * MINUTE_MS);
+    world.failover = { repatriate: { after: '1m' } };
+    world.isReady = false;
+    await world.pass(30 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.isReady = true;
+    await world.pass(LOOK_MS);
+    expect(world.moved).toHaveLength(1);
+  });
+
+  test('room that comes and goes brings nobody home', async () => {
+    const world = new World(HOME_FIRST, { home: 2, away: 9 });
+    for (let times = 0; times < 20; times += 1) {
+      world.fleet.room['home'] = times % 2 === 0 ? 6 : 2;
+      await world.pass(4 * MINUTE_MS);
+    }
+    expect(world.moved).toEqual([]);
+  });
+
+  test('whatever room, weights and policies do: nothing leaves home for it, each move had its time, and there are few', async () => {
+    const step = fc.record({
+      home: fc.nat(REPLICAS),
+      away: fc.nat(REPLICAS),
+      minutes: fc.integer({ min: 1, max: 12 }),
+      after: fc.constantFrom('30s', '3m', '5m'),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
+        const world = new World(HOME_FIRST, { home: 3, away: 9 });
+        /** When home got its room, for pods beyond those that were there. */
+        let roomSince = 0;
+        for (const { home, away, minutes, after } of steps) {
+          world.failover = { repatriate: { after } };
+          const hadRoom = (world.fleet.room['home'] ?? 0) > (world.fleet.counts()['home'] ?? 0);
+          world.fleet.room = { home, away };
+          const hasRoom = home > (world.fleet.counts()['home'] ?? 0);
+          if (hasRoom && !hadRoom) roomSince = world.now;
+          const before = world.moved.length;
+          await world.pass(minutes * MINUTE_MS);
+          for (const { at } of world.moved.slice(before)) expect(at - roomSince).toBeGreaterThanOrEqual(30_000);
+        }
+        expect(world.moved.filter(({ from }) => from === 'home')).toEqual([]);
+        expect(world.mostWithinAnHour()).toBeLessThanOrEqual(REPLICAS);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test('shares that are edited over and over move each pod once an hour at most', async () => {
+    const byWeight = (home: number, away: number): object => ({
+      replicaScheduling: {
+        replicaSchedulingType: 'Divided',
+        replicaDivisionPreference: 'Weighted',
+        weightPreference: {
+          staticWeightList: [
+            { targetCluster: { clusterNames: ['home'] }, weight: home },
+            { targetCluster: { clusterNames: ['away'] }, weight: away },
+          ],
+        },
+      },
+    });
+    const world = new World(byWeight(1, 1), {});
+    world.failover = { divisionDrift: { after: '1m' } };
+    await world.pass(30 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.fleet.edit(byWeight(5, 1));
+    await world.pass(10 * MINUTE_MS);
+    expect(world.fleet.counts()).toEqual({ home: 5, away: 1 });
+    expect(world.moved).toHaveLength(2);
+    for (let times = 0; times < 12; times += 1) {
+      world.fleet.edit(times % 2 === 0 ? byWeight(1, 5) : byWeight(5, 1));
+      await world.pass(5 * MINUTE_MS);
+    }
+    expect(world.mostWithinAnHour()).toBe(REPLICAS);
+  });
+
+  test('what a policy does not choose any more is left, if that says Eager', async () => {
+    const world = new World(HOME_FIRST, { home: 2, away: 9 });
+    world.fleet.edit({ clusterAffinity: { clusterNames: ['home'] } });
+    world.fleet.room['home'] = 9;
+    world.failover = { activation: 'Lazy' };
+    await world.pass(30 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.failover = { activation: 'Eager' };
+    await world.pass(5 * MINUTE_MS);
+    expect(world.fleet.counts()).toEqual({ home: 6 });
+    expect(new Set(world.moved.map(({ strategy }) => strategy))).toEqual(new Set(['PolicyChanged']));
+  });
+});

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { betterPlace } from '../../src/placement/better-place.ts';
+import type { BetterPlace } from '../../src/placement/better-place.ts';
+import { nextPlace } from '../../src/placement/next-place.ts';
+import { withoutOne } from '../../src/placement/workload.ts';
+import { cluster, Fleet } from './fleet.ts';
+
+const HOME_FIRST = { clusterAffinity: { clusterNames: ['home'], overflowAffinities: [{ clusterNames: ['away'] }] } };
+const byWeight = (home: number, away: number): object => ({
+  replicaScheduling: {
+    replicaSchedulingType: 'Divided',
+    replicaDivisionPreference: 'Weighted',
+    weightPreference: {
+      staticWeightList: [
+        { targetCluster: { clusterNames: ['home'] }, weight: home },
+        { targetCluster: { clusterNames: ['away'] }, weight: away },
+      ],
+    },
+  },
+});
+const clusters = [cluster('home'), cluster('away')];
+
+function better(fleet: Fleet, from: string): BetterPlace | undefined {
+  const facts = fleet.facts();
+  const pods = withoutOne(facts.workload.pods, fleet.revision, from);
+  return betterPlace(nextPlace({ ...facts, workload: { ...facts.workload, pods } }), from);
+}
+
+describe('a pod would be elsewhere if it came now', () => {
+  test('at home, once that has room again', () => {
+    const fleet = new Fleet({ placement: HOME_FIRST, clusters, room: { home: 2, away: 9 } });
+    expect(fleet.scale(4)).toEqual({ home: 2, away: 2 });
+    expect(better(fleet, 'away')).toBeUndefined();
+    fleet.room['home'] = 3;
+    expect(better(fleet, 'away')).toEqual({
+      strategy: 'Repatriate',
+      cluster: 'home',
+      why: 'home comes first and has room',
+    });
+    expect(better(fleet, 'home')).toBeUndefined();
+  });
+
+  test('not at home while that may take no more, is out of reach, avoided, or closed', () => {
+    const limited = { clusterAffinity: { ...HOME_FIRST.clusterAffinity, max: 2 } };
+    const fleet = new Fleet({ placement: limited, clusters, room: { home: 9, away: 9 } });
+    fleet.scale(4);
+    expect(better(fleet, 'away')).toBeUndefined();
+    fleet.edit(HOME_FIRST);
+    expect(better(fleet, 'away')).toMatchObject({ strategy: 'Repatriate' });
+    fleet.clusters = [cluster('home', { unavailable: 'it does not answer' }), cluster('away')];
+    expect(better(fleet, 'away')).toBeUndefined();
+    fleet.clusters = clusters;
+    fleet.avoided = [{ cluster: 'home', reason: 'r', message: 'm', since: fleet.now, until: fleet.now + 9 }];
+    expect(better(fleet, 'away')).toBeUndefined();
+  });
+
+  test('where it has no share any more, or too many', () => {
+    const fleet = new Fleet({ placement: byWeight(1, 1), clusters });
+    expect(fleet.scale(8)).toEqual({ home: 4, away: 4 });
+    expect(better(fleet, 'home')).toBeUndefined();
+    expect(better(fleet, 'away')).toBeUndefined();
+    fleet.edit(byWeight(3, 1));
+    expect(better(fleet, 'away')).toEqual({
+      strategy: 'DivisionDrift',
+      cluster: 'home',
+      why: 'it has its share of 8 replicas (3 of 2)',
+    });
+    expect(better(fleet, 'home')).toBeUndefined();
+  });
+
+  test('by shares of today, when a member came', () => {
+    const fleet = new Fleet({ placement: byWeight(1, 1), clusters: [cluster('away')] });
+    expect(fleet.scale(4)).toEqual({ away: 4 });
+    expect(better(fleet, 'away')).toBeUndefined();
+    fleet.clusters = clusters;
+    expect(better(fleet, 'away')).toMatchObject({ strategy: 'DivisionDrift', cluster: 'home' });
+  });
+
+  test('where the policy chooses now', () => {
+    const fleet = new Fleet({ placement: { clusterAffinity: { clusterNames: ['away'] } }, clusters });
+    fleet.scale(2);
+    fleet.edit({ clusterAffinity: { clusterNames: ['home'] } });
+    expect(better(fleet, 'away')).toMatchObject({ strategy: 'PolicyChanged', cluster: 'home' });
+    fleet.clusters = [cluster('away'), cluster('home', { unavailable: 'it does not answer' })];
+    expect(better(fleet, 'away')).toBeUndefined();
+  });
+
+  test('not for a better score, nor for a taint that keeps new pods away', () => {
+    const fleet = new Fleet({ placement: {}, clusters });
+    fleet.scale(1);
+    const [pod] = fleet.pods;
+    const from = pod?.cluster ?? '';
+    fleet.clusters = clusters.map((one) =>
+      one.name === from ? cluster(from, { taints: [{ key: 'k', effect: 'NoSchedule' }] }) : one,
+    );
+    expect(better(fleet, from)).toBeUndefined();
+    fleet.clusters = clusters;
+    fleet.room = { [from]: 1, home: 1_000, away: 1_000, ...{ [from]: 1 } };
+    expect(better(fleet, from)).toBeUndefined();
+  });
+});
