@@ -95,7 +95,7 @@ describe('a pod would be elsewhere if it came now', () => {
     );
     expect(better(fleet, from)).toBeUndefined();
     fleet.clusters = clusters;
-    fleet.room = { [from]: 1, home: 1_000, away: 1_000, ...{ [from]: 1 } };
+    fleet.room = { home: 1_000, away: 1_000, [from]: 1 };
     expect(better(fleet, from)).toBeUndefined();
   });
 });
