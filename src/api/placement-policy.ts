@@ -47,7 +47,7 @@ const spec = z
     failover: failover.exactOptional(),
   })
   .describe(
-    'Which pods are meant and where they go. A change of placement moves nothing that runs; it counts for the pods that come.',
+    'Which pods are meant and where they go. A change of placement counts for the pods that come; what runs is moved only where failover says so.',
   );
 
 const status = z

@@ -5,7 +5,7 @@ import { compileAffinity } from './cluster-affinity.ts';
 import { clusterInWords } from './cluster.ts';
 import type { Cluster } from './cluster.ts';
 import { compilePlacement } from './compiled-placement.ts';
-import type { Group } from './compiled-placement.ts';
+import type { CompiledPlacement, Group } from './compiled-placement.ts';
 import { listInWords } from './placement-refusal.ts';
 
 type Warning = (path: string, message: string) => void;
@@ -14,7 +14,10 @@ type Warning = (path: string, message: string) => void;
  * What in a usable policy contradicts itself or the clusters there are, each with the field's path. The policy is in use
  * nevertheless: members come and go.
  */
-export function policyWarnings({ spec: { placement } }: PlacementPolicy, clusters: readonly Cluster[]): string[] {
+export function policyWarnings(
+  { spec: { placement, failover } }: PlacementPolicy,
+  clusters: readonly Cluster[],
+): string[] {
   const warnings: string[] = [];
   const add: Warning = (path, message) => warnings.push(`spec.placement.${path}: ${message}`);
   const compiled = compilePlacement(placement);
@@ -37,7 +40,22 @@ export function policyWarnings({ spec: { placement } }: PlacementPolicy, cluster
     add(`spreadConstraints[${String(index)}].minGroups`, message);
   }
   checkDivision(placement.replicaScheduling, reachable, clusters, add);
+  const { repatriate, divisionDrift } = failover ?? {};
+  if (repatriate !== undefined && !canRepatriate(compiled)) warnings.push(`spec.failover.repatriate: ${NO_HOME}`);
+  if (divisionDrift !== undefined && !canDrift(compiled)) warnings.push(`spec.failover.divisionDrift: ${NO_DRIFT}`);
   return warnings;
+}
+
+const NO_HOME = 'moves nothing: it is for placements with overflowAffinities and without replicaScheduling';
+const NO_DRIFT =
+  'moves nothing: it is for a division by staticWeightList, or by clusterPreferences with rebalance; others keep what they gave';
+
+function canRepatriate({ division, groups }: CompiledPlacement): boolean {
+  return division.kind === 'none' && groups.some(({ tiers }) => tiers.length > 1);
+}
+
+function canDrift({ division }: CompiledPlacement): boolean {
+  return division.kind === 'static' || (division.kind === 'preferences' && division.rebalance);
 }
 
 /**

@@ -121,6 +121,18 @@ test.each(['ServerError', 'TooManyRequests', 'WatchStale', 'ProbeFailed', 'Crede
   },
 );
 
+test('a pause for too many lost members is counted and told while it lasts', async () => {
+  const paused = async (): Promise<number | undefined> => (await room.process.moves.paused.get()).values[0]?.value;
+  await say('east', 'False');
+  await say('north', 'False');
+  room.letWrite();
+  await vi.waitFor(async () => expect(await paused()).toBe(1), { timeout: 10_000 });
+  expect(told('MovesPaused').map((one) => one.split(':')[0])).toEqual(['MemberCluster east', 'MemberCluster north']);
+  await say('north', 'True');
+  await vi.waitFor(async () => expect(await paused()).toBe(0), { timeout: 10_000 });
+  expect(told('MovesPaused')).toHaveLength(2);
+});
+
 const DRAIN = { key: 'spillway.dev/drain', effect: 'NoSchedule' };
 const taintNode = async (name: string, ...taints: object[]): Promise<void> => {
   room.api.edit(`/api/v1/nodes/${name}`, { spec: { taints } });

@@ -23,6 +23,31 @@ describe('contradictions', () => {
     ).toEqual([]);
   });
 
+  it.each<[string, object, object, boolean]>([
+    ['repatriate', {}, {}, true],
+    ['repatriate', { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{}] } }, {}, false],
+    [
+      'repatriate',
+      { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{}] } },
+      { replicaScheduling: { replicaDivisionPreference: 'Aggregated' } },
+      true,
+    ],
+    ['divisionDrift', {}, {}, true],
+    ['divisionDrift', {}, { replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } }, true],
+    ['divisionDrift', {}, { replicaScheduling: {} }, false],
+    ['divisionDrift', {}, { replicaScheduling: { clusterPreferences: { clusters: { '*': {} } } } }, true],
+    [
+      'divisionDrift',
+      {},
+      { replicaScheduling: { clusterPreferences: { clusters: { '*': {} }, rebalance: true } } },
+      false,
+    ],
+  ])('failover.%s can do nothing with %j and %j: %s', (field, affinity, division, isVain) => {
+    const own = { placement: { ...affinity, ...division }, failover: { [field]: { after: '5m' } } };
+    const found = policyWarnings(policy('p', own), clusters).filter((one) => one.startsWith('spec.failover'));
+    expect(found).toEqual(isVain ? [expect.stringContaining(`spec.failover.${field}: moves nothing`)] : []);
+  });
+
   it.each<[object, string[]]>([
     [
       { clusterAffinity: { clusterNames: ['est', 'west'], exclude: ['gone'] } },

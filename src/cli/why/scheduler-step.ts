@@ -90,7 +90,7 @@ function boundStep(facts: PodFacts, known: KnownRules, nodeName: string): Step {
       by,
       state: 'ok',
       says: `${says} By its policy it would not go there now (${against}): the policy was changed since, or the pod was bound without Spillway.`,
-      help: 'a change of a policy moves nothing that runs: delete the pod if it is to go elsewhere',
+      help: 'a change of a policy moves nothing that runs, unless failover.activation is Eager: delete the pod if it is to go elsewhere',
       page: 'concepts/placement.md',
     };
   }
