@@ -1,4 +1,4 @@
-import { GROUP } from '../api/marks.ts';
+import { DRAIN_TAINT, GROUP } from '../api/marks.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import type { Node, Taint } from '../kube/core-v1.ts';
 import { jsonEqual, type JsonObject } from '../kube/json-equal.ts';
@@ -135,7 +135,7 @@ function mergedTaints(node: Node, desired: DesiredNode): { list: Taint[]; own: S
   const current = node.spec?.taints ?? [];
   const wanted = desired.taints.filter(({ key }) => !desired.undecidedTaints.includes(key));
   const isOwn = (taint: Taint): boolean =>
-    taint.key.startsWith(`${GROUP}/`) ||
+    isOfOurs(taint) ||
     recorded.has(taintId(taint)) ||
     wanted.some((one) => taintId(one) === taintId(taint));
   const keep = current.filter((taint) => !isOwn(taint) || desired.undecidedTaints.includes(taint.key));
@@ -157,9 +157,14 @@ export function foreignTaintsLost(node: Node, patch: MergePatch): string[] {
   if (after === undefined) return [];
   const recorded = new Set(recordedIn(node, TAINTS_ANNOTATION));
   return (node.spec?.taints ?? [])
-    .filter((taint) => !taint.key.startsWith(`${GROUP}/`) && !recorded.has(taintId(taint)))
+    .filter((taint) => !isOfOurs(taint) && !recorded.has(taintId(taint)))
     .map((taint) => taintId(taint))
     .filter((id) => !after.some((taint) => taintId(taint) === id));
+}
+
+/** Keys of our group are ours, but for the one by which somebody says that the node is to be emptied. */
+function isOfOurs({ key }: Taint): boolean {
+  return key.startsWith(`${GROUP}/`) && key !== DRAIN_TAINT;
 }
 
 function taintId({ key, effect }: Taint): string {
