@@ -135,9 +135,7 @@ function mergedTaints(node: Node, desired: DesiredNode): { list: Taint[]; own: S
   const current = node.spec?.taints ?? [];
   const wanted = desired.taints.filter(({ key }) => !desired.undecidedTaints.includes(key));
   const isOwn = (taint: Taint): boolean =>
-    isOfOurs(taint) ||
-    recorded.has(taintId(taint)) ||
-    wanted.some((one) => taintId(one) === taintId(taint));
+    isOfOurs(taint) || recorded.has(taintId(taint)) || wanted.some((one) => taintId(one) === taintId(taint));
   const keep = current.filter((taint) => !isOwn(taint) || desired.undecidedTaints.includes(taint.key));
   const own = wanted.map((taint) => {
     // The same taint keeps the time it was added at.

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Node, Taint } from '../../src/kube/core-v1.ts';
 import { applyMergePatch } from '../../src/kube/merge-patch.ts';
 import type { DesiredNode } from '../../src/nodes/desired-node.ts';
-import { metadataPatch, newNode, whyNotOurs } from '../../src/nodes/node-changes.ts';
+import { foreignTaintsLost, metadataPatch, newNode, whyNotOurs } from '../../src/nodes/node-changes.ts';
 import { poolOfText } from '../../src/nodes/node-marks.ts';
 import { nextReport, statusPatch } from '../../src/nodes/status-changes.ts';
 
@@ -182,6 +182,15 @@ describe('metadataPatch: taints', () => {
       },
     });
     settled(node, wanted);
+  });
+
+  it('leaves the one by which somebody says that the node is to be emptied, and no other of our group', () => {
+    const drain = { key: 'spillway.dev/drain', effect: 'NoSchedule' };
+    const forged = { key: 'spillway.dev/other', effect: 'NoSchedule' };
+    expect(metadataPatch(edited(made(), { spec: { taints: [VIRTUAL, drain] } }), desired())).toBeUndefined();
+    const node = edited(made(), { spec: { taints: [VIRTUAL, drain, forged] } });
+    expect(settled(node, desired()).spec?.taints).toEqual([drain, VIRTUAL]);
+    expect(foreignTaintsLost(node, { spec: { taints: [VIRTUAL] } })).toEqual(['spillway.dev/drain:NoSchedule']);
   });
 
   it('does not write for another order', () => {
