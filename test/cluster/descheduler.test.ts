@@ -376,13 +376,9 @@ test('pods go home, to their shares of today, and where their policy wants them 
 
 test('a virtual node that is to be emptied is, by one command, and takes pods again by another', async () => {
   const tolerations = ['spillway.dev/virtual-node', 'spillway.dev/drain'].map((key) => ({ key, operator: 'Exists' }));
-  await host.apply([
-    eastThenWest('5m'),
-    deployment(namespace, 'web', 3, '100m'),
-    deployment(namespace, 'stays', 1, '100m', {}, { tolerations }),
-    alone(),
-  ]);
+  await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 3, '100m'), alone()]);
   await settled(host, namespace, 'web', { east: 3 });
+  await host.apply([deployment(namespace, 'stays', 1, '100m', {}, { tolerations })]);
   await settled(host, namespace, 'stays', { east: 1 });
   await untilRunning(host, namespace, 'alone');
   await kubectl(host, ['taint', 'node', 'east', 'spillway.dev/drain:NoSchedule']);
@@ -400,7 +396,7 @@ test('a virtual node that is to be emptied is, by one command, and takes pods ag
     expect(moves).toMatchObject([{ strategy: 'Drain', from: 'east', count: 3 }]);
     expect(pods).toHaveLength(3);
   } finally {
-    await kubectl(host, ['taint', 'node', 'east', 'spillway.dev/drain-']);
+    await host.kubectl(['taint', 'node', 'east', 'spillway.dev/drain-']);
   }
   await kubectl(host, ['scale', 'deployment', 'web', '-n', namespace, '--replicas=4']);
   await settled(host, namespace, 'web', { east: 1, west: 3 });
