@@ -229,6 +229,17 @@ export const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'trust-whoever-answers-for-a-member',
+    theme: 'swaps',
+    edits: [
+      {
+        file: 'members/connection.ts',
+        from: '    return this.#observed !== undefined && this.#observed === this.#o.pinned();\n',
+        to: '    return this.#observed !== undefined && this.#o.pinned() !== undefined;\n',
+      },
+    ],
+  },
+  {
     name: 'trust-whoever-answers-for-the-host',
     theme: 'swaps',
     edits: [

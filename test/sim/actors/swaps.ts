@@ -1,14 +1,19 @@
 import { NO_TROUBLE } from '../network.ts';
 import { SimCluster } from '../sim-cluster.ts';
+import type { Random } from '../random.ts';
 import type { Scene } from '../scene.ts';
 import { PATHS, USER_NAMESPACES } from '../world.ts';
 import type { Acts } from './act.ts';
 
-/** A cluster of the same name and address that is another one: it has the same names in it, and none of the same UIDs. */
-function otherOf(scene: Scene, cluster: SimCluster): SimCluster {
+/**
+ * A cluster of the same name and address that is another one: it has the same names in it, and none of the same UIDs. A member may
+ * lack the namespaces of users, where pods could be made that no namespace of others stands in the way of.
+ */
+function otherOf(scene: Scene, cluster: SimCluster, random: Random): SimCluster {
   const other = new SimCluster(cluster.name, scene.world.loop);
   other.generation = 2;
-  const namespaces = ['kube-system', 'default', 'spillway-system', 'kube-node-lease', ...USER_NAMESPACES];
+  const ofUsers = cluster === scene.world.host || random.chance(0.5) ? USER_NAMESPACES : [];
+  const namespaces = ['kube-system', 'default', 'spillway-system', 'kube-node-lease', ...ofUsers];
   for (const name of namespaces) {
     other.create('setup', PATHS.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
@@ -44,8 +49,8 @@ export const SWAPS = {
       const door = scene.doors.get(name);
       // Whoever starts meanwhile would take the other one for the one that it is to work for.
       if (door === undefined || door.instead !== undefined || !scene.isPinned(name)) return undefined;
-      door.swap(otherOf(scene, door.cluster));
       const seconds = Math.round(random.between(2, 90));
+      door.swap(otherOf(scene, door.cluster, random));
       scene.forAWhile(seconds, () => door.swap(undefined));
       // What waits for a connection meanwhile was decided upon while it was the right one.
       if (random.chance(0.5)) slowConnections(scene, door.cluster.origin, seconds);
