@@ -263,7 +263,17 @@ export const FAULTS = {
   },
   F58: { what: 'a Secret is rotated while pods start' },
   F59: { what: 'a pod of a StatefulSet is deleted by force while the member is cut off' },
-  F60: { what: 'a member leaves while it is gone', not: 'there is no command for leaving yet' },
+  F60: {
+    what: 'a member leaves while it is gone',
+    elsewhere: {
+      result:
+        'waited for, until an administrator says that it is gone for good; then it goes, and what may remain is named',
+      tests: [
+        `${CLUSTER}/leaving.test.ts: waits for a member whose credentials are gone`,
+        `${CLUSTER}/leaving.test.ts: is given up by the word of an administrator`,
+      ],
+    },
+  },
   F61: {
     what: 'the member has no nodes at first',
     elsewhere: {

@@ -16,7 +16,7 @@ export const INVARIANTS = {
   I13: 'Only ConfigMaps and Secrets that pods refer to are copied, and never the token of a service account.',
   I14: 'A deletion is followed until the member confirms it.',
   I15: 'Everything made in a member carries our label, and keeps it; nothing else there is changed or deleted.',
-  I17: 'Neither a virtual node nor what runs on it is removed because this program, or the Node object, goes. A Node is removed only when the spec does not want it and nothing is on it.',
+  I17: 'Neither a virtual node nor what runs on it is removed because this program, or the Node object, goes. A Node is removed only when it is not wanted and nothing is on it, or an administrator said that its member is gone for good.',
   I19: 'The status of a host pod does not go back: start time, Running and containers stay, restart counts stay or grow.',
   I20: 'Data in a member are deleted only when the host claim is gone for good and its reclaim policy says so.',
 } as const;

@@ -23,6 +23,11 @@ export const KINDS: readonly KindDefinition[] = [
       { ...conditionColumn('Ready'), description: 'Pods can be sent to the member.' },
       { ...conditionColumn('Reachable'), description: 'The API server of the member answers.' },
       {
+        ...conditionColumn('CredentialsValid'),
+        name: 'Credentials',
+        description: 'The kubeconfig is usable, and the member accepts it.',
+      },
+      {
         name: 'Version',
         type: 'string',
         jsonPath: '.status.version',
@@ -44,6 +49,13 @@ export const KINDS: readonly KindDefinition[] = [
       { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
       { name: 'Region', type: 'string', jsonPath: '.spec.region', priority: 1 },
       { name: 'Provider', type: 'string', jsonPath: '.spec.provider', priority: 1 },
+      {
+        name: 'Leaving',
+        type: 'string',
+        jsonPath: '.status.conditions[?(@.type=="Leaving")].reason',
+        description: 'What keeps it after it was deleted.',
+      },
+      { name: 'Copies', type: 'integer', jsonPath: '.status.leaving.copies', priority: 1 },
       { name: 'Pending', type: 'integer', jsonPath: '.status.pods.pending', priority: 1 },
       {
         name: 'Reason',

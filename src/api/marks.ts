@@ -53,6 +53,15 @@ export function hostIdOf(kubeSystemUid: string): string {
 /** MemberClusters: the administrator accepts this cluster identity (a kube-system namespace UID) instead of the pinned one. */
 export const CONFIRM_IDENTITY_ANNOTATION = `${GROUP}/confirm-identity`;
 
+/** MemberClusters: finalizer, from before anything of ours can be in the member until nothing is there any more. */
+export const LEAVING_FINALIZER = `${GROUP}/leaving`;
+
+/**
+ * MemberClusters: the administrator's word, by the UID of the MemberCluster itself, that nothing of ours runs in the cluster any
+ * more or is to be waited for, although it does not answer.
+ */
+export const FORCE_LEAVE_ANNOTATION = `${GROUP}/force-leave`;
+
 /** MemberClusters: the administrator confirms deletions that were held back, by the token that the condition names. */
 export const CONFIRM_DELETIONS_ANNOTATION = `${GROUP}/confirm-deletions`;
 

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { conditions, observedGeneration } from './conditions.ts';
 import { quantityMap } from './schema-parts.ts';
 
+/** Of things that may remain, by name. */
+export const MOST_NAMED = 500;
 const podCount = (description: string) => z.int().min(0).describe(description);
 export const memberClusterStatus = z
   .object({
@@ -10,7 +12,10 @@ export const memberClusterStatus = z
       'Ready: pods can be sent here. Reachable: probes succeed. CredentialsValid: the kubeconfig is usable and accepted. ' +
         'CapacityFresh: allocatable is up to date. IdentityPinned: it is still the cluster it was at first contact. ' +
         'NodesRetired: no virtual node is left that is not in the spec any more. ' +
-        'BudgetsMirrored: PodDisruptionBudgets of the host hold for evictions made in the member. ServicesMirrored: Services of the host stand in the member.',
+        'BudgetsMirrored: PodDisruptionBudgets of the host hold for evictions made in the member. ' +
+        'ServicesMirrored: Services of the host stand in the member. ' +
+        'ClusterUnique: no other MemberCluster stands for the same cluster. ' +
+        'Leaving: it was deleted, and what is still there of it is why it has not gone yet.',
     ),
     version: z.string().exactOptional().describe('Kubernetes version of the member.'),
     identity: z
@@ -43,6 +48,19 @@ export const memberClusterStatus = z
       })
       .exactOptional()
       .describe('Pods of the host that run in the member.'),
+    leaving: z
+      .object({
+        pods: podCount('Pods on its virtual nodes, and copies of such that are gone.'),
+        copies: podCount('Copies of ConfigMaps and Secrets, and disruption budgets.'),
+        claims: podCount('Claims of the host whose data are there.'),
+        mayRemain: z.array(z.string().max(600)).max(MOST_NAMED).exactOptional().meta({
+          description:
+            'What may remain in a member that was given up, as far as it is known: kind, namespace and name.',
+          'x-kubernetes-list-type': 'atomic',
+        }),
+      })
+      .exactOptional()
+      .describe('What is left of a MemberCluster that was deleted.'),
   })
   .describe('What Spillway found. Written by Spillway only.');
 

@@ -489,6 +489,16 @@ export function virtualNodesOf(member: MemberCluster): WantedNode[] {
   }));
 }
 
+/** Somebody deleted it: its virtual nodes retire, and when nothing of it is left it goes. */
+export function isLeaving({ metadata }: Pick<KubeObject, 'metadata'>): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+/** The virtual nodes that are to take pods: none of a member that leaves. */
+export function wantedNodesOf(member: MemberCluster): WantedNode[] {
+  return isLeaving(member) ? [] : virtualNodesOf(member);
+}
+
 /** The spec as it is for one virtual node, with the taints of its pool; for one that is not wanted any more with those of all. */
 export function specOf(member: MemberCluster, nodeName: string): MemberClusterSpec {
   const wanted = virtualNodesOf(member).find(({ name }) => name === nodeName);

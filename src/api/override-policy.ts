@@ -4,6 +4,7 @@ import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
 import { GROUP } from './marks.ts';
 import { overridersSchema } from './overriders.ts';
+import { overridePolicyStatus } from './override-policy-status.ts';
 import { parsed, problemsOf } from './parse-object.ts';
 import { cel } from './schema-parts.ts';
 import { clusterAffinity, resourceSelector } from './selectors.ts';
@@ -73,6 +74,18 @@ const namespacedSpec = spec(namespacedOverriders, true);
 const clusterSpec = spec(overriders, false);
 
 const columns: PrinterColumn[] = [
+  {
+    name: 'Accepted',
+    type: 'string',
+    jsonPath: '.status.conditions[?(@.type=="Accepted")].status',
+    description: 'The policy is in use.',
+  },
+  {
+    name: 'Consistent',
+    type: 'string',
+    jsonPath: '.status.conditions[?(@.type=="Consistent")].status',
+    description: 'The members that its rules are for are there.',
+  },
   { name: 'ApplyTo', type: 'string', jsonPath: '.spec.applyTo', description: 'Which pods follow an edit.' },
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
 ];
@@ -85,7 +98,7 @@ export const OVERRIDE_POLICY_KINDS: readonly KindDefinition[] = [
     categories: ['spillway'],
     columns,
     schema: z
-      .object({ spec: namespacedSpec })
+      .object({ spec: namespacedSpec, status: overridePolicyStatus.exactOptional() })
       .describe(
         'OverridePolicy changes objects of its namespace when they are rendered for a member cluster. ' +
           'It is applied after every ClusterOverridePolicy.',
@@ -98,7 +111,7 @@ export const OVERRIDE_POLICY_KINDS: readonly KindDefinition[] = [
     categories: ['spillway'],
     columns,
     schema: z
-      .object({ spec: clusterSpec })
+      .object({ spec: clusterSpec, status: overridePolicyStatus.exactOptional() })
       .describe('ClusterOverridePolicy changes objects of any namespace when they are rendered for a member cluster.'),
   },
 ];

@@ -139,6 +139,11 @@ export class MemberBudgets {
     this.#lookAtAll();
   }
 
+  /** Those that are in the member, as far as is known. */
+  inMember(): Iterable<{ namespace: string; name: string }> {
+    return this.#mirrors.values();
+  }
+
   /** Undefined while there is nothing to say. Cheap. */
   finding(): BudgetsFinding | undefined {
     const { mode, hostBudgets, member } = this.#o;

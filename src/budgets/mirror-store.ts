@@ -67,6 +67,10 @@ export class MirrorStore {
     return this.#mirrors.size;
   }
 
+  values(): Iterable<MirroredBudget> {
+    return this.#mirrors.values();
+  }
+
   hostKeys(): Iterable<string> {
     return this.#byHostKey.keys();
   }

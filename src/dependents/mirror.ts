@@ -195,6 +195,11 @@ export class DependentsMirror {
     for (const copy of this.#o.copies.values()) this.#copySeen(copy);
   }
 
+  /** Whether a pod of ours in the member refers to the copy of that name there. True while it is not known. */
+  isInUse(kind: DependentKind, memberNamespace: string, name: string): boolean {
+    return this.#uses.has({ kind, namespace: memberNamespace, name });
+  }
+
   /** Names that `envFrom` of the object defines, as far as the host's object is known. */
   environmentKeys(kind: DependentKind, hostNamespace: string, name: string): string[] {
     const ref = { kind, namespace: hostNamespace, name };

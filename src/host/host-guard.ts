@@ -8,7 +8,7 @@ const NODE = /^\/api\/v1\/nodes(?:\/([^/]+))?$/;
 /**
  * Stands between everything and the host. Nothing is sent but reads while another cluster answers there (I3); `problem`
  * says so in words. And a Node object that goes takes its pods with it (the garbage collector removes pods of Nodes that
- * do not exist), so none is ever deleted but one Node, by its UID and version, that `mayRemove` says is empty (I17).
+ * do not exist), so none is ever deleted but one Node, by its UID and version, that `mayRemove` says is empty or given up (I17).
  */
 export function hostGuard(
   invariants: Invariants,

@@ -6,12 +6,15 @@ import {
   type OverridePolicyKind,
   parseOverridePolicy,
 } from '../api/override-policy.ts';
+import { readOverridePolicyStatus } from '../api/override-policy-status.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
 import { identifying, keyOf, type KubeObject } from '../kube/object.ts';
 import { apiVersionOf } from '../kube/resource.ts';
+import type { SeenPolicy } from './override-policy-statuses.ts';
 
 export interface OverridePoliciesOptions {
   host: KubeClient;
@@ -31,6 +34,8 @@ export class OverridePolicies {
   readonly #namespaced: Informer<OverridePolicy>;
   readonly #lists = new Map<string, readonly OverridePolicy[]>();
   readonly #handlers = new Set<() => void>();
+  /** What each policy was when it was seen last, by kind and key. */
+  readonly #seen = new Map<string, SeenPolicy>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: OverridePoliciesOptions) {
@@ -51,7 +56,17 @@ export class OverridePolicies {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const changed = { added: () => this.#changed(), updated: () => this.#changed(), deleted: () => this.#changed() };
+    const changed = {
+      added: () => this.#changed(),
+      // A status that was written is none of anybody's business here.
+      updated: (policy: OverridePolicy, old: OverridePolicy) => {
+        if (!jsonEqual(policy.spec, old.spec)) this.#changed();
+      },
+      deleted: (policy: OverridePolicy) => {
+        this.#seen.delete(`${policy.kind} ${keyOf(policy)}`);
+        this.#changed();
+      },
+    };
     const informers = [this.#cluster, this.#namespaced];
     const off = informers.map((informer) => informer.on(changed));
     const synced = Promise.all(informers.map(async (informer) => await informer.whenSynced(signal))).then(
@@ -68,6 +83,11 @@ export class OverridePolicies {
     const missing = [this.#cluster, this.#namespaced].filter(({ hasSynced }) => !hasSynced);
     if (missing.length === 0) return undefined;
     return { problem: missing.map(({ problem }) => problem).find((problem) => problem !== undefined) };
+  }
+
+  /** Every policy as it is, readable or not. */
+  seen(): Iterable<SeenPolicy> {
+    return this.#seen.values();
   }
 
   /** Those that may concern objects of a namespace. The same list until a policy changes. */
@@ -98,11 +118,23 @@ export class OverridePolicies {
   #read(kind: OverridePolicyKind, raw: KubeObject): OverridePolicy {
     const metadata = identifying(raw.metadata);
     const result = parseOverridePolicy(kind, { ...raw, metadata });
+    const { generation } = raw.metadata;
+    const key = `${kind} ${keyOf(raw)}`;
+    const before = this.#seen.get(key);
+    this.#seen.set(key, {
+      kind,
+      metadata: { ...metadata, ...(generation === undefined ? {} : { generation }) },
+      status: readOverridePolicyStatus(raw),
+      problems: 'policy' in result ? [] : result.problems,
+      policy: 'policy' in result ? result.policy : undefined,
+    });
     if ('policy' in result) return result.policy;
     const problems = result.problems.join('; ');
     const message = `The policy cannot be read and is not followed as it is now: ${problems}. Apply the newest manifests/crds, then correct it.`;
     const apiVersion = apiVersionOf(kind === 'OverridePolicy' ? OVERRIDE_POLICIES : CLUSTER_OVERRIDE_POLICIES);
-    this.#o.events.record({ apiVersion, kind, ...metadata }, 'Warning', 'InvalidPolicy', message);
+    // A status that was written is no news.
+    if (!jsonEqual(before?.problems, result.problems))
+      this.#o.events.record({ apiVersion, kind, ...metadata }, 'Warning', 'InvalidPolicy', message);
     throw new Error(`${kind} ${keyOf({ metadata })}: ${problems}`);
   }
 }

@@ -8,7 +8,7 @@ import { LEASES } from './resource.ts';
 import { microTime } from './timestamps.ts';
 import { pause, systemTimers } from './timers.ts';
 import type { Timers } from './timers.ts';
-import { create, get, replace } from './verbs.ts';
+import { create, get, remove, replace } from './verbs.ts';
 
 export interface LeaseElectionOptions {
   client: KubeClient;
@@ -97,6 +97,21 @@ export class LeaseElection {
         await this.#release();
       }
       await pause(retryMs * (1 + JITTER * random()), o.signal, timers);
+    }
+  }
+
+  /** Removes the Lease, once nothing that it guards is left, unless somebody holds it. Never rejects. */
+  async discard(): Promise<void> {
+    const { client, namespace, name } = this.#o;
+    const options = { deadlineMs: 5_000 };
+    try {
+      const { metadata, spec } = await get<Lease>(client, LEASES, { namespace, name }, options);
+      const { uid, resourceVersion } = metadata;
+      if ((spec?.holderIdentity ?? '') !== '') return;
+      await remove(client, LEASES, { namespace, name }, { uid, resourceVersion }, options);
+    } catch (error) {
+      if (isNotFound(error)) return;
+      this.#logger?.info({ lease: `${namespace}/${name}` }, `lease not removed: ${describeError(error)}`);
     }
   }
 

@@ -33,6 +33,7 @@ const shape = z.object({
 
 export interface SigningSpec {
   readonly node: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly signer: string;
   readonly usages: readonly string[];
   /** Life to ask for, in seconds; signers may shorten it. Default: as long as the signer likes. */
@@ -49,7 +50,7 @@ export async function createSigningRequest(host: SigningApi, o: SigningSpec, sig
     body: {
       apiVersion: 'certificates.k8s.io/v1',
       kind: 'CertificateSigningRequest',
-      metadata: { generateName: `spillway-${o.node}-` },
+      metadata: { generateName: `spillway-${o.node}-`, ...(o.labels === undefined ? {} : { labels: o.labels }) },
       spec: {
         signerName: o.signer,
         request: Buffer.from(o.request).toString('base64'),

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { hostIdOf, INCARNATION_ANNOTATION } from '../api/marks.ts';
+import { isNodeNameOf } from '../api/member-cluster.ts';
 import type { Namespace, Service } from '../kube/core-v1.ts';
 import { budgetMetrics } from '../budgets/budget-metrics.ts';
 import { HostBudgets } from '../budgets/host-budgets.ts';
@@ -34,7 +35,9 @@ import { CapacityMetrics } from '../members/capacity-metrics.ts';
 import { MemberMetrics } from '../members/member-metrics.ts';
 import { NamespaceModes } from '../host/namespace-modes.ts';
 import { OverridePolicies } from '../host/override-policies.ts';
+import { OverridePolicyStatuses } from '../host/override-policy-statuses.ts';
 import { NodeRemovals } from './node-removals.ts';
+import { type Cluster, clusterOf } from '../placement/cluster.ts';
 import { NodeIdentityMetrics } from '../nodes/node-identity-metrics.ts';
 import { outageMetrics } from '../outages/outage-metrics.ts';
 import { DeletionPermits } from '../pods/deletion-permits.ts';
@@ -51,6 +54,7 @@ import { serviceMetrics } from '../services/service-metrics.ts';
 import { InvariantCounter } from '../telemetry/invariant-counter.ts';
 import { TelemetryServer } from '../telemetry/http-server.ts';
 import { createLogger } from '../telemetry/logger.ts';
+import { forgetSeries } from '../telemetry/forget-series.ts';
 import { createRegistry } from '../telemetry/metrics.ts';
 import { usageMetrics } from '../usage/metrics.ts';
 import { programVersion } from '../version.ts';
@@ -212,6 +216,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.hostClaims.run(signal),
       services.hostBudgets.run(signal),
       services.overridePolicies.run(signal),
+      has('members') ? overridePolicyStatuses(services, controller).run(signal) : undefined,
       services.namespaceModes.run(signal),
       services.podOwners.run(signal),
       clientCa.run(signal),
@@ -253,6 +258,12 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
     informerMetrics: services.informerMetrics,
     metrics: new MemberMetrics(services.registry),
     invariants: services.invariants,
+    events: services.events,
+    forgotten: async (member) =>
+      await forgetSeries(
+        services.registry,
+        isOfMember(member, (name) => controller.knows(name)),
+      ),
     hostProblem: () => services.hostIdentity.problem,
     ...(self === undefined ? {} : { leaseFor: (member: string) => leaseFor(self, member) }),
     startScope: (member, connection, signal) => {
@@ -260,7 +271,8 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
       const sharesCluster = (other: string): boolean => controller.mayStandFor(other, connection.identity());
       const othersWant = (nodeName: string): boolean => controller.wantsNode(nodeName, member.metadata.name);
       const knowsMember = (name: string): boolean => controller.knows(name);
-      const standing = { leaseHeld, sharesCluster, othersWant, knowsMember };
+      const isShared = (): boolean => controller.isShared(connection.identity(), member.metadata.name);
+      const standing = { leaseHeld, sharesCluster, othersWant, knowsMember, isShared };
       return startMemberScope(services, member, connection, standing, signal);
     },
     ...(config.components.includes('scheduler')
@@ -269,6 +281,28 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
     logger,
   });
   return controller;
+}
+
+function overridePolicyStatuses(
+  { host, overridePolicies, logger }: HostServices,
+  controller: MemberClusterController,
+): OverridePolicyStatuses {
+  const members = (): Cluster[] | undefined => controller.members?.map((member) => clusterOf(member));
+  return new OverridePolicyStatuses({ host, policies: overridePolicies, members, logger });
+}
+
+/** Whether a label of a metric speaks of a member that is gone, or of a virtual node of it that no other one can have. */
+function isOfMember(member: string, knows: (name: string) => boolean): (label: string, value: string) => boolean {
+  const isItsNode = (node: string): boolean => {
+    if (!isNodeNameOf(member, node) || knows(node)) return false;
+    const dashes = [...node.matchAll(/-/g)].map(({ index }) => node.slice(0, index));
+    return !dashes.some((name) => name !== member && knows(name));
+  };
+  return (label, value) => {
+    if (label === 'member' || label === 'cluster') return value === member;
+    if (label === 'node') return isItsNode(value);
+    return label === 'name' && isItsNode(value.slice(value.indexOf('-') + 1));
+  };
 }
 
 /** The host's identity goes into every mark, so nothing starts before it is known. Undefined when stopped meanwhile. */

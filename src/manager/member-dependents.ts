@@ -41,6 +41,8 @@ export class MemberDependents implements DependentsPort {
   readonly mirror: DependentsMirror;
   readonly tokens: PodTokens;
   readonly claims: MemberClaims;
+  /** What of it is in the member, as far as that was looked into. */
+  readonly copies: MemberCopies;
   readonly #places: VolumePlaces;
   readonly #o: MemberDependentsOptions;
   /** What claims were looked at with. */
@@ -60,6 +62,7 @@ export class MemberDependents implements DependentsPort {
       logger,
       metrics: informerMetrics,
     });
+    this.copies = copies;
     const common = {
       hostId,
       member: connection.name,

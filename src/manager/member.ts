@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { GROUP, HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL } from '../api/marks.ts';
-import { type MemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
+import { isLeaving, type MemberCluster, wantedNodesOf } from '../api/member-cluster.ts';
 import { providerIdOf } from '../api/provider-id.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { addTo, formatAmounts, NOTHING, parseAmounts } from '../kube/amounts.ts';
@@ -16,6 +16,8 @@ import type { Pod } from '../kube/core-v1.ts';
 import { describeError } from '../kube/errors.ts';
 import { keyFor } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
+import type { LeavingState, MemberLeaving } from '../leaving/member-leaving.ts';
+import { isGivenUp, memberLeaving } from './leaving.ts';
 import { MemberDependents } from './member-dependents.ts';
 import { MemberEvents } from '../member-events/member-events.ts';
 import { childSignal, type ChildSignal } from '../kube/child-signal.ts';
@@ -66,6 +68,8 @@ export interface MemberStanding {
   othersWant: (nodeName: string) => boolean;
   /** Whether there is a MemberCluster of that name, as far as is known. */
   knowsMember: (name: string) => boolean;
+  /** Whether any other MemberCluster stands for the same cluster, or may. */
+  isShared: () => boolean;
 }
 
 /**
@@ -93,6 +97,7 @@ export function startMemberScope(
     retiring: () => work.retiring(),
     budgets: () => work.budgets.finding(),
     services: () => work.memberServices.finding(),
+    leaving: () => work.leaving(),
   };
 }
 
@@ -111,6 +116,7 @@ class MemberWork {
   readonly #nodes = new Map<string, RunningNode>();
   readonly #selves = new Map<string, NodeSelf>();
   readonly #retirement: NodeRetirement;
+  readonly #leaving: MemberLeaving;
   /** Labels that choose the member's nodes behind each virtual node, of those that retire as they were last. */
   readonly #pools = new Map<string, Record<string, string>>();
   readonly #frozen: () => string | undefined;
@@ -126,9 +132,10 @@ class MemberWork {
     services: HostServices,
     member: MemberCluster,
     connection: MemberConnection,
-    { leaseHeld, sharesCluster, othersWant, knowsMember }: MemberStanding,
+    standing: MemberStanding,
     signal: AbortSignal,
   ) {
+    const { leaseHeld, sharesCluster, othersWant, knowsMember } = standing;
     const { hostId, logger, informerMetrics, queueMetrics } = services;
     this.#services = services;
     this.#member = member;
@@ -167,6 +174,21 @@ class MemberWork {
     this.#retirement = this.#makeRetirement(othersWant);
     this.budgets = this.#makeBudgets(knowsMember);
     this.memberServices = this.#makeServices(sharesCluster);
+    this.#leaving = memberLeaving({
+      services,
+      connection,
+      standing,
+      givenUp: () => this.#isGivenUp(),
+      namespaces: this.#namespaces,
+      dependents: this.#dependents,
+      retirement: this.#retirement,
+      budgets: this.budgets,
+      member: () => this.#member,
+      scopes: () => [...this.#nodes.values()].flatMap(({ scope }) => scope ?? []),
+      mayWrite: () => this.#frozen() === undefined,
+      event: (type, reason, message) => this.#event(type, reason, message),
+      logger: this.#logger,
+    });
     this.#memberEvents = new MemberEvents({
       host: services.host,
       hostId,
@@ -197,6 +219,7 @@ class MemberWork {
       },
       drop: (name) => this.#nodes.get(name)?.stop.abort(),
       mayWrite: () => this.#frozen() === undefined,
+      givenUp: () => this.#isGivenUp(),
       event: (type, reason, message) => this.#event(type, reason, message),
       logger: this.#logger,
     });
@@ -301,6 +324,7 @@ class MemberWork {
       this.memberServices.run(this.#signal),
       this.#retirement.run(this.#signal),
       this.#makeTokenRenewal().run(this.#signal),
+      this.#leaving.run(this.#signal),
       this.#ended(),
       this.#whenComplete(),
     ]);
@@ -398,6 +422,14 @@ class MemberWork {
     return this.#retirement.retiring();
   }
 
+  leaving(): LeavingState | undefined {
+    return this.#leaving.state;
+  }
+
+  #isGivenUp(): boolean {
+    return isGivenUp(this.#member, this.#connection);
+  }
+
   #keptChanged(): void {
     const kept = this.keptDeletions();
     if (kept === undefined) return;
@@ -429,17 +461,18 @@ class MemberWork {
   }
 
   roomsKnown(): boolean {
+    if (isLeaving(this.#member)) return true;
     const wanted = [...this.#nodes].filter(([name]) => this.#isWanted(name) && !this.#isOthers(name));
     return this.#nodes.size > 0 && wanted.every(([, { scope }]) => scope?.roomKnown === true);
   }
 
   #isWanted(nodeName: string): boolean {
-    return virtualNodesOf(this.#member).some(({ name }) => name === nodeName);
+    return wantedNodesOf(this.#member).some(({ name }) => name === nodeName);
   }
 
   /** Starts virtual nodes that the spec wants. Those that it does not want any more retire. */
   #adjustNodes(): void {
-    for (const { name, nodeSelector } of virtualNodesOf(this.#member)) {
+    for (const { name, nodeSelector } of wantedNodesOf(this.#member)) {
       this.#pools.set(name, nodeSelector);
       if (this.#nodes.get(name)?.stop.signal.aborted !== false) this.#startNode(name);
     }
@@ -528,6 +561,7 @@ class MemberWork {
       nodeName,
       pool: () => this.#pools.get(nodeName),
       isWanted: () => this.#isWanted(nodeName),
+      givenUp: () => this.#isGivenUp(),
       cluster: () => this.#cluster,
       frozen: this.#frozen,
       breakerOpen,

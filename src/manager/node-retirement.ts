@@ -18,10 +18,9 @@ import { retirementAdvice, retirementInWords, type RetiringNode } from '../membe
 
 /** Between two looks at virtual nodes that retire, in ms. */
 const LOOK_MS = 2_000;
-/**
- * So long a virtual node has to be empty before it goes: a scheduler may have bound a pod a moment before the cordon, and a
- * creation that had no answer may be carried out when its pod has gone by force.
- */
+/** So long a virtual node has to be empty before it goes: a scheduler may have bound a pod a moment before the cordon. */
+const SETTLE_MS = 5_000;
+/** And so long if a creation that had no answer may be carried out when its pod has gone by force. */
 const EMPTY_MS = OPEN_CREATION_MS;
 /** A member may put any label on its pods: more names at a time than it can have pools are not believed. */
 const MAX_FOUND = 16;
@@ -30,8 +29,14 @@ const MAX_FOUND = 16;
 export interface Retiree {
   /** What is on it; undefined while that is not known. Pods of DaemonSets count apart: they leave only with the Node. */
   remains(): { pods: number; daemonPods: number } | undefined;
+  /** How long it takes until nothing can come of creations of pods in the member any more, in ms. */
+  creationsOpenMs(): number;
+  /** Pods of the host that are bound to it; undefined while they are not known. */
+  hostPods(): number | undefined;
   /** Removes the Node, if it is ours and has no pods; false: not yet. */
   removeNode(signal: AbortSignal): Promise<boolean>;
+  /** Removes the Node of a member that was given up, with its pods; false: not yet. */
+  giveUpNode(signal: AbortSignal): Promise<boolean>;
 }
 
 export interface NodeRetirementOptions {
@@ -52,6 +57,8 @@ export interface NodeRetirementOptions {
   /** Ends it: nothing is left of it. */
   drop: (nodeName: string) => void;
   mayWrite: () => boolean;
+  /** The administrator's word that nothing runs in the member any more. */
+  givenUp: () => boolean;
   event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
   logger: Logger;
   /** How long it has to be empty; 90,000 ms. */
@@ -61,7 +68,7 @@ export interface NodeRetirementOptions {
 }
 
 /**
- * The end of virtual nodes that the spec does not want any more, because pools were renamed, added or removed: finds those
+ * The end of virtual nodes that are not wanted any more, because pools were renamed, added or removed, or the member leaves: finds those
  * that former processes left behind, says what keeps one, and removes it when nothing is on it.
  */
 export class NodeRetirement {
@@ -120,7 +127,7 @@ export class NodeRetirement {
     const { drop, memberPods } = this.#o;
     const pods = this.#copiesOf(name);
     // Two MemberClusters may stand for one cluster, whose pods tell of the virtual nodes of both.
-    if (refusal.isVirtual || (pods === 0 && memberPods.hasSynced)) {
+    if (refusal.isVirtual || (pods === 0 && memberPods.hasSynced) || this.#o.givenUp()) {
       if (refusal.isVirtual) this.#others.add(name);
       this.#told.delete(name);
       drop(name);
@@ -154,7 +161,7 @@ export class NodeRetirement {
       this.#hostAsked = true;
     } catch (error) {
       if (signal.aborted) return;
-      const unable = 'virtual nodes that are not in the spec any more cannot be looked for';
+      const unable = 'virtual nodes that are not wanted any more cannot be looked for';
       logger.warn(`${unable}: ${describeError(error)}`);
       // Rights of an older version: the copies in the member tell of most.
       this.#hostAsked = isForbidden(error);
@@ -178,12 +185,16 @@ export class NodeRetirement {
     const { member, isWanted, othersWant, running, serve, logger } = this.#o;
     if (isWanted(name) || othersWant(name) || !isNodeNameOf(member, name)) return;
     if (running().some(([known]) => known === name)) return;
-    logger.warn({ node: name }, 'a virtual node that is not in the spec any more is served until it is empty');
+    logger.warn({ node: name }, 'a virtual node that is not wanted any more is served until it is empty');
     serve(name, pool);
   }
 
   async #look(name: string, one: Retiree, signal: AbortSignal): Promise<void> {
-    const { drop, mayWrite, event, logger, emptyMs = EMPTY_MS } = this.#o;
+    const { mayWrite, event, logger, emptyMs = EMPTY_MS } = this.#o;
+    if (this.#o.givenUp()) {
+      await this.#giveUp(name, one, signal);
+      return;
+    }
     const remains = one.remains();
     if (remains === undefined || !mayWrite()) return;
     if (remains.pods > 0 || remains.daemonPods > 0) this.#bareSince.delete(name);
@@ -192,8 +203,9 @@ export class NodeRetirement {
       this.#tellOnce({ name, pods: remains.pods });
       return;
     }
-    if (remains.daemonPods === 0) this.#isFor(emptyMs, this.#bareSince, name);
-    if (!this.#isFor(emptyMs, this.#emptySince, name)) return;
+    const emptyForMs = one.creationsOpenMs() > 0 ? emptyMs : Math.min(emptyMs, SETTLE_MS);
+    if (remains.daemonPods === 0) this.#isFor(emptyForMs, this.#bareSince, name);
+    if (!this.#isFor(emptyForMs, this.#emptySince, name)) return;
     try {
       if (!this.#removed.has(name) && !(await one.removeNode(signal))) return;
       this.#removed.add(name);
@@ -202,12 +214,29 @@ export class NodeRetirement {
       return;
     }
     // Pods of DaemonSets go with the Node, and their copies have to be ended.
-    if (remains.daemonPods > 0 || !this.#isFor(emptyMs, this.#bareSince, name)) return;
-    event(
-      'Normal',
-      'VirtualNodeRemoved',
-      `Virtual node ${name} was not in the spec any more and is removed: it was empty.`,
-    );
+    if (remains.daemonPods > 0 || !this.#isFor(emptyForMs, this.#bareSince, name)) return;
+    event('Normal', 'VirtualNodeRemoved', `Virtual node ${name} was not wanted any more and is removed: it was empty.`);
+    this.#end(name);
+  }
+
+  /** Kubernetes removes the pods of a Node that is gone. */
+  async #giveUp(name: string, one: Retiree, signal: AbortSignal): Promise<void> {
+    try {
+      if (!this.#removed.has(name) && !(await one.giveUpNode(signal))) return;
+      this.#removed.add(name);
+    } catch (error) {
+      if (!signal.aborted) {
+        this.#o.logger.warn({ node: name }, `the Node is not removed yet: ${describeError(error)}`);
+      }
+      return;
+    }
+    if (one.hostPods() !== 0) return;
+    this.#o.event('Normal', 'VirtualNodeRemoved', `Virtual node ${name} of the member that was given up is removed.`);
+    this.#end(name);
+  }
+
+  #end(name: string): void {
+    const { drop } = this.#o;
     for (const memory of [this.#emptySince, this.#bareSince, this.#told, this.#removed]) memory.delete(name);
     drop(name);
   }

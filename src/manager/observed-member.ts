@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type MemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
+import { type MemberCluster, virtualNodesOf, wantedNodesOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { elasticGroupsOf } from '../capacity/elastic.ts';
 import { MemberCapacity } from '../capacity/member-capacity.ts';
@@ -100,7 +100,7 @@ class ObservedMember {
 
   /** Begins to observe virtual nodes that the spec wants and ends that for those it does not want any more. */
   #adjustNodes(): void {
-    const wanted = new Set(virtualNodesOf(this.#member).map(({ name }) => name));
+    const wanted = new Set(wantedNodesOf(this.#member).map(({ name }) => name));
     for (const [name, { stop, ended }] of this.#nodes) {
       if (wanted.has(name)) continue;
       stop.abort();

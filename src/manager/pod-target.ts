@@ -26,7 +26,17 @@ export function podTarget(hostPod: Pod, facts: TargetFacts): PodTarget | { unava
     return { unavailable: `it belongs to a DaemonSet, and those do not run in cluster "${member}"` };
   }
   if (unavailable !== undefined) return { unavailable };
-  if (copy === undefined) return { unavailable: `it has no running copy in cluster "${member}" at the moment` };
+  if (copy === undefined) return { unavailable: whyNotThere(hostPod, member) };
   const { namespace = '', name } = copy.metadata;
   return { client, namespace, name };
+}
+
+/** What the pod itself says of why it does not run there, or not any more. */
+function whyNotThere({ status }: Pod, member: string): string {
+  const none = `it has no running copy in cluster "${member}" at the moment`;
+  const { reason, message } = status ?? {};
+  if (reason === undefined || reason === '') return none;
+  return message === undefined || message === ''
+    ? `${none}: ${reason}`
+    : `${none}: ${reason}: ${message.replace(/\.$/, '')}`;
 }

@@ -5,6 +5,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { Informer } from '../kube/informer.ts';
+import { monotonic } from '../kube/clock.ts';
 import { keyFor, keyOf, withoutManagedFields } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
@@ -21,12 +22,14 @@ import { type NodeFacts, renderNode } from '../nodes/render-node.ts';
 import { OutageDeletions } from '../outages/outage-deletions.ts';
 import { TolerationKeeper } from '../outages/toleration-keeper.ts';
 import { isDaemonPod, isShownIgnored } from '../pods/daemon-pod.ts';
+import { mirroredNamespace } from '../pods/host-status.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { podTarget } from './pod-target.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
 import { HOST_POD_INDEX } from '../pods/pod-ports.ts';
 import type { MemberServices } from '../services/member-services.ts';
+import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
 import { servingCertificates } from './serving-certificates.ts';
 import { PodUsage } from '../usage/pod-usage.ts';
 import type { UsageTarget } from '../usage/usage-target.ts';
@@ -50,6 +53,8 @@ export interface VirtualNodeOptions extends Pick<
   standing: NodeStanding;
   /** False once the spec does not want it any more: it retires. */
   isWanted: () => boolean;
+  /** The administrator's word that nothing runs in the member any more. */
+  givenUp: () => boolean;
   /** Told when pods begin or cease to be kept although their host pods are gone. */
   keptChanged: () => void;
   /** Services of the host in the member. */
@@ -70,6 +75,8 @@ export class VirtualNodeScope {
   readonly #hostPods: Informer<Pod>;
   readonly #view: VirtualNodeView;
   #node: NodeKeeper | undefined;
+  /** Monotonic ms. */
+  readonly #startedAt = monotonic();
   /** Takes the room away from schedulers. */
   #endRoom: (() => void) | undefined;
 
@@ -190,7 +197,7 @@ export class VirtualNodeScope {
   /** Works until the signal aborts, or until the Node is not ours any more. */
   async run(signal: AbortSignal): Promise<void> {
     const { services, logger, nodeName, standing } = this.#o;
-    const certificates = await servingCertificates(services, this.#o);
+    const certificates = await servingCertificates(services, { ...this.#o, member: this.#o.connection.name });
     const usage = this.#usage();
     const server = new KubeletServer({
       nodeName,
@@ -268,6 +275,37 @@ export class VirtualNodeScope {
       if (this.#hostPods.get(key) === undefined) remains.pods += 1;
     }
     return remains;
+  }
+
+  /** How long it takes until nothing can come of creations, those of a former process included, in ms. */
+  creationsOpenMs(): number {
+    const ofFormer = this.#node?.madeHere === true ? 0 : this.#startedAt + OPEN_CREATION_MS - monotonic();
+    return Math.max(0, ofFormer, this.pods.creationsOpenMs);
+  }
+
+  hostPods(): number | undefined {
+    return this.#hostPods.hasSynced ? this.#hostPods.size : undefined;
+  }
+
+  /** Where the copies of its pods are in the member, as the pods themselves tell: `namespace/name`. */
+  *copiesToldOf(): Generator<string> {
+    for (const pod of this.#hostPods.values()) {
+      const namespace = mirroredNamespace(pod);
+      if (namespace !== undefined && !isFinished(pod)) yield keyFor(namespace, pod.metadata.name);
+    }
+  }
+
+  /** Removes the Node of a member that was given up. */
+  async giveUpNode(signal: AbortSignal): Promise<boolean> {
+    const { nodeName, services, isWanted, givenUp, standing } = this.#o;
+    if (!standing.ours) return false;
+    const end = services.nodeRemovals.allow(nodeName, () => !isWanted() && givenUp());
+    try {
+      await this.#node?.remove(signal);
+    } finally {
+      end();
+    }
+    return true;
   }
 
   /** Removes the Node of one that retires, if the host knows no pod on it either; false: not yet. */

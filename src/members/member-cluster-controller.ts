@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
-import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import { isLeaving, MEMBER_CLUSTERS, type MemberCluster, parseMemberCluster } from '../api/member-cluster.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
 import { Informer } from '../kube/informer.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
@@ -26,6 +27,9 @@ export interface MemberClusterControllerOptions extends Pick<
    */
   leaseFor?: (member: string) => MemberLease;
   startScope: StartScope;
+  /** A MemberCluster is gone, and nothing runs for it any more. */
+  forgotten?: (member: string) => Promise<void>;
+  events?: Pick<EventRecorder, 'record'>;
   /** What runs for members that this process does not act for. Default: nothing; there is no connection to them. */
   startObserved?: StartObserved;
   logger: Logger;
@@ -34,6 +38,7 @@ export interface MemberClusterControllerOptions extends Pick<
 interface Life {
   uid: string | undefined;
   runner: MemberRunner;
+  lease: MemberLease | undefined;
   child: ChildSignal;
   ended: Promise<void>;
 }
@@ -78,6 +83,26 @@ export class MemberClusterController {
     return (life.runner.pinned ?? identity) === identity;
   }
 
+  /** Whether any MemberCluster but that one, and none that leaves, stands for the cluster with that identity, or may turn out to. */
+  isShared(identity: string, except: string): boolean {
+    const others = [...this.#informer.values()].filter((one) => one.metadata.name !== except && !isLeaving(one));
+    return others.some(({ metadata }) => this.mayStandFor(metadata.name, identity));
+  }
+
+  /** All that can be read; undefined while they are not known. */
+  get members(): MemberCluster[] | undefined {
+    if (!this.#informer.hasSynced) return undefined;
+    return [...this.#informer.values()].flatMap((raw) => {
+      const parsed = parseMemberCluster(raw);
+      return 'member' in parsed ? parsed.member : [];
+    });
+  }
+
+  #othersOf(identity: string, except: string): string[] {
+    const others = [...this.#lives].filter(([name, { runner }]) => name !== except && runner.pinned === identity);
+    return others.map(([name]) => name).toSorted();
+  }
+
   /** Whether there is a MemberCluster of that name, as far as is known. */
   knows(name: string): boolean {
     return this.#lives.has(name) || !this.#informer.hasSynced || this.#informer.get(name) !== undefined;
@@ -118,10 +143,12 @@ export class MemberClusterController {
     former?.child.abort();
     const { leaseFor, startObserved, metrics } = this.#o;
     const logger = this.#o.logger.child({ member: name });
+    const lease = leaseFor?.(name);
     const runner = new MemberRunner(raw, {
       ...this.#o,
-      lease: leaseFor?.(name),
+      lease,
       startObserved,
+      othersOf: (identity) => this.#othersOf(identity, name),
       logger,
     });
     const child = childSignal(signal);
@@ -144,7 +171,7 @@ export class MemberClusterController {
       }
       logger.info('the member is not followed any more; its nodes and pods stay as they are');
     };
-    this.#lives.set(name, { uid, runner, child, ended: run() });
+    this.#lives.set(name, { uid, runner, lease, child, ended: run() });
   }
 
   /** A list that lacks the object may be wrong (I7); only a read that says so too ends the member. */
@@ -155,6 +182,9 @@ export class MemberClusterController {
     if (certain || (await this.#confirmGone(name, uid, life.child.signal))) {
       life.child.abort();
       await life.ended;
+      if (this.#lives.has(name)) return;
+      await life.lease?.discard?.();
+      await this.#o.forgotten?.(name);
     }
   }
 

@@ -1,21 +1,33 @@
 import type { Logger } from 'pino';
-import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, hostIdOf } from '../api/marks.ts';
-import { parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
+import {
+  CONFIRM_DELETIONS_ANNOTATION,
+  CONFIRM_IDENTITY_ANNOTATION,
+  GROUP,
+  hostIdOf,
+  MEMBER_LABEL,
+} from '../api/marks.ts';
+import { isLeaving, parseMemberCluster, wantedNodesOf } from '../api/member-cluster.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
+import { memberOfNode } from '../api/provider-id.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { Node } from '../kube/core-v1.ts';
 import { describeError } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { KubeObject } from '../kube/object.ts';
+import { NODES } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
+import { list } from '../kube/verbs.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import type { MemberConnectionOptions } from './connection.ts';
 import { isEdited } from './is-edited.ts';
 import { MemberLink } from './member-link.ts';
 import { MemberObserver } from './member-observer.ts';
+import { MemberFinalizer } from './member-finalizer.ts';
 import type { MemberLease, MemberScope, StartObserved, StartScope } from './member-scope.ts';
 import { memberStatus } from './member-status.ts';
-import type { MemberFacts } from './member-status.ts';
+import type { LeavingFinding, MemberFacts } from './member-status.ts';
 import { NOT_PROBED } from './reachability.ts';
 import { StatusWriter } from './status-writer.ts';
 
@@ -34,6 +46,9 @@ export interface MemberRunnerOptions extends Pick<
   /** The right to act; undefined: this process never does. */
   lease: MemberLease | undefined;
   startScope: StartScope;
+  events?: Pick<EventRecorder, 'record'>;
+  /** Other MemberClusters that are known to stand for the cluster with that identity. Default: there are none. */
+  othersOf?: (identity: string) => readonly string[];
   /** What runs while this process does not act; undefined: nothing, and there is no connection. */
   startObserved: StartObserved | undefined;
   logger: Logger;
@@ -47,18 +62,21 @@ export interface MemberRunnerOptions extends Pick<
 export class MemberRunner {
   readonly #o: MemberRunnerOptions;
   readonly #writer: StatusWriter;
+  readonly #finalizer: MemberFinalizer;
   readonly #link: MemberLink<MemberScope>;
   readonly #observer: MemberObserver | undefined;
   /** Rings when this replica begins or ceases to act. */
   readonly #leaseChanged = new AutoResetEvent();
   #acting = false;
+  /** The condition as it was written last. */
+  #ready: ReturnType<typeof readyOf>;
   #raw: KubeObject;
   #member: MemberCluster | undefined;
   #problems: readonly string[] = [];
   #pinned: string | undefined;
 
   constructor(raw: KubeObject, options: MemberRunnerOptions) {
-    const { lease, startScope, startObserved, ...rest } = options;
+    const { lease, startScope, startObserved, events: _events, othersOf: _othersOf, ...rest } = options;
     this.#o = options;
     this.#raw = raw;
     this.#writer = new StatusWriter(raw, {
@@ -68,6 +86,13 @@ export class MemberRunner {
       logger: options.logger,
     });
     const { name } = raw.metadata;
+    this.#finalizer = new MemberFinalizer({
+      host: options.host,
+      object: () => this.#raw,
+      mayGo: (signal) => this.#mayGo(signal),
+      settled: () => this.#link.resync(),
+      logger: options.logger,
+    });
     this.#link = new MemberLink<MemberScope>({
       ...rest,
       name,
@@ -99,7 +124,7 @@ export class MemberRunner {
   }
 
   wantsNode(nodeName: string): boolean {
-    return this.#member !== undefined && virtualNodesOf(this.#member).some(({ name }) => name === nodeName);
+    return this.#member !== undefined && wantedNodesOf(this.#member).some(({ name }) => name === nodeName);
   }
 
   /** The object as it is now. A spec that cannot be read leaves the last good one in force. */
@@ -119,6 +144,7 @@ export class MemberRunner {
       if (token !== undefined) this.#link.scope?.confirmDeletions(token);
     }
     this.#link.memberChanged();
+    this.#finalizer.touch();
     this.#reconsider();
   }
 
@@ -147,10 +173,11 @@ export class MemberRunner {
       this.#leaseChanged.set();
     };
     this.#acting = true;
+    this.#ready = readyOf(this.#member?.status);
     this.#leaseChanged.set();
     held.addEventListener('abort', ceased, { once: true });
     const child = childSignal(held);
-    const parts = [this.#link.run(child.signal), this.#writer.run(child.signal)];
+    const parts = [this.#link, this.#writer, this.#finalizer].map((part) => part.run(child.signal));
     // If one of them throws, which is a bug, the others must not go on without it.
     const ends = await Promise.allSettled(parts.map((part) => part.finally(() => child.abort())));
     child.release();
@@ -191,7 +218,33 @@ export class MemberRunner {
 
   #whenStartable(start: (member: MemberCluster) => MemberScope): MemberScope | undefined {
     const member = this.#member;
-    return member === undefined || this.#pinned === undefined ? undefined : start(member);
+    if (member === undefined || this.#pinned === undefined || !this.#finalizer.isSettled) return undefined;
+    return start(member);
+  }
+
+  /** What keeps it after it was deleted. */
+  #leaving(): LeavingFinding | undefined {
+    if (!isLeaving(this.#raw)) return undefined;
+    const finding = this.#link.scope?.leaving();
+    if (finding !== undefined) return finding;
+    const message = 'It was deleted; what is still there of it is being looked into.';
+    return { pods: 0, copies: 0, claims: 0, done: false, reason: 'Looking', message, ...this.#saidOfLeaving() };
+  }
+
+  /** As a former process found it: figures do not go up and down with every start. */
+  #saidOfLeaving(): Partial<LeavingFinding> {
+    const { leaving, conditions } = this.#member?.status ?? {};
+    const said = conditions?.find(({ type }) => type === 'Leaving');
+    return { ...leaving, ...(said === undefined ? {} : { reason: said.reason, message: said.message }) };
+  }
+
+  /** One that nothing was ever made for goes at once, whatever is wrong with it. */
+  async #mayGo(signal: AbortSignal): Promise<boolean> {
+    if (this.#link.scope !== undefined) return this.#leaving()?.done === true;
+    if (this.#pinned !== undefined) return false;
+    const { name } = this.#raw.metadata;
+    const { items } = await list<Node>(this.#o.host, NODES, { labelSelector: `${MEMBER_LABEL}=${name}`, signal });
+    return !items.some((node) => memberOfNode(node) === name);
   }
 
   #render(previous: MemberClusterStatus | undefined): MemberClusterStatus {
@@ -220,6 +273,8 @@ export class MemberRunner {
       retiring: scope?.retiring(),
       budgets: scope?.budgets(),
       services: scope?.services(),
+      sharedWith: this.#pinned === undefined ? undefined : this.#o.othersOf?.(this.#pinned),
+      leaving: this.#leaving(),
     };
     return memberStatus(previous, facts, `${new Date().toISOString().slice(0, 19)}Z`);
   }
@@ -231,8 +286,24 @@ export class MemberRunner {
     return this.#pinned === undefined || confirmed ? observed : this.#pinned;
   }
 
+  /** Who acts from now on says only what is new. */
+  #tellReady(status: MemberClusterStatus): void {
+    const before = this.#ready;
+    this.#ready = readyOf(status);
+    if (this.#ready === undefined || this.#ready.reason === 'Leaving') return;
+    const { name, uid = '' } = this.#raw.metadata;
+    const object = { apiVersion: `${GROUP}/v1alpha1`, kind: 'MemberCluster', name, uid };
+    const { reason, message } = this.#ready;
+    const isReady = this.#ready.status === 'True';
+    const wasReady = before?.status === 'True';
+    if (isReady && !wasReady) this.#o.events?.record(object, 'Normal', 'MemberReady', message);
+    const isNews = wasReady || (this.#ready.status === 'False' && before?.reason !== reason);
+    if (!isReady && isNews) this.#o.events?.record(object, 'Warning', 'MemberNotReady', `${reason}: ${message}`);
+  }
+
   /** An identity counts from the moment it is stored: a restart must find the same one. */
   #written(status: MemberClusterStatus): void {
+    this.#tellReady(status);
     this.#o.metrics?.statusWrites.inc({ member: this.#raw.metadata.name });
     if (status.identity === undefined || status.identity === this.#pinned) return;
     this.#o.logger.info({ before: this.#pinned, identity: status.identity }, 'the identity of the member is pinned');
@@ -243,4 +314,8 @@ export class MemberRunner {
     else this.#link.connection?.repinned();
     this.#reconsider();
   }
+}
+
+function readyOf(status: MemberClusterStatus | undefined) {
+  return status?.conditions?.find(({ type }) => type === 'Ready');
 }

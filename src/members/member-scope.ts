@@ -1,7 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KeptDeletions } from './kept-deletions.ts';
-import type { BudgetsFinding, Hindrance, ServicesFinding } from './member-status.ts';
+import type { BudgetsFinding, Hindrance, LeavingFinding, ServicesFinding } from './member-status.ts';
 import type { RetiringNode } from './retiring-node.ts';
 import type { MemberConnection } from './connection.ts';
 
@@ -25,6 +25,8 @@ export interface MemberScope {
   budgets(): BudgetsFinding | undefined;
   /** Whether Services of the host stand there; undefined while there is nothing to say. Cheap. */
   services(): ServicesFinding | undefined;
+  /** What keeps it after it was deleted; undefined while it was not, or that is not known yet. Cheap. */
+  leaving(): LeavingFinding | undefined;
   /** What all its virtual nodes offer together; undefined while unknown. */
   allocatable(): MemberClusterStatus['allocatable'] | undefined;
   /** Whether schedulers can be told of the room behind each of its virtual nodes. Cheap. */
@@ -57,4 +59,6 @@ export type StartObserved = (member: MemberCluster, connection: MemberConnection
 export interface MemberLease {
   readonly held: boolean;
   run(o: { signal: AbortSignal; onAcquired: (signal: AbortSignal) => Promise<void> }): Promise<void>;
+  /** The member is gone: takes away what says who acts for it, unless somebody still does. Never rejects. */
+  discard?(): Promise<void>;
 }

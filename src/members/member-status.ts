@@ -9,6 +9,11 @@ const DELETIONS_ALLOWED = 'DeletionsAllowed';
 const SERVICES_MIRRORED = 'ServicesMirrored';
 /** Parts of it may be words of the member. */
 const MAX_MESSAGE_BYTES = 2_048;
+const MAX_NAME_BYTES = 600;
+
+/** One that was never reached offers nothing and runs nothing; nor does one without nodes. */
+const NO_ROOM = { cpu: '0', memory: '0' };
+const NO_PODS = { running: 0, pending: 0, total: 0 };
 
 type Condition = NonNullable<MemberClusterStatus['conditions']>[number];
 type Finding = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
@@ -31,6 +36,16 @@ export interface BudgetsFinding extends Refusal {
 /** Whether Services of the host stand in the member. */
 export interface ServicesFinding extends Refusal {
   status: 'True' | 'False';
+}
+
+/** What keeps a MemberCluster that somebody deleted. */
+export interface LeavingFinding extends Refusal {
+  pods: number;
+  copies: number;
+  claims: number;
+  mayRemain?: readonly string[];
+  /** Nothing does. */
+  done: boolean;
 }
 
 /** All that is known about a member when its status is written. */
@@ -71,6 +86,10 @@ export interface MemberFacts {
   budgets?: BudgetsFinding | undefined;
   /** The same. */
   services?: ServicesFinding | undefined;
+  /** Other MemberClusters that stand for the same cluster. */
+  sharedWith?: readonly string[] | undefined;
+  /** Set when it was deleted. */
+  leaving?: LeavingFinding | undefined;
 }
 
 /**
@@ -93,6 +112,8 @@ export function memberStatus(
     ...nodesRetired(facts, before),
     ...budgetsMirrored(facts, before),
     ...(facts.services === undefined ? [] : [{ type: SERVICES_MIRRORED, ...facts.services }]),
+    ...clusterUnique(facts, before),
+    ...leaves(facts),
   ];
   const own = new Set(findings.map(({ type }) => type));
   const conditions = findings.map((finding): Condition => {
@@ -110,9 +131,10 @@ export function memberStatus(
     conditions: [...conditions, ...before.filter(({ type }) => !own.has(type))],
     ...(facts.version === undefined ? {} : { version: facts.version }),
     ...(facts.pinned === undefined ? {} : { identity: facts.pinned }),
-    ...(facts.allocatable === undefined ? {} : { allocatable: facts.allocatable }),
+    allocatable: { ...NO_ROOM, ...(facts.allocatable ?? previous?.allocatable) },
     ...facts.room,
-    ...(facts.pods === undefined ? {} : { pods: facts.pods }),
+    pods: facts.pods ?? previous?.pods ?? NO_PODS,
+    ...leavingFigures(facts),
   };
 }
 
@@ -239,6 +261,35 @@ function budgetsMirrored({ budgets }: MemberFacts, before: readonly Condition[])
   return budgets.reason === 'Ignored' && !isSaid ? [] : [{ type, ...budgets }];
 }
 
+/** Said once there is something to say. Not part of Ready: it works, but not as somebody may expect. */
+function clusterUnique({ sharedWith = [] }: MemberFacts, before: readonly Condition[]): Finding[] {
+  const type = 'ClusterUnique';
+  if (sharedWith.length > 0) {
+    const [names, verb] = sharedWith.length === 1 ? ['MemberCluster', 'stands'] : ['MemberClusters', 'stand'];
+    return [
+      no(
+        type,
+        'SharedCluster',
+        `${names} ${sharedWith.join(', ')} ${verb} for the same cluster. Each counts what the other one runs as taken by others, and copies of ConfigMaps and ` +
+          'Secrets are shared. If that is not meant, delete one of them; node pools of one cluster are virtualNodes of one MemberCluster.',
+      ),
+    ];
+  }
+  const isSaid = before.some((one) => one.type === type);
+  return isSaid ? [yes(type, 'Unique', 'No other MemberCluster stands for this cluster.')] : [];
+}
+
+function leaves({ leaving }: MemberFacts): Finding[] {
+  return leaving === undefined ? [] : [yes('Leaving', leaving.reason, leaving.message)];
+}
+
+function leavingFigures({ leaving }: MemberFacts): Pick<MemberClusterStatus, 'leaving'> {
+  if (leaving === undefined) return {};
+  const { pods, copies, claims, mayRemain } = leaving;
+  const named = mayRemain === undefined ? {} : { mayRemain: mayRemain.map((name) => cleanText(name, MAX_NAME_BYTES)) };
+  return { leaving: { pods, copies, claims, ...named } };
+}
+
 function capacityFresh({ reachability, synced, cacheProblem, cacheLimit, leftOut }: MemberFacts): Finding {
   const type = 'CapacityFresh';
   if (reachability.reachable !== true)
@@ -261,11 +312,19 @@ function ready(facts: MemberFacts, parts: readonly Finding[], before: readonly C
   const type = 'Ready';
   const { conflict } = facts;
   const wasReady = before.some((one) => one.type === type && one.status === 'True');
+  if (facts.leaving !== undefined)
+    return no(
+      type,
+      'Leaving',
+      'The MemberCluster was deleted: no new pods are sent to the member. See condition Leaving.',
+    );
   if (facts.problems.length > 0) return no(type, 'InvalidSpec', `${facts.problems.join('; ')}.`);
   if (conflict !== undefined && !(conflict.open === true && wasReady))
     return no(type, conflict.reason, conflict.message);
-  // A refused new kubeconfig does not make a member unready that the old one still serves.
-  const counted = parts.filter((part) => part.type !== 'CredentialsValid' || facts.reachability.reachable !== true);
+  // A refused new kubeconfig does not make a member unready that the old one still serves; that it was taken away does at once.
+  const { credentials, reachability } = facts;
+  const works = reachability.reachable === true && !(credentials.state === 'refused' && !credentials.stillUsed);
+  const counted = parts.filter((part) => part.type !== 'CredentialsValid' || !works);
   const bad = counted.find(({ status }) => status === 'False') ?? counted.find(({ status }) => status === 'Unknown');
   if (bad !== undefined) return { type, status: bad.status, reason: bad.reason, message: bad.message };
   return yes(type, 'Ready', 'Pods can be sent to the member.');

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
 import type { Node } from '../kube/core-v1.ts';
 import type { Access, Credentials } from '../kube/access.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
@@ -82,7 +83,12 @@ export class NodeIdentity {
       host: options.manager,
       what: 'client certificate',
       node: owner.name,
-      signing: { signer: SIGNER, usages: ['digital signature', 'client auth'], expirationSeconds: LIFE_SECONDS },
+      signing: {
+        signer: SIGNER,
+        usages: ['digital signature', 'client auth'],
+        expirationSeconds: LIFE_SECONDS,
+        labels: { [MEMBER_LABEL]: owner.member, [NODE_LABEL]: owner.name },
+      },
       newRequest: () => newNodeRequest(owner.name),
       mayAsk: (signal) => this.#checkName(signal),
       check: (issued, signal) => this.#checkUse(issued, signal),

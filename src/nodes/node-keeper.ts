@@ -94,6 +94,8 @@ export class NodeKeeper {
   #leasedUid: string | undefined;
   #reportedAt = -Infinity;
   #lookedAt = -Infinity;
+  /** UID of the Node that was made here for the first time. */
+  #madeUid: string | undefined;
   /** We removed it ourselves. */
   #removed = false;
   /** Until when a name that was somebody else's is left alone. */
@@ -128,6 +130,11 @@ export class NodeKeeper {
       ...(timers === undefined ? {} : { timers }),
       logger,
     });
+  }
+
+  /** Whether this process made the Node: no other one can have acted for it before. */
+  get madeHere(): boolean {
+    return this.#madeUid !== undefined && this.#madeUid === this.#current()?.metadata.uid;
   }
 
   /** Why the Node is not as it should be, in words for people; undefined while all is well. */
@@ -280,6 +287,7 @@ export class NodeKeeper {
     const { node, reserved } = bySelf(newNode(desired, this.#former, this.#clock()));
     try {
       const made = this.#remember(await create(host, NODES, node, { signal }));
+      if (this.#former === undefined) this.#madeUid = made.metadata.uid;
       logger.info({ node: name, again: this.#former !== undefined }, 'virtual node registered');
       this.#reportedAt = this.#monotonic();
       if (reserved === undefined) return made;

@@ -26,6 +26,7 @@ import type { KeptPods } from './kept-pods.ts';
 import { newest, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
+import { OpenCreations } from './open-creations.ts';
 import { PodWrites, refOf } from './pod-writes.ts';
 import type {
   DependentsPort,
@@ -84,6 +85,7 @@ const DELETE_UNDER_WAY_MS = 30_000;
 
 /** Performs exactly one action on one of the two clusters. Errors are thrown: the queue's backoff is the retry. */
 export class PodActor {
+  readonly openCreations: OpenCreations;
   readonly #o: PodActorOptions;
   readonly #writes: PodWrites;
   readonly #statuses: HostStatusWriter;
@@ -92,6 +94,7 @@ export class PodActor {
 
   constructor(options: PodActorOptions) {
     this.#o = options;
+    this.openCreations = new OpenCreations(options.monotonic);
     this.#writes = new PodWrites(options);
     this.#corrections = new StatusCorrections(options);
     this.#statuses = new HostStatusWriter({ ...options, writes: this.#writes });
@@ -163,8 +166,11 @@ export class PodActor {
       return intended;
     };
     const options = { ...this.#o, writes: this.#writes, rehearse, unansweredIn, intend };
+    const { uid = '' } = hostPod.metadata;
+    this.openCreations.begun(uid);
     const creating = createMemberPod(hostPod, options, signal);
     const outcome = await tellIfSlow(creating, async () => await this.#tellSlow(hostPod, key, memory, signal));
+    this.openCreations.answered(uid, 'sent' in outcome ? outcome.sent : undefined);
     if ('wait' in outcome) return { requeueAfterMs: 1000 };
     this.#intents.answered(hostPod, outcome.sent, memory);
     if ('hold' in outcome) {

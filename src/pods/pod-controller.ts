@@ -227,6 +227,11 @@ export class PodController {
     return false;
   }
 
+  /** How long it takes until nothing can come any more of creations that this process has sent, in ms. */
+  get creationsOpenMs(): number {
+    return this.#actor.openCreations.openMs;
+  }
+
   /** Pods that are kept although their host pods are gone. */
   get keptPods(): { uids: string[]; open: boolean; hostWentBack: boolean } {
     const entries = [...this.#kept.entries()];

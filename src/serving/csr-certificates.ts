@@ -10,6 +10,8 @@ const STAND_IN_LIFE_MS = 30 * 24 * 3_600_000;
 export interface CsrCertificatesOptions {
   readonly host: SigningApi;
   readonly node: NodeAddresses;
+  /** Of the requests. */
+  readonly labels?: Readonly<Record<string, string>>;
   readonly logger: Logger;
   readonly clock: () => number;
   /** Milliseconds between the first looks at an open request and before the first retry; both grow. Default 1,000. */
@@ -28,7 +30,7 @@ export class CsrCertificates implements ServingCertificates {
   #newest: KeyedCertificate | undefined;
 
   private constructor(
-    { host, node, logger, clock, firstPollMs = 1000 }: CsrCertificatesOptions,
+    { host, node, labels, logger, clock, firstPollMs = 1000 }: CsrCertificatesOptions,
     standIn: KeyedCertificate,
   ) {
     this.#standIn = standIn;
@@ -36,7 +38,11 @@ export class CsrCertificates implements ServingCertificates {
       host,
       what: 'kubelet serving certificate',
       node: node.nodeName,
-      signing: { signer: 'kubernetes.io/kubelet-serving', usages: ['digital signature', 'server auth'] },
+      signing: {
+        signer: 'kubernetes.io/kubelet-serving',
+        usages: ['digital signature', 'server auth'],
+        ...(labels === undefined ? {} : { labels }),
+      },
       newRequest: () => newServingRequest(node),
       hint: (request) => `to approve it: kubectl certificate approve ${request}`,
       meanwhile: 'a self-signed one',

@@ -122,6 +122,21 @@ describe('bad input', () => {
     test('a Secret that holds no kubeconfig at all', async () => {
       await register('garbage', '{{ .Values.kubeconfig }}');
       await expectNotReady('garbage', 'InvalidKubeconfig', /spillway-system\/garbage/);
+      // NAME, READY, REACHABLE, CREDENTIALS, VERSION, CPU, MEMORY, PODS: no figure is left blank.
+      const row = await kubectl(host, ['get', 'membercluster', 'garbage']);
+      expect(row.split('\n')[0]).toMatch(/^NAME +READY +REACHABLE +CREDENTIALS +VERSION +CPU +MEMORY +PODS +/);
+      expect(row).toMatch(/^garbage +False +\S+ +False +0 +0 +0 +/m);
+      const told = await until(
+        'an Event says so',
+        async () =>
+          (await eventsOf(host, 'default', 'garbage', 'MemberCluster')).find(
+            ({ reason }) => reason === 'MemberNotReady',
+          ),
+        { timeoutMs: 10_000 },
+      );
+      expect(told.message).toMatch(/^InvalidKubeconfig: .*spillway-system\/garbage/);
+      const good = await eventsOf(host, 'default', 'good', 'MemberCluster');
+      expect(good.map(({ type, reason }) => `${type} ${reason}`)).toContain('Normal MemberReady');
     });
 
     test('a member that cannot be reached', async () => {
@@ -162,6 +177,13 @@ describe('bad input', () => {
       ...['here', 'there'].map((name) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: ns } })),
     ]);
     await waitForNode(host, 'again');
+    for (const [name, other] of [
+      ['good', 'again'],
+      ['again', 'good'],
+    ] as const) {
+      const { message } = await untilCondition(name, 'ClusterUnique', 'SharedCluster');
+      expect(message).toContain(`MemberCluster ${other} stands for the same cluster.`);
+    }
     const using = (name: string, node: string, ...configMaps: string[]): Fields => {
       const envFrom = configMaps.map((one) => ({ configMapRef: { name: one } }));
       return pod(name, ns, podSpec([shell(IDLE, { envFrom })], onNode(node)));
@@ -242,6 +264,13 @@ describe('bad input', () => {
       // It says how to lend it.
       expect(held.status?.message).toMatch(/"good".*kubectl label namespace theirs spillway\.dev\/allow-host=/);
       expect(await untilEvent('theirs', 'guest', 'NamespaceNotAllowed')).toBe(held.status?.message);
+      for (const words of [['logs'], ['exec', '--', 'true']]) {
+        const [verb = '', ...rest] = words;
+        const { stderr } = await host.kubectl([verb, 'guest', '-n', 'theirs', ...rest]);
+        expect(stderr, verb).toContain(
+          'NamespaceNotAllowed: Cluster "good": namespace theirs exists there and is not ours',
+        );
+      }
       expect(await ownersObjects('theirs')).toEqual(before);
       // Its owner does as told.
       await kubectl(member, ['delete', 'configmap', 'settings', '-n', 'theirs']);

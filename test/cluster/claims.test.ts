@@ -10,6 +10,7 @@ import {
   getPod,
   IDLE,
   kubectl,
+  letGo,
   newNamespace,
   pod,
   podSpec,
@@ -416,7 +417,7 @@ test('no virtual node, MemberCluster or process that goes takes data along', asy
   await waitForNode(host, 'east');
   await kubectl(host, ['delete', 'pod', '-n', NS, '--all']);
   const member = await read<KubeObject & { spec: object }>(host, '/apis/spillway.dev/v1alpha1/memberclusters/east');
-  await kubectl(host, ['delete', 'membercluster', 'east', '--timeout=30s']);
+  await letGo(host, 'east');
   await restart();
   const metadata = { name: 'east' };
   await host.api.call('POST', '/apis/spillway.dev/v1alpha1/memberclusters', { ...member, metadata, status: undefined });

@@ -361,6 +361,32 @@ describe('certificates', () => {
     );
   });
 
+  it('requests are taken away that were made for virtual nodes', async () => {
+    const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+    const refusal = 'Spillway may only remove requests that it made for virtual nodes';
+    const body = async (as: Api, name: string, labels: object): Promise<unknown> =>
+      await as.call('POST', path, {
+        apiVersion: 'certificates.k8s.io/v1',
+        kind: 'CertificateSigningRequest',
+        metadata: { ...(name === '' ? { generateName: 'spillway-east-' } : { name }), labels },
+        spec: {
+          signerName: client,
+          request: Buffer.from(await plain('east')).toString('base64'),
+          usages: ['digital signature', 'client auth'],
+          expirationSeconds: 604_800,
+        },
+      });
+    const labels = { 'spillway.dev/member': 'east' };
+    await body(host.api, 'others', labels);
+    await body(host.api, 'spillway-east-theirs', labels);
+    const made = (await body(thief, '', labels)) as { metadata: { name: string } };
+    const plainOne = (await body(thief, '', {})) as { metadata: { name: string } };
+    await untilRefused(() => thief.call('DELETE', `${path}/others`), refusal);
+    for (const name of ['spillway-east-theirs', plainOne.metadata.name])
+      await expect(thief.call('DELETE', `${path}/${name}`), name).rejects.toThrow(refusal);
+    await thief.call('DELETE', `${path}/${made.metadata.name}`);
+  });
+
   it('are to be had for certain names only, where RBAC says which', async () => {
     const request = await plain('west');
     await serveOnly(host, ['east'], async () => {

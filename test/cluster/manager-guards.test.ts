@@ -278,6 +278,36 @@ describe('what else it writes', () => {
     await expect(write(leases, lease('spillway-gangs', KEPT))).rejects.toThrow('Leases of Spillway have no finalizers');
     await write(leases, lease('spillway-gangs'));
     await write(leases, lease('spillway-member-east'));
+    const refusal = 'Spillway may only remove Leases of members';
+    await untilRefused(() => thief.call('DELETE', `${leases}/spillway-kube-scheduler?dryRun=All`), refusal);
+    await host.apply([lease('spillway-member-east')]);
+    await thief.call('DELETE', `${leases}/spillway-member-east`);
+  });
+
+  it('of a MemberCluster it is its own finalizer', async () => {
+    const path = '/apis/spillway.dev/v1alpha1/memberclusters/guarded';
+    const patch = async (body: object): Promise<unknown> => await thief.call('PATCH', `${path}?dryRun=All`, body);
+    const refusal = 'Spillway may change nothing of a MemberCluster but its own finalizer';
+    const secretRef = { namespace: 'spillway-system', name: 'east' };
+    const kept = ['example.com/never'];
+    const metadata = { name: 'guarded', finalizers: kept, labels: { a: 'b' }, annotations: { c: 'd' } };
+    const object = { apiVersion: 'spillway.dev/v1alpha1', kind: 'MemberCluster', metadata };
+    await host.apply([{ ...object, spec: { credentials: { secretRef } } }]);
+    await untilRefused(() => patch({ spec: { unschedulable: true } }), refusal);
+    for (const metadata of [
+      { finalizers: [] },
+      { finalizers: ['example.com/other', ...kept] },
+      { labels: { a: 'c' } },
+      { labels: { more: 'x' } },
+      { annotations: { c: null } },
+      { annotations: { 'spillway.dev/force-leave': 'x' } },
+      OWNED,
+    ]) {
+      await expect(patch({ metadata }), JSON.stringify(metadata)).rejects.toThrow(refusal);
+    }
+    await thief.call('PATCH', path, { metadata: { finalizers: [...kept, 'spillway.dev/leaving'] } });
+    await thief.call('PATCH', path, { metadata: { finalizers: kept } });
+    await expect(thief.call('DELETE', path)).rejects.toThrow('forbidden');
   });
 
   it('of Secrets it is those with its certificates, and no tokens are made by it', async () => {

@@ -189,6 +189,18 @@ it('a namespace can be made, and used at once', async () => {
   }
 });
 
+it('only a namespace that it made is removed', async () => {
+  const remove = async (name: string): Promise<unknown> =>
+    await thief.call('DELETE', `/api/v1/namespaces/${name}?dryRun=All`);
+  await untilRefused(() => remove('private'), 'a host may only remove namespaces that it made');
+  for (const name of ['lent', 'lent-to-any', 'spillway-system', 'default', 'kube-system'])
+    await expect(remove(name), name).rejects.toThrow();
+  await guarded.cluster.kubectl(['label', 'namespace', 'spillway-system', 'spillway.dev/host=h1']);
+  await expect(remove('spillway-system')).rejects.toThrow('namespaces of the cluster itself are not for hosts');
+  await guarded.cluster.kubectl(['label', 'namespace', 'spillway-system', 'spillway.dev/host-']);
+  await remove('made');
+});
+
 it('what it made goes also when its namespace is not lent any more', async () => {
   await guarded.cluster.apply([space('withdrawn', { 'spillway.dev/allow-host': 'h1' })]);
   const secrets = '/api/v1/namespaces/withdrawn/secrets';

@@ -136,6 +136,7 @@ export class MemberHarness {
       retiring: () => [],
       budgets: () => undefined,
       services: () => undefined,
+      leaving: () => ({ pods: 0, copies: 0, claims: 0, reason: 'NothingRemains', message: '', done: true }),
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
       room: () => undefined,

@@ -305,6 +305,22 @@ it('follows a label of the MemberCluster as it follows an edit of the policy', a
   await untilPod(west, NS, 'tiered', 'is as before', (one) => one.metadata.labels?.['tier'] === undefined);
 });
 
+it('says on a policy whether it is in use, and which members that it names are not there', async () => {
+  const rule = (clusterNames: string[]) => ({
+    targetCluster: { clusterNames },
+    overriders: { labelsOverrider: [{ operator: 'add', value: { typo: 'x' } }] },
+  });
+  await host.apply([policy('OverridePolicy', 'typo', { overrideRules: [rule(['east']), rule(['esat'])] })]);
+  const row = async (): Promise<string> => await kubectl(host, ['get', 'overridepolicy', 'typo', '-n', NS]);
+  await until('it is said', async () => /^typo +True +False /m.test(await row()), { timeoutMs: 20_000 });
+  expect((await row()).split('\n')[0]).toMatch(/^NAME +ACCEPTED +CONSISTENT /);
+  const words = ['get', 'overridepolicy', 'typo', '-n', NS, '-o', 'jsonpath={.status.conditions[1].message}'];
+  expect(await kubectl(host, words)).toBe('spec.overrideRules[1].targetCluster: there is no member esat');
+  await host.apply([policy('OverridePolicy', 'typo', { overrideRules: [rule(['east'])] })]);
+  await until('it is put right', async () => /^typo +True +True /m.test(await row()), { timeoutMs: 20_000 });
+  await kubectl(host, ['delete', 'overridepolicy', 'typo', '-n', NS]);
+});
+
 it('chooses by labels of the workload', async () => {
   await host.apply([
     policy('OverridePolicy', 'by-team', {

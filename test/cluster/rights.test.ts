@@ -227,7 +227,7 @@ const manager = {
   yes: ['get configmaps kube-system/extension-apiserver-authentication'],
   /** What would be worth most to a thief. */
   never: [
-    'patch memberclusters.spillway.dev',
+    'update memberclusters.spillway.dev',
     'deletecollection nodes',
     'get nodes/proxy',
     'create nodes/proxy',
@@ -269,7 +269,6 @@ const inMembers = [
   'delete nodes',
   'patch nodes/status',
   'create nodes/proxy',
-  'delete namespaces',
   'patch namespaces',
   'create pods/eviction',
   'patch pods/status',
@@ -300,6 +299,10 @@ describe('the manager in the host', () => {
 });
 
 describe('the host in members', () => {
+  it('may not delete namespaces where some are lent; where it makes them a policy says which', async () => {
+    expect(await may(lent, HOST_ACCOUNT, 'delete namespaces')).toBe(false);
+    expect(await may(cluster, HOST_ACCOUNT, 'delete namespaces')).toBe(true);
+  });
   it.each(inMembers)('may never %s', async (question) => {
     for (const one of [cluster, lent]) expect(await may(one, HOST_ACCOUNT, question), one.name).toBe(false);
   });

@@ -8,6 +8,7 @@ import {
   type Fields,
   getPod,
   kubectl,
+  letGo,
   newNamespace,
   pod,
   podsOf,
@@ -113,7 +114,7 @@ describe('a name that somebody else has', () => {
     await untilRunning(host, namespace, 'mine');
     // The name is free once its owner and his Node are gone.
     await kubectl(host, ['delete', 'pod', 'mine', '-n', namespace]);
-    await kubectl(host, ['delete', 'membercluster', 'pool-gpu']);
+    await letGo(host, 'pool-gpu');
     await kubectl(host, ['delete', 'node', 'pool-gpu']);
     await until(
       'the other one has the name',

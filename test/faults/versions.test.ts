@@ -12,6 +12,7 @@ import {
   getPod,
   isReady,
   kubectl,
+  letGo,
   newNamespace,
   onNode,
   podsOf,
@@ -54,7 +55,7 @@ describe.each(OTHER_VERSIONS)('a member of Kubernetes %s', (version) => {
     await waitForNode(host, name);
   });
   afterAll(async () => {
-    await host.kubectl(['delete', 'membercluster', name, '--wait=false']);
+    await letGo(host, name);
     await member?.stop();
   });
 

@@ -33,6 +33,8 @@ const NOT_HELD: Record<string, string> = {
   'patch placementpolicies/status': 'as above',
   'patch clusterplacementpolicies/status': 'as above',
   'patch workloadplacements/status': 'as above',
+  'patch overridepolicies/status': 'as above',
+  'patch clusteroverridepolicies/status': 'as above',
   'delete workloadplacements': 'of our own; made anew from what is there',
   'create certificatesigningrequests/nodeclient': 'is asked about, and makes no object',
   'create tokenreviews': 'makes no object',

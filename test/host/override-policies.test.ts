@@ -8,6 +8,7 @@ import type { KubeObject } from '../../src/kube/object.ts';
 import { apiVersionOf } from '../../src/kube/resource.ts';
 import { create, remove } from '../../src/kube/verbs.ts';
 import { OverridePolicies } from '../../src/host/override-policies.ts';
+import { OverridePolicyStatuses } from '../../src/host/override-policy-statuses.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
 
@@ -102,6 +103,37 @@ describe('OverridePolicies', () => {
       ),
     ]);
   });
+
+  it('say whether they are in use; that is written once, and news to nobody', async () => {
+    const { policies, client, events, notified } = await start(async (made) => {
+      await make(made, namespaced('odd', 'shop', { applyTo: 'Everything' }));
+      const targetCluster = { clusterNames: ['esat'] };
+      await make(made, namespaced('typo', 'shop', { overrideRules: [{ targetCluster, overriders: {} }] }));
+    });
+    await until(() => expect(policies.unknown()).toBeUndefined());
+    await until(() => expect(notified()).toBeGreaterThan(0));
+    const before = notified();
+    const stop = new AbortController();
+    const members = () => [];
+    const statuses = new OverridePolicyStatuses({ host: client, policies, members, logger: pino({ level: 'silent' }) });
+    const running = statuses.run(stop.signal);
+    const said = () =>
+      [...policies.seen()].map(({ metadata, status }) => [
+        metadata.name,
+        ...(status?.conditions ?? []).map((one) => `${one.type} ${one.status}`),
+      ]);
+    await until(() =>
+      expect(said()).toEqual([
+        ['odd', 'Accepted False', 'Consistent False'],
+        ['typo', 'Accepted True', 'Consistent False'],
+      ]),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 3_500));
+    stop.abort();
+    await running;
+    expect(notified()).toBe(before);
+    expect(events).toHaveLength(1);
+  }, 20_000);
 
   it('that the host does not give stay unknown, with its words', async () => {
     const { policies } = await start(async (_, api) => {

@@ -23,6 +23,10 @@ it('is the copy, where that is, whatever has become of the mapping of its namesp
 it('is nothing without a copy, or while the member cannot be asked, and says why', () => {
   const why = (more: Partial<TargetFacts>, pod = hostPod()): unknown => podTarget(pod, facts(more));
   expect(why({ copy: undefined })).toEqual({ unavailable: 'it has no running copy in cluster "east" at the moment' });
+  const held = hostPod({ status: { phase: 'Pending', reason: 'QuotaExceeded', message: 'Its quota is used up.' } });
+  expect(why({ copy: undefined }, held)).toEqual({
+    unavailable: 'it has no running copy in cluster "east" at the moment: QuotaExceeded: Its quota is used up',
+  });
   expect(why({ unavailable: 'it does not answer' })).toEqual({ unavailable: 'it does not answer' });
   expect(why({ copy: undefined, hasPlace: false })).toEqual({
     unavailable: 'namespace shop has no place in cluster "east"',

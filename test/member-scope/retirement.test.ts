@@ -139,6 +139,9 @@ describe('a virtual node that is not in the spec any more', () => {
   it('is not given up while a creation may be carried out, and comes back for a copy that comes to life even later', async () => {
     const { scope, edit } = world.scope('east');
     await eventually(() => expect(world.node('east')).toBeDefined());
+    const creations = () => world.member.requests('POST', '/pods').length;
+    world.member.fault = ({ method, path }) =>
+      method === 'POST' && path.endsWith('/pods') && creations() === 1 ? 'reset-after' : undefined;
     world.makePod('web-0', 'east');
     await eventually(() => expect(world.copy('web-0')).toBeDefined());
     const late = structuredClone(world.copy('web-0'));
@@ -149,7 +152,7 @@ describe('a virtual node that is not in the spec any more', () => {
     await eventually(() => expect(world.copy('web-0')).toBeUndefined());
     await eventually(() => expect(scope.retiring()).toEqual([{ name: 'east', pods: 0 }]));
     await new Promise((resolve) => setTimeout(resolve, 2_500));
-    pass(80_000);
+    pass(20_000);
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     expect(scope.retiring()).toEqual([{ name: 'east', pods: 0 }]);
     pass(100_000);
@@ -158,6 +161,20 @@ describe('a virtual node that is not in the spec any more', () => {
     world.make('member', '/api/v1/namespaces/shop/pods', { ...late, metadata });
     await eventually(() => expect(scope.retiring()).toEqual([{ name: 'east', pods: 1 }]));
   }, 60_000);
+
+  it('goes soon when it is empty and nothing can come of any creation', async () => {
+    const { scope, edit, events } = world.scope('east');
+    await eventually(() => expect(world.node('east')).toBeDefined());
+    world.makePod('web-0', 'east');
+    await eventually(() => expect(world.copy('web-0')).toBeDefined());
+    edit(CPU);
+    deletePod('web-0');
+    await eventually(() => expect(scope.retiring()).toEqual([{ name: 'east', pods: 0 }]));
+    pass(6_000);
+    await eventually(() => expect(scope.retiring()).toEqual([]));
+    expect(world.node('east')).toBeUndefined();
+    expect(events.join()).toContain('Normal VirtualNodeRemoved: Virtual node east ');
+  });
 
   it('works as before when it is put back into the spec', async () => {
     const { scope, services, edit } = world.scope('east');

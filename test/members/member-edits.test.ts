@@ -31,7 +31,7 @@ function edited(metadata: object, generation = 1, status: object = {}): KubeObje
   const raw = {
     apiVersion: 'spillway.dev/v1alpha1',
     kind: 'MemberCluster',
-    metadata: { name: 'east', uid: 'u', generation, ...metadata },
+    metadata: { name: 'east', uid: 'u', generation, finalizers: ['spillway.dev/leaving'], ...metadata },
     spec: { credentials: { secretRef: { namespace: 'spillway-system', name: 'east' } } },
     status: { identity: '0b1c2d3e', ...status },
   };
@@ -53,6 +53,7 @@ function scope(signal: AbortSignal) {
     retiring: () => [],
     budgets: () => undefined,
     services: () => undefined,
+    leaving: () => ({ pods: 0, copies: 0, claims: 0, reason: 'NothingRemains', message: '', done: true }),
     allocatable: () => undefined,
     room: () => undefined,
     roomsKnown: () => true,

@@ -289,3 +289,40 @@ describe('memberStatus', () => {
     }
   });
 });
+
+describe('what people look at', () => {
+  it('is not ready from the moment on that its credentials are taken away', () => {
+    const gone = { state: 'refused', reason: 'SecretNotFound', message: 'Secret fleet/east does not exist' } as const;
+    const before = memberStatus(undefined, good, NOW);
+    expect(conditions({ ...good, credentials: { ...gone, stillUsed: false } }, before)).toMatchObject({
+      Ready: 'False SecretNotFound',
+    });
+    expect(conditions({ ...good, credentials: { ...gone, stillUsed: true } }, before)['Ready']).toBe('True Ready');
+  });
+
+  it('shows 0 where nothing is known of a member that was never reached', () => {
+    const { allocatable, pods } = memberStatus(undefined, none, NOW);
+    expect({ allocatable, pods }).toEqual({
+      allocatable: { cpu: '0', memory: '0' },
+      pods: { running: 0, pending: 0, total: 0 },
+    });
+    const known = memberStatus(memberStatus(undefined, good, NOW), none, LATER);
+    expect(known).toMatchObject({ allocatable: { cpu: '4' }, pods: { total: 3 } });
+  });
+
+  it('says which MemberClusters stand for the same cluster, and that none does any more', () => {
+    const shared = memberStatus(undefined, { ...good, sharedWith: ['twin', 'west'] }, NOW);
+    const condition = shared.conditions?.find(({ type }) => type === 'ClusterUnique');
+    expect(condition).toMatchObject({ status: 'False', reason: 'SharedCluster' });
+    expect(condition?.message).toMatch(/^MemberClusters twin, west stand for the same cluster\./);
+    expect(conditions({ ...good, sharedWith: [] }, shared)).toMatchObject({ ClusterUnique: 'True Unique' });
+    expect(conditions({ ...good, sharedWith: [] })['ClusterUnique']).toBeUndefined();
+  });
+
+  it('is not ready once it was deleted, and says what keeps it', () => {
+    const leaving = { reason: 'PodsRemain', message: '2 pods are there.', pods: 2, copies: 0, claims: 0, done: false };
+    const status = memberStatus(undefined, { ...good, leaving }, NOW);
+    expect(status.leaving).toEqual({ pods: 2, copies: 0, claims: 0 });
+    expect(conditions({ ...good, leaving })).toMatchObject({ Ready: 'False Leaving', Leaving: 'True PodsRemain' });
+  });
+});

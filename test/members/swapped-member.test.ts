@@ -27,7 +27,7 @@ const OTHER: Cluster = { uid: 'another', pod: 'theirs' };
 const RAW = {
   apiVersion: 'spillway.dev/v1alpha1',
   kind: 'MemberCluster',
-  metadata: { name: 'east', uid: 'u', generation: 1 },
+  metadata: { name: 'east', uid: 'u', generation: 1, finalizers: ['spillway.dev/leaving'] },
   spec: {
     credentials: { secretRef: { namespace: 'spillway-system', name: 'east' } },
     probe: { periodSeconds: 1, timeoutSeconds: 1 },
@@ -112,6 +112,7 @@ function scope(signal: AbortSignal) {
     retiring: () => [],
     budgets: () => undefined,
     services: () => undefined,
+    leaving: () => ({ pods: 0, copies: 0, claims: 0, reason: 'NothingRemains', message: '', done: true }),
     allocatable: () => undefined,
     room: () => undefined,
     roomsKnown: () => true,

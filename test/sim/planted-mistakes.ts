@@ -163,8 +163,8 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'manager/member.ts',
-        from: '    for (const { name, nodeSelector } of virtualNodesOf(this.#member)) {\n',
-        to: '    for (const [name, node] of this.#nodes) if (!this.#isWanted(name)) node.stop.abort();\n    for (const { name, nodeSelector } of virtualNodesOf(this.#member)) {\n',
+        from: '    for (const { name, nodeSelector } of wantedNodesOf(this.#member)) {\n',
+        to: '    for (const [name, node] of this.#nodes) if (!this.#isWanted(name)) node.stop.abort();\n    for (const { name, nodeSelector } of wantedNodesOf(this.#member)) {\n',
       },
       {
         file: 'manager/node-retirement.ts',

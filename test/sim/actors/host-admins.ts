@@ -57,13 +57,23 @@ export const HOST_ADMINS = {
       const member = random.pick([...scene.world.members.keys()]);
       const path = `${PATHS.members}/${member}`;
       const object = scene.world.host.get(path);
-      if (object === undefined) return undefined;
+      if (object?.metadata.deletionTimestamp !== undefined || object === undefined) return undefined;
       scene.world.host.remove('admin', path);
       const { apiVersion, kind, spec } = object;
       const again = { apiVersion, kind, metadata: { name: object.metadata.name }, spec };
-      const seconds = Math.round(random.between(1, 60));
-      scene.forAWhile(seconds, () => scene.world.host.create('admin', PATHS.members, again));
-      return `admin deletes MemberCluster ${member}, for ${seconds} s`;
+      // It may have left by then; if not, it is let go without.
+      const letGo = (): void => {
+        if (scene.world.host.get(path) === undefined) return;
+        scene.world.host.patch('admin', path, { metadata: { finalizers: null } });
+      };
+      const leaves = random.chance(0.7);
+      if (!leaves) letGo();
+      const seconds = Math.round(leaves ? random.between(1, 240) : random.between(1, 60));
+      scene.forAWhile(seconds, () => {
+        letGo();
+        scene.world.host.create('admin', PATHS.members, again);
+      });
+      return `admin deletes MemberCluster ${member}${leaves ? '' : ' by force'}, for ${seconds} s`;
     },
   },
   rotate: {

@@ -62,10 +62,11 @@ export class NodeOracle {
   /** Only one that is not wanted and empty. */
   #removed(name: string, by: string, node: SimObject): void {
     const member = node.metadata.labels?.[MEMBER_LABEL] ?? '';
-    const { virtualNodes = [] } = (this.#world.host.get(`${PATHS.members}/${member}`)?.['spec'] ?? {}) as {
-      virtualNodes?: { name: string }[];
-    };
-    const wanted = virtualNodes.length === 0 ? [member] : virtualNodes.map((pool) => `${member}-${pool.name}`);
+    const object = this.#world.host.get(`${PATHS.members}/${member}`);
+    const leaves = object?.metadata.deletionTimestamp !== undefined;
+    const { virtualNodes = [] } = (object?.['spec'] ?? {}) as { virtualNodes?: { name: string }[] };
+    const all = virtualNodes.length === 0 ? [member] : virtualNodes.map((pool) => `${member}-${pool.name}`);
+    const wanted = leaves ? [] : all;
     const isSettled = this.#world.loop.now - (this.#specs.get(member) ?? 0) > SETTLED_MS;
     if (wanted.includes(name) && isSettled) this.#report('I17', `${by} deletes Node ${name}, which is wanted`);
     for (const pod of this.#world.host.list('/api/v1/pods')) {

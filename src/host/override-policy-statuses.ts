@@ -1,0 +1,91 @@
+import type { Logger } from 'pino';
+import type { OverridePolicy, OverridePolicyKind } from '../api/override-policy.ts';
+import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES } from '../api/override-policy.ts';
+import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isForbidden, isNotFound } from '../kube/errors.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import { pause } from '../kube/timers.ts';
+import { patch } from '../kube/verbs.ts';
+import { overridePolicyStatus, overrideWarnings } from '../overrides/policy-findings.ts';
+import type { Cluster } from '../placement/cluster.ts';
+
+/** Between two looks, in ms. */
+const LOOK_MS = 3_000;
+/** After a refusal, which only another role mends, in ms. */
+const REFUSED_MS = 60_000;
+
+/** A policy as it was seen last, whether it can be read or not. */
+export interface SeenPolicy {
+  readonly kind: OverridePolicyKind;
+  readonly metadata: { name: string; namespace?: string; uid?: string; generation?: number };
+  readonly status: OverridePolicyStatus | undefined;
+  readonly problems: readonly string[];
+  /** Undefined while it cannot be read. */
+  readonly policy: OverridePolicy | undefined;
+}
+
+export interface OverridePolicyStatusesOptions {
+  host: KubeClient;
+  policies: { seen(): Iterable<SeenPolicy>; unknown(): object | undefined };
+  /** All members; undefined while they are not known. */
+  members: () => readonly Cluster[] | undefined;
+  logger: Logger;
+  /** Wall clock in ms. */
+  clock?: () => number;
+}
+
+/**
+ * Says on each override policy whether it is in use, and whether the members that it is for are there. Every replica that finds it
+ * otherwise writes it: what is written is the same, and who comes second finds it so.
+ */
+export class OverridePolicyStatuses {
+  readonly #o: OverridePolicyStatusesOptions;
+
+  constructor(options: OverridePolicyStatusesOptions) {
+    this.#o = options;
+  }
+
+  /** Works until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      let again = LOOK_MS;
+      try {
+        await this.#look(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#o.logger.warn(`the status of override policies is not written: ${describeError(error)}`);
+        if (isForbidden(error)) again = REFUSED_MS;
+      }
+      await pause(again, signal);
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    const { policies, members, clock = Date.now } = this.#o;
+    const fleet = members();
+    if (fleet === undefined || policies.unknown() !== undefined) return;
+    for (const { kind, metadata, status: before, problems, policy } of policies.seen()) {
+      const warnings = policy === undefined ? [] : overrideWarnings(policy, fleet);
+      const generation = metadata.generation ?? 0;
+      const status = overridePolicyStatus({ generation, problems, warnings, before, now: clock() });
+      if (!jsonEqual(before, status)) await this.#write(kind, metadata, status, signal);
+    }
+  }
+
+  async #write(
+    kind: OverridePolicyKind,
+    { namespace, name, uid }: SeenPolicy['metadata'],
+    status: OverridePolicyStatus,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const resource = kind === 'OverridePolicy' ? OVERRIDE_POLICIES : CLUSTER_OVERRIDE_POLICIES;
+    const body = { metadata: { uid }, status };
+    const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
+    try {
+      await patch(this.#o.host, resource, { namespace, name }, body, how, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import { HOST_LABEL, MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { isForbidden, isNotFound } from '../kube/errors.ts';
+import type { KubeObject } from '../kube/object.ts';
+import {
+  CONFIG_MAPS,
+  ENDPOINT_SLICES,
+  PERSISTENT_VOLUME_CLAIMS,
+  POD_DISRUPTION_BUDGETS,
+  PODS,
+  type Resource,
+  SECRETS,
+  SERVICES,
+} from '../kube/resource.ts';
+import { list } from '../kube/verbs.ts';
+import { nameIn, type Remains } from './remains.ts';
+
+export interface MemberRemainsOptions {
+  client: KubeClient;
+  hostId: string;
+  /** Namespaces of the member in which anything of ours can be. */
+  namespaces: () => readonly string[];
+  /** Whether pods with that virtual node are another MemberCluster's. */
+  isOthersNode: (nodeName: string) => boolean;
+  /** Whether what that MemberCluster wrote last is another's than this one's. */
+  isOthersWork: (member: string) => boolean;
+  /** Other MemberClusters stand for the same cluster: what is theirs is no news. */
+  isShared: () => boolean;
+  /** Whether a pod of ours there refers to it still. */
+  isInUse: (kind: 'ConfigMap' | 'Secret', namespace: string, name: string) => boolean;
+}
+
+/** Reads, past all caches, what in a member has our marks. @throws whatever the member answers, but that we may not look */
+export async function readMemberRemains(options: MemberRemainsOptions, signal: AbortSignal): Promise<Remains> {
+  const { client, hostId, namespaces, isOthersNode, isOthersWork, isShared, isInUse } = options;
+  const pods: string[] = [];
+  const copies: string[] = [];
+  const data: string[] = [];
+  const others: string[] = [];
+  const read = async (resource: Resource, namespace?: string): Promise<KubeObject[]> =>
+    await readOurs(client, resource, { hostId, namespace, signal });
+  for (const { metadata } of await read(PODS)) {
+    const place = isOthersNode(metadata.labels?.[NODE_LABEL] ?? '') ? others : pods;
+    place.push(nameIn('Pod', metadata));
+  }
+  for (const { metadata } of await read(POD_DISRUPTION_BUDGETS)) {
+    const place = isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '') ? others : copies;
+    place.push(nameIn('PodDisruptionBudget', metadata));
+  }
+  for (const namespace of namespaces()) {
+    for (const resource of [SERVICES, ENDPOINT_SLICES]) {
+      for (const { metadata } of await read(resource, namespace)) {
+        // Pods of another MemberCluster may need the same, which it sees to then.
+        const isOthers = isShared() || isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '');
+        (isOthers ? others : copies).push(nameIn(resource.kind, metadata));
+      }
+    }
+    for (const resource of [CONFIG_MAPS, SECRETS]) {
+      const kind = resource === SECRETS ? 'Secret' : 'ConfigMap';
+      for (const { metadata } of await read(resource, namespace)) {
+        const isOthers = isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '') || isInUse(kind, namespace, metadata.name);
+        (isOthers ? others : copies).push(nameIn(kind, metadata));
+      }
+    }
+    for (const { metadata } of await read(PERSISTENT_VOLUME_CLAIMS, namespace))
+      data.push(nameIn('PersistentVolumeClaim', metadata));
+  }
+  return { pods, copies, others: [...data, ...(isShared() ? [] : others)] };
+}
+
+/** Where we may not look, as in a namespace that is lent in name only, we have made nothing. */
+async function readOurs(
+  client: KubeClient,
+  resource: Resource,
+  { hostId, namespace, signal }: { hostId: string; namespace: string | undefined; signal: AbortSignal },
+): Promise<KubeObject[]> {
+  try {
+    const labelSelector = `${HOST_LABEL}=${hostId}`;
+    const { items } = await list(client, resource, {
+      labelSelector,
+      signal,
+      ...(namespace === undefined ? {} : { namespace }),
+    });
+    return items;
+  } catch (error) {
+    if (isForbidden(error) || isNotFound(error)) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,116 @@
+import type { Logger } from 'pino';
+import { FORCE_LEAVE_ANNOTATION, HOST_LABEL, NODE_LABEL } from '../api/marks.ts';
+import { isLeaving, isNodeNameOf, type MemberCluster } from '../api/member-cluster.ts';
+import type { MemberBudgets } from '../budgets/member-budgets.ts';
+import type { HostClaims } from '../dependents/host-claims.ts';
+import type { HostServices } from './host-services.ts';
+import { keyFor, keyOf } from '../kube/object.ts';
+import { MemberLeaving, type MemberLeavingOptions } from '../leaving/member-leaving.ts';
+import { readMemberRemains } from '../leaving/member-remains.ts';
+import { removeIfEmpty } from '../leaving/namespace-removal.ts';
+import { removeSigningRequests } from '../leaving/signing-requests.ts';
+import type { MemberDependents } from './member-dependents.ts';
+import type { MemberStanding } from './member.ts';
+import type { MemberConnection } from '../members/connection.ts';
+import type { MemberNamespaces } from '../members/namespaces.ts';
+import type { NodeRetirement } from './node-retirement.ts';
+import type { VirtualNodeScope } from './virtual-node.ts';
+
+export interface LeavingOptions extends Pick<MemberLeavingOptions, 'givenUp' | 'mayWrite' | 'event'> {
+  services: HostServices;
+  connection: MemberConnection;
+  standing: MemberStanding;
+  namespaces: MemberNamespaces;
+  dependents: MemberDependents;
+  retirement: NodeRetirement;
+  budgets: MemberBudgets;
+  member: () => MemberCluster;
+  /** Virtual nodes at work. */
+  scopes: () => readonly VirtualNodeScope[];
+  logger: Logger;
+}
+
+/** The end of a MemberCluster that somebody deletes, with all that it has to know of its other parts. */
+export function memberLeaving(options: LeavingOptions): MemberLeaving {
+  const { services, connection, standing, dependents, retirement, scopes, member } = options;
+  const { host, hostId, hostClaims, invariants } = services;
+  const { client } = connection;
+  const { name, uid = '' } = member().metadata;
+  const namespacesThat = (is: (labels: Record<string, string>) => boolean): string[] =>
+    [...connection.namespaces.values()].flatMap(({ metadata }) => (is(metadata.labels ?? {}) ? metadata.name : []));
+  const isMade = (labels: Record<string, string>): boolean => labels[HOST_LABEL] === hostId;
+  const made = (): string[] => (standing.isShared() ? [] : namespacesThat(isMade));
+  const isOthersNode = (node: string): boolean => standing.othersWant(node) || !isNodeNameOf(name, node);
+  const remains = {
+    client,
+    hostId,
+    namespaces: () => namespacesThat((labels) => options.namespaces.isUsable({ metadata: { name: '', labels } })),
+    isOthersNode,
+    isOthersWork: standing.sharesCluster,
+    isInUse: dependents.mirror.isInUse.bind(dependents.mirror),
+    isShared: standing.isShared,
+  };
+  return new MemberLeaving({
+    member: () => ({ name, uid, hostId, forced: isForced(member()) }),
+    leaves: () => isLeaving(member()),
+    givenUp: options.givenUp,
+    unreachable: () => whyNotAsked(connection),
+    nodes: () => retirement.retiring(),
+    nodesKnown: () => (options.givenUp() ? retirement.nodesKnown : retirement.allKnown),
+    podCount: () => scopes().reduce((sum, scope) => sum + (scope.hostPods() ?? 0), 0),
+    claims: () => (hostClaims.unknown() === undefined ? [...claimsIn(hostClaims, name)] : undefined),
+    knownRemains: () => [...knownRemains(options, isOthersNode), ...made().map((one) => `Namespace ${one}`)],
+    writtenRemains: () => member().status?.leaving?.mayRemain ?? [],
+    readRemains: async (signal) => await readMemberRemains(remains, signal),
+    namespaces: made,
+    removeNamespace: async (one, signal) => await removeIfEmpty({ client, hostId, invariants }, one, signal),
+    removeRequests: async (signal) => await removeSigningRequests(host, name, signal),
+    mayWrite: options.mayWrite,
+    event: options.event,
+    logger: options.logger,
+  });
+}
+
+/** The administrator's word counts only where the member cannot be asked: else it leaves in order. */
+export function isGivenUp(member: MemberCluster, connection: MemberConnection): boolean {
+  return isLeaving(member) && isForced(member) && whyNotAsked(connection) !== undefined;
+}
+
+/** By its UID: the word is not for another MemberCluster of the name. */
+function isForced({ metadata: { annotations, uid } }: MemberCluster): boolean {
+  return uid !== undefined && annotations?.[FORCE_LEAVE_ANNOTATION] === uid;
+}
+
+/** Why the member cannot be asked, once that is known. */
+function whyNotAsked(connection: MemberConnection): string | undefined {
+  const { reachable, failure } = connection.reachability;
+  if (reachable === false) return failure?.message.replace(/\.$/, '') ?? 'it does not answer';
+  const isAnother = connection.observedIdentity !== undefined && !connection.identityOk();
+  return reachable === true && isAnother ? 'another cluster answers in its place' : undefined;
+}
+
+/** By name what is in the member, as caches have it and the pods of the host tell. */
+function* knownRemains(
+  { services, connection, dependents, budgets, scopes }: LeavingOptions,
+  isOthersNode: (nodeName: string) => boolean,
+): Generator<string> {
+  for (const scope of scopes()) for (const copy of scope.copiesToldOf()) yield `Pod ${copy}`;
+  for (const pod of connection.pods.values()) {
+    const { labels } = pod.metadata;
+    const isOurs = labels?.[HOST_LABEL] === services.hostId && !isOthersNode(labels[NODE_LABEL] ?? '');
+    if (isOurs) yield `Pod ${keyOf(pod)}`;
+  }
+  for (const copy of dependents.copies.values()) yield `${copy.kind} ${keyOf(copy)}`;
+  for (const { namespace, name } of budgets.inMember()) yield `PodDisruptionBudget ${namespace}/${name}`;
+}
+
+/** Claims of the host whose data are in the member, as `namespace/name`. */
+function* claimsIn(hostClaims: HostClaims, member: string): Generator<string> {
+  for (const { metadata } of hostClaims.volumes()) {
+    const volume = hostClaims.volume(metadata.name);
+    if (volume?.member !== member) continue;
+    const { namespace, name, uid } = volume.for;
+    const key = keyFor(namespace, name);
+    if (hostClaims.get(key)?.claim.metadata.uid === uid) yield key;
+  }
+}

@@ -1,0 +1,55 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
+import type { OverridePolicy } from '../api/override-policy.ts';
+import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
+import { timestamp } from '../kube/timestamps.ts';
+import { compileAffinity } from '../placement/cluster-affinity.ts';
+import type { Cluster } from '../placement/cluster.ts';
+
+type Condition = NonNullable<OverridePolicyStatus['conditions']>[number];
+
+/** What in a policy that is in use has no effect, because the members that it is for are not there, each with the field's path. */
+export function overrideWarnings({ spec }: OverridePolicy, members: readonly Cluster[]): string[] {
+  const known = new Set(members.map(({ name }) => name));
+  return spec.overrideRules.flatMap(({ targetCluster }, index) => {
+    if (targetCluster === undefined) return [];
+    const path = `spec.overrideRules[${String(index)}].targetCluster`;
+    const { clusterNames = [], exclude = [] } = targetCluster;
+    const unknown = [...new Set([...clusterNames, ...exclude])].filter((name) => !known.has(name));
+    const missing = unknown.filter((name) => name !== LOCAL);
+    const warnings = missing.length === 0 ? [] : [`${path}: there is no member ${missing.join(', ')}`];
+    if (clusterNames.includes(LOCAL)) warnings.push(`${path}: pods that stay on the host are never changed`);
+    const whyNot = compileAffinity(targetCluster);
+    const none = members.length > 0 && members.every((member) => whyNot(member) !== undefined);
+    return none && warnings.length === 0 ? [`${path}: chooses none of the members there are`] : warnings;
+  });
+}
+
+/** The status of a policy for what was found out about it; times of conditions that stay as they are do not change. */
+export function overridePolicyStatus(found: {
+  generation: number;
+  problems: readonly string[];
+  warnings: readonly string[];
+  before: OverridePolicyStatus | undefined;
+  now: number;
+}): OverridePolicyStatus {
+  const { generation, problems, warnings, before, now } = found;
+  const condition = (type: string, good: boolean, reason: string, message: string): Condition => {
+    const old = before?.conditions?.find((one) => one.type === type);
+    const status = good ? 'True' : 'False';
+    const lastTransitionTime = old?.status === status ? old.lastTransitionTime : timestamp(now);
+    return { type, status, observedGeneration: generation, lastTransitionTime, reason, message };
+  };
+  const invalid = `the policy is not followed as it is now until this is put right: ${problems.join('; ')}`;
+  const contradictions = [...problems, ...warnings].join('; ');
+  return {
+    observedGeneration: generation,
+    conditions: [
+      problems.length === 0
+        ? condition('Accepted', true, 'Accepted', 'the policy is in use')
+        : condition('Accepted', false, 'Invalid', invalid),
+      contradictions === ''
+        ? condition('Consistent', true, 'Consistent', 'no contradictions were found')
+        : condition('Consistent', false, 'Contradictory', contradictions),
+    ],
+  };
+}

@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Cluster } from '../../hack/cluster.ts';
+import { SYSTEM_NAMESPACE, waitForNode } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import { isReady } from '../fixtures/live-pods.ts';
+import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import {
+  eventsOf,
+  type Fields,
+  IDLE,
+  kubectl,
+  newNamespace,
+  onNode,
+  pod,
+  podsOf,
+  podSpec,
+  read,
+  shell,
+  untilRunning,
+} from '../fixtures/live-pods.ts';
+import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+
+const MEMBERS = '/apis/spillway.dev/v1alpha1/memberclusters';
+
+let topology: Topology;
+let host: Cluster;
+let east: Cluster;
+let west: Cluster;
+/** Pods in the member that is lost. */
+let were: string[];
+
+beforeAll(async () => {
+  topology = await startTopology({
+    members: [
+      { name: 'east', kwok: { nodes: 2, prefix: 'east' } },
+      { name: 'west', kwok: { nodes: 1, prefix: 'west' } },
+    ],
+  });
+  ({ host } = topology);
+  east = topology.member('east').cluster;
+  west = topology.member('west').cluster;
+  await newNamespace(host, 'lost');
+  await runAll('lost', 'west');
+  were = names(await podsOf(host, 'lost'));
+  await west.component('kube-apiserver').stop('SIGKILL');
+  await kubectl(host, ['delete', 'membercluster', 'west', '--wait=false']);
+});
+afterAll(async () => {
+  const errors = topology === undefined ? [] : errorsOf(topology.spillway);
+  await topology?.close();
+  expect(errors).toEqual([]);
+});
+
+type Member = { metadata: { uid: string; finalizers?: string[] }; status?: MemberClusterStatus };
+const memberOf = async (name: string): Promise<Member | undefined> => await read<Member>(host, `${MEMBERS}/${name}`);
+
+async function untilLeaving(name: string, reason: string, timeoutMs = 60_000): Promise<string> {
+  return await until(
+    `${name} leaves, and ${reason}`,
+    async () => {
+      const found = (await memberOf(name))?.status?.conditions?.find(({ type }) => type === 'Leaving');
+      if (found === undefined) throw new Error('it is not said to leave');
+      if (found.reason === reason) return found.message;
+      throw new Error(`it is ${found.reason}: ${found.message}`);
+    },
+    { timeoutMs },
+  );
+}
+async function untilAway(name: string, timeoutMs = 60_000): Promise<void> {
+  await until(
+    `${name} has left`,
+    async () => {
+      const found = await memberOf(name);
+      if (found === undefined) return true;
+      throw new Error(JSON.stringify(found.status?.conditions?.find(({ type }) => type === 'Leaving')));
+    },
+    { timeoutMs },
+  );
+}
+async function register(name: string, secret: string, spec: Fields = {}): Promise<void> {
+  const probe = { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2 };
+  const credentials = { secretRef: { namespace: SYSTEM_NAMESPACE, name: secret } };
+  const object = { apiVersion: 'spillway.dev/v1alpha1', kind: 'MemberCluster', metadata: { name } };
+  await host.apply([{ ...object, spec: { credentials, probe, ...spec } }]);
+  await waitForNode(host, name);
+}
+
+/** What pods of a namespace refer to, a budget, and a ReplicaSet of two on that virtual node. */
+async function runAll(namespace: string, node: string): Promise<void> {
+  const labels = { app: `web-${node}` };
+  const env = [{ configMapRef: { name: 'settings' } }, { secretRef: { name: 'keys' } }];
+  const spec = podSpec([shell(IDLE, { envFrom: env })], onNode(node));
+  await host.apply([
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings', namespace }, data: { a: '1' } },
+    { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'keys', namespace }, stringData: { key: 'x' } },
+    {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: `web-${node}`, namespace },
+      spec: { maxUnavailable: 1, selector: { matchLabels: labels } },
+    },
+    {
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name: `web-${node}`, namespace },
+      spec: { replicas: 2, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+    },
+  ]);
+  await until('all run', async () => {
+    const pods = await podsOf(host, namespace, `app=web-${node}`);
+    return pods.length === 2 && pods.every(isReady);
+  });
+}
+const names = (pods: readonly Pod[]): string[] => pods.map(({ metadata }) => metadata.name).toSorted();
+
+/** Everything of every kind with one of our labels. */
+async function labelled(cluster: Cluster, selector: string): Promise<string[]> {
+  const kinds = await kubectl(cluster, ['api-resources', '--verbs=list', '-o', 'name']);
+  const all = kinds
+    .split('\n')
+    .filter((kind) => kind !== '' && !kind.includes('metrics.k8s.io'))
+    .join(',');
+  const found = await kubectl(cluster, ['get', all, '-A', '-l', selector, '-o', 'name', '--ignore-not-found']);
+  return found.split('\n').filter((line) => line !== '');
+}
+
+describe('a member that is gone for good', () => {
+  it('is waited for, until an administrator says so by the UID of the MemberCluster', async () => {
+    await until('it is waited for', async () => (await untilLeaving('west', 'PodsRemain')).includes('cannot be asked'));
+    const { uid = '' } = (await memberOf('west'))?.metadata ?? {};
+    await kubectl(host, ['annotate', 'membercluster', 'west', 'spillway.dev/force-leave=another']);
+    await kubectl(host, ['annotate', '--overwrite', 'membercluster', 'west', `spillway.dev/force-leave=${uid}`]);
+  });
+});
+
+describe('a MemberCluster that is deleted', () => {
+  it('leaves what another MemberCluster for the same cluster needs', async () => {
+    await newNamespace(host, 'shop');
+    await runAll('shop', 'east');
+    await register('twin', 'member-east');
+    await runAll('shop', 'twin');
+    await kubectl(host, ['delete', 'membercluster', 'twin', '--wait=false']);
+    await untilLeaving('twin', 'PodsRemain');
+    await kubectl(host, ['delete', 'replicaset', 'web-twin', '-n', 'shop']);
+    await kubectl(host, ['delete', 'poddisruptionbudget', 'web-twin', '-n', 'shop']);
+    await untilAway('twin', 150_000);
+    expect((await podsOf(east, 'shop')).filter(isReady)).toHaveLength(2);
+    for (const path of ['configmaps/settings', 'secrets/keys']) {
+      expect(await read(east, `/api/v1/namespaces/shop/${path}`), path).toBeDefined();
+    }
+    expect(await labelled(host, 'spillway.dev/member=twin')).toEqual([]);
+  }, 240_000);
+
+  it('is held while pods are there, and says what to do', async () => {
+    // Its owner has put something of his own into this one.
+    await newNamespace(host, 'kept');
+    await host.apply([pod('once', 'kept', podSpec([shell(IDLE)], onNode('east')))]);
+    await untilRunning(host, 'kept', 'once');
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'theirs', namespace: 'kept' } };
+    await east.apply([{ ...service, spec: { ports: [{ port: 80 }] } }]);
+    expect((await memberOf('east'))?.metadata.finalizers).toEqual(['spillway.dev/leaving']);
+    await kubectl(host, ['delete', 'membercluster', 'east', '--wait=false']);
+    const message = await untilLeaving('east', 'PodsRemain');
+    expect(message).toContain('3 pods are there (virtual node east).');
+    expect(message).toContain('kubectl drain east --ignore-daemonsets');
+    await until('it is seen', async () => /PodsRemain/.test(await kubectl(host, ['get', 'memberclusters', 'east'])));
+    const { conditions } = (await memberOf('east'))?.status ?? {};
+    expect(conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'False', reason: 'Leaving' });
+    await until('the virtual node is cordoned', async () => {
+      return (await read<Node>(host, '/api/v1/nodes/east'))?.spec?.unschedulable === true;
+    });
+    await until('an Event tells', async () =>
+      (await eventsOf(host, 'default', 'east', 'MemberCluster')).some(({ reason }) => reason === 'Leaving'),
+    );
+    // Pods are looked after: what they refer to is followed.
+    await kubectl(host, ['patch', 'configmap', 'settings', '-n', 'shop', '--type=merge', '-p', '{"data":{"a":"2"}}']);
+    await until('the copy follows', async () => {
+      const copy = await read<{ data?: Fields }>(east, '/api/v1/namespaces/shop/configmaps/settings');
+      return copy?.data?.['a'] === '2';
+    });
+    // The word that it is gone for good does not count while it answers.
+    const { uid = '' } = (await memberOf('east'))?.metadata ?? {};
+    await kubectl(host, ['annotate', 'membercluster', 'east', `spillway.dev/force-leave=${uid}`]);
+    await until('it is said', async () => (await untilLeaving('east', 'PodsRemain')).includes('does not count'));
+    await kubectl(host, ['annotate', 'membercluster', 'east', 'spillway.dev/force-leave-']);
+    await until('it is not', async () => !(await untilLeaving('east', 'PodsRemain')).includes('does not count'));
+  });
+
+  it('waits for a member whose credentials are gone, and goes without a trace when it is drained', async () => {
+    const secret = `/api/v1/namespaces/${SYSTEM_NAMESPACE}/secrets/member-east`;
+    const { data } = (await read<{ data: Fields }>(host, secret)) ?? { data: {} };
+    await host.api.call('DELETE', secret);
+    const message = await until('it says why it waits', async () => {
+      const said = await untilLeaving('east', 'PodsRemain');
+      return said.includes('cannot be asked') && said;
+    });
+    const { uid = '' } = (await memberOf('east'))?.metadata ?? {};
+    expect(message).toContain('does not exist');
+    expect(message).toContain(`kubectl annotate --overwrite membercluster east spillway.dev/force-leave=${uid}`);
+    const metadata = { name: 'member-east', namespace: SYSTEM_NAMESPACE };
+    await host.apply([{ apiVersion: 'v1', kind: 'Secret', metadata, data }]);
+    // Nothing replaces its pods, so a budget would keep the last one for ever.
+    await kubectl(host, ['delete', 'poddisruptionbudget', 'web-east', '-n', 'shop']);
+    await kubectl(host, ['drain', 'east', '--ignore-daemonsets', '--force', '--timeout=20s']);
+    await untilAway('east', 150_000);
+    const told = await until('it is told', async () =>
+      (await eventsOf(host, 'default', 'east', 'MemberCluster')).find(({ reason }) => reason === 'Left'),
+    );
+    expect(told.message).toContain('What stays there: Namespace kept (holds Service theirs).');
+    await kubectl(east, ['delete', 'namespace', 'kept', '--wait=false']);
+    await until('nothing of ours is in the member', async () => {
+      const found = await labelled(east, 'spillway.dev/host');
+      if (found.length > 0) throw new Error(found.join(', '));
+      return true;
+    });
+    expect(await read(east, '/api/v1/namespaces/shop')).toBeUndefined();
+    expect(await labelled(host, 'spillway.dev/member=east')).toEqual([]);
+    for (const lease of ['spillway-system/leases/spillway-member-east', 'kube-node-lease/leases/east']) {
+      const path = `/apis/coordination.k8s.io/v1/namespaces/${lease}`;
+      await until(`${lease} is gone`, async () => (await read(host, path)) === undefined);
+    }
+    const text = await (await fetch(`${topology.spillway.url}/metrics`)).text();
+    expect(text.split('\n').filter((line) => /="([a-z]+-)?east"/.test(line))).toEqual([]);
+  }, 240_000);
+
+  it('may be kept after all: its pods do not notice', async () => {
+    await register('east', 'member-east');
+    await newNamespace(host, 'again');
+    await runAll('again', 'east');
+    const uids = async (): Promise<string[]> =>
+      (await podsOf(host, 'again')).map(({ metadata }) => metadata.uid ?? '').toSorted();
+    const before = await uids();
+    const saved = await kubectl(host, ['get', 'membercluster', 'east', '-o', 'yaml']);
+    await kubectl(host, ['delete', 'membercluster', 'east', '--wait=false']);
+    await untilLeaving('east', 'PodsRemain');
+    await kubectl(host, ['patch', 'membercluster', 'east', '--type=merge', '-p', '{"metadata":{"finalizers":null}}']);
+    await untilAway('east');
+    await host.apply(saved);
+    await until('it takes pods again', async () => {
+      const node = await read<Node>(host, '/api/v1/nodes/east');
+      return node?.spec?.unschedulable !== true && (await memberOf('east'))?.metadata.finalizers?.length === 1;
+    });
+    expect(await uids()).toEqual(before);
+  });
+});
+
+describe('a member that is gone for good, later', () => {
+  it('is given up by the word of an administrator, with a list of what may remain there', async () => {
+    await untilAway('west', 150_000);
+    const events = await until('it is told', async () => {
+      const all = await eventsOf(host, 'default', 'west', 'MemberCluster');
+      return all.some(({ reason }) => reason === 'MayRemain') && all;
+    });
+    expect(events.find(({ reason }) => reason === 'GivenUp')?.message).toContain('-l spillway.dev/host=');
+    const told = events
+      .filter(({ reason }) => reason === 'MayRemain')
+      .map(({ message }) => message)
+      .join(' ');
+    for (const name of were) expect(told).toContain(`Pod lost/${name}`);
+    for (const copy of ['ConfigMap lost/settings', 'Secret lost/keys', 'Namespace lost']) expect(told).toContain(copy);
+    expect(await read(host, '/api/v1/nodes/west')).toBeUndefined();
+    expect(names(await podsOf(host, 'lost')).filter((name) => were.includes(name))).toEqual([]);
+  }, 240_000);
+});

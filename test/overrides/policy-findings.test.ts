@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { OVERRIDE_POLICIES, type OverridePolicy, parseOverridePolicy } from '../../src/api/override-policy.ts';
+import { apiVersionOf } from '../../src/kube/resource.ts';
+import { overridePolicyStatus, overrideWarnings } from '../../src/overrides/policy-findings.ts';
+import type { Cluster } from '../../src/placement/cluster.ts';
+
+const cluster = (name: string, labels: Record<string, string> = {}): Cluster =>
+  ({ name, labels, zones: [] }) as unknown as Cluster;
+const FLEET = [cluster('east', { tier: 'gold' }), cluster('west')];
+
+function policy(...targets: (object | undefined)[]): OverridePolicy {
+  const overrideRules = targets.map((targetCluster) => ({
+    ...(targetCluster === undefined ? {} : { targetCluster }),
+    overriders: { labelsOverrider: [{ operator: 'add', value: { a: 'b' } }] },
+  }));
+  const raw = {
+    apiVersion: apiVersionOf(OVERRIDE_POLICIES),
+    kind: 'OverridePolicy',
+    metadata: { name: 'p', namespace: 'shop' },
+    spec: { overrideRules },
+  };
+  const read = parseOverridePolicy('OverridePolicy', raw);
+  if ('problems' in read) throw new Error(read.problems.join('; '));
+  return read.policy;
+}
+
+describe('overrideWarnings', () => {
+  it.each<[string, object | undefined, string[]]>([
+    ['no target', undefined, []],
+    ['a member that is there', { clusterNames: ['east'] }, []],
+    ['a label that some member has', { labelSelector: { matchLabels: { tier: 'gold' } } }, []],
+    ['a name that no member has', { clusterNames: ['east', 'esat'] }, ['there is no member esat']],
+    ['one that is excluded', { exclude: ['nowhere'] }, ['there is no member nowhere']],
+    ['the host itself', { clusterNames: ['local', 'east'] }, ['pods that stay on the host are never changed']],
+    [
+      'a label that none has',
+      { labelSelector: { matchLabels: { tier: 'tin' } } },
+      ['chooses none of the members there are'],
+    ],
+  ])('%s', (_, target, words) => {
+    const path = 'spec.overrideRules[1].targetCluster: ';
+    expect(overrideWarnings(policy(undefined, target), FLEET)).toEqual(words.map((word) => path + word));
+  });
+
+  it('says nothing of choices while there are no members, as before the first one is registered', () => {
+    expect(overrideWarnings(policy({ labelSelector: { matchLabels: { tier: 'tin' } } }), [])).toEqual([]);
+  });
+});
+
+it('the status stays as it is, times included, until something is found to be otherwise', () => {
+  const found = { generation: 2, problems: [], warnings: [] };
+  const first = overridePolicyStatus({ ...found, before: undefined, now: 0 });
+  expect(overridePolicyStatus({ ...found, before: first, now: 60_000 })).toEqual(first);
+  const warned = overridePolicyStatus({ ...found, warnings: ['x'], before: first, now: 60_000 });
+  expect(warned.conditions?.map(({ type, status, lastTransitionTime }) => [type, status, lastTransitionTime])).toEqual([
+    ['Accepted', 'True', '1970-01-01T00:00:00Z'],
+    ['Consistent', 'False', '1970-01-01T00:01:00Z'],
+  ]);
+  const invalid = overridePolicyStatus({ ...found, problems: ['spec.a: is wrong'], before: first, now: 60_000 });
+  expect(invalid.conditions?.map(({ status, reason }) => `${status} ${reason}`)).toEqual([
+    'False Invalid',
+    'False Contradictory',
+  ]);
+});
