@@ -44,6 +44,34 @@ const divisionDrift = after(
   'Pods follow their division when weights, limits, members or labels have changed. Default: only pods that come do.',
 );
 
+/** As in Karmada. */
+const GRACE_SECONDS = 600;
+
+const cluster = z
+  .object({
+    purgeMode: z
+      .enum(['Gracefully', 'Directly', 'Never'])
+      .default('Gracefully')
+      .describe(
+        'Gracefully: of a Deployment whose strategy is not Recreate another pod is made first, and the one that is to go ends once as many are Ready as ' +
+          'before without it. Pods that are not Ready, or of other controllers, are evicted at once, as with Directly. Never: pods stay where they are.',
+      ),
+    gracePeriodSeconds: z
+      .int()
+      .min(1)
+      .max(86_400)
+      .default(GRACE_SECONDS)
+      .describe('How long the other pod may take to be Ready, with purgeMode Gracefully, in seconds.'),
+    onTimeout: z
+      .enum(['GiveBack', 'Evict'])
+      .default('GiveBack')
+      .describe(
+        'When it took longer. GiveBack: the pod stays, the one that did not become Ready goes, and the move is tried again five minutes later. ' +
+          'Evict: the pod goes all the same.',
+      ),
+  })
+  .describe('How pods leave a member that answers, or that does not (purgeMode Never).');
+
 /** Named as in Karmada where it has the concept. */
 export const failover = z
   .object({
@@ -57,6 +85,7 @@ export const failover = z
       .describe(
         'Pods in clusters that the policy does not choose any more, after it or labels of clusters were edited. Lazy: they stay. Eager: they are moved, one at a time, only while all are Ready. Default: Lazy.',
       ),
+    cluster: cluster.exactOptional(),
   })
   .describe(
     'When pods that run are replaced by others elsewhere. Needs the component scheduler and manifests/scheduler/descheduler.yaml.',

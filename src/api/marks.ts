@@ -79,6 +79,9 @@ export const GANG_PLACED_ANNOTATION = `${GROUP}/gang-placed-at`;
 /** Scheduling gate of pods that wait for their group to be placed. */
 export const GANG_GATE = `${GROUP}/gang`;
 
+/** Host pods: JSON of the ReplicaSet that a pod was released from, while another one comes up in its place (see released.ts). */
+export const RELEASED_ANNOTATION = `${GROUP}/released`;
+
 /** Leases: the process that wrote it last, to tell it from a former one of the same identity. */
 export const INCARNATION_ANNOTATION = `${GROUP}/process`;
 /**

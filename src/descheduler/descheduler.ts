@@ -18,6 +18,8 @@ import { Pacer } from './pacer.ts';
 import type { MoveRates } from './pacer.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { RefusedInMember } from './refused-in-member.ts';
+import { ReleasedPods } from './released-pods.ts';
+import { Releases } from './releases.ts';
 import { TaintAges } from './taint-ages.ts';
 
 export interface DeschedulerOptions {
@@ -40,6 +42,8 @@ export interface DeschedulerOptions {
 
 /** Pods come and go in crowds: one look at the end of each, in ms. */
 const SETTLE_MS = 300;
+/** The same for pods that are being replaced, in ms. */
+const SOON_MS = 50;
 
 /** The same where nothing is in a hurry. */
 const UNHURRIED_MS = 2_000;
@@ -52,13 +56,16 @@ export class Descheduler {
   readonly #taints: TaintAges;
   readonly #losses: LossAges;
   readonly #records: MoveRecords;
+  readonly #releases: Releases;
   #paused: string | undefined;
 
   constructor(options: DeschedulerOptions) {
     const { rates, monotonic } = options;
     this.#o = options;
     this.#records = new MoveRecords(options);
-    this.mover = new Mover({ ...options, records: this.#records, pacer: new Pacer(rates, monotonic) });
+    this.#releases = new Releases(monotonic);
+    const pacer = new Pacer(rates, monotonic);
+    this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
     this.#taints = new TaintAges(monotonic);
     this.#losses = new LossAges(monotonic);
   }
@@ -92,15 +99,22 @@ export class Descheduler {
     const lostForMs = this.#losses.lostForMs.bind(this.#losses);
     const members = new MemberPods({ placed, mover, taintedForMs, lostForMs });
     const refused = new RefusedInMember({ placed, mover, clock });
+    const releases = this.#releases;
+    // Of what was before, while another replica held the Lease, nothing is known.
+    releases.clear();
+    const released = new ReleasedPods({ ...this.#o, releases, leave: mover.leave.bind(mover) });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
       displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
+      released: this.#queue('released', (key, ended) => released.bringUpToDate(key, ended)),
     };
+    const offReleases = this.#followReleases(queues, released);
     const off = this.#follow(queues);
     await Promise.all(Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)));
     off();
+    offReleases();
   }
 
   #observe(): void {
@@ -157,6 +171,36 @@ export class Descheduler {
     });
   }
 
+  /** Pods that are out of their ReplicaSets, and those that come up in their places. */
+  #followReleases(queues: { members: WorkQueue; released: WorkQueue }, ends: ReleasedPods): () => void {
+    const { placed, metrics } = this.#o;
+    const releases = this.#releases;
+    const look = (setUid: string): void => queues.released.addAfter(setUid, SOON_MS);
+    const seen = (pod: Pod): void => {
+      const setUid = releases.seen(pod) ?? controllerUidOf(pod);
+      if (setUid !== undefined && releases.has(setUid)) look(setUid);
+      metrics.released.set(releases.total);
+    };
+    const changed = (pod: Pod): void => {
+      const before = releases.total;
+      seen(pod);
+      // Its ReplicaSet has it again: it is where it was not to be.
+      if (releases.total < before) queues.members.add(placed.clusterOf(pod.spec.nodeName ?? ''));
+    };
+    return placed.follow({
+      podCame: seen,
+      podChanged: changed,
+      podGone: (pod) => {
+        const setUid = releases.forget(pod) ?? controllerUidOf(pod);
+        ends.gone(pod);
+        if (setUid !== undefined && releases.has(setUid)) look(setUid);
+        metrics.released.set(releases.total);
+      },
+      membersChanged: () => undefined,
+      rulesChanged: () => undefined,
+    });
+  }
+
   /** Said on each member that is lost, when it begins. */
   #tellPause(paused: string | undefined): void {
     const { placed, events, metrics, logger } = this.#o;
@@ -174,4 +218,8 @@ export class Descheduler {
       events.record(about, 'Warning', 'MovesPaused', `${paused}; ${advice}`);
     }
   }
+}
+
+function controllerUidOf({ metadata }: Pod): string | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid;
 }

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { GROUP } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
+import { releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Container, Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
@@ -10,12 +11,16 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { keyOf, withoutManagedFields } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
-import { evict, get } from '../kube/verbs.ts';
+import { evict, get, patch } from '../kube/verbs.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { MovesUnderWay } from './moves-under-way.ts';
 import type { Pacer } from './pacer.ts';
-import type { PlacedPods } from '../placement/placed-pods.ts';
+import { goesGracefully, releasedAtOnce, staysByPolicy } from './purge-mode.ts';
+import { releasePatch } from './release-patches.ts';
+import { readyOf } from './release-step.ts';
+import type { Releases } from './releases.ts';
+import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
 /** A pod that no other cluster takes is asked about again after so long, in ms. */
@@ -32,12 +37,16 @@ const DRY_RUN_MS = 60_000;
 const CAUGHT_UP_MS = 30_000;
 /** The same for what a pod that was read past them is by now. */
 const SHOWN_MS = 2_000;
+/** A pod that waits for others of its ReplicaSet to be replaced before it is looked at again after so long, in ms. */
+const TURN_MS = 1_000;
 const REMEMBERED = 10_000;
+const NEVER = 'its policy says purgeMode: Never';
 
 export interface MoverOptions {
   host: KubeClient;
   placed: PlacedPods;
   pacer: Pacer;
+  releases: Releases;
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
   records: MoveRecords;
@@ -46,17 +55,25 @@ export interface MoverOptions {
   /** Nothing is moved, and what would be is told. */
   dryRun: boolean;
   logger: Logger;
+  /** Wall clock in ms, to be written on objects. */
+  clock: () => number;
   /** In ms. */
   monotonic: () => number;
+}
+
+/** A pod that is to be moved now. `set`: the ReplicaSet that is to make another one first. */
+interface Found {
+  readonly live: Pod;
+  readonly set: SurgingSet | undefined;
 }
 
 /** `void`: nothing is to be moved any more. `stop`: what stands in the way of this pod does so for its whole workload. */
 export type MoveOutcome = 'moved' | 'held' | 'stop' | 'void';
 
 /**
- * Carries out what strategies want, and is the only one that evicts pods of members. A pod is read past the caches, looked at
+ * Carries out what strategies want, and is the only one that begins to move pods of members. A pod is read past the caches, looked at
  * once more, asked a place for elsewhere, and evicted as that very version of itself, so that disruption budgets hold and its
- * controller makes another one. What is remembered here is lost in a restart without harm.
+ * controller makes another one; or it is released from its ReplicaSet, for {@link ReleasedPods} to end it once that has another one. What is remembered here is lost in a restart without harm.
  */
 export class Mover {
   readonly underWay: MovesUnderWay;
@@ -77,9 +94,15 @@ export class Mover {
     this.underWay = new MovesUnderWay(options.monotonic);
   }
 
-  /** Whether it was evicted a moment ago. */
-  wasSent({ metadata: { uid = '' } }: Pod): boolean {
-    return this.#sent.has(uid);
+  /** Whether it was evicted a moment ago, or another one is on its way to take its place. */
+  wasSent(pod: Pod): boolean {
+    return this.#sent.has(pod.metadata.uid ?? '') || releasedFrom(pod) !== undefined;
+  }
+
+  /** Not to be tried for so long, in ms. */
+  leave({ metadata: { uid = '' } }: Pod, forMs: number): void {
+    this.#left.set(uid, this.#o.monotonic() + forMs);
+    this.#sent.delete(uid);
   }
 
   /** In ms: 0 for a pod that may be tried now. */
@@ -122,6 +145,10 @@ export class Mover {
    * goes as soon as one of these has changed. Nobody is asked.
    */
   keeps(wanted: WantedMove): boolean {
+    if (staysByPolicy(wanted.strategy, this.#o.placed.rulesOf(wanted.pod).failover)) {
+      this.#tell(wanted, NEVER);
+      return true;
+    }
     const pod = this.asRead(wanted.pod);
     const found = pod === wanted.pod ? undefined : wanted.recheck(pod);
     if (found !== undefined && found !== 'void') this.#tell(wanted, found.why);
@@ -135,6 +162,10 @@ export class Mover {
     const { namespace = '', name, uid } = pod.metadata;
     if ((this.#noRight.get(namespace) ?? 0) > this.#o.monotonic())
       return this.#hold(wanted, this.#withoutRight(namespace));
+    if (this.#waitsForOthers(wanted)) {
+      this.leave(pod, TURN_MS);
+      return 'stop';
+    }
     try {
       let found = await this.#look(wanted, signal);
       if ('live' in found && this.#o.dryRun && wanted.leavesAnyway !== true) return this.#pretend(wanted);
@@ -144,23 +175,28 @@ export class Mover {
         found = signal.aborted ? { stays: 'void' } : await this.#look(wanted, signal);
       }
       if (!('live' in found)) return found.stays === 'void' ? 'void' : this.#hold(wanted, found.stays);
-      const { resourceVersion } = found.live.metadata;
-      await evict(host, { namespace, name }, { uid, resourceVersion }, { signal });
-      this.#moved(wanted);
+      const { live, set } = found;
+      const { resourceVersion } = live.metadata;
+      if (set !== undefined) {
+        if (!(await this.#release(live, set, signal))) return 'void';
+      } else {
+        await evict(host, { namespace, name }, { uid, resourceVersion }, { signal });
+      }
+      this.#moved(wanted, set !== undefined);
       return 'moved';
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return 'void';
       if (error instanceof ApiError && error.code === 429) {
         return this.#hold(wanted, { why: budgetInWords(pod), forMs: BUDGET_MS, others: true });
       }
-      if (!isForbidden(error)) throw error;
+      if (!isForbidden(error) && !isRefused(error)) throw error;
       this.#noteNoRight(namespace, error);
       return this.#hold(wanted, this.#withoutRight(namespace));
     }
   }
 
   /** The pod as it is now, past the caches, if it is to be moved and has a place elsewhere. */
-  async #look(wanted: WantedMove, signal: AbortSignal): Promise<{ live: Pod } | { stays: 'void' | Held }> {
+  async #look(wanted: WantedMove, signal: AbortSignal): Promise<Found | { stays: 'void' | Held }> {
     const { host, placed } = this.#o;
     const { namespace, name, uid } = wanted.pod.metadata;
     const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
@@ -171,13 +207,47 @@ export class Mover {
       this.#remember(live);
       return { stays: found };
     }
-    if (wanted.leavesAnyway === true) return { live };
+    if (staysByPolicy(wanted.strategy, placed.rulesOf(live).failover)) return { stays: { why: NEVER } };
+    if (wanted.leavesAnyway === true) return { live, set: undefined };
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
     const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.count, wanted.mayStayInMember);
-    if (noPlace === undefined) return { live };
+    if (noPlace === undefined) return { live, set: this.#setBefore(live, wanted) };
     const { why, isTaken } = noPlace;
     return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, others: true } };
+  }
+
+  /** The ReplicaSet that is to make another pod before this one goes; undefined when it goes at once. */
+  #setBefore(pod: Pod, { from, strategy }: WantedMove): SurgingSet | undefined {
+    const { placed } = this.#o;
+    if (!goesGracefully(pod, strategy, placed.rulesOf(pod).failover)) return undefined;
+    const answers = placed.members().find(({ name }) => name === from)?.reachable !== false;
+    return answers ? placed.surgingSetOf(pod) : undefined;
+  }
+
+  /** As many of its ReplicaSet as may be are being replaced. */
+  #waitsForOthers(wanted: WantedMove): boolean {
+    const set = this.#setBefore(wanted.pod, wanted);
+    return set !== undefined && this.#o.releases.count(set.uid) >= releasedAtOnce(set);
+  }
+
+  /** Takes the pod out of its ReplicaSet, unless enough are out of it; returns whether it did. */
+  async #release(live: Pod, set: SurgingSet, signal: AbortSignal): Promise<boolean> {
+    const { host, placed, releases, clock } = this.#o;
+    const { namespace, name } = live.metadata;
+    const out = releases.of(set.uid);
+    const known = new Map([...placed.ofController(set.uid), ...out].map((pod) => [pod.metadata.uid, pod]));
+    const body = releasePatch(live, { ready: readyOf([...known.values()]), at: clock() });
+    if (body === undefined || releases.count(set.uid) >= releasedAtOnce(set)) return false;
+    releases.sent(live, set.uid);
+    try {
+      await patch(host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
+      return true;
+    } catch (error) {
+      // What has no answer may have been done: that is seen, or the time is over.
+      if (error instanceof ApiError) releases.forget(live);
+      throw error;
+    }
   }
 
   /** So that whatever is wrong with rules or members, or with what is known of them, pods do not go round for ever. */
@@ -205,13 +275,16 @@ export class Mover {
     return 'held';
   }
 
-  #moved(wanted: WantedMove): void {
+  #moved(wanted: WantedMove, isReleased: boolean): void {
     const { events, metrics, logger, placed, records } = this.#o;
     const { pod, from, strategy, reason, cause } = wanted;
     this.#sent.set(pod.metadata.uid ?? '', true);
     this.underWay.moved(pod);
     const { kind = '', name = '' } = pod.metadata.ownerReferences?.find(({ controller }) => controller === true) ?? {};
-    const words = `${cause}; ${wanted.outcome(`${kind} ${name}`)}`;
+    const outcome = isReleased
+      ? `it was released, so that ${kind} ${name} makes another one, which goes elsewhere. It goes on until that one is Ready`
+      : wanted.outcome(`${kind} ${name}`);
+    const words = `${cause}; ${outcome}`;
     events.record(podSubject(pod), 'Normal', reason, words);
     const { workload } = placed.rulesOf(pod);
     const { apiVersion, kind: ofKind, metadata } = workload;
@@ -243,7 +316,8 @@ export class Mover {
   #noteNoRight(namespace: string, error: unknown): void {
     const { logger, monotonic } = this.#o;
     if (!this.#noRight.has(namespace)) {
-      const words = 'pods cannot be evicted, which manifests/scheduler/descheduler.yaml would grant';
+      const words =
+        'pods cannot be evicted or released, which manifests/scheduler/descheduler.yaml and pod-guard.yaml would grant';
       logger.warn({ namespace }, `${words}: ${describeError(error)}`);
     }
     this.#noRight.set(namespace, monotonic() + NO_RIGHT_MS);
@@ -294,4 +368,9 @@ function asked({ name, image, resources, ports, restartPolicy }: Container): Con
     ...(ports === undefined ? {} : { ports }),
     ...(restartPolicy === undefined ? {} : { restartPolicy }),
   };
+}
+
+/** By an admission policy. */
+function isRefused(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 422;
 }

@@ -4,6 +4,8 @@ import type { Registry } from 'prom-client';
 export interface MovesMetrics {
   readonly moves: Counter<'strategy' | 'member' | 'outcome'>;
   readonly paused: Gauge;
+  readonly released: Gauge;
+  readonly releasesEnded: Counter<'outcome'>;
 }
 
 /** One set for the process. */
@@ -14,6 +16,17 @@ export function movesMetrics(registry: Registry): MovesMetrics {
       name: 'spillway_descheduler_moves_total',
       help: 'Pods that a strategy wanted to move out of a member, by what came of it (moved, held, wanted in a dry run)',
       labelNames: ['strategy', 'member', 'outcome'],
+      registers,
+    }),
+    released: new Gauge({
+      name: 'spillway_descheduler_released_pods',
+      help: 'Pods that are out of their ReplicaSet now, while others come up in their places',
+      registers,
+    }),
+    releasesEnded: new Counter({
+      name: 'spillway_descheduler_releases_ended_total',
+      help: 'Pods that were out of their ReplicaSet, by what became of them (Replaced, GivenBack, TimedOut, Gone: the ReplicaSet; Finished)',
+      labelNames: ['outcome'],
       registers,
     }),
     paused: new Gauge({

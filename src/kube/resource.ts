@@ -48,6 +48,14 @@ export const LEASES: Resource = {
   namespaced: true,
 };
 
+export const REPLICA_SETS: Resource = {
+  group: 'apps',
+  version: 'v1',
+  kind: 'ReplicaSet',
+  plural: 'replicasets',
+  namespaced: true,
+};
+
 export const STORAGE_CLASSES: Resource = {
   group: 'storage.k8s.io',
   version: 'v1',

@@ -24,6 +24,7 @@ import { TolerationKeeper } from '../outages/toleration-keeper.ts';
 import { isDaemonPod, isShownIgnored } from '../pods/daemon-pod.ts';
 import { mirroredNamespace } from '../pods/host-status.ts';
 import { isFinished } from '../api/pod-phase.ts';
+import { asOwned } from '../api/released.ts';
 import { podTarget } from './pod-target.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
@@ -88,7 +89,8 @@ export class VirtualNodeScope {
       client: options.host,
       resource: PODS,
       fieldSelector: `spec.nodeName=${nodeName}`,
-      transform: (raw) => withoutManagedFields(raw as Pod),
+      // What becomes of a pod that makes way for another one is no matter of its copy.
+      transform: (raw) => asOwned(withoutManagedFields(raw as Pod)),
       indexes: { [NAMESPACE_INDEX]: (pod) => [pod.metadata.namespace ?? ''] },
       logger,
       metrics: services.informerMetrics,

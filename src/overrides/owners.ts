@@ -1,10 +1,8 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
+import { TEMPLATE_HASH } from '../api/released.ts';
 import type { ResourceSelector } from '../api/selectors.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { ObjectIdentity } from './selection.ts';
-
-/** Label that the Deployment controller, and no other, puts on its ReplicaSets and their pods. */
-const TEMPLATE_HASH = 'pod-template-hash';
 
 /**
  * The pod and its controllers as far as the pod alone tells: the owner it names, and the Deployment behind a ReplicaSet,

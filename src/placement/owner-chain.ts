@@ -1,3 +1,4 @@
+import { TEMPLATE_HASH } from '../api/released.ts';
 import type { KubeObject } from '../kube/object.ts';
 
 /** An object of which it is known what it is; those from lists carry neither by themselves. */
@@ -18,7 +19,7 @@ export interface WorkloadIdentity {
 }
 
 /** Labels by which controllers tell the pods of one roll-out from those of the next. */
-const REVISION_LABELS = ['pod-template-hash', 'controller-revision-hash', 'rollouts-pod-template-hash'];
+const REVISION_LABELS = [TEMPLATE_HASH, 'controller-revision-hash', 'rollouts-pod-template-hash'];
 
 /** Of ReplicaSets: a Deployment or Rollout that goes back to a former one gives that the next number. */
 export const ROLLOUT_ANNOTATIONS = ['deployment.kubernetes.io/revision', 'rollout.argoproj.io/revision'];

@@ -51,6 +51,15 @@ export interface MoveRecord {
   readonly moves: readonly Moves[];
 }
 
+/**
+ * A ReplicaSet that makes another pod as soon as one of its own loses the label `pod-template-hash`, while that one runs on. Not one of
+ * a Deployment with strategy Recreate, whose pods are not to run beside others.
+ */
+export interface SurgingSet {
+  readonly uid: string;
+  readonly replicas: number;
+}
+
 export interface NoPlace {
   /** For people. */
   readonly why: string;
@@ -67,6 +76,10 @@ export interface PlacedPods {
   inMember(member: string): readonly Pod[];
   /** All of a workload, those of ReplicaSets that it owns included. */
   ofWorkload(uid: string): readonly Pod[];
+  /** Those that have the controller now. */
+  ofController(uid: string): readonly Pod[];
+  /** The one that the pod belongs to. */
+  surgingSetOf(pod: Pod): SurgingSet | undefined;
   workloadUids(): Iterable<string>;
   workloadUidOf(pod: Pod): string | undefined;
   /** The member of a node, or `local`. */

@@ -2,9 +2,10 @@ import type { MemberCluster } from '../api/member-cluster.ts';
 import { DRAIN_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { virtualNodesOf } from '../api/member-cluster.ts';
+import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { mayBeLost } from '../api/unreachable.ts';
-import type { Node, Pod } from '../kube/core-v1.ts';
+import type { LabelSelector, Node, Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { MemberReachability } from '../placement/lost-members.ts';
@@ -23,6 +24,7 @@ import type {
   PlacedPods,
   PlacedPodsHandlers,
   RefusedPod,
+  SurgingSet,
 } from '../placement/placed-pods.ts';
 import { refusalInWords } from '../placement/placement-refusal.ts';
 import { successorOf } from '../placement/refused-pod.ts';
@@ -77,6 +79,18 @@ export class HostPlacedPods implements PlacedPods {
     const workload = view.owners.byUid(uid);
     if (workload === undefined) return view.podsOf(uid);
     return controllersOf(workload, view).flatMap(({ metadata }) => view.podsOf(metadata.uid ?? ''));
+  }
+
+  ofController(uid: string): readonly Pod[] {
+    return this.#o.view.podsOf(uid);
+  }
+
+  surgingSetOf(pod: Pod): SurgingSet | undefined {
+    const [, set, above] = this.#o.view.owners.chainOf(pod);
+    if (set?.kind !== 'ReplicaSet' || recreates(above)) return undefined;
+    const { replicas = 1, selector } = specOf(set);
+    const { uid = '' } = set.metadata;
+    return selector?.matchLabels?.[TEMPLATE_HASH] === undefined ? undefined : { uid, replicas };
   }
 
   workloadUids(): ReadonlySet<string> {
@@ -222,6 +236,22 @@ export class HostPlacedPods implements PlacedPods {
   followMembers(changed: () => void): () => void {
     return this.#o.view.nodes.members.on({ added: changed, updated: changed, deleted: changed });
   }
+}
+
+interface OwnerSpec {
+  readonly replicas?: number;
+  readonly selector?: LabelSelector;
+  readonly strategy?: { readonly type?: string };
+}
+
+/** What the caches keep of it. */
+function specOf(owner: TypedObject): OwnerSpec {
+  return (owner as { spec?: OwnerSpec }).spec ?? {};
+}
+
+/** Its pods are not to run beside those that come instead. */
+function recreates(owner: TypedObject | undefined): boolean {
+  return owner !== undefined && specOf(owner).strategy?.type === 'Recreate';
 }
 
 /** What is not known is no place to move a pod to. */

@@ -1,8 +1,10 @@
-import { GROUP, MIRRORED_CONDITION } from '../api/marks.ts';
+import { GROUP, MIRRORED_CONDITION, RELEASED_ANNOTATION } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { memberOfNode } from '../api/provider-id.ts';
+import { TEMPLATE_HASH } from '../api/released.ts';
 import type { Condition, Container, Namespace, Node, Pod } from '../kube/core-v1.ts';
 import { SharedParts } from '../capacity/shared-parts.ts';
+import { recordOf } from '../kube/json-fields.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
 import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
@@ -16,11 +18,14 @@ export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
 /** Annotations of owners that placement reads have this prefix, or tell of roll-outs. */
 const FEDERATION = 'federation.';
 
-/** Labels, the controller, and how many pods it asks for and in which order; of a DaemonSet which pods are its own. */
+/**
+ * Labels, the controller, and how many pods it asks for and in which order; of a DaemonSet which pods are its own, of a ReplicaSet whether
+ * it tells them from those of others by their template, of a Deployment that two revisions must not run side by side.
+ */
 export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
   return (raw) => {
     const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
-    const { replicas, parallelism, completions, podManagementPolicy, selector } = spec;
+    const { replicas, parallelism, completions, podManagementPolicy, selector, strategy } = spec;
     const { succeeded } = status;
     const object: TypedObject & { spec: object; status: object } = {
       apiVersion,
@@ -31,12 +36,26 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
         parallelism,
         completions,
         podManagementPolicy,
-        selector: kind === 'DaemonSet' ? selector : undefined,
+        selector: kind === 'DaemonSet' ? selector : kind === 'ReplicaSet' ? byTemplate(selector) : undefined,
+        strategy: isRecreate(strategy) ? RECREATE : undefined,
       }),
       status: defined({ succeeded }),
     };
     return object;
   };
+}
+
+/** For Deployments with it. */
+const RECREATE = { type: 'Recreate' };
+
+function isRecreate(strategy: unknown): boolean {
+  return recordOf(strategy)?.['type'] === RECREATE.type;
+}
+
+/** Of a selector what it asks of the template's hash. */
+function byTemplate(selector: unknown): object | undefined {
+  const hash = recordOf(recordOf(selector)?.['matchLabels'])?.[TEMPLATE_HASH];
+  return typeof hash === 'string' ? { matchLabels: { [TEMPLATE_HASH]: hash } } : undefined;
 }
 
 /**
@@ -52,7 +71,7 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
     const nominatedNodeName = nodeName === undefined ? status?.nominatedNodeName : undefined;
     const node = nodeName ?? nominatedNodeName;
     const takesRoom = node !== undefined && !isVirtual(node) && !isFinished(raw as Pod);
-    const metadata = metadataOf(raw, (key) => key === DELETION_COST_ANNOTATION || key === OWN_COST_ANNOTATION);
+    const metadata = metadataOf(raw, (key) => KEPT.has(key));
     return {
       metadata: {
         ...metadata,
@@ -80,6 +99,8 @@ const NONE: Container[] = [];
 /** One for all pods that are. */
 const ONLY_READY: Condition[] = [{ type: 'Ready', status: 'True' }];
 const REFUSING = new Set(['PodScheduled', MIRRORED_CONDITION, MEMBER_SCHEDULED_CONDITION]);
+
+const KEPT = new Set([DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION, RELEASED_ANNOTATION]);
 
 /** Of the conditions those by which a scheduler, or a member, says that it does not run the pod, and that it is Ready. */
 function toldConditions(conditions: readonly Condition[] = []): Condition[] | undefined {

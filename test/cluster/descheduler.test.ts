@@ -444,7 +444,10 @@ describe('a taint of effect NoExecute', () => {
       spec: { minAvailable: 3, selector: { matchLabels: { app: 'web' } } },
     };
     await host.apply([
-      eastThenWest('5m', { placement: { clusterAffinity, clusterTolerations } }),
+      eastThenWest('5m', {
+        placement: { clusterAffinity, clusterTolerations },
+        failover: { cluster: { purgeMode: 'Directly' } },
+      }),
       deployment(namespace, 'web', 3, '100m'),
       budget,
     ]);

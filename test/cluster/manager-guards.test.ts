@@ -134,6 +134,60 @@ describe('pods', () => {
     );
   });
 
+  it('pods in members are let go by their ReplicaSets, and taken back, as the mark on them says', async () => {
+    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-7d', uid: 'set', controller: true };
+    const labels = { app: 'web', 'pod-template-hash': '7d' };
+    const [ours, bare, local] = ['released', 'bare', 'local'].map((name) =>
+      plainPod(name, 'default', { ...onNode, labels }),
+    );
+    const owned = (pod: object | undefined): object => {
+      const { metadata } = pod as { metadata: object };
+      return { ...pod, metadata: { ...metadata, ownerReferences: [owner] } };
+    };
+    await host.apply([owned(ours), bare ?? {}, owned(local)]);
+    const status = { conditions: [{ type: 'spillway.dev/Mirrored', status: 'True' }] };
+    for (const name of ['released', 'bare']) await host.api.call('PATCH', `${at(name)}/status`, { status });
+    const mark = '{"hash":"7d","replicaSet":"web-7d","uid":"set","at":"2026-01-01T00:00:00Z","ready":3}';
+    const patch = async (name: string, changes: object, text: string | null, more: object = {}): Promise<unknown> => {
+      const annotations = { 'spillway.dev/released': text };
+      return await thief.call('PATCH', at(name), { metadata: { labels: changes, annotations }, ...more });
+    };
+    const hash = (value: string | null) => ({ 'pod-template-hash': value });
+    for (const [name, changes, text, more] of [
+      ['released', hash(null), null, {}],
+      ['released', hash(null), mark.replace('7d', '8e'), {}],
+      ['released', hash(null), mark.replace('"set"', '"other"'), {}],
+      ['released', hash('8e'), mark, {}],
+      ['released', { ...hash(null), app: null }, mark, {}],
+      ['released', { ...hash(null), app: 'other' }, mark, {}],
+      ['released', { ...hash(null), more: 'x' }, mark, {}],
+      ['released', hash(null), mark, image],
+      ['released', {}, mark, {}],
+      // Nobody would make another one.
+      ['bare', hash(null), mark, {}],
+      // Not in a member.
+      ['local', hash(null), mark, {}],
+    ] as const) {
+      await expect(patch(name, changes, text, more), JSON.stringify([name, changes, text])).rejects.toThrow(
+        'Spillway may change',
+      );
+    }
+    await patch('released', hash(null), mark);
+    for (const [changes, text] of [
+      [hash('8e'), null],
+      [hash('7d'), mark],
+      [{ ...hash('7d'), app: 'other' }, null],
+      [{}, null],
+      [{}, mark.replace('7d', '8e')],
+    ] as const) {
+      await expect(patch('released', changes, text), JSON.stringify([changes, text])).rejects.toThrow(
+        'Spillway may change',
+      );
+    }
+    await patch('released', hash('7d'), null);
+    expect((await host.api.call('GET', at('released'))) as object).toMatchObject({ metadata: { labels } });
+  });
+
   it('pods in members are let outlive an outage, and nothing else of what they are is changed', async () => {
     const present = { key: 'a', operator: 'Exists' };
     const outage = { key: 'node.kubernetes.io/unreachable', operator: 'Equal', effect: 'NoExecute' };

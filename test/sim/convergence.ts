@@ -1,4 +1,4 @@
-import { MEMBER_LABEL, NODE_LABEL } from '../../src/api/marks.ts';
+import { MEMBER_LABEL, NODE_LABEL, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
 import { unsettledCopies, waitsForObject } from './copies-convergence.ts';
 import { asPod, hostUidOf, isFinal, phaseOf } from './pod-shapes.ts';
 import type { SimObject } from './sim-cluster.ts';
@@ -34,6 +34,8 @@ export function unsettled(world: World): string[] {
   for (const object of world.host.list('/api/v1/pods')) {
     const { uid, name, deletionTimestamp } = object.metadata;
     hostUids.add(uid);
+    if (object.metadata.annotations?.[RELEASED_ANNOTATION] !== undefined)
+      problems.push(`host pod ${name} is out of its ReplicaSet still`);
     const { nodeName } = asPod(object).spec;
     if (nodeName === undefined) {
       problems.push(`host pod ${name} is not bound`);

@@ -6,6 +6,7 @@ import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
 import { NodeOracle } from './oracles/node-oracle.ts';
+import { ReleasesOracle } from './oracles/releases-oracle.ts';
 import { judgeStatus } from './oracles/status-oracle.ts';
 import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
 import type { Change, SimObject } from './sim-cluster.ts';
@@ -63,6 +64,7 @@ export class Oracles {
   readonly #missing: MissingOracle;
   readonly #copies: CopiesOracle;
   readonly #moves: MovesOracle;
+  readonly #releases: ReleasesOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -74,6 +76,7 @@ export class Oracles {
     this.#missing = new MissingOracle(report);
     this.#copies = new CopiesOracle(world, report);
     this.#moves = new MovesOracle(world, report);
+    this.#releases = new ReleasesOracle(world, report);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -85,6 +88,7 @@ export class Oracles {
     this.#nodes.changed(change);
     this.#copies.changed(change);
     this.#moves.changed(change, (uid) => this.#copied.has(uid));
+    this.#releases.changed(change);
     if (change.cluster === this.#world.host) this.#inHost(change);
     else this.#inMember(change);
   }

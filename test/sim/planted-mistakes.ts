@@ -299,4 +299,26 @@ export const MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'end-what-is-not-replaced',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'descheduler/release-step.ts',
+        from: '      if (ready - own >= Math.min(set.replicas, releasedFrom(pod)?.ready ?? set.replicas)) {',
+        to: '      if (ready - own >= -1) {',
+      },
+    ],
+  },
+  {
+    name: 'forget-what-was-released',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'descheduler/descheduler.ts',
+        from: '      podCame: seen,\n      podChanged: changed,',
+        to: '      podCame: () => undefined,\n      podChanged: changed,',
+      },
+    ],
+  },
 ];

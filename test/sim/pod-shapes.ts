@@ -15,6 +15,10 @@ export function isFinal(object: SimObject): boolean {
   return ['Succeeded', 'Failed'].includes(phaseOf(object));
 }
 
+export function isReady(object: SimObject): boolean {
+  return asPod(object).status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+}
+
 /** UID of the host pod that a pod of a member runs for; undefined for pods of others. */
 export function hostUidOf(object: SimObject): string | undefined {
   const { labels } = object.metadata;

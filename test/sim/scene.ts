@@ -8,7 +8,7 @@ import { Oracles } from './oracles.ts';
 import { Random } from './random.ts';
 import { Replica } from './replica.ts';
 import { podSpec } from './actors/creations.ts';
-import { pathOf, podPath, WorkloadControllers, WORKLOADS } from './workload-controllers.ts';
+import { pathOf, podPath, selectorOf, WorkloadControllers, WORKLOADS } from './workload-controllers.ts';
 import { PATHS, USER_NAMESPACES, World } from './world.ts';
 
 /** The world with everybody in it. */
@@ -166,7 +166,7 @@ export class Scene {
         apiVersion: 'apps/v1',
         kind: 'ReplicaSet',
         metadata: { name: 'new', namespace },
-        spec: { replicas: 3, template: { spec: podSpec('Always') } },
+        spec: { replicas: 3, selector: selectorOf('new'), template: { spec: podSpec('Always') } },
       });
     }
     return `users delete ${workloads.length} workloads and ${pods.length} pods, and make new ones`;

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../src/kube/json-equal.ts';
-import { isFinal, phaseOf } from './pod-shapes.ts';
+import { isFinal, isReady, phaseOf } from './pod-shapes.ts';
 import type { Random } from './random.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
 import { PATHS } from './world.ts';
@@ -15,6 +15,8 @@ const TRACKING = 'batch.kubernetes.io/job-tracking';
 
 interface Workload {
   replicas?: number;
+  /** Of ReplicaSets. */
+  selector?: { matchLabels: Record<string, string> };
   completions?: number;
   template: { spec: JsonObject };
 }
@@ -36,6 +38,7 @@ export class WorkloadControllers {
     if (kind === 'Pod') {
       const owner = object.metadata.ownerReferences?.[0];
       if (owner !== undefined) this.#soon(owner.kind as WorkloadKind, ownerPath(object, owner));
+      else for (const path of this.#setsThatWant(object)) this.#soon('ReplicaSet', path);
     } else if (typeof kind === 'string' && kind in WORKLOADS) {
       this.#soon(kind as WorkloadKind, path);
     }
@@ -61,9 +64,45 @@ export class WorkloadControllers {
     );
   }
 
+  /** ReplicaSets whose selectors choose a pod that nobody owns. */
+  #setsThatWant(pod: SimObject): string[] {
+    const { namespace } = pod.metadata;
+    return [...this.#host.list(WORKLOADS.ReplicaSet)]
+      .filter((set) => set.metadata.namespace === namespace && isChosen(pod, set))
+      .map((set) => pathOf(set, WORKLOADS.ReplicaSet));
+  }
+
+  /** Lets go of pods that its selector does not choose any more, and takes those that it chooses and nobody owns. */
+  #claim(owner: SimObject): void {
+    const { namespace = '', name, uid } = owner.metadata;
+    if (owner.metadata.deletionTimestamp !== undefined) return;
+    for (const pod of this.#host.list(PATHS.pods(namespace))) {
+      const { ownerReferences = [], deletionTimestamp } = pod.metadata;
+      const isOwned = ownerReferences.some((reference) => reference.uid === uid);
+      if (isOwned && !isChosen(pod, owner)) {
+        this.#host.patch('workload-controller', podPath(pod), {
+          metadata: { uid: pod.metadata.uid, ownerReferences: null },
+        });
+      } else if (
+        ownerReferences.length === 0 &&
+        isChosen(pod, owner) &&
+        !isFinal(pod) &&
+        deletionTimestamp === undefined
+      ) {
+        const reference = { apiVersion: String(owner['apiVersion']), kind: 'ReplicaSet', name, uid, controller: true };
+        const metadata = { uid: pod.metadata.uid, ownerReferences: [reference] };
+        this.#host.patch('workload-controller', podPath(pod), { metadata });
+      }
+    }
+  }
+
+  /** Pods that are not Ready go first. */
   #replicaSet(owner: SimObject): void {
     const { replicas = 1 } = specOf(owner);
-    const active = this.#podsOf(owner).filter((pod) => !isFinal(pod) && pod.metadata.deletionTimestamp === undefined);
+    this.#claim(owner);
+    const active = this.#podsOf(owner)
+      .filter((pod) => !isFinal(pod) && pod.metadata.deletionTimestamp === undefined)
+      .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)));
     for (let i = active.length; i < replicas; i++) this.#pod(owner, `${owner.metadata.name}-${this.#suffix()}`);
     for (const pod of active.slice(replicas)) this.#remove(pod);
   }
@@ -122,7 +161,7 @@ export class WorkloadControllers {
       metadata: {
         name,
         namespace,
-        labels: { app: owner.metadata.name },
+        labels: { app: owner.metadata.name, ...specOf(owner).selector?.matchLabels },
         ownerReferences: [
           { apiVersion: String(owner['apiVersion']), kind, name: owner.metadata.name, uid, controller: true },
         ],
@@ -170,4 +209,14 @@ function ownerPath(pod: SimObject, owner: { kind: string; name: string }): strin
 
 function specOf(owner: SimObject): Workload {
   return owner['spec'] as Workload;
+}
+
+function isChosen(pod: SimObject, set: SimObject): boolean {
+  const wanted = Object.entries(specOf(set).selector?.matchLabels ?? {});
+  return wanted.length > 0 && wanted.every(([key, value]) => pod.metadata.labels?.[key] === value);
+}
+
+/** Of a ReplicaSet, as a Deployment makes them. */
+export function selectorOf(name: string): { matchLabels: Record<string, string> } {
+  return { matchLabels: { app: name, 'pod-template-hash': `hash-of-${name}` } };
 }

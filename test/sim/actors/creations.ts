@@ -2,7 +2,7 @@ import { VIRTUAL_NODE_TAINT } from '../../../src/api/marks.ts';
 import type { JsonObject } from '../../../src/kube/json-equal.ts';
 import type { Random } from '../random.ts';
 import type { Scene } from '../scene.ts';
-import { WORKLOADS } from '../workload-controllers.ts';
+import { WORKLOADS, selectorOf } from '../workload-controllers.ts';
 import { PATHS, USER_NAMESPACES } from '../world.ts';
 
 /** As the admission of the host leaves them: what nobody serves any more is left after five minutes. */
@@ -34,7 +34,9 @@ export function create(scene: Scene, random: Random, kind: keyof typeof WORKLOAD
   const at = path.lastIndexOf('/');
   const collection = `${path.slice(0, at)}/namespaces/${namespace}${path.slice(at)}`;
   const apiVersion = path.split('/').slice(2, 4).join('/');
-  scene.world.host.create('user', collection, { apiVersion, kind, metadata: { name, namespace }, spec });
+  const selector = kind === 'ReplicaSet' ? { selector: selectorOf(name) } : {};
+  const whole = { ...spec, ...selector };
+  scene.world.host.create('user', collection, { apiVersion, kind, metadata: { name, namespace }, spec: whole });
   return `user creates ${kind} ${namespace}/${name} ${JSON.stringify({ ...spec, template: undefined })}`;
 }
 

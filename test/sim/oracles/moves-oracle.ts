@@ -1,3 +1,4 @@
+import { releasedFrom } from '../../../src/api/released.ts';
 import { asPod, isFinal } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
 import type { World } from '../world.ts';
@@ -32,7 +33,11 @@ export class MovesOracle {
       previous !== undefined &&
       previous.metadata.deletionTimestamp === undefined &&
       object.metadata.deletionTimestamp !== undefined &&
-      !isFinal(previous);
+      !isFinal(previous) &&
+      !isOut(previous);
+    const isReleased =
+      object['kind'] === 'Pod' && by.includes('#') && previous !== undefined && isOut(object) && !isOut(previous);
+    if (isReleased) this.#released(change);
     if (isMoved && hasBegun(object.metadata.uid)) this.#moved(change);
   }
 
@@ -53,12 +58,22 @@ export class MovesOracle {
     );
   }
 
-  #moved({ object, by, at }: Change): void {
+  /** As pods that are not to end before others are Ready. */
+  #released({ object, by, at }: Change): void {
+    const { member, isTainted } = this.#standing(object, at);
+    if (!isTainted) this.#report('I11', `${by} releases ${object.metadata.name} in ${member}, which is not tainted`);
+  }
+
+  #standing(object: SimObject, at: number): { member: string; isLost: boolean; isTainted: boolean } {
     const { nodeName = '' } = asPod(object).spec;
     const members = [...this.#world.members.keys()];
     const member = members.find((name) => nodeName === name || nodeName.startsWith(`${name}-`)) ?? nodeName;
     const isSo = (until: ReadonlyMap<string, number>): boolean => at - (until.get(member) ?? -LATE_MS) < LATE_MS;
-    const [isLost, isTainted] = [isSo(this.#lost), isSo(this.#tainted)];
+    return { member, isLost: isSo(this.#lost), isTainted: isSo(this.#tainted) };
+  }
+
+  #moved({ object, by, at }: Change): void {
+    const { member, isLost, isTainted } = this.#standing(object, at);
     if (!isLost && !isTainted) {
       this.#report('I11', `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted`);
     }
@@ -72,4 +87,8 @@ export class MovesOracle {
 function note(until: Map<string, number>, member: string, at: number, isSo: boolean): void {
   if (isSo) until.set(member, Number.POSITIVE_INFINITY);
   else if (until.get(member) === Number.POSITIVE_INFINITY) until.set(member, at);
+}
+
+function isOut(pod: SimObject): boolean {
+  return releasedFrom(asPod(pod)) !== undefined;
 }

@@ -1,0 +1,88 @@
+import { releasedFrom } from '../api/released.ts';
+import type { Pod } from '../kube/core-v1.ts';
+
+/** For the caches to show a release, in ms. */
+const CAUGHT_UP_MS = 30_000;
+
+type Release = { readonly setUid: string } & (
+  | { readonly pod: Pod }
+  | {
+      /** The caches may not show it before, in monotonic ms. */
+      readonly until: number;
+    }
+);
+
+/** Pods that are out of their ReplicaSets while others come up in their places: what stands on the pods, and what was just written. */
+export class Releases {
+  readonly #monotonic: () => number;
+  /** By UID of the pod. */
+  readonly #pods = new Map<string, Release>();
+  /** UIDs of pods by that of their ReplicaSet. */
+  readonly #sets = new Map<string, Set<string>>();
+
+  constructor(monotonic: () => number) {
+    this.#monotonic = monotonic;
+  }
+
+  /** It is being released. */
+  sent({ metadata: { uid = '' } }: Pod, setUid: string): void {
+    this.#put(uid, { setUid, until: this.#monotonic() + CAUGHT_UP_MS });
+  }
+
+  /** It was not released after all, or is gone. Returns the ReplicaSet that it was released from. */
+  forget({ metadata: { uid = '' } }: Pod): string | undefined {
+    const release = this.#pods.get(uid);
+    if (release === undefined) return undefined;
+    this.#pods.delete(uid);
+    const set = this.#sets.get(release.setUid);
+    set?.delete(uid);
+    if (set?.size === 0) this.#sets.delete(release.setUid);
+    return release.setUid;
+  }
+
+  /** The pod as it is now. Returns the ReplicaSet that it was released from, or that has it again. */
+  seen(pod: Pod): string | undefined {
+    const { uid = '' } = pod.metadata;
+    const setUid = releasedFrom(pod)?.uid;
+    if (setUid !== undefined) {
+      this.#put(uid, { setUid, pod });
+      return setUid;
+    }
+    const before = this.#pods.get(uid);
+    if (before === undefined || ('until' in before && before.until > this.#monotonic())) return undefined;
+    return this.forget(pod);
+  }
+
+  /** Whether any pod of the ReplicaSet is out of it, as far as the caches show. */
+  has(setUid: string): boolean {
+    return this.#sets.has(setUid);
+  }
+
+  /** As the caches show them. */
+  of(setUid: string): Pod[] {
+    return [...(this.#sets.get(setUid) ?? [])].flatMap((uid) => {
+      const release = this.#pods.get(uid);
+      return release !== undefined && 'pod' in release ? [release.pod] : [];
+    });
+  }
+
+  /** Those included that the caches do not show yet. */
+  count(setUid: string): number {
+    return this.#sets.get(setUid)?.size ?? 0;
+  }
+
+  clear(): void {
+    this.#pods.clear();
+    this.#sets.clear();
+  }
+
+  get total(): number {
+    return this.#pods.size;
+  }
+
+  #put(uid: string, release: Release): void {
+    this.#pods.set(uid, release);
+    const set = this.#sets.get(release.setUid) ?? new Set();
+    this.#sets.set(release.setUid, set.add(uid));
+  }
+}

@@ -1,0 +1,293 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
+import { waitReady } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import { RELEASED_ANNOTATION } from '../../src/api/marks.ts';
+import type { PlacementPolicy } from '../../src/api/placement-policy.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { eventsOf, type Fields, isReady, kubectl, newNamespace, podsOf, read } from '../fixtures/live-pods.ts';
+import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
+import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+
+/** Pods leave a member that answers: others are Ready elsewhere first. */
+let topology: Topology;
+let host: Cluster;
+const MANAGER = 'system:serviceaccount:spillway-system:spillway-manager';
+/** A readiness gate: the test says when a pod is Ready. */
+const GATE = 'example.com/go';
+
+beforeAll(async () => {
+  topology = await startTopology({
+    extender: true,
+    members: ['east', 'west'].map((name) => ({ name, kwok: { nodes: 2, cpu: '8' } })),
+  });
+  ({ host } = topology);
+  await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
+});
+afterAll(async () => {
+  const errors = topology === undefined ? [] : errorsOf(topology.spillway);
+  await topology?.close();
+  expect(errors).toEqual([]);
+});
+
+let namespace = '';
+let count = 0;
+beforeEach(async () => {
+  namespace = await newNamespace(host, `graceful-${(count += 1)}`);
+});
+afterEach(async () => {
+  await taint(false);
+  await kubectl(host, ['delete', 'namespace', namespace, '--wait=false']);
+});
+
+async function taint(on: boolean): Promise<void> {
+  const clusterTaints = on ? [{ key: 'drained', effect: 'NoExecute' }] : null;
+  await host.api.call('PATCH', '/apis/spillway.dev/v1alpha1/memberclusters/east', { spec: { clusterTaints } });
+}
+
+/** East first, then west. */
+function rules(cluster: Fields = {}): Fields {
+  const placement = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
+  const { spec, ...rest } = policy(namespace, 'all', placement);
+  return { ...rest, spec: { ...(spec as Fields), failover: { cluster } } };
+}
+
+/** Policies that schedulers know. */
+async function inUse(...policies: Fields[]): Promise<void> {
+  await host.apply(policies);
+  await until('the policy is in use', async () => {
+    const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/placementpolicies/all`;
+    const found = await read<PlacementPolicy>(host, path);
+    const isSeen = found?.status?.observedGeneration === found?.metadata.generation;
+    return isSeen && found?.status?.conditions?.some(({ type, status }) => type === 'Accepted' && status === 'True');
+  });
+}
+
+const gated = (replicas: number): Fields =>
+  deployment(namespace, 'web', replicas, '100m', {}, { readinessGates: [{ conditionType: GATE }] });
+
+async function open({ metadata: { name } }: Pod): Promise<void> {
+  const status = { conditions: [{ type: GATE, status: 'True', lastTransitionTime: new Date().toISOString() }] };
+  const how = ['--subresource=status', '--type=strategic', '-p', JSON.stringify({ status })];
+  await kubectl(host, ['patch', 'pod', name, '-n', namespace, ...how]);
+}
+
+const pods = async (): Promise<Pod[]> => await podsOf(host, namespace, 'app=web');
+const isReleased = ({ metadata }: Pod): boolean => metadata.annotations?.[RELEASED_ANNOTATION] !== undefined;
+const isGoing = ({ metadata }: Pod): boolean => metadata.deletionTimestamp !== undefined;
+
+/** Pods that wait for the word of the test. */
+async function ungated(): Promise<Pod[]> {
+  return (await pods()).filter((pod) => !isReady(pod) && pod.spec.nodeName !== undefined && !isGoing(pod));
+}
+
+async function gatedAreReady(replicas: number): Promise<void> {
+  await host.apply([gated(replicas)]);
+  await until('they are bound', async () => (await ungated()).length === replicas);
+  for (const pod of await ungated()) await open(pod);
+  await settled(host, namespace, 'web', { east: replicas });
+}
+
+async function released(): Promise<Pod> {
+  return await until('one is released, and another one waits to be Ready in west', async () => {
+    const all = await pods();
+    const one = all.find((pod) => isReleased(pod) && pod.metadata.ownerReferences === undefined);
+    return one !== undefined && (await ungated()).some(({ spec }) => spec.nodeName === 'west') ? one : undefined;
+  });
+}
+
+function writes(verb: string, subresource?: string): AuditEvent[] {
+  return host
+    .auditEvents()
+    .filter(({ objectRef, user }) => objectRef?.namespace === namespace && user.username === MANAGER)
+    .filter((event) => event.verb === verb && event.objectRef?.subresource === subresource)
+    .filter(({ objectRef, responseStatus }) => objectRef?.resource === 'pods' && (responseStatus?.code ?? 500) < 300);
+}
+const evictions = (): AuditEvent[] => writes('create', 'eviction');
+
+async function metrics(): Promise<string> {
+  return await (await fetch(`${topology.spillway.url}/metrics`)).text();
+}
+
+async function crash(): Promise<void> {
+  await topology.spillway.process.stop('SIGKILL');
+}
+async function comeBack(): Promise<void> {
+  topology.spillway.process.restart();
+  await waitReady(topology.spillway);
+}
+
+/** The fewest pods that were Ready, and not going, after any event meanwhile. */
+async function fewestReady(work: () => Promise<void>): Promise<number> {
+  const ended = new AbortController();
+  const all = new Map<string, Pod>((await pods()).map((pod) => [pod.metadata.name, pod]));
+  const ready = (): number => [...all.values()].filter((pod) => isReady(pod) && !isGoing(pod)).length;
+  let fewest = ready();
+  const following = host.api.follow(`/api/v1/namespaces/${namespace}/pods`, ended.signal, ({ type, object }) => {
+    const pod = object as Pod;
+    if (type === 'DELETED') all.delete(pod.metadata.name);
+    else all.set(pod.metadata.name, pod);
+    fewest = Math.min(fewest, ready());
+  });
+  try {
+    await work();
+  } finally {
+    ended.abort();
+    await following;
+  }
+  return fewest;
+}
+
+test('20 pods move one after the other under a budget that allows no disruption, and 20 are Ready all the time', async () => {
+  const budget = {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'web', namespace },
+    spec: { maxUnavailable: 0, selector: { matchLabels: { app: 'web' } } },
+  };
+  await inUse(rules());
+  await host.apply([deployment(namespace, 'web', 20, '100m'), budget]);
+  const before = await settled(host, namespace, 'web', { east: 20 });
+  const fewest = await fewestReady(async () => {
+    await taint(true);
+    await settled(host, namespace, 'web', { west: 20 }, 120_000);
+  });
+  expect(fewest).toBe(20);
+  expect(evictions()).toHaveLength(20);
+  const names = new Set(before.map(({ metadata }) => metadata.name));
+  expect(new Set(evictions().map(({ objectRef }) => objectRef?.name))).toEqual(names);
+  expect(await metrics()).toContain('spillway_descheduler_releases_ended_total{outcome="Replaced"} 20');
+  expect(await metrics()).toContain('spillway_descheduler_released_pods 0');
+  // Their copies were created and deleted, and nothing else.
+  const inEast = topology
+    .member('east')
+    .cluster.auditEvents()
+    .filter(({ objectRef, user }) => objectRef?.namespace === namespace && user.username.endsWith(':spillway-host'))
+    .filter(({ objectRef, verb }) => objectRef?.resource === 'pods' && !['get', 'list', 'watch'].includes(verb));
+  expect(new Set(inEast.map(({ verb }) => verb))).toEqual(new Set(['create', 'delete']));
+  const [first] = before;
+  expect(
+    (await eventsOf(host, namespace, first?.metadata.name ?? '')).find(({ reason }) => reason === 'TaintedPodMoved')
+      ?.message,
+  ).toMatch(
+    /^member east has taints that it does not tolerate \(drained:NoExecute\); it was released, so that ReplicaSet web-\S+ makes another one, which goes elsewhere\. It goes on until that one is Ready$/,
+  );
+});
+
+describe('a crash of the mover', () => {
+  test('after a release, and before and after the eviction, is found and finished', async () => {
+    await inUse(rules());
+    await gatedAreReady(2);
+    await taint(true);
+    const first = await released();
+    await crash();
+    await comeBack();
+    await until('it is found', async () => (await metrics()).includes('spillway_descheduler_released_pods 1'));
+    // Nothing is to be done as long as the other one is not Ready.
+    expect((await pods()).filter(isReady)).toHaveLength(2);
+    expect(evictions()).toEqual([]);
+    const [other] = await ungated();
+    // Ready while nobody looks.
+    if (other === undefined) throw new Error('no pod waits');
+    await crash();
+    await open(other);
+    await comeBack();
+    await until('the first one is evicted', () =>
+      evictions().some(({ objectRef }) => objectRef?.name === first.metadata.name),
+    );
+    await crash();
+    await comeBack();
+    await until(
+      'all are in west',
+      async () => {
+        for (const pod of await ungated()) await open(pod);
+        const all = await pods();
+        return all.length === 2 && whereAre(all)['west'] === 2 && all.every(isReady) ? true : undefined;
+      },
+      { timeoutMs: 90_000 },
+    );
+    expect((await pods()).some(isReleased)).toBe(false);
+  });
+
+  test('leaves nothing behind when the Deployment is scaled down or deleted meanwhile', async () => {
+    await inUse(rules());
+    await gatedAreReady(2);
+    await taint(true);
+    const first = await released();
+    await crash();
+    await kubectl(host, ['scale', 'deployment/web', '-n', namespace, '--replicas=1']);
+    await comeBack();
+    // One is Ready without it.
+    await until('it ends', () => evictions().some(({ objectRef }) => objectRef?.name === first.metadata.name));
+    await released();
+    await crash();
+    await kubectl(host, ['delete', 'deployment', 'web', '-n', namespace]);
+    await until('only what nobody owns is left', async () => {
+      const left = await pods();
+      return left.filter((pod) => !isGoing(pod)).every(isReleased);
+    });
+    await comeBack();
+    await until('nothing is left', async () => (await pods()).length === 0, { timeoutMs: 60_000 });
+  });
+});
+
+test('what is not replaced in time is given back: the other one goes, and no pod that serves', async () => {
+  await inUse(rules({ gracePeriodSeconds: 3 }));
+  await gatedAreReady(3);
+  const uids = (await pods()).map(({ metadata }) => metadata.uid);
+  const fewest = await fewestReady(async () => {
+    await taint(true);
+    const first = await released();
+    await until('it is told', async () =>
+      (await eventsOf(host, namespace, first.metadata.name)).some(({ reason }) => reason === 'ReleasedPodGivenBack'),
+    );
+    await until('its ReplicaSet has it again, and not the other one', async () => {
+      const all = await pods();
+      const own = all.find(({ metadata }) => metadata.name === first.metadata.name);
+      return own?.metadata.ownerReferences?.length === 1 && !isReleased(own) && all.length <= 4;
+    });
+  });
+  expect(fewest).toBe(3);
+  expect(evictions()).toEqual([]);
+  const left = new Set((await pods()).filter(isReady).map(({ metadata }) => metadata.uid));
+  expect(uids.every((uid) => left.has(uid))).toBe(true);
+});
+
+describe('the policy says', () => {
+  test('Directly: it is evicted at once, and the budget holds', async () => {
+    await inUse(rules({ purgeMode: 'Directly' }));
+    await host.apply([deployment(namespace, 'web', 2, '100m')]);
+    await settled(host, namespace, 'web', { east: 2 });
+    await taint(true);
+    await settled(host, namespace, 'web', { west: 2 });
+    expect(
+      writes('patch').filter(({ objectRef }) => evictions().some((one) => one.objectRef?.name === objectRef?.name)),
+    ).toEqual([]);
+  });
+
+  test('Never: it stays, and says so', async () => {
+    await inUse(rules({ purgeMode: 'Never' }));
+    await host.apply([deployment(namespace, 'web', 1, '100m')]);
+    const [only] = await settled(host, namespace, 'web', { east: 1 });
+    await taint(true);
+    const message = await until(
+      'it is told',
+      async () =>
+        (await eventsOf(host, namespace, only?.metadata.name ?? '')).find(({ reason }) => reason === 'TaintedPodHeld')
+          ?.message,
+    );
+    expect(message).toMatch(/and it stays there for now: its policy says purgeMode: Never$/);
+    expect(evictions()).toEqual([]);
+  });
+
+  test('nothing, and the Deployment says Recreate: no two run side by side', async () => {
+    await inUse(rules());
+    await host.apply([deployment(namespace, 'web', 1, '100m', { strategy: { type: 'Recreate' } })]);
+    await settled(host, namespace, 'web', { east: 1 });
+    await taint(true);
+    await settled(host, namespace, 'web', { west: 1 });
+    expect((await pods()).some(isReleased)).toBe(false);
+    expect(evictions()).toHaveLength(1);
+  });
+});
