@@ -42,6 +42,8 @@ const RIGHTS: Readonly<Record<string, string>> = {
   status:
     'as `clusters`. For the other parts: list `leases` in the namespace of Spillway, `placementpolicies` and `clusterplacementpolicies`; without, `?` stands there',
   why: 'get `pods` in the namespace. For more than the pod itself says: list `events`, `placementpolicies`, get `workloadplacements` and the owners of the pod (`replicasets`, `deployments`, ...) there; list `memberclusters`, `nodes`, `clusterplacementpolicies`; get the `namespace`, and `leases` in the namespace of Spillway; for gangs list `pods`',
+  doctor:
+    'each check needs what it looks at: list `customresourcedefinitions`, `leases` in the namespace of Spillway, `memberclusters`, `nodes`, `certificatesigningrequests`, `validatingadmissionpolicies` and their bindings, `mutatingadmissionpolicies`, `mutatingwebhookconfigurations`, `namespaces`, `placementpolicies`, `clusterplacementpolicies`, `workloadplacements`; get `nodes/proxy`; create `subjectaccessreviews`. A check without its right is shown as `?`',
   cordon: 'get and patch `memberclusters`',
   uncordon: 'get and patch `memberclusters`',
   install:

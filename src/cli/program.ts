@@ -3,6 +3,7 @@ import { programVersion } from '../version.ts';
 import { Cli, type AddVerb } from './cli.ts';
 import { addClusters } from './clusters.ts';
 import { addCordon, addUncordon } from './cordon.ts';
+import { addDoctor } from './doctor.ts';
 import { EXIT } from './exit-code.ts';
 import { addInstall, addUpgrade } from './install.ts';
 import { addJoin } from './join.ts';
@@ -16,6 +17,7 @@ const VERBS: readonly AddVerb[] = [
   addStatus,
   addClusters,
   addWhy,
+  addDoctor,
   addCordon,
   addUncordon,
   addInstall,

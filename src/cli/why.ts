@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { GANG_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS, parseMemberCluster } from '../api/member-cluster.ts';
-import { CLUSTER_PLACEMENT_POLICIES, parsePlacementPolicy, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
+import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
 import {
   parseWorkloadPlacement,
   WORKLOAD_PLACEMENTS,
@@ -13,10 +13,10 @@ import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { EVENTS, LEASES, NAMESPACES, NODES, PODS } from '../kube/resource.ts';
 import { workloadOf, type OwnerChain } from '../placement/owner-chain.ts';
-import { compilePolicy, type CompiledPolicy } from '../placement/policy-selection.ts';
 import { MEMBER_LABEL } from '../api/marks.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
+import { compiledPolicies } from './compiled-policies.ts';
 import { EXIT } from './exit-code.ts';
 import {
   clusterFlags,
@@ -115,7 +115,7 @@ async function readFacts(
     policies:
       own instanceof MissingRight || clusterWide instanceof MissingRight
         ? undefined
-        : compiled([...own, ...clusterWide]),
+        : compiledPolicies([...own, ...clusterWide]),
     placement: placement instanceof MissingRight ? undefined : placement,
     schedulerAnswers: lease instanceof MissingRight ? undefined : lease !== undefined && isHeld(lease, now),
     gang: kin === undefined ? undefined : known(kin),
@@ -125,16 +125,6 @@ async function readFacts(
 
 function known<T>(answer: T | MissingRight): T | undefined {
   return answer instanceof MissingRight ? undefined : answer;
-}
-
-/** Policies that cannot be used have no say, as for the scheduler component. */
-function compiled(raw: readonly KubeObject[]): CompiledPolicy[] {
-  return raw.flatMap((object) => {
-    const parsed = parsePlacementPolicy(object);
-    if (!('policy' in parsed)) return [];
-    const policy = compilePolicy(parsed.policy);
-    return 'problems' in policy ? [] : [policy];
-  });
 }
 
 /** What the scheduler component wrote about the workload of the pod; null: nothing. */

@@ -231,7 +231,7 @@ describe('why', () => {
     ],
     [
       'bound-past-policy',
-      /By its policy it would not go there now \(the policy does not name it\)/,
+      /By its policy it would not go there now|had no effect on it: default-scheduler has not asked Spillway/,
       undefined,
       'ruled',
     ],
@@ -323,5 +323,86 @@ describe('completion', () => {
   test('offers verbs and names of members through kubectl', async () => {
     expect(await kubectlCompletion(host, ['spillway', 'cl'])).toContainEqual(expect.stringMatching(/^clusters\t/));
     expect(await kubectlCompletion(host, ['spillway', 'clusters', 'e'])).toContain('east');
+  });
+});
+
+/** Last, as it breaks what all others need. */
+describe('doctor', () => {
+  async function doctor(kubeconfig?: string): Promise<{ code: number; stdout: string; stderr: string }> {
+    return await kubectlSpillway(host, ['doctor'], kubeconfig === undefined ? {} : { kubeconfig });
+  }
+
+  test('finds nothing wrong where nothing is', async () => {
+    const { code, stdout, stderr } = await doctor();
+    expect(stdout).not.toMatch(/^FAIL/m);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const check of [
+      'host version',
+      'clock',
+      'kinds',
+      'manager',
+      'members',
+      'virtual nodes',
+      'kubelet ports',
+      'rights',
+      'guards',
+      'policies',
+    ]) {
+      expect(stdout).toMatch(new RegExp(`^ok +${check} `, 'm'));
+    }
+    expect(stdout).toMatch(/^warn +metrics API +nobody serves metrics\.k8s\.io[^\n]*\n +fix: install metrics-server/m);
+  });
+
+  test('names what the viewer may not look at, which is no failure', async () => {
+    const { code, stdout } = await doctor(await viewer('patient', []));
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^\? +members +not looked at: you may not list memberclusters\.spillway\.dev/m);
+    expect(stdout).toMatch(/^\? +rights +not looked at: you may not create subjectaccessreviews/m);
+    expect(stdout).toMatch(/^0 failures, /m);
+  });
+
+  test('names each thing that was broken on purpose, and what helps', async () => {
+    topology.member('west').cluster.component('kube-apiserver').signal('SIGSTOP');
+    await until('west is told to be lost', async () =>
+      /^FAIL +members +west: Reachable is False/m.test((await doctor()).stdout),
+    );
+    await topology.spillway.process.stop();
+    await kubectl(host, ['delete', 'validatingadmissionpolicybinding', 'spillway-claim-guard']);
+    const role = JSON.parse(await kubectl(host, ['get', 'clusterrole', 'spillway-manager', '-o', 'json'])) as {
+      rules: { resources?: string[] }[];
+    };
+    const left = role.rules.filter(({ resources = [] }) => !resources.includes('poddisruptionbudgets'));
+    await kubectl(host, [
+      'patch',
+      'clusterrole',
+      'spillway-manager',
+      '--type=merge',
+      '-p',
+      JSON.stringify({ rules: left }),
+    ]);
+    const other = [
+      { op: 'replace', path: '/spec/versions/0/schema/openAPIV3Schema/description', value: 'Another one.' },
+    ];
+    await kubectl(host, ['patch', 'crd', 'placementscores.spillway.dev', '--type=json', '-p', JSON.stringify(other)]);
+    const { code, stdout } = await doctor();
+    expect(code).toBe(5);
+    const failures = [...stdout.matchAll(/^FAIL +(\S.*?) {2}(.*)\n +fix: (.*)$/gm)].map(([, check, says, fix]) => [
+      check?.trim(),
+      says,
+      fix,
+    ]);
+    const failed = (check: string, says: RegExp, fix: RegExp): void =>
+      expect(failures).toContainEqual([check, expect.stringMatching(says), expect.stringMatching(fix)]);
+    failed('members', /west: Reachable is False/, /API server of the member/);
+    failed('manager', /no manager works for any member/, /pods of the manager/);
+    failed('scheduling', /nobody answers schedulers.*ruled\/only-west/, /components: \[members, scheduler\]/);
+    failed('guards', /ValidatingAdmissionPolicyBinding spillway-claim-guard/, /storage\.yaml/);
+    failed('rights', /may not list poddisruptionbudgets\.policy/, /rbac\.yaml/);
+    failed('kinds', /placementscores\.spillway\.dev is of another version/, /manifests\/crds/);
+    failed('kubelet ports', /does not reach east/, /address and ports/);
+    const { findings } = JSON.parse((await kubectlSpillway(host, ['doctor', '-o', 'json'])).stdout) as {
+      findings: object[];
+    };
+    expect(findings).toContainEqual(expect.objectContaining({ check: 'manager', verdict: 'failed' }));
   });
 });

@@ -1,0 +1,112 @@
+import type { KubeObject } from '../../kube/object.ts';
+import { ok, type Finding } from './finding.ts';
+import type { Manifest } from './manifests.ts';
+
+const RIGHTS = 'reference/rights.md';
+/** More missing rights than these are counted only. */
+const MOST_NAMED = 6;
+
+/** One right of an account, in the words of a SubjectAccessReview. */
+export interface Right {
+  /** As the API server knows it. */
+  user: string;
+  verb: string;
+  group: string;
+  resource: string;
+  subresource: string;
+  /** '' for all names. */
+  name: string;
+  /** '' for everywhere. */
+  namespace: string;
+}
+
+/** All rights that the bindings in some manifests grant, each by itself. Roles of Kubernetes itself are left out. */
+export function rightsIn(manifests: readonly Manifest[]): Right[] {
+  return manifests.flatMap(({ roleRef, subjects = [], kind, metadata }) => {
+    if (roleRef === undefined) return [];
+    const role = manifests.find((one) => one.kind === roleRef.kind && one.metadata.name === roleRef.name);
+    const namespace = kind === 'RoleBinding' ? (metadata.namespace ?? '') : '';
+    return subjects
+      .filter((subject) => subject.kind === 'ServiceAccount')
+      .flatMap((subject) => {
+        const user = `system:serviceaccount:${subject.namespace}:${subject.name}`;
+        return (role?.rules ?? []).flatMap(({ apiGroups, resources, resourceNames = [''], verbs }) =>
+          apiGroups.flatMap((group) =>
+            resources.flatMap((path) => {
+              const [resource = '', subresource = ''] = path.split('/');
+              return resourceNames.flatMap((name) =>
+                verbs.map((verb) => ({ user, verb, group, resource, subresource, name, namespace })),
+              );
+            }),
+          ),
+        );
+      });
+  });
+}
+
+/** @param file below manifests/; `refused`: those of its rights that the accounts do not have */
+export function rightsGranted(file: string, asked: number, refused: readonly Right[]): Finding {
+  const check = 'rights';
+  if (refused.length === 0) return ok(check, `manifests/${file}: all ${asked} are granted`);
+  const words = refused.slice(0, MOST_NAMED).map(inWords);
+  const more = refused.length > words.length ? ` and ${refused.length - words.length} more` : '';
+  return {
+    check,
+    verdict: 'failed',
+    says: `the manager may not ${words.join(', ')}${more}`,
+    fix: `kubectl apply -f manifests/${file}`,
+    page: RIGHTS,
+  };
+}
+
+function inWords({ verb, group, resource, subresource, namespace }: Right): string {
+  const path = subresource === '' ? resource : `${resource}/${subresource}`;
+  return `${verb} ${group === '' ? path : `${path}.${group}`}${namespace === '' ? '' : ` in ${namespace}`}`;
+}
+
+/** Policies of the API server that hold the manager to its task, by file below manifests/. */
+export function guardsPresent(
+  files: ReadonlyMap<string, readonly Manifest[]>,
+  found: { policies: readonly KubeObject[]; bindings: readonly KubeObject[] },
+): Finding[] {
+  const check = 'guards';
+  const names = {
+    ValidatingAdmissionPolicy: new Set(found.policies.map(({ metadata }) => metadata.name)),
+    ValidatingAdmissionPolicyBinding: new Set(found.bindings.map(({ metadata }) => metadata.name)),
+  };
+  const findings = [...files].flatMap(([file, manifests]): Finding[] => {
+    const missing = manifests.flatMap(({ kind, metadata }) =>
+      (kind === 'ValidatingAdmissionPolicy' || kind === 'ValidatingAdmissionPolicyBinding') &&
+      !names[kind].has(metadata.name)
+        ? [`${kind} ${metadata.name}`]
+        : [],
+    );
+    if (missing.length === 0) return [];
+    return [
+      {
+        check,
+        verdict: 'failed',
+        says: `not there: ${missing.join(', ')}`,
+        fix: `kubectl apply -f manifests/${file}`,
+        page: 'security.md',
+      },
+    ];
+  });
+  return findings.length > 0 ? findings : [ok(check, 'the policies that hold the manager to its task are there')];
+}
+
+/** Namespaces that opted in need somebody who gives their pods what they need to leave. @param defaulting whether anybody does */
+export function defaultingPresent(bursting: readonly string[], defaulting: boolean): Finding[] {
+  const check = 'admission';
+  if (bursting.length === 0) return [];
+  if (defaulting) return [ok(check, 'pods of namespaces with label spillway.dev/burst get their toleration')];
+  return [
+    {
+      check,
+      verdict: 'warning',
+      says: `pods of ${bursting.slice(0, 3).join(', ')} get no toleration of virtual nodes when they are created: only those go there that bring it`,
+      fix: 'kubectl apply -f manifests/admission/pod-defaults.yaml (Kubernetes 1.36), or run the webhook',
+      page: 'guides/admission.md',
+    },
+  ];
+}
