@@ -111,8 +111,10 @@ export class Scene {
     // One that runs may still wait for its first answer: whoever gives it is its host, and no process can know better.
     if (name === 'host')
       return this.replicas.every(({ process }) => process?.alive === true && this.oracles.knowsHost(process));
-    const status = this.world.host.get(`${PATHS.members}/${name}`)?.['status'] as { identity?: unknown } | undefined;
-    return status?.identity !== undefined;
+    const member = this.world.host.get(`${PATHS.members}/${name}`);
+    // One that leaves may be made anew, and pins whoever answers then.
+    if (member?.metadata.deletionTimestamp !== undefined) return false;
+    return (member?.['status'] as { identity?: unknown } | undefined)?.identity !== undefined;
   }
 
   /** Everything that was broken works from now on. */

@@ -58,6 +58,8 @@ export const HOST_ADMINS = {
       const path = `${PATHS.members}/${member}`;
       const object = scene.world.host.get(path);
       if (object?.metadata.deletionTimestamp !== undefined || object === undefined) return undefined;
+      // Nobody registers a cluster anew while another one answers under its address.
+      if (scene.doors.get(object.metadata.name)?.instead !== undefined) return undefined;
       scene.world.host.remove('admin', path);
       const { apiVersion, kind, spec } = object;
       const again = { apiVersion, kind, metadata: { name: object.metadata.name }, spec };
