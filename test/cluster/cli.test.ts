@@ -104,7 +104,7 @@ describe('clusters', () => {
     const { cluster } = topology.member('west');
     const { code, stderr } = await kubectlSpillway(cluster, ['clusters']);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/Spillway is not installed there[\s\S]*fix: apply manifests\/crds/);
+    expect(stderr).toMatch(/Spillway is not installed there[\s\S]*fix: use kubectl spillway install there/);
   });
 });
 
