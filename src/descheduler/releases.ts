@@ -32,12 +32,8 @@ export class Releases {
   /** It was not released after all, or is gone. Returns the ReplicaSet that it was released from. */
   forget({ metadata: { uid = '' } }: Pod): string | undefined {
     const release = this.#pods.get(uid);
-    if (release === undefined) return undefined;
-    this.#pods.delete(uid);
-    const set = this.#sets.get(release.setUid);
-    set?.delete(uid);
-    if (set?.size === 0) this.#sets.delete(release.setUid);
-    return release.setUid;
+    if (release !== undefined) this.#drop(uid, release);
+    return release?.setUid;
   }
 
   /** The pod as it is now. Returns the ReplicaSet that it was released from, or that has it again. */
@@ -55,7 +51,7 @@ export class Releases {
 
   /** Whether any pod of the ReplicaSet is out of it, as far as the caches show. */
   has(setUid: string): boolean {
-    return this.#sets.has(setUid);
+    return this.count(setUid) > 0;
   }
 
   /** As the caches show them. */
@@ -66,8 +62,12 @@ export class Releases {
     });
   }
 
-  /** Those included that the caches do not show yet. */
+  /** Those included that the caches do not show yet. One that they should show by now was never released: its request got lost. */
   count(setUid: string): number {
+    for (const uid of this.#sets.get(setUid) ?? []) {
+      const release = this.#pods.get(uid);
+      if (release !== undefined && 'until' in release && release.until <= this.#monotonic()) this.#drop(uid, release);
+    }
     return this.#sets.get(setUid)?.size ?? 0;
   }
 
@@ -78,6 +78,13 @@ export class Releases {
 
   get total(): number {
     return this.#pods.size;
+  }
+
+  #drop(uid: string, { setUid }: Release): void {
+    this.#pods.delete(uid);
+    const set = this.#sets.get(setUid);
+    set?.delete(uid);
+    if (set?.size === 0) this.#sets.delete(setUid);
   }
 
   #put(uid: string, release: Release): void {

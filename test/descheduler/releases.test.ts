@@ -185,3 +185,17 @@ test('releases are known from when they are sent, and from what stands on pods',
   expect(releases.forget(out('c', 0, 3))).toBe('set');
   expect(releases.total).toBe(0);
 });
+
+test('a release whose request got lost stands in the way of others for half a minute, though nothing is heard of the pod', () => {
+  let now = 0;
+  const releases = new Releases(() => now);
+  releases.sent(pod('a', READY), 'set');
+  now = 29_999;
+  expect([releases.count('set'), releases.has('set')]).toEqual([1, true]);
+  now = 30_000;
+  expect([releases.count('set'), releases.has('set'), releases.total]).toEqual([0, false, 0]);
+  // It was done after all, and is seen late.
+  expect(releases.seen(out('a', 30, 3))).toBe('set');
+  now = 90_000;
+  expect(releases.count('set')).toBe(1);
+});
