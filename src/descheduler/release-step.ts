@@ -31,13 +31,15 @@ export interface ReleaseFacts {
   readonly rules: NonNullable<Failover['cluster']>;
   /** Wall clock in ms. */
   readonly now: number;
+  /** How much of its time has passed as far as this process has seen, in ms: none while its member does not answer. */
+  readonly passedMs: (pod: Pod) => number;
 }
 
 /**
  * One step for each released pod of a ReplicaSet, the longest released first. One that is Ready goes only while without it as many
  * pods are Ready as the ReplicaSet asks for or, if it had fewer when the pod was released, as it had then.
  */
-export function releaseSteps({ set, released, owned, rules, now }: ReleaseFacts): ReleaseStep[] {
+export function releaseSteps({ set, released, owned, rules, now, passedMs }: ReleaseFacts): ReleaseStep[] {
   const standing = readyOf(owned);
   let ready = Math.min(standing, set?.available ?? standing) + readyOf(released);
   return released
@@ -51,7 +53,8 @@ export function releaseSteps({ set, released, owned, rules, now }: ReleaseFacts)
         ready -= own;
         return { pod, kind: 'evict', why: 'Replaced' };
       }
-      const rest = releasedAt(pod) + rules.gracePeriodSeconds * 1_000 - now;
+      // Both have to agree: a wall clock that is ahead ends no time early.
+      const rest = rules.gracePeriodSeconds * 1_000 - Math.min(now - releasedAt(pod), passedMs(pod));
       if (rest > 0) return { pod, kind: 'wait', forMs: rest };
       if (rules.onTimeout === 'GiveBack' && own === 1) return { pod, kind: 'giveBack' };
       ready -= own;

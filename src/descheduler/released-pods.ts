@@ -14,7 +14,7 @@ import type { MovesMetrics } from './moves-metrics.ts';
 import { giveBackPatch } from './release-patches.ts';
 import { type EvictReason, type ReleaseStep, releaseSteps, type ReplicaSetFacts } from './release-step.ts';
 import type { Releases } from './releases.ts';
-import { purgeRules } from './purge-mode.ts';
+import { isReady, purgeRules } from './purge-mode.ts';
 
 /** The pods of a ReplicaSet that are out of it are looked at again after so long at most, in ms. */
 const LOOK_MS = 5_000;
@@ -80,11 +80,19 @@ export class ReleasedPods {
   #steps(setUid: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
     const { placed, releases, clock } = this.#o;
     const released = releases.of(setUid);
+    // That it is not Ready says only that nothing is heard of it, also for a moment after its member answers again.
+    for (const pod of released) if (this.#isUnanswered(pod)) releases.countAnew(pod);
     const out = new Set(released.map(({ metadata }) => metadata.uid));
     const owned = placed.ofController(setUid).filter(({ metadata }) => !out.has(metadata.uid));
     const [first] = released;
     const rules = purgeRules(first === undefined ? undefined : placed.rulesOf(asOwned(first)).failover);
-    return releaseSteps({ set, released, owned, rules, now: clock() });
+    return releaseSteps({ set, released, owned, rules, now: clock(), passedMs: (pod) => releases.passedMs(pod) });
+  }
+
+  #isUnanswered({ spec }: Pod): boolean {
+    const { placed } = this.#o;
+    const member = placed.clusterOf(spec.nodeName ?? '');
+    return placed.members().some(({ name, reachable }) => name === member && reachable === false);
   }
 
   /** The ReplicaSet as it is now, past the caches; undefined when it is gone, or going. */
@@ -110,6 +118,7 @@ export class ReleasedPods {
       const released = releasedFrom(live);
       // The caches will show what it is by now.
       if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined || released === undefined) return;
+      if (step.kind === 'evict' && step.why === 'TimedOut' && isReady(live) !== isReady(step.pod)) return;
       if (step.kind === 'giveBack') {
         await patch(host, PODS, { namespace, name }, giveBackPatch(live, released), { type: 'merge' }, { signal });
         this.#gaveBack(live, released);

@@ -4,7 +4,11 @@ import type { Pod } from '../kube/core-v1.ts';
 /** For the caches to show a release, in ms. */
 const CAUGHT_UP_MS = 30_000;
 
-type Release = { readonly setUid: string } & (
+type Release = {
+  readonly setUid: string;
+  /** From when on its time counts, in monotonic ms. */
+  readonly since: number;
+} & (
   | { readonly pod: Pod }
   | {
       /** The caches may not show it before, in monotonic ms. */
@@ -26,7 +30,8 @@ export class Releases {
 
   /** It is being released. */
   sent({ metadata: { uid = '' } }: Pod, setUid: string): void {
-    this.#put(uid, { setUid, until: this.#monotonic() + CAUGHT_UP_MS });
+    const since = this.#monotonic();
+    this.#put(uid, { setUid, since, until: since + CAUGHT_UP_MS });
   }
 
   /** It was not released after all, or is gone. Returns the ReplicaSet that it was released from. */
@@ -41,7 +46,7 @@ export class Releases {
     const { uid = '' } = pod.metadata;
     const setUid = releasedFrom(pod)?.uid;
     if (setUid !== undefined) {
-      this.#put(uid, { setUid, pod });
+      this.#put(uid, { setUid, since: this.#pods.get(uid)?.since ?? this.#monotonic(), pod });
       return setUid;
     }
     const before = this.#pods.get(uid);
@@ -69,6 +74,18 @@ export class Releases {
       if (release !== undefined && 'until' in release && release.until <= this.#monotonic()) this.#drop(uid, release);
     }
     return this.#sets.get(setUid)?.size ?? 0;
+  }
+
+  /** Its time begins anew. */
+  countAnew({ metadata: { uid = '' } }: Pod): void {
+    const release = this.#pods.get(uid);
+    if (release !== undefined) this.#pods.set(uid, { ...release, since: this.#monotonic() });
+  }
+
+  /** How much of its time has passed before the eyes of this process, in ms, whatever wall clocks say. */
+  passedMs({ metadata: { uid = '' } }: Pod): number {
+    const now = this.#monotonic();
+    return now - (this.#pods.get(uid)?.since ?? now);
   }
 
   clear(): void {

@@ -62,7 +62,15 @@ describe('how a pod leaves', () => {
 
 describe('what becomes of released pods', () => {
   const steps = (of: Partial<Parameters<typeof releaseSteps>[0]>): string[] =>
-    releaseSteps({ set: set(3), released: [], owned: [], rules: RULES, now: NOW, ...of }).map((step) =>
+    releaseSteps({
+      set: set(3),
+      released: [],
+      owned: [],
+      rules: RULES,
+      now: NOW,
+      passedMs: () => 3_600_000,
+      ...of,
+    }).map((step) =>
       [step.pod.metadata.name, step.kind, 'why' in step ? step.why : 'forMs' in step ? step.forMs : '']
         .join(' ')
         .trim(),
@@ -109,6 +117,11 @@ describe('what becomes of released pods', () => {
       'the time is over, and the policy says so',
       { owned: owned(2, 1), released: [out('a', 600, 3)], rules: { ...RULES, onTimeout: 'Evict' } },
       ['a evict TimedOut'],
+    ],
+    [
+      'the time is over by the wall clock alone, which may be ahead',
+      { owned: owned(2, 1), released: [out('a', 600, 3, NOT_READY)], passedMs: () => 590_000 },
+      ['a wait 10000'],
     ],
     [
       'the time is over, but the other one is Ready',

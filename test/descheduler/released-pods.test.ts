@@ -1,0 +1,130 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { releasedText } from '../../src/api/released.ts';
+import { movesMetrics } from '../../src/descheduler/moves-metrics.ts';
+import { isReady } from '../../src/descheduler/purge-mode.ts';
+import { ReleasedPods } from '../../src/descheduler/released-pods.ts';
+import { Releases } from '../../src/descheduler/releases.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+const MINUTE = 60_000;
+let room: SchedulerRoom;
+let releases: Releases;
+let ends: ReleasedPods;
+let set: TypedObject;
+let name: string;
+
+/** Of a ReplicaSet of one pod, this one is released, and none has come in its place. */
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west']);
+  ({ set } = await room.deploy('web', 1));
+  room.editSet('web-1', { spec: { replicas: 1, selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
+  [name = ''] = await room.run(set, { east: 1 });
+  releases = new Releases(() => room.now);
+  ends = new ReleasedPods({
+    host: room.api.client(),
+    placed: room.process.placed,
+    releases,
+    leave: () => undefined,
+    events: {
+      record: (about, type, reason, message) =>
+        room.events.push({ about: `${about.kind} ${about.name}`, type, reason, message }),
+    },
+    metrics: movesMetrics(new Registry()),
+    logger: pino({ level: 'silent' }),
+    clock: () => room.now + room.wallAheadMs,
+  });
+});
+afterEach(async () => {
+  await room.close();
+});
+
+async function release(ready: 'True' | 'False'): Promise<void> {
+  const at = new Date(room.now).toISOString().replace('.000Z', 'Z');
+  const { uid = '' } = set.metadata;
+  const mark = releasedText({ hash: 'one', replicaSet: 'web-1', uid, at, ready: 1 });
+  room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, {
+    metadata: {
+      labels: { 'pod-template-hash': null },
+      annotations: { 'spillway.dev/released': mark },
+      ownerReferences: null,
+    },
+    status: { phase: 'Running', conditions: [{ type: 'Ready', status: ready }] },
+  });
+  const known = (): Pod | undefined => room.process.view.pods.get(`shop/${name}`);
+  const isSo = (): boolean => {
+    const pod = known();
+    if (pod?.metadata.annotations?.['spillway.dev/released'] !== mark) return false;
+    return isReady(pod) === (ready === 'True');
+  };
+  await room.seen('it is released', isSo);
+  releases.seen(known() as Pod);
+}
+
+async function answers(yes: boolean): Promise<void> {
+  const lastTransitionTime = new Date(room.now).toISOString();
+  const condition = yes ? { status: 'True', reason: 'Ready' } : { status: 'False', reason: 'Timeout' };
+  const conditions = ['Ready', 'Reachable'].map((type) => ({ type, message: '', lastTransitionTime, ...condition }));
+  room.editMember('east', { status: { conditions } });
+  const reachable = (): boolean | undefined =>
+    room.process.placed.members().find((one) => one.name === 'east')?.reachable;
+  await room.seen('the member is known', () => reachable() === yes);
+}
+
+const look = async (): Promise<void> => {
+  await ends.bringUpToDate(set.metadata.uid ?? '', new AbortController().signal);
+};
+const evictions = (): number => room.api.requests('POST', '/eviction').length;
+const givenBack = (): number => room.api.requests('PATCH', `/pods/${name}`).length;
+
+test('of a member that does not answer none goes when the time is up, nor right after it answers again', async () => {
+  await release('False');
+  await look();
+  await answers(false);
+  room.now += 11 * MINUTE;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 0]);
+  await answers(true);
+  room.now += 9 * MINUTE;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 0]);
+  // It could have said by now that it is Ready.
+  room.now += MINUTE;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([1, 0]);
+});
+
+test('one that is Ready again when its member answers is given back', async () => {
+  await release('False');
+  await answers(false);
+  room.now += 11 * MINUTE;
+  await look();
+  await answers(true);
+  await release('True');
+  room.now += 11 * MINUTE;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 1]);
+});
+
+test('one that is Ready by now, though the caches do not show it yet, does not go', async () => {
+  await release('False');
+  room.now += 11 * MINUTE;
+  const before = releases.of(set.metadata.uid ?? '');
+  await release('True');
+  for (const pod of before) releases.seen(pod);
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 0]);
+});
+
+test('a wall clock that jumps ahead ends no time', async () => {
+  await release('False');
+  room.wallAheadMs = 60 * MINUTE;
+  await look();
+  expect(evictions()).toBe(0);
+  room.now += 10 * MINUTE;
+  await look();
+  expect(evictions()).toBe(1);
+});
