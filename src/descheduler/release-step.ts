@@ -18,9 +18,11 @@ export interface ReplicaSetFacts {
  */
 export type ReleaseStep =
   | { readonly pod: Pod; readonly kind: 'evict'; readonly why: EvictReason }
-  | { readonly pod: Pod; readonly kind: 'giveBack' }
+  | { readonly pod: Pod; readonly kind: 'giveBack'; readonly why: GiveBackReason }
   | { readonly pod: Pod; readonly kind: 'wait'; readonly forMs: number };
 export type EvictReason = 'Replaced' | 'Gone' | 'Finished' | 'TimedOut';
+/** `NoReplicas`: its ReplicaSet is to have none, and ends it as its own, which no disruption budget holds up. */
+export type GiveBackReason = 'TimedOut' | 'NoReplicas';
 
 export interface ReleaseFacts {
   /** Undefined: it is gone. */
@@ -48,6 +50,7 @@ export function releaseSteps({ set, released, owned, rules, now, passedMs }: Rel
     .map((pod): ReleaseStep => {
       if (set === undefined) return { pod, kind: 'evict', why: 'Gone' };
       if (isFinished(pod)) return { pod, kind: 'evict', why: 'Finished' };
+      if (set.replicas === 0) return { pod, kind: 'giveBack', why: 'NoReplicas' };
       const own = isReady(pod) ? 1 : 0;
       if (ready - own >= Math.min(set.replicas, releasedFrom(pod)?.ready ?? set.replicas)) {
         ready -= own;
@@ -56,7 +59,7 @@ export function releaseSteps({ set, released, owned, rules, now, passedMs }: Rel
       // Both have to agree: a wall clock that is ahead ends no time early.
       const rest = rules.gracePeriodSeconds * 1_000 - Math.min(now - releasedAt(pod), passedMs(pod));
       if (rest > 0) return { pod, kind: 'wait', forMs: rest };
-      if (rules.onTimeout === 'GiveBack' && own === 1) return { pod, kind: 'giveBack' };
+      if (rules.onTimeout === 'GiveBack' && own === 1) return { pod, kind: 'giveBack', why: 'TimedOut' };
       ready -= own;
       return { pod, kind: 'evict', why: 'TimedOut' };
     });

@@ -12,7 +12,13 @@ import type { HandlerResult } from '../kube/workqueue.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { giveBackPatch } from './release-patches.ts';
-import { type EvictReason, type ReleaseStep, releaseSteps, type ReplicaSetFacts } from './release-step.ts';
+import {
+  type EvictReason,
+  type GiveBackReason,
+  type ReleaseStep,
+  releaseSteps,
+  type ReplicaSetFacts,
+} from './release-step.ts';
 import type { Releases } from './releases.ts';
 import { isReady, purgeRules } from './purge-mode.ts';
 
@@ -39,7 +45,16 @@ const WHY: Record<EvictReason, string | undefined> = {
   Replaced: undefined,
   Finished: undefined,
   Gone: 'is gone',
-  TimedOut: 'has no other pod that became Ready in time, and the policy says onTimeout: Evict',
+  TimedOut:
+    'has no other pod that became Ready in time, and it is not Ready itself, or the policy says onTimeout: Evict',
+};
+
+/** How a pod stands that is to be ended but stays, in words. */
+const STANDS: Record<EvictReason, string> = {
+  Replaced: 'another pod is Ready in its place',
+  Finished: 'it has ended',
+  Gone: 'its ReplicaSet is gone, and nobody wants it any more',
+  TimedOut: 'no other pod became Ready in time',
 };
 
 /**
@@ -121,17 +136,16 @@ export class ReleasedPods {
       if (step.kind === 'evict' && step.why === 'TimedOut' && isReady(live) !== isReady(step.pod)) return;
       if (step.kind === 'giveBack') {
         await patch(host, PODS, { namespace, name }, giveBackPatch(live, released), { type: 'merge' }, { signal });
-        this.#gaveBack(live, released);
+        this.#gaveBack(live, released, step.why);
       } else {
         await evict(host, { namespace, name }, { uid, resourceVersion: live.metadata.resourceVersion }, { signal });
         this.#evicted(live, released, step.why);
       }
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return;
-      if (error instanceof ApiError && error.code === 429)
-        this.#waits(step.pod, 'its disruption budget allows no eviction now');
+      if (error instanceof ApiError && error.code === 429) this.#waits(step, budgetInWords(step));
       else if (error instanceof ApiError && (error.code === 403 || error.code === 422)) {
-        this.#waits(step.pod, `the host does not let Spillway: ${describeError(error)}`);
+        this.#waits(step, `the host does not let Spillway: ${describeError(error)}`);
       } else throw error;
     }
   }
@@ -150,10 +164,14 @@ export class ReleasedPods {
     );
   }
 
-  #gaveBack(pod: Pod, { replicaSet }: Released): void {
+  #gaveBack(pod: Pod, { replicaSet }: Released, why: GiveBackReason): void {
     const { events, metrics, logger, leave } = this.#o;
     leave(pod, RETRY_MS);
     metrics.releasesEnded.inc({ outcome: 'GivenBack' });
+    if (why === 'NoReplicas') {
+      logger.info({ pod: keyOf(pod), replicaSet, why }, 'a pod was given back to its ReplicaSet, which is to end it');
+      return;
+    }
     logger.warn(
       { pod: keyOf(pod), replicaSet },
       'a pod was given back to its ReplicaSet: no other one became Ready in time',
@@ -163,13 +181,23 @@ export class ReleasedPods {
   }
 
   /** Says so once for each cause. */
-  #waits(pod: Pod, why: string): void {
+  #waits(step: Exclude<ReleaseStep, { kind: 'wait' }>, why: string): void {
+    const { pod } = step;
     const { uid = '' } = pod.metadata;
     if (this.#told.get(uid) === why) return;
     this.#told.set(uid, why);
-    const words = `another pod is Ready in its place, but it cannot be ended: ${why}`;
+    const words =
+      step.kind === 'giveBack'
+        ? `its ReplicaSet is to have it again, but it cannot be given back: ${why}`
+        : `${STANDS[step.why]}, but it cannot be ended: ${why}`;
     this.#o.events.record(podSubject(pod), 'Warning', 'ReleasedPodStays', words);
   }
+}
+
+function budgetInWords(step: Exclude<ReleaseStep, { kind: 'wait' }>): string {
+  const words = 'its disruption budget allows no eviction now';
+  if (step.kind === 'giveBack' || step.why !== 'Gone') return words;
+  return `${words}, which may last as long as the budget chooses this pod; delete the pod, or the budget if it is for nothing else`;
 }
 
 interface ReplicaSet extends KubeObject {

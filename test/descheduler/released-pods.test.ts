@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { releasedText } from '../../src/api/released.ts';
+import { asOwned, releasedText } from '../../src/api/released.ts';
 import { movesMetrics } from '../../src/descheduler/moves-metrics.ts';
 import { isReady } from '../../src/descheduler/purge-mode.ts';
 import { ReleasedPods } from '../../src/descheduler/released-pods.ts';
@@ -74,6 +74,14 @@ async function answers(yes: boolean): Promise<void> {
   await room.seen('the member is known', () => reachable() === yes);
 }
 
+/** The caches show that the ReplicaSet is to have so many pods. */
+async function wanted(replicas: number | undefined): Promise<void> {
+  const { placed } = room.process;
+  const [pod] = releases.of(set.metadata.uid ?? '');
+  if (pod === undefined) throw new Error('nothing is released');
+  await room.seen('the ReplicaSet is known', () => placed.surgingSetOf(asOwned(pod))?.replicas === replicas);
+}
+
 const look = async (): Promise<void> => {
   await ends.bringUpToDate(set.metadata.uid ?? '', new AbortController().signal);
 };
@@ -127,4 +135,27 @@ test('a wall clock that jumps ahead ends no time', async () => {
   room.now += 10 * MINUTE;
   await look();
   expect(evictions()).toBe(1);
+});
+
+test('one whose ReplicaSet is to have none is given back, as no budget then holds up its end', async () => {
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  await release('True');
+  room.editSet('web-1', { spec: { replicas: 0 } });
+  await wanted(0);
+  await look();
+  expect(room.pods()[0]?.metadata).toMatchObject({ labels: { 'pod-template-hash': 'one' } });
+  expect([evictions(), room.events]).toEqual([0, []]);
+});
+
+test('one whose ReplicaSet is gone says so while its budget allows no eviction', async () => {
+  await release('True');
+  room.undeploy('web');
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  await wanted(undefined);
+  await look();
+  await look();
+  expect(room.events).toMatchObject([{ about: `Pod ${name}`, reason: 'ReleasedPodStays' }]);
+  expect(room.events[0]?.message).toMatch(
+    /^its ReplicaSet is gone, .* cannot be ended: its disruption budget allows no eviction now, .*; delete the pod, or the budget/,
+  );
 });
