@@ -5,14 +5,14 @@ import type { WantedMove } from './wanted-move.ts';
 
 /**
  * A pod of a gang that did not get all of its nodes in time. It goes whether another place takes the gang or not: what it holds
- * is of no use to it, and others may need it.
+ * is of no use to it, and others may need it. `isStillToGo`: asked of the pod as it is right before.
  */
-export function gangMove(pod: Pod, at: string): WantedMove {
+export function gangMove(pod: Pod, at: string, isStillToGo: (live: Pod) => boolean): WantedMove {
   return {
     strategy: 'GangTimedOut',
     pod,
     from: at,
-    recheck: (live) => (isFinished(live) ? 'void' : undefined),
+    recheck: (live) => (isFinished(live) || !isStillToGo(live) ? 'void' : undefined),
     leavesAnyway: true,
     reason: 'GangPodGivenBack',
     heldReason: 'GangPodHeld',

@@ -241,12 +241,24 @@ export class GangKeeper {
     this.#tell(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
     // By those that are late the gang is known to give up: they go last, or who goes on from here would keep the others.
     const lateLast = owned.toSorted((a, b) => Number(overdue.includes(a)) - Number(overdue.includes(b)));
-    for (const pod of lateLast) if (!signal.aborted) await evictions.giveBack(pod, at, signal);
+    const isStillToGo = (live: Pod): boolean => this.#isStillToGo(key, live, overdue);
+    for (const pod of lateLast) if (!signal.aborted) await evictions.giveBack(pod, at, isStillToGo, signal);
     if (owned.length > 0) {
       metrics.gangs.inc({ outcome: 'timed-out' });
       logger.info({ gang: key, cluster: at, pods: owned.length }, 'a gang gave its place back');
     }
     return { requeueAfterMs: owned.length > 0 ? LOOK_MS : PATIENCE_MS };
+  }
+
+  /** Whether the gang gives up still for one of those that were late, as far as the caches tell and `live`, which is one of its pods. */
+  #isStillToGo(key: string, live: Pod, overdue: readonly Pod[]): boolean {
+    const { uid } = live.metadata;
+    const late = new Set(overdue.map(({ metadata }) => metadata.uid));
+    const all = this.#pods.byIndex(GANG, key).map((pod) => (pod.metadata.uid === uid ? live : pod));
+    const pods = all.filter(isKept).toSorted(byAge);
+    const spared = new Set(pods.filter(({ metadata }) => !late.has(metadata.uid)));
+    const step = gangStep(pods, { now: this.#o.clock(), judgeFrom: this.#judgeFrom, spared });
+    return step.do === 'giveUp' && step.pods.includes(live);
   }
 
   #tell(key: string, pods: readonly Pod[], reason: string, message: string): void {

@@ -101,8 +101,8 @@ function gangKeeper(
   const { host, events, informerMetrics, queueMetrics, registry } = services;
   const metrics = gangMetrics(registry);
   const evictions: GangEvictions = {
-    giveBack: async (pod, at, signal) => {
-      await mover.move(gangMove(pod, at), signal);
+    giveBack: async (pod, at, isStillToGo, signal) => {
+      await mover.move(gangMove(pod, at, isStillToGo), signal);
     },
   };
   return async (signal) =>

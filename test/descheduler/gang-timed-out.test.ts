@@ -15,8 +15,8 @@ afterEach(async () => {
   await room.close();
 });
 
-const move = async (): Promise<string> =>
-  await room.process.mover.move(gangMove(pod, 'east'), new AbortController().signal);
+const move = async (isStillToGo: (live: Pod) => boolean = () => true): Promise<string> =>
+  await room.process.mover.move(gangMove(pod, 'east', isStillToGo), new AbortController().signal);
 const evictions = (): unknown[] => room.api.requests('POST', '/eviction').map(({ body }) => body);
 
 test('a pod of a gang gives back what it has without a place elsewhere, as the version that was looked at', async () => {
@@ -36,4 +36,10 @@ test('its disruption budget holds, and one that has ended meanwhile is left alon
   room.api.fault = undefined;
   room.api.edit('/api/v1/namespaces/shop/pods/web-1-1', { status: { phase: 'Succeeded' } });
   expect(await move()).toBe('void');
+});
+
+test('one whose gang got all of its nodes meanwhile stays, by what the pod is right before it would go', async () => {
+  room.api.edit('/api/v1/namespaces/shop/pods/web-1-1', { status: { startTime: '2026-01-01T00:00:00Z' } });
+  expect(await move(({ status }) => status?.startTime === undefined)).toBe('void');
+  expect([evictions(), room.events]).toEqual([[], []]);
 });

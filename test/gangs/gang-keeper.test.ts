@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, expect, it, vi } from 'vitest';
+import { until } from '../../hack/until.ts';
 import {
   GANG_GATE,
   GANG_LABEL,
@@ -42,6 +43,7 @@ async function gangAfterAnOutage(): Promise<{ api: MemoryApi; server: MemoryApiS
   return { api, server };
 }
 
+const podOf = (api: MemoryApi, name: string): Pod => api.objects.get(podPath(name)) as unknown as Pod;
 const podPath = (name: string): string => `/api/v1/namespaces/ml/pods/${name}`;
 
 /** A gang of three of which the one that failed was made anew. */
@@ -82,19 +84,23 @@ async function keep(
   followedMs: number,
   world = gangAfterAnOutage(),
   setInTurn?: { name: string; replicas: number },
-): Promise<{ asked: string[]; evicted: string[]; told: string[]; api: MemoryApi }> {
+  beforeEviction: (api: MemoryApi, name: string, isStillToGo: () => boolean) => Promise<void> = async () =>
+    await Promise.resolve(),
+): Promise<{ asked: string[]; evicted: string[]; kept: string[]; told: string[]; api: MemoryApi }> {
   const { api, server } = await world;
   const asked: string[] = [];
   const told: string[] = [];
   const evicted: string[] = [];
+  const kept: string[] = [];
   const aborted = new AbortController();
   const keeper = new GangKeeper({
     host: server.client('host'),
     evictions: {
-      giveBack: async ({ metadata }, at) => {
+      giveBack: async ({ metadata: { name } }, at, isStillToGo) => {
         expect(at).toBe('east');
-        evicted.push(metadata.name);
-        await Promise.resolve();
+        await beforeEviction(api, name, () => isStillToGo(podOf(api, name)));
+        if (isStillToGo(podOf(api, name))) evicted.push(name);
+        else kept.push(name);
       },
     },
     places: {
@@ -123,7 +129,7 @@ async function keep(
     await run;
     await server.close();
   });
-  return { asked, evicted, told, api };
+  return { asked, evicted, kept, told, api };
 }
 
 const seen = async (look: () => void): Promise<void> => await vi.waitFor(look, { timeout: 5_000, interval: 20 });
@@ -148,14 +154,31 @@ it('gives up when the member has no node for one of them, which goes last, as it
   await seen(() => expect(evicted.slice(0, 4)).toEqual(['w-0', 'w-1', 'w-3', 'w-2']));
 });
 
+it('keeps what is left of a gang whose late pods got their nodes before the others had gone', async () => {
+  let hasNode = false;
+  const { evicted, kept } = await keep(
+    (name) => hasNode || name !== 'w-2',
+    0,
+    undefined,
+    undefined,
+    async (api, name, isStillToGo) => {
+      if (name === 'w-0') return;
+      hasNode = true;
+      if (podOf(api, 'w-2').status?.startTime === undefined)
+        api.edit(podPath('w-2'), { status: { phase: 'Running', startTime: new Date().toISOString() } });
+      await until('the watch has brought it', () => !isStillToGo(), { intervalMs: 5 });
+    },
+  );
+  await seen(() => expect(kept).toEqual(['w-1', 'w-3', 'w-2']));
+  expect(evicted).toEqual(['w-0']);
+});
+
 it('judges no gang before the host was followed for long enough', async () => {
   const started = Date.now();
   const { evicted } = await keep(() => false, 2_000);
   await seen(() => expect(evicted).not.toEqual([]));
   expect(Date.now() - started).toBeGreaterThanOrEqual(2_000);
 });
-
-const podOf = (api: MemoryApi, name: string): Pod => api.objects.get(podPath(name)) as unknown as Pod;
 
 it('lets a pod that is made anew go when the others of its gang have succeeded', async () => {
   const { api } = await keep(() => true, 0, gangWithOneAnew('train', ['w-3']));
