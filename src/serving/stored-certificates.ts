@@ -38,7 +38,7 @@ export async function dueCertificates(
   const kept = known === undefined ? [] : certificatesIn(known.bundle).filter((pem) => expiry(pem) > now);
   const [current] = kept;
   const fresh =
-    known === undefined || current === undefined || renewalTime(new X509Certificate(current)) <= now
+    known === undefined || current === undefined || !isCurrent(new X509Certificate(current), now)
       ? await newAuthority(authority, now, AUTHORITY_LIFE_MS)
       : { cert: current, key: known.authorityKey };
   const bundle = [...new Set([fresh.cert, ...kept])].map((pem) => `${pem.trim()}\n`).join('');
@@ -63,7 +63,7 @@ export async function dueClientCertificate(
   if (client !== undefined && isUsable(client)) {
     const certificate = new X509Certificate(client.cert);
     const names = certificate.subject.split('\n');
-    if (names.includes(`CN=${user}`) && isTrusted(certificate, bundle) && renewalTime(certificate) > now) return client;
+    if (names.includes(`CN=${user}`) && isTrusted(certificate, bundle) && isCurrent(certificate, now)) return client;
   }
   const [cert = ''] = certificatesIn(bundle);
   return await issueClientCertificate({ cert, key: authorityKey }, user, now, LEAF_LIFE_MS);
@@ -93,7 +93,12 @@ function isGood(serving: KeyedCertificate, bundle: string, names: readonly strin
   const named = names.every((name) =>
     isIP(name) === 0 ? certificate.checkHost(name) !== undefined : certificate.checkIP(name) !== undefined,
   );
-  return isTrusted(certificate, bundle) && named && renewalTime(certificate) > now;
+  return isTrusted(certificate, bundle) && named && isCurrent(certificate, now);
+}
+
+/** Valid by now, and not yet due. A replica whose clock was ahead may have made one of the future. */
+function isCurrent(certificate: X509Certificate, now: number): boolean {
+  return Date.parse(certificate.validFrom) <= now && renewalTime(certificate) > now;
 }
 
 function expiry(pem: string): number {

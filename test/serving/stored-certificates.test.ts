@@ -43,6 +43,16 @@ describe('the certificates of a port', () => {
     expect(Date.parse(leaf(renewed).validTo)).toBe(NOW + 625 * DAY);
   });
 
+  it('are made anew when a replica whose clock was ahead made them for the future', async () => {
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
+    const ahead = await dueCertificates(made, PURPOSE, NOW + 300 * DAY);
+    const renewed = await dueCertificates(ahead, PURPOSE, NOW);
+    expect(Date.parse(leaf(renewed).validFrom)).toBeLessThanOrEqual(NOW);
+    const future = await dueCertificates(undefined, PURPOSE, NOW + 300 * DAY);
+    const [authority] = authorities(await dueCertificates(future, PURPOSE, NOW));
+    expect(Date.parse(authority?.validFrom ?? '')).toBeLessThanOrEqual(NOW);
+  });
+
   it('are renewed for another name', async () => {
     const made = await dueCertificates(undefined, PURPOSE, NOW);
     const renewed = await dueCertificates(made, named([...NAMES, 'host.example']), NOW);
@@ -108,5 +118,12 @@ describe('the client certificate of who calls the port', () => {
     const again = await dueClientCertificate(client, other, user, NOW);
     const [authority] = authorities(other);
     expect(authority !== undefined && new X509Certificate(again.cert).checkIssued(authority)).toBe(true);
+  });
+
+  it('is made anew when it is of the future', async () => {
+    const stored = await dueCertificates(undefined, PURPOSE, NOW);
+    const ahead = await dueClientCertificate(undefined, stored, user, NOW + 300 * DAY);
+    const renewed = await dueClientCertificate(ahead, stored, user, NOW);
+    expect(Date.parse(new X509Certificate(renewed.cert).validFrom)).toBeLessThanOrEqual(NOW);
   });
 });
