@@ -93,9 +93,15 @@ export class TokenRenewal {
     return RETRY_MS;
   }
 
+  /** The one there is good for a while yet: nothing that may be worse takes its place. */
   async #another({ namespace, name, issuedAt, expiresAt }: TokenClaims, signal: AbortSignal): Promise<string> {
     const path = resourcePath(SERVICE_ACCOUNTS, namespace, name, 'token');
     const body = tokenRequestFor(Math.round((expiresAt - issuedAt) / 1000));
-    return tokenIn(await this.#o.member.request({ method: 'POST', path, body, signal }));
+    const token = tokenIn(await this.#o.member.request({ method: 'POST', path, body, signal }));
+    const claims = tokenClaims(token);
+    if (claims?.namespace !== namespace || claims.name !== name || claims.expiresAt <= expiresAt) {
+      throw new Error('it answered with a token that is of another account or ends no later');
+    }
+    return token;
   }
 }

@@ -150,4 +150,16 @@ describe('renewal', () => {
     expect(failures[0]).toEqual([expect.stringContaining('without a token'), NOW + 143 * HOUR]);
     expect(writes()).toBe(0);
   });
+
+  it.each([
+    ['another account', tokenOf(NOW, 168 * HOUR, 'system:serviceaccount:spillway-access:other')],
+    ['an earlier end', tokenOf(NOW, HOUR)],
+    ['a clock that is behind', tokenOf(NOW - 300 * HOUR, 168 * HOUR)],
+  ])('keeps the old one when it gets one of %s', async (_what, token) => {
+    answer = () => ({ status: { token } });
+    start(tokenOf(NOW - 25 * HOUR, 168 * HOUR));
+    await until('it is told', () => Promise.resolve(failures.length === 1));
+    expect(failures[0]?.[0]).toContain('of another account or ends no later');
+    expect(writes()).toBe(0);
+  });
 });
