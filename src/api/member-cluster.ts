@@ -499,6 +499,12 @@ export function wantedNodesOf(member: MemberCluster): WantedNode[] {
   return isLeaving(member) ? [] : virtualNodesOf(member);
 }
 
+/** In a member that leaves, Services stay only for pods that are there still. */
+export function wantedServicesOf(member: MemberCluster): MemberClusterSpec['services'] {
+  const { services } = member.spec;
+  return isLeaving(member) ? { ...services, namespaces: [] } : services;
+}
+
 /** The spec as it is for one virtual node, with the taints of its pool; for one that is not wanted any more with those of all. */
 export function specOf(member: MemberCluster, nodeName: string): MemberClusterSpec {
   const wanted = virtualNodesOf(member).find(({ name }) => name === nodeName);

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { GROUP, HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL } from '../api/marks.ts';
-import { isLeaving, type MemberCluster, wantedNodesOf } from '../api/member-cluster.ts';
+import { isLeaving, type MemberCluster, wantedNodesOf, wantedServicesOf } from '../api/member-cluster.ts';
 import { providerIdOf } from '../api/provider-id.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { addTo, formatAmounts, NOTHING, parseAmounts } from '../kube/amounts.ts';
@@ -277,7 +277,7 @@ class MemberWork {
       servicesIn: (namespace) => hostServices.byIndex(NAMESPACE_INDEX, namespace),
       hostSlices,
       member: connection,
-      spec: () => this.#member.spec,
+      spec: () => ({ ...this.#member.spec, services: wantedServicesOf(this.#member) }),
       hostPods: (namespace) => this.#hostPodsIn(namespace).filter((pod) => !isShownIgnored(pod)),
       copiesOf: (namespace) => connection.pods.byIndex(HOST_NAMESPACE_INDEX, namespace),
       copyOf: (uid) => connection.pods.byIndex(HOST_UID_INDEX, uid)[0],

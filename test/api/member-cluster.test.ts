@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseMemberCluster, specOf, virtualNodesOf } from '../../src/api/member-cluster.ts';
+import { parseMemberCluster, specOf, virtualNodesOf, wantedServicesOf } from '../../src/api/member-cluster.ts';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 
@@ -112,4 +112,12 @@ describe('virtualNodesOf', () => {
     expect(specOf(member, 'east-gpu').taints).toEqual([team, gpu]);
     expect(specOf(member, 'east-former').taints).toEqual([team]);
   });
+});
+
+it('a member that leaves has Services for no namespace but for those of pods that are there still', () => {
+  const services = { mode: 'Mirror', namespaces: ['data'] };
+  expect(wantedServicesOf(parsed(raw({ services })))).toEqual(services);
+  const leaving = raw({ services });
+  leaving.metadata.deletionTimestamp = '2026-01-10T00:00:00Z';
+  expect(wantedServicesOf(parsed(leaving))).toEqual({ mode: 'Mirror', namespaces: [] });
 });
