@@ -106,7 +106,7 @@ describe('the kind', () => {
       storage: { classes: [{ host: 'spillway' }] },
       hostPath: { policy: 'Refuse' },
       disruptionBudgets: 'Mirror',
-      services: { mode: 'None', namespaces: [] },
+      services: { mode: 'None' },
     });
   });
 
