@@ -31,6 +31,7 @@ const EFFECT_ROOMS = [
   'outages',
   'budgets',
   'services',
+  'leaving',
 ];
 
 /** Where decisions are made: functions of plain JSON and the time. */

@@ -20,7 +20,7 @@ export interface WaitingFacts {
 }
 
 const kubectlGet = (hostId: string): string =>
-  `kubectl get namespaces,pods,configmaps,secrets,persistentvolumeclaims,poddisruptionbudgets -A -l ${HOST_LABEL}=${hostId}`;
+  `kubectl get namespaces,pods,configmaps,secrets,persistentvolumeclaims,services,endpointslices,poddisruptionbudgets -A -l ${HOST_LABEL}=${hostId}`;
 
 /** What keeps a MemberCluster that was deleted, and what can be done. */
 export function waitingForPods({ member, nodes, pods, unreachable }: WaitingFacts): string {
@@ -42,14 +42,13 @@ export function waitingForClaims(member: Leaver, claims: readonly string[], unre
   );
 }
 
-export function waitingForCopies(copies: readonly string[], problem: string | undefined): string {
-  const why = problem === undefined ? '' : ` The last try failed: ${problem}.`;
-  return `${counted(copies.length, 'object')} of ours are being removed there: ${someOf(copies)}.${why}`;
+export function waitingForCopies(copies: readonly string[]): string {
+  return `${counted(copies.length, 'object')} of ours are being removed there: ${someOf(copies)}.`;
 }
 
-/** Nothing is on its virtual nodes; whether copies of Secrets are left there cannot be seen. */
+/** Nothing is on its virtual nodes; whether copies are left there cannot be seen. */
 export function waitingForMember(member: Leaver, unreachable: string): string {
-  return `No pod is there any more, but copies of ConfigMaps and Secrets may be.${keep(member)}${giveUp(member, unreachable)}`;
+  return `No pod is there any more, but copies of ConfigMaps, Secrets and Services may be.${keep(member)}${giveUp(member, unreachable)}`;
 }
 
 function giveUp({ name, uid, forced }: Leaver, unreachable: string | undefined): string {
@@ -72,7 +71,7 @@ function keep({ name }: Leaver): string {
 /** It has gone. `stays`: what is left there on purpose. */
 export function gone(stays: readonly string[]): string {
   const all =
-    'The member has left: no virtual node, pod, copy of a ConfigMap or Secret, or disruption budget of it is left.';
+    'The member has left: no virtual node, pod, copy of a ConfigMap, Secret or Service, or disruption budget of it is left.';
   return stays.length === 0 ? all : `${all} What stays there: ${someOf(stays)}.`;
 }
 

@@ -122,7 +122,7 @@ export class MemberLeaving {
     if (!mayWrite()) return undefined;
     const remains = await this.#o.readRemains(signal);
     if (remains.pods.length > 0 || remains.copies.length > 0) {
-      const message = waitingForCopies([...remains.pods, ...remains.copies], undefined);
+      const message = waitingForCopies([...remains.pods, ...remains.copies]);
       const counts = { pods: remains.pods.length, copies: remains.copies.length };
       return { ...NOTHING, ...counts, reason: 'CopiesRemain', message };
     }

@@ -2,7 +2,7 @@
 export interface Remains {
   /** Copies of pods of this MemberCluster. */
   readonly pods: readonly string[];
-  /** Its copies of ConfigMaps and Secrets, and disruption budgets, that nobody else needs. */
+  /** Its copies of ConfigMaps, Secrets and Services, EndpointSlices and disruption budgets, that nobody else needs. */
   readonly copies: readonly string[];
   /** Data, which stay, and what other MemberClusters have there. */
   readonly others: readonly string[];

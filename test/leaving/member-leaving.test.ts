@@ -98,7 +98,7 @@ describe('a member that leaves', () => {
     expect(leaving.state).toMatchObject({ reason: 'NothingRemains', done: true });
     expect(world.done).toEqual(['namespace shop', 'namespace empty', 'requests']);
     expect(world.events.at(-1)).toBe(
-      'Normal Left: The member has left: no virtual node, pod, copy of a ConfigMap or Secret, or disruption budget of it is left. ' +
+      'Normal Left: The member has left: no virtual node, pod, copy of a ConfigMap, Secret or Service, or disruption budget of it is left. ' +
         'What stays there: PersistentVolumeClaim shop/data, Namespace shop (holds Service theirs).',
     );
     expect(world.events.map((event) => event.split(' ', 2).join(' '))).toEqual([
