@@ -58,7 +58,7 @@ afterAll(async () => {
 
 /** How many pods of the Deployment are Running, by node. */
 async function places(): Promise<Record<string, number>> {
-  const query = 'jsonpath={range .items[?(@.status.phase=="Running")]}{.spec.nodeName}{"\n"}{end}';
+  const query = 'jsonpath={range .items[?(@.status.phase=="Running")]}{.spec.nodeName}{"\\n"}{end}';
   const { stdout } = await kubectl('get', 'pods', '-o', query);
   const counts: Record<string, number> = {};
   for (const node of stdout.trim().split('\n')) counts[node] = (counts[node] ?? 0) + 1;
