@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { RELEASED_ANNOTATION } from './marks.ts';
 import { parsed } from './parse-object.ts';
 
@@ -38,7 +39,7 @@ export function releasedFrom({ metadata }: Pod): Released | undefined {
   if (text === undefined || text.length > LONGEST || metadata.labels?.[TEMPLATE_HASH] !== undefined) return undefined;
   const found = parsed(released, parsedJson(text));
   if (!found.success) return undefined;
-  const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
+  const controller = controllerOf({ metadata });
   return controller === undefined || controller.uid === found.data.uid ? found.data : undefined;
 }
 

@@ -1,5 +1,6 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive, isFinished } from '../api/pod-phase.ts';
+import { isReady, isTrue } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { MirroredBudget } from './mirrored-budget.ts';
 
@@ -36,7 +37,7 @@ export function coveredPods({ hostPods, mirrors, copyOf, isDrained }: CoverFacts
   const seen: CoveredPods = { namespaces: new Map(), copies: 0, counted: new Set(), inFlight: 0, draining: false };
   const add = (uid: string): Pod | undefined => {
     const copy = copyOf(uid);
-    if (copy === undefined || isFinished(copy) || copy.metadata.deletionTimestamp !== undefined) return undefined;
+    if (copy === undefined || !isActive(copy)) return undefined;
     const { namespace = '' } = copy.metadata;
     const there = seen.namespaces.get(namespace) ?? { uids: new Set(), healthy: 0 };
     seen.namespaces.set(namespace, there);
@@ -51,7 +52,8 @@ export function coveredPods({ hostPods, mirrors, copyOf, isDrained }: CoverFacts
     const { uid = '', deletionTimestamp } = pod.metadata;
     if (isFinished(pod)) continue;
     const copy = add(uid);
-    const isCounted = deletionTimestamp === undefined && isReady(pod) && isInMember(pod);
+    // Pods of DaemonSets that are only shown as ready have no copy.
+    const isCounted = deletionTimestamp === undefined && isReady(pod) && isTrue(pod, MIRRORED_CONDITION);
     if (!isCounted) continue;
     seen.counted.add(uid);
     if (copy === undefined || !isReady(copy)) seen.inFlight += 1;
@@ -61,13 +63,4 @@ export function coveredPods({ hostPods, mirrors, copyOf, isDrained }: CoverFacts
     for (const uid of uids) if (copyOf(uid)?.metadata.namespace === namespace) add(uid);
   }
   return seen;
-}
-
-function isReady({ status }: Pod): boolean {
-  return status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
-}
-
-/** Pods of DaemonSets that are only shown as ready have no copy. */
-function isInMember({ status }: Pod): boolean {
-  return status?.conditions?.some(({ type, status }) => type === MIRRORED_CONDITION && status === 'True') === true;
 }

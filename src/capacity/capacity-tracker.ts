@@ -2,6 +2,7 @@ import type { Node } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { addTo, NOTHING, parseAmounts } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { elasticGroupOf } from './elastic.ts';
 import { type Coming, type Offer, offered, type PoolSums, roomLeft, withComing } from './ledger.ts';
 import { poolFacts } from './pool-facts.ts';
@@ -193,5 +194,5 @@ function sameFacts(a: Node | undefined, b: Node): boolean {
 }
 
 function readyStatus(node: Node): string | undefined {
-  return node.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+  return conditionOf(node, 'Ready')?.status;
 }

@@ -1,4 +1,5 @@
 import { MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Node } from '../kube/core-v1.ts';
 import { dedicatingTaints, hasPassingTaint, isAmong } from './accepted-taints.ts';
 import type { Pool } from './pool.ts';
@@ -42,7 +43,7 @@ export function whyNotEligible(node: Node, pool: Pool, pools: readonly Pool[] = 
   if (outside !== undefined) return outside;
   if (node.metadata.deletionTimestamp !== undefined) return 'Deleting';
   if (node.spec?.unschedulable === true) return 'Unschedulable';
-  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const ready = conditionOf(node, 'Ready');
   if (ready?.status !== 'True') return 'NotReady';
   return hasPassingTaint(node) ? 'Tainted' : undefined;
 }

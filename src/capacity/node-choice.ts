@@ -1,6 +1,7 @@
 import { MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
 import type { Affinity, Node, NodeSelector, PodSpec, Toleration } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { nodesChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';
 import type { Taint } from '../kube/taints.ts';
@@ -113,7 +114,7 @@ class CompiledChoice implements NodeChoice {
     if (node.spec?.unschedulable === true && firstUntolerated(this.#tolerations, [CORDONED]) !== undefined) {
       return 'cordoned';
     }
-    const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+    const ready = conditionOf(node, 'Ready');
     if (ready?.status === 'True') return undefined;
     const said = node.spec?.taints?.some(({ key }) => SAID_NOT_READY.has(key)) === true;
     return said || firstUntolerated(this.#tolerations, [NOT_READY]) === undefined ? undefined : 'not ready';

@@ -2,6 +2,7 @@ import { isFinished } from '../api/pod-phase.ts';
 import type { Container, ContainerStatus, Pod, PodSpec, ResourceList } from '../kube/core-v1.ts';
 import { addTo, parseAmounts, raiseTo, UNIT } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
+import { conditionOf } from '../kube/conditions.ts';
 
 /** Finished pods hold nothing; all others hold their requests until they are gone, being deleted or not. */
 export function holdsResources(pod: Pod): boolean {
@@ -10,7 +11,7 @@ export function holdsResources(pod: Pod): boolean {
 
 /** The scheduler of its cluster has found no node for the pod. */
 export function isUnschedulable(pod: Pod): boolean {
-  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  const scheduled = conditionOf(pod, 'PodScheduled');
   return scheduled?.status === 'False' && scheduled.reason === 'Unschedulable';
 }
 
@@ -110,7 +111,7 @@ function demand(requests: ResourceList | undefined, granted: Granted | undefined
 }
 
 function resizeIsInfeasible(pod: Pod): boolean {
-  const condition = pod.status?.conditions?.find(({ type }) => type === 'PodResizePending');
+  const condition = conditionOf(pod, 'PodResizePending');
   return condition?.reason === 'Infeasible';
 }
 

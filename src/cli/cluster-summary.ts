@@ -2,6 +2,7 @@ import { isNodeNameOf, parseMemberCluster, virtualNodesOf, type MemberCluster } 
 import { memberOfNode } from '../api/provider-id.ts';
 import { holdsResources, podRequests } from '../capacity/pod-requests.ts';
 import { addTo, parseAmounts, remainder, type Amounts } from '../kube/amounts.ts';
+import { isReady } from '../kube/conditions.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
 
@@ -114,10 +115,6 @@ function whyNot(
     };
   }
   return ready.status === 'True' ? { reason: '', message: '' } : { reason: ready.reason, message: ready.message };
-}
-
-function isReady({ status }: Node): boolean {
-  return status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True';
 }
 
 function requestsByNode(pods: readonly Pod[]): Map<string, Map<string, bigint>> {

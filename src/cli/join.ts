@@ -1,7 +1,8 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { hostIdOf } from '../api/marks.ts';
 import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
-import type { Condition, Namespace, Node } from '../kube/core-v1.ts';
+import { conditionOf, isReady } from '../kube/conditions.ts';
+import type { Namespace, Node } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { NAMESPACES, NODES } from '../kube/resource.ts';
 import { applyAll } from './apply.ts';
@@ -167,14 +168,14 @@ async function untilReady(cli: Cli, host: Viewer, name: string, timeoutMs: numbe
   const look = async (): Promise<Look<KnownMember>> => {
     const member = await host.get<KnownMember>(MEMBER_CLUSTERS, { name });
     const { status, metadata } = member;
-    const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+    const ready = conditionOf(member, 'Ready');
     if (ready === undefined || status?.observedGeneration !== metadata.generation) {
       return { waitingFor: `the manager to look at ${name} (it runs? kubectl get pods -n ${SYSTEM_NAMESPACE})` };
     }
     if (ready.status !== 'True') return { waitingFor: `${name} is not Ready: ${ready.reason}: ${ready.message}` };
     const nodes = await host.tryList<Node>(NODES, { labelSelector: `spillway.dev/member=${name}` });
     if (nodes instanceof MissingRight) return { value: member };
-    const waiting = nodes.find(({ status: of }) => !isReady(of?.conditions));
+    const waiting = nodes.find((node) => !isReady(node));
     if (nodes.length === 0 || waiting !== undefined)
       return { waitingFor: `node ${waiting?.metadata.name ?? name} is not Ready yet` };
     readySince ??= performance.now();
@@ -184,10 +185,6 @@ async function untilReady(cli: Cli, host: Viewer, name: string, timeoutMs: numbe
   };
   const fix = `see kubectl describe membercluster ${name}; what is applied stays, and this command can be repeated`;
   return await waitFor(cli.terminal, `${name} is Ready`, timeoutMs, look, fix);
-}
-
-function isReady(conditions: readonly Condition[] = []): boolean {
-  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 }
 
 function collect(text: string, before: string[]): string[] {

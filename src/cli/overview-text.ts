@@ -1,6 +1,6 @@
+import { counted } from '../kube/counted.ts';
 import { ageSince } from './age.ts';
 import { clusterColumns } from './clusters.ts';
-import { counted } from './counted.ts';
 import type { Overview } from './overview.ts';
 import { table } from './table.ts';
 

@@ -2,6 +2,7 @@ import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { parseMemberCluster } from '../api/member-cluster.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { cleanText } from '../kube/clean-text.ts';
+import { conditionOf, isTrue } from '../kube/conditions.ts';
 import type { Condition, Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -156,11 +157,7 @@ function heldGroups(pods: readonly Pod[]): HeldGroup[] {
 }
 
 function isEvicted(pod: Pod): boolean {
-  return pod.metadata.deletionTimestamp !== undefined && conditionOf(pod, 'DisruptionTarget')?.status === 'True';
-}
-
-function conditionOf({ status }: Pod, type: string): Condition | undefined {
-  return status?.conditions?.find((one) => one.type === type);
+  return pod.metadata.deletionTimestamp !== undefined && isTrue(pod, 'DisruptionTarget');
 }
 
 function deletionsHeld(members: readonly KubeObject[]): Overview['deletionsHeld'] {

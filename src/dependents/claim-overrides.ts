@@ -1,5 +1,6 @@
 import type { PersistentVolumeClaim } from '../kube/core-v1.ts';
 import { keyFor } from '../kube/object.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { applyRules, type OverrideContext } from '../overrides/apply-overrides.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, writeCopyRecord } from '../overrides/override-record.ts';
 import { planRules, type PlannedRule } from '../overrides/planned-rules.ts';
@@ -52,9 +53,9 @@ function rulesOfPod(
   { metadata }: PersistentVolumeClaim,
   port: ClaimOverridesPort,
 ): 'unknown' | { refused: string } | { rules: PlannedRule[] } {
-  const { namespace = '', ownerReferences = [] } = metadata;
-  const pod = ownerReferences.find(({ kind, controller }) => kind === 'Pod' && controller === true);
-  if (pod === undefined) return { rules: [] };
+  const { namespace = '' } = metadata;
+  const pod = controllerOf({ metadata });
+  if (pod?.kind !== 'Pod') return { rules: [] };
   const identities = port.podIdentities(keyFor(namespace, pod.name), pod.uid);
   if (identities === undefined) return 'unknown';
   const plan = planRules({ namespace, identities }, port.policies(namespace), port.member());

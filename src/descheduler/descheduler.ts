@@ -3,6 +3,7 @@ import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
@@ -177,7 +178,7 @@ export class Descheduler {
     const releases = this.#releases;
     const look = (setUid: string): void => queues.released.addAfter(setUid, SOON_MS);
     const seen = (pod: Pod): void => {
-      const setUid = releases.seen(pod) ?? controllerUidOf(pod);
+      const setUid = releases.seen(pod) ?? controllerOf(pod)?.uid;
       if (setUid !== undefined && releases.has(setUid)) look(setUid);
       metrics.released.set(releases.total);
     };
@@ -191,7 +192,7 @@ export class Descheduler {
       podCame: seen,
       podChanged: changed,
       podGone: (pod) => {
-        const setUid = releases.forget(pod) ?? controllerUidOf(pod);
+        const setUid = releases.forget(pod) ?? controllerOf(pod)?.uid;
         ends.gone(pod);
         if (setUid !== undefined && releases.has(setUid)) look(setUid);
         metrics.released.set(releases.total);
@@ -218,8 +219,4 @@ export class Descheduler {
       events.record(about, 'Warning', 'MovesPaused', `${paused}; ${advice}`);
     }
   }
-}
-
-function controllerUidOf({ metadata }: Pod): string | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid;
 }

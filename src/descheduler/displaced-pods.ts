@@ -1,4 +1,5 @@
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive, isFinished } from '../api/pod-phase.ts';
+import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
@@ -99,9 +100,7 @@ export class DisplacedPods {
       return 'void';
     const own = whyNotMoved(live);
     if (own !== undefined) return { why: own };
-    const there = placed
-      .ofWorkload(workload.metadata.uid ?? '')
-      .filter((pod) => !isFinished(pod) && pod.metadata.deletionTimestamp === undefined);
+    const there = placed.ofWorkload(workload.metadata.uid ?? '').filter(isActive);
     // One is on its way, or does not run well: it will be looked at again.
     if (there.length < (replicas ?? 0) || !there.every(isReady)) return 'void';
     const { count } = records.withinAnHour(workload, STRATEGIES);
@@ -109,10 +108,6 @@ export class DisplacedPods {
       ? undefined
       : { why: 'each of its pods, on the average, was moved once within the last hour' };
   }
-}
-
-function isReady({ status }: Pod): boolean {
-  return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
 }
 
 /** The youngest of a cluster is the last, and goes: it has least to lose. */

@@ -1,4 +1,4 @@
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive, isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
@@ -72,7 +72,7 @@ export class MemberPods {
     const member = this.#member(name);
     const since = this.#lostSince(name);
     const lostMs = lostForMs(name);
-    const pods = placed.inMember(name).filter((pod) => isThere(pod) && !mover.wasSent(pod));
+    const pods = placed.inMember(name).filter((pod) => isActive(pod) && !mover.wasSent(pod));
     const moves: WantedMove[] = [];
     let soonestMs = LOOK_MS;
     for (const pod of pods.toSorted(byImportance)) {
@@ -120,10 +120,6 @@ function isStillIn(live: Pod, member: string, placed: PlacedPods): boolean {
 
 function isToBeEmptied({ nodeTaints, clusterTaints, drained }: PlacedMember): boolean {
   return nodeTaints.size + clusterTaints.length + drained.size > 0;
-}
-
-function isThere(pod: Pod): boolean {
-  return pod.metadata.deletionTimestamp === undefined && !isFinished(pod);
 }
 
 function byImportance(a: Pod, b: Pod): number {

@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 
 /** A pod that has not come, or has found no place, by then is not waited for any more, in ms. */
 const WAIT_MS = 60_000;
@@ -31,13 +32,13 @@ export class MovesUnderWay {
 
   /** The pod is on its way out. */
   moved(pod: Pod): void {
-    const controller = controllerOf(pod);
+    const controller = controllerUidOf(pod);
     this.#awaited.set(controller, [...(this.#awaited.get(controller) ?? []), this.#monotonic() + WAIT_MS]);
   }
 
   /** A pod that was not there before. */
   came(pod: Pod): void {
-    const controller = controllerOf(pod);
+    const controller = controllerUidOf(pod);
     const [first, ...others] = this.#awaited.get(controller) ?? [];
     if (first === undefined) return;
     if (others.length === 0) this.#awaited.delete(controller);
@@ -55,6 +56,6 @@ export class MovesUnderWay {
   }
 }
 
-function controllerOf({ metadata: { uid = '', ownerReferences } }: Pod): string {
-  return ownerReferences?.find((owner) => owner.controller === true)?.uid ?? uid;
+function controllerUidOf(pod: Pod): string {
+  return controllerOf(pod)?.uid ?? pod.metadata.uid ?? '';
 }

@@ -1,6 +1,7 @@
 import { RELEASED_ANNOTATION } from '../api/marks.ts';
 import { type Released, releasedText, TEMPLATE_HASH } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { timestamp } from '../kube/timestamps.ts';
 
 /**
@@ -8,8 +9,8 @@ import { timestamp } from '../kube/timestamps.ts';
  * that only the ReplicaSet asks for goes, and the pod remembers it. For that version of the pod alone.
  */
 export function releasePatch(live: Pod, { ready, at }: { ready: number; at: number }): object | undefined {
-  const { uid, resourceVersion, labels, ownerReferences } = live.metadata;
-  const controller = ownerReferences?.find((owner) => owner.controller === true);
+  const { uid, resourceVersion, labels } = live.metadata;
+  const controller = controllerOf(live);
   const hash = labels?.[TEMPLATE_HASH];
   if (controller === undefined || hash === undefined) return undefined;
   const mark: Released = { hash, replicaSet: controller.name, uid: controller.uid, at: timestamp(at), ready };

@@ -1,8 +1,8 @@
 import type { Failover } from '../api/failover.ts';
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive, isFinished } from '../api/pod-phase.ts';
 import { releasedFrom } from '../api/released.ts';
+import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isReady } from './purge-mode.ts';
 
 /** A ReplicaSet as far as its released pods are concerned. */
 export interface ReplicaSetFacts {
@@ -67,11 +67,7 @@ export function releaseSteps({ set, released, owned, rules, now, passedMs }: Rel
 
 /** How many of them are Ready. */
 export function readyOf(pods: readonly Pod[]): number {
-  return pods.filter(isThere).filter(isReady).length;
-}
-
-function isThere(pod: Pod): boolean {
-  return pod.metadata.deletionTimestamp === undefined && !isFinished(pod);
+  return pods.filter(isActive).filter(isReady).length;
 }
 
 function releasedAt(pod: Pod): number {

@@ -1,6 +1,7 @@
 import { GANG_LABEL } from '../api/marks.ts';
 import type { Failover } from '../api/failover.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 
 type Action = NonNullable<Failover['onMemberLost']>['action'];
 
@@ -17,7 +18,7 @@ export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
   if (action === 'Hold') return 'its policy says Hold';
   const never = whyNotMoved(pod);
   if (never !== undefined) return never;
-  const controller = controllerOf(pod);
+  const controller = controllerKindOf(pod);
   if (REPLACING_AT_ONCE.has(controller)) return undefined;
   if (controller === 'apps/StatefulSet') {
     return 'a StatefulSet makes no other pod of that name before this one is known to have ended';
@@ -28,7 +29,7 @@ export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
 /** The same for a pod of a member that answers: of a name there is one at a time, and what ends there is known. */
 export function whyNotMoved(pod: Pod): string | undefined {
   const { metadata, spec } = pod;
-  const controller = controllerOf(pod);
+  const controller = controllerKindOf(pod);
   if (controller === '') return 'it has no controller that would make another one';
   if (controller === 'apps/DaemonSet') return 'a DaemonSet has one pod for each node';
   if (!REPLACING.has(controller)) return `it is not known that a ${controller} would make another one`;
@@ -39,11 +40,7 @@ export function whyNotMoved(pod: Pod): string | undefined {
   return usesClaims ? 'it uses claims, and its data are there' : undefined;
 }
 
-/** Group and kind: `apps/ReplicaSet`. */
-function controllerOf({ metadata }: Pod): string {
-  const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
-  if (controller === undefined) return '';
-  const { apiVersion, kind } = controller;
-  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
-  return `${group}/${kind}`;
+function controllerKindOf(pod: Pod): string {
+  const controller = controllerOf(pod);
+  return controller === undefined ? '' : groupKindOf(controller);
 }

@@ -9,6 +9,7 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { withoutManagedFields } from '../kube/object.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { PODS } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -170,7 +171,7 @@ export class GangKeeper {
     for (const pod of pods.filter(isGated)) {
       const set = places.setInTurn(pod);
       if (set === undefined) continue;
-      const made = pods.filter((one) => controllerOf(one) === controllerOf(pod)).length;
+      const made = pods.filter((one) => controllerOf(one)?.uid === controllerOf(pod)?.uid).length;
       if (made < set.replicas) return set.name;
     }
     return undefined;
@@ -276,10 +277,6 @@ function gangOf({ metadata }: Pod): string {
 /** Bound to a virtual node: the host learns from the manager alone what became of it. */
 function isBurst({ spec }: Pod): boolean {
   return (spec.nodeName ?? '') !== '' && spec.nodeSelector?.[MEMBER_LABEL] !== undefined;
-}
-
-function controllerOf({ metadata }: Pod): string | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid;
 }
 
 function isKept({ metadata }: Pod): boolean {

@@ -1,5 +1,6 @@
 import { GANG_PLACED_ANNOTATION } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 
 /**
  * How many pods succeeded of the very gang that `pods` are of. `finished` have its name, but may be of a former one, such as
@@ -22,7 +23,7 @@ export function succeededKin(pods: readonly Pod[], finished: readonly Pod[]): nu
 
 /** What pods of one gang have in common. */
 function tracesOf({ metadata }: Pod): string[] {
-  const controller = metadata.ownerReferences?.find((one) => one.controller === true)?.uid;
+  const controller = controllerOf({ metadata })?.uid;
   const placed = metadata.annotations?.[GANG_PLACED_ANNOTATION];
   return [
     ...(controller === undefined ? [] : [`controller ${controller}`]),

@@ -5,7 +5,9 @@ import { monotonic } from '../kube/clock.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { KubeObject, OwnerReference } from '../kube/object.ts';
-import { type Resource, resourcePath } from '../kube/resource.ts';
+import { MAX_OWNERS, ownerKind } from '../kube/owner-kinds.ts';
+import { controllerOf } from '../kube/owner-references.ts';
+import { resourcePath } from '../kube/resource.ts';
 import { identitiesOfPod } from '../overrides/owners.ts';
 import type { ObjectIdentity, OverrideSubject } from '../overrides/selection.ts';
 
@@ -15,23 +17,6 @@ type Identities = OverrideSubject['identities'];
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
 /** Labels of a workload may change; nobody waits for it to the second. */
 const FRESH_MS = 60_000;
-/** Job, CronJob is two; custom kinds may have more on top. */
-const MAX_OWNERS = 4;
-
-const workload = (apiVersion: string, kind: string, plural: string): [string, Resource] => {
-  const [group = '', version = ''] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
-  return [`${apiVersion} ${kind}`, { group, version, kind, plural, namespaced: true }];
-};
-/** Kinds that can be read; of others only what their dependents say of them is known. */
-const READABLE = new Map<string, Resource>([
-  workload('apps/v1', 'ReplicaSet', 'replicasets'),
-  workload('apps/v1', 'Deployment', 'deployments'),
-  workload('apps/v1', 'StatefulSet', 'statefulsets'),
-  workload('apps/v1', 'DaemonSet', 'daemonsets'),
-  workload('batch/v1', 'Job', 'jobs'),
-  workload('batch/v1', 'CronJob', 'cronjobs'),
-  workload('v1', 'ReplicationController', 'replicationcontrollers'),
-]);
 
 interface Owner {
   identity: ObjectIdentity;
@@ -124,7 +109,7 @@ export class PodOwners {
     const { apiVersion, kind, name, uid } = reference;
     const gone: Owner = { identity: { apiVersion, kind, name, labels: {} }, above: undefined };
     const unread: Owner = { identity: { ...gone.identity, labels: undefined }, above: aboveByName(reference, pod) };
-    const resource = READABLE.get(`${apiVersion} ${kind}`);
+    const resource = ownerKind(reference);
     if (resource === undefined) return unread;
     try {
       const path = resourcePath(resource, pod.metadata.namespace, name);
@@ -138,10 +123,6 @@ export class PodOwners {
       throw error;
     }
   }
-}
-
-function controllerOf({ metadata }: Pick<KubeObject, 'metadata'>): OwnerReference | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller === true);
 }
 
 /** Above a ReplicaSet that may not be read: the Deployment that its pod tells of. */

@@ -1,5 +1,6 @@
 import { FORCE_LEAVE_ANNOTATION, HOST_LABEL } from '../api/marks.ts';
-import { counted, someOf } from './remains.ts';
+import { counted } from '../kube/counted.ts';
+import { someOf } from './remains.ts';
 
 /** The MemberCluster that leaves. */
 export interface Leaver {

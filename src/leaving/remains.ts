@@ -18,11 +18,6 @@ const MOST_EVENTS = 8;
 export const nameIn = (kind: string, { namespace, name }: { namespace?: string | undefined; name: string }): string =>
   `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 
-/** `3 pods`, `1 pod`. */
-export function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
-}
-
 /** The first of them, and how many more. */
 export function someOf(names: readonly string[]): string {
   const more = names.length - NAMED;

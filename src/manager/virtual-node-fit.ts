@@ -12,6 +12,7 @@ import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { Candidate, Victims } from '../capacity/victims.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import { isFinished } from '../api/pod-phase.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
 import type { RenderedPod } from '../pods/render-pod.ts';
@@ -169,7 +170,7 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     if (this.#ended) return;
     const { uid = '', deletionTimestamp } = pod.metadata;
     // Of a DaemonSet's pod that is not to run in the member it says False; Unknown while a pod is being made.
-    const mirrored = pod.status?.conditions?.find(({ type }) => type === MIRRORED_CONDITION)?.status;
+    const mirrored = conditionOf(pod, MIRRORED_CONDITION)?.status;
     const isSettled = mirrored === 'True' || mirrored === 'False' || deletionTimestamp !== undefined || isFinished(pod);
     const request = isSettled ? undefined : this.request(pod);
     if (request !== undefined && 'key' in request) this.#o.capacity.reserve(uid, request, 'binding');

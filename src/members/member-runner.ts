@@ -20,6 +20,7 @@ import { NODES } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { list } from '../kube/verbs.ts';
 import { childSignal } from '../kube/child-signal.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { MemberConnectionOptions } from './connection.ts';
 import { isEdited } from './is-edited.ts';
 import { MemberLink } from './member-link.ts';
@@ -317,5 +318,5 @@ export class MemberRunner {
 }
 
 function readyOf(status: MemberClusterStatus | undefined) {
-  return status?.conditions?.find(({ type }) => type === 'Ready');
+  return conditionOf({ status }, 'Ready');
 }

@@ -1,6 +1,7 @@
 import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION } from '../api/marks.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { cleanText } from '../kube/clean-text.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
 import type { Reachability } from './reachability.ts';
 import { retirementAdvice, retirementInWords, type RetiringNode } from './retiring-node.ts';
@@ -212,13 +213,13 @@ function identityPinned({ name, pinned, observed, isHost }: MemberFacts): Findin
 
 /** Whether deletions were held back when this status was written: a start must not let go what a former process kept. */
 export function wasBreakerOpen(status: MemberClusterStatus | undefined): boolean {
-  const before = status?.conditions?.find(({ type }) => type === DELETIONS_ALLOWED);
+  const before = conditionOf({ status }, DELETIONS_ALLOWED);
   return before?.status === 'False';
 }
 
 /** Whether there were Services of the host in the member when this status was written, or may have been. */
 export function servicesWereMirrored(status: MemberClusterStatus | undefined): boolean {
-  const before = status?.conditions?.find(({ type }) => type === SERVICES_MIRRORED);
+  const before = conditionOf({ status }, SERVICES_MIRRORED);
   return before !== undefined && before.reason !== 'NotMirrored';
 }
 

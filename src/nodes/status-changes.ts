@@ -1,3 +1,4 @@
+import { conditionOf } from '../kube/conditions.ts';
 import type { Condition, Node, ResourceList } from '../kube/core-v1.ts';
 import { jsonEqual, type JsonObject } from '../kube/json-equal.ts';
 import { mergePatch } from '../kube/merge-patch.ts';
@@ -64,7 +65,7 @@ export function nextReport(node: Node, desired: DesiredNode, nowMs: number, time
 function lastReport(node: Node, desired: DesiredNode, nowMs: number): number {
   let oldest = nowMs;
   for (const { type } of desired.conditions) {
-    const there = node.status?.conditions?.find((condition) => condition.type === type);
+    const there = conditionOf(node, type);
     const at = Date.parse(there?.lastHeartbeatTime ?? '');
     // A time ahead of ours is from a clock that was wrong: report at once.
     oldest = Math.min(oldest, at <= nowMs ? at : Number.NEGATIVE_INFINITY);

@@ -1,14 +1,16 @@
 import type { Logger } from 'pino';
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { missingOutageTolerations, type OutageRule } from '../api/outage-tolerations.ts';
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive } from '../api/pod-phase.ts';
 import type { Pod, Toleration } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { ApiError, describeError, isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { PODS } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -143,11 +145,10 @@ export class TolerationKeeper {
 
 /** Of pods that have, or are to have, a copy in the member: those of DaemonSets go with their node, wherever that is. */
 function lacking(pod: Pod, rule: OutageRule): Toleration[] {
-  const { metadata, spec, status } = pod;
-  if (metadata.deletionTimestamp !== undefined || isFinished(pod)) return [];
-  if (metadata.ownerReferences?.some(({ controller, kind }) => controller === true && kind === 'DaemonSet')) return [];
-  if (status?.conditions?.some(({ type }) => type === MIRRORED_CONDITION) !== true) return [];
-  return missingOutageTolerations(spec.tolerations ?? [], rule);
+  if (!isActive(pod)) return [];
+  if (controllerOf(pod)?.kind === 'DaemonSet') return [];
+  if (conditionOf(pod, MIRRORED_CONDITION) === undefined) return [];
+  return missingOutageTolerations(pod.spec.tolerations ?? [], rule);
 }
 
 /** Refused by the API server if the pod is another one by now, or its tolerations are others than were looked at. */

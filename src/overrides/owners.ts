@@ -2,6 +2,7 @@ import type { OverridePolicy } from '../api/override-policy.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { ResourceSelector } from '../api/selectors.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import type { ObjectIdentity } from './selection.ts';
 
 /**
@@ -9,9 +10,9 @@ import type { ObjectIdentity } from './selection.ts';
  * whose name is that of the ReplicaSet without the template's hash. Their labels are not known.
  */
 export function identitiesOfPod(pod: Pod): [ObjectIdentity, ...ObjectIdentity[]] {
-  const { name, labels = {}, ownerReferences = [] } = pod.metadata;
+  const { name, labels = {} } = pod.metadata;
   const self: ObjectIdentity = { apiVersion: 'v1', kind: 'Pod', name, labels };
-  const owner = ownerReferences.find(({ controller }) => controller === true);
+  const owner = controllerOf(pod);
   if (owner === undefined) return [self];
   const first: ObjectIdentity = { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, labels: undefined };
   const suffix = `-${labels[TEMPLATE_HASH] ?? ''}`;

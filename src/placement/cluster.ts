@@ -1,6 +1,7 @@
 import { GROUP } from '../api/marks.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import type { Taint } from '../kube/taints.ts';
 
@@ -53,7 +54,7 @@ export function renewedCluster(before: Cluster, member: MemberCluster): Cluster 
 function whyUnavailable(member: MemberCluster): string | undefined {
   if (member.metadata.deletionTimestamp !== undefined) return 'it is being removed';
   if (member.spec.unschedulable) return 'it takes no new pods (spec.unschedulable)';
-  const ready = member.status?.conditions?.find(({ type }) => type === 'Ready');
+  const ready = conditionOf(member, 'Ready');
   if (ready === undefined) return 'it has not been contacted yet';
   return ready.status === 'True' ? undefined : `it is not ready (${ready.reason})`;
 }

@@ -1,5 +1,7 @@
 import { GANG_LABEL } from '../api/marks.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { ContainerStatus, Pod } from '../kube/core-v1.ts';
+import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 
@@ -83,17 +85,16 @@ const REPLACING = new Set(['apps/ReplicaSet', 'apps/StatefulSet', '/ReplicationC
 
 /** Why a pod that never started stays where it is refused, in words; undefined when another one can take its part. */
 export function whyItStays({ metadata, spec, status }: Pod): string | undefined {
-  const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
+  const controller = controllerOf({ metadata });
   if (controller === undefined) return 'it has no controller that would make another one';
-  const { apiVersion, kind } = controller;
-  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
-  if (group === 'batch' && kind === 'Job') return 'a Job counts a pod that is deleted as one that failed';
-  if (!REPLACING.has(`${group}/${kind}`)) return `it is not known that a ${kind} would make another one`;
+  const groupKind = groupKindOf(controller);
+  if (groupKind === 'batch/Job') return 'a Job counts a pod that is deleted as one that failed';
+  if (!REPLACING.has(groupKind)) return `it is not known that a ${controller.kind} would make another one`;
   if (metadata.labels?.[GANG_LABEL] !== undefined) return 'the pods of a gang have one place together';
   if ((spec.volumes ?? []).some(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined)) {
     return 'it uses claims, and goes where their data are';
   }
-  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  const scheduled = conditionOf({ status }, 'PodScheduled');
   // A pod that is made with the name of its node never was a scheduler's.
   if (scheduled?.status !== 'True') return 'no scheduler chose its node, so another one would come to the same';
   return undefined;

@@ -1,6 +1,7 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Condition, Pod } from '../kube/core-v1.ts';
-import { conditionOf } from './host-status.ts';
+import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 
 /** Where a member pod is about to be made. */
 export interface CreationIntent {
@@ -26,10 +27,8 @@ export function needsIntent({ metadata, spec }: Pod): boolean {
   const { restartPolicy } = spec;
   if (restartPolicy === 'Never' || restartPolicy === 'OnFailure') return true;
   if (spec.volumes?.some((volume) => 'persistentVolumeClaim' in volume || 'ephemeral' in volume) === true) return true;
-  return (metadata.ownerReferences ?? []).some(
-    ({ controller, kind, apiVersion }) =>
-      controller === true && kind === 'StatefulSet' && apiVersion.startsWith('apps/'),
-  );
+  const controller = controllerOf({ metadata });
+  return controller !== undefined && groupKindOf(controller) === 'apps/StatefulSet';
 }
 
 /** The creation that the host pod says was begun, and of which it does not know what came. */

@@ -1,15 +1,14 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Condition, Pod, PodStatus } from '../kube/core-v1.ts';
-import { conditionOf } from './host-status.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 
 const IGNORED_REASON = 'DaemonSetIgnored';
 
 /** The pod was made by a DaemonSet, of Kubernetes or of an extension that has its own. */
 export function isDaemonPod(pod: Pod): boolean {
-  return (
-    pod.metadata.ownerReferences?.some(({ controller, kind }) => controller === true && kind === 'DaemonSet') === true
-  );
+  return controllerOf(pod)?.kind === 'DaemonSet';
 }
 
 /**

@@ -3,7 +3,8 @@ import type { Pod, PodStatus } from '../kube/core-v1.ts';
 import { type CreationIntent, intentOf, needsIntent } from './creation-intent.ts';
 import { ignoredStatus } from './daemon-pod.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import { conditionOf, mirroredUid } from './host-status.ts';
+import { conditionOf } from '../kube/conditions.ts';
+import { mirroredUid } from './host-status.ts';
 import { lostStatus, neverStartedStatus } from './lost-status.ts';
 import { statusPatch } from './status-patch.ts';
 

@@ -1,9 +1,10 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import { heldBack, intentOf } from './creation-intent.ts';
 import type { Hold } from './decide.ts';
-import { conditionOf, mirroredUid } from './host-status.ts';
+import { mirroredUid } from './host-status.ts';
 
 /**
  * The `pods/status` patch that shows a hold: `Mirrored` False with reason and message, and the pod's own reason and

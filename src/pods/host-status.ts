@@ -3,6 +3,7 @@ import type { Condition, ContainerStatus, Pod, PodStatus } from '../kube/core-v1
 import { cleanText } from '../kube/clean-text.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, policiesInRecord } from '../overrides/override-record.ts';
 import { isFinished } from '../api/pod-phase.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { cleanStatus } from './clean-status.ts';
 import { wasCutShort } from './finished.ts';
 import { lostContainer } from './lost-container.ts';
@@ -56,10 +57,6 @@ export function mirroredMessage(member: string, memberPod: Pod): string {
   const overrides =
     policies.length === 0 ? '' : ` overrides=${policies.map((policy) => policy.replace(' ', '/')).join(',')}`;
   return cleanText(`member=${member} namespace=${namespace} name=${name} uid=${uid}${overrides}`, MAX_MESSAGE_BYTES);
-}
-
-export function conditionOf(pod: { status?: PodStatus }, type: string): Condition | undefined {
-  return pod.status?.conditions?.find((condition) => condition.type === type);
 }
 
 /** The UID of the member pod that the host pod remembers, or undefined when none was ever created. */

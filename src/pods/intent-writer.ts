@@ -1,8 +1,8 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { CreationHistory } from './creation-history.ts';
 import { intentOf, intentPatch, needsIntent } from './creation-intent.ts';
-import { conditionOf } from './host-status.ts';
 import type { HostStatusWriter } from './host-status-writer.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { MemberPort } from './pod-ports.ts';

@@ -1,6 +1,6 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Condition, Pod, PodStatus } from '../kube/core-v1.ts';
-import { conditionOf } from './host-status.ts';
 import { lostContainer } from './lost-container.ts';
 
 /**

@@ -5,6 +5,7 @@ import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod, PodStatus } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
@@ -20,7 +21,7 @@ import type { DeletionBreaker } from './deletion-breaker.ts';
 import { type AbsenceEvidence, type DeletionEvidence, sourceOf, type StatusSource } from './evidence.ts';
 import { holdPatch } from './hold-patch.ts';
 import { HostPodChanged, HostStatusWriter } from './host-status-writer.ts';
-import { conditionOf, mirroredNamespace, mirroredUid } from './host-status.ts';
+import { mirroredNamespace, mirroredUid } from './host-status.ts';
 import { IntentWriter } from './intent-writer.ts';
 import type { KeptPods } from './kept-pods.ts';
 import { newest, type PodMemory } from './pod-memory.ts';

@@ -5,7 +5,9 @@ import { virtualNodesOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { mayBeLost } from '../api/unreachable.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { LabelSelector, Node, Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { MemberReachability } from '../placement/lost-members.ts';
@@ -31,7 +33,6 @@ import { successorOf } from '../placement/refused-pod.ts';
 import { withoutOne } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import { memberRefusal, showsRefusal } from './member-refusals.ts';
-import { controllerOf } from './owner-directory.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -268,7 +269,7 @@ function notNow(others: readonly string[]): NoPlace {
 
 /** By its condition Reachable, which whoever acts for the member writes; what it was before it was asked again, it is. */
 function reachabilityOf({ status }: MemberCluster): Omit<MemberReachability, 'name'> {
-  const condition = status?.conditions?.find(({ type }) => type === 'Reachable');
+  const condition = conditionOf({ status }, 'Reachable');
   const since = Date.parse(condition?.lastTransitionTime ?? '');
   if (condition === undefined || condition.status === 'Unknown')
     return { reachable: undefined, mayBeLost: false, since: 0 };

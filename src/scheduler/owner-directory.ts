@@ -4,33 +4,14 @@ import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyFor, type KubeObject, type OwnerReference } from '../kube/object.ts';
-import { apiVersionOf, type Resource } from '../kube/resource.ts';
+import { MAX_OWNERS, OWNER_KINDS, ownerKind } from '../kube/owner-kinds.ts';
+import { controllerOf } from '../kube/owner-references.ts';
+import { apiVersionOf } from '../kube/resource.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import { ownerProjection } from './projections.ts';
 import { OwnerLookUp } from './owner-look-up.ts';
 import { WaitBudget } from './wait-budget.ts';
 
-const workload = (group: string, kind: string, plural: string): Resource => ({
-  group,
-  version: 'v1',
-  kind,
-  plural,
-  namespaced: true,
-});
-
-/** Kinds that own pods or their owners. Of other kinds only what their dependents say of them is known. */
-const OWNER_KINDS: readonly Resource[] = [
-  workload('apps', 'ReplicaSet', 'replicasets'),
-  workload('apps', 'Deployment', 'deployments'),
-  workload('apps', 'StatefulSet', 'statefulsets'),
-  workload('apps', 'DaemonSet', 'daemonsets'),
-  workload('batch', 'Job', 'jobs'),
-  workload('batch', 'CronJob', 'cronjobs'),
-  workload('', 'ReplicationController', 'replicationcontrollers'),
-];
-
-/** Job, CronJob is two; custom kinds may have more on top. */
-const MAX_OWNERS = 4;
 const OWNER = 'owner';
 const UID = 'uid';
 /** So long an owner is waited for, in ms. */
@@ -55,7 +36,7 @@ export class OwnerDirectory {
   constructor({ host, logger, metrics, monotonic }: OwnerDirectoryOptions) {
     this.#monotonic = monotonic;
     this.#budget = new WaitBudget(monotonic);
-    this.#lookUp = new OwnerLookUp(host, resourceOf, monotonic);
+    this.#lookUp = new OwnerLookUp(host, ownerKind, monotonic);
     this.#informers = new Map(
       OWNER_KINDS.map((resource) => [
         kindKey(apiVersionOf(resource), resource.kind),
@@ -205,14 +186,6 @@ export class OwnerDirectory {
     // Another object may have the name by now.
     return found?.metadata.uid === uid ? found : undefined;
   }
-}
-
-export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller === true);
-}
-
-function resourceOf({ apiVersion, kind }: OwnerReference): Resource | undefined {
-  return OWNER_KINDS.find((resource) => resource.kind === kind && apiVersionOf(resource) === apiVersion);
 }
 
 function kindKey(apiVersion: string, kind: string): string {

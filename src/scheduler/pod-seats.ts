@@ -1,8 +1,8 @@
 import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import type { PodCounts } from '../placement/workload.ts';
 import { revisionOf } from '../placement/owner-chain.ts';
-import { controllerOf } from './owner-directory.ts';
 
 /** A pod as it counts: bound to a node, or on its way to a cluster. */
 interface Seated {

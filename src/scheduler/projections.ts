@@ -6,6 +6,7 @@ import type { Condition, Container, Namespace, Node, Pod } from '../kube/core-v1
 import { SharedParts } from '../capacity/shared-parts.ts';
 import { recordOf } from '../kube/json-fields.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
 import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
@@ -132,7 +133,7 @@ export function namespaceProjection(raw: KubeObject): Namespace {
 
 function metadataOf({ metadata }: KubeObject, isKept: (annotation: string) => boolean): ObjectMeta {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels } = metadata;
-  const controller = metadata.ownerReferences?.find((one) => one.controller === true);
+  const controller = controllerOf({ metadata });
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => isKept(key));
   return {
     name,

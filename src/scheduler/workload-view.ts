@@ -1,4 +1,4 @@
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
@@ -44,7 +44,6 @@ export function controllersOf(workload: TypedObject, view: HostView): readonly T
 
 /** Bound and not on its way out. */
 export function holdsPlace(pod: Pod): boolean {
-  const { deletionTimestamp } = pod.metadata;
-  const bound = pod.spec.nodeName !== undefined && pod.spec.nodeName !== '';
-  return bound && deletionTimestamp === undefined && !isFinished(pod);
+  const { nodeName = '' } = pod.spec;
+  return nodeName !== '' && isActive(pod);
 }

@@ -1,6 +1,7 @@
 import type { Pod, Service, ServicePort } from '../kube/core-v1.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../kube/discovery-v1.ts';
 import { isFinished } from '../api/pod-phase.ts';
+import { isReady } from '../kube/conditions.ts';
 import { fnv32a } from '../placement/fnv.ts';
 import { type OwnPod, ownParts, renderSlice } from './member-slices.ts';
 import type { CopyPlace } from './service-copy.ts';
@@ -79,7 +80,7 @@ function addressOf({ status }: Pod, family: 'IPv4' | 'IPv6'): string | undefined
 
 /** Undefined for one that takes no traffic. */
 function endpointOf(service: Service, { host, own }: IsolatedPod, address: string): Endpoint | undefined {
-  const serving = host.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+  const serving = isReady(host);
   const terminating = host.metadata.deletionTimestamp !== undefined;
   const ready = service.spec?.publishNotReadyAddresses === true || (serving && !terminating);
   if (!ready && !serving) return undefined;

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
 import { daemonSetsOn, type MemberCluster } from '../../src/api/member-cluster.ts';
+import { conditionOf } from '../../src/kube/conditions.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { ignoredStatus, ignoresPod, isDaemonPod, isShownIgnored } from '../../src/pods/daemon-pod.ts';
 import { type Action, decide, type PodFacts } from '../../src/pods/decide.ts';
 import { holdPatch } from '../../src/pods/hold-patch.ts';
-import { conditionOf, hostStatus } from '../../src/pods/host-status.ts';
+import { hostStatus } from '../../src/pods/host-status.ts';
 import { refuseRemoval } from '../../src/pods/write-guards.ts';
 import { HOST_ID, hostPod, memberPod } from '../fixtures/pods.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
+import { conditionOf } from '../../src/kube/conditions.ts';
 import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import {
-  conditionOf,
   hostAnnotations,
   hostStatus,
   MEMBER_SCHEDULED_CONDITION,

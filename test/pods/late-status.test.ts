@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeRequest } from '../../src/kube/client.ts';
-import { conditionOf } from '../../src/pods/host-status.ts';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
+import { conditionOf } from '../../src/kube/conditions.ts';
 import { hostPod, memberPod } from '../fixtures/pods.ts';
 import { eachInPodWorld, PodWorld, WEB } from '../fixtures/pod-world.ts';
 

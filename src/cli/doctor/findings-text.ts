@@ -1,5 +1,5 @@
 import { cleanText } from '../../kube/clean-text.ts';
-import { counted } from '../counted.ts';
+import { counted } from '../../kube/counted.ts';
 import type { Colour } from '../terminal.ts';
 import type { Finding, Verdict } from './finding.ts';
 

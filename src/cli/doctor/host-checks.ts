@@ -1,5 +1,6 @@
 import { customResourceDefinition } from '../../api/crd.ts';
 import type { KindDefinition } from '../../api/crd.ts';
+import { conditionOf } from '../../kube/conditions.ts';
 import { jsonEqual } from '../../kube/json-equal.ts';
 import type { Condition } from '../../kube/core-v1.ts';
 import type { KubeObject } from '../../kube/object.ts';
@@ -100,7 +101,7 @@ export function kindsPresent(kinds: readonly KindDefinition[], found: readonly K
     const fix = `kubectl apply -f manifests/crds/${kind.resource.group}_${kind.resource.plural}.yaml`;
     if (there === undefined)
       return [{ check, verdict: 'failed', says: `${kind.resource.kind} (${name}) is not there`, fix }];
-    const accepted = there.status?.conditions?.find(({ type }) => type === 'Established');
+    const accepted = conditionOf(there, 'Established');
     if (accepted?.status !== 'True') {
       return [
         {

@@ -1,5 +1,6 @@
 import { parseMemberCluster, virtualNodesOf, type MemberCluster } from '../../api/member-cluster.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
+import { conditionOf } from '../../kube/conditions.ts';
 import type { Condition, Node } from '../../kube/core-v1.ts';
 import type { Lease } from '../../kube/lease.ts';
 import { keyOf, type KubeObject } from '../../kube/object.ts';
@@ -123,7 +124,7 @@ export function virtualNodesWell(raw: readonly KubeObject[], nodes: readonly Nod
           },
         ];
       }
-      const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+      const ready = conditionOf(node, 'Ready');
       if (ready?.status === 'True') return [];
       return [
         {

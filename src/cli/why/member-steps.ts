@@ -1,11 +1,12 @@
 import { MIRRORED_CONDITION } from '../../api/marks.ts';
 import { isFinished } from '../../api/pod-phase.ts';
+import { conditionOf } from '../../kube/conditions.ts';
 import { REACHABLE_CONDITION } from '../../nodes/node-marks.ts';
 import { wordsOf } from '../../pods/creation-intent.ts';
 import { MEMBER_SCHEDULED_CONDITION } from '../../pods/host-status.ts';
 import type { ContainerStatus, Pod } from '../../kube/core-v1.ts';
 import type { Step } from './explanation.ts';
-import { conditionOf, eventOf, type PodFacts } from './pod-facts.ts';
+import { eventOf, type PodFacts } from './pod-facts.ts';
 import { REASON_HELP } from './reason-help.ts';
 
 const NODES = 'concepts/virtual-nodes.md';

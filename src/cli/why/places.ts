@@ -4,6 +4,7 @@ import type { MemberCluster } from '../../api/member-cluster.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import { podRequests } from '../../capacity/pod-requests.ts';
 import { parseAmounts } from '../../kube/amounts.ts';
+import { conditionOf } from '../../kube/conditions.ts';
 import type { Node } from '../../kube/core-v1.ts';
 import { nodeIsChosenBy } from '../../kube/node-selector.ts';
 import { firstUntolerated, type Taint } from '../../kube/taints.ts';
@@ -13,7 +14,7 @@ import { shortageInWords } from '../../placement/free-slots.ts';
 import type { Rules } from '../../placement/policy-selection.ts';
 import { asksForItself } from '../../scheduler/node-demands.ts';
 import type { Advice, PlaceWords } from './explanation.ts';
-import { conditionOf, type PodFacts } from './pod-facts.ts';
+import type { PodFacts } from './pod-facts.ts';
 import { whyNotChosen } from './rules-step.ts';
 import { schedulerWords } from './scheduler-words.ts';
 

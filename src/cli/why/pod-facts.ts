@@ -1,6 +1,6 @@
 import type { MemberCluster } from '../../api/member-cluster.ts';
 import type { WorkloadPlacement } from '../../api/workload-placement.ts';
-import type { Condition, Event, Node, Pod } from '../../kube/core-v1.ts';
+import type { Event, Node, Pod } from '../../kube/core-v1.ts';
 import type { CompiledPolicy } from '../../placement/policy-selection.ts';
 import type { OwnerChain } from '../../placement/owner-chain.ts';
 
@@ -24,13 +24,6 @@ export interface PodFacts {
   schedulerAnswers: boolean | undefined;
   /** Pods of its gang, itself included. */
   gang: readonly Pod[] | undefined;
-}
-
-export function conditionOf(
-  { status }: { status?: { conditions?: Condition[] } },
-  type: string,
-): Condition | undefined {
-  return status?.conditions?.find((one) => one.type === type);
 }
 
 /** The newest Event of a reason. */

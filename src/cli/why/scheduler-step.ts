@@ -1,8 +1,9 @@
 import { memberOfNode } from '../../api/provider-id.ts';
+import { conditionOf } from '../../kube/conditions.ts';
 import { clusterOf } from '../../placement/cluster.ts';
 import { age } from '../age.ts';
 import type { PlaceWords, Step } from './explanation.ts';
-import { conditionOf, type PodFacts } from './pod-facts.ts';
+import type { PodFacts } from './pod-facts.ts';
 import { whyNotChosen, type KnownRules } from './rules-step.ts';
 import { schedulerWords } from './scheduler-words.ts';
 
