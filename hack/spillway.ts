@@ -100,7 +100,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
 }
 
 /** Waits until /readyz answers 200. */
-export async function waitReady(spillway: Spillway, timeoutMs = 30_000): Promise<void> {
+export async function waitReady(spillway: Spillway, timeoutMs = 60_000): Promise<void> {
   await until(
     'spillway is ready',
     async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface UntilOptions {
-  /** Milliseconds until {@link until} gives up. Default 30,000. */
+  /** Milliseconds until {@link until} gives up. Default 60,000: a busy machine takes its time. */
   timeoutMs?: number;
   /** Milliseconds between two tries. Default 100. */
   intervalMs?: number;
@@ -17,7 +17,7 @@ export async function until<T>(
   question: () => Promise<T | undefined | false> | T | undefined | false,
   options: UntilOptions = {},
 ): Promise<T> {
-  const timeoutMs = options.timeoutMs ?? 30_000;
+  const timeoutMs = options.timeoutMs ?? 60_000;
   const deadline = Date.now() + timeoutMs;
   let last: unknown;
   for (;;) {

@@ -235,7 +235,7 @@ export class Mover {
   async #release(live: Pod, set: SurgingSet, signal: AbortSignal): Promise<boolean> {
     const { host, placed, releases, clock } = this.#o;
     const { namespace, name } = live.metadata;
-    const out = releases.of(set.uid);
+    const out = [...releases.of(set.uid), ...releases.givenBack(set.uid)];
     const known = new Map([...placed.ofController(set.uid), ...out].map((pod) => [pod.metadata.uid, pod]));
     const body = releasePatch(live, { ready: readyOf([...known.values()]), at: clock() });
     if (body === undefined || releases.count(set.uid) >= releasedAtOnce(set)) return false;

@@ -97,8 +97,9 @@ export class ReleasedPods {
     const released = releases.of(setUid);
     // That it is not Ready says only that nothing is heard of it, also for a moment after its member answers again.
     for (const pod of released) if (this.#isUnanswered(pod)) releases.countAnew(pod);
-    const out = new Set(released.map(({ metadata }) => metadata.uid));
-    const owned = placed.ofController(setUid).filter(({ metadata }) => !out.has(metadata.uid));
+    const givenBack = releases.givenBack(setUid);
+    const out = new Set([...released, ...givenBack].map(({ metadata }) => metadata.uid));
+    const owned = [...placed.ofController(setUid).filter(({ metadata }) => !out.has(metadata.uid)), ...givenBack];
     const [first] = released;
     const rules = purgeRules(first === undefined ? undefined : placed.rulesOf(asOwned(first)).failover);
     return releaseSteps({ set, released, owned, rules, now: clock(), passedMs: (pod) => releases.passedMs(pod) });

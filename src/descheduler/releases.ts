@@ -9,11 +9,11 @@ type Release = {
   /** From when on its time counts, in monotonic ms. */
   readonly since: number;
 } & (
-  | { readonly pod: Pod }
-  | {
-      /** The caches may not show it before, in monotonic ms. */
-      readonly until: number;
-    }
+  | { readonly kind: 'released'; readonly pod: Pod }
+  /** `until`: the caches may not show it before, in monotonic ms. */
+  | { readonly kind: 'sent'; readonly until: number }
+  /** `until`: its ReplicaSet should have adopted it by then, in monotonic ms. */
+  | { readonly kind: 'givenBack'; readonly pod: Pod; readonly until: number }
 );
 
 /** Pods that are out of their ReplicaSets while others come up in their places: what stands on the pods, and what was just written. */
@@ -31,7 +31,7 @@ export class Releases {
   /** It is being released. */
   sent({ metadata: { uid = '' } }: Pod, setUid: string): void {
     const since = this.#monotonic();
-    this.#put(uid, { setUid, since, until: since + CAUGHT_UP_MS });
+    this.#put(uid, { kind: 'sent', setUid, since, until: since + CAUGHT_UP_MS });
   }
 
   /** It was not released after all, or is gone. Returns the ReplicaSet that it was released from. */
@@ -45,13 +45,18 @@ export class Releases {
   seen(pod: Pod): string | undefined {
     const { uid = '' } = pod.metadata;
     const setUid = releasedFrom(pod)?.uid;
+    const before = this.#pods.get(uid);
+    const now = this.#monotonic();
     if (setUid !== undefined) {
-      this.#put(uid, { setUid, since: this.#pods.get(uid)?.since ?? this.#monotonic(), pod });
+      this.#put(uid, { kind: 'released', setUid, since: before?.since ?? now, pod });
       return setUid;
     }
-    const before = this.#pods.get(uid);
-    if (before === undefined || ('until' in before && before.until > this.#monotonic())) return undefined;
-    return this.forget(pod);
+    if (before === undefined || (before.kind === 'sent' && before.until > now)) return undefined;
+    if (before.kind === 'sent' || isControlled(pod)) return this.forget(pod);
+    // Given back, and the ReplicaSet has yet to adopt it.
+    const until = before.kind === 'givenBack' ? before.until : now + CAUGHT_UP_MS;
+    this.#put(uid, { ...before, kind: 'givenBack', pod, until });
+    return before.setUid;
   }
 
   /** Whether any pod of the ReplicaSet is out of it, as far as the caches show. */
@@ -59,19 +64,28 @@ export class Releases {
     return this.count(setUid) > 0;
   }
 
-  /** As the caches show them. */
+  /** Those that are released, as the caches show them. */
   of(setUid: string): Pod[] {
-    return [...(this.#sets.get(setUid) ?? [])].flatMap((uid) => {
-      const release = this.#pods.get(uid);
-      return release !== undefined && 'pod' in release ? [release.pod] : [];
-    });
+    return this.#ofKind(setUid, 'released');
   }
 
-  /** Those included that the caches do not show yet. One that they should show by now was never released: its request got lost. */
+  /**
+   * Those given back that the ReplicaSet has not adopted yet. They are its pods, though no controller reference says so: who does
+   * not count them takes it for one that has fewer pods Ready than it has.
+   */
+  givenBack(setUid: string): Pod[] {
+    return this.#ofKind(setUid, 'givenBack');
+  }
+
+  /**
+   * Those included that the caches do not show yet, and those that wait to be adopted. One that the caches should show by now was never
+   * released: its request got lost.
+   */
   count(setUid: string): number {
     for (const uid of this.#sets.get(setUid) ?? []) {
       const release = this.#pods.get(uid);
-      if (release !== undefined && 'until' in release && release.until <= this.#monotonic()) this.#drop(uid, release);
+      if (release === undefined || release.kind === 'released') continue;
+      if (release.until <= this.#monotonic()) this.#drop(uid, release);
     }
     return this.#sets.get(setUid)?.size ?? 0;
   }
@@ -97,6 +111,13 @@ export class Releases {
     return this.#pods.size;
   }
 
+  #ofKind(setUid: string, kind: 'released' | 'givenBack'): Pod[] {
+    return [...(this.#sets.get(setUid) ?? [])].flatMap((uid) => {
+      const release = this.#pods.get(uid);
+      return release?.kind === kind ? [release.pod] : [];
+    });
+  }
+
   #drop(uid: string, { setUid }: Release): void {
     this.#pods.delete(uid);
     const set = this.#sets.get(setUid);
@@ -109,4 +130,8 @@ export class Releases {
     const set = this.#sets.get(release.setUid) ?? new Set();
     this.#sets.set(release.setUid, set.add(uid));
   }
+}
+
+function isControlled({ metadata }: Pod): boolean {
+  return metadata.ownerReferences?.some(({ controller }) => controller === true) === true;
 }

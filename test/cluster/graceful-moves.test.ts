@@ -5,6 +5,7 @@ import { waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { RELEASED_ANNOTATION } from '../../src/api/marks.ts';
 import type { PlacementPolicy } from '../../src/api/placement-policy.ts';
+import { releasedFrom } from '../../src/api/released.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { eventsOf, type Fields, isReady, kubectl, newNamespace, podsOf, read } from '../fixtures/live-pods.ts';
 import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
@@ -239,14 +240,25 @@ test('what is not replaced in time is given back: the other one goes, and no pod
   const fewest = await fewestReady(async () => {
     await taint(true);
     const first = await released();
-    await until('it is told', async () =>
-      (await eventsOf(host, namespace, first.metadata.name)).some(({ reason }) => reason === 'ReleasedPodGivenBack'),
-    );
+    // It takes the ReplicaSet a while to have it again: meanwhile no other one is released.
+    const controllers = host.component('kube-controller-manager');
+    controllers.signal('SIGSTOP');
+    try {
+      await until('it is told', async () =>
+        (await eventsOf(host, namespace, first.metadata.name)).some(({ reason }) => reason === 'ReleasedPodGivenBack'),
+      );
+      const isOutNow = async (): Promise<boolean> => (await pods()).some(isReleased);
+      await expect(until('another one is released', isOutNow, { timeoutMs: 4_000 })).rejects.toThrow('another one');
+    } finally {
+      controllers.signal('SIGCONT');
+    }
     await until('its ReplicaSet has it again, and not the other one', async () => {
       const all = await pods();
       const own = all.find(({ metadata }) => metadata.name === first.metadata.name);
       return own?.metadata.ownerReferences?.length === 1 && !isReleased(own) && all.length <= 4;
     });
+    const second = await released();
+    expect(releasedFrom(second)?.ready).toBe(3);
   });
   expect(fewest).toBe(3);
   expect(evictions()).toEqual([]);

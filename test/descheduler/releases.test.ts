@@ -209,6 +209,26 @@ test('releases are known from when they are sent, and from what stands on pods',
   expect(releases.total).toBe(0);
 });
 
+test("a pod that is given back is its ReplicaSet's, and none is released meanwhile, until it is adopted", () => {
+  let now = 0;
+  const releases = new Releases(() => now);
+  releases.seen(out('a', 0, 3));
+  const waiting = pod('a', READY, { labels: { 'pod-template-hash': '7d' } });
+  expect(releases.seen(waiting)).toBe('set');
+  expect([releases.of('set'), releases.givenBack('set'), releases.count('set')]).toEqual([[], [waiting], 1]);
+  const adopted = { ...waiting, metadata: { ...waiting.metadata, ownerReferences: [OWNER] } };
+  expect(releases.seen(adopted)).toBe('set');
+  expect([releases.givenBack('set'), releases.count('set')]).toEqual([[], 0]);
+  // Never adopted: the ReplicaSet is gone, or does not choose it.
+  releases.seen(out('a', 0, 3));
+  releases.seen(waiting);
+  now = 29_999;
+  releases.seen(waiting);
+  expect(releases.count('set')).toBe(1);
+  now = 30_000;
+  expect([releases.count('set'), releases.total]).toEqual([0, 0]);
+});
+
 test('a release whose request got lost stands in the way of others for half a minute, though nothing is heard of the pod', () => {
   let now = 0;
   const releases = new Releases(() => now);
