@@ -19,7 +19,7 @@ import { allowanceOf, claimed, type Claims, isWaitedFor, nextClaims } from './cl
 import { type CopiesInNamespace, coveredPods, type CoveredPods } from './covered-pods.ts';
 import type { HostBudget } from './host-budget.ts';
 import type { HostBudgets } from './host-budgets.ts';
-import { MirrorStore } from './mirror-store.ts';
+import { type MirrorStore, mirrorStore } from './mirror-store.ts';
 import { MirrorWriter } from './mirror-writer.ts';
 
 /** In ms. */
@@ -159,7 +159,7 @@ export class MemberBudgets {
 
   #newStore(): MirrorStore {
     const { member, hostId, logger, informerMetrics } = this.#o;
-    return new MirrorStore({
+    return mirrorStore({
       client: member.client,
       hostId,
       member: member.name,
@@ -205,7 +205,7 @@ export class MemberBudgets {
   }
 
   #lookAtAll(): void {
-    for (const key of new Set([...this.#o.hostBudgets.keys(), ...this.#mirrors.hostKeys()])) this.#lookSoon(key);
+    for (const key of new Set([...this.#o.hostBudgets.keys(), ...this.#mirrors.subjects()])) this.#lookSoon(key);
   }
 
   #lookSoon(key: string): void {

@@ -78,14 +78,15 @@ export class MirrorWriter {
     const made = mirroredBudget({ budget, hostId, member, name, ...wanted });
     this.#count();
     if (mirror !== undefined) {
-      await mirrors.replace(mirror, made, signal);
+      const { uid, resourceVersion } = mirror;
+      await mirrors.replace({ ...made, metadata: { ...made.metadata, uid, resourceVersion } }, signal);
       return;
     }
     try {
       await mirrors.create(made, signal);
     } catch (error) {
       if (!isAlreadyExists(error) || name === other) throw error;
-      if (await mirrors.isOurs(budget.key, namespace, name, signal)) throw error;
+      if ((await mirrors.isOurs(budget.key, { namespace, name }, signal)) !== false) throw error;
       this.#taken.add(place);
       this.#tellTaken(budget, namespace, other);
       await mirrors.create({ ...made, metadata: { ...made.metadata, name: other } }, signal);

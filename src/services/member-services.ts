@@ -8,7 +8,7 @@ import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { list } from '../kube/verbs.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
-import { CopyStore } from './copy-store.ts';
+import { type CopyStore, copyStore } from './copy-store.ts';
 import { EndpointSource } from './endpoint-source.ts';
 import { type MemberServicesOptions, SERVICE_WAITS, type ServiceWaits } from './member-services-options.ts';
 import { ServiceAddresses } from './service-addresses.ts';
@@ -183,8 +183,8 @@ export class MemberServices {
       this.#addresses.tell(splitKey(key).namespace ?? '');
     };
     const common = { client: member.client, hostId, changed, logger, metrics };
-    const services = new CopyStore<Service>({ ...common, resource: SERVICES });
-    const slices = new CopyStore<EndpointSlice>({ ...common, resource: ENDPOINT_SLICES });
+    const services = copyStore<Service>({ ...common, resource: SERVICES });
+    const slices = copyStore<EndpointSlice>({ ...common, resource: ENDPOINT_SLICES });
     const writer = new ServiceWriter({
       member: member.name,
       services,
@@ -223,7 +223,7 @@ export class MemberServices {
         isWanted() || (this.#synced() && this.#complete ? this.#size() > 0 : !this.#fails());
       while (isUsed() && !signal.aborted) {
         if (isWanted()) this.#wasMirrored = true;
-        metrics.copies.set({ member: member.name }, count(services.values()));
+        metrics.copies.set({ member: member.name }, services.size);
         await pause(POLL_MS, signal);
       }
       child.abort();
@@ -255,7 +255,7 @@ export class MemberServices {
     if (this.#o.spec().services.mode === 'None' && !this.#wasMirrored) return;
     const { services, slices } = this.#stores;
     for (const service of hostServices.values()) this.#lookSoon(keyOf(service));
-    for (const key of [...services.serviceKeys(), ...slices.serviceKeys()]) this.#lookSoon(key);
+    for (const key of [...services.subjects(), ...slices.subjects()]) this.#lookSoon(key);
   }
 
   #lookAtNamespace(namespace: string): void {
@@ -424,10 +424,4 @@ export class MemberServices {
 function some(values: Iterable<unknown>): boolean {
   for (const _ of values) return true;
   return false;
-}
-
-function count(values: Iterable<unknown>): number {
-  let size = 0;
-  for (const _ of values) size += 1;
-  return size;
 }

@@ -140,12 +140,12 @@ export class ServiceWriter {
 
   async removeService(copy: Service, signal: AbortSignal): Promise<void> {
     this.#count('service');
-    await this.#o.services.remove(copy, signal);
+    await this.#o.services.remove(copy.metadata, signal);
   }
 
   async removeSlice(slice: EndpointSlice, signal: AbortSignal): Promise<void> {
     this.#count('endpointslice');
-    await this.#o.slices.remove(slice, signal);
+    await this.#o.slices.remove(slice.metadata, signal);
   }
 
   #count(object: 'service' | 'endpointslice'): void {

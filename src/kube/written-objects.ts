@@ -1,0 +1,157 @@
+import type { Logger } from 'pino';
+import type { KubeClient } from './client.ts';
+import { isNotFound } from './errors.ts';
+import type { InformerMetrics } from './informer-metrics.ts';
+import { Informer } from './informer.ts';
+import { keyFor, keyOf, type KubeObject, type ObjectMeta, withoutManagedFields } from './object.ts';
+import type { Resource } from './resource.ts';
+import { isOlder } from './resource-version.ts';
+import { create, get, remove, replace } from './verbs.ts';
+
+/** Longest wait between tries to read them, which the account may have no right to do, in ms. */
+const RETRY_MS = 60_000;
+
+export interface WrittenObjectsOptions<T, V> {
+  client: KubeClient;
+  resource: Resource;
+  /** Chooses what is followed. */
+  labelSelector: string;
+  /** What is kept of an object, and the subject that it stands for; undefined for one that is none of ours. */
+  read: (object: T) => { subject: string; value: V } | undefined;
+  /** Called with the subject when something that stands for it came, changed or went. */
+  changed: (subject: string) => void;
+  logger: Logger;
+  metrics?: InformerMetrics | undefined;
+}
+
+interface Known<V> {
+  readonly metadata: ObjectMeta;
+  readonly subject: string;
+  readonly value: V;
+}
+
+/**
+ * Objects of one kind that this program writes, by the subject that they stand for, and the requests that change them. What was
+ * written counts before the watch shows it, as in client-go's MutationCache.
+ */
+export class WrittenObjects<T extends KubeObject, V> {
+  readonly #o: WrittenObjectsOptions<T, V>;
+  readonly #informer: Informer<T>;
+  readonly #objects = new Map<string, Known<V>>();
+  readonly #bySubject = new Map<string, Set<string>>();
+
+  constructor(options: WrittenObjectsOptions<T, V>) {
+    const { client, resource, labelSelector, logger, metrics } = options;
+    this.#o = options;
+    this.#informer = new Informer<T>({
+      client,
+      resource,
+      labelSelector,
+      transform: (raw) => withoutManagedFields(raw as T),
+      timings: { backoffMaxMs: RETRY_MS },
+      logger,
+      ...(metrics === undefined ? {} : { metrics }),
+    });
+  }
+
+  /** Follows them until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const put = (raw: T): void => this.#put(raw);
+    const off = this.#informer.on({ added: put, updated: put, deleted: (raw) => this.#gone(raw) });
+    await this.#informer.run(signal);
+    off();
+  }
+
+  get synced(): boolean {
+    return this.#informer.hasSynced;
+  }
+
+  /** Why they cannot be read, in words; undefined while they are. */
+  get problem(): string | undefined {
+    return this.#informer.problem;
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  values(): V[] {
+    return [...this.#objects.values()].map(({ value }) => value);
+  }
+
+  subjects(): Iterable<string> {
+    return this.#bySubject.keys();
+  }
+
+  /** What stands for a subject, in whatever namespaces. */
+  of(subject: string): V[] {
+    const keys = [...(this.#bySubject.get(subject) ?? [])];
+    return keys.flatMap((key) => this.#objects.get(key)?.value ?? []);
+  }
+
+  /** Whether the object of that name stands for the subject, read past the cache. Undefined: there is none. */
+  async isOurs(subject: string, { namespace, name }: ObjectMeta, signal: AbortSignal): Promise<boolean | undefined> {
+    try {
+      const found = await get<T>(this.#o.client, this.#o.resource, { namespace, name }, { signal });
+      const isOurs = this.#o.read(found)?.subject === subject;
+      if (isOurs) this.#put(found);
+      return isOurs;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async create(made: T, signal: AbortSignal): Promise<T> {
+    const created = await create(this.#o.client, this.#o.resource, made, { signal });
+    this.#put(created);
+    return created;
+  }
+
+  /** If it is still as `made` says by its resourceVersion. */
+  async replace(made: T, signal: AbortSignal): Promise<T> {
+    const replaced = await replace(this.#o.client, this.#o.resource, made, { signal });
+    this.#put(replaced);
+    return replaced;
+  }
+
+  /** With the UID as precondition. One that is gone already is no error. */
+  async remove({ namespace, name, uid }: ObjectMeta, signal: AbortSignal): Promise<void> {
+    try {
+      await remove(this.#o.client, this.#o.resource, { namespace, name }, { uid }, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    this.#forget(keyFor(namespace, name));
+  }
+
+  #put(raw: T): void {
+    const key = keyOf(raw);
+    const before = this.#objects.get(key);
+    const isSame = before?.metadata.uid === raw.metadata.uid;
+    if (isSame && isOlder(raw.metadata.resourceVersion, before?.metadata.resourceVersion)) return;
+    const found = this.#o.read(raw);
+    if (before !== undefined && before.subject !== found?.subject) this.#forget(key);
+    if (found === undefined) return;
+    this.#objects.set(key, { metadata: raw.metadata, ...found });
+    const keys = this.#bySubject.get(found.subject) ?? new Set<string>();
+    this.#bySubject.set(found.subject, keys.add(key));
+    this.#o.changed(found.subject);
+  }
+
+  /** One of the same name may have been made since. */
+  #gone(raw: T): void {
+    const key = keyOf(raw);
+    if (this.#objects.get(key)?.metadata.uid === raw.metadata.uid) this.#forget(key);
+  }
+
+  #forget(key: string): void {
+    const known = this.#objects.get(key);
+    if (known === undefined) return;
+    this.#objects.delete(key);
+    const keys = this.#bySubject.get(known.subject);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#bySubject.delete(known.subject);
+    this.#o.changed(known.subject);
+  }
+}
