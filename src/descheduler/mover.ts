@@ -5,11 +5,13 @@ import { isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import { releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { isReady } from '../kube/conditions.ts';
 import type { Container, Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { keyOf, withoutManagedFields } from '../kube/object.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { MoveRecords } from './move-records.ts';
@@ -280,7 +282,7 @@ export class Mover {
     const { pod, from, strategy, reason, cause } = wanted;
     this.#sent.set(pod.metadata.uid ?? '', true);
     this.underWay.moved(pod);
-    const { kind = '', name = '' } = pod.metadata.ownerReferences?.find(({ controller }) => controller === true) ?? {};
+    const { kind = '', name = '' } = controllerOf(pod) ?? {};
     const outcome = isReleased
       ? `it was released, so that ${kind} ${name} makes another one, which goes elsewhere. It goes on until that one is Ready`
       : wanted.outcome(`${kind} ${name}`);
@@ -335,10 +337,9 @@ export class Mover {
 }
 
 /** Kubernetes' words for it are the same whether the budget may ever allow it or not. */
-function budgetInWords({ status }: Pod): string {
+function budgetInWords(pod: Pod): string {
   const why = 'its disruption budget allows no eviction now';
-  const isReady = status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
-  return isReady
+  return isReady(pod)
     ? why
     : `${why} (the pod is not Ready, so the budget counts it as lost; with unhealthyPodEvictionPolicy: AlwaysAllow such pods may go)`;
 }

@@ -1,4 +1,5 @@
 import type { Failover } from '../api/failover.ts';
+import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { SurgingSet } from '../placement/placed-pods.ts';
 import type { Strategy } from './wanted-move.ts';
@@ -23,10 +24,6 @@ export function staysByPolicy(strategy: Strategy, failover: Failover | undefined
 /** Whether another pod is to be Ready before it goes, where that can be. Nothing is gained by that for one that serves nobody itself. */
 export function goesGracefully(pod: Pod, strategy: Strategy, failover: Failover | undefined): boolean {
   return !GIVING_UP.has(strategy) && purgeRules(failover).purgeMode === 'Gracefully' && isReady(pod);
-}
-
-export function isReady({ status }: Pod): boolean {
-  return status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
 }
 
 /**

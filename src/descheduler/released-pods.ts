@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { podSubject } from '../api/pod-subject.ts';
 import { asOwned, type Released, releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
@@ -20,7 +21,7 @@ import {
   type ReplicaSetFacts,
 } from './release-step.ts';
 import type { Releases } from './releases.ts';
-import { isReady, purgeRules } from './purge-mode.ts';
+import { purgeRules } from './purge-mode.ts';
 
 /** The pods of a ReplicaSet that are out of it are looked at again after so long at most, in ms. */
 const LOOK_MS = 5_000;
