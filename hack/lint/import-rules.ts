@@ -34,14 +34,21 @@ const EFFECT_ROOMS = [
   'leaving',
 ];
 
-/** Where decisions are made: functions of plain JSON and the time. */
-const PURE = [
-  /^placement\//,
-  /^overrides\//,
-  /^capacity\//,
-  /^pods\/(translate|decide|references)\b/,
-  /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory)\b/,
-  /^services\/(service-copy|member-slices|isolated-slices|services-finding)\b/,
+/** Where decisions are made that several rooms need: functions of plain JSON and the time. */
+const PURE = [/^placement\//, /^overrides\//, /^capacity\//, /^pods\/(translate|decide|references)\b/];
+
+/** The same for decisions that one effect room keeps to itself. */
+const PURE_WITHIN = [
+  /^pods\/(evidence|finished|host-status|hold-patch|lost-status|member-updates|status-patch|creation-intent)\.ts$/,
+  /^nodes\/(node-changes|status-changes|render-node|desired-node|node-labels)\.ts$/,
+  /^dependents\/(claim-decision|copy-decision|claim-verdict|verdict|data-guard|reclaim)\.ts$/,
+  /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory|mirrored-budget|budgets-finding)\.ts$/,
+  /^services\/(service-copy|member-slices|isolated-slices|host-service|services-finding)\.ts$/,
+  /^gangs\/(gang|gang-kin|gang-patches)\.ts$/,
+  /^leaving\/(leaving-words|remains)\.ts$/,
+  // The strategies, and what is to become of released pods.
+  /^descheduler\/(member-lost|taint-no-execute|drain|unschedulable-in-member|displaced|displaced-rules|gang-timed-out)\.ts$/,
+  /^descheduler\/(wanted-move|replaceable|eviction-time|purge-mode|release-step|release-patches)\.ts$/,
 ];
 
 /** Who may know every room: the one that wires them together, and what people call. */
@@ -57,6 +64,9 @@ const FREE = new Set(['version.ts']);
 const IO_MODULES =
   /^(node:)?(fs|net|http|https|http2|tls|dns|dgram|child_process|cluster|worker_threads|readline|timers|process)(\/|$)|^(undici|express|p-queue|pino|@kubernetes\/client-node)(\/|$)/;
 
+/** What answers differently each time, so that it comes in as an argument where decisions are made. */
+const CLOCKS_AND_CHANCE = /\b(Date\.now\(|performance\.now\(|Math\.random\(|new Date\(\)|randomUUID\()|kube\/clock\.ts/;
+
 /** Every breach of the house's import rules (docs/design.md, section 2), one line each; empty when all is well. */
 export function checkImports(sources: Sources): string[] {
   const edges = [...sources].flatMap(([path, text]) => edgesOf(path, text, sources));
@@ -65,6 +75,7 @@ export function checkImports(sources: Sources): string[] {
     ...edges.flatMap(checkEdge),
     ...checkTop(paths),
     ...checkPurity(edges, paths),
+    ...checkTime(sources),
     ...findCycles(edges.filter(({ typeOnly }) => !typeOnly)),
     ...findCycles(betweenRooms(edges)),
   ].toSorted();
@@ -90,6 +101,8 @@ function roomOf(path: string): string {
 }
 
 const matches = (patterns: readonly RegExp[], path: string): boolean => patterns.some((one) => one.test(inner(path)));
+
+const isPure = (path: string): boolean => matches([...PURE, ...PURE_WITHIN], path);
 
 function checkEdge(edge: Edge): string[] {
   const { from, to } = edge;
@@ -136,7 +149,7 @@ function checkPurity(edges: readonly Edge[], paths: readonly string[]): string[]
     if (!edge.typeOnly) loads.set(edge.from, [...(loads.get(edge.from) ?? []), edge]);
   }
   const breaches: string[] = [];
-  for (const start of paths.filter((path) => matches(PURE, path))) {
+  for (const start of paths.filter((path) => isPure(path))) {
     const seen = new Set([start]);
     const queue: { path: string; via: string[] }[] = [{ path: start, via: [start] }];
     for (const { path, via } of queue) {
@@ -152,6 +165,14 @@ function checkPurity(edges: readonly Edge[], paths: readonly string[]): string[]
     }
   }
   return breaches;
+}
+
+/** The time and chance come to a pure file as arguments. */
+function checkTime(sources: Sources): string[] {
+  return [...sources].flatMap(([path, text]) => {
+    const [read] = (isPure(path) ? CLOCKS_AND_CHANCE.exec(text) : null) ?? [];
+    return read === undefined ? [] : [`${path}: is pure, but reads ${read}`];
+  });
 }
 
 /** Circles among files, or among rooms; each is told once, from its first name in the alphabet. */
