@@ -27,7 +27,8 @@ export interface Purpose {
 /**
  * What should be stored, given what is: the same object when all is well. Serving certificates are renewed at 70 % of their
  * life and when they lack a name; authorities at 70 % of theirs, while the former one stays trusted as long as anything it
- * signed can be in use. What cannot be read counts as absent.
+ * signed can be in use. What cannot be read counts as absent, and what is not valid yet is not used: a replica whose clock
+ * had jumped ahead made it.
  */
 export async function dueCertificates(
   stored: StoredCertificates | undefined,
@@ -52,7 +53,7 @@ export async function dueCertificates(
 
 /**
  * The client certificate of a user that is to be shown to the port of `stored`, given the one there is: the same object when
- * that one is good. It is renewed at 70 % of its life, and when nobody trusts its authority any more.
+ * that one is good. It is renewed at 70 % of its life, when it is not valid yet, and when nobody trusts its authority any more.
  */
 export async function dueClientCertificate(
   client: KeyedCertificate | undefined,
@@ -63,7 +64,8 @@ export async function dueClientCertificate(
   if (client !== undefined && isUsable(client)) {
     const certificate = new X509Certificate(client.cert);
     const names = certificate.subject.split('\n');
-    if (names.includes(`CN=${user}`) && isTrusted(certificate, bundle) && isCurrent(certificate, now)) return client;
+    if (names.includes(`CN=${user}`) && isTrusted(certificate, bundle, now) && isCurrent(certificate, now))
+      return client;
   }
   const [cert = ''] = certificatesIn(bundle);
   return await issueClientCertificate({ cert, key: authorityKey }, user, now, LEAF_LIFE_MS);
@@ -78,8 +80,21 @@ function isUsable(pair: KeyedCertificate): boolean {
   }
 }
 
-function isTrusted(certificate: X509Certificate, bundle: string): boolean {
-  return certificatesIn(bundle).some((pem) => certificate.verify(new X509Certificate(pem).publicKey));
+/** By an authority that is valid itself by now: whoever verifies looks at both. */
+function isTrusted(certificate: X509Certificate, bundle: string, now: number): boolean {
+  return certificatesIn(bundle)
+    .map((pem) => new X509Certificate(pem))
+    .some((authority) => hasBegun(authority, now) && certificate.verify(authority.publicKey));
+}
+
+/** Valid already, and not to be renewed yet. */
+function isCurrent(certificate: X509Certificate, now: number): boolean {
+  return hasBegun(certificate, now) && renewalTime(certificate) > now;
+}
+
+/** Those made here begin five minutes before they are made, so that a little between two clocks does not matter. */
+function hasBegun(certificate: X509Certificate, now: number): boolean {
+  return Date.parse(certificate.validFrom) <= now;
 }
 
 function readable(stored: StoredCertificates | undefined): stored is StoredCertificates {
@@ -93,12 +108,7 @@ function isGood(serving: KeyedCertificate, bundle: string, names: readonly strin
   const named = names.every((name) =>
     isIP(name) === 0 ? certificate.checkHost(name) !== undefined : certificate.checkIP(name) !== undefined,
   );
-  return isTrusted(certificate, bundle) && named && isCurrent(certificate, now);
-}
-
-/** Valid by now, and not yet due. A replica whose clock was ahead may have made one of the future. */
-function isCurrent(certificate: X509Certificate, now: number): boolean {
-  return Date.parse(certificate.validFrom) <= now && renewalTime(certificate) > now;
+  return isTrusted(certificate, bundle, now) && named && isCurrent(certificate, now);
 }
 
 function expiry(pem: string): number {

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { issueServingCertificate } from '../../src/kube/certificate-authority.ts';
 import {
   dueCertificates,
   dueClientCertificate,
@@ -43,16 +44,6 @@ describe('the certificates of a port', () => {
     expect(Date.parse(leaf(renewed).validTo)).toBe(NOW + 625 * DAY);
   });
 
-  it('are made anew when a replica whose clock was ahead made them for the future', async () => {
-    const made = await dueCertificates(undefined, PURPOSE, NOW);
-    const ahead = await dueCertificates(made, PURPOSE, NOW + 300 * DAY);
-    const renewed = await dueCertificates(ahead, PURPOSE, NOW);
-    expect(Date.parse(leaf(renewed).validFrom)).toBeLessThanOrEqual(NOW);
-    const future = await dueCertificates(undefined, PURPOSE, NOW + 300 * DAY);
-    const [authority] = authorities(await dueCertificates(future, PURPOSE, NOW));
-    expect(Date.parse(authority?.validFrom ?? '')).toBeLessThanOrEqual(NOW);
-  });
-
   it('are renewed for another name', async () => {
     const made = await dueCertificates(undefined, PURPOSE, NOW);
     const renewed = await dueCertificates(made, named([...NAMES, 'host.example']), NOW);
@@ -76,6 +67,42 @@ describe('the certificates of a port', () => {
     expect(current !== undefined && leaf(next).checkIssued(current)).toBe(true);
     const later = await dueCertificates(next, PURPOSE, NOW + 3660 * DAY);
     expect(authorities(later)).toHaveLength(1);
+  });
+
+  it('are made anew when a replica whose clock had jumped ahead made them', async () => {
+    const ahead = await dueCertificates(undefined, PURPOSE, NOW + 100 * DAY);
+    const again = await dueCertificates(ahead, PURPOSE, NOW);
+    const [authority] = authorities(again);
+    for (const certificate of [authority, leaf(again)])
+      expect(Date.parse(certificate?.validFrom ?? '')).toBeLessThanOrEqual(NOW);
+    expect(authority !== undefined && leaf(again).checkIssued(authority)).toBe(true);
+    expect(await dueCertificates(again, PURPOSE, NOW)).toBe(again);
+    expect(await dueCertificates(again, PURPOSE, NOW + 100 * DAY)).toBe(again);
+  });
+
+  it('get another leaf of the same authority when only that was made ahead', async () => {
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
+    const ahead = await dueCertificates(made, PURPOSE, NOW + 260 * DAY);
+    const again = await dueCertificates(ahead, PURPOSE, NOW);
+    expect(again.bundle).toBe(made.bundle);
+    expect(Date.parse(leaf(again).validFrom)).toBeLessThanOrEqual(NOW);
+  });
+
+  it('get another leaf when their authority is not valid yet', async () => {
+    const ahead = await dueCertificates(undefined, PURPOSE, NOW + 100 * DAY);
+    const [cert = ''] = ahead.bundle.split(/(?=-----BEGIN)/);
+    const serving = await issueServingCertificate({ cert, key: ahead.authorityKey }, NAMES, NOW, 365 * DAY);
+    const again = await dueCertificates({ ...ahead, serving }, PURPOSE, NOW);
+    const [authority] = authorities(again);
+    expect(authority !== undefined && leaf(again).checkIssued(authority)).toBe(true);
+    expect(again.serving).not.toBe(serving);
+  });
+
+  it('stay as they are for replicas whose clocks differ by less than five minutes', async () => {
+    const made = await dueCertificates(undefined, PURPOSE, NOW);
+    expect(await dueCertificates(made, PURPOSE, NOW - 290_000)).toBe(made);
+    const client = await dueClientCertificate(undefined, made, 'somebody', NOW);
+    expect(await dueClientCertificate(client, made, 'somebody', NOW - 290_000)).toBe(client);
   });
 
   it.each<[string, (made: StoredCertificates) => StoredCertificates]>([
