@@ -1,13 +1,10 @@
 import { isIP } from 'node:net';
 import { RENEWED_TOKEN_LABEL } from '../api/marks.ts';
-import type { Namespace, Secret } from '../kube/core-v1.ts';
-import { KubeClient } from '../kube/client.ts';
-import { isForbidden, isUnauthorized } from '../kube/errors.ts';
-import { memberAccess } from '../kube/member-access.ts';
-import { CONFIG_MAPS, NAMESPACES, resourcePath, SECRETS, SERVICE_ACCOUNTS } from '../kube/resource.ts';
+import type { Secret } from '../kube/core-v1.ts';
+import { refusalOf } from '../kube/member-trial.ts';
+import { CONFIG_MAPS, resourcePath, SECRETS, SERVICE_ACCOUNTS } from '../kube/resource.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { tokenClaims, tokenIn, tokenRequestFor } from '../kube/service-account-token.ts';
-import { get } from '../kube/verbs.ts';
 import { CliError } from './cli-error.ts';
 import type { ManifestObject } from './manifests.ts';
 import { MEMBER_ACCOUNT } from './member-grant.ts';
@@ -97,7 +94,7 @@ export async function memberCredentials(o: {
   const isGood =
     kept !== undefined &&
     isFresh(kept, terminal.now()) &&
-    (await works(member.context, tried, kept, terminal)) === undefined;
+    (await refusalOf(member.context, tried, kept, terminal.signal)) === undefined;
   const token = isGood ? kept : await newToken(member);
   if (!isGood) await untilWorks(member.context, tried, token, terminal);
   const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -146,7 +143,7 @@ function kubeconfigOf({ server, serverName, ca }: Endpoint): string {
 
 async function untilWorks(context: string, kubeconfig: string, token: string, terminal: Terminal): Promise<void> {
   const look = async (): Promise<Look<true>> => {
-    const problem = await works(context, kubeconfig, token, terminal);
+    const problem = await refusalOf(context, kubeconfig, token, terminal.signal);
     return problem === undefined ? { value: true } : { waitingFor: `the member to let the new account in: ${problem}` };
   };
   await waitFor(
@@ -156,23 +153,4 @@ async function untilWorks(context: string, kubeconfig: string, token: string, te
     look,
     'see kubectl auth can-i --list --as system:serviceaccount:spillway-access:spillway-host',
   );
-}
-
-/** Why the account may not do the first thing that the manager will do with it; undefined when it may. */
-async function works(
-  context: string,
-  kubeconfig: string,
-  token: string,
-  { signal }: Terminal,
-): Promise<string | undefined> {
-  const client = new KubeClient({ cluster: context, ...memberAccess(kubeconfig, token), connections: 1 });
-  try {
-    await get<Namespace>(client, NAMESPACES, { name: 'kube-system' }, { signal });
-    return undefined;
-  } catch (error) {
-    if (isForbidden(error) || isUnauthorized(error)) return error.status.message ?? error.reason;
-    throw error;
-  } finally {
-    await client.close();
-  }
 }

@@ -14,6 +14,7 @@ import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { describeError } from '../kube/errors.ts';
+import { refusalOf } from '../kube/member-trial.ts';
 import { keyFor } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import type { LeavingState, MemberLeaving } from '../leaving/member-leaving.ts';
@@ -230,6 +231,7 @@ class MemberWork {
       host: this.#services.host,
       member: this.#connection.client,
       reference: () => this.#member.spec.credentials.secretRef,
+      refusal: async (...tried) => await refusalOf(this.#connection.name, ...tried),
       mayWrite: () => this.#frozen() === undefined,
       failed: (words, expiresAt) => {
         const until = new Date(expiresAt).toISOString();

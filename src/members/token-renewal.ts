@@ -22,9 +22,11 @@ export interface TokenRenewalOptions {
   /** As whom tokens are asked for: their own account. */
   member: KubeClient;
   reference: () => SecretReference;
+  /** Why the member does not let in who comes with that token, in words; undefined when it does. Throws where it cannot be asked. */
+  refusal: (kubeconfig: string, token: string, signal: AbortSignal) => Promise<string | undefined>;
   /** Whether this process may act for the member. */
   mayWrite: () => boolean;
-  /** The member did not give a new token; the one there is lasts until then, in ms since the epoch. */
+  /** The member did not give a new token that is of use; the one there is lasts until then, in ms since the epoch. */
   failed: (words: string, expiresAt: number) => void;
   logger: Logger;
   /** Wall clock in ms. */
@@ -38,7 +40,8 @@ export function renewalDue({ issuedAt, expiresAt }: TokenClaims): number {
 
 /**
  * Keeps the token of a member fresh where its Secret says so (label `spillway.dev/renew-token`): the account asks the member for
- * another one for itself, for as long as the first one was good, and that takes its place in the Secret. Reads the Secret at the
+ * another one for itself, for as long as the first one was good, and that takes its place in the Secret once the member let it in.
+ * Reads the Secret at the
  * start and once an hour; writes it once a day.
  */
 export class TokenRenewal {
@@ -69,10 +72,11 @@ export class TokenRenewal {
   /** For how long nothing is to be done, in ms. */
   async #look(signal: AbortSignal): Promise<number> {
     const { host, reference, mayWrite, failed, logger, clock } = this.#o;
-    const { namespace, name } = reference();
+    const { namespace, name, key } = reference();
     const secret = await get<Secret>(host, SECRETS, { namespace, name }, { signal });
     if (secret.metadata.labels?.[RENEWED_TOKEN_LABEL] !== 'true') return LONGEST_WAIT_MS;
-    const claims = tokenClaims(Buffer.from(secret.data?.[TOKEN_KEY] ?? '', 'base64').toString('utf8'));
+    const text = (of: string): string => Buffer.from(secret.data?.[of] ?? '', 'base64').toString('utf8');
+    const claims = tokenClaims(text(TOKEN_KEY));
     // Nobody can do anything with one that is over: it takes somebody who may give another.
     if (claims === undefined || claims.expiresAt <= clock()) return LONGEST_WAIT_MS;
     const wait = renewalDue(claims) - clock();
@@ -81,6 +85,7 @@ export class TokenRenewal {
     let token: string;
     try {
       token = await this.#another(claims, signal);
+      await this.#check(token, claims, text(key), signal);
     } catch (error) {
       if (signal.aborted) return 0;
       failed(describeError(error), claims.expiresAt);
@@ -93,15 +98,19 @@ export class TokenRenewal {
     return RETRY_MS;
   }
 
-  /** The one there is good for a while yet: nothing that may be worse takes its place. */
   async #another({ namespace, name, issuedAt, expiresAt }: TokenClaims, signal: AbortSignal): Promise<string> {
     const path = resourcePath(SERVICE_ACCOUNTS, namespace, name, 'token');
     const body = tokenRequestFor(Math.round((expiresAt - issuedAt) / 1000));
-    const token = tokenIn(await this.#o.member.request({ method: 'POST', path, body, signal }));
+    return tokenIn(await this.#o.member.request({ method: 'POST', path, body, signal }));
+  }
+
+  /** Throws unless it is of more use than the one there is: nobody could ask for another with one that is not. */
+  async #check(token: string, before: TokenClaims, kubeconfig: string, signal: AbortSignal): Promise<void> {
     const claims = tokenClaims(token);
-    if (claims?.namespace !== namespace || claims.name !== name || claims.expiresAt <= expiresAt) {
-      throw new Error('it answered with a token that is of another account or ends no later');
-    }
-    return token;
+    if (claims?.namespace !== before.namespace || claims.name !== before.name)
+      throw new Error('it answered with a token that is not for the same account');
+    if (claims.expiresAt <= before.expiresAt) throw new Error('it answered with a token that does not last longer');
+    const refusal = await this.#o.refusal(kubeconfig, token, signal);
+    if (refusal !== undefined) throw new Error(`it does not let in who comes with the token that it gave: ${refusal}`);
   }
 }

@@ -20,6 +20,7 @@ import { objectsIn, type ManifestObject } from '../../src/cli/manifests.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { hostAccess } from '../../src/kube/credentials.ts';
 import { memberAccess } from '../../src/kube/member-access.ts';
+import { refusalOf } from '../../src/kube/member-trial.ts';
 import { tokenClaims } from '../../src/kube/service-account-token.ts';
 import { TokenRenewal } from '../../src/members/token-renewal.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
@@ -230,6 +231,7 @@ describe('join', () => {
       host: clients[0],
       member: clients[1],
       reference: () => ({ namespace: 'spillway-system', name: 'member-east', key: 'kubeconfig' }),
+      refusal: async (...tried) => await refusalOf('east', ...tried),
       mayWrite: () => true,
       failed: (words) => failures.push(words),
       logger: pino({ level: 'silent' }),

@@ -53,6 +53,8 @@ describe('renewal', () => {
   let running: Promise<void> | undefined;
   let asked: KubeRequest[];
   let failures: [string, number][];
+  let tried: [kubeconfig: string, token: string][];
+  let refusal: () => Promise<string | undefined>;
   let leads = true;
   let answer: () => unknown;
 
@@ -62,6 +64,8 @@ describe('renewal', () => {
     ended = new AbortController();
     asked = [];
     failures = [];
+    tried = [];
+    refusal = () => Promise.resolve(undefined);
     leads = true;
     answer = () => ({ status: { token: tokenOf(NOW, 168 * HOUR) } });
   });
@@ -84,6 +88,10 @@ describe('renewal', () => {
       host: client,
       member: { request } as unknown as KubeClient,
       reference: () => ({ namespace: 'fleet', name: 'east', key: 'kubeconfig' }),
+      refusal: async (kubeconfig, renewed) => {
+        tried.push([kubeconfig, renewed]);
+        return await refusal();
+      },
       mayWrite: () => leads,
       failed: (...what) => failures.push(what),
       logger: pino({ level: 'silent' }),
@@ -109,6 +117,7 @@ describe('renewal', () => {
         body: { spec: { expirationSeconds: 168 * 3600 } },
       },
     ]);
+    expect(tried).toEqual([['a', tokenOf(NOW, 168 * HOUR)]]);
     expect((api.objects.get(`${SECRETS}/east`) as unknown as { data: object }).data).toMatchObject({
       kubeconfig: 'YQ==',
     });
@@ -152,14 +161,28 @@ describe('renewal', () => {
   });
 
   it.each([
-    ['another account', tokenOf(NOW, 168 * HOUR, 'system:serviceaccount:spillway-access:other')],
-    ['an earlier end', tokenOf(NOW, HOUR)],
-    ['a clock that is behind', tokenOf(NOW - 300 * HOUR, 168 * HOUR)],
-  ])('keeps the old one when it gets one of %s', async (_what, token) => {
+    ['is for another account', tokenOf(NOW, 168 * HOUR, 'system:serviceaccount:spillway-access:other')],
+    ['is for one of another namespace', tokenOf(NOW, 168 * HOUR, 'system:serviceaccount:other:spillway-host')],
+    ['says nothing of itself', 'garbage'],
+    ['ends no later', tokenOf(NOW, 143 * HOUR)],
+    ['comes from a clock that is behind', tokenOf(NOW - 300 * HOUR, 168 * HOUR)],
+  ])('neither tries nor stores a token that %s, and tells', async (_what, token) => {
     answer = () => ({ status: { token } });
     start(tokenOf(NOW - 25 * HOUR, 168 * HOUR));
     await until('it is told', () => Promise.resolve(failures.length === 1));
-    expect(failures[0]?.[0]).toContain('of another account or ends no later');
+    expect(failures[0]).toEqual([expect.stringContaining('it answered with a token that'), NOW + 143 * HOUR]);
+    expect(tried).toEqual([]);
+    expect(writes()).toBe(0);
+  });
+
+  it.each([
+    ['does not let in', () => Promise.resolve('Unauthorized'), 'gave: Unauthorized'],
+    ['cannot be asked about', () => Promise.reject(new Error('no answer')), 'no answer'],
+  ])('keeps the old token when the new one is one that the member %s', async (_what, refused, words) => {
+    refusal = refused;
+    start(tokenOf(NOW - 25 * HOUR, 168 * HOUR));
+    await until('it is told', () => Promise.resolve(failures.length === 1));
+    expect(failures[0]).toEqual([expect.stringContaining(words), NOW + 143 * HOUR]);
     expect(writes()).toBe(0);
   });
 });
