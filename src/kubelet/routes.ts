@@ -1,3 +1,4 @@
+import { isDnsLabel } from '../kube/dns-label.ts';
 import { Query } from './query.ts';
 
 /** A pod as a kubelet path names it: always in the host's terms. */
@@ -40,7 +41,6 @@ export interface ParsedRequest {
   readonly root: string;
 }
 
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const UID = /^[A-Za-z0-9-]{1,64}$/;
 /** After decoding, no segment of any path served here holds anything else; `/`, `\`, `%`, NUL and line ends cannot pass. */
@@ -154,7 +154,7 @@ function podAddress(namespace: string, name: string, uid: string | undefined): P
 }
 
 function refuseNames(root: string, pod: PodAddress, container?: string): ParsedRequest | undefined {
-  if (!LABEL.test(pod.namespace)) {
+  if (!isDnsLabel(pod.namespace)) {
     return refuse(root, 'badRequest', 'the namespace in the path is no DNS label');
   }
   if (pod.name.length > 253 || !SUBDOMAIN.test(pod.name)) {
@@ -163,7 +163,7 @@ function refuseNames(root: string, pod: PodAddress, container?: string): ParsedR
   if (pod.uid !== undefined && !UID.test(pod.uid)) {
     return refuse(root, 'badRequest', 'the pod UID in the path is malformed');
   }
-  if (container !== undefined && !LABEL.test(container)) {
+  if (container !== undefined && !isDnsLabel(container)) {
     return refuse(root, 'badRequest', 'the container name in the path is no DNS label');
   }
   return undefined;

@@ -1,4 +1,5 @@
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
+import { isDnsLabel } from '../kube/dns-label.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { WrittenObjects, type WrittenObjectsOptions } from '../kube/written-objects.ts';
 
@@ -9,16 +10,20 @@ interface CopyStoreOptions extends Omit<WrittenObjectsOptions<never, never>, 'la
   hostId: string;
 }
 
-/** The Services, or the EndpointSlices, that the host has in one member, whichever MemberCluster wrote them. */
+/**
+ * The Services, or the EndpointSlices, that the host has in one member, whichever MemberCluster wrote them. What is said to stand for
+ * a Service that no host can have is none of them: the member may have invented it.
+ */
 export function copyStore<T extends KubeObject>({ hostId, ...options }: CopyStoreOptions): CopyStore<T> {
   return new WrittenObjects<T, T>({
     ...options,
     labelSelector: `${HOST_LABEL}=${hostId}`,
     read: (copy) => {
       const { labels, annotations } = copy.metadata;
-      const name = annotations?.[HOST_NAME_ANNOTATION];
-      if (labels?.[HOST_LABEL] !== hostId || name === undefined) return undefined;
-      return { subject: keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name), value: copy };
+      const namespace = annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '';
+      const name = annotations?.[HOST_NAME_ANNOTATION] ?? '';
+      if (labels?.[HOST_LABEL] !== hostId || !isDnsLabel(namespace) || !isDnsLabel(name)) return undefined;
+      return { subject: keyFor(namespace, name), value: copy };
     },
   });
 }

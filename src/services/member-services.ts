@@ -332,7 +332,10 @@ export class MemberServices {
     }
     this.#noteProblem(key, service, problem);
     again = Math.min(again, await this.#removeElsewhere(key, service, places, signal));
-    if (writes > 1) this.#rests.set(key, monotonic() + Math.min(writes * this.#waits.rest, this.#waits.longestRest));
+    if (writes > 1) {
+      const until = monotonic() + Math.min(writes * this.#waits.rest, this.#waits.longestRest);
+      this.#rests.set(key, Math.max(until, this.#rests.get(key) ?? 0));
+    }
     this.#addresses.tell(hostNamespace);
     return Number.isFinite(again) ? { requeueAfterMs: again } : undefined;
   }
@@ -369,7 +372,8 @@ export class MemberServices {
 
   /**
    * Takes away what stands where it is not to stand: at once when the Service is gone or none is to be there, and a while after the last
-   * pod otherwise. The Service goes first, so that nothing is led by it any more. Returns after how long to look again, in ms.
+   * pod otherwise. The Service goes first, so that nothing is led by it any more. Then the key rests: a member that goes on
+   * showing what was taken away would have the host asked every time. Returns after how long to look again, in ms.
    */
   async #removeElsewhere(
     key: string,
@@ -392,10 +396,20 @@ export class MemberServices {
     this.#emptySince.set(key, since);
     const left = isEmptied ? since + this.#waits.empty - monotonic() : 0;
     if (left > 0) return left;
-    for (const copy of spare) await writer.removeService(copy, signal);
-    for (const slice of spareSlices) await writer.removeSlice(slice, signal);
+    const rest = (): number => {
+      this.#rests.set(key, monotonic() + this.#waits.longestRest);
+      return this.#waits.longestRest;
+    };
+    try {
+      for (const copy of spare) await writer.removeService(copy, signal);
+      for (const slice of spareSlices) await writer.removeSlice(slice, signal);
+    } catch (error) {
+      // Other errors are tried again with backoff.
+      if (isConflict(error)) rest();
+      throw error;
+    }
     this.#emptySince.delete(key);
-    return Infinity;
+    return rest();
   }
 
   /** Asks the host itself: a Service that is made anew has another address. */

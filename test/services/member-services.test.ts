@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { HOST_LABEL, MEMBER_LABEL } from '../../src/api/marks.ts';
+import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, MEMBER_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { send, ServiceWorld } from './service-world.ts';
 
@@ -205,4 +205,46 @@ it('leads to the pods of the member alone where it is isolated', async () => {
   await until(() => world.led('web').join() === '10.9.0.1');
   world.run('b', { ip: '10.9.0.2' });
   await until(() => world.led('web').join() === '10.9.0.1,10.9.0.2');
+});
+
+/** A Service that the member says to be a copy of one of the host. */
+function show(name: string, annotations: Record<string, string>, more: object = {}): void {
+  const metadata = { name, labels: { [HOST_LABEL]: 'us' }, annotations, ...more };
+  send(world.member, 'POST', STRANGER, { metadata, spec: { ports: [{ port: 1 }] } });
+}
+const asked = (): number =>
+  world.host.seen.filter(({ query }) => query['fieldSelector']?.startsWith('metadata.')).length;
+
+it('asks the host for nothing that it cannot have, whatever a member says to be a copy of it', async () => {
+  const bad = ['', 'A', 'a_b', 'a/b', 'a.b', 'x'.repeat(64), '../a', 'a,metadata.namespace!=b'];
+  for (const [i, name] of bad.entries()) {
+    show(`n-${String(i)}`, { [HOST_NAMESPACE_ANNOTATION]: 'shop', [HOST_NAME_ANNOTATION]: name });
+    show(`s-${String(i)}`, { [HOST_NAMESPACE_ANNOTATION]: name, [HOST_NAME_ANNOTATION]: 'web' });
+  }
+  show('none', {});
+  show('no-namespace', { [HOST_NAME_ANNOTATION]: 'web' });
+  show('last', { [HOST_NAMESPACE_ANNOTATION]: 'shop', [HOST_NAME_ANNOTATION]: 'last' });
+  world.start();
+  await until(() => world.copy('last') === undefined);
+  await atRest();
+  expect(asked()).toBe(1);
+  expect(world.writes()).toEqual(['DELETE services/last']);
+});
+
+it.each([
+  ['goes on showing', undefined],
+  ['does not find as it showed it', { code: 409, reason: 'Conflict' }],
+])('lets a Service rest that is gone from the host and that the member %s', async (_what, fault) => {
+  const annotations = { [HOST_NAMESPACE_ANNOTATION]: 'shop', [HOST_NAME_ANNOTATION]: 'gone' };
+  world.member.fault = ({ method }) => (method === 'DELETE' ? fault : undefined);
+  show('gone', annotations, { finalizers: ['example.test/never'] });
+  world.start();
+  await until(() => asked() > 0);
+  const since = performance.now();
+  for (let i = 0; i < 60; i++) {
+    send(world.member, 'PATCH', `${STRANGER}/gone`, { metadata: { annotations: { i: String(i) } } });
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  expect(asked()).toBeLessThanOrEqual(2 + (performance.now() - since) / 200);
+  expect(asked()).toBeGreaterThan(1);
 });
