@@ -44,8 +44,11 @@ const RIGHTS: Readonly<Record<string, string>> = {
   why: 'get `pods` in the namespace. For more than the pod itself says: list `events`, `placementpolicies`, get `workloadplacements` and the owners of the pod (`replicasets`, `deployments`, ...) there; list `memberclusters`, `nodes`, `clusterplacementpolicies`; get the `namespace`, and `leases` in the namespace of Spillway; for gangs list `pods`',
   doctor:
     'each check needs what it looks at: list `customresourcedefinitions`, `leases` in the namespace of Spillway, `memberclusters`, `nodes`, `certificatesigningrequests`, `validatingadmissionpolicies` and their bindings, `mutatingadmissionpolicies`, `mutatingwebhookconfigurations`, `namespaces`, `placementpolicies`, `clusterplacementpolicies`, `workloadplacements`; get `nodes/proxy`; create `subjectaccessreviews`. A check without its right is shown as `?`',
+  simulate:
+    'list `memberclusters`, `clusterplacementpolicies`, `clusteroverridepolicies`; get `namespaces`; list `placementpolicies` and `overridepolicies` in the namespace; create `pods` there for the dry run. For more truth: list `nodes`, `pods` (of all namespaces) and `services`, get the `configmaps` and `secrets` that containers take all variables from',
   cordon: 'get and patch `memberclusters`',
   uncordon: 'get and patch `memberclusters`',
+  drain: 'get and patch `memberclusters`; list `nodes`, list and get `pods` of all namespaces; create `pods/eviction`',
   install:
     'get, create and patch all that `manifests` have, roles included, so those of an administrator; to wait, get `deployments` and list `pods` in `spillway-system`',
   upgrade: 'as `install`, and delete what is not there any more',

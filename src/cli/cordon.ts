@@ -52,7 +52,12 @@ function add(
 }
 
 /** Says what was done, as kubectl does. Throws CliError. */
-async function setUnschedulable(host: Viewer, name: string, unschedulable: boolean, dryRun: DryRun): Promise<string> {
+export async function setUnschedulable(
+  host: Viewer,
+  name: string,
+  unschedulable: boolean,
+  dryRun: DryRun,
+): Promise<string> {
   const done = unschedulable ? 'cordoned' : 'uncordoned';
   const { spec, metadata } = await host.get<Partial<MemberCluster> & KubeObject>(MEMBER_CLUSTERS, { name });
   if ((spec?.unschedulable ?? false) === unschedulable) return `membercluster/${name} already ${done}`;

@@ -4,9 +4,11 @@ import { Cli, type AddVerb } from './cli.ts';
 import { addClusters } from './clusters.ts';
 import { addCordon, addUncordon } from './cordon.ts';
 import { addDoctor } from './doctor.ts';
+import { addDrain } from './drain.ts';
 import { EXIT } from './exit-code.ts';
 import { addInstall, addUpgrade } from './install.ts';
 import { addJoin } from './join.ts';
+import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
 import { addUninstall } from './uninstall.ts';
 import type { Terminal } from './terminal.ts';
@@ -18,8 +20,10 @@ const VERBS: readonly AddVerb[] = [
   addClusters,
   addWhy,
   addDoctor,
+  addSimulate,
   addCordon,
   addUncordon,
+  addDrain,
   addInstall,
   addUpgrade,
   addJoin,

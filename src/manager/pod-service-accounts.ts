@@ -1,10 +1,8 @@
-import { SERVICE_ACCOUNT_MODE, type ServiceAccountMode, serviceAccountModeOf } from '../api/service-account-mode.ts';
+import { SERVICE_ACCOUNT_MODE, serviceAccountModeOf } from '../api/service-account-mode.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
-import type { Pod, Service } from '../kube/core-v1.ts';
 import type { PodTokens } from '../dependents/pod-tokens.ts';
 import type { NamespaceModes } from '../host/namespace-modes.ts';
 import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
-import { type ServiceVariable, serviceEnvFor } from '../pods/service-env.ts';
 
 /** The service accounts of a virtual node's pods: in which mode each is, and its tokens. */
 export function podServiceAccounts(o: {
@@ -42,28 +40,4 @@ function whileUnknown(problem: string | undefined): ReturnType<ServiceAccountsPo
     `The namespaces of this cluster, whose labels say what service accounts of pods become in members, cannot be read: ${problem}. ` +
     'It is tried again by itself; the right to read them is in manifests/rbac.yaml.';
   return { hold: { reason: 'NamespacesNotRead', message } };
-}
-
-/** The name that the API server of a cluster has in every namespace. */
-const API_SERVER = 'kubernetes';
-
-/**
- * Service variables of a pod (see serviceEnvFor), with those of the API server that its tokens are for: the host's at an
- * address that the member reaches, or none, so that the member's kubelet sets its own.
- */
-export function serviceEnvInMode(
-  hostPod: Pod,
-  mode: ServiceAccountMode,
-  services: readonly Service[],
-  master: Service | undefined,
-  apiServer: { host: string; port: number } | undefined,
-): ServiceVariable[] {
-  if (mode === 'None') return serviceEnvFor(hostPod, services, master);
-  const others = services.filter(({ metadata }) => metadata.namespace !== 'default' || metadata.name !== API_SERVER);
-  if (mode === 'Member' || apiServer === undefined) return serviceEnvFor(hostPod, others);
-  const { host, port } = apiServer;
-  return serviceEnvFor(hostPod, others, {
-    metadata: { name: API_SERVER, namespace: 'default' },
-    spec: { clusterIP: host, ports: [{ name: 'https', port, protocol: 'TCP' }] },
-  });
 }

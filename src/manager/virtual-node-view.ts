@@ -11,8 +11,8 @@ import { nodeLabels } from '../nodes/render-node.ts';
 import type { Cluster } from '../placement/cluster.ts';
 import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
 import { type RenderedPod, renderPod } from '../pods/render-pod.ts';
+import { serviceEnvInMode } from '../pods/service-env.ts';
 import type { TranslateContext } from '../pods/translate.ts';
-import { serviceEnvInMode } from './pod-service-accounts.ts';
 import { VirtualNodeFit } from './virtual-node-fit.ts';
 
 export interface VirtualNodeViewOptions {

@@ -1,3 +1,4 @@
+import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod, Service, ServicePort } from '../kube/core-v1.ts';
 
 export interface ServiceVariable {
@@ -24,6 +25,30 @@ export function serviceEnvFor(pod: Pod, services: Iterable<Service>, master?: Se
     for (const { name, value } of variablesOf(service)) values.set(name, value);
   }
   return Array.from(values, ([name, value]) => ({ name, value }));
+}
+
+/** The name that the API server of a cluster has in every namespace. */
+const API_SERVER = 'kubernetes';
+
+/**
+ * Service variables of a pod (see serviceEnvFor), with those of the API server that its tokens are for: the host's at an
+ * address that the member reaches, or none, so that the member's kubelet sets its own.
+ */
+export function serviceEnvInMode(
+  hostPod: Pod,
+  mode: ServiceAccountMode,
+  services: readonly Service[],
+  master: Service | undefined,
+  apiServer: { host: string; port: number } | undefined,
+): ServiceVariable[] {
+  if (mode === 'None') return serviceEnvFor(hostPod, services, master);
+  const others = services.filter(({ metadata }) => metadata.namespace !== 'default' || metadata.name !== API_SERVER);
+  if (mode === 'Member' || apiServer === undefined) return serviceEnvFor(hostPod, others);
+  const { host, port } = apiServer;
+  return serviceEnvFor(hostPod, others, {
+    metadata: { name: API_SERVER, namespace: 'default' },
+    spec: { clusterIP: host, ports: [{ name: 'https', port, protocol: 'TCP' }] },
+  });
 }
 
 function hasClusterIp(service: Service): boolean {

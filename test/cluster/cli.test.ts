@@ -3,18 +3,24 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { kubectlCompletion, kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import {
   type Fields,
+  getPod,
   kubectl,
   newNamespace,
   onNode,
   pod,
   podSpec,
+  podsOf,
+  readPod,
   runPod,
   serviceAccountIn,
   untilRunning,
 } from '../fixtures/live-pods.ts';
+import { MANIFEST_SHAPES, WORKLOAD_SHAPES } from '../fixtures/manifest-shapes.ts';
+import { deployment, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 /** `kubectl spillway`, as people run it: the real kubectl finds the program on its PATH. */
@@ -25,7 +31,11 @@ beforeAll(async () => {
   topology = await startTopology({
     extender: true,
     members: [
-      { name: 'east', kwok: { nodes: 2, cpu: '8' }, options: { spec: { region: 'eu' } } },
+      {
+        name: 'east',
+        kwok: { nodes: 2, cpu: '8' },
+        options: { spec: { region: 'eu', serviceAccount: { allowed: ['Member'] } } },
+      },
       { name: 'west', kwok: { nodes: 2, cpu: '4' } },
     ],
   });
@@ -288,6 +298,183 @@ describe('why', () => {
   });
 });
 
+describe('simulate', () => {
+  const SIM = 'sim';
+  const labels = { app: 'shape' };
+
+  /** Of labels, what controllers make up. */
+  const MADE_UP = [
+    'pod-template-hash',
+    'controller-revision-hash',
+    'controller-uid',
+    'batch.kubernetes.io/controller-uid',
+  ];
+
+  /** What a pod is in the member, without what differs between any two pods. */
+  const comparable = ({ metadata, spec }: Pod, name: string): unknown => {
+    const { 'spillway.dev/host-version': _, ...annotations } = metadata.annotations ?? {};
+    // A sum over the labels, too.
+    if (MADE_UP.some((key) => key in (metadata.labels ?? {}))) delete annotations['spillway.dev/applied'];
+    const { nodeName: __, ...rest } = spec;
+    const made = Object.entries(metadata.labels ?? {}).map(([key, value]) => [key, MADE_UP.includes(key) ? '' : value]);
+    const text = JSON.stringify({ labels: Object.fromEntries(made), annotations, spec: rest });
+    return JSON.parse(
+      text
+        .replaceAll(metadata.labels?.['spillway.dev/uid'] ?? '', 'the-uid')
+        .replaceAll(name, 'the-name')
+        .replaceAll(/kube-api-access-\w{5}/g, 'kube-api-access'),
+    );
+  };
+
+  beforeAll(async () => {
+    await newNamespace(host, SIM);
+    const service = {
+      metadata: { name: 'web', namespace: SIM },
+      spec: { selector: labels, ports: [{ name: 'http', port: 80 }] },
+    };
+    const overriders = {
+      imageOverrider: [{ component: 'Registry', operator: 'replace', value: 'mirror.east' }],
+      labelsOverrider: [{ operator: 'add', value: { tier: 'burst' } }],
+    };
+    const member = topology.member('east').cluster;
+    const runtime = {
+      apiVersion: 'node.k8s.io/v1',
+      kind: 'RuntimeClass',
+      metadata: { name: 'shapes' },
+      handler: 'any',
+    };
+    for (const cluster of [host, member]) {
+      await cluster.apply([{ ...runtime, overhead: { podFixed: { cpu: cluster === host ? '10m' : '20m' } } }]);
+    }
+    await host.apply([
+      { apiVersion: 'v1', kind: 'Service', ...service },
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'worker', namespace: SIM } },
+      { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'login', namespace: SIM }, stringData: { user: 'ada' } },
+      {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'settings', namespace: SIM },
+        data: { WEB_PORT: 'mine', COLOUR: 'red' },
+      },
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'OverridePolicy',
+        metadata: { name: 'mirror', namespace: SIM },
+        spec: {
+          resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod', name: 'shape-overridden' }],
+          overrideRules: [{ targetCluster: { clusterNames: ['east'] }, overriders }],
+        },
+      },
+    ]);
+  });
+
+  interface Simulated {
+    object: string;
+    notes: string[];
+    places: { cluster: string; becomes: { pod: Pod | null; refused: string | null }[] }[];
+  }
+  const simulate = async (manifests: readonly Fields[]): Promise<Simulated[]> => {
+    const input = manifests.map((one) => JSON.stringify(one)).join('\n---\n');
+    const { code, stdout, stderr } = await kubectlSpillway(host, ['simulate', '-f', '-', '-o', 'json'], { input });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    return (JSON.parse(stdout) as { items: Simulated[] }).items;
+  };
+
+  /** Of what was created, the copy in the member is what was foretold, after the member's API server has filled it in as it did for the other. */
+  const expectAsForetold = async (foretold: Simulated | undefined, made: Pod): Promise<void> => {
+    const [found] = foretold?.places.find(({ cluster }) => cluster === 'east')?.becomes ?? [];
+    if (found?.pod === undefined || found.pod === null)
+      throw new Error(`${foretold?.object ?? ''}: ${found?.refused ?? ''}`);
+    const { pod: one } = found;
+    const again = { ...one, metadata: { ...one.metadata, name: 'once-more' } };
+    const path = `/api/v1/namespaces/${SIM}/pods?dryRun=All`;
+    const stored = (await topology.member('east').cluster.api.call('POST', path, again)) as Pod;
+    expect(comparable(stored, one.metadata.name), foretold?.object).toEqual(comparable(made, made.metadata.name));
+  };
+
+  test('renders the very pods that are then created', async () => {
+    const east = topology.member('east').cluster;
+    const asMember = { 'spillway.dev/service-account-mode': 'Member' };
+    const manifests = Object.entries(MANIFEST_SHAPES).map(([name, spec]) => {
+      const annotations = { note: name, ...(name === 'account-of-the-member' ? asMember : {}) };
+      return pod(`shape-${name}`, SIM, { ...podSpec([], onNode('east')), ...spec }, { labels, annotations });
+    });
+    expect(manifests.length).toBeGreaterThanOrEqual(30);
+    const foretold = await simulate(manifests);
+    expect(await podsOf(host, SIM)).toEqual([]);
+    expect(foretold.map(({ object, notes }) => [object, notes])).toEqual(
+      Object.keys(MANIFEST_SHAPES).map((name) => [`Pod/shape-${name}`, []]),
+    );
+    await host.apply(manifests);
+    for (const [index, name] of Object.keys(MANIFEST_SHAPES).entries()) {
+      const made = await until(`${name} is in the member`, async () => await readPod(east, SIM, `shape-${name}`));
+      await expectAsForetold(foretold[index], made);
+    }
+    // Of what is there already it says the same.
+    const [plain] = await simulate(manifests.slice(0, 1));
+    await expectAsForetold(plain, await getPod(east, SIM, 'shape-plain'));
+  }, 120_000);
+
+  test('renders the pods that controllers make', async () => {
+    const container = { name: 'main', image: 'registry.example/team/app:v1' };
+    const manifests = Object.entries(WORKLOAD_SHAPES).map(([name, { apiVersion, kind, spec, pod: more }]): Fields => {
+      const own = { app: name };
+      const template = { metadata: { labels: own }, spec: podSpec([container], { ...onNode('east'), ...more }) };
+      const selector = kind === 'Job' ? {} : { selector: { matchLabels: own } };
+      return { apiVersion, kind, metadata: { name, namespace: SIM }, spec: { ...spec, ...selector, template } };
+    });
+    const foretold = await simulate(manifests);
+    await host.apply(manifests);
+    for (const [index, name] of Object.keys(WORKLOAD_SHAPES).entries()) {
+      const [made] = await until(`a pod of ${name} is in the member`, async () => {
+        const found = await podsOf(topology.member('east').cluster, SIM, `app=${name}`);
+        return found.length > 0 ? found : undefined;
+      });
+      if (made === undefined) throw new Error(`${name} has no pod`);
+      await expectAsForetold(foretold[index], made);
+    }
+  }, 60_000);
+
+  test('divides the pods of a Deployment as the scheduler does', async () => {
+    await newNamespace(host, 'sim-weights');
+    const weights = { east: 2, west: 1 };
+    const staticWeightList = Object.entries(weights).map(([name, weight]) => ({
+      weight,
+      targetCluster: { clusterNames: [name] },
+    }));
+    const placement = {
+      clusterAffinity: { clusterNames: Object.keys(weights) },
+      replicaScheduling: { replicaDivisionPreference: 'Weighted', weightPreference: { staticWeightList } },
+    };
+    const manifest = deployment('sim-weights', 'web', 6, '500m');
+    await host.apply([policy('sim-weights', 'weighted', placement)]);
+    const answer = await kubectlSpillway(host, ['simulate', '-f', '-', '-o', 'json'], {
+      input: JSON.stringify(manifest),
+    });
+    const { items } = JSON.parse(answer.stdout) as {
+      items: { rules: string; waiting: number; places: { cluster: string; pods: number }[] }[];
+    };
+    const [found] = items;
+    expect(found).toMatchObject({ rules: 'PlacementPolicy weighted', waiting: 0 });
+    const counts = (found?.places ?? []).map(({ cluster, pods }) => [cluster, pods]);
+    expect(Object.fromEntries(counts)).toEqual({ local: 0, east: 4, west: 2 });
+    await host.apply([manifest]);
+    await settled(host, 'sim-weights', 'web', { east: 4, west: 2 });
+    const table = await kubectlSpillway(host, ['simulate', '-f', '-'], {
+      input: JSON.stringify(deployment(SIM, 'huge', 1, '500')),
+    });
+    expect(table.code).toBe(5);
+    expect(table.stdout).toMatch(/Deployment\/huge in sim: 1 pod, no rules speak about it\n[\s\S]*1 pod would wait/);
+  });
+
+  test('refuses what it cannot use, and needs a right for the dry run', async () => {
+    const wrong = await kubectlSpillway(host, ['simulate', '-f', '-'], { input: 'a: [' });
+    expect(wrong).toMatchObject({ code: 2, stdout: '' });
+    const nothing = await kubectlSpillway(host, ['simulate', '-f', '/nowhere/at/all']);
+    expect(nothing.code).toBe(2);
+  });
+});
+
 describe('cordon and uncordon', () => {
   const isCordoned = async (): Promise<boolean> => {
     const { stdout } = await host.kubectl(['get', 'node', 'west', '-o', 'jsonpath={.spec.unschedulable}']);
@@ -317,6 +504,58 @@ describe('cordon and uncordon', () => {
     expect(unknown).toMatchObject({ code: 4, stdout: '' });
     expect(await spillway('clusters', 'east', '--no-headers')).toMatch(/^east +True /);
   });
+});
+
+describe('drain', () => {
+  const DRAIN = 'drained';
+
+  test('evicts through budgets, and refuses what would be lost', async () => {
+    await newNamespace(host, DRAIN);
+    await host.apply([
+      deployment(
+        DRAIN,
+        'web',
+        2,
+        '100m',
+        {},
+        { ...onNode('west'), tolerations: [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }] },
+      ),
+      {
+        apiVersion: 'policy/v1',
+        kind: 'PodDisruptionBudget',
+        metadata: { name: 'web', namespace: DRAIN },
+        spec: { maxUnavailable: 1, selector: { matchLabels: { app: 'web' } } },
+      },
+    ]);
+    await settled(host, DRAIN, 'web', { west: 2 });
+    await host.apply([pod('alone', DRAIN, podSpec([main()], onNode('west')))]);
+    await untilRunning(host, DRAIN, 'alone');
+    const refused = await kubectlSpillway(host, ['drain', 'west']);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/drained\/alone: it has no controller.*\nfix: /s);
+    expect(await spillway('drain', 'west', '--force', '--dry-run=server')).toMatch(
+      /^membercluster\/west cordoned \(server dry run\)\n/,
+    );
+    expect((await podsOf(host, DRAIN)).every(({ metadata }) => metadata.deletionTimestamp === undefined)).toBe(true);
+    const before = await podsOf(host, DRAIN, 'app=web');
+    // New ones have no place, so the second one has to wait for its budget, and the time is up.
+    const late = await kubectlSpillway(host, ['drain', 'west', '--force', '--timeout=8']);
+    expect(late.code).toBe(1);
+    expect(late.stderr).toMatch(
+      /waits: its disruption budget allows no eviction now[\s\S]*error: pod drained\/web-\S+ was not evicted in time/,
+    );
+    await kubectl(host, ['delete', 'pdb', '-n', DRAIN, 'web']);
+    expect(await spillway('drain', 'west', '--force', '--timeout=60')).toMatch(
+      /membercluster\/west already cordoned\n[\s\S]*membercluster\/west drained\n$/,
+    );
+    const left = (await podsOf(host, DRAIN)).filter(({ spec }) => spec.nodeName === 'west');
+    expect(left).toEqual([]);
+    expect(before).toHaveLength(2);
+    await kubectl(host, ['delete', 'deployment', '-n', DRAIN, 'web']);
+    await spillway('uncordon', 'west');
+  }, 180_000);
+
+  const main = (): Fields => ({ name: 'main', image: 'registry.example/app:v1' });
 });
 
 describe('completion', () => {

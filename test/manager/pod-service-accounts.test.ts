@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import type { Pod, Service } from '../../src/kube/core-v1.ts';
-import { podServiceAccounts, serviceEnvInMode } from '../../src/manager/pod-service-accounts.ts';
+import { podServiceAccounts } from '../../src/manager/pod-service-accounts.ts';
+import { serviceEnvInMode } from '../../src/pods/service-env.ts';
 import { boundPod } from '../fixtures/translation.ts';
 
 const member = {

@@ -1,0 +1,188 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { MEMBER_LABEL } from '../api/marks.ts';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import { memberOfNode } from '../api/provider-id.ts';
+import { monotonic } from '../kube/clock.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
+import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { keyOf, type KubeObject } from '../kube/object.ts';
+import { NODES, PODS } from '../kube/resource.ts';
+import { evict, get } from '../kube/verbs.ts';
+import type { Cli } from './cli.ts';
+import { CliError } from './cli-error.ts';
+import { nodeNamesOf } from './cluster-summary.ts';
+import { setUnschedulable } from './cordon.ts';
+import { counted } from '../kube/counted.ts';
+import { drainPlan, type DrainPlan } from './drain-plan.ts';
+import { EXIT } from './exit-code.ts';
+import { clusterFlags, dryRunFlag, dryRunQuery, dryRunWords, type DryRun, type DryRunFlags } from './flags.ts';
+import { seconds } from './install.ts';
+import type { Terminal } from './terminal.ts';
+import type { ClusterFlags } from './viewer-access.ts';
+import type { Viewer } from './viewer.ts';
+import { waitFor } from './wait-for.ts';
+
+interface Flags extends ClusterFlags, DryRunFlags {
+  force?: boolean;
+  deleteEmptydirData?: boolean;
+  /** In s. */
+  timeout?: number;
+}
+
+/** A pod that a disruption budget keeps is asked for again after so long, in ms. */
+const BUDGET_MS = 5_000;
+const LOOK_MS = 1_000;
+/** The manager cordons the nodes of a member within so long, in ms. */
+const CORDON_MS = 30_000;
+/** Evictions under way at once. */
+const AT_ONCE = 16;
+
+export function addDrain(program: Command, cli: Cli): void {
+  const command = program
+    .command('drain')
+    .summary('let a member take no new pods, and evict those that are there')
+    .description(
+      'Cordons the member (see cordon), then evicts the pods on all its virtual nodes as kubectl drain does: disruption budgets hold, each pod has its grace ' +
+        'period, and controllers make new ones elsewhere. Waits until they are gone. While the member does not answer they stay Terminating, as ' +
+        'nobody can tell that they have stopped. For one pool of a member alone there is kubectl drain NODE.',
+    )
+    .argument('<cluster>', 'the member')
+    .option('--force', 'evict pods without a controller, too, which nobody makes anew')
+    .option('--delete-emptydir-data', 'evict pods with emptyDir volumes, too, whose content is lost')
+    .option('--timeout <seconds>', 'give up after so long (default: never)', seconds);
+  dryRunFlag(clusterFlags(command)).action(
+    async (name: string, flags: Flags) =>
+      await cli.withHost(flags, async (host) => await drain(cli, host, name, flags)),
+  );
+}
+
+async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
+  const { terminal } = cli;
+  const { dryRun, timeout = Infinity } = flags;
+  const deadline = monotonic() + timeout * 1000;
+  let plan = await planOf(host, name, flags);
+  terminal.out(`${await setUnschedulable(host, name, true, dryRun)}\n`);
+  if (dryRun === 'none') {
+    await untilCordoned(terminal, host, name, Math.min(CORDON_MS, timeout * 1000));
+    // Until then more may have come.
+    plan = await planOf(host, name, flags);
+  }
+  for (const { pod, why } of plan.skipped) terminal.note(`note: pod ${keyOf(pod)} stays: ${why}`);
+  const queue = [...plan.evict];
+  const work = async (): Promise<void> => {
+    for (let pod = queue.shift(); pod !== undefined; pod = queue.shift()) await leave(cli, host, pod, flags, deadline);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  terminal.out(`membercluster/${name} drained${dryRunWords(dryRun)}\n`);
+  return EXIT.ok;
+}
+
+/** Throws CliError when a pod may not go without a word of the person. */
+async function planOf(host: Viewer, name: string, flags: Flags): Promise<DrainPlan> {
+  const { force = false, deleteEmptydirData = false } = flags;
+  const plan = drainPlan(await podsOf(host, name), { force, deleteEmptydirData });
+  const { refused } = plan;
+  if (refused.length === 0) return plan;
+  throw new CliError(
+    `member ${name} is not drained, as ${counted(refused.length, 'pod')} would not come back as they are`,
+    {
+      reason: refused
+        .slice(0, 5)
+        .map(({ pod, why }) => `${keyOf(pod)}: ${why}`)
+        .join('; '),
+      fix: 'use the flags that the reason names, or delete these pods yourself',
+      page: 'reference/cli.md#drain',
+    },
+  );
+}
+
+/** The manager cordons the nodes; until it has, pods go on coming. */
+async function untilCordoned(terminal: Terminal, host: Viewer, name: string, timeoutMs: number): Promise<void> {
+  const look = async () => {
+    const open = (await host.list<Node>(NODES, { labelSelector: MEMBER_LABEL })).filter(
+      (node) => memberOfNode(node) === name && node.spec?.unschedulable !== true,
+    );
+    return open.length === 0
+      ? { value: true }
+      : { waitingFor: `the manager to cordon ${open.map(({ metadata }) => metadata.name).join(', ')}` };
+  };
+  const fix = 'see kubectl spillway status: does a manager work for the member? Then run it again, nothing was evicted';
+  await waitFor(terminal, `the virtual nodes of ${name} are cordoned`, timeoutMs, look, fix);
+}
+
+async function podsOf(host: Viewer, name: string): Promise<Pod[]> {
+  const member = await host.get<KubeObject>(MEMBER_CLUSTERS, { name });
+  const nodes = await host.list<Node>(NODES, { labelSelector: MEMBER_LABEL });
+  const lists = await Promise.all(
+    nodeNamesOf(member, nodes).map(
+      async (node) => await host.list<Pod>(PODS, { fieldSelector: `spec.nodeName=${node}` }),
+    ),
+  );
+  return lists.flat();
+}
+
+/** Evicts one pod, unless somebody ends it already, and waits until it is gone. */
+async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flags, deadline: number): Promise<void> {
+  const { namespace = '', name } = pod.metadata;
+  const ends = pod.metadata.deletionTimestamp !== undefined || dryRun === 'client';
+  const isEvicted = ends || (await evicted(terminal, host, pod, dryRun, deadline));
+  if (!isEvicted) return;
+  if (dryRun === 'none') await untilGone(terminal, host, pod, deadline);
+  terminal.out(`pod/${name} evicted (namespace ${namespace})${dryRunWords(dryRun)}\n`);
+}
+
+/** Asks again and again while the budget of the pod is against it; a dry run asks once. False: it may not go now. */
+async function evicted(terminal: Terminal, host: Viewer, pod: Pod, dryRun: DryRun, deadline: number): Promise<boolean> {
+  const { namespace = '', name, uid } = pod.metadata;
+  const late = `pod ${keyOf(pod)} was not evicted in time: its disruption budget allows none`;
+  const ask = async (signal: AbortSignal): Promise<Outcome> =>
+    await tried(async () => {
+      await evict(host.client, { namespace, name }, { uid }, { signal, query: dryRunQuery(dryRun) });
+    });
+  for (let isTold = false; ; isTold = true) {
+    if ((await host.ask(`create pods/eviction in namespace ${namespace}`, ask)) !== 'kept') return true;
+    if (!isTold) terminal.note(`pod ${keyOf(pod)} waits: its disruption budget allows no eviction now`);
+    if (dryRun === 'server') return false;
+    await pause(terminal.signal, BUDGET_MS, deadline, late);
+  }
+}
+
+async function untilGone(terminal: Terminal, host: Viewer, pod: Pod, deadline: number): Promise<void> {
+  const { namespace = '', name, uid } = pod.metadata;
+  const late = `pod ${keyOf(pod)} is not gone in time: its grace period may be long, or its member does not answer`;
+  const look = async (signal: AbortSignal): Promise<Outcome> =>
+    await tried(async () => {
+      const now = await get<Pod>(host.client, PODS, { namespace, name }, { signal });
+      if (now.metadata.uid !== uid) throw new Gone();
+    });
+  while ((await host.ask(`get pods in namespace ${namespace}`, look)) !== 'gone') {
+    await pause(terminal.signal, LOOK_MS, deadline, late);
+  }
+}
+
+class Gone extends Error {}
+
+/** `kept`: a disruption budget is against it now. */
+type Outcome = 'done' | 'gone' | 'kept';
+
+async function tried(work: () => Promise<void>): Promise<Outcome> {
+  try {
+    await work();
+    return 'done';
+  } catch (error) {
+    if (error instanceof Gone || isNotFound(error) || isConflict(error)) return 'gone';
+    if (error instanceof ApiError && error.code === 429) return 'kept';
+    throw error;
+  }
+}
+
+async function pause(signal: AbortSignal, ms: number, deadline: number, why: string): Promise<void> {
+  if (monotonic() + ms > deadline) {
+    throw new CliError(why, {
+      fix: 'run it again to go on, or see kubectl spillway clusters',
+      page: 'concepts/virtual-nodes.md#cordon-and-drain',
+    });
+  }
+  await sleep(ms, undefined, { signal });
+}
