@@ -62,7 +62,13 @@ export async function extender(say: Say): Promise<SuiteReport> {
       clock,
     });
     const reservations = new Reservations(capacityOf, monotonic);
-    const nominees = new Nominees({ capacityOf, reservations, isVirtual: (name) => rooms.has(name) });
+    const nominees = new Nominees({
+      capacityOf,
+      reservations,
+      isVirtual: (name) => rooms.has(name),
+      podsOn: (name) => view.podsOn(name),
+      monotonic,
+    });
     // Each workload has a budget that grants one eviction.
     const covering = ({ metadata }: Pod): { key: string; allowed: number }[] => [
       { key: `${metadata.namespace ?? ''}/${metadata.labels?.['app'] ?? ''}`, allowed: 1 },

@@ -71,6 +71,8 @@ export class MemberCapacity {
   readonly #elastic: ElasticNodes;
   /** Pods of this host that the member knows, by UID of the host pod. */
   readonly #known = new Map<string, 'waiting' | 'stuck' | 'placed'>();
+  /** Those of them that are on nodes. */
+  readonly #ours = new Map<string, HeldPod>();
   /** When pods give up waiting for a node that does not exist yet, in ms. */
   readonly #deadlines = new Map<string, number>();
   readonly #answers = new LRUCache<string, { version: number; answer: FitAnswer }>(atMost(MAX_REMEMBERED));
@@ -128,10 +130,14 @@ export class MemberCapacity {
       (pod) => {
         added(pod);
         this.tracker.hold(held(pod));
+        const podUid = this.#hostUidOf(pod.source);
+        if (podUid !== undefined) this.#ours.set(podUid, pod);
       },
       (pod) => {
         removed(pod);
         this.tracker.release(held(pod));
+        const podUid = this.#hostUidOf(pod.source);
+        if (podUid !== undefined && this.#ours.get(podUid) === pod) this.#ours.delete(podUid);
       },
     );
     this.#reservations = new Reservations({
@@ -151,7 +157,7 @@ export class MemberCapacity {
       shapes: this.#shapes,
       podCounts: this.#podCounts,
       reservations: this.#reservations,
-      pods: () => this.#pods.values(),
+      ours: (podUid) => this.#ours.get(podUid),
     });
     this.#elastic = new ElasticNodes({
       set: (node) => {
@@ -245,14 +251,23 @@ export class MemberCapacity {
     return this.#asked.rooms((request, upTo) => this.slots(request, upTo));
   }
 
-  /** Sets room aside for a pod that the member does not show yet; again for the same pod replaces it. */
-  reserve(podUid: string, request: FitRequest, holder: ReservationHolder = 'choice'): void {
+  /**
+   * Sets room aside for a pod that the member does not show yet; again for the same pod replaces it. `insteadOf`: see
+   * {@link VirtualNodeCapacity.reserve}.
+   */
+  reserve(
+    podUid: string,
+    request: FitRequest,
+    holder: ReservationHolder = 'choice',
+    insteadOf: readonly string[] = [],
+  ): void {
     const known = this.#known.get(podUid);
     if (known === 'placed' || known === 'stuck') return;
     // What the member shows of a pod is truer than what was foreseen.
     if (known === 'waiting' && this.#reservations.join(podUid, holder)) return;
     this.#settled();
-    this.#reservations.reserve(podUid, this.#rules.admit(request), holder, known === undefined);
+    const victims = this.#takingRoom(request.virtualNode, insteadOf);
+    this.#reservations.reserve(podUid, this.#rules.admit(request), holder, known === undefined, victims);
     this.#onChange?.();
   }
 
@@ -274,6 +289,16 @@ export class MemberCapacity {
   /** For tests and metrics: pods on nodes, and pods on their way. */
   get size(): { pods: number; reservations: number } {
     return { pods: this.#pods.size, reservations: this.#reservations.size };
+  }
+
+  /** Of these pods of the host those that are on nodes of the member, by UID. */
+  #takingRoom(virtualNode: string, podUids: readonly string[]): Map<string, HeldPod> {
+    const found = new Map<string, HeldPod>();
+    for (const podUid of podUids) {
+      const pod = this.#ours.get(podUid);
+      if (pod !== undefined && virtualNodeOf(pod.source, this.#hostId) === virtualNode) found.set(podUid, pod);
+    }
+    return found;
   }
 
   *#placed(): Generator<CountedPod> {
@@ -299,7 +324,9 @@ export class MemberCapacity {
   #setPod(pod: Pod): void {
     this.#pods.set(pod);
     const podUid = this.#hostUidOf(pod);
-    if (podUid !== undefined) this.#noteOwn(pod, podUid);
+    if (podUid === undefined) return;
+    if (!holdsResources(pod)) this.#reservations.left(podUid);
+    this.#noteOwn(pod, podUid);
   }
 
   #deletePod(pod: Pod): void {
@@ -307,6 +334,7 @@ export class MemberCapacity {
     const podUid = this.#hostUidOf(pod);
     if (podUid === undefined) return;
     this.#known.delete(podUid);
+    this.#reservations.left(podUid);
     this.#forgetReservation(podUid);
   }
 

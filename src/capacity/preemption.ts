@@ -8,7 +8,6 @@ import type { PodCounts } from './pod-counts.ts';
 import type { HeldPod, PlacedPod } from './pods-on-nodes.ts';
 import type { Reservations } from './reservations.ts';
 import { type Candidate, compareVictims, type RoomWithout, type Victims, victimsAmong } from './victims.ts';
-import { UID_LABEL } from '../api/marks.ts';
 import type { Amounts } from '../kube/amounts.ts';
 
 export interface PreemptionOptions {
@@ -16,9 +15,9 @@ export interface PreemptionOptions {
   readonly table: NodeTable;
   readonly shapes: FitShapes;
   readonly podCounts: PodCounts;
-  readonly reservations: Pick<Reservations, 'placedAs'>;
-  /** Pods on nodes of the member. */
-  readonly pods: () => Iterable<HeldPod>;
+  readonly reservations: Pick<Reservations, 'placedAs' | 'leaving'>;
+  /** A pod of the host, by its UID, where it is on a node of the member. */
+  readonly ours: (podUid: string) => HeldPod | undefined;
 }
 
 /** A candidate where it is in the member. */
@@ -45,13 +44,21 @@ export class Preemption {
     allowed: ReadonlyMap<string, number>,
     left: Amounts,
   ): Victims | undefined {
-    const there = this.#find(admitted.request.virtualNode, candidates);
+    const { virtualNode } = admitted.request;
+    const there = this.#find(virtualNode, candidates);
     const allowance = new Allowance(admitted.requests, left);
-    if (this.#someNodeFits(admitted)) return victimsAmong(there, allowance, allowed);
+    const leaving = this.#leavingBeside(there);
+    for (const pod of leaving) {
+      if (virtualNodeOf(pod.source, this.#o.hostId) === virtualNode) allowance.take(pod);
+    }
+    if (this.#someNodeFits(admitted)) return victimsAmong<Removable>(there, allowance, allowed);
     let best: Victims | undefined;
     let helped = 0;
     for (const [row, onRow] of byRow(there)) {
+      const fromRow = leaving.filter((pod) => pod.row === row);
+      for (const pod of fromRow) this.#o.table.lift(row, pod);
       const victims = victimsAmong(onRow, this.#roomOn(row, admitted, allowance), allowed);
+      for (const pod of fromRow) this.#o.table.putBack(row, pod);
       if (victims === undefined) continue;
       const isBetter = best === undefined || compareVictims(victims, best) < 0;
       if (isBetter && this.#mayJoin(row, admitted, onRow, victims)) best = victims;
@@ -63,20 +70,24 @@ export class Preemption {
 
   /** Those of the candidates that hold room behind the virtual node, and are not on their way out of it. */
   #find(virtualNode: string, candidates: readonly Candidate[]): Removable[] {
-    const { hostId, pods, reservations } = this.#o;
-    const byUid = new Map(candidates.map((candidate) => [candidate.uid, candidate]));
+    const { hostId, ours, reservations } = this.#o;
     const found: Removable[] = [];
-    for (const pod of pods()) {
-      const candidate = byUid.get(pod.source.metadata.labels?.[UID_LABEL] ?? '');
-      if (candidate === undefined || virtualNodeOf(pod.source, hostId) !== virtualNode) continue;
-      byUid.delete(candidate.uid);
-      if (!pod.deleting) found.push({ ...candidate, placed: pod, requests: pod.requests });
-    }
-    for (const candidate of byUid.values()) {
+    for (const candidate of candidates) {
+      const pod = ours(candidate.uid);
+      if (pod !== undefined && virtualNodeOf(pod.source, hostId) === virtualNode) {
+        if (!pod.deleting) found.push({ ...candidate, placed: pod, requests: pod.requests });
+        continue;
+      }
       const reserved = reservations.placedAs(candidate.uid);
       if (reserved !== undefined) found.push({ ...candidate, ...reserved });
     }
     return found;
+  }
+
+  /** Pods that leave for others, whose room is set aside already: both together would count twice. */
+  #leavingBeside(candidates: readonly Candidate[]): HeldPod[] {
+    const uids = new Set(candidates.map(({ uid }) => uid));
+    return [...this.#o.reservations.leaving()].filter(([uid]) => !uids.has(uid)).map(([, pod]) => pod);
   }
 
   #someNodeFits({ parts, shapeKey, request }: AdmittedRequest): boolean {
@@ -119,6 +130,8 @@ export class Preemption {
   }
 }
 
+type WithRequests = Pick<Removable, 'requests'>;
+
 /** What headroom and caps leave while some pods are out. */
 class Allowance implements RoomWithout<Removable> {
   readonly #requests: Amounts;
@@ -129,11 +142,11 @@ class Allowance implements RoomWithout<Removable> {
     this.#left = new Map(left);
   }
 
-  take({ requests }: Removable): void {
+  take({ requests }: WithRequests): void {
     this.#add(requests, 1n);
   }
 
-  putBack({ requests }: Removable): void {
+  putBack({ requests }: WithRequests): void {
     this.#add(requests, -1n);
   }
 

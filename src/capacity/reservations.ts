@@ -5,7 +5,7 @@ import type { FitShapes } from './fit-shapes.ts';
 import type { Coming } from './ledger.ts';
 import type { NamespaceRules, AdmittedRequest } from './namespace-rules.ts';
 import type { Column, NodeTable } from './node-table.ts';
-import type { PlacedPod } from './pods-on-nodes.ts';
+import type { HeldPod, PlacedPod } from './pods-on-nodes.ts';
 
 /**
  * Who says that a pod is on its way: the scheduler that chose the place, the host where it is bound, or the member where it
@@ -17,6 +17,8 @@ interface Reservation {
   readonly admitted: AdmittedRequest;
   readonly holders: Set<ReservationHolder>;
   placed: PlacedPod | undefined;
+  /** Those that are evicted for it, by their UIDs in the host, as long as they take room. */
+  readonly insteadOf: Map<string, HeldPod>;
   /** Counted in {@link NamespaceRules}. */
   inQuota: boolean;
 }
@@ -38,7 +40,8 @@ const MAX_TRIES = 64;
 /**
  * Pods that are on their way to the member. Each one sits on the node where the member's scheduler would most likely put
  * it, and takes its room there like a pod that runs; one that finds no room holds nothing and tries again when something
- * changes. When the real pods come and go, reservations give way and move.
+ * changes. When the real pods come and go, reservations give way and move. One that others are evicted for sits on their node before
+ * they have left it: nobody else has the room in between.
  */
 export class Reservations {
   readonly #o: ReservationsOptions;
@@ -47,6 +50,8 @@ export class Reservations {
   /** Rows that changed under reservations, and whether the node itself did. */
   readonly #disturbed = new Map<number, boolean>();
   readonly #homeless = new Set<string>();
+  /** Those that others still leave for. */
+  readonly #awaited = new Set<Reservation>();
   #triedAt = -1;
   #moving = false;
 
@@ -88,8 +93,31 @@ export class Reservations {
     return node === undefined ? undefined : elasticGroupOf(node);
   }
 
-  /** `countsInQuota`: the member's own figures do not contain the pod yet. */
-  reserve(podUid: string, admitted: AdmittedRequest, holder: ReservationHolder, countsInQuota: boolean): void {
+  /** Pods that leave their row for a reservation which sits there already, with their UIDs in the host. */
+  *leaving(): Generator<[podUid: string, HeldPod]> {
+    for (const { placed, insteadOf } of this.#awaited) {
+      for (const victim of insteadOf) if (victim[1].row === placed?.row) yield victim;
+    }
+  }
+
+  /** A pod of the host takes no room any more. */
+  left(podUid: string): void {
+    for (const reservation of this.#awaited) {
+      if (reservation.insteadOf.delete(podUid) && reservation.insteadOf.size === 0) this.#awaited.delete(reservation);
+    }
+  }
+
+  /**
+   * `countsInQuota`: the member's own figures do not contain the pod yet. `insteadOf`: pods that are evicted for it and take room still,
+   * by their UIDs in the host.
+   */
+  reserve(
+    podUid: string,
+    admitted: AdmittedRequest,
+    holder: ReservationHolder,
+    countsInQuota: boolean,
+    insteadOf: ReadonlyMap<string, HeldPod> = new Map(),
+  ): void {
     const known = this.#all.get(podUid);
     if (known !== undefined && known.admitted.request.key === admitted.request.key) {
       known.holders.add(holder);
@@ -99,8 +127,9 @@ export class Reservations {
     const holders = new Set(known?.holders).add(holder);
     const inQuota = countsInQuota && (known?.inQuota ?? true);
     this.drop(podUid);
-    const reservation: Reservation = { admitted, holders, placed: undefined, inQuota };
+    const reservation: Reservation = { admitted, holders, placed: undefined, insteadOf: new Map(insteadOf), inQuota };
     this.#all.set(podUid, reservation);
+    if (insteadOf.size > 0) this.#awaited.add(reservation);
     if (inQuota) this.#o.rules.reserve(admitted, 1n);
     this.#place(podUid, reservation);
   }
@@ -124,6 +153,7 @@ export class Reservations {
     if (known === undefined) return;
     this.#unplace(podUid, known);
     this.#leaveQuota(known);
+    this.#awaited.delete(known);
     this.#homeless.delete(podUid);
     this.#all.delete(podUid);
   }
@@ -161,7 +191,7 @@ export class Reservations {
       // Without itself, does it still have room where it is?
       const { placed } = reservation;
       this.#unplace(podUid, reservation);
-      if (placed !== undefined && this.#fitsOn(reservation.admitted, row)) {
+      if (placed !== undefined && (this.#fitsOn(reservation.admitted, row) || this.#isLeftFor(reservation, row))) {
         this.#put(podUid, reservation, row);
       } else {
         this.#place(podUid, reservation);
@@ -174,9 +204,18 @@ export class Reservations {
   }
 
   #place(podUid: string, reservation: Reservation): void {
-    const row = this.#bestRow(reservation.admitted);
+    const row = this.#bestRow(reservation.admitted) ?? this.#rowLeftFor(reservation);
     if (row === undefined) this.#homeless.add(podUid);
     else this.#put(podUid, reservation, row);
+  }
+
+  #rowLeftFor({ insteadOf }: Reservation): number | undefined {
+    for (const { row } of insteadOf.values()) if (this.#o.table.node(row) !== undefined) return row;
+    return undefined;
+  }
+
+  #isLeftFor(reservation: Reservation, row: number): boolean {
+    return this.#rowLeftFor(reservation) === row;
   }
 
   #put(podUid: string, reservation: Reservation, row: number): void {

@@ -41,8 +41,11 @@ export interface VirtualNodeCapacity {
    * Sets room aside for a pod that was sent here and that the member does not show yet; again for the same pod replaces
    * it. It lasts until {@link release}, or until the member shows the pod on a node. Pods that are bound on the host need
    * none: they are reserved by themselves, also after a restart.
+   *
+   * @param insteadOf UIDs of pods of the host that are evicted for it. Where no node has the room yet it has what these leave, bit by
+   * bit, and nobody else has it.
    */
-  reserve(podUid: string, request: FitRequest): void;
+  reserve(podUid: string, request: FitRequest, insteadOf?: readonly string[]): void;
   release(podUid: string): void;
   /** Whether a pod of the host, by its UID, takes room in the member, or has some set aside. */
   holds(podUid: string): boolean;

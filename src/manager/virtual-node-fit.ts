@@ -131,8 +131,8 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     return this.#o.capacity.victims(request, candidates, allowed);
   }
 
-  reserve(podUid: string, request: FitRequest): void {
-    this.#o.capacity.reserve(podUid, request);
+  reserve(podUid: string, request: FitRequest, insteadOf?: readonly string[]): void {
+    this.#o.capacity.reserve(podUid, request, 'choice', insteadOf);
   }
 
   release(podUid: string): void {

@@ -16,6 +16,11 @@ export interface FilterResult {
   readonly NodeNames: readonly string[];
   /** Why the others may not, where preempting other pods would not help either; shown in FailedScheduling. */
   readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>>;
+  /**
+   * Why these may not, where others are on their way out for the pod. Said to be unresolvable, kube-scheduler would take back that it
+   * nominated the pod to the node, and give what these leave to whoever comes first.
+   */
+  readonly FailedNodes?: Readonly<Record<string, string>>;
   readonly Error: string;
 }
 
@@ -115,6 +120,13 @@ export function evicting(victims: ReadonlyMap<string, NodeVictims>): PreemptionR
     { Pods: uids.map((UID) => ({ UID })), NumPDBViolations: violations },
   ]);
   return { NodeNameToMetaVictims: Object.fromEntries(nodes) };
+}
+
+/** The same answer, if it is none, for a pod that only has to wait on the node until others have left it. */
+export function waitingOn(node: string, result: FilterResult): FilterResult {
+  const { [node]: why, ...others } = result.FailedAndUnresolvableNodes;
+  if (why === undefined) return result;
+  return { ...result, FailedAndUnresolvableNodes: others, FailedNodes: { [node]: why } };
 }
 
 /** No answer, for all nodes; `why` is shown in FailedScheduling where the scheduler cannot go on without one. */

@@ -10,7 +10,7 @@ import { refusalInWords } from '../placement/placement-refusal.ts';
 import { Attempts } from './attempts.ts';
 import { isMadeForItsNode } from './daemon-pod.ts';
 import { Confirmation } from './confirmation.ts';
-import { failing, passing } from './extender-wire.ts';
+import { failing, passing, waitingOn } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
 import type { MemberFit } from './member-fit.ts';
@@ -112,16 +112,18 @@ export class Extender {
     const selection = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
     if (selection.problem !== undefined) this.#o.annotationProblem(chain, selection.problem);
     const { chosen } = selection;
-    const result = this.#o.nominees.whileLowerStandAside(pod, () =>
+    const { nominees } = this.#o;
+    const { cluster, result } = nominees.whileLowerStandAside(pod, () =>
       chosen === undefined ? this.#withoutRules(pod, split) : this.#byRules(pod, chain, chosen, split),
     );
-    const { cluster } = result;
-    if (cluster === undefined) this.#o.nominees.hold(pod);
+    if (cluster === undefined) nominees.hold(pod);
+    const node = pod.status?.nominatedNodeName ?? '';
+    const answer = cluster === undefined && nominees.waitsForRoom(pod) ? waitingOn(node, result) : result;
     const outcome = cluster === undefined ? 'wait' : cluster === LOCAL ? 'local' : 'member';
     metrics.decisions.inc({ rules: chosen?.source.kind ?? 'None', outcome });
     this.#o.waiting.answered(pod, cluster !== undefined);
-    this.#confirmation.note(pod, result.result);
-    return result.result;
+    this.#confirmation.note(pod, answer);
+    return answer;
   }
 
   /** Nothing is said about a pod by rules that are not found only because its owners are not known. */

@@ -65,6 +65,7 @@ export class HostCapacity implements VirtualNodeCapacity {
     return undefined;
   }
 
+  /** The scheduler of the host sets aside itself what is left for a pod that it evicts others for. */
   reserve(podUid: string, request: FitRequest): void {
     this.#capacity.reserve(podUid, request);
   }

@@ -9,15 +9,34 @@ export interface NomineesOptions {
   readonly reservations: Reservations;
   /** Whether the node stands for a member. */
   readonly isVirtual: (nodeName: string) => boolean;
+  /** Pods of the host that are bound to the node. */
+  readonly podsOn: (nodeName: string) => readonly Pod[];
+  /** In ms. */
+  readonly monotonic: () => number;
 }
 
 /** Room is held so long, in ms; longer than kube-scheduler leaves a pod that waits without another try. */
 const HOLD_MS = 600_000;
 const MOST = 1_024;
+/** By then the pod shows to which node it was nominated, in ms. */
+const NOMINATED_MS = 10_000;
+/** For one that lost its nomination before its victims left: the longest that kube-scheduler lets a pod rest, and half as much, in ms. */
+const NEXT_TRY_MS = 15_000;
 
 interface Nominee {
   readonly pod: Pod;
   readonly node: string;
+  /** It lost its nomination: until when it may be back, in monotonic ms. */
+  readonly until?: number;
+}
+
+interface Asked {
+  /** The whole pod. */
+  readonly pod: Pod;
+  /** UIDs of the victims by node. */
+  readonly victims: ReadonlyMap<string, readonly string[]>;
+  /** Monotonic, in ms. */
+  readonly at: number;
 }
 
 /**
@@ -26,8 +45,8 @@ interface Nominee {
  */
 export class Nominees {
   readonly #o: NomineesOptions;
-  /** Pods that victims were named for, by UID: the whole pod, and the UIDs of the victims by node. */
-  readonly #asked = new LRUCache<string, { pod: Pod; victims: ReadonlyMap<string, readonly string[]> }>(atMost(MOST));
+  /** Pods that victims were named for, by UID. */
+  readonly #asked = new LRUCache<string, Asked>(atMost(MOST));
   /** By UID. */
   readonly #held = new Map<string, Nominee>();
 
@@ -37,18 +56,30 @@ export class Nominees {
 
   /** Others are about to be evicted for the pod. Which of these nodes it gets stands in its status in a moment. */
   asked(pod: Pod, victims: ReadonlyMap<string, readonly string[]>): void {
-    this.#asked.set(pod.metadata.uid ?? '', { pod, victims });
+    this.#asked.set(pod.metadata.uid ?? '', { pod, victims, at: this.#o.monotonic() });
   }
 
   /**
    * Whether those that were named for the node it is nominated to still take room there. The scheduler knows that of the host's
-   * own pods only, and these are gone when the caches that answer here still show their copies.
+   * own pods only, and these are gone when the caches that answer here still show their copies. Right after they were named the
+   * question may be older than the nomination, or the scheduler may have taken it back meanwhile.
    */
   waitsForVictims({ metadata, status }: Pod): boolean {
+    const asked = this.#asked.get(metadata.uid ?? '');
+    if (asked === undefined) return false;
     const node = status?.nominatedNodeName ?? '';
-    const named = this.#asked.get(metadata.uid ?? '')?.victims.get(node) ?? [];
-    const capacity = this.#o.capacityOf(node);
-    return named.some((uid) => capacity?.holds(uid) === true);
+    if (node !== '') return this.#holdsAny(node, asked);
+    if (this.#o.monotonic() - asked.at > NOMINATED_MS) return false;
+    return [...asked.victims.keys()].some((one) => this.#holdsAny(one, asked));
+  }
+
+  /** The same, and whether others of lower priority leave the node: for whom, only the process knew that named them. */
+  waitsForRoom(pod: Pod): boolean {
+    const node = pod.status?.nominatedNodeName ?? '';
+    if (node === '' || !this.#o.isVirtual(node)) return false;
+    const isLeaving = (one: Pod): boolean =>
+      one.metadata.deletionTimestamp !== undefined && priorityOf(one) < priorityOf(pod);
+    return this.waitsForVictims(pod) || this.#o.podsOn(node).some(isLeaving);
   }
 
   /** As the watch shows it, which is less than the whole pod. */
@@ -57,6 +88,8 @@ export class Nominees {
     const node = status?.nominatedNodeName ?? '';
     const isNominee = spec.nodeName === undefined && deletionTimestamp === undefined && node !== '';
     if (!isNominee) {
+      const mayComeBack = spec.nodeName === undefined && deletionTimestamp === undefined;
+      if (mayComeBack && this.#loses(uid)) return;
       if (spec.nodeName !== undefined || this.#held.has(uid)) this.#forget(uid, spec.nodeName === undefined);
       return;
     }
@@ -66,8 +99,11 @@ export class Nominees {
 
   /** Whatever room the pod was nominated to, if that is behind a virtual node. The whole pod, as a scheduler sends it. */
   hold(pod: Pod): void {
+    const { uid = '' } = pod.metadata;
     const node = pod.status?.nominatedNodeName ?? '';
-    if (node !== '' && pod.spec.nodeName === undefined) this.#hold(pod.metadata.uid ?? '', { pod, node });
+    const held = this.#held.get(uid);
+    if (node !== '' && pod.spec.nodeName === undefined) this.#hold(uid, { pod, node });
+    else if (held?.until !== undefined) this.#reserve(uid, held);
   }
 
   gone(uid: string): void {
@@ -76,13 +112,22 @@ export class Nominees {
   }
 
   /** What those of lower priority hold counts as free meanwhile. */
-  whileLowerStandAside<T>({ metadata, spec }: Pod, ask: () => T): T {
-    const lower = [...this.#held].filter(
-      ([uid, { pod }]) => uid !== metadata.uid && priorityOf(pod) < (spec.priority ?? 0),
-    );
-    for (const [uid] of lower) this.#o.reservations.release(uid);
+  whileLowerStandAside<T>(asking: Pod, ask: () => T): T {
+    const { uid: own } = asking.metadata;
+    return this.#whileAside((uid, { pod }) => uid !== own && priorityOf(pod) < priorityOf(asking), ask);
+  }
+
+  /** The same, and what it holds itself. */
+  whileAllStandAside<T>(asking: Pod, ask: () => T): T {
+    const { uid: own } = asking.metadata;
+    return this.#whileAside((uid, { pod }) => uid === own || priorityOf(pod) < priorityOf(asking), ask);
+  }
+
+  #whileAside<T>(isAside: (uid: string, nominee: Nominee) => boolean, ask: () => T): T {
+    const aside = [...this.#held].filter(([uid, nominee]) => isAside(uid, nominee));
+    for (const [uid] of aside) this.#o.reservations.release(uid);
     const answer = ask();
-    for (const [uid, nominee] of lower) this.#reserve(uid, nominee);
+    for (const [uid, nominee] of aside) this.#reserve(uid, nominee);
     return answer;
   }
 
@@ -93,12 +138,36 @@ export class Nominees {
     if (before === undefined && this.#held.size >= MOST) return;
     this.#held.set(uid, nominee);
     // What it was told a place for meanwhile is nearer to the truth.
-    if (before?.node !== nominee.node || !reservations.has(uid)) this.#reserve(uid, nominee);
+    if (before?.node !== nominee.node || before.until !== undefined || !reservations.has(uid))
+      this.#reserve(uid, nominee);
   }
 
-  #reserve(uid: string, { pod, node }: Nominee): void {
+  #reserve(uid: string, { pod, node, until }: Nominee): void {
+    const forMs = until === undefined ? HOLD_MS : until - this.#o.monotonic();
     const request = this.#o.capacityOf(node)?.request(pod);
-    if (request !== undefined && 'key' in request) this.#o.reservations.reserve(uid, node, request, HOLD_MS);
+    if (forMs <= 0 || request === undefined || !('key' in request)) return;
+    const insteadOf = this.#asked.get(uid)?.victims.get(node) ?? [];
+    this.#o.reservations.reserve(uid, node, request, forMs, insteadOf);
+  }
+
+  #holdsAny(node: string, { victims }: Asked): boolean {
+    const capacity = this.#o.capacityOf(node);
+    return victims.get(node)?.some((uid) => capacity?.holds(uid) === true) === true;
+  }
+
+  /**
+   * It is not nominated any more. If others leave for it still, a scheduler found nothing to evict in a node that is as good as free, and
+   * comes back to the pod in a moment: what they leave is held until then. False: nobody does.
+   */
+  #loses(uid: string): boolean {
+    const [held, asked] = [this.#held.get(uid), this.#asked.get(uid)];
+    const now = this.#o.monotonic();
+    if (held?.until !== undefined) return held.until > now;
+    if (held === undefined || asked === undefined || !this.#holdsAny(held.node, asked)) return false;
+    const lost = { ...held, until: now + NEXT_TRY_MS };
+    this.#held.set(uid, lost);
+    this.#reserve(uid, lost);
+    return true;
   }
 
   /** `frees`: it is not bound, so its room is free again. */

@@ -56,7 +56,7 @@ export class Preemption {
     if (missing !== undefined || nominees.waitsForVictims(pod)) return evicting(new Map());
     const split = splitByMember(view.nodes, victims.keys());
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
-    const found = nominees.whileLowerStandAside(pod, () => {
+    const found = nominees.whileAllStandAside(pod, () => {
       const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
       return chosen === undefined
         ? this.#withoutRules(pod, split, behind)

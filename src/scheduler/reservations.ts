@@ -11,6 +11,7 @@ const BIND_HEARD_MS = 10_000;
 interface Held {
   readonly node: string;
   readonly request: FitRequest;
+  readonly insteadOf: readonly string[];
   /** Where it is set aside. */
   capacity: VirtualNodeCapacity | undefined;
   /** Monotonic, in ms. */
@@ -33,13 +34,13 @@ export class Reservations {
     this.#monotonic = monotonic;
   }
 
-  /** For `forMs` at most. */
-  reserve(podUid: string, node: string, request: FitRequest, forMs: number): void {
+  /** For `forMs` at most. `insteadOf`: see {@link VirtualNodeCapacity.reserve}. */
+  reserve(podUid: string, node: string, request: FitRequest, forMs: number, insteadOf: readonly string[] = []): void {
     this.expire();
     this.release(podUid);
     const capacity = this.#capacityOf(node);
-    capacity?.reserve(podUid, request);
-    this.#held.set(podUid, { node, request, capacity, until: this.#monotonic() + forMs });
+    capacity?.reserve(podUid, request, insteadOf);
+    this.#held.set(podUid, { node, request, insteadOf, capacity, until: this.#monotonic() + forMs });
   }
 
   has(podUid: string): boolean {
@@ -79,7 +80,7 @@ export class Reservations {
     const capacity = this.#capacityOf(held.node);
     if (capacity === held.capacity) return;
     held.capacity?.release(podUid);
-    capacity?.reserve(podUid, held.request);
+    capacity?.reserve(podUid, held.request, held.insteadOf);
     held.capacity = capacity;
   }
 }

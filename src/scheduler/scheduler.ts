@@ -111,6 +111,8 @@ export class Scheduler {
       capacityOf,
       reservations,
       isVirtual: (node) => view.nodes.memberOf(node) !== undefined,
+      podsOn: (node) => view.podsOn(node),
+      monotonic,
     });
     this.#preemption = new Preemption({ view, questions, capacityOf, budgets: options.budgets, nominees });
     this.placedPods = new HostPlacedPods({

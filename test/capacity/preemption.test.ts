@@ -90,6 +90,50 @@ test('are also pods that the member has not been shown yet, or that wait there f
   expect(victimsOf(capacity, asks('5'), [candidate('bound', 5), candidate('waits')])).toEqual(['bound']);
 });
 
+test('leave room bit by bit, and nobody else has it meanwhile', () => {
+  const capacity = member(['a', 'b']);
+  for (const uid of ['a1', 'a2', 'a3', 'a4']) capacity.podHandler.added(ours(uid, '2', 'a'));
+  for (const uid of ['b1', 'b2', 'b3', 'b4']) capacity.podHandler.added(ours(uid, '2', 'b'));
+  capacity.reserve('core', asks('4'), 'choice', ['a1', 'a2']);
+  const fits = (cpu: string): boolean => capacity.fits(asks(cpu)).fits;
+  const leave = (uid: string, node: string): void => capacity.podHandler.deleted(ours(uid, '2', node));
+  leave('a1', 'a');
+  expect(fits('2')).toBe(false);
+  // What others leave is anybody's.
+  leave('b1', 'b');
+  expect([fits('2'), fits('3')]).toEqual([true, false]);
+  leave('a2', 'a');
+  expect([fits('2'), fits('3')]).toEqual([true, false]);
+  leave('a3', 'a');
+  capacity.release('core');
+  expect([fits('6'), fits('7')]).toEqual([true, false]);
+});
+
+test('beside others that leave for somebody else are as few as without him', () => {
+  for (const pool of [{}, { caps: parseAmounts({ cpu: '8' }) }, { headroom: parseAmounts({ cpu: '0' }) }]) {
+    const capacity = member(['a'], pool);
+    const all = ['a1', 'a2', 'a3', 'a4'];
+    for (const uid of all) capacity.podHandler.added(ours(uid, '2', 'a'));
+    capacity.reserve('core', asks('4'), 'choice', ['a1', 'a2']);
+    const [, , ...others] = all.map((uid) => candidate(uid));
+    expect(victimsOf(capacity, asks('2'), others)).toHaveLength(1);
+    expect(victimsOf(capacity, asks('4'), others)).toHaveLength(2);
+    expect(victimsOf(capacity, asks('5'), others)).toBeUndefined();
+    // Whether they are already on their way the host may not show yet: then they go as well, and no others in their place.
+    expect(
+      victimsOf(
+        capacity,
+        asks('4'),
+        all.map((uid) => candidate(uid)),
+      ),
+    ).toHaveLength(4);
+    capacity.podHandler.deleted(ours('a1', '2', 'a'));
+    expect(victimsOf(capacity, asks('4'), others)).toHaveLength(2);
+    capacity.podHandler.deleted(ours('a2', '2', 'a'));
+    expect(victimsOf(capacity, asks('4'), others)).toHaveLength(2);
+  }
+});
+
 test('are wherever they are, where only a cap is in the way', () => {
   const capacity = member(['a', 'b'], { caps: parseAmounts({ cpu: '6' }) });
   capacity.podHandler.added(ours('a1', '2', 'a'));

@@ -6,7 +6,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { condition, type Fields, isReady, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
+import { condition, eventsOf, type Fields, isReady, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
 import { evicted, PRIORITY_CLASSES, prioritised, untilSeenThatNothingIsEvicted } from '../fixtures/preemption.ts';
 import { burstNamespace, burstSpec, deployment, LOCAL_PREFIX, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
@@ -47,6 +47,20 @@ async function memberNodes(pods: readonly Pod[]): Promise<Map<string, string>> {
   return new Map(pods.map(({ metadata }) => [metadata.name, byUid.get(metadata.uid) ?? '']));
 }
 
+async function copiesIn(namespace: string): Promise<Pod[]> {
+  return await podsOf(topology.member('east').cluster, namespace);
+}
+
+/** Keeps copies in the member when they are deleted, or lets them go. */
+async function hold(copies: readonly Pod[], finalizers: readonly string[] | null): Promise<void> {
+  const [first] = copies;
+  if (first === undefined) return;
+  const names = copies.map(({ metadata }) => metadata.name);
+  const body = JSON.stringify({ metadata: { finalizers } });
+  const how = ['-n', first.metadata.namespace ?? '', '--type=merge', '-p', body];
+  await kubectl(topology.member('east').cluster, ['patch', 'pod', ...names, ...how]);
+}
+
 test('an important pod gets its place in a full member: two pods of one node make way for it, and no others', async () => {
   await newNamespace(host, 'full');
   await host.apply([policy('full', 'in-east', inEast), deployment('full', 'batch', 8, '2', {}, prioritised('low'))]);
@@ -64,6 +78,39 @@ test('an important pod gets its place in a full member: two pods of one node mak
   });
   expect(await evicted(host, 'full')).toEqual(gone);
 });
+
+test('what others leave bit by bit is kept for the pod that they leave for, whatever the virtual node says meanwhile', async () => {
+  await newNamespace(host, 'held');
+  await host.apply([policy('held', 'in-east', inEast), deployment('held', 'batch', 8, '2', {}, prioritised('low'))]);
+  await settled(host, 'held', 'batch', { east: 8 });
+  await hold(await copiesIn('held'), ['example.com/hold']);
+  await host.apply([deployment('held', 'core', 1, '4', {}, prioritised('high'))]);
+  const core = async (): Promise<Pod | undefined> => (await podsOf(host, 'held', 'app=core'))[0];
+  const leaving = async (): Promise<Pod[]> =>
+    (await copiesIn('held')).filter(({ metadata }) => metadata.deletionTimestamp !== undefined);
+  try {
+    await until('two make way', async () => {
+      return (await leaving()).length === 2 && (await core())?.status?.nominatedNodeName === 'east';
+    });
+    await hold((await leaving()).slice(0, 1), null);
+    await until(
+      'the scheduler was told that there is no room yet',
+      async () => {
+        // As it is for a moment between two reports, when a victim is gone from the member, but not from the host.
+        const more = ['--subresource=status', '-p', '{"status":{"allocatable":{"cpu":"32"}}}'];
+        await kubectl(host, ['patch', 'node', 'east', ...more]);
+        const told = await eventsOf(host, 'held', (await core())?.metadata.name ?? '');
+        return told.some(({ message }) => message.includes('member east: '));
+      },
+      { timeoutMs: 60_000 },
+    );
+  } finally {
+    const held = (await copiesIn('held')).filter(({ metadata }) => (metadata.finalizers ?? []).length > 0);
+    await hold(held, null);
+  }
+  await settled(host, 'held', 'core', { east: 1 });
+  expect(await evicted(host, 'held')).toHaveLength(2);
+}, 180_000);
 
 test('of pods that a budget protects none makes way while others can', async () => {
   await newNamespace(host, 'kept');

@@ -166,7 +166,13 @@ beforeEach(async () => {
   });
   const reservations = new Reservations(capacityOf, clock);
   const isVirtual = (name: string): boolean => view.nodes.memberOf(name) !== undefined;
-  const nominees = new Nominees({ capacityOf, reservations, isVirtual });
+  const nominees = new Nominees({
+    capacityOf,
+    reservations,
+    isVirtual,
+    podsOn: (name) => view.podsOn(name),
+    monotonic: clock,
+  });
   preemption = new Preemption({ view, questions, capacityOf, budgets, nominees });
   extender = new Extender({
     view,
@@ -935,10 +941,69 @@ describe('pods that may be evicted for another one', () => {
     await fits('higher', 2_000);
     expect(new Set(seen.splice(0))).toEqual(new Set([false]));
     expect(reserved.get(uid)).toBe('east');
-    // It is asked about itself, and has to wait still.
+    // It is asked about itself, and has to wait still; what it holds does not stand in its own way.
     await filter(nominated, ['east']);
+    expect(new Set(seen.splice(0))).toEqual(new Set([false]));
+    expect(reserved.get(uid)).toBe('east');
+    await preempt(nominated, 'east');
+    expect(new Set(seen.splice(0))).toEqual(new Set([false]));
     expect(reserved.get(uid)).toBe('east');
     api.edit(`${PODS}/a`, { status: { nominatedNodeName: null } });
     await until('it is free again', () => !reserved.has(uid), { intervalMs: 5 });
+  });
+
+  describe('while they leave', () => {
+    let made: Pod;
+    const uidOf = ({ metadata }: Pod): string => metadata.uid ?? '';
+    const nominated = (): Pod => ({ ...made, status: { nominatedNodeName: 'east' } });
+    const answer = async (): Promise<[unresolvable: string[], others: string[]]> => {
+      const { FailedAndUnresolvableNodes, FailedNodes = {} } = await filter(nominated(), ['east', 'west']);
+      return [Object.keys(FailedAndUnresolvableNodes), Object.keys(FailedNodes)];
+    };
+    beforeEach(async () => {
+      made = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...important('a') }) as unknown as Pod;
+      victims.delete('west');
+      reserved.set('of-east', 'east');
+      expect(await preempt(made, 'east')).toEqual({ east: 'of-east 0' });
+    });
+
+    test('the pod keeps its nomination: its node is not said to be unresolvable', async () => {
+      expect(await answer()).toEqual([['west'], ['east']]);
+      reserved.delete('of-east');
+      expect(await answer()).toEqual([['east', 'west'], []]);
+    });
+
+    test('that is so for a process that does not know for whom they leave', async () => {
+      reserved.delete('of-east');
+      const low = bound('low', 'east');
+      await until('it is known', () => view.podsOn('east').length === 1, { intervalMs: 5 });
+      expect(await answer()).toEqual([['east', 'west'], []]);
+      api.edit(`${PODS}/low`, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
+      const isLeaving = (): boolean =>
+        view.podsOn('east').some(({ metadata }) => metadata.uid === low && metadata.deletionTimestamp !== undefined);
+      await until('it leaves', isLeaving, { intervalMs: 5 });
+      expect(await answer()).toEqual([['west'], ['east']]);
+    });
+
+    test('nobody else is named for a question that is older than the nomination, but not for ever', async () => {
+      expect(await preempt(made, 'east')).toEqual({});
+      now += 11_000;
+      expect(await preempt(made, 'east')).toEqual({ east: 'of-east 0' });
+    });
+
+    test('what they leave is held for a pod that lost its nomination meanwhile, as long as its next try may take', async () => {
+      api.edit(`${PODS}/a`, { status: { nominatedNodeName: 'east' } });
+      await until('its room is held', () => reserved.get(uidOf(made)) === 'east', { intervalMs: 5 });
+      api.edit(`${PODS}/a`, { status: { nominatedNodeName: null } });
+      const isSeen = (): boolean => view.pods.get('shop/a')?.status?.nominatedNodeName === undefined;
+      await until('it is not nominated any more', isSeen, { intervalMs: 5 });
+      reserved.delete('of-east');
+      now += 14_000;
+      await filter(pod('lower'), ['east']);
+      expect(reserved.get(uidOf(made))).toBe('east');
+      now += 2_000;
+      await filter(pod('lower'), ['east']);
+      expect(reserved.has(uidOf(made))).toBe(false);
+    });
   });
 });
