@@ -1,38 +1,33 @@
-import type { Logger } from 'pino';
-import { FORCE_LEAVE_ANNOTATION, HOST_LABEL, NODE_LABEL } from '../api/marks.ts';
-import { isLeaving, isNodeNameOf, type MemberCluster } from '../api/member-cluster.ts';
+import { HOST_LABEL, NODE_LABEL } from '../api/marks.ts';
+import { isLeaving, isNodeNameOf } from '../api/member-cluster.ts';
 import type { MemberBudgets } from '../budgets/member-budgets.ts';
 import type { HostClaims } from '../dependents/host-claims.ts';
-import type { HostServices } from './host-services.ts';
 import { keyFor, keyOf } from '../kube/object.ts';
-import { MemberLeaving, type MemberLeavingOptions } from '../leaving/member-leaving.ts';
+import { MemberLeaving } from '../leaving/member-leaving.ts';
 import { readMemberRemains } from '../leaving/member-remains.ts';
 import { removeIfEmpty } from '../leaving/namespace-removal.ts';
 import { removeSigningRequests } from '../leaving/signing-requests.ts';
 import type { MemberDependents } from './member-dependents.ts';
-import type { MemberStanding } from './member.ts';
-import type { MemberConnection } from '../members/connection.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
+import type { ActingMember } from './acting-member.ts';
+import { isForced, whyNotAsked } from './given-up.ts';
 import type { NodeRetirement } from './node-retirement.ts';
 import type { VirtualNodeScope } from './virtual-node.ts';
 
-export interface LeavingOptions extends Pick<MemberLeavingOptions, 'givenUp' | 'mayWrite' | 'event'> {
-  services: HostServices;
-  connection: MemberConnection;
-  standing: MemberStanding;
+export interface LeavingOptions {
+  acting: ActingMember;
   namespaces: MemberNamespaces;
   dependents: MemberDependents;
   retirement: NodeRetirement;
   budgets: MemberBudgets;
-  member: () => MemberCluster;
   /** Virtual nodes at work. */
   scopes: () => readonly VirtualNodeScope[];
-  logger: Logger;
 }
 
 /** The end of a MemberCluster that somebody deletes, with all that it has to know of its other parts. */
 export function memberLeaving(options: LeavingOptions): MemberLeaving {
-  const { services, connection, standing, dependents, retirement, scopes, member } = options;
+  const { acting, dependents, retirement, scopes } = options;
+  const { services, connection, standing, member, givenUp, mayWrite, event, logger } = acting;
   const { host, hostId, hostClaims, invariants } = services;
   const { client } = connection;
   const { name, uid = '' } = member().metadata;
@@ -53,10 +48,10 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
   return new MemberLeaving({
     member: () => ({ name, uid, hostId, forced: isForced(member()) }),
     leaves: () => isLeaving(member()),
-    givenUp: options.givenUp,
+    givenUp,
     unreachable: () => whyNotAsked(connection),
     nodes: () => retirement.retiring(),
-    nodesKnown: () => (options.givenUp() ? retirement.nodesKnown : retirement.allKnown),
+    nodesKnown: () => (givenUp() ? retirement.nodesKnown : retirement.allKnown),
     podCount: () => scopes().reduce((sum, scope) => sum + (scope.hostPods() ?? 0), 0),
     claims: () => (hostClaims.unknown() === undefined ? [...claimsIn(hostClaims, name)] : undefined),
     knownRemains: () => [...knownRemains(options, isOthersNode), ...made().map((one) => `Namespace ${one}`)],
@@ -65,33 +60,15 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     namespaces: made,
     removeNamespace: async (one, signal) => await removeIfEmpty({ client, hostId, invariants }, one, signal),
     removeRequests: async (signal) => await removeSigningRequests(host, name, signal),
-    mayWrite: options.mayWrite,
-    event: options.event,
-    logger: options.logger,
+    mayWrite,
+    event,
+    logger,
   });
-}
-
-/** The administrator's word counts only where the member cannot be asked: else it leaves in order. */
-export function isGivenUp(member: MemberCluster, connection: MemberConnection): boolean {
-  return isLeaving(member) && isForced(member) && whyNotAsked(connection) !== undefined;
-}
-
-/** By its UID: the word is not for another MemberCluster of the name. */
-function isForced({ metadata: { annotations, uid } }: MemberCluster): boolean {
-  return uid !== undefined && annotations?.[FORCE_LEAVE_ANNOTATION] === uid;
-}
-
-/** Why the member cannot be asked, once that is known. */
-function whyNotAsked(connection: MemberConnection): string | undefined {
-  const { reachable, failure } = connection.reachability;
-  if (reachable === false) return failure?.message.replace(/\.$/, '') ?? 'it does not answer';
-  const isAnother = connection.observedIdentity !== undefined && !connection.identityOk();
-  return reachable === true && isAnother ? 'another cluster answers in its place' : undefined;
 }
 
 /** By name what is in the member, as caches have it and the pods of the host tell. */
 function* knownRemains(
-  { services, connection, dependents, budgets, scopes }: LeavingOptions,
+  { acting: { services, connection }, dependents, budgets, scopes }: LeavingOptions,
   isOthersNode: (nodeName: string) => boolean,
 ): Generator<string> {
   for (const scope of scopes()) for (const copy of scope.copiesToldOf()) yield `Pod ${copy}`;

@@ -1,8 +1,7 @@
-import type { Logger } from 'pino';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
+import { NAMESPACE_INDEX } from './host-services.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { Informer } from '../kube/informer.ts';
 import { monotonic } from '../kube/clock.ts';
@@ -12,7 +11,6 @@ import { list } from '../kube/verbs.ts';
 import type { PodDirectory } from '../kubelet/pod-directory.ts';
 import { KubeletServer } from '../kubelet/server.ts';
 import type { MemberDependents } from './member-dependents.ts';
-import type { MemberConnection } from '../members/connection.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import { formerKubeletPort } from '../nodes/former-port.ts';
@@ -25,6 +23,8 @@ import { isDaemonPod, isShownIgnored } from '../pods/daemon-pod.ts';
 import { mirroredNamespace } from '../pods/host-status.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { asOwned } from '../api/released.ts';
+import type { MemberCapacity } from '../capacity/member-capacity.ts';
+import type { NodeImages } from '../capacity/node-images.ts';
 import { podTarget } from './pod-target.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
@@ -34,35 +34,34 @@ import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
 import { servingCertificates } from './serving-certificates.ts';
 import { PodUsage } from '../usage/pod-usage.ts';
 import type { UsageTarget } from '../usage/usage-target.ts';
-import { VirtualNodeView, type VirtualNodeViewOptions } from './virtual-node-view.ts';
+import type { ActingMember } from './acting-member.ts';
+import type { OwnNode } from './node-identities.ts';
+import { VirtualNodeView } from './virtual-node-view.ts';
 
-export interface VirtualNodeOptions extends Pick<
-  VirtualNodeViewOptions,
-  'capacity' | 'images' | 'member' | 'nodeName' | 'pool' | 'cluster'
-> {
-  services: HostServices;
-  /** With the identity of the node. */
-  host: KubeClient;
-  connection: MemberConnection;
-  namespaces: MemberNamespaces;
-  dependents: MemberDependents;
-  /** Why nothing may be written, or undefined. */
-  frozen: () => string | undefined;
+/** What the virtual nodes of one member share. */
+export interface SharedParts {
+  readonly namespaces: MemberNamespaces;
+  readonly dependents: MemberDependents;
+  readonly capacity: MemberCapacity;
+  readonly images: NodeImages;
+  /** Services of the host in the member. */
+  readonly memberServices: Pick<MemberServices, 'require' | 'seenFrom'>;
+}
+
+export interface VirtualNodeOptions {
+  acting: ActingMember;
+  shared: SharedParts;
+  nodeName: string;
+  /** Who it is towards the host, and whose the Node is. */
+  own: OwnNode;
+  /** Labels that choose the member's nodes behind it; undefined once it is not wanted any more. */
+  pool: () => Record<string, string> | undefined;
   /** The deletion breaker was open when a former process ended. */
   breakerOpen: boolean;
-  /** Whose the Node is. */
-  standing: NodeStanding;
-  /** False once the spec does not want it any more: it retires. */
-  isWanted: () => boolean;
-  /** The administrator's word that nothing runs in the member any more. */
-  givenUp: () => boolean;
   /** Told when pods begin or cease to be kept although their host pods are gone. */
   keptChanged: () => void;
-  /** Services of the host in the member. */
-  memberServices: Pick<MemberServices, 'require' | 'seenFrom'>;
   /** Told of each host pod on it that came, changed or went. */
   hostPodChanged: (pod: Pod, before?: Pod) => void;
-  logger: Logger;
 }
 
 /**
@@ -73,6 +72,10 @@ export class VirtualNodeScope {
   readonly nodeName: string;
   readonly pods: PodController;
   readonly #o: VirtualNodeOptions;
+  readonly #acting: ActingMember;
+  /** With the identity of the node. */
+  readonly #host: KubeClient;
+  readonly #standing: NodeStanding;
   readonly #hostPods: Informer<Pod>;
   readonly #view: VirtualNodeView;
   #node: NodeKeeper | undefined;
@@ -82,11 +85,16 @@ export class VirtualNodeScope {
   #endRoom: (() => void) | undefined;
 
   constructor(options: VirtualNodeOptions) {
-    const { services, connection, nodeName, member, logger } = options;
+    const { acting, shared, nodeName, own, pool } = options;
+    const { services, connection, member, cluster, logger } = acting;
+    const { namespaces, dependents, capacity, images, memberServices } = shared;
     this.#o = options;
+    this.#acting = acting;
+    this.#host = own.identity.client;
+    this.#standing = own.standing;
     this.nodeName = nodeName;
     this.#hostPods = new Informer<Pod>({
-      client: options.host,
+      client: this.#host,
       resource: PODS,
       fieldSelector: `spec.nodeName=${nodeName}`,
       // What becomes of a pod that makes way for another one is no matter of its copy.
@@ -95,19 +103,26 @@ export class VirtualNodeScope {
       logger,
       metrics: services.informerMetrics,
     });
-    const { dependents } = options;
     const serviceAccounts = podServiceAccounts({ modes: services.namespaceModes, tokens: dependents.tokens, member });
     this.#view = new VirtualNodeView({
-      ...options,
+      services,
+      connection,
+      namespaces,
+      capacity,
+      images,
+      member,
+      nodeName,
+      pool,
+      cluster,
       ready: () => connection.synced() && this.#hostPods.hasSynced,
       modeOf: (hostPod) => serviceAccounts.modeOf(hostPod),
       boundChanged: () => this.#node?.roomChanged(),
       claims: dependents.claims.places,
-      servicesSeen: (host, member) => options.memberServices.seenFrom(host, member),
+      servicesSeen: (host, member) => memberServices.seenFrom(host, member),
       environmentKeys: (kind, namespace, name) => dependents.mirror.environmentKeys(kind, namespace, name),
     });
     this.pods = new PodController({
-      host: options.host,
+      host: this.#host,
       hostPods: this.#hostPods,
       member: connection,
       hostId: services.hostId,
@@ -115,19 +130,19 @@ export class VirtualNodeScope {
       network: () => member().spec.network,
       daemonSets: () => daemonSetsOn(member(), nodeName),
       podsUnreadyAfterMs: () => member().spec.probe.podsUnreadyAfterSeconds * 1000,
-      frozen: () => options.standing.problem ?? options.frozen(),
+      frozen: () => own.standing.problem ?? acting.frozen(),
       confirmHost: async () => await services.hostIdentity.confirm(),
-      namespaces: options.namespaces,
+      namespaces,
       dependents,
       serviceAccounts,
-      services: options.memberServices,
+      services: memberServices,
       overrides: {
         unknown: () => services.overridePolicies.unknown(),
         policies: (namespace) => services.overridePolicies.in(namespace),
         owners: (hostPod) => services.podOwners.known(hostPod),
         readOwners: async (hostPod, signal) => await services.podOwners.read(hostPod, signal),
-        member: options.cluster,
-        pool: () => options.pool() ?? {},
+        member: cluster,
+        pool: () => pool() ?? {},
       },
       translateContext: (hostPod, memberNamespace, mode) => this.#view.translateContext(hostPod, memberNamespace, mode),
       events: services.events,
@@ -139,6 +154,10 @@ export class VirtualNodeScope {
       queueMetrics: services.queueMetrics,
       logger,
     });
+  }
+
+  #isWanted(): boolean {
+    return this.#acting.wantsNode(this.nodeName);
   }
 
   /** How many of them there are in the member, or are to be. */
@@ -162,15 +181,15 @@ export class VirtualNodeScope {
 
   /** All its host pods are known; of a node that is not ours there are none. */
   get synced(): boolean {
-    return this.#hostPods.hasSynced || this.#o.standing.refusal !== undefined;
+    return this.#hostPods.hasSynced || this.#standing.refusal !== undefined;
   }
 
   /** The room behind it can be asked about, or there is none to tell of. */
   get roomKnown(): boolean {
-    const { services, nodeName, standing, connection, isWanted } = this.#o;
+    const { services, connection } = this.#acting;
     const { room } = this.#view;
-    if (standing.refusal !== undefined || !isWanted()) return true;
-    return room.ready && services.rooms.get(nodeName, connection.name) === room;
+    if (this.#standing.refusal !== undefined || !this.#isWanted()) return true;
+    return room.ready && services.rooms.get(this.nodeName, connection.name) === room;
   }
 
   /** The member's state or spec changed in a way that may concern every pod and the Node. */
@@ -198,15 +217,18 @@ export class VirtualNodeScope {
 
   /** Works until the signal aborts, or until the Node is not ours any more. */
   async run(signal: AbortSignal): Promise<void> {
-    const { services, logger, nodeName, standing } = this.#o;
-    const certificates = await servingCertificates(services, { ...this.#o, member: this.#o.connection.name });
+    const { services, connection, logger } = this.#acting;
+    const { nodeName } = this;
+    const host = this.#host;
+    const standing = this.#standing;
+    const certificates = await servingCertificates(services, { host, member: connection.name, nodeName, logger });
     const usage = this.#usage();
     const server = new KubeletServer({
       nodeName,
       address: services.config.kubelet.bindAddress,
       certificates,
       clientCa: services.clientCa,
-      host: this.#o.host,
+      host,
       pods: this.#directory(),
       usage,
       registry: services.registry,
@@ -219,12 +241,12 @@ export class VirtualNodeScope {
     // Before the Node has its first heartbeat of this process.
     const outage = await outages.deletions.lastOutage(signal);
     this.#node = new NodeKeeper({
-      host: this.#o.host,
+      host,
       manager: services.host,
       name: nodeName,
       standing,
       desired: () => renderNode(this.#nodeFacts(port)),
-      isWanted: this.#o.isWanted,
+      isWanted: () => this.#isWanted(),
       isInUse: () => this.remains()?.pods !== 0,
       events: services.events,
       informerMetrics: services.informerMetrics,
@@ -265,14 +287,14 @@ export class VirtualNodeScope {
 
   /** What is on it; undefined while that is not known. */
   remains(): { pods: number; daemonPods: number } | undefined {
-    const { connection, services, nodeName, standing } = this.#o;
-    const known = standing.ours && this.#hostPods.hasSynced && connection.synced() && connection.identityOk();
+    const { connection, services } = this.#acting;
+    const known = this.#standing.ours && this.#hostPods.hasSynced && connection.synced() && connection.identityOk();
     if (!known) return undefined;
     const remains = { pods: 0, daemonPods: 0 };
     for (const pod of this.#hostPods.values()) remains[isDaemonPod(pod) ? 'daemonPods' : 'pods'] += 1;
     for (const { metadata } of connection.pods.values()) {
       const { labels, annotations } = metadata;
-      if (labels?.[NODE_LABEL] !== nodeName || labels[HOST_LABEL] !== services.hostId) continue;
+      if (labels?.[NODE_LABEL] !== this.nodeName || labels[HOST_LABEL] !== services.hostId) continue;
       const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
       if (this.#hostPods.get(key) === undefined) remains.pods += 1;
     }
@@ -299,9 +321,9 @@ export class VirtualNodeScope {
 
   /** Removes the Node of a member that was given up. */
   async giveUpNode(signal: AbortSignal): Promise<boolean> {
-    const { nodeName, services, isWanted, givenUp, standing } = this.#o;
-    if (!standing.ours) return false;
-    const end = services.nodeRemovals.allow(nodeName, () => !isWanted() && givenUp());
+    const { services, givenUp } = this.#acting;
+    if (!this.#standing.ours) return false;
+    const end = services.nodeRemovals.allow(this.nodeName, () => !this.#isWanted() && givenUp());
     try {
       await this.#node?.remove(signal);
     } finally {
@@ -312,11 +334,11 @@ export class VirtualNodeScope {
 
   /** Removes the Node of one that retires, if the host knows no pod on it either; false: not yet. */
   async removeNode(signal: AbortSignal): Promise<boolean> {
-    const { host, nodeName, services, isWanted } = this.#o;
-    const isEmpty = (): boolean => !isWanted() && this.remains()?.pods === 0;
-    const { items } = await list<Pod>(host, PODS, { fieldSelector: `spec.nodeName=${nodeName}`, signal });
+    const { nodeName } = this;
+    const isEmpty = (): boolean => !this.#isWanted() && this.remains()?.pods === 0;
+    const { items } = await list<Pod>(this.#host, PODS, { fieldSelector: `spec.nodeName=${nodeName}`, signal });
     if (!isEmpty() || !items.every((pod) => isDaemonPod(pod))) return false;
-    const end = services.nodeRemovals.allow(nodeName, isEmpty);
+    const end = this.#acting.services.nodeRemovals.allow(nodeName, isEmpty);
     try {
       await this.#node?.remove(signal);
     } finally {
@@ -327,12 +349,11 @@ export class VirtualNodeScope {
 
   /** One that retires offers none. */
   #offerRoom(): void {
-    const { services, isWanted, standing } = this.#o;
-    if (!isWanted() || !standing.ours) {
+    if (!this.#isWanted() || !this.#standing.ours) {
       this.#endRoom?.();
       this.#endRoom = undefined;
     } else if (this.#node !== undefined) {
-      this.#endRoom ??= services.rooms.add(this.#view.room);
+      this.#endRoom ??= this.#acting.services.rooms.add(this.#view.room);
     }
   }
 
@@ -349,9 +370,10 @@ export class VirtualNodeScope {
   }
 
   async #openPort(server: KubeletServer, signal: AbortSignal): Promise<number> {
-    const { services, host, nodeName, logger } = this.#o;
+    const { services, logger } = this.#acting;
+    const { nodeName } = this;
     const { kubeletPorts } = services;
-    const before = kubeletPorts.fixed ? await formerKubeletPort(host, nodeName, logger, signal) : undefined;
+    const before = kubeletPorts.fixed ? await formerKubeletPort(this.#host, nodeName, logger, signal) : undefined;
     return await kubeletPorts.open(nodeName, before, async (port) => await server.listen(port));
   }
 
@@ -361,7 +383,8 @@ export class VirtualNodeScope {
   }
 
   #nodeFacts(kubeletPort: number): NodeFacts {
-    const { services, connection, capacity, member, nodeName } = this.#o;
+    const { services, connection, member } = this.#acting;
+    const { nodeName } = this;
     const synced = connection.synced();
     const { reachable, failure } = connection.reachability;
     // Before all pods on it are known, the host's own figure of them would be missing.
@@ -370,9 +393,9 @@ export class VirtualNodeScope {
       name: nodeName,
       member: connection.name,
       spec: specOf(member(), nodeName),
-      retiring: !this.#o.isWanted(),
+      retiring: !this.#isWanted(),
       selector: this.#o.pool(),
-      pool: synced ? capacity.tracker.facts(nodeName) : undefined,
+      pool: synced ? this.#o.shared.capacity.tracker.facts(nodeName) : undefined,
       offer,
       memberVersion: connection.version,
       address: services.nodeAddress,
@@ -383,7 +406,8 @@ export class VirtualNodeScope {
   }
 
   #directory(): PodDirectory {
-    const { connection, namespaces } = this.#o;
+    const { connection } = this.#acting;
+    const { namespaces } = this.#o.shared;
     const hostPods = this.#hostPods;
     return {
       get: (namespace, name) => hostPods.get(keyFor(namespace, name)),
@@ -404,14 +428,14 @@ export class VirtualNodeScope {
 
   /** The pod of the member that runs for exactly this host pod. */
   #memberPodOf(hostPod: Pod): Pod | undefined {
-    const { connection, nodeName } = this.#o;
-    const pods = connection.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${keyOf(hostPod)}`);
+    const { connection } = this.#acting;
+    const pods = connection.pods.byIndex(HOST_POD_INDEX, `${this.nodeName}/${keyOf(hostPod)}`);
     return pods.find(({ metadata }) => metadata.labels?.[UID_LABEL] === hostPod.metadata.uid);
   }
 
   /** Why the member cannot be asked about pods now. */
   #unavailable(): string | undefined {
-    const { connection } = this.#o;
+    const { connection } = this.#acting;
     if (!connection.reachable()) {
       return `cluster "${connection.name}", where the pod runs, does not answer at the moment; try again later`;
     }
@@ -423,18 +447,19 @@ export class VirtualNodeScope {
 
   /** What keeps pods through a time in which nobody serves the node, and says what became of those that it did not keep. */
   #outages(): { tolerations: TolerationKeeper; deletions: OutageDeletions } {
-    const { services, host, nodeName, connection, frozen, logger } = this.#o;
+    const { services, connection, frozen, logger } = this.#acting;
     const { events, outageMetrics: metrics, queueMetrics, config } = services;
-    const common = { nodeName, hostPods: this.#hostPods, events, metrics, logger };
+    const common = { nodeName: this.nodeName, hostPods: this.#hostPods, events, metrics, logger };
     const rule = config.outages;
     return {
       tolerations: new TolerationKeeper({ ...common, host: services.host, rule, frozen, queueMetrics }),
-      deletions: new OutageDeletions({ ...common, host, member: connection.name, clock: Date.now }),
+      deletions: new OutageDeletions({ ...common, host: this.#host, member: connection.name, clock: Date.now }),
     };
   }
 
   #usage(): PodUsage {
-    const { services, connection, nodeName, logger } = this.#o;
+    const { services, connection, logger } = this.#acting;
+    const { nodeName } = this;
     return new PodUsage({
       nodeName,
       member: connection.name,

@@ -162,9 +162,9 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'abandon-pools-that-are-not-wanted',
     edits: [
       {
-        file: 'manager/member.ts',
-        from: '    for (const { name, nodeSelector } of wantedNodesOf(this.#member)) {\n',
-        to: '    for (const [name, node] of this.#nodes) if (!this.#isWanted(name)) node.stop.abort();\n    for (const { name, nodeSelector } of wantedNodesOf(this.#member)) {\n',
+        file: 'manager/virtual-nodes.ts',
+        from: '    for (const { name, nodeSelector } of wantedNodesOf(this.#o.acting.member())) {\n',
+        to: '    for (const [name, node] of this.#nodes) if (!this.#o.acting.wantsNode(name)) node.stop.abort();\n    for (const { name, nodeSelector } of wantedNodesOf(this.#o.acting.member())) {\n',
       },
       {
         file: 'manager/node-retirement.ts',
@@ -187,8 +187,8 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'forget-that-deletions-are-held-back',
     edits: [
       {
-        file: 'manager/member.ts',
-        from: '    this.#breakerOpen = wasBreakerOpen(member.status);\n',
+        file: 'manager/held-deletions.ts',
+        from: '    this.#breakerOpen = wasBreakerOpen(acting.member().status);\n',
         to: '    this.#breakerOpen = wasBreakerOpen(undefined);\n',
       },
     ],

@@ -1,0 +1,77 @@
+import type { Logger } from 'pino';
+import { GROUP } from '../api/marks.ts';
+import { type MemberCluster, wantedNodesOf } from '../api/member-cluster.ts';
+import type { MemberConnection } from '../members/connection.ts';
+import { type Cluster, clusterOf, renewedCluster } from '../placement/cluster.ts';
+import type { HostServices } from './host-services.ts';
+import { isGivenUp } from './given-up.ts';
+
+/** How the member stands in this process and among the others. */
+export interface MemberStanding {
+  /** This process may act for it. */
+  leaseHeld: () => boolean;
+  /** Whether another MemberCluster of that name stands for the same cluster, or may. */
+  sharesCluster: (member: string) => boolean;
+  /** Whether another MemberCluster wants a virtual node of that name. */
+  othersWant: (nodeName: string) => boolean;
+  /** Whether there is a MemberCluster of that name, as far as is known. */
+  knowsMember: (name: string) => boolean;
+  /** Whether any other MemberCluster stands for the same cluster, or may. */
+  isShared: () => boolean;
+}
+
+/** The MemberCluster that this process acts for, as it was edited last, and whether anything may be written for it. */
+export class ActingMember {
+  readonly services: HostServices;
+  readonly connection: MemberConnection;
+  readonly standing: MemberStanding;
+  readonly logger: Logger;
+  #member: MemberCluster;
+  #cluster: Cluster;
+
+  constructor(services: HostServices, member: MemberCluster, connection: MemberConnection, standing: MemberStanding) {
+    this.services = services;
+    this.connection = connection;
+    this.standing = standing;
+    this.logger = services.logger.child({ member: member.metadata.name });
+    this.#member = member;
+    this.#cluster = clusterOf(member);
+  }
+
+  /** Returns whether it is another member to override policies by that. */
+  edit(member: MemberCluster): boolean {
+    const before = this.#cluster;
+    this.#member = member;
+    this.#cluster = renewedCluster(before, member);
+    return this.#cluster !== before;
+  }
+
+  readonly member = (): MemberCluster => this.#member;
+
+  /** As override policies know it; another object only when something of that changed. */
+  readonly cluster = (): Cluster => this.#cluster;
+
+  /** Why nothing may be written, or undefined. */
+  readonly frozen = (): string | undefined => {
+    const { hostIdentity } = this.services;
+    if (hostIdentity.problem !== undefined) return hostIdentity.problem;
+    if (!this.standing.leaseHeld()) return 'the lease of the member is not held';
+    if (!this.connection.identityOk()) return 'the member is not known to be the pinned cluster';
+    return undefined;
+  };
+
+  readonly mayWrite = (): boolean => this.frozen() === undefined;
+
+  /** The administrator's word that nothing runs in the member any more. */
+  readonly givenUp = (): boolean => isGivenUp(this.#member, this.connection);
+
+  /** Whether the spec wants a virtual node of that name. */
+  readonly wantsNode = (nodeName: string): boolean => wantedNodesOf(this.#member).some(({ name }) => name === nodeName);
+
+  /** Records an Event on the MemberCluster. */
+  readonly event = (type: 'Normal' | 'Warning', reason: string, message: string): void => {
+    const { name, uid } = this.#member.metadata;
+    const object = { apiVersion: `${GROUP}/v1alpha1`, kind: 'MemberCluster', name, uid };
+    this.services.events.record(object, type, reason, message);
+  };
+}
