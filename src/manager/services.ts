@@ -14,30 +14,33 @@ export function memberServices(
   nodes: VirtualNodes,
   namespaces: MemberNamespaces,
 ): MemberServices {
-  const { connection, standing, member, mayWrite, logger } = acting;
-  const { services: hostServices, host, hostId, hostSlices, events } = acting.services;
-  const { serviceMetrics, informerMetrics, queueMetrics } = acting.services;
+  const { services, connection, standing, member, mayWrite, logger } = acting;
+  const { host, hostId, hostSlices, events, serviceMetrics, informerMetrics, queueMetrics } = services;
   return new MemberServices({
-    hostId,
-    host,
-    hostServices,
-    servicesIn: (namespace) => hostServices.byIndex(NAMESPACE_INDEX, namespace),
-    hostSlices,
-    member: connection,
+    host: {
+      id: hostId,
+      client: host,
+      services: services.services,
+      servicesIn: (namespace) => services.services.byIndex(NAMESPACE_INDEX, namespace),
+      slices: hostSlices,
+      podsIn: (namespace) => nodes.hostPodsIn(namespace).filter((pod) => !isShownIgnored(pod)),
+    },
+    member: {
+      name: connection.name,
+      client: connection.client,
+      nodes: connection.nodes,
+      namespaces,
+      copiesOf: (namespace) => connection.pods.byIndex(HOST_NAMESPACE_INDEX, namespace),
+      copyOf: (uid) => connection.pods.byIndex(HOST_UID_INDEX, uid)[0],
+      sharesCluster: standing.sharesCluster,
+      reachable: () => connection.reachable(),
+    },
     spec: () => ({ ...member().spec, services: wantedServicesOf(member()) }),
-    hostPods: (namespace) => nodes.hostPodsIn(namespace).filter((pod) => !isShownIgnored(pod)),
-    copiesOf: (namespace) => connection.pods.byIndex(HOST_NAMESPACE_INDEX, namespace),
-    copyOf: (uid) => connection.pods.byIndex(HOST_UID_INDEX, uid)[0],
-    namespaces,
-    sharesCluster: standing.sharesCluster,
     mayWrite,
-    reachable: () => connection.reachable(),
     wereMirrored: servicesWereMirrored(member().status),
     requeue: (podKey) => nodes.requeue(podKey),
     events,
-    metrics: serviceMetrics,
-    informerMetrics,
-    queueMetrics,
+    metrics: { services: serviceMetrics, informer: informerMetrics, queue: queueMetrics },
     logger,
   });
 }

@@ -2,7 +2,7 @@ import type { Pod, Service } from '../kube/core-v1.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { keyOf } from '../kube/object.ts';
 import { isolatedSlices } from './isolated-slices.ts';
-import type { MemberServicesOptions } from './member-services-options.ts';
+import type { ServicesHost, ServicesMember, ServicesSpec } from './member-services-options.ts';
 import { memberSlices, type OwnPod } from './member-slices.ts';
 import type { CopyPlace } from './service-copy.ts';
 
@@ -10,21 +10,31 @@ const ZONE_LABEL = 'topology.kubernetes.io/zone';
 
 /** Where Services lead in one member: what the host knows, and what is known of the copies. */
 export class EndpointSource {
-  readonly #o: Pick<MemberServicesOptions, 'hostSlices' | 'hostPods' | 'copyOf' | 'member' | 'spec'>;
+  readonly #host: Pick<ServicesHost, 'slices' | 'podsIn'>;
+  readonly #member: Pick<ServicesMember, 'copyOf' | 'nodes'>;
+  readonly #spec: ServicesSpec;
 
-  constructor(options: Pick<MemberServicesOptions, 'hostSlices' | 'hostPods' | 'copyOf' | 'member' | 'spec'>) {
-    this.#o = options;
+  constructor(
+    host: Pick<ServicesHost, 'slices' | 'podsIn'>,
+    member: Pick<ServicesMember, 'copyOf' | 'nodes'>,
+    spec: ServicesSpec,
+  ) {
+    this.#host = host;
+    this.#member = member;
+    this.#spec = spec;
   }
 
   slicesFor(service: Service, place: CopyPlace): EndpointSlice[] {
-    const { hostSlices, hostPods, copyOf, spec } = this.#o;
+    const { copyOf } = this.#member;
     if (service.spec?.type === 'ExternalName') return [];
     const own = (uid: string): OwnPod | undefined => {
       const copy = copyOf(uid);
       return copy === undefined ? undefined : this.#ownPod(copy);
     };
-    if (spec().network === 'Flat') return memberSlices({ service, slices: hostSlices.of(keyOf(service)), own, place });
-    const pods = [...hostPods(service.metadata.namespace ?? '')].flatMap((host) => {
+    if (this.#spec().network === 'Flat') {
+      return memberSlices({ service, slices: this.#host.slices.of(keyOf(service)), own, place });
+    }
+    const pods = [...this.#host.podsIn(service.metadata.namespace ?? '')].flatMap((host) => {
       const copy = copyOf(host.metadata.uid ?? '');
       return copy === undefined ? [] : [{ host, copy, own: this.#ownPod(copy) }];
     });
@@ -32,7 +42,7 @@ export class EndpointSource {
   }
 
   #ownPod({ metadata: { namespace = '', name, uid = '' }, spec: { nodeName } }: Pod): OwnPod {
-    const zone = this.#o.member.nodes.get(nodeName ?? '')?.metadata.labels?.[ZONE_LABEL];
+    const zone = this.#member.nodes.get(nodeName ?? '')?.metadata.labels?.[ZONE_LABEL];
     return { namespace, name, uid, nodeName, zone };
   }
 }

@@ -21,27 +21,26 @@ export const SERVICE_WAITS = {
 };
 export type ServiceWaits = typeof SERVICE_WAITS;
 
-export interface MemberServicesOptions {
-  hostId: string;
-  host: KubeClient;
-  /** Services of the host, by namespace. */
-  hostServices: Pick<Informer<Service>, 'get' | 'on' | 'hasSynced' | 'problem' | 'values'>;
+/** The host, as far as its Services go. */
+export interface ServicesHost {
+  readonly id: string;
+  readonly client: KubeClient;
+  /** All Services, by `namespace/name`. */
+  readonly services: Pick<Informer<Service>, 'get' | 'on' | 'hasSynced' | 'problem' | 'values'>;
   /** Those of one namespace. */
-  servicesIn: (hostNamespace: string) => readonly Service[];
-  hostSlices: HostSlices;
-  member: {
-    readonly name: string;
-    readonly client: KubeClient;
-    readonly nodes: { get(name: string): Node | undefined };
-  };
-  spec: () => Pick<MemberClusterSpec, 'services' | 'network'>;
-  /** Pods of a namespace of the host that are on virtual nodes of the member and run there, or are to. */
-  hostPods: (namespace: string) => Iterable<Pod>;
-  /** Pods of the host in the member, by the namespace of their host pods. */
-  copiesOf: (hostNamespace: string) => readonly Pod[];
-  /** The copy for a host pod, by that pod's UID. */
-  copyOf: (uid: string) => Pod | undefined;
-  namespaces: {
+  readonly servicesIn: (namespace: string) => readonly Service[];
+  readonly slices: HostSlices;
+  /** Pods of a namespace that are on virtual nodes of the member and run there, or are to. */
+  readonly podsIn: (namespace: string) => Iterable<Pod>;
+}
+
+/** The member that Services are mirrored to. */
+export interface ServicesMember {
+  /** Name of the MemberCluster. */
+  readonly name: string;
+  readonly client: KubeClient;
+  readonly nodes: { get(name: string): Node | undefined };
+  readonly namespaces: {
     memberNamespaceOf(hostNamespace: string): string | undefined;
     ensure(
       hostNamespace: string,
@@ -49,17 +48,28 @@ export interface MemberServicesOptions {
       former?: string,
     ): Promise<{ namespace: string } | { hold: { message: string } }>;
   };
-  sharesCluster: (member: string) => boolean;
+  /** Pods of the host in the member, by the namespace of their host pods. */
+  readonly copiesOf: (hostNamespace: string) => readonly Pod[];
+  /** The copy for a host pod, by that pod's UID. */
+  readonly copyOf: (uid: string) => Pod | undefined;
+  /** Whether another MemberCluster of that name stands for the same cluster, or may. */
+  readonly sharesCluster: (member: string) => boolean;
+  readonly reachable: () => boolean;
+}
+
+export type ServicesSpec = () => Pick<MemberClusterSpec, 'services' | 'network'>;
+
+export interface MemberServicesOptions {
+  host: ServicesHost;
+  member: ServicesMember;
+  spec: ServicesSpec;
   mayWrite: () => boolean;
-  reachable: () => boolean;
   /** Services stood there before this process began, or may. */
   wereMirrored: boolean;
   /** Looks at a pod of the host again. */
   requeue: (podKey: string) => void;
   events: Pick<EventRecorder, 'record'>;
-  metrics: ServiceMetrics;
-  informerMetrics?: InformerMetrics | undefined;
-  queueMetrics?: WorkQueueMetrics | undefined;
+  metrics: { services: ServiceMetrics; informer?: InformerMetrics | undefined; queue?: WorkQueueMetrics | undefined };
   logger: Logger;
   waits?: ServiceWaits;
 }

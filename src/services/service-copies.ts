@@ -1,0 +1,59 @@
+import type { Logger } from 'pino';
+import type { Service } from '../kube/core-v1.ts';
+import type { EndpointSlice } from '../kube/discovery-v1.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
+import { type CopyStore, copyStore } from './copy-store.ts';
+import type { ServicesHost, ServicesMember } from './member-services-options.ts';
+import type { ServiceMetrics } from './service-metrics.ts';
+import { ServiceWriter } from './service-writer.ts';
+
+export interface ServiceCopiesOptions {
+  host: Pick<ServicesHost, 'id'>;
+  member: Pick<ServicesMember, 'name' | 'client' | 'sharesCluster'>;
+  /** Called with the key of the host's Service when something that stands for it came, changed or went. */
+  changed: (serviceKey: string) => void;
+  metrics: { services: ServiceMetrics; informer?: InformerMetrics | undefined };
+  logger: Logger;
+}
+
+/** What stands in one member for Services of the host: the Services themselves, what they lead to, and who writes both. */
+export class ServiceCopies {
+  readonly services: CopyStore<Service>;
+  readonly slices: CopyStore<EndpointSlice>;
+  readonly writer: ServiceWriter;
+
+  constructor({ host, member, changed, metrics, logger }: ServiceCopiesOptions) {
+    const { name, client, sharesCluster } = member;
+    const common = { client, hostId: host.id, changed, logger, metrics: metrics.informer };
+    this.services = copyStore<Service>({ ...common, resource: SERVICES });
+    this.slices = copyStore<EndpointSlice>({ ...common, resource: ENDPOINT_SLICES });
+    const { services, slices } = this;
+    this.writer = new ServiceWriter({ member: name, services, slices, sharesCluster, metrics: metrics.services });
+  }
+
+  /** Follows the member until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.services.run(signal), this.slices.run(signal)]);
+  }
+
+  get synced(): boolean {
+    return this.services.synced && this.slices.synced;
+  }
+
+  /** Why they cannot be read, in words; undefined while they are. */
+  get problem(): string | undefined {
+    return this.services.problem ?? this.slices.problem;
+  }
+
+  /** Keys of the Services of the host that something stands for. */
+  serviceKeys(): string[] {
+    return [...this.services.subjects(), ...this.slices.subjects()];
+  }
+
+  /** How many Services and slices of this MemberCluster there are. */
+  ownCount(): number {
+    const isOwn = (copy: Service | EndpointSlice): boolean => !this.writer.isOthers(copy);
+    return this.services.values().filter(isOwn).length + this.slices.values().filter(isOwn).length;
+  }
+}

@@ -1,0 +1,201 @@
+import type { Service } from '../kube/core-v1.ts';
+import { monotonic } from '../kube/clock.ts';
+import type { EndpointSlice } from '../kube/discovery-v1.ts';
+import { isConflict } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import { splitKey } from '../kube/object.ts';
+import { SERVICES } from '../kube/resource.ts';
+import { list } from '../kube/verbs.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import type { EndpointSource } from './endpoint-source.ts';
+import type { ServicesHost, ServicesMember, ServicesSpec, ServiceWaits } from './member-services-options.ts';
+import type { ServiceCopies } from './service-copies.ts';
+import { type CopyPlace, isMirrored } from './service-copy.ts';
+import type { ServiceProblem } from './services-finding.ts';
+
+/** What somebody else has in the way is looked at again after so long. */
+const PROBLEM_MS = 60_000;
+/** What is not known yet is looked at again after so long. */
+const POLL_MS = 1_000;
+
+export interface ServiceSyncOptions {
+  host: ServicesHost;
+  member: ServicesMember;
+  spec: ServicesSpec;
+  endpoints: EndpointSource;
+  /** All pods of the host in the member are known: what nobody needs is garbage. */
+  complete: () => boolean;
+  events: Pick<EventRecorder, 'record'>;
+  waits: ServiceWaits;
+}
+
+/** What is to be done for one Service of the host in one member, whatever changed: the namespaces there that need it have it, no others. */
+export class ServiceSync {
+  readonly #o: ServiceSyncOptions;
+  readonly #problems = new Map<string, ServiceProblem>();
+  /** Since when no pod needs them, by the key of the Service. */
+  readonly #emptySince = new Map<string, number>();
+  /** Until when a Service is left alone, by its key. */
+  readonly #rests = new Map<string, number>();
+
+  constructor(options: ServiceSyncOptions) {
+    this.#o = options;
+  }
+
+  /** Why Services do not stand there, by their keys. */
+  get problems(): ReadonlyMap<string, ServiceProblem> {
+    return this.#problems;
+  }
+
+  /** Nothing is to stand there any more. */
+  forgetProblems(): void {
+    this.#problems.clear();
+  }
+
+  /** Not to be worked on for so long, in ms. */
+  restMs(key: string): number {
+    const rest = (this.#rests.get(key) ?? 0) - monotonic();
+    if (rest <= 0) this.#rests.delete(key);
+    return Math.max(0, rest);
+  }
+
+  /** The namespaces of the member in which the Services of one of the host are to stand. */
+  #placesOf(hostNamespace: string): Set<string> {
+    const { spec, host, member } = this.#o;
+    const { mode, namespaces: always } = spec().services;
+    const places = new Set<string>();
+    if (mode === 'None') return places;
+    const place = member.namespaces.memberNamespaceOf(hostNamespace);
+    if (place === undefined) return places;
+    if (always.includes(hostNamespace) || hasAny(host.podsIn(hostNamespace))) places.add(place);
+    // Pods stay where they are when the mapping is edited.
+    for (const { metadata } of member.copiesOf(hostNamespace)) places.add(metadata.namespace ?? '');
+    return places;
+  }
+
+  /** Brings all that stands for one Service of the host up to date. Throws what the clusters answer. */
+  async sync(key: string, copies: ServiceCopies, signal: AbortSignal): Promise<HandlerResult> {
+    const { waits } = this.#o;
+    const { namespace: hostNamespace = '' } = splitKey(key);
+    const service = this.#o.host.services.get(key);
+    const places = service !== undefined && isMirrored(service) ? this.#placesOf(hostNamespace) : new Set<string>();
+    let writes = 0;
+    let again = Infinity;
+    let problem: ServiceProblem | undefined;
+    for (const place of service === undefined ? [] : places) {
+      const kept = await this.#keepIn(key, service, place, copies, signal);
+      if ('problem' in kept) problem = kept.problem;
+      writes += kept.writes;
+      again = Math.min(again, kept.again);
+    }
+    this.#noteProblem(key, service, problem);
+    again = Math.min(again, await this.#removeElsewhere(key, service, places, copies, signal));
+    if (writes > 1) {
+      const until = monotonic() + Math.min(writes * waits.rest, waits.longestRest);
+      this.#rests.set(key, Math.max(until, this.#rests.get(key) ?? 0));
+    }
+    return Number.isFinite(again) ? { requeueAfterMs: again } : undefined;
+  }
+
+  async #keepIn(
+    key: string,
+    service: Service | undefined,
+    namespace: string,
+    { writer, slices }: ServiceCopies,
+    signal: AbortSignal,
+  ): Promise<{ writes: number; again: number; problem?: ServiceProblem }> {
+    const { host, member, spec, endpoints } = this.#o;
+    const { namespaces } = member;
+    if (service === undefined) return { writes: 0, again: Infinity };
+    const { namespace: hostNamespace = '' } = service.metadata;
+    const isCurrent = namespaces.memberNamespaceOf(hostNamespace) === namespace;
+    const answer = await namespaces.ensure(hostNamespace, signal, isCurrent ? undefined : namespace);
+    if ('hold' in answer) {
+      return { writes: 0, again: PROBLEM_MS, problem: { reason: 'NamespaceNotAllowed', message: answer.hold.message } };
+    }
+    const place: CopyPlace = { hostId: host.id, member: member.name, namespace };
+    const kept = await writer.keep(service, place, signal);
+    if ('problem' in kept || 'others' in kept) {
+      // What we have there would lead to what is not ours to lead to.
+      const own = slices.of(key).filter((slice) => slice.metadata.namespace === namespace && !writer.isOthers(slice));
+      for (const slice of own) await writer.removeSlice(slice, signal);
+      return { writes: own.length, again: PROBLEM_MS, ...('problem' in kept ? { problem: kept.problem } : {}) };
+    }
+    const isIsolated = spec().network === 'Isolated';
+    // They are looked at again when they are known.
+    if (!isIsolated && !host.slices.synced) return { writes: 0, again: POLL_MS };
+    const wanted = endpoints.slicesFor(service, place);
+    return { writes: await writer.keepSlices(key, namespace, wanted, signal), again: Infinity };
+  }
+
+  /**
+   * Takes away what stands where it is not to stand: at once when the Service is gone or none is to be there, and a while after the last
+   * pod otherwise. The Service goes first, so that nothing is led by it any more. Then the key rests: a member that goes on
+   * showing what was taken away would have the host asked every time. Returns after how long to look again, in ms.
+   */
+  async #removeElsewhere(
+    key: string,
+    service: Service | undefined,
+    places: ReadonlySet<string>,
+    { services, slices, writer }: ServiceCopies,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const isElsewhere = ({ metadata }: Service | EndpointSlice): boolean => !places.has(metadata.namespace ?? '');
+    const spare = services.of(key).filter((copy) => isElsewhere(copy) && !writer.isOthers(copy));
+    const spareSlices = slices.of(key).filter((slice) => isElsewhere(slice) && !writer.isOthers(slice));
+    if (spare.length + spareSlices.length === 0) {
+      this.#emptySince.delete(key);
+      return Infinity;
+    }
+    if (!this.#o.complete()) return POLL_MS;
+    if (service === undefined && !(await this.#isGone(key, signal))) return POLL_MS;
+    const isEmptied = service !== undefined && this.#o.spec().services.mode !== 'None';
+    const since = this.#emptySince.get(key) ?? monotonic();
+    this.#emptySince.set(key, since);
+    const left = isEmptied ? since + this.#o.waits.empty - monotonic() : 0;
+    if (left > 0) return left;
+    const { longestRest } = this.#o.waits;
+    const rest = (): number => {
+      this.#rests.set(key, monotonic() + longestRest);
+      return longestRest;
+    };
+    try {
+      for (const copy of spare) await writer.removeService(copy, signal);
+      for (const slice of spareSlices) await writer.removeSlice(slice, signal);
+    } catch (error) {
+      // Other errors are tried again with backoff.
+      if (isConflict(error)) rest();
+      throw error;
+    }
+    this.#emptySince.delete(key);
+    return rest();
+  }
+
+  /** Asks the host itself: a Service that is made anew has another address. */
+  async #isGone(key: string, signal: AbortSignal): Promise<boolean> {
+    const { namespace, name } = splitKey(key);
+    const fieldSelector = `metadata.name=${name}`;
+    const { items } = await list<Service>(this.#o.host.client, SERVICES, { namespace, fieldSelector, signal });
+    return items.length === 0;
+  }
+
+  #noteProblem(key: string, service: Service | undefined, problem: ServiceProblem | undefined): void {
+    const before = this.#problems.get(key);
+    if (problem === undefined || service === undefined) {
+      this.#problems.delete(key);
+      return;
+    }
+    this.#problems.set(key, problem);
+    // Pods of the namespace tell of that themselves.
+    if (before?.message === problem.message || problem.reason === 'NamespaceNotAllowed') return;
+    const { namespace, name, uid } = service.metadata;
+    const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid };
+    this.#o.events.record(object, 'Warning', problem.reason, problem.message);
+  }
+}
+
+/** Whether there is any of them. */
+export function hasAny(values: Iterable<unknown>): boolean {
+  for (const _ of values) return true;
+  return false;
+}
