@@ -75,6 +75,8 @@ export class MemberCapacity {
   readonly #ours = new Map<string, HeldPod>();
   /** When pods give up waiting for a node that does not exist yet, in ms. */
   readonly #deadlines = new Map<string, number>();
+  /** By key of the choice of nodes. */
+  readonly #largestSlots = new LRUCache<string, { version: number; slot: Amounts | undefined }>(atMost(MAX_REMEMBERED));
   readonly #answers = new LRUCache<string, { version: number; answer: FitAnswer }>(atMost(MAX_REMEMBERED));
   readonly #counts = new LRUCache<string, { version: number; slots: number }>(atMost(MAX_REMEMBERED));
   readonly #asked = new AskedShapes();
@@ -242,8 +244,14 @@ export class MemberCapacity {
    * that an ordinary pod of some virtual node may use. Undefined when there is no such node.
    */
   largestFreeSlot(request?: FitRequest): Amounts | undefined {
-    this.#settled();
-    return this.#largest(request === undefined ? this.#ordinary : [request.choice]);
+    const version = this.#settled();
+    if (request === undefined) return this.#largest(this.#ordinary);
+    // Every pod that waits is told it, of each member.
+    const known = this.#largestSlots.get(request.choice.key);
+    if (known?.version === version) return known.slot;
+    const slot = this.#largest([request.choice]);
+    this.#largestSlots.set(request.choice.key, { version, slot });
+    return slot;
   }
 
   /** How many more pods of the shapes that were asked about last fit. */

@@ -66,6 +66,21 @@ describe('whether a pod fits', () => {
     expect(formatAmounts(capacity.largestFreeSlot() ?? new Map())).toEqual({ cpu: '7', memory: '16Gi', pods: '109' });
   });
 
+  it('knows the largest slot that is left, however often it is asked, as pods come and go', () => {
+    const capacity = member({ a: {}, b: {} });
+    const largest = (): string | undefined =>
+      formatAmounts(capacity.largestFreeSlot(asks({ cpu: '9' })) ?? new Map())['cpu'];
+    expect([largest(), largest()]).toEqual(['8', '8']);
+    const pods = [memberPod('p', 'a', { cpu: '1' }), memberPod('q', 'b', { cpu: '3' })];
+    for (const pod of pods) capacity.podHandler.added(pod);
+    expect([largest(), largest()]).toEqual(['7', '7']);
+    capacity.reserve('on-its-way', asks({ cpu: '6' }));
+    expect(largest()).toBe('5');
+    for (const pod of pods) capacity.podHandler.deleted(pod);
+    capacity.release('on-its-way');
+    expect(largest()).toBe('8');
+  });
+
   it('says of each node what the scheduler would say first', () => {
     const capacity = member({
       cordoned: { unschedulable: true },
