@@ -15,6 +15,8 @@ export function reasonsOf(
   table: NodeTable,
 ): { reasons: FitReason[]; unresolvable: boolean } {
   const counts = new Map<string, number>();
+  /** Nodes that lack a resource; the words are put together once. */
+  const short = new Map<string, number>();
   let unresolvable = true;
   const note = (text: string, ever: boolean): void => {
     counts.set(text, (counts.get(text) ?? 0) + 1);
@@ -36,13 +38,14 @@ export function reasonsOf(
     const noPod = !((table.podsFree[row] ?? 0) >= 1);
     if (noPod) note('too many pods', false);
     if (lacking.length > 0 || noPod) {
-      const never = lacking.some(({ ever }) => ever);
-      for (const { resource } of lacking) note(`insufficient ${resource}`, never);
+      if (!lacking.some(({ ever }) => ever)) unresolvable = false;
+      for (const { resource } of lacking) short.set(resource, (short.get(resource) ?? 0) + 1);
       continue;
     }
     const reason = interPod?.(row);
     if (reason !== undefined) note(reason.text, reason.unresolvable);
   }
+  for (const [resource, nodes] of short) counts.set(`insufficient ${resource}`, nodes);
   const reasons = [...counts]
     .map(([text, nodes]): FitReason => ({ text, nodes }))
     .toSorted((a, b) => b.nodes - a.nodes || (a.text < b.text ? -1 : 1))

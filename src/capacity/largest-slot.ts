@@ -1,5 +1,4 @@
 import { nanosOf } from './demand.ts';
-import { elasticGroupOf } from './elastic.ts';
 import type { FitShape } from './fit-shape.ts';
 import { type NodeChoice, nodeChoiceOf, VERDICT } from './node-choice.ts';
 import type { NodeTable } from './node-table.ts';
@@ -17,15 +16,19 @@ export function ordinaryChoices(pools: readonly Pool[]): readonly NodeChoice[] {
 
 /** Raises `largest` to the most that a node which suits has free, each resource by itself; nodes that do not exist yet are left out. */
 export function raiseToSlots(largest: Map<string, bigint>, { column }: FitShape, table: NodeTable): void {
+  const rows: number[] = [];
   for (let row = 0; row < table.rows; row++) {
-    const node = table.node(row);
-    if (node === undefined || elasticGroupOf(node) !== undefined || column.verdict(row) !== VERDICT.suits) continue;
-    const raise = (resource: string, amount: number): void => {
-      const nanos = nanosOf(resource, Math.max(0, amount));
-      const before = largest.get(resource);
-      if (before === undefined || nanos > before) largest.set(resource, nanos);
-    };
-    raise('pods', table.podsFree[row] ?? 0);
-    for (const resource of table.resources()) raise(resource, table.column(resource)?.free[row] ?? 0);
+    if (table.node(row) === undefined || table.isElastic(row) || column.verdict(row) !== VERDICT.suits) continue;
+    rows.push(row);
   }
+  if (rows.length === 0) return;
+  const raise = (resource: string, free: Float64Array | undefined): void => {
+    let most = 0;
+    for (const row of rows) most = Math.max(most, free?.[row] ?? 0);
+    const nanos = nanosOf(resource, most);
+    const before = largest.get(resource);
+    if (before === undefined || nanos > before) largest.set(resource, nanos);
+  };
+  raise('pods', table.podsFree);
+  for (const resource of table.resources()) raise(resource, table.column(resource)?.free);
 }

@@ -20,10 +20,23 @@ export interface PreemptionOptions {
   readonly ours: (podUid: string) => HeldPod | undefined;
 }
 
-/** A candidate where it is in the member. */
-interface Removable extends Candidate {
+/** A candidate where it is in the member. There may be thousands, of which a few are looked at. */
+class Removable implements Candidate {
+  readonly uid: string;
+  readonly priority: number;
+  readonly since: number;
+  readonly budgets: readonly string[];
   readonly placed: PlacedPod;
   readonly requests: Amounts;
+
+  constructor({ uid, priority, since, budgets }: Candidate, placed: PlacedPod, requests: Amounts) {
+    this.uid = uid;
+    this.priority = priority;
+    this.since = since;
+    this.budgets = budgets;
+    this.placed = placed;
+    this.requests = requests;
+  }
 }
 
 /** So many nodes where evictions would help are compared, as kube-scheduler does on large clusters. */
@@ -75,19 +88,21 @@ export class Preemption {
     for (const candidate of candidates) {
       const pod = ours(candidate.uid);
       if (pod !== undefined && virtualNodeOf(pod.source, hostId) === virtualNode) {
-        if (!pod.deleting) found.push({ ...candidate, placed: pod, requests: pod.requests });
+        if (!pod.deleting) found.push(new Removable(candidate, pod, pod.requests));
         continue;
       }
       const reserved = reservations.placedAs(candidate.uid);
-      if (reserved !== undefined) found.push({ ...candidate, ...reserved });
+      if (reserved !== undefined) found.push(new Removable(candidate, reserved.placed, reserved.requests));
     }
     return found;
   }
 
   /** Pods that leave for others, whose room is set aside already: both together would count twice. */
   #leavingBeside(candidates: readonly Candidate[]): HeldPod[] {
+    const leaving = [...this.#o.reservations.leaving()];
+    if (leaving.length === 0) return [];
     const uids = new Set(candidates.map(({ uid }) => uid));
-    return [...this.#o.reservations.leaving()].filter(([uid]) => !uids.has(uid)).map(([, pod]) => pod);
+    return leaving.filter(([uid]) => !uids.has(uid)).map(([, pod]) => pod);
   }
 
   #someNodeFits({ parts, shapeKey, request }: AdmittedRequest): boolean {
