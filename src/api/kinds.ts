@@ -1,3 +1,4 @@
+import { clusterTaintPolicyKind } from './cluster-taint-policy.ts';
 import type { KindDefinition } from './crd.ts';
 import { MEMBER_CLUSTERS, memberClusterSchema } from './member-cluster.ts';
 import { OVERRIDE_POLICY_KINDS } from './override-policy.ts';
@@ -69,6 +70,7 @@ export const KINDS: readonly KindDefinition[] = [
   ...OVERRIDE_POLICY_KINDS,
   placementPolicyKind,
   clusterPlacementPolicyKind,
+  clusterTaintPolicyKind,
   workloadPlacementKind,
   placementScoreKind,
 ];

@@ -1,9 +1,12 @@
 import { z } from 'zod';
+import { clusterTaint } from './cluster-taint.ts';
 import { conditions, observedGeneration } from './conditions.ts';
-import { quantityMap } from './schema-parts.ts';
+import { listMap, quantityMap } from './schema-parts.ts';
 
 /** Of things that may remain, by name. */
 export const MOST_NAMED = 500;
+/** Taints by policies. */
+export const MOST_TAINTS = 64;
 const podCount = (description: string) => z.int().min(0).describe(description);
 export const memberClusterStatus = z
   .object({
@@ -48,6 +51,19 @@ export const memberClusterStatus = z
       })
       .exactOptional()
       .describe('Pods of the host that run in the member.'),
+    taints: z
+      .array(
+        clusterTaint.extend({
+          policy: z.string().min(1).max(253).describe('ClusterTaintPolicy that added it, and removes it.'),
+          timeAdded: z.iso.datetime().meta({ description: 'When it was added.', format: 'date-time' }),
+        }),
+      )
+      .max(MOST_TAINTS)
+      .exactOptional()
+      .meta({
+        description: 'Taints of the member as a whole that policies added, besides spec.clusterTaints.',
+        ...listMap('key', 'effect'),
+      }),
     leaving: z
       .object({
         pods: podCount('Pods on its virtual nodes, and copies of such that are gone.'),
@@ -65,3 +81,4 @@ export const memberClusterStatus = z
   .describe('What Spillway found. Written by Spillway only.');
 
 export type MemberClusterStatus = z.output<typeof memberClusterStatus>;
+export type PolicyTaint = NonNullable<MemberClusterStatus['taints']>[number];

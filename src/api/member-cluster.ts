@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
+import { clusterTaint, type ClusterTaint, isSameTaint } from './cluster-taint.ts';
 import { hostPath } from './host-path.ts';
 import { ALLOW_HOST_LABEL, GROUP, VIRTUAL_NODE_TAINT } from './marks.ts';
 import { memberClusterStatus } from './member-cluster-status.ts';
@@ -131,23 +132,13 @@ const poolTaints = z
 
 /** They are not on the Node: a scheduler would let only pods through that tolerate them themselves, which says nothing of policies. */
 const clusterTaints = z
-  .array(
-    z.object({
-      key: labelKey().describe('Taint key.'),
-      value: labelValue().exactOptional().describe('Taint value.'),
-      effect: z
-        .enum(['NoSchedule', 'NoExecute'])
-        .describe(
-          'NoSchedule: new pods stay away; what runs stays. NoExecute: what runs is moved elsewhere, too, one pod after the other.',
-        ),
-    }),
-  )
+  .array(clusterTaint)
   .max(32)
   .default([])
   .meta({
     description:
       'Taints of the member as a whole, which only clusterTolerations of placement policies tolerate: pods without a policy that does, ' +
-      'do not go there, whatever they tolerate themselves. Needs the scheduler extender.',
+      'do not go there, whatever they tolerate themselves. Needs the scheduler extender. ClusterTaintPolicies may add others, in status.taints.',
     ...listMap('key', 'effect'),
   });
 
@@ -487,6 +478,20 @@ export function virtualNodesOf(member: MemberCluster): WantedNode[] {
       ...pool.taints,
     ],
   }));
+}
+
+/** Taints of the member as a whole: those that people gave it, and those of policies. Of a key and effect one. */
+export function clusterTaintsOf({ spec, status }: MemberCluster): (ClusterTaint & { policy?: string })[] {
+  const others = (status?.taints ?? []).filter((one) => !spec.clusterTaints.some((own) => isSameTaint(own, one)));
+  return [
+    ...spec.clusterTaints,
+    ...others.map(({ key, value, effect, policy }) => ({
+      key,
+      ...(value === undefined ? {} : { value }),
+      effect,
+      policy,
+    })),
+  ];
 }
 
 /** Somebody deleted it: its virtual nodes retire, and when nothing of it is left it goes. */

@@ -103,7 +103,8 @@ export class MemberPods {
     const { placed, taintedForMs } = this.#o;
     const member = this.#member(name);
     if (member === undefined || !isStillIn(live, name, placed)) return 'void';
-    return whyItStaysTainted(live, placed.rulesOf(live), member, (taint) => taintedForMs(name, taint));
+    const { paused } = lostMembers(placed.members());
+    return whyItStaysTainted(live, placed.rulesOf(live), member, (taint) => taintedForMs(name, taint), paused);
   }
 
   #recheckDrained(live: Pod, name: string): Recheck {

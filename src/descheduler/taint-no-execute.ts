@@ -11,8 +11,8 @@ function shortestTaint(
   live: Pod,
   { clusterTolerations }: MoveRules,
   member: PlacedMember,
-): { taint: Taint; forMs: number } | undefined {
-  const all = [
+): { taint: Taint & { policy?: string }; forMs: number } | undefined {
+  const all: { taint: Taint & { policy?: string }; forMs: number }[] = [
     ...nodeTaintsOf(live, member).map((taint) => ({ taint, forMs: toleratedMs(live.spec.tolerations, taint) })),
     ...member.clusterTaints.map((taint) => ({ taint, forMs: toleratedMs(clusterTolerations, taint) })),
   ];
@@ -35,19 +35,22 @@ export function taintInWords({ key, value = '', effect }: Taint): string {
 
 /**
  * Why a pod stays in a member with taints of effect NoExecute; undefined when it is to be moved.
- * `sinceMs`: how long a taint has stood.
+ * `sinceMs`: how long a taint has stood. `paused`: why pods of lost members are not moved at present, in words; taints that a policy
+ * gave to a member that does not answer move none then either: no person has looked at it.
  */
 export function whyItStaysTainted(
   live: Pod,
   rules: MoveRules,
   member: PlacedMember,
   sinceMs: (taint: Taint) => number,
+  paused?: string,
 ): Held | 'void' | undefined {
   const found = shortestTaint(live, rules, member);
   if (found === undefined || found.forMs === Number.POSITIVE_INFINITY) return 'void';
   const answers = member.reachable !== false;
   const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
   if (why !== undefined) return { why };
+  if (!answers && found.taint.policy !== undefined && paused !== undefined) return { why: paused };
   const rest = found.forMs - sinceMs(found.taint);
   return rest > 0 ? { why: `it tolerates ${taintInWords(found.taint)} for so long`, forMs: rest } : undefined;
 }

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { hostIdOf, INCARNATION_ANNOTATION } from '../api/marks.ts';
-import { isNodeNameOf } from '../api/member-cluster.ts';
+import { isNodeNameOf, type MemberCluster } from '../api/member-cluster.ts';
 import type { Namespace, Service } from '../kube/core-v1.ts';
 import { budgetMetrics } from '../budgets/budget-metrics.ts';
 import { HostBudgets } from '../budgets/host-budgets.ts';
@@ -10,6 +10,7 @@ import { type ManagerConfig, nodeAddressOf } from '../config.ts';
 import { claimMetrics } from '../dependents/claim-metrics.ts';
 import { HostClaims } from '../dependents/host-claims.ts';
 import { HostObjects } from '../dependents/host-objects.ts';
+import { ClusterTaintController } from '../host/cluster-taint-controller.ts';
 import { hostGuard } from '../host/host-guard.ts';
 import { HostIdentity } from '../host/host-identity.ts';
 import { tokenMetrics } from '../dependents/token-metrics.ts';
@@ -217,6 +218,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.hostBudgets.run(signal),
       services.overridePolicies.run(signal),
       has('members') ? overridePolicyStatuses(services, controller).run(signal) : undefined,
+      has('members') ? clusterTaints(services, controller).run(signal) : undefined,
       services.namespaceModes.run(signal),
       services.podOwners.run(signal),
       clientCa.run(signal),
@@ -289,6 +291,14 @@ function overridePolicyStatuses(
 ): OverridePolicyStatuses {
   const members = (): Cluster[] | undefined => controller.members?.map((member) => clusterOf(member));
   return new OverridePolicyStatuses({ host, policies: overridePolicies, members, logger });
+}
+
+function clusterTaints(
+  { host, events, informerMetrics, logger }: HostServices,
+  controller: MemberClusterController,
+): ClusterTaintController {
+  const members = (): MemberCluster[] | undefined => controller.members;
+  return new ClusterTaintController({ host, members, events, metrics: informerMetrics, logger });
 }
 
 /** Whether a label of a metric speaks of a member that is gone, or of a virtual node of it that no other one can have. */

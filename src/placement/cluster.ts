@@ -1,5 +1,5 @@
 import { GROUP } from '../api/marks.ts';
-import type { MemberCluster } from '../api/member-cluster.ts';
+import { clusterTaintsOf, type MemberCluster } from '../api/member-cluster.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
@@ -35,7 +35,7 @@ export function clusterOf(member: MemberCluster): Cluster {
     provider: spec.provider,
     region: spec.region,
     zones: spec.zones,
-    taints: spec.clusterTaints,
+    taints: clusterTaintsOf(member),
     unavailable: whyUnavailable(member),
     price: price !== undefined && PRICE.test(price) ? Number(price) : undefined,
   };

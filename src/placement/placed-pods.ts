@@ -13,8 +13,8 @@ export interface PlacedMember extends MemberReachability {
   readonly unavailable: string | undefined;
   /** Of effect NoExecute, that pods tolerate or do not; by virtual node. */
   readonly nodeTaints: ReadonlyMap<string, readonly Taint[]>;
-  /** Of effect NoExecute, that policies tolerate or do not. */
-  readonly clusterTaints: readonly Taint[];
+  /** Of effect NoExecute, that policies tolerate or do not. `policy`: the ClusterTaintPolicy that added it. */
+  readonly clusterTaints: readonly (Taint & { policy?: string })[];
   /** Names of its virtual nodes that are to be emptied. */
   readonly drained: ReadonlySet<string>;
 }

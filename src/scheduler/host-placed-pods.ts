@@ -1,7 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { DRAIN_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { virtualNodesOf } from '../api/member-cluster.ts';
+import { clusterTaintsOf, virtualNodesOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { mayBeLost } from '../api/unreachable.ts';
@@ -289,6 +289,6 @@ function taintsOf(member: MemberCluster): Pick<PlacedMember, 'nodeTaints' | 'clu
   const nodes = virtualNodesOf(member).map(({ name, taints }) => [name, taints.filter(isEvicting)] as const);
   return {
     nodeTaints: new Map(nodes.filter(([, taints]) => taints.length > 0)),
-    clusterTaints: member.spec.clusterTaints.filter(isEvicting),
+    clusterTaints: clusterTaintsOf(member).filter(isEvicting),
   };
 }

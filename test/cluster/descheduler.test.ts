@@ -465,4 +465,48 @@ describe('a taint of effect NoExecute', () => {
     await kubectl(host, ['patch', 'pdb', 'web', '-n', namespace, '--type=merge', '-p', '{"spec":{"minAvailable":2}}']);
     await settled(host, namespace, 'web', { west: 3 });
   });
+
+  test('by a policy, as a condition of the member says: pods are moved while it holds, and the taint goes', async () => {
+    const conditionIs = async (status: 'True' | 'False'): Promise<void> => {
+      const condition = { type: 'example.com/Degraded', status, reason: 'Test', message: '' };
+      await until('the condition is written', async () => {
+        const member = await read<MemberCluster>(host, '/apis/spillway.dev/v1alpha1/memberclusters/east');
+        const others = (member?.status?.conditions ?? []).filter(({ type }) => type !== condition.type);
+        const conditions = [...others, { ...condition, lastTransitionTime: new Date().toISOString() }];
+        const { resourceVersion } = member?.metadata ?? {};
+        const patch = JSON.stringify({ metadata: { resourceVersion }, status: { conditions } });
+        const how = ['--subresource=status', '--type=merge', '-p', patch];
+        return (await host.kubectl(['patch', 'membercluster', 'east', ...how])).code === 0;
+      });
+    };
+    const when = (value: string): Fields[] => [
+      { conditionType: 'example.com/Degraded', operator: 'In', statusValues: [value] },
+    ];
+    const taintPolicy = {
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'ClusterTaintPolicy',
+      metadata: { name: 'degraded' },
+      spec: {
+        addOnConditions: when('True'),
+        addAfterSeconds: 3,
+        removeOnConditions: when('False'),
+        taints: [{ key: 'degraded', effect: 'NoExecute' }],
+      },
+    };
+    await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 2, '100m'), taintPolicy]);
+    const before = await settled(host, namespace, 'web', { east: 2 });
+    await conditionIs('True');
+    await settled(host, namespace, 'web', { west: 2 });
+    expect(await told(before[0]?.metadata.name ?? '', 'TaintedPodMoved')).toContain('(degraded:NoExecute)');
+    const { stdout } = await host.kubectl(['get', 'ctp', 'degraded']);
+    expect(stdout).toMatch(/^degraded +True +\["east"\] /m);
+    await conditionIs('False');
+    const taints = async (): Promise<unknown[]> =>
+      (await read<MemberCluster>(host, '/apis/spillway.dev/v1alpha1/memberclusters/east'))?.status?.taints ?? [];
+    await until('it takes pods again', async () => (await taints()).length === 0);
+    await conditionIs('True');
+    await until('it has the taint again', async () => (await taints()).length === 1);
+    await kubectl(host, ['delete', 'clustertaintpolicy', 'degraded']);
+    await until('the taint goes with its policy', async () => (await taints()).length === 0);
+  });
 });

@@ -9,11 +9,17 @@ import { PLACEMENT_SCORES } from '../../src/api/placement-score.ts';
 import { WORKLOAD_PLACEMENTS } from '../../src/api/workload-placement.ts';
 import { rawPolicy } from '../placement/policies.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
+import { CLUSTER_TAINT_POLICIES } from '../../src/api/cluster-taint-policy.ts';
+import { GOOD_TAINT_POLICY, WRONG_TAINT_POLICIES } from '../placement/wrong-taint-policies.ts';
 import { GOOD_SCORE, WRONG_SCORES } from '../placement/wrong-scores.ts';
 
-const KINDS = [PLACEMENT_POLICIES, CLUSTER_PLACEMENT_POLICIES, WORKLOAD_PLACEMENTS, PLACEMENT_SCORES].map(
-  ({ plural }) => plural,
-);
+const KINDS = [
+  PLACEMENT_POLICIES,
+  CLUSTER_PLACEMENT_POLICIES,
+  CLUSTER_TAINT_POLICIES,
+  WORKLOAD_PLACEMENTS,
+  PLACEMENT_SCORES,
+].map(({ plural }) => plural);
 
 let workspace: Workspace;
 let host: Cluster;
@@ -136,6 +142,26 @@ describe('wrong scores are refused', () => {
 
   it.each(WRONG_SCORES)('$what', async ({ wrong, refusal }) => {
     const { stderr, code } = await dryRun(score(wrong));
+    expect(code).toBe(1);
+    expect(stderr).toContain(refusal);
+  });
+});
+
+describe('wrong policies of taints are refused', () => {
+  const taintPolicy = (spec: object): object => ({
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'ClusterTaintPolicy',
+    metadata: { name: 'p' },
+    spec: { ...GOOD_TAINT_POLICY, ...spec },
+  });
+
+  it('and good ones taken', async () => {
+    expect((await dryRun(taintPolicy({}))).stderr).toBe('');
+    expect((await dryRun(taintPolicy({ addOnConditions: [] }))).stderr).toBe('');
+  });
+
+  it.each(WRONG_TAINT_POLICIES)('$what', async ({ wrong, refusal }) => {
+    const { stderr, code } = await dryRun(taintPolicy(wrong));
     expect(code).toBe(1);
     expect(stderr).toContain(refusal);
   });

@@ -178,6 +178,21 @@ describe('a taint of effect NoExecute', () => {
     });
   });
 
+  test('by a policy moves nothing out of members that do not answer while too many do not', () => {
+    const by = (policy?: string) =>
+      member({
+        reachable: false,
+        nodeTaints: new Map(),
+        clusterTaints: [policy === undefined ? TAINT : { ...TAINT, policy }],
+      });
+    const paused = 'no member answers';
+    const found = (of: PlacedMember) => whyItStaysTainted(web(), rules(), of, () => 0, paused);
+    expect(found(by('p'))).toEqual({ why: paused });
+    // A person knows.
+    expect(found(by())).toBeUndefined();
+    expect(found({ ...by('p'), reachable: true })).toBeUndefined();
+  });
+
   test('counts on the virtual node of the pod only', () => {
     expect(stays(web({ nodeName: 'east-gpu' }), member())).toBe('void');
   });

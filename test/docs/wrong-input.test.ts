@@ -5,6 +5,7 @@ import { WRONG_MODES } from '../api/wrong-modes.ts';
 import { WRONG_OVERRIDES } from '../overrides/wrong-overrides.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
 import { WRONG_SCORES } from '../placement/wrong-scores.ts';
+import { WRONG_TAINT_POLICIES } from '../placement/wrong-taint-policies.ts';
 
 const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``;
 const table = (
@@ -48,6 +49,12 @@ it('the page of wrong input lists everything wrong that tests apply, with what i
     ...table(
       'a score with',
       WRONG_SCORES.map(({ what, refusal }) => [what, refusal]),
+    ),
+    '## ClusterTaintPolicy',
+    '',
+    ...table(
+      'a policy with',
+      WRONG_TAINT_POLICIES.map(({ what, refusal }) => [what, refusal]),
     ),
     '## OverridePolicy and ClusterOverridePolicy',
     '',

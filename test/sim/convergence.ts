@@ -69,6 +69,11 @@ export function unsettled(world: World): string[] {
     if (!hostUids.has(uid) && !of.every(({ cluster, node }) => isSaidToBeLeft(world, cluster, node)))
       problems.push(`a copy (${of[0]?.name}) is left in ${of[0]?.cluster} of host pod ${uid}, which is gone`);
   }
+  for (const { metadata, status } of world.host.list(PATHS.members) as (SimObject & {
+    status?: { taints?: object[] };
+  })[]) {
+    if ((status?.taints ?? []).length > 0) problems.push(`${metadata.name} has the taint of a policy that is gone`);
+  }
   return [...problems, ...unsettledCopies(world)];
 }
 

@@ -41,6 +41,7 @@ export const THEMES: Readonly<Record<string, readonly StepKind[]>> = {
   moves: [
     'cut',
     'taint-member',
+    'taint-by-policy',
     'create-replicaset',
     'create-statefulset',
     'create-job',

@@ -13,6 +13,7 @@ export const PATHS = {
   namespaces: '/api/v1/namespaces',
   nodes: '/api/v1/nodes',
   members: '/apis/spillway.dev/v1alpha1/memberclusters',
+  taintPolicies: '/apis/spillway.dev/v1alpha1/clustertaintpolicies',
 };
 
 /** Namespaces that users of the host work in. */

@@ -51,6 +51,31 @@ export const HOST_ADMINS = {
       return `for ${seconds} s admin wants everything out of ${member}`;
     },
   },
+  'taint-by-policy': {
+    weight: 0.3,
+    act: (scene, random) => {
+      const member = random.pick([...scene.world.members.keys()]);
+      const name = `drain-${member}`;
+      const path = `${PATHS.taintPolicies}/${name}`;
+      const seconds = Math.round(random.between(5, 120));
+      if (scene.world.host.get(path) !== undefined) return undefined;
+      const statusValues = ['True', 'False', 'Unknown'];
+      scene.world.host.create('admin', PATHS.taintPolicies, {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'ClusterTaintPolicy',
+        metadata: { name },
+        spec: {
+          targetClusters: { clusterNames: [member] },
+          addOnConditions: [{ conditionType: 'Ready', operator: 'In', statusValues }],
+          taints: [{ key: 'by-policy', effect: 'NoExecute' }],
+        },
+      });
+      scene.forAWhile(seconds, () => {
+        scene.world.host.remove('admin', path);
+      });
+      return `for ${seconds} s admin has a policy that wants everything out of ${member}`;
+    },
+  },
   'delete-member': {
     weight: 0.2,
     act: (scene, random) => {

@@ -42,8 +42,12 @@ export class MovesOracle {
   }
 
   #member({ metadata: { name }, spec, status }: SimObject & { spec?: unknown; status?: unknown }, at: number): void {
-    const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; status: string }[] };
-    const { clusterTaints = [] } = (spec ?? {}) as { clusterTaints?: { effect: string }[] };
+    type Taints = { effect: string }[];
+    const { conditions = [], taints = [] } = (status ?? {}) as {
+      conditions?: { type: string; status: string }[];
+      taints?: Taints;
+    };
+    const { clusterTaints = [] } = (spec ?? {}) as { clusterTaints?: Taints };
     note(
       this.#lost,
       name,
@@ -54,7 +58,7 @@ export class MovesOracle {
       this.#tainted,
       name,
       at,
-      clusterTaints.some(({ effect }) => effect === 'NoExecute'),
+      [...clusterTaints, ...taints].some(({ effect }) => effect === 'NoExecute'),
     );
   }
 

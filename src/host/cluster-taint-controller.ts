@@ -1,0 +1,181 @@
+import type { Logger } from 'pino';
+import {
+  CLUSTER_TAINT_POLICIES,
+  type ClusterTaintPolicy,
+  type ClusterTaintPolicyStatus,
+  parseClusterTaintPolicy,
+  readClusterTaintPolicyStatus,
+} from '../api/cluster-taint-policy.ts';
+import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
+import type { PolicyTaint } from '../api/member-cluster-status.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import { identifying, type KubeObject } from '../kube/object.ts';
+import { apiVersionOf } from '../kube/resource.ts';
+import { pause } from '../kube/timers.ts';
+import { get, patch } from '../kube/verbs.ts';
+import { type KnownPolicy, policyTaints } from '../placement/policy-taints.ts';
+import { taintPolicyStatus } from '../placement/taint-policy-status.ts';
+
+/** Between two looks, in ms. */
+const LOOK_MS = 2_000;
+/** After a refusal, which only another role mends, in ms. */
+const REFUSED_MS = 60_000;
+
+/** A policy as the cache has it, readable or not. */
+interface CachedPolicy extends KubeObject {
+  readonly problems: readonly string[];
+  readonly policy: ClusterTaintPolicy | undefined;
+  readonly status: ClusterTaintPolicyStatus | undefined;
+}
+
+export interface ClusterTaintControllerOptions {
+  host: KubeClient;
+  /** All MemberClusters; undefined while they are not known. */
+  members: () => readonly MemberCluster[] | undefined;
+  events: Pick<EventRecorder, 'record'>;
+  logger: Logger;
+  metrics?: InformerMetrics;
+  /** Wall clock in ms, to compare with times that objects carry. */
+  clock?: () => number;
+}
+
+/**
+ * Gives members the taints that ClusterTaintPolicies say, in `status.taints`. Every replica does: what is written follows from
+ * what objects say, for that version of the MemberCluster only, so who comes second finds it done.
+ */
+export class ClusterTaintController {
+  readonly #o: ClusterTaintControllerOptions;
+  readonly #policies: Informer<CachedPolicy>;
+
+  constructor(options: ClusterTaintControllerOptions) {
+    const { host, logger, metrics } = options;
+    this.#o = options;
+    this.#policies = new Informer({
+      client: host,
+      resource: CLUSTER_TAINT_POLICIES,
+      transform: readPolicy,
+      logger,
+      ...(metrics === undefined ? {} : { metrics }),
+    });
+  }
+
+  /** Works until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#policies.run(signal), this.#follow(signal)]);
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      let again = LOOK_MS;
+      try {
+        await this.#look(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#o.logger.warn(`taints of members are not as ClusterTaintPolicies say: ${describeError(error)}`);
+        if (isForbidden(error)) again = REFUSED_MS;
+      }
+      await pause(again, signal);
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    const { members, clock = Date.now } = this.#o;
+    const fleet = members();
+    if (fleet === undefined || !this.#policies.hasSynced) return;
+    const readable = [...this.#policies.values()].flatMap(({ policy }) => policy ?? []);
+    const gone = new Set<string>();
+    for (const name of new Set(fleet.flatMap(({ status }) => (status?.taints ?? []).map(({ policy }) => policy)))) {
+      if (await this.#isGone(name, signal)) gone.add(name);
+    }
+    const known = (name: string): KnownPolicy =>
+      gone.has(name) ? undefined : (this.#policies.get(name)?.policy ?? 'unknown');
+    const tainted = new Map<string, string[]>();
+    for (const member of fleet) {
+      const taints = policyTaints(member, readable, known, clock());
+      if (!jsonEqual(taints, member.status?.taints ?? [])) await this.#taint(member, taints, signal);
+      for (const policy of new Set(taints.map((one) => one.policy))) {
+        tainted.set(policy, [...(tainted.get(policy) ?? []), member.metadata.name]);
+      }
+    }
+    for (const cached of this.#policies.values()) {
+      const taintedClusters = (tainted.get(cached.metadata.name) ?? []).toSorted();
+      const status = taintPolicyStatus({ ...cached, taintedClusters, members: fleet, now: clock() });
+      if (!jsonEqual(cached.status, status)) await this.#tell(cached, status, signal);
+    }
+  }
+
+  /** A list that lacks it may be wrong: it is read once more. */
+  async #isGone(name: string, signal: AbortSignal): Promise<boolean> {
+    if (this.#policies.get(name) !== undefined) return false;
+    try {
+      await get(this.#o.host, CLUSTER_TAINT_POLICIES, { name }, { signal });
+      return false;
+    } catch (error) {
+      if (isNotFound(error)) return true;
+      throw error;
+    }
+  }
+
+  async #taint(member: MemberCluster, taints: readonly PolicyTaint[], signal: AbortSignal): Promise<void> {
+    const { name, uid, resourceVersion } = member.metadata;
+    const body = { metadata: { uid, resourceVersion }, status: { taints } };
+    const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
+    try {
+      await patch(this.#o.host, MEMBER_CLUSTERS, { name }, body, how, { signal });
+    } catch (error) {
+      if (isNotFound(error) || isConflict(error)) return;
+      throw error;
+    }
+    this.#tellChange(member, taints);
+  }
+
+  #tellChange({ metadata, status }: MemberCluster, taints: readonly PolicyTaint[]): void {
+    const { events, logger } = this.#o;
+    const { name, uid } = metadata;
+    const subject = { apiVersion: apiVersionOf(MEMBER_CLUSTERS), kind: MEMBER_CLUSTERS.kind, name, uid };
+    const before = new Map((status?.taints ?? []).map((one) => [inWords(one), one.policy]));
+    const after = new Map(taints.map((one) => [inWords(one), one.policy]));
+    const tell = (reason: string, message: string): void => {
+      events.record(subject, 'Normal', reason, message);
+      logger.info({ member: name }, message);
+    };
+    for (const [taint, policy] of after)
+      if (!before.has(taint)) tell('ClusterTainted', `ClusterTaintPolicy ${policy} added the taint ${taint}`);
+    for (const [taint, policy] of before)
+      if (!after.has(taint)) tell('ClusterTaintRemoved', `the taint ${taint} of ClusterTaintPolicy ${policy} is gone`);
+  }
+
+  async #tell({ metadata }: CachedPolicy, status: ClusterTaintPolicyStatus, signal: AbortSignal): Promise<void> {
+    const { name, uid } = metadata;
+    const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
+    try {
+      await patch(this.#o.host, CLUSTER_TAINT_POLICIES, { name }, { metadata: { uid }, status }, how, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+/** What it is now; one that cannot be read stays as it was. */
+function readPolicy(raw: KubeObject): CachedPolicy {
+  const { generation, creationTimestamp } = raw.metadata;
+  const metadata = {
+    ...identifying(raw.metadata),
+    ...(generation === undefined ? {} : { generation }),
+    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+  };
+  const parsed = parseClusterTaintPolicy({ ...raw, metadata });
+  const found =
+    'policy' in parsed ? { policy: parsed.policy, problems: [] } : { policy: undefined, problems: parsed.problems };
+  return { metadata, ...found, status: readClusterTaintPolicyStatus(raw) };
+}
+
+/** As `kubectl taint` shows it. */
+function inWords({ key, value = '', effect }: PolicyTaint): string {
+  return `${key}${value === '' ? '' : `=${value}`}:${effect}`;
+}
