@@ -5,6 +5,7 @@ import { OVERRIDE_POLICY_KINDS } from './override-policy.ts';
 import { placementScoreKind } from './placement-score.ts';
 import { clusterPlacementPolicyKind, placementPolicyKind } from './placement-policy.ts';
 import { workloadPlacementKind } from './workload-placement.ts';
+import { workloadRebalancerKind } from './workload-rebalancer.ts';
 
 const conditionColumn = (type: string) => ({
   name: type,
@@ -73,4 +74,5 @@ export const KINDS: readonly KindDefinition[] = [
   clusterTaintPolicyKind,
   workloadPlacementKind,
   placementScoreKind,
+  workloadRebalancerKind,
 ];

@@ -1,9 +1,13 @@
 import type { Logger } from 'pino';
+import { parseWorkloadRebalancer, WORKLOAD_REBALANCERS, type WorkloadRebalancer } from '../api/workload-rebalancer.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { controllerOf } from '../kube/owner-references.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { identifying } from '../kube/object.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
@@ -18,6 +22,7 @@ import type { MovesMetrics } from './moves-metrics.ts';
 import { Pacer } from './pacer.ts';
 import type { MoveRates } from './pacer.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
+import { Rebalancers } from './rebalancers.ts';
 import { RefusedInMember } from './refused-in-member.ts';
 import { ReleasedPods } from './released-pods.ts';
 import { Releases } from './releases.ts';
@@ -33,6 +38,7 @@ export interface DeschedulerOptions {
   dryRun: boolean;
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
+  informerMetrics?: InformerMetrics | undefined;
   queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
   /** Wall clock in ms, to compare with times that pods carry. */
@@ -105,15 +111,24 @@ export class Descheduler {
     releases.clear();
     const released = new ReleasedPods({ ...this.#o, releases, leave: mover.leave.bind(mover) });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
+    const wanted = this.#rebalancers();
+    const rebalancers = new Rebalancers({ ...this.#o, mover, rebalancer: (name) => wanted.get(name) });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
       displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
       released: this.#queue('released', (key, ended) => released.bringUpToDate(key, ended)),
+      rebalancers: this.#queue('rebalancers', (key, ended) => rebalancers.bringUpToDate(key, ended)),
     };
+    const look = ({ metadata: { name } }: WorkloadRebalancer): void => queues.rebalancers.add(name);
+    const offRebalancers = wanted.on({ added: look, updated: look, deleted: look });
     const offReleases = this.#followReleases(queues, released);
     const off = this.#follow(queues);
-    await Promise.all(Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)));
+    await Promise.all([
+      wanted.run(signal),
+      ...Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)),
+    ]);
+    offRebalancers();
     off();
     offReleases();
   }
@@ -122,6 +137,22 @@ export class Descheduler {
     const all = this.#o.placed.members();
     this.#taints.observe(all);
     this.#losses.observe(all);
+  }
+
+  /** What people want rebalanced. */
+  #rebalancers(): Informer<WorkloadRebalancer> {
+    const { host, logger, informerMetrics } = this.#o;
+    return new Informer<WorkloadRebalancer>({
+      client: host,
+      resource: WORKLOAD_REBALANCERS,
+      transform: (raw) => {
+        const parsed = parseWorkloadRebalancer({ ...raw, metadata: identifying(raw.metadata) });
+        if ('problems' in parsed) throw new Error(parsed.problems.join('; '));
+        return parsed.rebalancer;
+      },
+      logger,
+      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+    });
   }
 
   #queue(name: string, handler: (key: string, signal: AbortSignal) => Promise<HandlerResult>): WorkQueue {

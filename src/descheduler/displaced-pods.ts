@@ -2,8 +2,9 @@ import { isActive, isFinished } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import type { BetterPlace, Displacement } from '../placement/better-place.ts';
+import type { Displacement } from '../placement/better-place.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
+import { displacedPod } from './displaced-pod.ts';
 import { displacedMove } from './displaced.ts';
 import { displacedAfterMs } from './displaced-rules.ts';
 import type { MoveRecords } from './move-records.ts';
@@ -53,7 +54,7 @@ export class DisplacedPods {
       this.#seen.delete(workloadUid);
       return undefined;
     }
-    const found = await this.#find(pods, after, signal);
+    const found = await displacedPod(pods, this.#o, (strategy) => after.has(strategy), signal);
     const now = monotonic();
     const known = this.#seen.get(workloadUid);
     if (found === undefined) {
@@ -69,27 +70,6 @@ export class DisplacedPods {
     const move = displacedMove(pod, from, better, now - since, (live) => this.#recheck(live, from, strategy));
     if (mover.restMs(pod) === 0 && !mover.keeps(move)) await mover.move(move, signal);
     return { requeueAfterMs: LOOK_MS };
-  }
-
-  /** One pod of each cluster is asked about, as they are alike. */
-  async #find(
-    pods: readonly Pod[],
-    after: ReadonlyMap<Displacement, number>,
-    signal: AbortSignal,
-  ): Promise<{ pod: Pod; from: string; better: BetterPlace } | undefined> {
-    const { placed, mover } = this.#o;
-    const byCluster = new Map<string, Pod>();
-    for (const pod of pods.toSorted(byAge)) {
-      const { nodeName } = pod.spec;
-      if (nodeName === undefined || pod.metadata.deletionTimestamp !== undefined || mover.wasSent(pod)) continue;
-      byCluster.set(placed.clusterOf(nodeName), pod);
-    }
-    for (const [from, pod] of byCluster) {
-      const live = await mover.read(pod, signal);
-      const better = live === undefined ? undefined : placed.betterPlace(live, from);
-      if (better !== undefined && after.has(better.strategy)) return { pod, from, better };
-    }
-    return undefined;
   }
 
   #recheck(live: Pod, from: string, strategy: Displacement): Recheck {
@@ -108,9 +88,4 @@ export class DisplacedPods {
       ? undefined
       : { why: 'each of its pods, on the average, was moved once within the last hour' };
   }
-}
-
-/** The youngest of a cluster is the last, and goes: it has least to lose. */
-function byAge({ metadata: a }: Pod, { metadata: b }: Pod): number {
-  return (a.creationTimestamp ?? '').localeCompare(b.creationTimestamp ?? '') || (a.name < b.name ? -1 : 1);
 }

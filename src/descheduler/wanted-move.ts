@@ -9,6 +9,7 @@ export type Strategy =
   | 'TaintNoExecute'
   | 'Drain'
   | Displacement
+  | 'Rebalance'
   | 'GangTimedOut';
 
 /**

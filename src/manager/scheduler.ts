@@ -124,7 +124,7 @@ function gangKeeper(
 
 /** All replicas know how long members have been lost; one at a time moves pods. */
 function deschedulerOf(services: HostServices, placed: PlacedPods): Descheduler {
-  const { host, events, queueMetrics, registry, config } = services;
+  const { host, events, informerMetrics, queueMetrics, registry, config } = services;
   const { movesPerSecond, movesPerSecondPerMember, movesPerPodPerHour, dryRun } = config.descheduler;
   return new Descheduler({
     host,
@@ -134,6 +134,7 @@ function deschedulerOf(services: HostServices, placed: PlacedPods): Descheduler 
     dryRun,
     events,
     metrics: movesMetrics(registry),
+    informerMetrics,
     queueMetrics,
     logger: services.logger.child({ part: 'descheduler' }),
     clock: Date.now,

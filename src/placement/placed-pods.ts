@@ -87,6 +87,15 @@ export interface PlacedPods {
   /** Whether the pod may say that a member refuses it. */
   showsRefusal(pod: Pod): boolean;
   refusalOf(pod: Pod): RefusedPod | undefined;
+  /** The workload of that name, if its kind is followed and its pods go where policies say: no DaemonSet, and of a CronJob its Jobs. */
+  workloadNamed(reference: {
+    apiVersion: string;
+    kind: string;
+    namespace: string;
+    name: string;
+  }): TypedObject | undefined;
+  /** Whether a policy, an annotation or the label of its namespace says where the pod may go. */
+  hasRules(pod: Pod): boolean;
   /** The object of that UID, if it is followed. */
   workloadByUid(uid: string): TypedObject | undefined;
   /** What is stored about moves of this very workload; undefined while it has no WorkloadPlacement. */

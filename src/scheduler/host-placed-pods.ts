@@ -37,6 +37,9 @@ import type { PlacementQuestions } from './placement-questions.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
 
+/** Pods of DaemonSets are for their nodes, and each Job of a CronJob is a workload of its own. */
+const OWN_NO_WORKLOAD: ReadonlySet<string> = new Set(['DaemonSet', 'CronJob']);
+
 export interface HostPlacedPodsOptions {
   view: HostView;
   workloads: WorkloadState;
@@ -80,6 +83,21 @@ export class HostPlacedPods implements PlacedPods {
     const workload = view.owners.byUid(uid);
     if (workload === undefined) return view.podsOf(uid);
     return controllersOf(workload, view).flatMap(({ metadata }) => view.podsOf(metadata.uid ?? ''));
+  }
+
+  workloadNamed(reference: {
+    apiVersion: string;
+    kind: string;
+    namespace: string;
+    name: string;
+  }): TypedObject | undefined {
+    return OWN_NO_WORKLOAD.has(reference.kind) ? undefined : this.#o.view.owners.named(reference);
+  }
+
+  hasRules(pod: Pod): boolean {
+    const { view } = this.#o;
+    const labels = view.namespaceLabels(pod.metadata.namespace ?? '');
+    return view.policies.select(view.owners.chainOf(pod), labels).chosen !== undefined;
   }
 
   ofController(uid: string): readonly Pod[] {

@@ -104,6 +104,11 @@ export class OwnerDirectory {
     return undefined;
   }
 
+  /** By its name; undefined also for kinds that are not followed. */
+  named(o: { apiVersion: string; kind: string; namespace: string; name: string }): TypedObject | undefined {
+    return this.#informers.get(kindKey(o.apiVersion, o.kind))?.get(keyFor(o.namespace, o.name));
+  }
+
   /** Whether objects of a kind are known with their labels, if there are any. */
   follows(apiVersion: string, kind: string): boolean {
     return this.#informers.has(kindKey(apiVersion, kind)) || (apiVersion === 'v1' && kind === 'Pod');

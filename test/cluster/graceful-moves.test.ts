@@ -6,6 +6,7 @@ import { until } from '../../hack/until.ts';
 import { RELEASED_ANNOTATION } from '../../src/api/marks.ts';
 import type { PlacementPolicy } from '../../src/api/placement-policy.ts';
 import { releasedFrom } from '../../src/api/released.ts';
+import type { WorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { eventsOf, type Fields, isReady, kubectl, newNamespace, podsOf, read } from '../fixtures/live-pods.ts';
 import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
@@ -301,5 +302,83 @@ describe('the policy says', () => {
     await settled(host, namespace, 'web', { west: 1 });
     expect((await pods()).some(isReleased)).toBe(false);
     expect(evictions()).toHaveLength(1);
+  });
+});
+
+describe('a WorkloadRebalancer', () => {
+  const path = '/apis/spillway.dev/v1alpha1/workloadrebalancers';
+  const evenly = {
+    clusterAffinity: { clusterNames: ['east', 'west'] },
+    replicaScheduling: {
+      replicaSchedulingType: 'Divided',
+      replicaDivisionPreference: 'Weighted',
+      weightPreference: {
+        staticWeightList: ['east', 'west'].map((name) => ({ targetCluster: { clusterNames: [name] }, weight: 1 })),
+      },
+    },
+  };
+
+  const named = (apiVersion: string, kind: string, name: string): Fields => ({ apiVersion, kind, namespace, name });
+  const rebalancer = (spec: Fields, ...more: Fields[]): Fields => ({
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'WorkloadRebalancer',
+    metadata: { name: namespace },
+    spec: { workloads: [named('apps/v1', 'Deployment', 'web'), ...more], ...spec },
+  });
+  const stored = async (): Promise<WorkloadRebalancer | undefined> =>
+    await read<WorkloadRebalancer>(host, `${path}/${namespace}`);
+  const untilOver = async (): Promise<string[]> => {
+    const { status } = await until('it is over', async () => {
+      const found = await stored();
+      return found?.status?.finishTime === undefined ? undefined : found;
+    });
+    return (status?.observedWorkloads ?? []).map(({ result = '', reason }) => `${result} ${reason}`);
+  };
+
+  test('divides anew what runs by the policy of this moment, one pod after the other is Ready in its place, tells it, and goes in its time', async () => {
+    await inUse(rules());
+    await host.apply([deployment(namespace, 'web', 4, '100m')]);
+    const jobTemplate = {
+      spec: { template: { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'any' }] } } },
+    };
+    const nightly = named('batch/v1', 'CronJob', 'nightly');
+    await host.apply([
+      {
+        apiVersion: 'batch/v1',
+        kind: 'CronJob',
+        metadata: { name: 'nightly', namespace },
+        spec: { schedule: '@yearly', jobTemplate },
+      },
+    ]);
+    await settled(host, namespace, 'web', { east: 4 });
+    const fewest = await fewestReady(async () => {
+      const others = [named('apps/v1', 'Deployment', 'gone'), nightly];
+      await host.apply([policy(namespace, 'all', evenly), rebalancer({ ttlSecondsAfterFinished: 5 }, ...others)]);
+      await settled(host, namespace, 'web', { east: 2, west: 2 });
+    });
+    expect(fewest).toBe(4);
+    const moved = evictions().map(({ objectRef }) => objectRef?.name ?? '');
+    expect(moved).toHaveLength(2);
+    const none = 'Failed ReferencedWorkloadNotFound';
+    expect(await untilOver()).toEqual(['Successful Rebalanced', none, none]);
+    expect((await eventsOf(host, namespace, moved[0] ?? '')).map(({ reason }) => reason)).toContain('PodRebalanced');
+    await until('it goes', async () => (await stored()) === undefined);
+    expect(whereAre(await pods())).toEqual({ east: 2, west: 2 });
+  });
+
+  test('goes on after a crash in the middle of a move, and then moves no more than before', async () => {
+    await inUse(rules());
+    await gatedAreReady(2);
+    await inUse(policy(namespace, 'all', evenly));
+    await host.apply([rebalancer({})]);
+    const { metadata } = await released();
+    await crash();
+    await comeBack();
+    expect((await stored())?.status?.finishTime).toBeUndefined();
+    for (const pod of await ungated()) await open(pod);
+    await settled(host, namespace, 'web', { east: 1, west: 1 });
+    expect(await untilOver()).toEqual(['Successful Rebalanced']);
+    expect(evictions().map(({ objectRef }) => objectRef?.name)).toEqual([metadata.name]);
+    await kubectl(host, ['delete', 'workloadrebalancer', namespace]);
   });
 });

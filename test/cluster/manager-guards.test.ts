@@ -25,10 +25,12 @@ beforeAll(async () => {
     MANAGER,
     'crds/spillway.dev_memberclusters.yaml',
     'crds/spillway.dev_workloadplacements.yaml',
+    'crds/spillway.dev_workloadrebalancers.yaml',
     'rbac.yaml',
     'rbac-service-account.yaml',
     'scheduler/rbac.yaml',
     'scheduler/gangs.yaml',
+    'scheduler/descheduler.yaml',
     'scheduler/pod-guard.yaml',
     'outages.yaml',
     'secrets.yaml',
@@ -74,6 +76,29 @@ describe('disruption budgets', () => {
     { metadata: KEPT },
   ])('are not changed otherwise: %j', async (body) => {
     await expect(patch(body)).rejects.toThrow(refusal);
+  });
+});
+
+describe('WorkloadRebalancers', () => {
+  const path = '/apis/spillway.dev/v1alpha1/workloadrebalancers';
+  const refusal = 'Spillway may only delete WorkloadRebalancers that are finished';
+  const workloads = [{ apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'default', name: 'web' }];
+  const end = async (name: string): Promise<unknown> => await thief.call('DELETE', `${path}/${name}?dryRun=All`);
+
+  it('are deleted when they are over and say that they are to be, and not otherwise', async () => {
+    const status = { finishTime: '2026-01-01T00:00:00Z' };
+    for (const [name, spec, isOver] of [
+      ['kept', {}, true],
+      ['begun', { ttlSecondsAfterFinished: 0 }, false],
+      ['over', { ttlSecondsAfterFinished: 0 }, true],
+    ] as const) {
+      const kind = { apiVersion: 'spillway.dev/v1alpha1', kind: 'WorkloadRebalancer' };
+      await host.apply([{ ...kind, metadata: { name }, spec: { workloads, ...spec } }]);
+      if (isOver) await thief.call('PATCH', `${path}/${name}/status`, { status });
+    }
+    await untilRefused(() => end('begun'), refusal);
+    await expect(end('kept')).rejects.toThrow(refusal);
+    await end('over');
   });
 });
 

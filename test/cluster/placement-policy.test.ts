@@ -7,10 +7,12 @@ import { Workspace } from '../../hack/workspace.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../../src/api/placement-policy.ts';
 import { PLACEMENT_SCORES } from '../../src/api/placement-score.ts';
 import { WORKLOAD_PLACEMENTS } from '../../src/api/workload-placement.ts';
+import { WORKLOAD_REBALANCERS } from '../../src/api/workload-rebalancer.ts';
 import { rawPolicy } from '../placement/policies.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
 import { CLUSTER_TAINT_POLICIES } from '../../src/api/cluster-taint-policy.ts';
 import { GOOD_TAINT_POLICY, WRONG_TAINT_POLICIES } from '../placement/wrong-taint-policies.ts';
+import { GOOD_REBALANCER, WRONG_REBALANCERS } from '../api/wrong-rebalancers.ts';
 import { GOOD_SCORE, WRONG_SCORES } from '../placement/wrong-scores.ts';
 
 const KINDS = [
@@ -19,6 +21,7 @@ const KINDS = [
   CLUSTER_TAINT_POLICIES,
   WORKLOAD_PLACEMENTS,
   PLACEMENT_SCORES,
+  WORKLOAD_REBALANCERS,
 ].map(({ plural }) => plural);
 
 let workspace: Workspace;
@@ -162,6 +165,25 @@ describe('wrong policies of taints are refused', () => {
 
   it.each(WRONG_TAINT_POLICIES)('$what', async ({ wrong, refusal }) => {
     const { stderr, code } = await dryRun(taintPolicy(wrong));
+    expect(code).toBe(1);
+    expect(stderr).toContain(refusal);
+  });
+});
+
+describe('wrong rebalancers are refused', () => {
+  const rebalancer = (spec: object): object => ({
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'WorkloadRebalancer',
+    metadata: { name: 'r' },
+    spec: { ...GOOD_REBALANCER, ...spec },
+  });
+
+  it('and good ones taken', async () => {
+    expect((await dryRun(rebalancer({}))).stderr).toBe('');
+  });
+
+  it.each(WRONG_REBALANCERS)('$what', async ({ wrong, refusal }) => {
+    const { stderr, code } = await dryRun(rebalancer(wrong));
     expect(code).toBe(1);
     expect(stderr).toContain(refusal);
   });

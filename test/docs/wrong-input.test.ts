@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { FOREIGN_SELECTORS, WRONG_MARKS } from '../admission/wrong-objects.ts';
 import { NAME_REFUSAL, WRONG_MEMBER_NAMES, WRONG_MEMBERS } from '../api/wrong-members.ts';
 import { WRONG_MODES } from '../api/wrong-modes.ts';
+import { WRONG_REBALANCERS } from '../api/wrong-rebalancers.ts';
 import { WRONG_OVERRIDES } from '../overrides/wrong-overrides.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
 import { WRONG_SCORES } from '../placement/wrong-scores.ts';
@@ -55,6 +56,12 @@ it('the page of wrong input lists everything wrong that tests apply, with what i
     ...table(
       'a policy with',
       WRONG_TAINT_POLICIES.map(({ what, refusal }) => [what, refusal]),
+    ),
+    '## WorkloadRebalancer',
+    '',
+    ...table(
+      'a rebalancer with',
+      WRONG_REBALANCERS.map(({ what, refusal }) => [what, refusal]),
     ),
     '## OverridePolicy and ClusterOverridePolicy',
     '',

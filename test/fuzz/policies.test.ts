@@ -8,6 +8,8 @@ import { memberNamespaceFor } from '../../src/api/namespace-mapping.ts';
 import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
 import { parsePlacementScore } from '../../src/api/placement-score.ts';
 import { parseWorkloadPlacement } from '../../src/api/workload-placement.ts';
+import { parseWorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
+import { deletedInMs, rebalanceStatus, resultsOf } from '../../src/descheduler/rebalance-status.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';
 import { parseDuration } from '../../src/placement/duration.ts';
@@ -113,6 +115,26 @@ describe('what people write', () => {
       parseWorkloadPlacement(withMetadata(raw));
     },
   );
+
+  const workload = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web' };
+  const rebalancer = {
+    spec: { workloads: [workload], ttlSecondsAfterFinished: 60 },
+    status: {
+      observedGeneration: 1,
+      observedWorkloads: [{ workload, result: 'Failed', reason: 'NoPolicy', message: 'none' }],
+      finishTime: '2026-01-01T00:00:00Z',
+    },
+  };
+  fuzz('WorkloadRebalancers are read, or say what is wrong', changed(rebalancer), { share: 1_000 }, (raw) => {
+    const parsed = parseWorkloadRebalancer(withMetadata(raw));
+    if ('problems' in parsed) {
+      expect(parsed.problems.join()).toMatch(/^spec/);
+      return;
+    }
+    const deletedIn = deletedInMs(parsed.rebalancer, Date.now());
+    expect(deletedIn === undefined || deletedIn >= 0).toBe(true);
+    expect(rebalanceStatus(parsed.rebalancer, [...resultsOf(parsed.rebalancer)], 0).observedGeneration).toBe(1);
+  });
 
   const preferences = { rebalance: true, clusters: { '*': { minReplicas: 1, weight: 2 }, east: { maxReplicas: 5 } } };
   const selector = [{ key: 'a', operator: 'in', values: ['b'] }];

@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import type { KubeObject } from '../kube/object.ts';
+import type { Resource } from '../kube/resource.ts';
+import { observedGeneration } from './conditions.ts';
+import type { KindDefinition } from './crd.ts';
+import { GROUP } from './marks.ts';
+import { parseObject } from './parse-object.ts';
+import { dnsLabel, dnsSubdomain } from './schema-parts.ts';
+
+export const WORKLOAD_REBALANCERS: Resource = {
+  group: GROUP,
+  version: 'v1alpha1',
+  kind: 'WorkloadRebalancer',
+  plural: 'workloadrebalancers',
+  namespaced: false,
+};
+
+const reference = z.object({
+  apiVersion: z.string().min(1).max(317).describe('Such as apps/v1.'),
+  kind: z.string().min(1).max(63).describe('Such as Deployment.'),
+  namespace: dnsLabel().describe('Namespace of the workload.'),
+  name: dnsSubdomain().describe('Name of the workload.'),
+});
+
+const spec = z
+  .object({
+    workloads: z
+      .array(reference)
+      .min(1)
+      .max(256)
+      .describe('Workloads whose pods are to be where they would go if they came now.'),
+    ttlSecondsAfterFinished: z
+      .int()
+      .min(0)
+      .exactOptional()
+      .describe('The object is deleted so long after all workloads have a result, in seconds. Not given: it stays.'),
+  })
+  .describe('What is to be rebalanced. A change begins anew.');
+
+const observed = z.object({
+  workload: reference.describe('As the spec names it.'),
+  result: z
+    .enum(['Successful', 'Failed'])
+    .exactOptional()
+    .describe(
+      'Not there while it is looked at and pods are being moved. Successful: all pods are where they would go. Failed: see reason.',
+    ),
+  reason: z
+    .enum(['Progressing', 'Rebalanced', 'ReferencedWorkloadNotFound', 'NoPolicy', 'PodsStay'])
+    .describe('One word for programs.'),
+  message: z.string().max(1_024).exactOptional().describe('For people.'),
+});
+
+const status = z
+  .object({
+    observedGeneration: observedGeneration(),
+    observedWorkloads: z.array(observed).exactOptional().describe('What became of each workload.'),
+    finishTime: z.iso.datetime().exactOptional().meta({
+      description: 'When the last workload got its result.',
+      format: 'date-time',
+    }),
+  })
+  .describe('What was done. Written by Spillway only.');
+
+export type WorkloadReference = z.output<typeof reference>;
+export type ObservedWorkload = z.output<typeof observed>;
+export type WorkloadRebalancerStatus = z.output<typeof status>;
+export interface WorkloadRebalancer extends KubeObject {
+  spec: z.output<typeof spec>;
+  status?: WorkloadRebalancerStatus;
+}
+
+export const workloadRebalancerKind: KindDefinition = {
+  resource: WORKLOAD_REBALANCERS,
+  singular: 'workloadrebalancer',
+  shortNames: ['wr'],
+  categories: ['spillway'],
+  schema: z.object({ spec, status: status.exactOptional() }).meta({
+    description:
+      'WorkloadRebalancer moves pods of workloads to where they would go if they came now, once: after weights, members or labels have changed, or ' +
+      'when an earlier tier has room again. One pod of a workload at a time, each as its policy has moves.',
+  }),
+  columns: [
+    { name: 'Results', type: 'string', jsonPath: '.status.observedWorkloads[*].result' },
+    { name: 'Finished', type: 'date', jsonPath: '.status.finishTime' },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};
+
+/** The object as the API server sent it; see {@link parseObject}. */
+export function parseWorkloadRebalancer(raw: KubeObject): { rebalancer: WorkloadRebalancer } | { problems: string[] } {
+  const parsed = parseObject(raw, { spec, status });
+  return 'object' in parsed ? { rebalancer: parsed.object } : parsed;
+}

@@ -1,0 +1,37 @@
+import type { Pod } from '../kube/core-v1.ts';
+import type { BetterPlace } from '../placement/better-place.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { Mover } from './mover.ts';
+
+export interface DisplacedPod {
+  readonly pod: Pod;
+  /** The cluster it is in. */
+  readonly from: string;
+  readonly better: BetterPlace;
+}
+
+/** A pod of a workload that would be elsewhere if it came now, for a reason that counts. One of each cluster is asked about, as they are alike. */
+export async function displacedPod(
+  pods: readonly Pod[],
+  { placed, mover }: { placed: Pick<PlacedPods, 'clusterOf' | 'betterPlace'>; mover: Pick<Mover, 'read' | 'wasSent'> },
+  counts: (strategy: BetterPlace['strategy']) => boolean,
+  signal: AbortSignal,
+): Promise<DisplacedPod | undefined> {
+  const byCluster = new Map<string, Pod>();
+  for (const pod of pods.toSorted(byAge)) {
+    const { nodeName } = pod.spec;
+    if (nodeName === undefined || pod.metadata.deletionTimestamp !== undefined || mover.wasSent(pod)) continue;
+    byCluster.set(placed.clusterOf(nodeName), pod);
+  }
+  for (const [from, pod] of byCluster) {
+    const live = await mover.read(pod, signal);
+    const better = live === undefined ? undefined : placed.betterPlace(live, from);
+    if (better !== undefined && counts(better.strategy)) return { pod, from, better };
+  }
+  return undefined;
+}
+
+/** The youngest of a cluster is the last, and goes: it has least to lose. */
+function byAge({ metadata: a }: Pod, { metadata: b }: Pod): number {
+  return (a.creationTimestamp ?? '').localeCompare(b.creationTimestamp ?? '') || (a.name < b.name ? -1 : 1);
+}

@@ -1,0 +1,22 @@
+import { clusterInWords } from '../placement/cluster.ts';
+import type { DisplacedPod } from './displaced-pod.ts';
+import type { WantedMove } from './wanted-move.ts';
+
+/** A pod that would be elsewhere if it came now, of a workload that somebody wants rebalanced. */
+export function rebalanceMove(
+  { pod, from, better: { cluster, why } }: DisplacedPod,
+  rebalancer: string,
+  recheck: WantedMove['recheck'],
+): WantedMove {
+  return {
+    strategy: 'Rebalance',
+    pod,
+    from,
+    recheck,
+    reason: 'PodRebalanced',
+    heldReason: 'PodNotRebalanced',
+    cause: `WorkloadRebalancer ${rebalancer}: it is in ${clusterInWords(from)} (${why}), and ${clusterInWords(cluster)} would take it now`,
+    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes there`,
+    stays: `WorkloadRebalancer ${rebalancer}: it would be in ${clusterInWords(cluster)} if it came now, and stays in ${clusterInWords(from)}`,
+  };
+}

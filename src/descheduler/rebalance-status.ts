@@ -1,0 +1,32 @@
+import type { ObservedWorkload, WorkloadRebalancer, WorkloadRebalancerStatus } from '../api/workload-rebalancer.ts';
+import { timestamp } from '../kube/timestamps.ts';
+
+/** The status for what became of the workloads so far, in the order of the spec. `now` in ms. */
+export function rebalanceStatus(
+  { metadata, status }: WorkloadRebalancer,
+  observedWorkloads: ObservedWorkload[],
+  now: number,
+): WorkloadRebalancerStatus {
+  const { generation: observedGeneration = 0 } = metadata;
+  const before = status?.observedGeneration === observedGeneration ? status.finishTime : undefined;
+  const isFinished = observedWorkloads.every(({ result }) => result !== undefined);
+  return {
+    observedGeneration,
+    observedWorkloads,
+    ...(isFinished ? { finishTime: before ?? timestamp(now) } : {}),
+  };
+}
+
+/** What has a result keeps it, as long as the spec stays as it is. */
+export function resultsOf({ metadata, status }: WorkloadRebalancer): readonly ObservedWorkload[] {
+  const isOfThis = status?.observedGeneration === (metadata.generation ?? 0);
+  return isOfThis ? (status.observedWorkloads ?? []).filter(({ result }) => result !== undefined) : [];
+}
+
+/** Until it is to be deleted, in ms; undefined when it stays. */
+export function deletedInMs({ spec, metadata, status }: WorkloadRebalancer, now: number): number | undefined {
+  const { ttlSecondsAfterFinished: ttl } = spec;
+  if (ttl === undefined || status?.finishTime === undefined) return undefined;
+  if (status.observedGeneration !== (metadata.generation ?? 0)) return undefined;
+  return Math.max(0, Date.parse(status.finishTime) + ttl * 1_000 - now);
+}

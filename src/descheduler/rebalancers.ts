@@ -1,0 +1,196 @@
+import {
+  type ObservedWorkload,
+  WORKLOAD_REBALANCERS,
+  type WorkloadRebalancer,
+  type WorkloadReference,
+} from '../api/workload-rebalancer.ts';
+import { isFinished } from '../api/pod-phase.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { isReady } from '../kube/conditions.ts';
+import { isConflict, isNotFound } from '../kube/errors.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import { patch, remove } from '../kube/verbs.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { displacedPod } from './displaced-pod.ts';
+import type { Mover } from './mover.ts';
+import { rebalanceMove } from './rebalance-move.ts';
+import { deletedInMs, rebalanceStatus, resultsOf } from './rebalance-status.ts';
+import { whyNotMoved } from './replaceable.ts';
+import type { Recheck } from './wanted-move.ts';
+
+/** Between two looks at workloads that are being rebalanced, in ms. */
+const LOOK_MS = 2_000;
+/** A workload of which no pod could be moved for so long is given up, in ms. */
+const PATIENCE_MS = 600_000;
+/** Workloads and policies that were written just before may not be known yet: a result is one that every look finds for so long, in ms. */
+const SETTLED_MS = 5_000;
+
+export interface RebalancersOptions {
+  host: KubeClient;
+  placed: Pick<PlacedPods, 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  rebalancer: (name: string) => WorkloadRebalancer | undefined;
+  /** Wall clock in ms, to be written on objects. */
+  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+type Outcome = Omit<ObservedWorkload, 'workload'>;
+
+/** What is known of one workload of a rebalancer. */
+interface Sight {
+  /** When it was first looked at, or a pod of it was moved last, in monotonic ms. */
+  progress: number;
+  /** Its result, if that is the same at each look from then on, in monotonic ms. */
+  found?: { reason: Outcome['reason']; since: number };
+}
+
+/** Of a rebalancer, as long as it asks for the same. */
+interface Looks {
+  readonly uid: string;
+  readonly generation: number;
+  /** By its place in the spec. */
+  readonly sights: Map<number, Sight>;
+}
+
+/**
+ * Carries WorkloadRebalancers out: moves pods that would be elsewhere if they came now, whatever their policies let happen by itself. One pod
+ * of a workload at a time, and only while all of them are Ready. Says what became of each workload.
+ */
+export class Rebalancers {
+  readonly #o: RebalancersOptions;
+  /** By rebalancer; forgotten in a restart, which only makes them take longer. */
+  readonly #looks = new Map<string, Looks>();
+  /** UIDs of workloads of which a pod is being moved: several rebalancers may name one. */
+  readonly #moving = new Set<string>();
+
+  constructor(options: RebalancersOptions) {
+    this.#o = options;
+  }
+
+  /** Throws what the host answers. */
+  async bringUpToDate(name: string, signal: AbortSignal): Promise<HandlerResult> {
+    const { rebalancer, clock, host } = this.#o;
+    const object = rebalancer(name);
+    if (object === undefined) return this.#forget(name);
+    const deletedIn = deletedInMs(object, clock());
+    if (deletedIn !== undefined && deletedIn > 0) return { requeueAfterMs: deletedIn };
+    if (deletedIn === 0) {
+      const { uid, resourceVersion } = object.metadata;
+      await remove(host, WORKLOAD_REBALANCERS, { name }, { uid, resourceVersion }, { signal }).catch(unlessOther);
+      return this.#forget(name);
+    }
+    const done = resultsOf(object);
+    const sights = this.#sightsOf(object);
+    const observed: ObservedWorkload[] = [];
+    for (const [index, workload] of object.spec.workloads.entries()) {
+      const known = done.find((one) => jsonEqual(one.workload, workload));
+      observed.push(known ?? { workload, ...(await this.#step(name, workload, this.#sight(sights, index), signal)) });
+    }
+    const status = rebalanceStatus(object, observed, clock());
+    if (!jsonEqual(object.status, status)) {
+      const body = { metadata: { uid: object.metadata.uid }, status: { finishTime: null, ...status } };
+      const how = { type: 'merge', subresource: 'status' } as const;
+      await patch(host, WORKLOAD_REBALANCERS, { name }, body, how, { signal }).catch(unlessOther);
+    }
+    if (status.finishTime === undefined) return { requeueAfterMs: LOOK_MS };
+    return this.#forget(name);
+  }
+
+  async #step(name: string, reference: WorkloadReference, sight: Sight, signal: AbortSignal): Promise<Outcome> {
+    const outcome = await this.#look(name, reference, sight, signal);
+    const { result, reason } = outcome;
+    const now = this.#o.monotonic();
+    if (result === undefined) delete sight.found;
+    else if (sight.found?.reason !== reason) sight.found = { reason, since: now };
+    if (sight.found !== undefined && now - sight.found.since >= SETTLED_MS) return outcome;
+    if (now - sight.progress < PATIENCE_MS || outcome.result !== undefined) return { reason: 'Progressing' };
+    const { message = 'not all of its pods were Ready for ten minutes' } = outcome;
+    return { result: 'Failed', reason: 'PodsStay', message };
+  }
+
+  /** Moves a pod if there is one to move. An outcome without a result has the message for when it is given up. */
+  async #look(name: string, reference: WorkloadReference, sight: Sight, signal: AbortSignal): Promise<Outcome> {
+    const { placed, mover, monotonic } = this.#o;
+    const uid = placed.workloadNamed(reference)?.metadata.uid;
+    if (uid === undefined) {
+      const message = 'there is no such workload, or its kind is not one whose pods go where policies say';
+      return { result: 'Failed', reason: 'ReferencedWorkloadNotFound', message };
+    }
+    const pods = this.#podsOf(uid);
+    const [first] = pods;
+    if (first !== undefined && !placed.hasRules(first)) {
+      const message = 'no policy and no label of its namespace speaks about it';
+      return { result: 'Failed', reason: 'NoPolicy', message };
+    }
+    if (this.#moving.has(uid) || !this.#areAllWell(pods)) return { reason: 'Progressing' };
+    const found = await displacedPod(pods, this.#o, () => true, signal);
+    if (found === undefined) return { result: 'Successful', reason: 'Rebalanced' };
+    const move = rebalanceMove(found, name, (live) => this.#recheck(live, name, uid, found.from));
+    if (mover.restMs(found.pod) === 0 && !mover.keeps(move) && !this.#moving.has(uid)) {
+      this.#moving.add(uid);
+      try {
+        if ((await mover.move(move, signal)) === 'moved') sight.progress = monotonic();
+      } finally {
+        this.#moving.delete(uid);
+      }
+    }
+    const message =
+      'pods would be elsewhere if they came now, and none could be moved for ten minutes: their Events say why';
+    return { reason: 'Progressing', message };
+  }
+
+  #recheck(live: Pod, name: string, workloadUid: string, from: string): Recheck {
+    const { placed, rebalancer } = this.#o;
+    // Deleted while the move waited for its turn.
+    if (rebalancer(name) === undefined) return 'void';
+    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
+    if (placed.betterPlace(live, from) === undefined) return 'void';
+    const own = whyNotMoved(live);
+    if (own !== undefined) return { why: own };
+    // One is on its way, or does not run well: it will be looked at again.
+    return this.#areAllWell(this.#podsOf(workloadUid)) ? undefined : 'void';
+  }
+
+  #podsOf(workloadUid: string): readonly Pod[] {
+    return this.#o.placed.ofWorkload(workloadUid).filter((pod) => !isFinished(pod));
+  }
+
+  /** All are there and Ready, and none is on its way. */
+  #areAllWell(pods: readonly Pod[]): boolean {
+    const { placed, mover } = this.#o;
+    const [first] = pods;
+    const wanted = first === undefined ? 0 : (placed.rulesOf(first).replicas ?? pods.length);
+    return (
+      pods.length >= wanted &&
+      pods.every((pod) => pod.metadata.deletionTimestamp === undefined && isReady(pod) && !mover.wasSent(pod))
+    );
+  }
+
+  #sightsOf({ metadata }: WorkloadRebalancer): Looks['sights'] {
+    const { name, uid = '', generation = 0 } = metadata;
+    const known = this.#looks.get(name);
+    if (known?.uid === uid && known.generation === generation) return known.sights;
+    const sights: Looks['sights'] = new Map();
+    this.#looks.set(name, { uid, generation, sights });
+    return sights;
+  }
+
+  #sight(sights: Looks['sights'], index: number): Sight {
+    const sight = sights.get(index) ?? { progress: this.#o.monotonic() };
+    sights.set(index, sight);
+    return sight;
+  }
+
+  #forget(name: string): undefined {
+    this.#looks.delete(name);
+  }
+}
+
+/** Gone, or changed meanwhile: the watch will show it. */
+function unlessOther(error: unknown): undefined {
+  if (!isNotFound(error) && !isConflict(error)) throw error;
+}

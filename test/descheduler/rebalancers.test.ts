@@ -1,0 +1,262 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { parseWorkloadRebalancer, type WorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
+import { Rebalancers } from '../../src/descheduler/rebalancers.ts';
+import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
+import type { Condition, Pod } from '../../src/kube/core-v1.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { betterPlace } from '../../src/placement/better-place.ts';
+import { nextPlace } from '../../src/placement/next-place.ts';
+import { withoutOne } from '../../src/placement/workload.ts';
+import { GOOD_REBALANCER, WRONG_REBALANCERS } from '../api/wrong-rebalancers.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
+import { cluster, Fleet } from '../placement/fleet.ts';
+
+/** One Deployment shop/web, whose pods are placed by the real rules, and moved by what is under test, on a clock of its own. */
+const PATH = '/apis/spillway.dev/v1alpha1/workloadrebalancers';
+const WEB = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web' };
+const START = Date.parse('2026-01-01T00:00:00Z');
+const HOME_FIRST = { clusterAffinity: { clusterNames: ['home'], overflowAffinities: [{ clusterNames: ['away'] }] } };
+const { signal } = new AbortController();
+const workload = { ...WEB, metadata: { name: 'web', namespace: 'shop', uid: 'w' } };
+
+let api: MemoryApi;
+let server: MemoryApiServer;
+let fleet: Fleet;
+let rebalancers: Rebalancers;
+let now: number;
+let isReady: boolean;
+let hasRules: boolean;
+let held: boolean;
+let isKnown: boolean;
+/** Moves that were asked for. */
+let asked: number;
+let beforeMove: () => unknown;
+let moved: string[];
+
+beforeEach(async () => {
+  api = new MemoryApi();
+  server = await serveMemoryApi(api);
+  [now, isReady, hasRules, held, moved] = [START, true, true, false, []];
+  [isKnown, asked, beforeMove] = [true, 0, () => undefined];
+  fleet = new Fleet({
+    placement: HOME_FIRST,
+    clusters: [cluster('home'), cluster('away')],
+    room: { home: 1, away: 9 },
+    uid: 'w',
+  });
+  fleet.scale(3);
+  fleet.room['home'] = 9;
+  rebalancers = new Rebalancers({
+    host: server.client('host'),
+    placed: {
+      workloadNamed: ({ name }) => (name === 'web' && isKnown ? workload : undefined),
+      hasRules: () => hasRules,
+      ofWorkload: () => pods(),
+      rulesOf: () => ({ workload, replicas: 3, failover: undefined, clusterTolerations: [] }),
+      clusterOf: (nodeName) => nodeName,
+      betterPlace: (_pod, from) => {
+        const facts = fleet.facts();
+        const left = withoutOne(facts.workload.pods, fleet.revision, from);
+        return betterPlace(nextPlace({ ...facts, workload: { ...facts.workload, pods: left } }), from);
+      },
+    },
+    mover: {
+      read: async (pod) => await Promise.resolve(pod),
+      wasSent: () => false,
+      restMs: () => 0,
+      keeps: () => false,
+      move: async (wanted) => {
+        asked += 1;
+        await beforeMove();
+        return move(wanted);
+      },
+    },
+    rebalancer: () => stored(),
+    clock: () => now,
+    monotonic: () => now,
+  });
+});
+afterEach(async () => {
+  await server.close();
+});
+
+function pods(): Pod[] {
+  const conditions: Condition[] = isReady ? [{ type: 'Ready', status: 'True' }] : [];
+  const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 's', uid: 's', controller: true }];
+  return fleet.pods.map(({ uid, cluster: nodeName }) => ({
+    metadata: { name: uid, uid, ownerReferences },
+    spec: { nodeName, containers: [] },
+    status: { phase: 'Running', conditions },
+  }));
+}
+
+function move({ strategy, pod, from, recheck }: WantedMove): 'moved' | 'held' | 'void' {
+  const found = recheck(pod);
+  if (found !== undefined || held) return found === 'void' ? 'void' : 'held';
+  moved.push(`${strategy} ${from}`);
+  fleet.pods = fleet.pods.filter(({ uid }) => uid !== pod.metadata.name);
+  fleet.place();
+  return 'moved';
+}
+
+function ask(more: object = {}, ...names: string[]): void {
+  const workloads = ['web', ...names].map((name) => ({ ...WEB, name }));
+  const body = {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'WorkloadRebalancer',
+    metadata: { name: 'now' },
+    spec: { workloads, ...more },
+  };
+  api.handle({ method: 'POST', path: PATH, query: {}, body, contentType: 'application/json' });
+}
+
+function stored(): WorkloadRebalancer | undefined {
+  const raw = api.objects.get(`${PATH}/now`) as KubeObject | undefined;
+  if (raw === undefined) return undefined;
+  const parsed = parseWorkloadRebalancer(raw);
+  if ('problems' in parsed) throw new Error(parsed.problems.join());
+  return parsed.rebalancer;
+}
+
+const look = async (): Promise<unknown> => await rebalancers.bringUpToDate('now', signal);
+const said = (): (string | undefined)[] =>
+  (stored()?.status?.observedWorkloads ?? []).map(({ result = '-', reason }) => `${result} ${reason}`);
+
+test('pods go one by one to where they would go if they came now, without a word of their policy; then it is told and over', async () => {
+  ask();
+  expect(await look()).toEqual({ requeueAfterMs: 2_000 });
+  expect([moved, said()]).toEqual([['Rebalance away'], ['- Progressing']]);
+  await look();
+  expect(moved).toHaveLength(2);
+  expect(fleet.counts()).toEqual({ home: 3 });
+  expect(await look()).toEqual({ requeueAfterMs: 2_000 });
+  expect(said()).toEqual(['- Progressing']);
+  now += 5_000;
+  expect(await look()).toBeUndefined();
+  expect(said()).toEqual(['Successful Rebalanced']);
+  expect(stored()?.status?.finishTime).toBe('2026-01-01T00:00:05Z');
+  // What has its result is not looked at again.
+  fleet.room['home'] = 0;
+  const { length } = api.seen;
+  await look();
+  expect(api.seen).toHaveLength(length);
+});
+
+test('one that is not there, and one that no rules speak about, are told', async () => {
+  ask({}, 'gone');
+  hasRules = false;
+  await look();
+  now += 5_000;
+  await look();
+  expect(said()).toEqual(['Failed NoPolicy', 'Failed ReferencedWorkloadNotFound']);
+  expect(moved).toEqual([]);
+});
+
+test('what was written just before it and is known a moment later counts', async () => {
+  fleet.room['home'] = 1;
+  isKnown = false;
+  ask();
+  await look();
+  now += 2_000;
+  isKnown = true;
+  await look();
+  now += 4_900;
+  await look();
+  expect([moved, said()]).toEqual([[], ['- Progressing']]);
+  fleet.room['home'] = 9;
+  await look();
+  expect([moved, said()]).toEqual([['Rebalance away'], ['- Progressing']]);
+});
+
+test('a pod that is not to move any more at the last moment stays, as others of its workload are not Ready by then', async () => {
+  ask();
+  beforeMove = () => (isReady = false);
+  await look();
+  expect([moved, said()]).toEqual([[], ['- Progressing']]);
+});
+
+test('one that is deleted while a move waits for its turn moves nothing any more', async () => {
+  ask();
+  beforeMove = () =>
+    api.handle({ method: 'DELETE', path: `${PATH}/now`, query: {}, body: {}, contentType: 'application/json' });
+  await look();
+  expect([moved, stored()]).toEqual([[], undefined]);
+});
+
+test('of a workload that two of them name one pod moves at a time', async () => {
+  ask();
+  let go = (): void => undefined;
+  beforeMove = async () => await new Promise<void>((resolve) => (go = resolve));
+  const first = look();
+  await vi.waitFor(() => expect(asked).toBe(1));
+  await rebalancers.bringUpToDate('another', signal);
+  expect(asked).toBe(1);
+  go();
+  await first;
+  expect(moved).toHaveLength(1);
+});
+
+test('while not all pods are Ready none is moved; after ten minutes it is given up, and told', async () => {
+  ask();
+  isReady = false;
+  await look();
+  now += 599_000;
+  await look();
+  expect([moved, said()]).toEqual([[], ['- Progressing']]);
+  now += 1_000;
+  await look();
+  expect(said()).toEqual(['Failed PodsStay']);
+  expect(stored()?.status?.observedWorkloads?.[0]?.message).toMatch(/^not all of its pods were Ready/);
+});
+
+test('pods that stay are given up after ten minutes, counted from the last one that went', async () => {
+  ask();
+  await look();
+  held = true;
+  now += 600_000 - 1;
+  await look();
+  expect(said()).toEqual(['- Progressing']);
+  now += 1;
+  await look();
+  expect(said()).toEqual(['Failed PodsStay']);
+});
+
+test('it is deleted when its time is over, and not before', async () => {
+  ask({ ttlSecondsAfterFinished: 60 });
+  await look();
+  await look();
+  await look();
+  now += 5_000;
+  await look();
+  now += 59_000;
+  expect(await look()).toEqual({ requeueAfterMs: 1_000 });
+  now += 1_000;
+  await look();
+  expect(stored()).toBeUndefined();
+  expect(await look()).toBeUndefined();
+});
+
+test('an edit begins anew', async () => {
+  ask();
+  for (let times = 0; times < 3; times += 1) await look();
+  now += 5_000;
+  await look();
+  expect(said()).toEqual(['Successful Rebalanced']);
+  const spec = { workloads: [WEB, { ...WEB, name: 'gone' }] };
+  api.edit(`${PATH}/now`, { spec });
+  api.edit(`${PATH}/now`, { metadata: { generation: 2 } });
+  expect(stored()?.metadata.generation).toBe(2);
+  await look();
+  expect([said(), stored()?.status?.finishTime]).toEqual([['- Progressing', '- Progressing'], undefined]);
+  now += 5_000;
+  await look();
+  expect(said()).toEqual(['Successful Rebalanced', 'Failed ReferencedWorkloadNotFound']);
+  expect(stored()?.status?.observedGeneration).toBe(2);
+});
+
+test.each(WRONG_REBALANCERS)('one with $what cannot be read, in case it is older than its CRD', ({ wrong, field }) => {
+  const raw = { metadata: { name: 'a' }, spec: { ...GOOD_REBALANCER, ...wrong } };
+  const parsed = parseWorkloadRebalancer(raw);
+  expect('problems' in parsed ? parsed.problems.join() : '').toContain(field);
+});
