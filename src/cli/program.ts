@@ -8,6 +8,7 @@ import { addDrain } from './drain.ts';
 import { EXIT } from './exit-code.ts';
 import { addInstall, addUpgrade } from './install.ts';
 import { addJoin } from './join.ts';
+import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
 import { addUninstall } from './uninstall.ts';
@@ -24,6 +25,7 @@ const VERBS: readonly AddVerb[] = [
   addCordon,
   addUncordon,
   addDrain,
+  addRebalance,
   addInstall,
   addUpgrade,
   addJoin,

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
@@ -556,6 +556,49 @@ describe('drain', () => {
   }, 180_000);
 
   const main = (): Fields => ({ name: 'main', image: 'registry.example/app:v1' });
+});
+
+describe('rebalance', () => {
+  const REBALANCED = 'rebalanced';
+  const rebalance = async (...words: string[]) =>
+    await kubectlSpillway(host, ['rebalance', '-n', REBALANCED, ...words]);
+
+  test('moves what would be elsewhere, tells what became of each workload, and refuses what is none', async () => {
+    await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
+    await newNamespace(host, REBALANCED);
+    const only = (name: string): Fields =>
+      policy(REBALANCED, 'web', { clusterAffinity: { clusterNames: [name] } }, 'web');
+    await host.apply([only('west'), deployment(REBALANCED, 'web', 2, '100m')]);
+    await settled(host, REBALANCED, 'web', { west: 2 });
+    await host.apply([deployment(REBALANCED, 'unruled', 1, '100m', {}, onNode('west')), only('east')]);
+    await settled(host, REBALANCED, 'unruled', { west: 1 });
+
+    const none = await rebalance('web');
+    expect(none).toMatchObject({ code: 2, stdout: '' });
+    expect(none.stderr).toMatch(/^error: web is not the name of a workload\nfix: name it like deployment\/web;/);
+    expect(await rebalance('deployment/gone')).toMatchObject({ code: 4, stdout: '' });
+    const dry = await rebalance('deploy/web', '--dry-run=server');
+    expect(dry.stdout).toMatch(/^workloadrebalancer\.spillway\.dev\/web-[0-9a-f]{6} created \(server dry run\)\n$/);
+    const get = { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] };
+    const kubeconfig = await viewer('looks-only', [get]);
+    const words = ['rebalance', '-n', REBALANCED, 'deployment/web'];
+    const mayNot = await kubectlSpillway(host, words, { kubeconfig });
+    expect(mayNot).toMatchObject({ code: 3, stdout: '' });
+    expect(mayNot.stderr).toMatch(/^error: you may not create workloadrebalancers\.spillway\.dev in the cluster/);
+    expect(await kubectl(host, ['get', 'workloadrebalancers', '-o', 'name'])).toBe('');
+
+    const done = await rebalance('deployment/web', 'deployment/unruled', '--wait', '--timeout', '90', '--ttl', '60');
+    expect({ code: done.code, stdout: done.stdout.replace(/web-\w+/, 'web-x') }).toEqual({
+      code: 5,
+      stdout:
+        'workloadrebalancer.spillway.dev/web-x created\ndeployment/web Successful: Rebalanced\n' +
+        'deployment/unruled Failed: NoPolicy: no policy and no label of its namespace speaks about it\n',
+    });
+    await settled(host, REBALANCED, 'web', { east: 2 });
+    const ttl = ['-o', 'jsonpath={.items[*].spec.ttlSecondsAfterFinished}'];
+    expect(await kubectl(host, ['get', 'workloadrebalancers', ...ttl])).toBe('60');
+    await kubectl(host, ['delete', 'namespace', REBALANCED, '--wait=false']);
+  }, 180_000);
 });
 
 describe('completion', () => {

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import type { Command } from 'commander';
+import {
+  WORKLOAD_REBALANCERS,
+  type ObservedWorkload,
+  type WorkloadRebalancer,
+  type WorkloadReference,
+} from '../api/workload-rebalancer.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { apiVersionOf } from '../kube/resource.ts';
+import { create } from '../kube/verbs.ts';
+import type { Cli } from './cli.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import {
+  clusterFlags,
+  dryRunFlag,
+  dryRunQuery,
+  dryRunWords,
+  namespaceFlags,
+  type DryRunFlags,
+  type NamespaceFlags,
+} from './flags.ts';
+import { seconds } from './install.ts';
+import { inWords, type Viewer } from './viewer.ts';
+import { waitFor } from './wait-for.ts';
+import { workloadNamed } from './workload-arguments.ts';
+
+interface Flags extends NamespaceFlags, DryRunFlags {
+  wait?: boolean;
+  /** In s. */
+  timeout: number;
+  ttl: number;
+}
+
+export function addRebalance(program: Command, cli: Cli): void {
+  const command = program
+    .command('rebalance')
+    .summary('move pods of workloads to where they would go if they came now, once')
+    .description(
+      'Makes a WorkloadRebalancer: home to an earlier tier, by the weights of today, out of clusters that the policy does not choose any more. One pod of ' +
+        'a workload moves at a time, as its policy has moves. With --wait it ends with 5 when pods of a workload could not be moved.',
+    )
+    .argument('<workload...>', 'such as deployment/web')
+    .option('--wait', 'wait until it is over, and tell what became of each workload')
+    .option('--timeout <seconds>', 'how long to wait', seconds, 3600)
+    .option('--ttl <seconds>', 'the WorkloadRebalancer is deleted so long after it is over', seconds, 3600);
+  dryRunFlag(namespaceFlags(clusterFlags(command))).action(
+    async (workloads: string[], flags: Flags) =>
+      await cli.withHost(flags, async (host) => await rebalance(cli, host, workloads, flags)),
+  );
+}
+
+async function rebalance(cli: Cli, host: Viewer, texts: readonly string[], flags: Flags): Promise<ExitCode> {
+  const namespace = flags.namespace ?? host.namespace;
+  const named = texts.map(workloadNamed);
+  const workloads: WorkloadReference[] = [];
+  for (const { resource, name } of named) {
+    // So that a wrong name is told at once.
+    await host.get<KubeObject>(resource, { namespace, name });
+    workloads.push({ apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name });
+  }
+  const name = `${(named[0]?.name ?? '').slice(0, 200)}-${randomBytes(3).toString('hex')}`;
+  const spec = { workloads, ttlSecondsAfterFinished: Math.ceil(flags.ttl) };
+  const body: WorkloadRebalancer = {
+    apiVersion: apiVersionOf(WORKLOAD_REBALANCERS),
+    kind: WORKLOAD_REBALANCERS.kind,
+    metadata: { name },
+    spec,
+  };
+  if (flags.dryRun !== 'client') {
+    await host.ask(`create ${inWords(WORKLOAD_REBALANCERS)}`, async (signal) => {
+      const how = { signal, query: dryRunQuery(flags.dryRun), fieldManager: 'kubectl-spillway' };
+      await create<WorkloadRebalancer>(host.client, WORKLOAD_REBALANCERS, body, how);
+    });
+  }
+  cli.terminal.out(`workloadrebalancer.spillway.dev/${name} created${dryRunWords(flags.dryRun)}\n`);
+  if (flags.wait !== true || flags.dryRun !== 'none') return EXIT.ok;
+  const look = async () => {
+    const { status = {} } = await host.get<WorkloadRebalancer>(WORKLOAD_REBALANCERS, { name });
+    const { observedWorkloads = [] } = status;
+    if (status.finishTime !== undefined) return { value: observedWorkloads };
+    const left = observedWorkloads.filter(({ result }) => result === undefined);
+    return {
+      waitingFor:
+        observedWorkloads.length === 0 ? 'the manager to begin' : `pods of ${left.map(inText).join(', ')} to be moved`,
+    };
+  };
+  const fix =
+    'see kubectl get events: Events of the pods say what they wait for; kubectl spillway status shows whether a manager works';
+  const found = await waitFor(cli.terminal, 'it is over', flags.timeout * 1000, look, fix);
+  for (const one of found) {
+    const { result = '', reason, message } = one;
+    cli.terminal.out(`${inText(one)} ${result}: ${reason}${message === undefined ? '' : `: ${message}`}\n`);
+  }
+  return found.some(({ result }) => result === 'Failed') ? EXIT.findings : EXIT.ok;
+}
+
+function inText({ workload: { kind, name } }: ObservedWorkload): string {
+  return `${kind.toLowerCase()}/${name}`;
+}
