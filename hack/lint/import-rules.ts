@@ -41,7 +41,7 @@ const PURE = [/^placement\//, /^overrides\//, /^capacity\//, /^pods\/(translate|
 const PURE_WITHIN = [
   /^pods\/(evidence|finished|host-status|hold-patch|lost-status|member-updates|status-patch|creation-intent)\.ts$/,
   /^nodes\/(node-changes|status-changes|render-node|desired-node|node-labels)\.ts$/,
-  /^dependents\/(claim-decision|copy-decision|claim-verdict|verdict|data-guard|reclaim)\.ts$/,
+  /^dependents\/(claim-decision|copy-decision|claim-readiness|readiness|data-guard|reclaim)\.ts$/,
   /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory|mirrored-budget|budgets-finding)\.ts$/,
   /^services\/(service-copy|member-slices|isolated-slices|host-service|services-finding)\.ts$/,
   /^gangs\/(gang|gang-kin|gang-patches)\.ts$/,

@@ -41,7 +41,7 @@ export type ClaimAction =
   | { do: 'report'; report: ClaimReport };
 
 /** Where the claim stands for pods that are to use it. */
-export type ClaimStanding =
+export type ClaimState =
   | { is: 'ready' }
   | { is: 'pending' }
   | { is: 'refused'; refusal: ClaimRefusal }
@@ -81,7 +81,7 @@ export function decideClaim(facts: ClaimFacts): ClaimAction {
 }
 
 /** What a pod that uses the claim is to be told. Pure. */
-export function standingOfClaim(facts: ClaimFacts): ClaimStanding {
+export function claimState(facts: ClaimFacts): ClaimState {
   const { claim, volume, home, copy: found } = facts;
   const refusal = refusalOfClaim(facts, home);
   if (refusal !== undefined) return { is: 'refused', refusal };

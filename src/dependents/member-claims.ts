@@ -7,18 +7,25 @@ import { keyFor, keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { claimsOfPod, type PodClaim } from '../pods/translate-claims.ts';
-import { type ClaimFacts, decideClaim, isIn, standingOfClaim } from './claim-decision.ts';
+import { type ClaimFacts, decideClaim, isIn, claimState } from './claim-decision.ts';
 import type { ClaimMetrics } from './claim-metrics.ts';
 import { ClaimTopology } from './claim-topology.ts';
 import type { ClaimHome } from './claim-refusal.ts';
-import { claimLost, claimNotCreated, claimNotFound, claimNotOwned, claimPending, claimTaken } from './claim-verdict.ts';
+import {
+  claimLost,
+  claimNotCreated,
+  claimNotFound,
+  claimNotOwned,
+  claimPending,
+  claimTaken,
+} from './claim-readiness.ts';
 import { type ClaimOverridesPort, type ClaimPlan, planClaim } from './claim-overrides.ts';
 import { ClaimWriter, type ClaimWriterOptions } from './claim-writer.ts';
 import type { CopyRecord } from './copy.ts';
 import type { HostClaims } from './host-claims.ts';
 import { volumeNameOf } from './member-volume.ts';
 import { decideReclaim } from './reclaim.ts';
-import type { Readiness } from './verdict.ts';
+import type { Readiness } from './readiness.ts';
 import type { VolumePlaces } from './volume-places.ts';
 
 export interface MemberClaimsOptions extends ClaimWriterOptions {
@@ -199,23 +206,23 @@ export class MemberClaims {
     if (ephemeral && !host.claim.metadata.ownerReferences?.some(({ uid }) => uid === pod.metadata.uid)) {
       return claimNotOwned(name);
     }
-    return this.#verdict(key, this.#factsOf(key));
+    return this.#readiness(key, this.#factsOf(key));
   }
 
   /** What pods that use the claim are told. */
-  #verdict(key: string, facts: ClaimFacts | undefined): Readiness {
+  #readiness(key: string, facts: ClaimFacts | undefined): Readiness {
     const { member } = this.#o.home();
     const { namespace = '', name } = splitKey(key);
     if (facts === undefined) return claimNotFound(name, namespace, false);
-    const standing = standingOfClaim(facts);
-    switch (standing.is) {
+    const state = claimState(facts);
+    switch (state.is) {
       case 'ready':
         return { ready: true };
       case 'refused':
-        return { ready: false, pending: false, ...standing.refusal };
+        return { ready: false, pending: false, ...state.refusal };
       case 'lost':
       case 'leaving':
-        return claimLost(name, member, facts.volume?.namespace ?? '', standing.is);
+        return claimLost(name, member, facts.volume?.namespace ?? '', state.is);
       case 'former':
         return claimTaken(name, member, facts.volume?.namespace ?? '', true);
       case 'pending': {
@@ -266,7 +273,7 @@ export class MemberClaims {
       this.#failures.delete(key);
       return undefined;
     } finally {
-      this.#tell(key, this.#factsOf(key));
+      this.#wake(key, this.#factsOf(key));
     }
   }
 
@@ -330,15 +337,15 @@ export class MemberClaims {
   }
 
   /** Wakes the pods that use the claim if there is news for them. */
-  #tell(key: string, facts: ClaimFacts | undefined): void {
+  #wake(key: string, facts: ClaimFacts | undefined): void {
     const users = this.#users.get(key);
     if (users === undefined) {
       this.#told.delete(key);
       return;
     }
-    const verdict = JSON.stringify(this.#verdict(key, facts));
-    if (this.#told.get(key) === verdict) return;
-    this.#told.set(key, verdict);
+    const readiness = JSON.stringify(this.#readiness(key, facts));
+    if (this.#told.get(key) === readiness) return;
+    this.#told.set(key, readiness);
     for (const podKey of users) this.#o.onReady(podKey);
   }
 }

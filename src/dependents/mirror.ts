@@ -25,7 +25,14 @@ import type { CopyStore } from './member-copies.ts';
 import type { DependentKind } from '../pods/references.ts';
 import { withoutSecretValues } from './secret-words.ts';
 import { ownerOfTokens } from './token-secret.ts';
-import { notFollowed, optionalMissing, pullSecretUnread, type Readiness, type Standing, verdictOf } from './verdict.ts';
+import {
+  notFollowed,
+  optionalMissing,
+  pullSecretUnread,
+  type Readiness,
+  type CopyState,
+  notReady,
+} from './readiness.ts';
 
 export interface DependentsMirrorOptions extends CopyOwner {
   /** Objects of the host; shared by the mirrors of all members, run by their owner. */
@@ -153,12 +160,12 @@ export class DependentsMirror {
     const missing: { dependent: Dependent; reason: string; message: string }[] = [];
     let answer: Readiness = { ready: true };
     for (const { dependent, optional, pulling, byPolicy } of this.#dependents.track(pod, true, rendered)) {
-      const standing = this.#standing(dependent);
-      if (standing.is === 'unreadable' && pulling && byPolicy) {
-        missing.push({ dependent, ...pullSecretUnread(dependent.namespace, dependent.name, standing.problem) });
+      const state = this.#state(dependent);
+      if (state.is === 'unreadable' && pulling && byPolicy) {
+        missing.push({ dependent, ...pullSecretUnread(dependent.namespace, dependent.name, state.problem) });
         continue;
       }
-      const verdict = verdictOf(standing, {
+      const unready = notReady(state, {
         ...dependent,
         optional,
         byPolicy,
@@ -166,13 +173,13 @@ export class DependentsMirror {
         memberNamespace: dependent.memberNamespace ?? '',
         overdue: this.#isOverdue(dependent),
       });
-      if (standing.is === 'absent' && optional) {
+      if (state.is === 'absent' && optional) {
         missing.push({ dependent, ...optionalMissing(dependent.kind, dependent.namespace, dependent.name) });
       }
-      if (verdict === undefined) continue;
+      if (unready === undefined) continue;
       dependent.waiting.add(podKey);
       // What users can do something about comes first.
-      if (answer.ready || (answer.pending && !verdict.pending)) answer = verdict;
+      if (answer.ready || (answer.pending && !unready.pending)) answer = unready;
     }
     if (answer.ready) this.#reportMissing(pod, missing);
     return answer;
@@ -230,17 +237,17 @@ export class DependentsMirror {
     return action.do === 'create' && justMade ? { do: 'nothing', because: 'unknown' } : action;
   }
 
-  #standing(dependent: Dependent): Standing {
-    const standing = this.#standingOf(dependent);
-    if (standing.is !== 'pending') dependent.pendingSince = undefined;
+  #state(dependent: Dependent): CopyState {
+    const state = this.#stateNow(dependent);
+    if (state.is !== 'pending') dependent.pendingSince = undefined;
     else if (dependent.pendingSince === undefined) {
       dependent.pendingSince = this.#monotonic();
       this.#queue.addAfter(dependent.key, this.#overdueMs);
     }
-    return standing;
+    return state;
   }
 
-  #standingOf(dependent: Dependent): Standing {
+  #stateNow(dependent: Dependent): CopyState {
     const host = dependent.source.current();
     if (host.state === 'unknown' && host.problem !== undefined) return { is: 'unreadable', problem: host.problem };
     const place = this.#knowledgeOf(dependent);
@@ -386,7 +393,7 @@ export class DependentsMirror {
 
   /** Lets the pods look again that were told to wait, once there is something new to tell them. */
   #wake(dependent: Dependent): void {
-    if (this.#standing(dependent).is === 'pending' && !this.#isOverdue(dependent)) return;
+    if (this.#state(dependent).is === 'pending' && !this.#isOverdue(dependent)) return;
     const waiting = [...dependent.waiting];
     dependent.waiting.clear();
     for (const podKey of waiting) this.#o.onReady(podKey);

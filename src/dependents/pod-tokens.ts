@@ -17,7 +17,7 @@ import type { TokenMetrics } from './token-metrics.ts';
 import { withoutSecretValues } from './secret-words.ts';
 import { readHostCa, requestToken } from './token-request.ts';
 import { ownerOfTokens, refreshTimeOf, tokenSecretFor } from './token-secret.ts';
-import type { Readiness } from './verdict.ts';
+import type { Readiness } from './readiness.ts';
 
 export interface PodTokensOptions extends CopyOwner {
   hostId: string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SELECTED_NODE_ANNOTATION } from '../../src/api/storage.ts';
-import { type ClaimFacts, decideClaim, standingOfClaim } from '../../src/dependents/claim-decision.ts';
+import { type ClaimFacts, decideClaim, claimState } from '../../src/dependents/claim-decision.ts';
 import { readMemberVolume } from '../../src/dependents/member-volume.ts';
 import { decideReclaim } from '../../src/dependents/reclaim.ts';
 import { copyOfClaim, HOME, hostClaim, storageClass, volumeFor } from '../fixtures/claims.ts';
@@ -25,8 +25,8 @@ const unbound = (claim = hostClaim(), more: Partial<ClaimFacts> = {}): ClaimFact
   ...more,
 });
 const reasonOf = (facts: ClaimFacts): string | undefined => {
-  const standing = standingOfClaim(facts);
-  return standing.is === 'refused' ? standing.refusal.reason : undefined;
+  const state = claimState(facts);
+  return state.is === 'refused' ? state.refusal.reason : undefined;
 };
 
 describe('a claim without a volume', () => {
@@ -81,23 +81,23 @@ describe('a claim that is bound here', () => {
   it('is made in the member for the first pod, not before', () => {
     expect(decideClaim(bound()).do).toBe('create');
     expect(decideClaim(bound({ wanted: false })).do).toBe('nothing');
-    expect(standingOfClaim(bound())).toEqual({ is: 'pending' });
+    expect(claimState(bound())).toEqual({ is: 'pending' });
   });
 
   it('is ready when the volume says which claim it is', () => {
     const copy = copyOfClaim(BOUND);
     expect(decideClaim(bound({ copy })).do).toBe('note');
-    expect(standingOfClaim(bound({ copy }))).toEqual({ is: 'pending' });
-    expect(standingOfClaim(bound({ copy }, 'member-claim'))).toEqual({ is: 'ready' });
+    expect(claimState(bound({ copy }))).toEqual({ is: 'pending' });
+    expect(claimState(bound({ copy }, 'member-claim'))).toEqual({ is: 'ready' });
   });
 
   it('is never made a second time', () => {
     for (const copy of [undefined, copyOfClaim(BOUND, { uid: 'another' })]) {
       const facts = bound({ copy }, 'member-claim');
       expect(decideClaim(facts).do).toBe('nothing');
-      expect(standingOfClaim(facts)).toEqual({ is: 'lost' });
+      expect(claimState(facts)).toEqual({ is: 'lost' });
     }
-    expect(standingOfClaim(bound({ copy: copyOfClaim(BOUND, { leaving: true }) }, 'member-claim'))).toEqual({
+    expect(claimState(bound({ copy: copyOfClaim(BOUND, { leaving: true }) }, 'member-claim'))).toEqual({
       is: 'leaving',
     });
   });
@@ -105,7 +105,7 @@ describe('a claim that is bound here', () => {
   it('does not take over the data of a former claim', () => {
     const facts = bound({ copy: copyOfClaim(BOUND, { hostUid: 'former' }) });
     expect(decideClaim(facts).do).toBe('nothing');
-    expect(standingOfClaim(facts)).toEqual({ is: 'former' });
+    expect(claimState(facts)).toEqual({ is: 'former' });
   });
 
   it('passes a new size on, in whatever units', () => {
@@ -151,7 +151,7 @@ describe('a claim that is bound here', () => {
 
   it('of a class that is mapped no more can be used if it is there already, and is not made', () => {
     const home = { ...HOME, storage: { classes: [] } };
-    expect(standingOfClaim(bound({ home, copy: copyOfClaim(BOUND) }, 'member-claim'))).toEqual({ is: 'ready' });
+    expect(claimState(bound({ home, copy: copyOfClaim(BOUND) }, 'member-claim'))).toEqual({ is: 'ready' });
     expect(decideClaim(bound({ home })).do).toBe('nothing');
     expect(reasonOf(bound({ home }))).toBe('ClaimClassNotMapped');
   });

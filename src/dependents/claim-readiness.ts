@@ -1,4 +1,4 @@
-import type { NotReady } from './verdict.ts';
+import type { NotReady } from './readiness.ts';
 
 /** What a pod is told that waits for a claim. Reasons are API, see docs/reference/events.md. */
 const say = (reason: string, message: string): NotReady => ({ ready: false, reason, message, pending: false });

@@ -12,7 +12,7 @@ export interface NotReady {
 export type Readiness = { ready: true } | NotReady;
 
 /** How things stand with one ConfigMap or Secret, for every pod that refers to it. */
-export type Standing =
+export type CopyState =
   | { is: 'ready' }
   | { is: 'pending' }
   /** The host has none. */
@@ -27,7 +27,7 @@ export type Standing =
   | { is: 'overrides-refused'; problem: string }
   | { is: 'not-copied'; problem: string; permanent?: boolean };
 
-export interface VerdictContext {
+export interface ReadinessContext {
   kind: DependentKind;
   namespace: string;
   name: string;
@@ -41,11 +41,11 @@ export interface VerdictContext {
 }
 
 /** What a pod that refers to the object is told; undefined when it can start. */
-export function verdictOf(standing: Standing, context: VerdictContext): NotReady | undefined {
+export function notReady(state: CopyState, context: ReadinessContext): NotReady | undefined {
   const { kind, namespace, name, member, memberNamespace, optional } = context;
   const object = `${kind} "${name}"`;
   const say = (reason: string, message: string): NotReady => ({ ready: false, reason, message, pending: false });
-  switch (standing.is) {
+  switch (state.is) {
     case 'ready':
       return undefined;
     case 'pending': {
@@ -62,7 +62,7 @@ export function verdictOf(standing: Standing, context: VerdictContext): NotReady
     case 'unreadable':
       return say(
         `FailedToRead${optional ? 'Optional' : 'Mandatory'}${kind}`,
-        unreadable(object, context, standing.problem),
+        unreadable(object, context, state.problem),
       );
     case 'taken':
       return say(
@@ -82,11 +82,11 @@ export function verdictOf(standing: Standing, context: VerdictContext): NotReady
         `${object} is the token of a service account of this cluster and is not given to cluster "${member}". Remove the reference, or keep the pod on real nodes.`,
       );
     case 'overrides-refused':
-      return say('OverrideRefused', standing.problem);
+      return say('OverrideRefused', state.problem);
     case 'not-copied':
       return say(
         `${kind}NotCopied`,
-        `${object} could not be copied to namespace "${memberNamespace}" of cluster "${member}": ${standing.problem}. ${whatNext(kind, standing.permanent)}`,
+        `${object} could not be copied to namespace "${memberNamespace}" of cluster "${member}": ${state.problem}. ${whatNext(kind, state.permanent)}`,
       );
   }
 }
@@ -99,7 +99,7 @@ function whatNext(kind: DependentKind, permanent = false): string {
 
 /** The Event for an object whose copy, which pods use, does not follow any more. */
 export function notFollowed(
-  { kind, name, memberNamespace, member }: Pick<VerdictContext, 'kind' | 'name' | 'memberNamespace' | 'member'>,
+  { kind, name, memberNamespace, member }: Pick<ReadinessContext, 'kind' | 'name' | 'memberNamespace' | 'member'>,
   { words, permanent }: Failure,
 ): { reason: string; message: string } {
   return {
@@ -110,7 +110,7 @@ export function notFollowed(
   };
 }
 
-function unreadable(object: string, { namespace, byPolicy }: VerdictContext, problem: string): string {
+function unreadable(object: string, { namespace, byPolicy }: ReadinessContext, problem: string): string {
   const who = byPolicy ? 'which an override policy adds to the pod' : 'to which the pod refers';
   const advice = byPolicy ? ` ${GRANT}` : '';
   return `${object}, ${who}, cannot be read in namespace "${namespace}": ${problem}. It is tried again by itself.${advice}`;
