@@ -21,7 +21,7 @@ export class HeldDeletions {
   kept(): KeptDeletions | undefined {
     const parts = this.#nodes()
       .scopes()
-      .map(({ pods }) => pods.keptPods);
+      .map(({ pods }) => pods.orphanedPods);
     const kept = {
       uids: parts.flatMap(({ uids }) => uids),
       open: parts.some(({ open }) => open),

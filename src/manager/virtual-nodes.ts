@@ -129,7 +129,7 @@ export class VirtualNodes {
         acting.logger.error({ node: name, err: error }, `the virtual node is started anew: ${describeError(error)}`);
         await pause(RESTART_MS, signal);
       }
-      node.breakerOpen = node.scope.pods.keptPods.open;
+      node.breakerOpen = node.scope.pods.orphanedPods.open;
     }
     node.stop.release();
     if (!this.#o.signal.aborted) await identities.end(name);

@@ -14,7 +14,7 @@ import { list } from '../kube/verbs.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import type { DeletionEvidence } from './evidence.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import type { KeptReason } from './kept-pods.ts';
+import type { OrphanReason } from './orphaned-pods.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { MemberPort } from './pod-ports.ts';
 
@@ -32,7 +32,7 @@ export type CollectVerdict =
   /** The host pod lives; our cache is behind. */
   | { delete: false; why: string; againMs: number }
   /** Left alone for good until an operator looks. */
-  | { delete: false; kept: KeptReason; why: string };
+  | { delete: false; kept: OrphanReason; why: string };
 
 export interface CollectOptions {
   host: KubeClient;
@@ -42,7 +42,7 @@ export interface CollectOptions {
   /** Highest resourceVersion of pods that the host has shown to this process. */
   hostVersion: () => string | undefined;
   /** Why the member pod of this UID has been kept so far: a host that went back catches up with its versions, not its pods. */
-  keptBefore: (uid: string) => KeptReason | undefined;
+  keptBefore: (uid: string) => OrphanReason | undefined;
   /** Whether the member still has it, as far as is known when it is asked. */
   isThere: () => boolean;
   breaker: Pick<DeletionBreaker, 'permit' | 'isConfirmed'>;

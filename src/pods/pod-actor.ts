@@ -23,7 +23,7 @@ import { holdPatch } from './hold-patch.ts';
 import { HostPodChanged, HostStatusWriter } from './host-status-writer.ts';
 import { mirroredNamespace, mirroredUid } from './host-status.ts';
 import { IntentWriter } from './intent-writer.ts';
-import type { KeptPods } from './kept-pods.ts';
+import type { OrphanedPods } from './orphaned-pods.ts';
 import { newest, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { PodOverrides } from './pod-overrides.ts';
@@ -67,7 +67,7 @@ export interface PodActorOptions {
   /** In ms. */
   monotonic: () => number;
   breaker: DeletionBreaker;
-  kept: KeptPods;
+  kept: OrphanedPods;
   invariants: Invariants;
   /** Asks whether the host is still the cluster it was. Default: it is. */
   confirmHost?: () => Promise<boolean>;
@@ -365,7 +365,7 @@ export class PodActor {
       return await this.#deleteMember(memberPod, verdict.evidence, verdict.gracePeriodSeconds, memory, signal);
     }
     if ('kept' in verdict) {
-      this.#o.metrics.quarantined.inc({ node: nodeName });
+      this.#o.metrics.orphaned.inc({ node: nodeName });
       this.#o.kept.keep(uid, key, verdict.kept);
       const about = { memberPod: keyOf(memberPod), uid: memberPod.metadata.labels?.[UID_LABEL] };
       logger.error(about, `member pod kept: ${verdict.why}`);

@@ -20,7 +20,7 @@ import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { DeletionSweep, SWEEP_MS } from './forgotten-deletion.ts';
 import { hostAnnotations, hostStatus, mirroredUid } from './host-status.ts';
-import { KeptPods } from './kept-pods.ts';
+import { OrphanedPods } from './orphaned-pods.ts';
 import { PodActor, type Next } from './pod-actor.ts';
 import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
@@ -102,7 +102,7 @@ export class PodController {
   readonly #actor: PodActor;
   readonly #overrides: PodOverrides;
   readonly #breaker: DeletionBreaker;
-  readonly #kept: KeptPods;
+  readonly #kept: OrphanedPods;
   readonly #deletions: DeletionSweep;
   /** UIDs of host pods whose deletion was watched to its end: a copy that comes to life after that has no host pod. */
   readonly #goneHostPods = new LRUCache<string, true>(atMost(REMEMBERED_DELETIONS));
@@ -115,7 +115,7 @@ export class PodController {
     this.#monotonic = options.monotonic ?? monotonic;
     const { breakerOpen: open = false, permits } = options;
     this.#breaker = new DeletionBreaker({ monotonic: this.#monotonic, open, permits });
-    this.#kept = new KeptPods({ monotonic: this.#monotonic, changed: () => this.#keptChanged() });
+    this.#kept = new OrphanedPods({ monotonic: this.#monotonic, changed: () => this.#keptChanged() });
     this.#showKept();
     this.#deletions = new DeletionSweep(this.#monotonic);
     this.#queue = new WorkQueue({
@@ -233,7 +233,7 @@ export class PodController {
   }
 
   /** Pods that are kept although their host pods are gone. */
-  get keptPods(): { uids: string[]; open: boolean; hostWentBack: boolean } {
+  get orphanedPods(): { uids: string[]; open: boolean; hostWentBack: boolean } {
     const entries = [...this.#kept.entries()];
     const hostWentBack = entries.some(([, { reason }]) => reason === 'HostWentBack');
     return { uids: entries.map(([uid]) => uid), open: this.#breaker.open, hostWentBack };

@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 export interface PodMetrics {
   actions: Counter<'node' | 'action'>;
   holds: Counter<'node' | 'reason'>;
-  quarantined: Counter<'node'>;
+  orphaned: Counter<'node'>;
   correctionsHeld: Counter<'node'>;
   kept: Gauge<'node'>;
   breakerOpen: Gauge<'node'>;
@@ -25,7 +25,7 @@ export function podMetrics(registry: Registry): PodMetrics {
       labelNames: ['node', 'reason'],
       registers,
     }),
-    quarantined: new Counter({
+    orphaned: new Counter({
       name: 'spillway_pods_quarantined_total',
       help: 'Member pods without a host pod that were left alone because the evidence did not suffice to delete them.',
       labelNames: ['node'],

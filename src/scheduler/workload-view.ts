@@ -18,10 +18,10 @@ export interface RuledWorkload {
  * The workload of a controller of pods and the rules it is under; undefined when no rules speak about it, or when nothing is
  * known of it any more.
  */
-export function ruledWorkload(controllerUid: string, view: HostView, book: WorkloadState): RuledWorkload | undefined {
+export function ruledWorkload(controllerUid: string, view: HostView, state: WorkloadState): RuledWorkload | undefined {
   const controller = view.owners.byUid(controllerUid);
   if (controller === undefined) return undefined;
-  const chain = chainBelow(controller, view, book);
+  const chain = chainBelow(controller, view, state);
   if (chain === undefined) return undefined;
   const { object, replicas } = workloadOf(chain);
   const { chosen } = view.policies.select(chain, view.namespaceLabels(object.metadata.namespace ?? ''));
@@ -29,10 +29,10 @@ export function ruledWorkload(controllerUid: string, view: HostView, book: Workl
 }
 
 /** From one of its pods; without any left from the last one that was decided about. */
-function chainBelow(controller: TypedObject, view: HostView, book: WorkloadState): OwnerChain | undefined {
+function chainBelow(controller: TypedObject, view: HostView, state: WorkloadState): OwnerChain | undefined {
   const [sample] = view.podsOf(controller.metadata.uid ?? '');
   if (sample !== undefined) return view.owners.chainOf(sample);
-  const last = book.memory(controller).last?.made.pod;
+  const last = state.memory(controller).last?.made.pod;
   return last === undefined ? undefined : view.owners.chainOf(last);
 }
 

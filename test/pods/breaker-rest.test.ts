@@ -24,9 +24,9 @@ it('the allowance is by the pods of the virtual node, whatever other node pools 
   await world.start();
   expect(ownPods({ pods: world.memberPods.informer }, HOST_ID, 'east')).toBe(30);
   await world.follow(180_000);
-  expect(world.controller.keptPods).toMatchObject({ open: true });
+  expect(world.controller.orphanedPods).toMatchObject({ open: true });
   expect(world.member.requests('DELETE').length).toBeLessThanOrEqual(5);
-  expect(world.controller.keptPods.uids.length).toBeGreaterThanOrEqual(25);
+  expect(world.controller.orphanedPods.uids.length).toBeGreaterThanOrEqual(25);
 });
 
 it('what was permitted counts when the virtual node begins anew in the same process', async () => {
@@ -41,7 +41,7 @@ it('what was permitted counts when the virtual node begins anew in the same proc
   await world.start();
   await world.follow(70_000);
   expect(world.member.requests('DELETE')).toEqual([]);
-  expect(world.controller.keptPods).toMatchObject({ open: true, uids: { length: 5 } });
+  expect(world.controller.orphanedPods).toMatchObject({ open: true, uids: { length: 5 } });
 });
 
 it('an open breaker does not close while nothing may be done, and holds back what is seen afterwards', async () => {
@@ -50,11 +50,11 @@ it('an open breaker does not close while nothing may be done, and holds back wha
   world.frozen = 'the member is not known to be the pinned cluster';
   await world.start();
   await world.follow(900_000);
-  expect(world.controller.keptPods.open).toBe(true);
+  expect(world.controller.orphanedPods.open).toBe(true);
   world.frozen = undefined;
   world.controller.requeueAll();
   await world.follow(120_000);
-  expect(world.controller.keptPods).toMatchObject({ open: true, uids: { length: 5 } });
+  expect(world.controller.orphanedPods).toMatchObject({ open: true, uids: { length: 5 } });
   expect(world.member.requests('DELETE')).toEqual([]);
 });
 
@@ -64,7 +64,7 @@ it('an open breaker does not close while it is not known what became of host pod
   world.host.fault = ({ method }) => (method === 'GET' ? { code: 503, reason: 'ServiceUnavailable' } : undefined);
   await world.start();
   await world.follow(900_000);
-  expect(world.controller.keptPods).toMatchObject({ open: true, uids: [] });
+  expect(world.controller.orphanedPods).toMatchObject({ open: true, uids: [] });
 });
 
 it.each(['hostPods', 'memberPods'] as const)(
@@ -74,10 +74,10 @@ it.each(['hostPods', 'memberPods'] as const)(
     world[cache].problem = 'no answer';
     await world.start();
     await world.follow(900_000);
-    expect(world.controller.keptPods.open).toBe(true);
+    expect(world.controller.orphanedPods.open).toBe(true);
     world[cache].problem = undefined;
     await world.follow(420_000);
-    expect(world.controller.keptPods.open).toBe(false);
+    expect(world.controller.orphanedPods.open).toBe(false);
   },
 );
 
@@ -89,7 +89,7 @@ it('an open breaker closes when it has had nothing to hold back for five minutes
   await world.follow(120_000);
   world.frozen = undefined;
   await world.follow(290_000);
-  expect(world.controller.keptPods.open).toBe(true);
+  expect(world.controller.orphanedPods.open).toBe(true);
   await world.follow(150_000);
-  expect(world.controller.keptPods.open).toBe(false);
+  expect(world.controller.orphanedPods.open).toBe(false);
 });

@@ -48,7 +48,7 @@ describe.each([
     jump(byMs);
     await orphans(2, 4);
     await world.follow(70_000);
-    expect(world.controller.keptPods).toMatchObject({ open: true, uids: { length: 2 } });
+    expect(world.controller.orphanedPods).toMatchObject({ open: true, uids: { length: 2 } });
   });
 
   it('lets the deletion breaker forget what is five minutes ago, and nothing else', async () => {
@@ -59,7 +59,7 @@ describe.each([
     await world.follow(300_000);
     await orphans(5, 5);
     await world.follow(70_000);
-    expect([copies(), world.controller.keptPods.open]).toEqual([0, false]);
+    expect([copies(), world.controller.orphanedPods.open]).toEqual([0, false]);
   });
 
   it('neither shortens nor lengthens the rest after which an open breaker closes', async () => {
@@ -69,9 +69,9 @@ describe.each([
     await world.follow(120_000);
     jump(byMs);
     await world.follow(170_000);
-    expect(world.controller.keptPods.open).toBe(true);
+    expect(world.controller.orphanedPods.open).toBe(true);
     await world.follow(160_000);
-    expect(world.controller.keptPods.open).toBe(false);
+    expect(world.controller.orphanedPods.open).toBe(false);
   });
 
   it('lets a host pod wait neither too short nor too long for what may come of a creation', async () => {

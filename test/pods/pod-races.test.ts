@@ -286,9 +286,9 @@ describe('a host pod that was out of sight', () => {
     breakerOpen = true;
     const pod = await outOfSight();
     await follow(90_000);
-    expect(controller.keptPods).toMatchObject({ uids: [podIn(member).metadata.uid], open: true });
+    expect(controller.orphanedPods).toMatchObject({ uids: [podIn(member).metadata.uid], open: true });
     await inSight(pod);
-    expect(controller.keptPods.uids).toEqual([]);
+    expect(controller.orphanedPods.uids).toEqual([]);
   });
 });
 

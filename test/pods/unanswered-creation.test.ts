@@ -121,7 +121,7 @@ describe('a host pod that is deleted while the creation of its copy has no answe
     for (let index = 0; index < 20; index++) deleted(`web-${index}`);
     await world.follow(120_000);
     expect([world.host.objects.size, world.member.objects.size]).toEqual([0, 0]);
-    expect(world.controller.keptPods).toMatchObject({ open: false, uids: [] });
+    expect(world.controller.orphanedPods).toMatchObject({ open: false, uids: [] });
   });
 
   it('a copy that comes to life after all, when the host pod has gone, goes at once', async () => {
@@ -139,7 +139,7 @@ describe('a host pod that is deleted while the creation of its copy has no answe
     expect(world.host.objects.size).toBe(0);
     for (const copy of copies) await world.stored(world.member, copy);
     await world.follow(10_000);
-    expect([world.member.objects.size, world.controller.keptPods.open]).toEqual([0, false]);
+    expect([world.member.objects.size, world.controller.orphanedPods.open]).toEqual([0, false]);
   });
 
   it('waits after a restart, too, where it is written down that a creation was begun', async () => {

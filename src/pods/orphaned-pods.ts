@@ -1,9 +1,9 @@
 /** Why member pods are kept although their host pods are gone. */
-export type KeptReason = 'BreakerOpen' | 'HostWentBack';
+export type OrphanReason = 'BreakerOpen' | 'HostWentBack';
 
 /** Member pods, by UID, that are kept because the evidence does not suffice to delete them. */
-export class KeptPods {
-  readonly #kept = new Map<string, { key: string; reason: KeptReason }>();
+export class OrphanedPods {
+  readonly #kept = new Map<string, { key: string; reason: OrphanReason }>();
   readonly #changed: () => void;
   #emptySince: number;
   readonly #monotonic: () => number;
@@ -18,7 +18,7 @@ export class KeptPods {
     return this.#kept.size;
   }
 
-  reasonOf(uid: string): KeptReason | undefined {
+  reasonOf(uid: string): OrphanReason | undefined {
     return this.#kept.get(uid)?.reason;
   }
 
@@ -32,12 +32,12 @@ export class KeptPods {
     this.#emptySince = this.#monotonic();
   }
 
-  entries(): IterableIterator<[string, { key: string; reason: KeptReason }]> {
+  entries(): IterableIterator<[string, { key: string; reason: OrphanReason }]> {
     return this.#kept.entries();
   }
 
   /** `key` is the host pod's. */
-  keep(uid: string, key: string, reason: KeptReason): void {
+  keep(uid: string, key: string, reason: OrphanReason): void {
     if (this.#kept.get(uid)?.reason === reason) return;
     this.#kept.set(uid, { key, reason });
     this.#changed();
