@@ -104,7 +104,7 @@ export class HostBudgets {
     const there = this.#byNamespace.get(budget.namespace) ?? new Map<string, HostBudget>();
     there.set(budget.key, budget);
     this.#byNamespace.set(budget.namespace, there);
-    this.#tell(budget.key);
+    this.#notify(budget.key);
   }
 
   #delete(key: string): void {
@@ -113,10 +113,10 @@ export class HostBudgets {
     const there = this.#byNamespace.get(namespace);
     there?.delete(key);
     if (there?.size === 0) this.#byNamespace.delete(namespace);
-    this.#tell(key);
+    this.#notify(key);
   }
 
-  #tell(key: string): void {
+  #notify(key: string): void {
     for (const listener of this.#listeners) listener(key);
   }
 }

@@ -88,12 +88,12 @@ export class MirrorWriter {
       if (!isAlreadyExists(error) || name === other) throw error;
       if ((await mirrors.isOurs(budget.key, { namespace, name }, signal)) !== false) throw error;
       this.#taken.add(place);
-      this.#tellTaken(budget, namespace, other);
+      this.#recordTaken(budget, namespace, other);
       await mirrors.create({ ...made, metadata: { ...made.metadata, name: other } }, signal);
     }
   }
 
-  #tellTaken({ namespace, name, uid }: HostBudget, memberNamespace: string, other: string): void {
+  #recordTaken({ namespace, name, uid }: HostBudget, memberNamespace: string, other: string): void {
     const { events, member } = this.#o;
     const object = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', namespace, name, uid };
     const message =

@@ -55,9 +55,9 @@ export class HostClaims {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const claim = (changed: PersistentVolumeClaim): void => this.#tell((handler) => handler.claim(keyOf(changed)));
+    const claim = (changed: PersistentVolumeClaim): void => this.#notify((handler) => handler.claim(keyOf(changed)));
     const volume = (changed: PersistentVolume): void => this.#volumeChanged(changed);
-    const everything = (): void => this.#tell((handler) => handler.everything());
+    const everything = (): void => this.#notify((handler) => handler.everything());
     const off = [
       this.#claims.on({ added: claim, updated: claim, deleted: claim }),
       this.#volumes.on({ added: volume, updated: volume, deleted: volume }),
@@ -113,13 +113,13 @@ export class HostClaims {
 
   #volumeChanged({ metadata, spec }: PersistentVolume): void {
     const { namespace, name } = spec.claimRef ?? {};
-    this.#tell((handler) => {
+    this.#notify((handler) => {
       handler.volume(metadata.name);
       if (name !== undefined) handler.claim(keyFor(namespace, name));
     });
   }
 
-  #tell(how: (handler: HostClaimsHandler) => void): void {
+  #notify(how: (handler: HostClaimsHandler) => void): void {
     for (const handler of this.#handlers) how(handler);
   }
 }

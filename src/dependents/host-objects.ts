@@ -172,14 +172,14 @@ export class HostObjects implements HostObjectSource {
       logger,
       ...(metrics === undefined ? {} : { metrics }),
     });
-    const tell = (): void => tellAll(followed);
-    informer.on({ added: tell, updated: tell, deleted: tell });
+    const changed = (): void => notify(followed);
+    informer.on({ added: changed, updated: changed, deleted: changed });
     const end = new AbortController();
     if (this.#signal?.aborted === true) end.abort();
     followed.watch = { informer, end, node };
     this.#watches += 1;
     // Without an object there is no event that tells of the first answer.
-    void informer.whenSynced(end.signal).then(tell, () => undefined);
+    void informer.whenSynced(end.signal).then(changed, () => undefined);
     const run = informer.run(end.signal).finally(() => this.#running.delete(run));
     this.#running.add(run);
   }
@@ -235,7 +235,7 @@ export class HostObjects implements HostObjectSource {
     }
     const before = followed.read;
     followed.read = await this.#read(followed, signal);
-    if (!sameState(before, followed.read)) tellAll(followed);
+    if (!sameState(before, followed.read)) notify(followed);
     return { requeueAfterMs: this.#o.pollMs ?? 10_000 };
   }
 
@@ -283,6 +283,6 @@ function sameState(a: HostState, b: HostState): boolean {
   return a.state === b.state;
 }
 
-function tellAll(followed: Followed): void {
+function notify(followed: Followed): void {
   for (const listener of followed.listeners.keys()) listener();
 }

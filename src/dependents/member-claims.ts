@@ -119,7 +119,7 @@ export class MemberClaims {
   }
 
   /** The member has stopped answering. Schedulers do not name the taint that keeps pods of these claims waiting. */
-  tellOutage(): void {
+  recordOutage(): void {
     const { hostClaims, home, events } = this.#o;
     const { member } = home();
     let told = 0;

@@ -260,7 +260,7 @@ export class PodTokens {
       const cause = error instanceof TokenRefusal ? error.cause : error;
       const passing = [isConflict, isNotFound, isAlreadyExists, isForbidden].some((is) => is(cause));
       state.failures += 1;
-      if (!passing || state.failures > LATE_ANSWERS) this.#tell(pod, former, state, error, secret);
+      if (!passing || state.failures > LATE_ANSWERS) this.#recordFailure(pod, former, state, error, secret);
       return { requeueAfterMs: Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(state.failures - 1, 16)) };
     }
   }
@@ -283,7 +283,13 @@ export class PodTokens {
   }
 
   /** `secret`: what was to be written, if it came to that. What the member said may repeat a token. */
-  #tell(pod: Pod, former: CopyRecord | undefined, state: State, error: unknown, secret: KubeObject | undefined): void {
+  #recordFailure(
+    pod: Pod,
+    former: CopyRecord | undefined,
+    state: State,
+    error: unknown,
+    secret: KubeObject | undefined,
+  ): void {
     const { member, metrics, events, logger, onReady } = this.#o;
     const podKey = keyOf(pod);
     const refusal = error instanceof TokenRefusal ? error : undefined;

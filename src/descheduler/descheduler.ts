@@ -180,7 +180,7 @@ export class Descheduler {
     const membersChanged = (): void => {
       const all = placed.members();
       this.#observe();
-      this.#tellPause(lostMembers(all).paused);
+      this.#recordPause(lostMembers(all).paused);
       for (const { name } of all) members.add(name);
     };
     const rulesChanged = (): void => {
@@ -234,7 +234,7 @@ export class Descheduler {
   }
 
   /** Said on each member that is lost, when it begins. */
-  #tellPause(paused: string | undefined): void {
+  #recordPause(paused: string | undefined): void {
     const { placed, events, metrics, logger } = this.#o;
     if ((paused === undefined) === (this.#paused === undefined)) return;
     this.#paused = paused;

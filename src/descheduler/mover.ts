@@ -148,12 +148,12 @@ export class Mover {
    */
   keeps(wanted: WantedMove): boolean {
     if (staysByPolicy(wanted.strategy, this.#o.placed.rulesOf(wanted.pod).failover)) {
-      this.#tell(wanted, NEVER);
+      this.#recordHeld(wanted, NEVER);
       return true;
     }
     const pod = this.asRead(wanted.pod);
     const found = pod === wanted.pod ? undefined : wanted.recheck(pod);
-    if (found !== undefined && found !== 'void') this.#tell(wanted, found.why);
+    if (found !== undefined && found !== 'void') this.#recordHeld(wanted, found.why);
     return found !== undefined;
   }
 
@@ -299,12 +299,12 @@ export class Mover {
 
   #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, others }: Held): MoveOutcome {
     this.#left.set(wanted.pod.metadata.uid ?? '', this.#o.monotonic() + forMs);
-    this.#tell(wanted, why);
+    this.#recordHeld(wanted, why);
     return others === true ? 'stop' : 'held';
   }
 
   /** Says so once for each cause; a list of clusters that changes is no other cause. */
-  #tell(wanted: WantedMove, why: string): void {
+  #recordHeld(wanted: WantedMove, why: string): void {
     const { events, metrics } = this.#o;
     const { pod, from, strategy, heldReason, stays } = wanted;
     const { uid = '' } = pod.metadata;

@@ -111,7 +111,7 @@ export class GangKeeper {
         this.#forget(key, pods);
         return;
       case 'refuse':
-        return this.#tell(key, pods, 'GangInvalid', `the gang waits, as ${step.problem}`);
+        return this.#record(key, pods, 'GangInvalid', `the gang waits, as ${step.problem}`);
       case 'gather':
         return this.#gather(key, pods, step);
       case 'place':
@@ -156,13 +156,13 @@ export class GangKeeper {
     const set = this.#setInTurn(pods);
     if (set !== undefined) {
       const words = `${counts}; StatefulSet ${set} makes its next pod only when the one before is ready, which it cannot be at the gate. Gangs need podManagementPolicy: Parallel, with which the set has to be made anew`;
-      this.#tell(key, pods, 'GangOrdered', words);
+      this.#record(key, pods, 'GangOrdered', words);
       return { requeueAfterMs: PATIENCE_MS };
     }
     const age = this.#o.clock() - Math.max(...pods.map(createdAt));
     const isEnough = present + succeeded >= size;
     if (isEnough || age < PATIENCE_MS) return { requeueAfterMs: isEnough ? LOOK_MS : PATIENCE_MS - age };
-    this.#tell(key, pods, 'GangIncomplete', `${counts}; the others are waited for, and nothing is held`);
+    this.#record(key, pods, 'GangIncomplete', `${counts}; the others are waited for, and nothing is held`);
   }
 
   /** The set whose next pods come only once those at the gate are ready, if there is one. */
@@ -186,7 +186,7 @@ export class GangKeeper {
     const found = await places.place(pods, { at, avoid, holdMs: timeoutMs });
     if ('why' in found) {
       const words = `no place takes all ${String(pods.length)} pods of the gang now: ${found.why}`;
-      this.#tell(key, pods, 'GangWaiting', words);
+      this.#record(key, pods, 'GangWaiting', words);
       return { requeueAfterMs: LOOK_MS };
     }
     const { cluster } = found;
@@ -239,7 +239,7 @@ export class GangKeeper {
       owned.length === pods.length
         ? 'They give back what they have; their controller makes new ones, and another place is looked for'
         : 'Pods without a controller stay as they are, as nobody would make them anew; delete them to start over';
-    this.#tell(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
+    this.#record(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
     // By those that are late the gang is known to give up: they go last, or who goes on from here would keep the others.
     const lateLast = owned.toSorted((a, b) => Number(overdue.includes(a)) - Number(overdue.includes(b)));
     const isStillToGo = (live: Pod): boolean => this.#isStillToGo(key, live, overdue);
@@ -262,7 +262,7 @@ export class GangKeeper {
     return step.do === 'giveUp' && step.pods.includes(live);
   }
 
-  #tell(key: string, pods: readonly Pod[], reason: string, message: string): void {
+  #record(key: string, pods: readonly Pod[], reason: string, message: string): void {
     const [pod] = pods;
     if (pod === undefined || this.#told.get(key) === message) return;
     this.#told.set(key, message);

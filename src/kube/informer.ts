@@ -60,9 +60,9 @@ export class Informer<T extends KubeObject> {
     this.#account = account;
     this.#store = new ObjectStore<T>(
       {
-        added: (object) => this.#tell((handler) => handler.added?.(object)),
-        updated: (object, old) => this.#tell((handler) => handler.updated?.(object, old)),
-        deleted: (object, evidence) => this.#tell((handler) => handler.deleted?.(object, evidence)),
+        added: (object) => this.#notify((handler) => handler.added?.(object)),
+        updated: (object, old) => this.#notify((handler) => handler.updated?.(object, old)),
+        deleted: (object, evidence) => this.#notify((handler) => handler.deleted?.(object, evidence)),
       },
       this.#containedIndexes(o.indexes ?? {}),
       account,
@@ -212,7 +212,7 @@ export class Informer<T extends KubeObject> {
     return contained;
   }
 
-  #tell(call: (handler: InformerHandler<T>) => unknown): void {
+  #notify(call: (handler: InformerHandler<T>) => unknown): void {
     for (const handler of this.#handlers) {
       this.#contain('handler', () => call(handler));
     }

@@ -204,7 +204,7 @@ class MemberWork {
       ...feedCapacity(connection, this.#capacity, this.#images),
       connection.onChange(() => {
         changed();
-        this.#tellOutage();
+        this.#noteOutage();
       }),
       services.hostIdentity.on(changed),
       services.overridePolicies.on(() => {
@@ -243,9 +243,9 @@ class MemberWork {
   }
 
   /** Once for each outage. */
-  #tellOutage(): void {
+  #noteOutage(): void {
     const reachable = this.#acting.connection.reachable();
-    if (this.#wasReachable && !reachable && this.#acting.mayWrite()) this.#dependents.claims.tellOutage();
+    if (this.#wasReachable && !reachable && this.#acting.mayWrite()) this.#dependents.claims.recordOutage();
     this.#wasReachable = reachable;
   }
 

@@ -132,7 +132,7 @@ export class NodeRetirement {
       this.#told.delete(name);
       drop(name);
     } else if (pods > 0) {
-      this.#tellOnce({ name, pods, taken: refusal.why });
+      this.#recordOnce({ name, pods, taken: refusal.why });
     }
   }
 
@@ -140,7 +140,7 @@ export class NodeRetirement {
     return this.#o.memberPods.byIndex(VIRTUAL_NODE_INDEX, name).length;
   }
 
-  #tellOnce(one: RetiringNode): void {
+  #recordOnce(one: RetiringNode): void {
     if (this.#told.has(one.name)) return;
     this.#told.add(one.name);
     this.#o.event('Warning', 'VirtualNodeRetiring', `${retirementInWords(one)}. ${retirementAdvice([one])}`);
@@ -200,7 +200,7 @@ export class NodeRetirement {
     if (remains.pods > 0 || remains.daemonPods > 0) this.#bareSince.delete(name);
     if (remains.pods > 0) {
       this.#emptySince.delete(name);
-      this.#tellOnce({ name, pods: remains.pods });
+      this.#recordOnce({ name, pods: remains.pods });
       return;
     }
     const emptyForMs = one.creationsOpenMs() > 0 ? emptyMs : Math.min(emptyMs, SETTLE_MS);

@@ -256,7 +256,7 @@ export class VirtualNodeScope {
     const child = childSignal(signal);
     const kept = this.#node.run(child.signal);
     await standing.when('ours', signal);
-    const off = signal.aborted ? [] : [...this.#watchRoom(), outages.deletions.tellOf(outage)];
+    const off = signal.aborted ? [] : [...this.#watchRoom(), outages.deletions.recordFor(outage)];
     const working = signal.aborted
       ? []
       : [

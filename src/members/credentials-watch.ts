@@ -70,7 +70,7 @@ export class CredentialsWatch {
 
   async run(signal: AbortSignal): Promise<void> {
     const tell = (): void => {
-      if (this.#informer.hasSynced && !signal.aborted) this.#tell();
+      if (this.#informer.hasSynced && !signal.aborted) this.#notify();
     };
     const off = this.#informer.on({ added: tell, updated: tell, deleted: tell });
     const running = this.#informer.run(signal);
@@ -79,7 +79,7 @@ export class CredentialsWatch {
     off();
   }
 
-  #tell(): void {
+  #notify(): void {
     const { namespace, name } = this.#reference;
     this.#told(readCredentials(this.#reference, this.#informer.get(`${namespace}/${name}`)));
   }

@@ -288,7 +288,7 @@ export class MemberRunner {
   }
 
   /** Who acts from now on says only what is new. */
-  #tellReady(status: MemberClusterStatus): void {
+  #recordReady(status: MemberClusterStatus): void {
     const before = this.#ready;
     this.#ready = readyOf(status);
     if (this.#ready === undefined || this.#ready.reason === 'Leaving') return;
@@ -304,7 +304,7 @@ export class MemberRunner {
 
   /** An identity counts from the moment it is stored: a restart must find the same one. */
   #written(status: MemberClusterStatus): void {
-    this.#tellReady(status);
+    this.#recordReady(status);
     this.#o.metrics?.statusWrites.inc({ member: this.#raw.metadata.name });
     if (status.identity === undefined || status.identity === this.#pinned) return;
     this.#o.logger.info({ before: this.#pinned, identity: status.identity }, 'the identity of the member is pinned');

@@ -63,7 +63,7 @@ export class OutageDeletions {
   }
 
   /** Tells of each pod of that outage once. Returns what ends that. */
-  tellOf(outage: Outage | undefined): () => void {
+  recordFor(outage: Outage | undefined): () => void {
     if (outage === undefined) return () => undefined;
     const { hostPods } = this.#o;
     const told = new Set<string>();
@@ -71,12 +71,12 @@ export class OutageDeletions {
       const { uid = '' } = pod.metadata;
       if (told.has(uid) || !isDeletedIn(pod, outage)) return;
       told.add(uid);
-      this.#tell(pod, outage);
+      this.#record(pod, outage);
     };
     return hostPods.on({ added: look, updated: look, deleted: () => undefined });
   }
 
-  #tell(pod: Pod, { from, to }: Outage): void {
+  #record(pod: Pod, { from, to }: Outage): void {
     const { nodeName, member, events, metrics, logger } = this.#o;
     metrics.deletions.inc({ node: nodeName });
     const message =

@@ -74,7 +74,7 @@ export class StatusCorrections {
     if (rest > 0 && !before.held) {
       before.held = true;
       metrics.correctionsHeld.inc({ node: nodeName });
-      if (!before.told) this.#tell(hostPod);
+      if (!before.told) this.#record(hostPod);
       before.told = true;
     }
     return Math.max(0, rest);
@@ -89,7 +89,7 @@ export class StatusCorrections {
     memory.corrections = { of, count, at, held: false, told: !rested && before.told };
   }
 
-  #tell(pod: Pod): void {
+  #record(pod: Pod): void {
     const reason = 'StatusOverwritten';
     const message =
       'Somebody else keeps changing the status of this pod. It is put right ever more rarely, every ' +

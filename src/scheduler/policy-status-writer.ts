@@ -72,7 +72,7 @@ export class PolicyStatusWriter {
     }
     const effective = status.conditions?.find(({ type }) => type === 'Effective');
     const said = before?.conditions?.find(({ type }) => type === 'Effective')?.reason;
-    if (effective?.status === 'False' && said !== effective.reason) this.#tell(known, effective);
+    if (effective?.status === 'False' && said !== effective.reason) this.#record(known, effective);
     return again;
   }
 
@@ -100,7 +100,7 @@ export class PolicyStatusWriter {
     return false;
   }
 
-  #tell({ metadata }: KnownPolicy, { reason, message }: { reason: string; message: string }): void {
+  #record({ metadata }: KnownPolicy, { reason, message }: { reason: string; message: string }): void {
     const { namespace, name, uid } = metadata;
     const { kind, group, version } = namespace === undefined ? CLUSTER_PLACEMENT_POLICIES : PLACEMENT_POLICIES;
     const object = { apiVersion: `${group}/${version}`, kind, namespace, name, uid };

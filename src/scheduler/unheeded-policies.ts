@@ -67,7 +67,7 @@ export class UnheededPolicies {
     if (await this.#isAnswered(signal)) return;
     for (const resource of [PLACEMENT_POLICIES, CLUSTER_PLACEMENT_POLICIES]) {
       const { items } = await list<Policy>(this.#o.host, resource, { signal });
-      for (const policy of items) await this.#tell(resource, policy, signal);
+      for (const policy of items) await this.#write(resource, policy, signal);
     }
   }
 
@@ -83,7 +83,7 @@ export class UnheededPolicies {
     }
   }
 
-  async #tell(resource: Resource, policy: Policy, signal: AbortSignal): Promise<void> {
+  async #write(resource: Resource, policy: Policy, signal: AbortSignal): Promise<void> {
     const { host, clock, events } = this.#o;
     const { namespace, name, uid, generation = 0, resourceVersion } = policy.metadata;
     const conditions = policy.status?.conditions ?? [];

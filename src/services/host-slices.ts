@@ -41,9 +41,9 @@ export class HostSlices {
       const informer = this.#newInformer();
       this.#informer = informer;
       const off = informer.on({
-        added: (slice) => this.#tell(slice),
-        updated: (slice) => this.#tell(slice),
-        deleted: (slice) => this.#tell(slice),
+        added: (slice) => this.#notify(slice),
+        updated: (slice) => this.#notify(slice),
+        deleted: (slice) => this.#notify(slice),
       });
       const running = informer.run(child.signal);
       while (this.#users > 0 && !signal.aborted) await this.#changed.wait(signal);
@@ -104,7 +104,7 @@ export class HostSlices {
     });
   }
 
-  #tell(slice: EndpointSlice): void {
+  #notify(slice: EndpointSlice): void {
     const [key] = serviceKeyOf(slice);
     if (key !== undefined) for (const listener of this.#listeners) listener(key);
   }

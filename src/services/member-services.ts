@@ -175,7 +175,7 @@ export class MemberServices {
     const { host, member, metrics, logger } = this.#o;
     const changed = (key: string): void => {
       this.#lookSoon(key);
-      this.#addresses.tell(splitKey(key).namespace ?? '');
+      this.#addresses.wake(splitKey(key).namespace ?? '');
     };
     return new ServiceCopies({ host, member, changed, metrics, logger });
   }
@@ -215,7 +215,7 @@ export class MemberServices {
     const isKnown = (): boolean => this.#copies.synced && this.#o.host.services.hasSynced;
     while (!isKnown() && !signal.aborted) await pause(POLL_MS / 10, signal);
     this.#lookAtAll();
-    this.#addresses.tellAll();
+    this.#addresses.wakeAll();
   }
 
   #lookAtAll(): void {
@@ -251,7 +251,7 @@ export class MemberServices {
     if (rest > 0) return { requeueAfterMs: rest };
     try {
       const again = await this.#sync.sync(key, this.#copies, signal);
-      this.#addresses.tell(splitKey(key).namespace ?? '');
+      this.#addresses.wake(splitKey(key).namespace ?? '');
       this.#refusal = undefined;
       return again;
     } catch (error) {
@@ -265,7 +265,7 @@ export class MemberServices {
     if (this.#refusal === undefined) this.#o.logger.warn({ member }, `Services are not mirrored: ${words}`);
     this.#refusal = words;
     this.#refusedUntil = monotonic() + REFUSED_MS;
-    this.#addresses.tellAll();
+    this.#addresses.wakeAll();
     return { requeueAfterMs: REFUSED_MS };
   }
 }

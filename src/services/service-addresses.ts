@@ -48,15 +48,15 @@ export class ServiceAddresses {
   }
 
   /** Lets the pods of a namespace go on, if its Services are known. */
-  tell(namespace: string): void {
+  wake(namespace: string): void {
     const waiting = this.#waiting.get(namespace);
     if (waiting === undefined || !this.#areKnown(namespace)) return;
     this.#waiting.delete(namespace);
     for (const podKey of waiting) this.#o.requeue(podKey);
   }
 
-  tellAll(): void {
-    for (const namespace of this.#waiting.keys()) this.tell(namespace);
+  wakeAll(): void {
+    for (const namespace of this.#waiting.keys()) this.wake(namespace);
   }
 
   #areKnown(namespace: string): boolean {

@@ -44,7 +44,7 @@ async function after(heartbeat: number | undefined, pods: readonly Pod[]) {
     clock: () => NOW,
   });
   const outage = await deletions.lastOutage(AbortSignal.timeout(10_000));
-  deletions.tellOf(outage);
+  deletions.recordFor(outage);
   for (const pod of pods) {
     for (const handler of handlers) {
       handler.added?.(pod);
