@@ -77,7 +77,7 @@ export function checkImports(sources: Sources): string[] {
     ...checkPurity(edges, paths),
     ...checkTime(sources),
     ...findCycles(edges.filter(({ typeOnly }) => !typeOnly)),
-    ...findCycles(betweenRooms(edges)),
+    ...findCycles(arrowsOf(edges)),
   ].toSorted();
 }
 
@@ -134,12 +134,21 @@ function checkTop(paths: readonly string[]): string[] {
     .map((path) => `${path}: stands at the top of src, where only ${[...TOP].join(', ')} belong`);
 }
 
-/** One edge for each room that a room knows, be it by types alone. */
-function betweenRooms(edges: readonly Edge[]): { from: string; to: string }[] {
-  return edges.flatMap(({ from, to }) => {
-    const [source, target] = [roomOf(from), to === undefined ? '' : roomOf(to)];
-    return source === '' || target === '' || source === target ? [] : [{ from: `src/${source}`, to: `src/${target}` }];
-  });
+interface Arrow {
+  from: string;
+  to: string;
+}
+
+/** One for each import of a file of another room, be it of types alone; a file at the top is a room, too. */
+export function arrowsBetweenRooms(sources: Sources): Arrow[] {
+  return arrowsOf([...sources].flatMap(([path, text]) => edgesOf(path, text, sources)));
+}
+
+function arrowsOf(edges: readonly Edge[]): Arrow[] {
+  const room = (path: string): string => (roomOf(path) === '' ? path : `src/${roomOf(path)}`);
+  return edges.flatMap(({ from, to }) =>
+    to === undefined || room(from) === room(to) ? [] : [{ from: room(from), to: room(to) }],
+  );
 }
 
 /** A pure file loads, however indirectly, only files that are pure in fact: kube, api, its own room, pure rooms. */
