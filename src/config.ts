@@ -246,6 +246,14 @@ export const managerConfigSchema = z.strictObject({
     })
     .prefault({}),
   admission,
+  forceLeaveSeconds: z
+    .int()
+    .min(10)
+    .max(86_400)
+    .default(300)
+    .describe(
+      'For how long without a break this process must have found that a member cannot be asked before annotation spillway.dev/force-leave of its MemberCluster counts, in seconds.',
+    ),
   shutdownGraceSeconds: z
     .int()
     .min(0)

@@ -9,6 +9,8 @@ export interface Leaver {
   hostId: string;
   /** An administrator said that it is gone for good. */
   forced: boolean;
+  /** That counts only after the member could not be asked for so long without a break. */
+  forceAfterSeconds: number;
 }
 
 export interface WaitingFacts {
@@ -52,11 +54,17 @@ export function waitingForMember(member: Leaver, unreachable: string): string {
   return `No pod is there any more, but copies of ConfigMaps, Secrets and Services may be.${keep(member)}${giveUp(member, unreachable)}`;
 }
 
-function giveUp({ name, uid, forced }: Leaver, unreachable: string | undefined): string {
-  const early = ` Annotation ${FORCE_LEAVE_ANNOTATION} does not count while the member answers; take it off, or it will in the next outage.`;
+function giveUp({ name, uid, forced, forceAfterSeconds }: Leaver, unreachable: string | undefined): string {
+  const early =
+    ` Annotation ${FORCE_LEAVE_ANNOTATION} does not count while the member answers; take it off, or it will in the next outage that ` +
+    `lasts ${forceAfterSeconds} s.`;
   if (unreachable === undefined) return forced ? early : '';
+  const waits = ` The member cannot be asked (${unreachable}), and is waited for.`;
+  const counts = `once it could not be asked for ${forceAfterSeconds} s without a break`;
+  if (forced)
+    return `${waits} Annotation ${FORCE_LEAVE_ANNOTATION} counts ${counts}; a restart of Spillway begins that anew.`;
   return (
-    ` The member cannot be asked (${unreachable}), and is waited for. If it is gone for good, and nothing of it runs any more, run: ` +
+    `${waits} If it is gone for good, and nothing of it runs any more, say so, which counts ${counts}: ` +
     `kubectl annotate --overwrite membercluster ${name} ${FORCE_LEAVE_ANNOTATION}=${uid}`
   );
 }

@@ -34,7 +34,7 @@ export interface MemberLeavingOptions {
   member: () => Leaver;
   /** Somebody deleted it. */
   leaves: () => boolean;
-  /** The administrator's word that it is gone for good, and it does not answer. */
+  /** The administrator's word that it is gone for good, and it has not answered for long enough. */
   givenUp: () => boolean;
   /** Why the member cannot be asked, in words; undefined: it can. */
   unreachable: () => string | undefined;

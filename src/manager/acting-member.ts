@@ -63,7 +63,7 @@ export class ActingMember {
   readonly mayWrite = (): boolean => this.frozen() === undefined;
 
   /** The administrator's word that nothing runs in the member any more. */
-  readonly givenUp = (): boolean => isGivenUp(this.#member, this.connection);
+  readonly givenUp = (): boolean => isGivenUp(this.#member, this.connection, this.services.config.forceLeaveSeconds);
 
   /** Whether the spec wants a virtual node of that name. */
   readonly wantsNode = (nodeName: string): boolean => wantedNodesOf(this.#member).some(({ name }) => name === nodeName);

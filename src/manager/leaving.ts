@@ -46,7 +46,10 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     isShared: standing.isShared,
   };
   return new MemberLeaving({
-    member: () => ({ name, uid, hostId, forced: isForced(member()) }),
+    member: () => {
+      const { forceLeaveSeconds } = services.config;
+      return { name, uid, hostId, forced: isForced(member()), forceAfterSeconds: forceLeaveSeconds };
+    },
     leaves: () => isLeaving(member()),
     givenUp,
     unreachable: () => whyNotAsked(connection),

@@ -24,6 +24,7 @@ import { probeFailure } from './probe-failure.ts';
 import { afterProbe, NOT_PROBED, unreachableSince } from './reachability.ts';
 import type { ProbeFailure, Reachability } from './reachability.ts';
 import type { RotatingAccess } from './rotating-access.ts';
+import { Silence } from './silence.ts';
 
 /** A cache whose watch has shown no life for longer is as good as a failed probe, in ms. */
 const STALE_MS = 120_000;
@@ -88,6 +89,7 @@ export class MemberConnection {
   readonly #listeners = new Set<() => void>();
   #wake = new AbortController();
   #reachability: Reachability = NOT_PROBED;
+  readonly #silence = new Silence();
   #observed: string | undefined;
   #version: { text: string; at: number } | undefined;
 
@@ -180,6 +182,11 @@ export class MemberConnection {
 
   get reachability(): Reachability {
     return this.#reachability;
+  }
+
+  /** For how long no probe was good and answered by the pinned cluster, in ms: a single good one begins it anew. See {@link Silence}. */
+  get silentMs(): number {
+    return this.#silence.ms;
   }
 
   /** Like `v1.36.3`. */
@@ -287,7 +294,11 @@ export class MemberConnection {
 
   #record(failure: ProbeFailure | undefined): void {
     const before = this.#reachability;
-    this.#reachability = afterProbe(before, failure, this.#o.probe(), { wall: this.#clock(), monotonic: monotonic() });
+    const now = { wall: this.#clock(), monotonic: monotonic() };
+    const probe = this.#o.probe();
+    this.#reachability = afterProbe(before, failure, probe, now);
+    const mostMs = (probe.periodSeconds + probe.timeoutSeconds) * 1000;
+    this.#silence.probed(failure === undefined && this.identityOk(), now.monotonic, mostMs);
     const { reachable } = this.#reachability;
     this.#o.metrics?.reachable.set({ member: this.name }, reachable === true ? 1 : 0);
     if (before.reachable !== reachable) {

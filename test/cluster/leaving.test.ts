@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { SYSTEM_NAMESPACE, waitForNode } from '../../hack/spillway.ts';
@@ -30,8 +33,14 @@ let west: Cluster;
 /** Pods in the member that is lost. */
 let were: string[];
 
+/** An outage counts sooner here than in earnest. */
+const folder = mkdtempSync(join(tmpdir(), 'spillway-leaving-'));
+const config = join(folder, 'spillway.yaml');
+
 beforeAll(async () => {
+  writeFileSync(config, 'forceLeaveSeconds: 20\n');
   topology = await startTopology({
+    spillway: { args: ['--config', config] },
     members: [
       { name: 'east', kwok: { nodes: 2, prefix: 'east' } },
       { name: 'west', kwok: { nodes: 1, prefix: 'west' } },
@@ -49,6 +58,7 @@ beforeAll(async () => {
 afterAll(async () => {
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);
   await topology?.close();
+  rmSync(folder, { recursive: true });
   expect(errors).toEqual([]);
 });
 

@@ -9,6 +9,7 @@ const NOTHING: Remains = { pods: [], copies: [], others: [] };
 class World {
   leaves = true;
   givenUp = false;
+  forced = false;
   unreachable: string | undefined;
   nodes: { name: string; pods: number | undefined }[] = [];
   nodesKnown = true;
@@ -24,7 +25,7 @@ class World {
 
   start(signal: AbortSignal): MemberLeaving {
     const options: MemberLeavingOptions = {
-      member: () => ({ name: 'east', uid: 'u-1', hostId: 'h1', forced: false }),
+      member: () => ({ name: 'east', uid: 'u-1', hostId: 'h1', forced: this.forced, forceAfterSeconds: 300 }),
       leaves: () => this.leaves,
       givenUp: () => this.givenUp,
       unreachable: () => this.unreachable,
@@ -125,6 +126,13 @@ describe('a member that leaves', () => {
     expect(leaving.state).toMatchObject({ reason: 'MemberUnreachable', done: false });
     expect(leaving.state?.message).toContain(
       'kubectl annotate --overwrite membercluster east spillway.dev/force-leave=u-1',
+    );
+    expect(leaving.state?.message).toContain('counts once it could not be asked for 300 s without a break: kubectl');
+    world.forced = true;
+    await pass();
+    expect(leaving.state).toMatchObject({ reason: 'MemberUnreachable', done: false });
+    expect(leaving.state?.message).toMatch(
+      /force-leave counts once it could not be asked for 300 s without a break; a restart of Spillway begins that anew\.$/,
     );
     expect(world.done).toEqual([]);
   });

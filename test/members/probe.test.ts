@@ -64,6 +64,20 @@ test('a member that refuses all of them does not', async () => {
   expect(connection.reachability.failure?.message).toContain('too busy');
 });
 
+test('a member is silent from its first bad probe on, and one good probe ends that', async () => {
+  let fails = true;
+  const { connection } = await connect(() => fails);
+  await until('it has been silent for a while', () => connection.silentMs > 200);
+  fails = false;
+  await until('it is not silent', () => connection.silentMs === 0);
+});
+
+test('another cluster in the place of a member is as silent as none', async () => {
+  const { connection } = await connect(() => false, 'another');
+  await until('it has been silent for a while', () => connection.silentMs > 200);
+  expect(connection.reachable()).toBe(true);
+});
+
 test('another cluster is known for what it is before it has said which version it is', async () => {
   let uid = 'pinned';
   const server = await startHttpServer((req, res) => {
