@@ -5,7 +5,7 @@ import type { HostClaims } from '../dependents/host-claims.ts';
 import { keyFor, keyOf } from '../kube/object.ts';
 import { MemberLeaving } from '../leaving/member-leaving.ts';
 import { readMemberRemains } from '../leaving/member-remains.ts';
-import { removeIfEmpty } from '../leaving/namespace-removal.ts';
+import { NamespaceRemoval } from '../leaving/namespace-removal.ts';
 import { removeSigningRequests } from '../leaving/signing-requests.ts';
 import type { MemberDependents } from './member-dependents.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
@@ -45,6 +45,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     isInUse: dependents.mirror.isInUse.bind(dependents.mirror),
     isShared: standing.isShared,
   };
+  const removal = new NamespaceRemoval({ client, hostId, invariants });
   return new MemberLeaving({
     member: () => {
       const { forceLeaveSeconds } = services.config;
@@ -61,7 +62,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     writtenRemains: () => member().status?.leaving?.mayRemain ?? [],
     readRemains: async (signal) => await readMemberRemains(remains, signal),
     namespaces: made,
-    removeNamespace: async (one, signal) => await removeIfEmpty({ client, hostId, invariants }, one, signal),
+    removeNamespace: async (one, signal) => await removal.removeIfEmpty(one, signal),
     removeRequests: async (signal) => await removeSigningRequests(host, name, signal),
     mayWrite,
     event,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import type { KubeRequest } from '../../src/kube/request.ts';
-import { removeIfEmpty } from '../../src/leaving/namespace-removal.ts';
+import { NamespaceRemoval } from '../../src/leaving/namespace-removal.ts';
 import { Violations } from '../fixtures/violations.ts';
 
 interface Plan {
@@ -10,6 +10,10 @@ interface Plan {
   /** Names of objects by plural. */
   objects?: Record<string, string[]>;
   forbidden?: string[];
+  /** Codes of answers, by plural or path. */
+  answers?: Record<string, number>;
+  /** Looks one after the other, and how many ms after the first each is. Default: one. */
+  looks?: number[];
   stale?: boolean;
 }
 
@@ -25,11 +29,21 @@ const group = (name: string, resources: object[], freshness = 'Current') => ({
 });
 
 /** A member with a namespace and what it holds. Answers what becomes of it. */
-async function removal({ labels = { 'spillway.dev/host': 'h1' }, objects = {}, forbidden = [], stale = false }: Plan) {
+async function removal({
+  labels = { 'spillway.dev/host': 'h1' },
+  objects = {},
+  forbidden = [],
+  answers = {},
+  stale = false,
+  looks = [0],
+}: Plan) {
   const violations = new Violations();
   const deleted: unknown[] = [];
   const request = ({ method = 'GET', path, body }: KubeRequest): Promise<unknown> => {
     const last = path.split('/').at(-1) ?? '';
+    const code = forbidden.includes(last) ? 403 : (answers[path] ?? answers[last]);
+    if (code !== undefined)
+      return Promise.reject(new ApiError({ cluster: 'east', method, path, code, status: { kind: 'Status' } }));
     if (path === '/api') {
       const core = [kind('pods', 'Pod'), kind('configmaps', 'ConfigMap'), kind('serviceaccounts', 'ServiceAccount')];
       return Promise.resolve({
@@ -48,16 +62,20 @@ async function removal({ labels = { 'spillway.dev/host': 'h1' }, objects = {}, f
       const metadata = { name: 'shop', uid: 'n-1', resourceVersion: '7', labels };
       return Promise.resolve({ apiVersion: 'v1', kind: 'Namespace', metadata });
     }
-    if (forbidden.includes(last))
-      return Promise.reject(new ApiError({ cluster: 'east', method, path, code: 403, status: { kind: 'Status' } }));
     const kinds: Record<string, string> = { pods: 'Pod', configmaps: 'ConfigMap', serviceaccounts: 'ServiceAccount' };
     const items = (objects[last] ?? []).map((name) => ({ metadata: { name, uid: name, resourceVersion: '1' } }));
     return Promise.resolve({ kind: `${kinds[last] ?? 'Widget'}List`, metadata: { resourceVersion: '9' }, items });
   };
   const client = { cluster: 'east', request } as unknown as KubeClient;
-  const options = { client, hostId: 'h1', invariants: violations };
-  const why = removeIfEmpty(options, 'shop', AbortSignal.timeout(5_000)).catch((error: unknown) => String(error));
-  return { why: await why, deleted, violations: violations.seen };
+  let now = 0;
+  const removal = new NamespaceRemoval({ client, hostId: 'h1', invariants: violations, clock: () => now });
+  let why: string | undefined;
+  for (now of looks) {
+    why = await removal
+      .removeIfEmpty('shop', AbortSignal.timeout(5_000))
+      .catch((error: unknown) => `again: ${String(error)}`);
+  }
+  return { why, deleted, violations: violations.seen };
 }
 
 describe('a namespace that we made in a member', () => {
@@ -74,9 +92,32 @@ describe('a namespace that we made in a member', () => {
     ['holds Widget w', { objects: { widgets: ['w'] } }],
     ['may hold widgets.example.com, which we may not list there', { forbidden: ['widgets'] }],
     ['may hold objects of stale.example.com, whose server does not answer', { stale: true }],
+    ...[400, 405, 406, 418].map((code): [string, Plan] => [
+      `may hold widgets.example.com, which cannot be listed there: cluster east: it answered ${code} (${code})`,
+      { answers: { widgets: code } },
+    ]),
+    [
+      'may hold widgets.example.com, which cannot be listed there: cluster east: it answered 500 (500, transient)',
+      { answers: { widgets: 500 }, looks: [0, 60_000, 120_000] },
+    ],
+    [
+      'could not be looked through or removed: cluster east: it answered 500 (500, transient)',
+      { answers: { '/apis': 500 }, looks: [0, 60_000, 120_000] },
+    ],
   ])('stays: %s', async (words, plan) => {
     const { why, deleted } = await removal(plan);
     expect([why, deleted]).toEqual([words, []]);
+  });
+
+  it.each<[string, Plan]>([
+    ['500', { answers: { widgets: 500 }, looks: [0, 60_000, 119_999] }],
+    ['500', { answers: { '/apis': 500 } }],
+    ['500', { answers: { widgets: 500 }, looks: [0, 119_999, 800_000] }],
+    ['404', { answers: { widgets: 404 } }],
+  ])('is looked at again for two minutes when the answer may pass by itself: %s', async (code, plan) => {
+    const { why, deleted } = await removal(plan);
+    expect(why).toMatch(new RegExp(`^again: ApiError: .*: ${code} `));
+    expect(deleted).toEqual([]);
   });
 
   it('I15: stays if it does not carry our label', async () => {
