@@ -77,11 +77,12 @@ function keep({ name }: Leaver): string {
   );
 }
 
-/** It has gone. `stays`: what is left there on purpose. */
-export function gone(stays: readonly string[]): string {
-  const all =
-    'The member has left: no virtual node, pod, copy of a ConfigMap, Secret or Service, or disruption budget of it is left.';
-  return stays.length === 0 ? all : `${all} What stays there: ${someOf(stays)}.`;
+/** It has gone. `stays`: what is left there on purpose; `unseen`: where nobody could look. */
+export function gone(stays: readonly string[], unseen: readonly string[]): string {
+  const where = unseen.length === 0 ? '' : ' where Spillway may look';
+  const all = `The member has left: no virtual node, pod, copy of a ConfigMap, Secret or Service, or disruption budget of it is left${where}.`;
+  const may = unseen.length === 0 ? '' : ` What may remain there: ${someOf(unseen)}.`;
+  return `${all}${may}${stays.length === 0 ? '' : ` What stays there: ${someOf(stays)}.`}`;
 }
 
 /** It was given up. */

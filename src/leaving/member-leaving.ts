@@ -132,8 +132,9 @@ export class MemberLeaving {
       if (reason !== undefined) stays.push(`Namespace ${name} (${reason})`);
     }
     await this.#o.removeRequests(signal);
-    const message = gone(stays);
-    this.#o.logger.info({ stays }, 'the member has left');
+    const { unseen } = remains;
+    const message = gone(stays, unseen);
+    this.#o.logger.info({ stays, unseen }, 'the member has left');
     this.#o.event('Normal', 'Left', message);
     return { ...NOTHING, reason: 'NothingRemains', message, done: true };
   }

@@ -1,4 +1,5 @@
 import { HOST_LABEL, MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
+import { isSystemNamespace } from '../api/namespace-mapping.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isForbidden, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -30,16 +31,22 @@ export interface MemberRemainsOptions {
   isInUse: (kind: 'ConfigMap' | 'Secret', namespace: string, name: string) => boolean;
 }
 
-/** Reads, past all caches, what in a member has our marks. @throws whatever the member answers, but that we may not look */
+/**
+ * Reads, past all caches, what in a member has our marks, and says where we may not look for copies.
+ * @throws whatever else the member answers, and that we may not list pods: the right is there from the start, and pods may run
+ */
 export async function readMemberRemains(options: MemberRemainsOptions, signal: AbortSignal): Promise<Remains> {
   const { client, hostId, namespaces, isOthersNode, isOthersWork, isShared, isInUse } = options;
   const pods: string[] = [];
   const copies: string[] = [];
   const data: string[] = [];
   const others: string[] = [];
-  const read = async (resource: Resource, namespace?: string): Promise<KubeObject[]> =>
+  const unseen: string[] = [];
+  const readAll = async (resource: Resource, namespace?: string): Promise<KubeObject[]> =>
     await readOurs(client, resource, { hostId, namespace, signal });
-  for (const { metadata } of await read(PODS)) {
+  const read = async (resource: Resource, namespace?: string): Promise<KubeObject[]> =>
+    (await unlessForbidden(readAll(resource, namespace))) ?? [];
+  for (const { metadata } of await readAll(PODS)) {
     const place = isOthersNode(metadata.labels?.[NODE_LABEL] ?? '') ? others : pods;
     place.push(nameIn('Pod', metadata));
   }
@@ -57,7 +64,11 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
     }
     for (const resource of [CONFIG_MAPS, SECRETS]) {
       const kind = resource === SECRETS ? 'Secret' : 'ConfigMap';
-      for (const { metadata } of await read(resource, namespace)) {
+      const found = await unlessForbidden(readAll(resource, namespace));
+      // Nothing is ever made in namespaces of the cluster itself.
+      if (found === undefined && !isSystemNamespace(namespace))
+        unseen.push(`${kind}s of namespace ${namespace} (which may not be listed)`);
+      for (const { metadata } of found ?? []) {
         const isOthers = isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '') || isInUse(kind, namespace, metadata.name);
         (isOthers ? others : copies).push(nameIn(kind, metadata));
       }
@@ -65,10 +76,19 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
     for (const { metadata } of await read(PERSISTENT_VOLUME_CLAIMS, namespace))
       data.push(nameIn('PersistentVolumeClaim', metadata));
   }
-  return { pods, copies, others: [...data, ...(isShared() ? [] : others)] };
+  return { pods, copies, others: [...data, ...(isShared() ? [] : others)], unseen };
 }
 
-/** Where we may not look, as in a namespace that is lent in name only, we have made nothing. */
+/** Undefined: we may not look. */
+async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isForbidden(error)) return undefined;
+    throw error;
+  }
+}
+
 async function readOurs(
   client: KubeClient,
   resource: Resource,
@@ -83,7 +103,7 @@ async function readOurs(
     });
     return items;
   } catch (error) {
-    if (isForbidden(error) || isNotFound(error)) return [];
+    if (isNotFound(error)) return [];
     throw error;
   }
 }

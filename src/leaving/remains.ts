@@ -6,6 +6,8 @@ export interface Remains {
   readonly copies: readonly string[];
   /** Data, which stay, and what other MemberClusters have there. */
   readonly others: readonly string[];
+  /** Where nobody could look for copies, in words. */
+  readonly unseen: readonly string[];
 }
 
 /** Of the names in a message, before it says how many more there are. */

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MemberLeaving, type MemberLeavingOptions } from '../../src/leaving/member-leaving.ts';
 import { inEvents, type Remains } from '../../src/leaving/remains.ts';
 
-const NOTHING: Remains = { pods: [], copies: [], others: [] };
+const NOTHING: Remains = { pods: [], copies: [], others: [], unseen: [] };
 
 /** All that a leaving member asks about, as a test sets it, and what became of it. */
 class World {
@@ -88,7 +88,7 @@ describe('a member that leaves', () => {
     expect(leaving.state).toMatchObject({ reason: 'ClaimsRemain', claims: 1 });
     expect(leaving.state?.message).toContain('1 claim of this cluster has its data there: shop/data.');
     world.claims = [];
-    world.remains = { pods: ['Pod shop/late'], copies: ['Secret shop/key'], others: [] };
+    world.remains = { ...NOTHING, pods: ['Pod shop/late'], copies: ['Secret shop/key'] };
     await pass();
     expect(leaving.state).toMatchObject({ reason: 'CopiesRemain', pods: 1, copies: 1 });
     expect(world.done).toEqual([]);
@@ -135,6 +135,16 @@ describe('a member that leaves', () => {
       /force-leave counts once it could not be asked for 300 s without a break; a restart of Spillway begins that anew\.$/,
     );
     expect(world.done).toEqual([]);
+  });
+
+  it('does not say that nothing is left where nobody could look', async () => {
+    world.remains = { ...NOTHING, unseen: ['Secrets of namespace shop (which may not be listed)'] };
+    world.start(stop.signal);
+    await pass();
+    expect(world.events.at(-1)).toBe(
+      'Normal Left: The member has left: no virtual node, pod, copy of a ConfigMap, Secret or Service, or disruption budget of it is left ' +
+        'where Spillway may look. What may remain there: Secrets of namespace shop (which may not be listed).',
+    );
   });
 
   it('says nothing of one that does not leave', async () => {
