@@ -51,7 +51,7 @@ export interface MemberLeavingOptions {
   /** As a former process, or this one, has written it down. */
   writtenRemains: () => readonly string[];
   readRemains: (signal: AbortSignal) => Promise<Remains>;
-  /** Namespaces there that we made, and that no other MemberCluster may use. */
+  /** Namespaces there that we made, and that no other MemberCluster is known to use. */
   namespaces: () => readonly string[];
   /** Removes one, if it is empty; answers why it stays. */
   removeNamespace: (name: string, signal: AbortSignal) => Promise<string | undefined>;

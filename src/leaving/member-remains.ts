@@ -25,8 +25,10 @@ export interface MemberRemainsOptions {
   isOthersNode: (nodeName: string) => boolean;
   /** Whether what that MemberCluster wrote last is another's than this one's. */
   isOthersWork: (member: string) => boolean;
-  /** Other MemberClusters stand for the same cluster: what is theirs is no news. */
+  /** Other MemberClusters stand for the same cluster, or may: they may need the same Services. */
   isShared: () => boolean;
+  /** Others are known to: what is theirs is no news. */
+  isKnownToBeShared: () => boolean;
   /** Whether a pod of ours there refers to it still. */
   isInUse: (kind: 'ConfigMap' | 'Secret', namespace: string, name: string) => boolean;
 }
@@ -36,7 +38,7 @@ export interface MemberRemainsOptions {
  * @throws whatever else the member answers, and that we may not list pods: the right is there from the start, and pods may run
  */
 export async function readMemberRemains(options: MemberRemainsOptions, signal: AbortSignal): Promise<Remains> {
-  const { client, hostId, namespaces, isOthersNode, isOthersWork, isShared, isInUse } = options;
+  const { client, hostId, namespaces, isOthersNode, isOthersWork, isShared, isInUse, isKnownToBeShared } = options;
   const pods: string[] = [];
   const copies: string[] = [];
   const data: string[] = [];
@@ -76,7 +78,7 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
     for (const { metadata } of await read(PERSISTENT_VOLUME_CLAIMS, namespace))
       data.push(nameIn('PersistentVolumeClaim', metadata));
   }
-  return { pods, copies, others: [...data, ...(isShared() ? [] : others)], unseen };
+  return { pods, copies, others: [...data, ...(isKnownToBeShared() ? [] : others)], unseen };
 }
 
 /** Undefined: we may not look. */

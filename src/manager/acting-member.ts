@@ -18,6 +18,8 @@ export interface MemberStanding {
   knowsMember: (name: string) => boolean;
   /** Whether any other MemberCluster stands for the same cluster, or may. */
   isShared: () => boolean;
+  /** Whether any other one is known to. */
+  isKnownToBeShared: () => boolean;
 }
 
 /** The MemberCluster that this process acts for, as it was edited last, and whether anything may be written for it. */

@@ -34,7 +34,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
   const namespacesThat = (is: (labels: Record<string, string>) => boolean): string[] =>
     [...connection.namespaces.values()].flatMap(({ metadata }) => (is(metadata.labels ?? {}) ? metadata.name : []));
   const isMade = (labels: Record<string, string>): boolean => labels[HOST_LABEL] === hostId;
-  const made = (): string[] => (standing.isShared() ? [] : namespacesThat(isMade));
+  const made = (): string[] => (standing.isKnownToBeShared() ? [] : namespacesThat(isMade));
   const isOthersNode = (node: string): boolean => standing.othersWant(node) || !isNodeNameOf(name, node);
   const remains = {
     client,
@@ -44,6 +44,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     isOthersWork: standing.sharesCluster,
     isInUse: dependents.mirror.isInUse.bind(dependents.mirror),
     isShared: standing.isShared,
+    isKnownToBeShared: standing.isKnownToBeShared,
   };
   const removal = new NamespaceRemoval({ client, hostId, invariants });
   return new MemberLeaving({
@@ -62,7 +63,10 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     writtenRemains: () => member().status?.leaving?.mayRemain ?? [],
     readRemains: async (signal) => await readMemberRemains(remains, signal),
     namespaces: made,
-    removeNamespace: async (one, signal) => await removal.removeIfEmpty(one, signal),
+    removeNamespace: async (one, signal) =>
+      standing.isShared()
+        ? 'another MemberCluster may stand for the same cluster'
+        : await removal.removeIfEmpty(one, signal),
     removeRequests: async (signal) => await removeSigningRequests(host, name, signal),
     mayWrite,
     event,

@@ -274,7 +274,9 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
       const othersWant = (nodeName: string): boolean => controller.wantsNode(nodeName, member.metadata.name);
       const knowsMember = (name: string): boolean => controller.knows(name);
       const isShared = (): boolean => controller.isShared(connection.identity(), member.metadata.name);
-      const standing = { leaseHeld, sharesCluster, othersWant, knowsMember, isShared };
+      const isKnownToBeShared = (): boolean =>
+        controller.isKnownToBeShared(connection.identity(), member.metadata.name);
+      const standing = { leaseHeld, sharesCluster, othersWant, knowsMember, isShared, isKnownToBeShared };
       return startMemberScope(services, member, connection, standing, signal);
     },
     ...(config.components.includes('scheduler')

@@ -85,8 +85,17 @@ export class MemberClusterController {
 
   /** Whether any MemberCluster but that one, and none that leaves, stands for the cluster with that identity, or may turn out to. */
   isShared(identity: string, except: string): boolean {
-    const others = [...this.#informer.values()].filter((one) => one.metadata.name !== except && !isLeaving(one));
-    return others.some(({ metadata }) => this.mayStandFor(metadata.name, identity));
+    return this.#stayingBut(except).some((name) => this.mayStandFor(name, identity));
+  }
+
+  /** The same of those that are known to stand for it. */
+  isKnownToBeShared(identity: string, except: string): boolean {
+    return this.#stayingBut(except).some((name) => this.#lives.get(name)?.runner.pinned === identity);
+  }
+
+  #stayingBut(except: string): string[] {
+    const all = [...this.#informer.values()].filter((one) => !isLeaving(one)).map(({ metadata }) => metadata.name);
+    return all.filter((name) => name !== except);
   }
 
   /** All that can be read; undefined while they are not known. */

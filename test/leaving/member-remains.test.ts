@@ -19,23 +19,33 @@ interface Plan {
   namespaces?: string[];
   /** Collections, as the ends of their paths. */
   forbidden?: string[];
+  /** A Service and a Secret are there that the MemberCluster of that name wrote last. */
+  writer?: string;
+  /** Another MemberCluster `twin` stands for the same cluster, or may. */
+  shared?: 'known' | 'may be';
 }
 
-/** What is said to be left in a member where nothing is that may be seen. */
-async function remains({ namespaces = ['shop'], forbidden = [] }: Plan): Promise<Remains> {
+/** What is said to be left in a member. */
+async function remains({ namespaces = ['shop'], forbidden = [], writer, shared }: Plan): Promise<Remains> {
+  const itemsOf = (kind: string): object[] => {
+    if (writer === undefined || !['Service', 'Secret'].includes(kind)) return [];
+    const labels = { 'spillway.dev/host': 'h1', 'spillway.dev/member': writer };
+    return [{ metadata: { namespace: 'shop', name: 'web', uid: 'u', resourceVersion: '1', labels } }];
+  };
   const request = ({ method = 'GET', path }: KubeRequest): Promise<unknown> => {
     if (forbidden.some((end) => path.endsWith(`/${end}`)))
       return Promise.reject(new ApiError({ cluster: 'east', method, path, code: 403, status: { kind: 'Status' } }));
     const kind = KINDS[path.split('/').at(-1) ?? ''] ?? '';
-    return Promise.resolve({ kind: `${kind}List`, metadata: { resourceVersion: '9' }, items: [] });
+    return Promise.resolve({ kind: `${kind}List`, metadata: { resourceVersion: '9' }, items: itemsOf(kind) });
   };
   const options = {
     client: { cluster: 'east', request } as unknown as KubeClient,
     hostId: 'h1',
     namespaces: () => namespaces,
     isOthersNode: () => false,
-    isOthersWork: () => false,
-    isShared: () => false,
+    isOthersWork: (member: string) => shared !== undefined && member === 'twin',
+    isShared: () => shared !== undefined,
+    isKnownToBeShared: () => shared === 'known',
     isInUse: () => false,
   };
   return await readMemberRemains(options, AbortSignal.timeout(5_000));
@@ -66,6 +76,24 @@ describe('what is left in a member', () => {
   it('is no budget, Service or claim where nobody gave the right to make any', async () => {
     const forbidden = ['poddisruptionbudgets', 'services', 'endpointslices', 'persistentvolumeclaims'];
     expect(await remains({ forbidden })).toEqual({ pods: [], copies: [], others: [], unseen: [] });
+  });
+
+  it.each<[string, Plan, Partial<Remains>]>([
+    ['ours, alone', { writer: 'east' }, { copies: ['Service shop/web', 'Secret shop/web'], others: [] }],
+    ['of one that is gone', { writer: 'twin' }, { copies: ['Service shop/web', 'Secret shop/web'], others: [] }],
+    [
+      'ours, where another one may be in the same cluster',
+      { writer: 'east', shared: 'may be' },
+      { copies: ['Secret shop/web'], others: ['Service shop/web'] },
+    ],
+    [
+      'of another one that may be in the same cluster',
+      { writer: 'twin', shared: 'may be' },
+      { copies: [], others: ['Service shop/web', 'Secret shop/web'] },
+    ],
+    ['of another one that is in the same cluster', { writer: 'twin', shared: 'known' }, { copies: [], others: [] }],
+  ])('is a copy, or is named, unless another MemberCluster is known to see to it: %s', async (_, plan, left) => {
+    expect(await remains(plan)).toMatchObject(left);
   });
 
   it('is not known while pods may not be listed', async () => {

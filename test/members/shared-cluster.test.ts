@@ -56,6 +56,12 @@ test('a MemberCluster may stand for a cluster until it is known to stand for ano
   await until('all are known', () => controller.synced, { intervalMs: 5 });
   expect(namesFor(ONE)).toEqual(['pinned', 'new', 'unreadable']);
   expect(namesFor(ANOTHER)).toEqual(['elsewhere', 'new', 'unreadable']);
+  const isKnown = (except: string): boolean[] => [ONE, ANOTHER].map((id) => controller.isKnownToBeShared(id, except));
+  expect(['new', 'pinned', 'elsewhere'].map(isKnown)).toEqual([
+    [true, true],
+    [false, true],
+    [true, false],
+  ]);
   api.edit(`${PATH}/elsewhere`, { status: { identity: ONE } });
   await until('it was moved', () => controller.mayStandFor('elsewhere', ONE), { intervalMs: 5 });
   api.handle({ method: 'DELETE', path: `${PATH}/pinned`, query: {}, body: undefined, contentType: '' });
