@@ -2,6 +2,7 @@ import { HOST_LABEL, NODE_LABEL } from '../api/marks.ts';
 import { isLeaving, isNodeNameOf } from '../api/member-cluster.ts';
 import type { MemberBudgets } from '../budgets/member-budgets.ts';
 import type { HostClaims } from '../dependents/host-claims.ts';
+import type { MemberVolume } from '../dependents/member-volume.ts';
 import { keyFor, keyOf } from '../kube/object.ts';
 import { MemberLeaving } from '../leaving/member-leaving.ts';
 import { readMemberRemains } from '../leaving/member-remains.ts';
@@ -12,6 +13,7 @@ import type { MemberNamespaces } from '../members/namespaces.ts';
 import type { ActingMember } from './acting-member.ts';
 import { isForced, whyNotAsked } from './given-up.ts';
 import type { NodeRetirement } from './node-retirement.ts';
+import type { MemberServices } from '../services/member-services.ts';
 import type { VirtualNodeScope } from './virtual-node.ts';
 
 export interface LeavingOptions {
@@ -20,6 +22,7 @@ export interface LeavingOptions {
   dependents: MemberDependents;
   retirement: NodeRetirement;
   budgets: MemberBudgets;
+  memberServices: MemberServices;
   /** Virtual nodes at work. */
   scopes: () => readonly VirtualNodeScope[];
 }
@@ -74,9 +77,9 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
   });
 }
 
-/** By name what is in the member, as caches have it and the pods of the host tell. */
+/** By name what is in the member, as caches have it and the pods and volumes of the host tell. */
 function* knownRemains(
-  { acting: { services, connection }, dependents, budgets, scopes }: LeavingOptions,
+  { acting: { services, connection }, dependents, budgets, memberServices, scopes }: LeavingOptions,
   isOthersNode: (nodeName: string) => boolean,
 ): Generator<string> {
   for (const scope of scopes()) for (const copy of scope.copiesToldOf()) yield `Pod ${copy}`;
@@ -85,17 +88,26 @@ function* knownRemains(
     const isOurs = labels?.[HOST_LABEL] === services.hostId && !isOthersNode(labels[NODE_LABEL] ?? '');
     if (isOurs) yield `Pod ${keyOf(pod)}`;
   }
+  for (const { namespace, claim } of volumesIn(services.hostClaims, connection.name))
+    yield `PersistentVolumeClaim ${namespace}/${claim}`;
   for (const copy of dependents.copies.values()) yield `${copy.kind} ${keyOf(copy)}`;
   for (const { namespace, name } of budgets.inMember()) yield `PodDisruptionBudget ${namespace}/${name}`;
+  for (const copy of memberServices.inMember())
+    yield `${'addressType' in copy ? 'EndpointSlice' : 'Service'} ${keyOf(copy)}`;
 }
 
 /** Claims of the host whose data are in the member, as `namespace/name`. */
 function* claimsIn(hostClaims: HostClaims, member: string): Generator<string> {
-  for (const { metadata } of hostClaims.volumes()) {
-    const volume = hostClaims.volume(metadata.name);
-    if (volume?.member !== member) continue;
+  for (const volume of volumesIn(hostClaims, member)) {
     const { namespace, name, uid } = volume.for;
     const key = keyFor(namespace, name);
     if (hostClaims.get(key)?.claim.metadata.uid === uid) yield key;
+  }
+}
+
+function* volumesIn(hostClaims: HostClaims, member: string): Generator<MemberVolume> {
+  for (const { metadata } of hostClaims.volumes()) {
+    const volume = hostClaims.volume(metadata.name);
+    if (volume?.member === member) yield volume;
   }
 }

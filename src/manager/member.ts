@@ -148,6 +148,7 @@ class MemberWork {
       dependents: this.#dependents,
       retirement: this.retirement,
       budgets: this.budgets,
+      memberServices: this.services,
       scopes: () => nodes.scopes(),
     });
     this.#memberEvents = this.#makeEvents();

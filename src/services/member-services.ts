@@ -111,6 +111,11 @@ export class MemberServices {
     this.#lookAtAll();
   }
 
+  /** Services and slices of this MemberCluster that are in the member, as far as is known. */
+  inMember(): ReturnType<ServiceCopies['own']> {
+    return this.#copies.own();
+  }
+
   /** Undefined while there is nothing to say. Cheap. */
   finding(): ServicesFinding | undefined {
     const { spec, host, member } = this.#o;
@@ -123,7 +128,7 @@ export class MemberServices {
     return servicesFinding({
       member: member.name,
       mode,
-      copies: copies.ownCount(),
+      copies: copies.own().length,
       hostProblem: hostProblem ?? slicesProblem,
       memberProblem: this.#refusal ?? unread?.problem,
       synced: copies.synced,
@@ -193,7 +198,7 @@ export class MemberServices {
       const release = host.slices.use();
       const running = [copies.run(child.signal), this.#whenKnown(child.signal)];
       const isUsed = (): boolean =>
-        isWanted() || (copies.synced && this.#complete ? copies.ownCount() > 0 : copies.problem === undefined);
+        isWanted() || (copies.synced && this.#complete ? copies.own().length > 0 : copies.problem === undefined);
       while (isUsed() && !signal.aborted) {
         if (isWanted()) this.#wasMirrored = true;
         metrics.services.copies.set({ member: member.name }, copies.services.size);

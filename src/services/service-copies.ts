@@ -51,9 +51,8 @@ export class ServiceCopies {
     return [...this.services.subjects(), ...this.slices.subjects()];
   }
 
-  /** How many Services and slices of this MemberCluster there are. */
-  ownCount(): number {
-    const isOwn = (copy: Service | EndpointSlice): boolean => !this.writer.isOthers(copy);
-    return this.services.values().filter(isOwn).length + this.slices.values().filter(isOwn).length;
+  /** Services and slices of this MemberCluster. */
+  own(): (Service | EndpointSlice)[] {
+    return [...this.services.values(), ...this.slices.values()].filter((copy) => !this.writer.isOthers(copy));
   }
 }

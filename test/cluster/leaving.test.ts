@@ -42,8 +42,8 @@ beforeAll(async () => {
   topology = await startTopology({
     spillway: { args: ['--config', config] },
     members: [
-      { name: 'east', kwok: { nodes: 2, prefix: 'east' } },
-      { name: 'west', kwok: { nodes: 1, prefix: 'west' } },
+      { name: 'east', kwok: { nodes: 2, prefix: 'east' }, options: { services: true } },
+      { name: 'west', kwok: { nodes: 1, prefix: 'west' }, options: { services: true } },
     ],
   });
   ({ host } = topology);
@@ -104,6 +104,12 @@ async function runAll(namespace: string, node: string): Promise<void> {
   await host.apply([
     { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings', namespace }, data: { a: '1' } },
     { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'keys', namespace }, stringData: { key: 'x' } },
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: `web-${node}`, namespace },
+      spec: { selector: labels, ports: [{ port: 80 }] },
+    },
     {
       apiVersion: 'policy/v1',
       kind: 'PodDisruptionBudget',
@@ -268,7 +274,9 @@ describe('a member that is gone for good, later', () => {
       .map(({ message }) => message)
       .join(' ');
     for (const name of were) expect(told).toContain(`Pod lost/${name}`);
-    for (const copy of ['ConfigMap lost/settings', 'Secret lost/keys', 'Namespace lost']) expect(told).toContain(copy);
+    const copies = ['ConfigMap lost/settings', 'Secret lost/keys', 'Service lost/web-west', 'Namespace lost'];
+    for (const copy of copies) expect(told).toContain(copy);
+    expect(told).toMatch(/EndpointSlice lost\/web-west-/);
     expect(await read(host, '/api/v1/nodes/west')).toBeUndefined();
     expect(names(await podsOf(host, 'lost')).filter((name) => were.includes(name))).toEqual([]);
   }, 240_000);

@@ -121,7 +121,8 @@ describe('a namespace that we made in a member', () => {
   });
 
   it('I15: stays if it does not carry our label', async () => {
-    const { deleted, violations } = await removal({ labels: { 'spillway.dev/host': 'h2' } });
-    expect([deleted, violations]).toEqual([[], ['I15']]);
+    const { why, deleted, violations } = await removal({ labels: { 'spillway.dev/host': 'h2' }, looks: [0, 200_000] });
+    expect([deleted, violations]).toEqual([[], ['I15', 'I15']]);
+    expect(why).toMatch(/^again: /);
   });
 });

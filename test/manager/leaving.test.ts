@@ -1,6 +1,11 @@
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { type MemberCluster, parseMemberCluster } from '../../src/api/member-cluster.ts';
+import type { KubeRequest } from '../../src/kube/request.ts';
+import type { LeavingState } from '../../src/leaving/member-leaving.ts';
 import { type Asked, isGivenUp } from '../../src/manager/given-up.ts';
+import { type LeavingOptions, memberLeaving } from '../../src/manager/leaving.ts';
+import { Violations } from '../fixtures/violations.ts';
 
 const FORCE_LEAVE_SECONDS = 300;
 
@@ -37,4 +42,122 @@ describe('the word of an administrator that a member is gone for good', () => {
   ])('%s', (_, counts, connection, member = leaver()) => {
     expect(isGivenUp(member, connection, FORCE_LEAVE_SECONDS)).toBe(counts);
   });
+});
+
+const OURS = { 'spillway.dev/host': 'us' };
+const object = (name: string, more: object = {}): object => ({ metadata: { namespace: 'shop', name, labels: OURS, ...more } });
+const SHOP = { kind: 'Namespace', metadata: { name: 'shop', uid: 'n-1', resourceVersion: '7', labels: OURS } };
+const KINDS: Record<string, string> = {
+  pods: 'Pod',
+  poddisruptionbudgets: 'PodDisruptionBudget',
+  services: 'Service',
+  endpointslices: 'EndpointSlice',
+  configmaps: 'ConfigMap',
+  secrets: 'Secret',
+  persistentvolumeclaims: 'PersistentVolumeClaim',
+  certificatesigningrequests: 'CertificateSigningRequest',
+};
+
+/** What becomes of a member in which nothing but a namespace is left that we made, whatever caches have, and what was removed there. */
+async function leave(others: 'none' | 'may be' | 'known', givenUp = false) {
+  const removed: string[] = [];
+  const events: string[] = [];
+  const request = ({ method = 'GET', path }: KubeRequest): Promise<unknown> => {
+    if (method === 'DELETE') removed.push(path);
+    if (path.endsWith('/namespaces/shop')) return Promise.resolve(SHOP);
+    const kind = KINDS[path.split('/').at(-1) ?? ''];
+    if (kind === undefined) return Promise.resolve({ items: [] });
+    return Promise.resolve({ kind: `${kind}List`, metadata: { resourceVersion: '9' }, items: [] });
+  };
+  const copies = [
+    { kind: 'ConfigMap', ...object('settings') },
+    { kind: 'PersistentVolumeClaim', ...object('data') },
+  ];
+  const options = {
+    services: {
+      host: { cluster: 'host', request },
+      hostId: 'us',
+      hostClaims: {
+        unknown: () => undefined,
+        volumes: () => (givenUp ? [{ metadata: { name: 'one' } }, { metadata: { name: 'another' } }] : []),
+        volume: (name: string) => ({ member: name === 'one' ? 'east' : 'west', namespace: 'shop', claim: name }),
+      },
+      invariants: new Violations(),
+      config: { forceLeaveSeconds: FORCE_LEAVE_SECONDS },
+    },
+    connection: {
+      ...asked(true, 0),
+      name: 'east',
+      client: { cluster: 'east', request },
+      namespaces: new Map([['shop', SHOP]]),
+      pods: new Map([['shop/p', object('p', { labels: { ...OURS, 'spillway.dev/node': 'east' } })]]),
+    },
+    standing: {
+      sharesCluster: () => others !== 'none',
+      othersWant: () => false,
+      isShared: () => others !== 'none',
+      isKnownToBeShared: () => others === 'known',
+    },
+    namespaces: { isUsable: () => true },
+    dependents: { mirror: { isInUse: () => false }, copies: new Map(copies.map((copy, i) => [i, copy])) },
+    retirement: { retiring: () => [], nodesKnown: true, allKnown: true },
+    budgets: { inMember: () => [{ namespace: 'shop', name: 'web' }] },
+    memberServices: {
+      inMember: () => [
+        { kind: 'Service', ...object('web') },
+        { kind: 'EndpointSlice', addressType: 'IPv4', ...object('web-1') },
+      ],
+    },
+    member: () => leaver(),
+    scopes: () => [],
+    givenUp: () => givenUp,
+    mayWrite: () => true,
+    event: (_: string, reason: string, message: string) => void events.push(`${reason}: ${message}`),
+    logger: pino({ level: 'silent' }),
+  } as unknown as LeavingOptions;
+  const stop = new AbortController();
+  const leaving = memberLeaving(options);
+  const running = leaving.run(stop.signal);
+  const state = await new Promise<LeavingState>((resolve) => {
+    const look = (): void => (leaving.state?.done === true ? resolve(leaving.state) : void setTimeout(look, 5));
+    look();
+  });
+  stop.abort();
+  await running;
+  return { state, removed, events };
+}
+
+describe('a namespace that we made in a member that leaves', () => {
+  it('goes where no other MemberCluster stands for the same cluster', async () => {
+    const { removed, events } = await leave('none');
+    expect(removed).toEqual(['/api/v1/namespaces/shop']);
+    expect(events).toEqual([expect.not.stringContaining('stays')]);
+  });
+
+  it('stays, and is named, where another one may', async () => {
+    const { removed, events } = await leave('may be');
+    expect(removed).toEqual([]);
+    expect(events.join()).toContain('What stays there: Namespace shop (another MemberCluster may stand for the same');
+  });
+
+  it('stays without a word where another one is known to, which sees to it', async () => {
+    const { removed, events } = await leave('known');
+    expect(removed).toEqual([]);
+    expect(events).toEqual([expect.not.stringContaining('stays')]);
+  });
+});
+
+it('all that is known to be in a member that is given up is named', async () => {
+  const { state, removed } = await leave('none', true);
+  expect(removed).toEqual([]);
+  expect(state.mayRemain).toEqual([
+    'ConfigMap shop/settings',
+    'EndpointSlice shop/web-1',
+    'Namespace shop',
+    'PersistentVolumeClaim shop/data',
+    'PersistentVolumeClaim shop/one',
+    'Pod shop/p',
+    'PodDisruptionBudget shop/web',
+    'Service shop/web',
+  ]);
 });
