@@ -44,7 +44,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     hostId,
     namespaces: () => namespacesThat((labels) => options.namespaces.isUsable({ metadata: { name: '', labels } })),
     isOthersNode,
-    isOthersWork: standing.sharesCluster,
+    isOthersWork: (writer: string) => writer !== name && standing.sharesCluster(writer),
     isInUse: dependents.mirror.isInUse.bind(dependents.mirror),
     isShared: standing.isShared,
     isKnownToBeShared: standing.isKnownToBeShared,

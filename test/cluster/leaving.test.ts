@@ -52,6 +52,7 @@ beforeAll(async () => {
   await newNamespace(host, 'lost');
   await runAll('lost', 'west');
   were = names(await podsOf(host, 'lost'));
+  await until('a Service leads to them there', async () => (await labelled(west, 'spillway.dev/host')).some(isSlice));
   await west.component('kube-apiserver').stop('SIGKILL');
   await kubectl(host, ['delete', 'membercluster', 'west', '--wait=false']);
 });
@@ -128,6 +129,7 @@ async function runAll(namespace: string, node: string): Promise<void> {
     return pods.length === 2 && pods.every(isReady);
   });
 }
+const isSlice = (name: string): boolean => name.startsWith('endpointslice');
 const names = (pods: readonly Pod[]): string[] => pods.map(({ metadata }) => metadata.name).toSorted();
 
 /** Everything of every kind with one of our labels. */

@@ -45,7 +45,9 @@ describe('the word of an administrator that a member is gone for good', () => {
 });
 
 const OURS = { 'spillway.dev/host': 'us' };
-const object = (name: string, more: object = {}): object => ({ metadata: { namespace: 'shop', name, labels: OURS, ...more } });
+const object = (name: string, more: object = {}): object => ({
+  metadata: { namespace: 'shop', name, labels: OURS, ...more },
+});
 const SHOP = { kind: 'Namespace', metadata: { name: 'shop', uid: 'n-1', resourceVersion: '7', labels: OURS } };
 const KINDS: Record<string, string> = {
   pods: 'Pod',
@@ -58,8 +60,16 @@ const KINDS: Record<string, string> = {
   certificatesigningrequests: 'CertificateSigningRequest',
 };
 
-/** What becomes of a member in which nothing but a namespace is left that we made, whatever caches have, and what was removed there. */
-async function leave(others: 'none' | 'may be' | 'known', givenUp = false) {
+interface Plan {
+  /** Whether another MemberCluster `twin` stands for the same cluster. Default: there is none. */
+  twin?: 'may be' | 'known';
+  givenUp?: boolean;
+  /** Who wrote a Secret that is left there. */
+  secretOf?: string;
+}
+
+/** What a look at a member finds in which a namespace is left that we made, whatever caches have; and what was removed there. */
+async function leave({ twin, givenUp = false, secretOf }: Plan) {
   const removed: string[] = [];
   const events: string[] = [];
   const request = ({ method = 'GET', path }: KubeRequest): Promise<unknown> => {
@@ -67,13 +77,15 @@ async function leave(others: 'none' | 'may be' | 'known', givenUp = false) {
     if (path.endsWith('/namespaces/shop')) return Promise.resolve(SHOP);
     const kind = KINDS[path.split('/').at(-1) ?? ''];
     if (kind === undefined) return Promise.resolve({ items: [] });
-    return Promise.resolve({ kind: `${kind}List`, metadata: { resourceVersion: '9' }, items: [] });
+    const writer = { ...OURS, 'spillway.dev/member': secretOf };
+    const items = kind === 'Secret' && secretOf !== undefined ? [object('keys', { labels: writer })] : [];
+    return Promise.resolve({ kind: `${kind}List`, metadata: { resourceVersion: '9' }, items });
   };
   const copies = [
     { kind: 'ConfigMap', ...object('settings') },
     { kind: 'PersistentVolumeClaim', ...object('data') },
   ];
-  const options = {
+  const acting = {
     services: {
       host: { cluster: 'host', request },
       hostId: 'us',
@@ -93,11 +105,20 @@ async function leave(others: 'none' | 'may be' | 'known', givenUp = false) {
       pods: new Map([['shop/p', object('p', { labels: { ...OURS, 'spillway.dev/node': 'east' } })]]),
     },
     standing: {
-      sharesCluster: () => others !== 'none',
+      // As every MemberCluster that is there, it stands for the cluster itself.
+      sharesCluster: (member: string) => member === 'east' || (member === 'twin' && twin !== undefined),
       othersWant: () => false,
-      isShared: () => others !== 'none',
-      isKnownToBeShared: () => others === 'known',
+      isShared: () => twin !== undefined,
+      isKnownToBeShared: () => twin === 'known',
     },
+    member: () => leaver(),
+    givenUp: () => givenUp,
+    mayWrite: () => true,
+    event: (_: string, reason: string, message: string) => void events.push(`${reason}: ${message}`),
+    logger: pino({ level: 'silent' }),
+  };
+  const options = {
+    acting,
     namespaces: { isUsable: () => true },
     dependents: { mirror: { isInUse: () => false }, copies: new Map(copies.map((copy, i) => [i, copy])) },
     retirement: { retiring: () => [], nodesKnown: true, allKnown: true },
@@ -108,18 +129,13 @@ async function leave(others: 'none' | 'may be' | 'known', givenUp = false) {
         { kind: 'EndpointSlice', addressType: 'IPv4', ...object('web-1') },
       ],
     },
-    member: () => leaver(),
     scopes: () => [],
-    givenUp: () => givenUp,
-    mayWrite: () => true,
-    event: (_: string, reason: string, message: string) => void events.push(`${reason}: ${message}`),
-    logger: pino({ level: 'silent' }),
   } as unknown as LeavingOptions;
   const stop = new AbortController();
   const leaving = memberLeaving(options);
   const running = leaving.run(stop.signal);
   const state = await new Promise<LeavingState>((resolve) => {
-    const look = (): void => (leaving.state?.done === true ? resolve(leaving.state) : void setTimeout(look, 5));
+    const look = (): void => (leaving.state === undefined ? void setTimeout(look, 5) : resolve(leaving.state));
     look();
   });
   stop.abort();
@@ -129,26 +145,38 @@ async function leave(others: 'none' | 'may be' | 'known', givenUp = false) {
 
 describe('a namespace that we made in a member that leaves', () => {
   it('goes where no other MemberCluster stands for the same cluster', async () => {
-    const { removed, events } = await leave('none');
+    const { removed, events } = await leave({});
     expect(removed).toEqual(['/api/v1/namespaces/shop']);
     expect(events).toEqual([expect.not.stringContaining('stays')]);
   });
 
   it('stays, and is named, where another one may', async () => {
-    const { removed, events } = await leave('may be');
+    const { removed, events } = await leave({ twin: 'may be' });
     expect(removed).toEqual([]);
     expect(events.join()).toContain('What stays there: Namespace shop (another MemberCluster may stand for the same');
   });
 
   it('stays without a word where another one is known to, which sees to it', async () => {
-    const { removed, events } = await leave('known');
+    const { removed, events } = await leave({ twin: 'known' });
     expect(removed).toEqual([]);
     expect(events).toEqual([expect.not.stringContaining('stays')]);
   });
 });
 
+describe('a copy that is left in a member that leaves', () => {
+  it.each(['east', 'gone'])('is waited for when %s wrote it last', async (secretOf) => {
+    const { state, removed } = await leave({ secretOf });
+    expect(state).toMatchObject({ reason: 'CopiesRemain', copies: 1, done: false });
+    expect(removed).toEqual([]);
+  });
+
+  it('is not, when another MemberCluster for the same cluster did', async () => {
+    expect((await leave({ secretOf: 'twin', twin: 'known' })).state).toMatchObject({ done: true });
+  });
+});
+
 it('all that is known to be in a member that is given up is named', async () => {
-  const { state, removed } = await leave('none', true);
+  const { state, removed } = await leave({ givenUp: true });
   expect(removed).toEqual([]);
   expect(state.mayRemain).toEqual([
     'ConfigMap shop/settings',
