@@ -191,7 +191,7 @@ export class Reservations {
       // Without itself, does it still have room where it is?
       const { placed } = reservation;
       this.#unplace(podUid, reservation);
-      if (placed !== undefined && (this.#fitsOn(reservation.admitted, row) || this.#isLeftFor(reservation, row))) {
+      if (placed !== undefined && this.#fitsOn(reservation.admitted, row)) {
         this.#put(podUid, reservation, row);
       } else {
         this.#place(podUid, reservation);
@@ -212,10 +212,6 @@ export class Reservations {
   #rowLeftFor({ insteadOf }: Reservation): number | undefined {
     for (const { row } of insteadOf.values()) if (this.#o.table.node(row) !== undefined) return row;
     return undefined;
-  }
-
-  #isLeftFor(reservation: Reservation, row: number): boolean {
-    return this.#rowLeftFor(reservation) === row;
   }
 
   #put(podUid: string, reservation: Reservation, row: number): void {
