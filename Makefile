@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 HISTORIES ?= 150
 FROM ?= 1
-.PHONY: help build test simulate sim soak planted test-long faults fuzz lint format manifests bench conformance tools demo demo-down burst-demo
+.PHONY: help build test simulate sim soak planted test-long soak-placement faults fuzz lint format manifests bench conformance tools demo demo-down burst-demo
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -44,6 +44,9 @@ planted: dist/test/sim/main.js ## mistakes put into a copy of the program: the s
 
 test-long: build ## what shows only after minutes, on real clusters (35 minutes)
 	@node dist/hack/test.js long
+
+soak-placement: build ## 300 workloads on real clusters in which everything changes (MINUTES=10; SEED=s to repeat)
+	@$(if $(MINUTES),SOAK_MINUTES=$(MINUTES)) $(if $(SEED),SOAK_SEED=$(SEED)) node dist/hack/test.js soak
 
 faults: build ## break things on real clusters; prints the table and writes docs/faults.md (40 minutes)
 	@node dist/hack/test.js faults

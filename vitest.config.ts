@@ -7,7 +7,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/cluster/**', 'test/faults/**', 'test/fuzz/**', 'test/long/**'],
+          exclude: ['test/cluster/**', 'test/faults/**', 'test/fuzz/**', 'test/long/**', 'test/soak/**'],
           testTimeout: 20_000,
           // They wait more than they compute: vitest's own choice, one on two cores, took more than twice as long.
           maxWorkers: 4,
@@ -33,7 +33,7 @@ export default defineConfig({
           execArgv: ['--max-old-space-size=400'],
         },
       },
-      ...['faults', 'long'].map((name) => ({
+      ...['faults', 'long', 'soak'].map((name) => ({
         test: {
           name,
           include: [`test/${name}/**/*.test.ts`],

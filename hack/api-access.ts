@@ -57,8 +57,9 @@ export class Api {
   }
 
   /**
-   * Hands on every object of a collection, and then every change, until the signal aborts.
-   * @throws when the server ends the watch before.
+   * Hands on every object of a collection, and then every change, until the signal aborts. A watch that the server ends, as it does with
+   * those that read too slowly, goes on where it was.
+   * @throws when the server does not know any more what came since.
    */
   async follow(path: string, signal: AbortSignal, seen: (event: WatchEvent) => void): Promise<void> {
     const list = (await this.call('GET', path)) as {
@@ -66,24 +67,39 @@ export class Api {
       items: WatchEvent['object'][];
     };
     for (const object of list.items) seen({ type: 'ADDED', object });
-    const query = `watch=true&timeoutSeconds=3600&resourceVersion=${list.metadata.resourceVersion}`;
-    try {
-      const { statusCode, body } = await request(`${this.access.server}${path}?${query}`, {
-        dispatcher: this.#agent,
-        bodyTimeout: 0,
-        signal,
-      });
-      if (statusCode >= 400) throw new ApiStatusError(statusCode, 'GET', path, await body.text());
-      for await (const line of createInterface({ input: body })) {
-        const event = JSON.parse(line) as WatchEvent;
-        if (event.type === 'ERROR') throw new Error(`the watch of ${path} was refused: ${line.slice(0, 500)}`);
-        seen(event);
+    let { resourceVersion } = list.metadata;
+    while (!signal.aborted) {
+      try {
+        resourceVersion = await this.#watch(path, resourceVersion, signal, seen);
+      } catch (error) {
+        if (signal.aborted) return;
+        throw error;
       }
-    } catch (error) {
-      if (signal.aborted) return;
-      throw error;
     }
-    if (!signal.aborted) throw new Error(`the watch of ${path} has ended`);
+  }
+
+  /** One watch until its end; answers with the version of the last event. */
+  async #watch(
+    path: string,
+    resourceVersion: string,
+    signal: AbortSignal,
+    seen: (event: WatchEvent) => void,
+  ): Promise<string> {
+    const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion=${resourceVersion}`;
+    const { statusCode, body } = await request(`${this.access.server}${path}?${query}`, {
+      dispatcher: this.#agent,
+      bodyTimeout: 0,
+      signal,
+    });
+    if (statusCode >= 400) throw new ApiStatusError(statusCode, 'GET', path, await body.text());
+    let last = resourceVersion;
+    for await (const line of createInterface({ input: body })) {
+      const event = JSON.parse(line) as WatchEvent;
+      if (event.type === 'ERROR') throw new Error(`the watch of ${path} was refused: ${line.slice(0, 500)}`);
+      last = event.object.metadata.resourceVersion;
+      if (event.type !== 'BOOKMARK') seen(event);
+    }
+    return last;
   }
 
   async close(): Promise<void> {

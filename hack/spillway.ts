@@ -30,6 +30,8 @@ export interface SpillwayOptions {
   extenderCertificates?: 'Files' | 'SelfManaged';
   /** Further arguments of `spillway manager`. */
   args?: readonly string[];
+  /** How long it may take until it is ready, in ms. Default 30 s. */
+  readyMs?: number;
   /** Names the process and its log. Default `spillway`. */
   name?: string;
   logLevel?: string;
@@ -95,7 +97,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
     env: { NODE_OPTIONS, ...(options.env ?? process.env) },
   });
   const spillway = { process: manager, url: `http://127.0.0.1:${port}` };
-  await waitReady(spillway);
+  await waitReady(spillway, options.readyMs);
   return spillway;
 }
 

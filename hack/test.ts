@@ -103,6 +103,7 @@ const total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 for (const project of projects) {
   if (project === 'cluster' || project === 'long') await prepareClusters();
   if (project === 'faults') await prepareFaults();
+  if (project === 'soak') await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server'], { say });
   const counts = await runProject(project, more);
   total.passed += counts.passed;
   total.failed += counts.failed;

@@ -1,0 +1,227 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { BurstLoad } from '../../hack/burst-load.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { type Fields, isReady, read } from '../fixtures/live-pods.ts';
+import type { RandomScheduling } from '../fixtures/random-scheduling.ts';
+import { CHEATS, type Lab, MEMBERS } from './lab.ts';
+import type { State } from './state.ts';
+import { type Made, pathOf, staticPolicies } from './workloads.ts';
+
+/** What a round did, for people; and what of it changes what can be compared afterwards. */
+export interface Round {
+  readonly done: string[];
+  /** UIDs of workloads that shrank. */
+  readonly shrunk: Set<string>;
+  /** UIDs of workloads whose rules or members were others meanwhile, with the reason. */
+  readonly disturbed: Map<string, string>;
+  /** UIDs of workloads that make all their pods anew. */
+  readonly rolledOut: Set<string>;
+  /** Workloads whose size changed, as `namespace/name`. */
+  readonly scaled: Set<string>;
+  lost: boolean;
+}
+
+/** How long a member is out of reach. */
+const LOST_MS = 25_000;
+const SCALED = ['static', 'limits', 'room', 'tiers', 'burst', 'gpu', 'rollouts'];
+
+export class Happenings {
+  readonly #lab: Lab;
+  readonly #random: RandomScheduling;
+  readonly #made: readonly Made[];
+  readonly #loads: readonly BurstLoad[];
+  #round = 0;
+
+  constructor(lab: Lab, random: RandomScheduling, made: readonly Made[], loads: readonly BurstLoad[]) {
+    this.#lab = lab;
+    this.#random = random;
+    this.#made = made;
+    this.#loads = loads;
+  }
+
+  /** Things that people, machines and cheats do, at random. `state`: what was there right before. */
+  async next(state: State): Promise<Round> {
+    this.#round += 1;
+    const round: Round = {
+      done: [],
+      shrunk: new Set(),
+      disturbed: new Map(),
+      rolledOut: new Set(),
+      scaled: new Set(),
+      lost: false,
+    };
+    const lost = this.#round % 2 === 0 ? this.#cut(round) : undefined;
+    const spot = await this.#cordonSpot(round);
+    await this.#edit(state, round);
+    const chosen = this.#someOf((one) => SCALED.includes(one.namespace) && isScalable(one), 18);
+    for (const one of chosen.slice(0, 6).filter(({ kind }) => kind === 'Deployment')) await this.#rollOut(one, round);
+    for (const one of chosen.slice(6)) await this.#scale(one, this.#random.number(0, 6), round);
+    for (const one of this.#someOf(({ namespace }) => namespace === 'core', 3))
+      await this.#scale(one, this.#random.number(0, 2), round);
+    await this.#deletePods(state, round);
+    await this.#runJobs(round);
+    await this.#remakeGang(state, round);
+    await this.#cheat(round);
+    for (const load of this.#loads) load.millicores = this.#random.number(0, 1_000);
+    await lost;
+    await spot();
+    return round;
+  }
+
+  #someOf(which: (made: Made) => boolean, count: number): Made[] {
+    const left = this.#made.filter(which);
+    return Array.from({ length: Math.min(count, left.length) }, () => {
+      const [one] = left.splice(this.#random.number(0, left.length - 1), 1);
+      if (one === undefined) throw new Error('there are no more');
+      return one;
+    });
+  }
+
+  async #cut(round: Round): Promise<void> {
+    const name = this.#random.pick(MEMBERS);
+    round.lost = true;
+    round.done.push(`${name} lost for ${LOST_MS / 1000} s`);
+    const way = this.#lab.ways.get(name);
+    const rule = way?.inject({ kind: 'reset', when: 'before' });
+    way?.resetConnections();
+    await sleep(LOST_MS);
+    rule?.remove();
+  }
+
+  /** The cloud takes a spot node back for a while. */
+  async #cordonSpot(round: Round): Promise<() => Promise<void>> {
+    const name = this.#random.pick(MEMBERS);
+    const member = this.#lab.members.get(name);
+    const path = `/api/v1/nodes/${name}-spot-0`;
+    round.done.push(`${name}-spot-0 cordoned`);
+    await member?.api.call('PATCH', path, { spec: { unschedulable: true } });
+    return async () => {
+      await member?.api.call('PATCH', path, { spec: { unschedulable: null } });
+    };
+  }
+
+  async #edit(state: State, round: Round): Promise<void> {
+    if (!this.#random.chance(0.5)) return;
+    const policy = this.#random.pick(staticPolicies(this.#random));
+    const { name } = policy['metadata'] as { name: string };
+    round.done.push(`policy ${name} edited`);
+    await this.#lab.host.apply([policy]);
+    for (const { kind, metadata } of state.owners.values()) {
+      if (kind === 'Deployment' && metadata.namespace === 'static' && metadata.labels?.['rule'] === name)
+        round.disturbed.set(metadata.uid ?? '', 'its policy was edited');
+    }
+  }
+
+  async #rollOut(made: Made, round: Round): Promise<void> {
+    const annotations = { round: String(this.#round) };
+    const patch = { spec: { template: { metadata: { annotations } } } };
+    const { metadata } = (await this.#lab.host.api.call('PATCH', pathOf(made), patch)) as { metadata: { uid: string } };
+    round.rolledOut.add(metadata.uid);
+    round.done.push(`${made.namespace}/${made.name} rolled out`);
+  }
+
+  async #scale(made: Made, replicas: number, round: Round): Promise<void> {
+    const before = await read<{ metadata: { uid: string }; spec: { replicas: number } }>(this.#lab.host, pathOf(made));
+    if (before === undefined) return;
+    await this.#lab.host.api.call('PATCH', `${pathOf(made)}/scale`, { spec: { replicas } });
+    round.scaled.add(`${made.namespace}/${made.name}`);
+    if (replicas < before.spec.replicas) round.shrunk.add(before.metadata.uid);
+    round.done.push(`${made.namespace}/${made.name} ${before.spec.replicas} to ${replicas}`);
+  }
+
+  async #deletePods({ pods }: State, round: Round): Promise<void> {
+    // Of a ReplicaSet that shrinks in the same moment one more that goes is one less that it chooses.
+    const some = pods.filter((pod) => {
+      const { namespace = '', labels } = pod.metadata;
+      return isReady(pod) && SCALED.includes(namespace) && !round.scaled.has(`${namespace}/${labels?.['app'] ?? ''}`);
+    });
+    for (let count = 0; count < 10 && some.length > 0; count += 1) {
+      const { metadata } = this.#random.pick(some);
+      const path = `/api/v1/namespaces/${metadata.namespace ?? ''}/pods/${metadata.name}`;
+      await this.#lab.host.api.call('DELETE', path).catch(() => undefined);
+    }
+    round.done.push('10 pods deleted');
+  }
+
+  /** The Jobs of a former round are done, and are made anew. */
+  async #runJobs(round: Round): Promise<void> {
+    for (const made of this.#someOf(({ kind }) => kind === 'Job', 5)) {
+      const job = await read<{ metadata: Fields; spec: Fields }>(this.#lab.host, pathOf(made));
+      if (job === undefined) continue;
+      const { template, parallelism, completions } = job.spec as {
+        template: { metadata: Fields; spec: Fields };
+      } & Fields;
+      const { app } = template.metadata['labels'] as Fields;
+      const anew = { metadata: { labels: { app } }, spec: template.spec };
+      await this.#lab.host.api.call('DELETE', `${pathOf(made)}?propagationPolicy=Background`);
+      await this.#lab.host.api.call('POST', pathOf(made).replace(/\/[^/]+$/, ''), {
+        metadata: { name: `${made.name}-again-${this.#round}` },
+        spec: { template: anew, parallelism, completions },
+      });
+      round.done.push(`${made.namespace}/${made.name} again`);
+    }
+  }
+
+  async #remakeGang({ pods }: State, round: Round): Promise<void> {
+    const [gang] = this.#someOf(({ namespace }) => namespace === 'gangs', 1);
+    if (gang === undefined) return;
+    for (const { metadata } of pods.filter(({ metadata: { labels } }) => labels?.['app'] === gang.name)) {
+      if (metadata.namespace !== 'gangs') continue;
+      await this.#lab.host.api.call('DELETE', `/api/v1/namespaces/gangs/pods/${metadata.name}`).catch(() => undefined);
+    }
+    round.done.push(`gang ${gang.name} made anew`);
+  }
+
+  /** Whatever a tenant may write to get out of the host, or to keep Spillway busy. What is refused, is. */
+  async #cheat(round: Round): Promise<void> {
+    const { tenant } = this.#lab;
+    const path = `/api/v1/namespaces/${CHEATS}/pods`;
+    const name = `cheat-${this.#round}`;
+    const owner = (kind: string, apiVersion: string): Fields => ({
+      ownerReferences: [{ apiVersion, kind, name: 'made-up', uid: crypto.randomUUID(), controller: true }],
+    });
+    const on = 'spillway.dev/';
+    const tries: [Fields, Fields][] = [
+      [{ annotations: { [`${on}gang-placed-at`]: '2026-01-01T00:00:00Z' }, labels: { [`${on}gang`]: 'x' } }, {}],
+      [{ annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-9', [`${on}deletion-cost`]: '-9' } }, {}],
+      [{ labels: { [`${on}burst`]: 'enabled' } }, { tolerations: [{ operator: 'Exists' }] }],
+      [
+        {},
+        { tolerations: [{ key: `${on}virtual-node`, operator: 'Exists' }], nodeSelector: { type: 'virtual-kubelet' } },
+      ],
+      [{ annotations: { [`${on}member-constraints`]: '{"tolerations":[{"operator":"Exists"}]}' } }, {}],
+      [owner('ReplicaSet', 'apps/v1'), {}],
+      [owner('DaemonSet', 'example.com/v1'), {}],
+      [owner('DaemonSet', 'apps/v1'), { nodeSelector: { 'spillway.dev/member': 'east' } }],
+      [{}, { nodeName: 'east-general' }],
+    ];
+    let refused = 0;
+    for (const [index, [metadata, spec]] of tries.entries()) {
+      const containers = [{ name: 'main', image: 'registry.example/app:v1', resources: { requests: { cpu: '10m' } } }];
+      const pod = { metadata: { name: `${name}-${index}`, ...metadata }, spec: { containers, ...spec } };
+      await tenant.call('POST', path, pod).catch(() => (refused += 1));
+    }
+    const huge = `/apis/apps/v1/namespaces/${CHEATS}/deployments`;
+    const annotations = {
+      'federation.kubernetes.io/deployment-preferences': '{"rebalance":true,"clusters":{"*":{"weight":1000000}}}',
+    };
+    const template = {
+      metadata: { labels: { app: 'huge' } },
+      spec: { containers: [{ name: 'main', image: 'app:v1' }] },
+    };
+    const deployment = { selector: { matchLabels: { app: 'huge' } }, template };
+    const body = { metadata: { name: 'huge', annotations }, spec: { ...deployment, replicas: 2 ** 31 - 1 } };
+    await tenant.call('POST', huge, body).catch(() => undefined);
+    await tenant.call('PATCH', `${huge}/huge`, { spec: { replicas: this.#round % 2 === 0 ? 1 : 2 ** 31 - 1 } });
+    // Those of the round before.
+    const old = (await tenant.call('GET', path)) as { items: Pod[] };
+    for (const { metadata } of old.items) {
+      if (metadata.name.startsWith('cheat-') && !metadata.name.startsWith(`${name}-`))
+        await tenant.call('DELETE', `${path}/${metadata.name}`).catch(() => undefined);
+    }
+    round.done.push(`a tenant cheated ${tries.length} times, ${refused} refused`);
+  }
+}
+
+const isScalable = ({ kind }: Made): boolean =>
+  kind === 'Deployment' || kind === 'StatefulSet' || kind === 'ReplicaSet';

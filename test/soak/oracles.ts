@@ -1,0 +1,229 @@
+import type { Cluster } from '../../hack/cluster.ts';
+import { LOCAL } from '../../src/api/cluster-tiers.ts';
+import { GANG_GATE, GANG_LABEL, GANG_SIZE_ANNOTATION } from '../../src/api/marks.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { PlacementFacts } from '../../src/placement/choice.ts';
+import { placementFor } from '../../src/placement/gang-order.ts';
+import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
+import { revisionOf, rolloutOf, type TypedObject, workloadOf } from '../../src/placement/owner-chain.ts';
+import { ofRevision } from '../../src/placement/workload.ts';
+import type { History, Life } from './history.ts';
+import { CHEATS } from './lab.ts';
+import { Rooms } from './rooms.ts';
+import { chainOf, factsOf, isFinished, placeOf, type State } from './state.ts';
+
+/** What is not as it should be, in words, and how much was looked at. */
+export interface Verdict {
+  readonly wrong: string[];
+  readonly looked: number;
+}
+
+const nameOf = ({ metadata }: { metadata: { namespace?: string; name: string } }): string =>
+  `${metadata.namespace ?? ''}/${metadata.name}`;
+const inWords = (counts: ReadonlyMap<string, number>): string =>
+  [...counts]
+    .filter(([, count]) => count > 0)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ');
+
+/** Every pod without a node has a reason that holds by the real nodes and the pure functions, and every other one runs. */
+export function waiting(state: State): Verdict {
+  const rooms = new Rooms(state);
+  const there = state.pods.filter((pod) => pod.metadata.deletionTimestamp === undefined && !isFinished(pod));
+  const wrong = there.flatMap((pod) => {
+    const why = pod.spec.nodeName === undefined ? whyItNeedNotWait(state, rooms, pod) : whyItShouldRun(state, pod);
+    return why === undefined ? [] : [`${nameOf(pod)} ${why}`];
+  });
+  return { wrong, looked: there.filter(({ spec }) => spec.nodeName === undefined).length };
+}
+
+function whyItShouldRun(state: State, { metadata, spec, status }: Pod): string | undefined {
+  if (status?.phase === 'Running') return undefined;
+  const cluster = placeOf(state, spec.nodeName ?? '');
+  const place = state.clusters.find(({ name }) => name === cluster);
+  const mirrored = status?.conditions?.find(({ type }) => type === 'spillway.dev/Mirrored');
+  // What a tenant asked of the member's nodes goes beyond what the pod itself tolerates.
+  const isRefused = metadata.namespace === CHEATS && mirrored?.reason === 'InvalidMemberConstraints';
+  if (place?.unavailable !== undefined || isRefused) return undefined;
+  return `is ${status?.phase ?? 'nothing'} on ${spec.nodeName ?? ''}: ${mirrored?.reason ?? ''} ${mirrored?.message ?? ''}`;
+}
+
+function whyItNeedNotWait(state: State, rooms: Rooms, pod: Pod): string | undefined {
+  const room = rooms.forPod(pod);
+  const fits = (cluster: string): number => room.get(cluster)?.fits ?? 0;
+  if ((pod.spec.schedulingGates ?? []).some(({ name }) => name === GANG_GATE)) return gangWaits(state, pod, fits);
+  const facts = factsOf(state, pod, room);
+  if (facts === undefined) {
+    return fits(LOCAL) > 0 ? `waits though ${fits(LOCAL)} such pods fit on the host` : undefined;
+  }
+  const { allowed } = nextPlace({ ...facts, placement: placementFor(pod, facts) });
+  if (allowed.length === 0) return undefined;
+  const told = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? 'nothing was told';
+  return `waits though it may go to ${allowed.map(({ cluster, why }) => `${cluster} (${why}; ${fits(cluster)} fit)`).join()}: ${told}`;
+}
+
+function gangWaits(state: State, pod: Pod, fits: (cluster: string) => number): string | undefined {
+  const gang = state.pods.filter(
+    ({ metadata }) =>
+      metadata.namespace === pod.metadata.namespace &&
+      metadata.deletionTimestamp === undefined &&
+      metadata.labels?.[GANG_LABEL] === pod.metadata.labels?.[GANG_LABEL],
+  );
+  const size = Number(pod.metadata.annotations?.[GANG_SIZE_ANNOTATION]);
+  // Those that have their place may be where there is no room for one more.
+  if (gang.length < size || gang.some(({ spec }) => spec.nodeName !== undefined)) return undefined;
+  const place = state.clusters.find(({ name, unavailable }) => unavailable === undefined && fits(name) >= size);
+  return place === undefined ? undefined : `waits at the gate though ${place.name} has room for ${fits(place.name)}`;
+}
+
+/** A workload that makes pods, one of its pods of the current revision, and the facts of that. */
+interface Divided {
+  readonly object: TypedObject;
+  readonly replicas: number;
+  readonly facts: PlacementFacts;
+  /** Pods of the revision without a place. */
+  readonly open: number;
+}
+
+function* dividedIn(state: State): Generator<Divided> {
+  const samples = new Map<string, Pod>();
+  const rollout = (pod: Pod): number => rolloutOf(chainOf(state, pod)[1] ?? pod);
+  const there = state.pods.filter((pod) => pod.metadata.deletionTimestamp === undefined && !isFinished(pod));
+  for (const pod of there) {
+    const uid = workloadOf(chainOf(state, pod)).object.metadata.uid ?? '';
+    const known = samples.get(uid);
+    if (known === undefined || rollout(pod) > rollout(known)) samples.set(uid, pod);
+  }
+  for (const pod of samples.values()) {
+    const { object, replicas } = workloadOf(chainOf(state, pod));
+    const facts = factsOf(state, pod, new Map());
+    if (facts === undefined || replicas === undefined || object.kind === 'Job' || object.kind === 'Pod') continue;
+    const own = there.filter((one) => workloadOf(chainOf(state, one)).object.metadata.uid === object.metadata.uid);
+    const open = own.filter((one) => one.spec.nodeName === undefined && revisionOf(one) === revisionOf(pod)).length;
+    yield { object, replicas, facts, open };
+  }
+}
+
+/**
+ * Where pods are is what the division says, worked out from nothing. `disturbed`: workloads, by UID, whose pods came while rules or
+ * clusters were others, and are not moved for that; of these only the plan is compared.
+ */
+export function divisions(state: State, disturbed: ReadonlyMap<string, string>): Verdict & { plans: number } {
+  const wrong: string[] = [];
+  let [looked, plans] = [0, 0];
+  for (const { object, replicas, facts, open } of dividedIn(state)) {
+    const { division } = facts.placement;
+    const isFixed = division.kind === 'static' || (division.kind === 'preferences' && division.waitWhenFull);
+    const here = ofRevision(facts.workload.pods, facts.pod.revision);
+    const told = state.placements.get(facts.workload.uid ?? '')?.status;
+    const targets = new Map((told?.clusters ?? []).map(({ name, target = 0 }) => [name, target]));
+    const about = `${object.kind} ${nameOf(object)} of ${replicas}`;
+    if (isFixed) {
+      plans += 1;
+      const plan = inWords(refreshPlan(facts).targets ?? new Map());
+      if (inWords(targets) !== plan)
+        wrong.push(`${about}: its WorkloadPlacement says ${inWords(targets)}, not ${plan}`);
+    }
+    if (disturbed.has(object.metadata.uid ?? '')) continue;
+    looked += 1;
+    if (division.kind === 'none')
+      wrong.push(...tooManyInTier(facts, here, replicas).map((what) => `${about}: ${what}`));
+    else if (isFixed) {
+      const bare = { ...facts, workload: { ...facts.workload, pods: new Map() }, remembered: undefined };
+      const exact = refreshPlan(bare).targets ?? new Map<string, number>();
+      const isOver = [...here].some(([name, count]) => count > (exact.get(name) ?? 0));
+      if (isOver) wrong.push(`${about}, ${open} waiting: ${inWords(here)}, not ${inWords(exact)}`);
+    } else if (open === 0 && inWords(here) !== inWords(targets)) {
+      wrong.push(`${about}: ${inWords(here)}, and it was to be ${inWords(targets)}`);
+    }
+  }
+  return { wrong, looked, plans };
+}
+
+function tooManyInTier(
+  { placement, clusters }: PlacementFacts,
+  here: ReadonlyMap<string, number>,
+  replicas: number,
+): string[] {
+  const [group] = placement.groups;
+  return group.tiers.flatMap(({ max }, index) => {
+    const own = clusters.filter(
+      (cluster) => group.tiers.findIndex(({ whyNot }) => whyNot(cluster) === undefined) === index,
+    );
+    const count = own.reduce((sum, { name }) => sum + (here.get(name) ?? 0), 0);
+    return count > max(replicas) ? [`${count} in tier ${index}, which may have ${max(replicas)}`] : [];
+  });
+}
+
+const PREEMPTED_BY = /^Preempted by (?:a )?pod ([0-9a-f-]{36}) on node (\S+)/;
+
+/** Victims of the scheduler, by the UID of the pod that they made way for. Events go after ten minutes, so they are collected. */
+export async function collectPreemptions(host: Cluster, known: Map<string, Set<string>>): Promise<void> {
+  const path = `/api/v1/events?fieldSelector=${encodeURIComponent('reason=Preempted')}`;
+  const { items } = (await host.api.call('GET', path)) as {
+    items: { involvedObject: { uid?: string }; message?: string }[];
+  };
+  for (const { involvedObject, message = '' } of items) {
+    const [, uid] = PREEMPTED_BY.exec(message) ?? [];
+    if (uid === undefined) throw new Error(`what does this say? ${message}`);
+    known.set(uid, (known.get(uid) ?? new Set()).add(involvedObject.uid ?? ''));
+  }
+}
+
+/** Each eviction brought something: the more important pod is bound, or the pod that came instead is, elsewhere. */
+export function evictions(
+  state: State,
+  { lives }: History,
+  preemptions: ReadonlyMap<string, ReadonlySet<string>>,
+  since: number,
+): Verdict & { moves: number } {
+  const wrong: string[] = [];
+  for (const [uid, victims] of preemptions) {
+    const life = lives.get(uid);
+    if (life === undefined) wrong.push(`pods were evicted for ${uid}, which never was`);
+    else if (life.node === undefined && !life.gone)
+      wrong.push(`${victims.size} pods were evicted for ${life.namespace}/${life.name}, which waits all the same`);
+    for (const victim of victims) {
+      const { priority = 0, namespace = '', name = '' } = lives.get(victim) ?? {};
+      if (life !== undefined && priority >= life.priority)
+        wrong.push(`${namespace}/${name} was evicted for ${life.name}, which is no more important`);
+    }
+  }
+  const moved = [...lives.values()].filter(({ disrupted }) => disrupted?.reason === 'EvictionByEvictionAPI');
+  const open = new Set(
+    state.pods
+      .filter(({ spec, metadata }) => spec.nodeName === undefined && metadata.deletionTimestamp === undefined)
+      .map(({ metadata }) => metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid),
+  );
+  // A gang that gives back what it has gains nothing by that, and others change again later.
+  const lately = moved.filter(({ disrupted, namespace }) => (disrupted?.at ?? 0) >= since && namespace !== 'gangs');
+  for (const life of lately) {
+    const { namespace, name, node, owner } = life;
+    if (owner !== undefined && open.has(owner))
+      wrong.push(`${namespace}/${name} was moved out of ${node ?? ''}, and another one waits`);
+    const back = [...lives.values()].find((other) => isBack(state, life, other));
+    if (back !== undefined)
+      wrong.push(`${namespace}/${name} was moved out of ${node ?? ''}, and ${back.name} came there`);
+  }
+  return { wrong, looked: preemptions.size, moves: moved.length };
+}
+
+/** Whether the other was made in place of the one that was moved, while that was still going on, and went to the same cluster. */
+function isBack(state: State, moved: Life, { owner, createdAt, node }: Life): boolean {
+  const at = moved.disrupted?.at ?? 0;
+  const isNext = owner !== undefined && owner === moved.owner && createdAt >= at - 1_000 && createdAt < at + 3_000;
+  return isNext && node !== undefined && placeOf(state, node) === placeOf(state, moved.node ?? '');
+}
+
+/** No pod that has to stay on the host ever left it, whatever a tenant wrote. */
+export function escapes(state: State, { lives }: History): Verdict {
+  const bound = [...lives.values()].filter(
+    ({ namespace, node, ofDaemonSet }) =>
+      (namespace === CHEATS || namespace === 'home') && node !== undefined && !ofDaemonSet,
+  );
+  const wrong = bound
+    .filter(({ node }) => placeOf(state, node ?? '') !== LOCAL)
+    .map(({ namespace, name, node }) => `${namespace}/${name} went to ${node ?? ''}`);
+  return { wrong, looked: bound.length };
+}
