@@ -54,6 +54,8 @@ const RIGHTS: Readonly<Record<string, string>> = {
     'get, create and patch all that `manifests` have, roles included, so those of an administrator; to wait, get `deployments` and list `pods` in `spillway-system`',
   upgrade: 'as `install`, and delete what is not there any more',
   join: 'in the host: list and patch `memberclusters`, get and patch `secrets` in `spillway-system`, get namespace `kube-system`, list `nodes`. In the member: get and patch what `manifests/member` has, roles included, create `serviceaccounts/token` in `spillway-access`, get namespace `kube-system`',
+  leave:
+    'get, list, watch and delete `memberclusters`; with --mode=drain list `nodes` and `pods` (of all namespaces), create `pods/eviction`; with --mode=force patch `memberclusters`',
   uninstall: 'list `memberclusters`; get and delete all that `manifests` have',
 };
 

@@ -71,7 +71,7 @@ export const memberClusterStatus = z
         claims: podCount('Claims of the host whose data are there.'),
         mayRemain: z.array(z.string().max(600)).max(MOST_NAMED).exactOptional().meta({
           description:
-            'What may remain in a member that was given up, as far as it is known: kind, namespace and name.',
+            'What may remain in the member, as far as it is known, at the end or once it was given up: kind, namespace and name, and why.',
           'x-kubernetes-list-type': 'atomic',
         }),
       })

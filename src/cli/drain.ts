@@ -31,7 +31,7 @@ interface Flags extends ClusterFlags, DryRunFlags {
 }
 
 /** A pod that a disruption budget keeps is asked for again after so long, in ms. */
-const BUDGET_MS = 5_000;
+export const BUDGET_MS = 5_000;
 const LOOK_MS = 1_000;
 /** The manager cordons the nodes of a member within so long, in ms. */
 const CORDON_MS = 30_000;
@@ -81,7 +81,8 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
 /** Throws CliError when a pod may not go without a word of the person. */
 async function planOf(host: Viewer, name: string, flags: Flags): Promise<DrainPlan> {
   const { force = false, deleteEmptydirData = false } = flags;
-  const plan = drainPlan(await podsOf(host, name), { force, deleteEmptydirData });
+  const member = await host.get<KubeObject>(MEMBER_CLUSTERS, { name });
+  const plan = drainPlan(await podsOf(host, member), { force, deleteEmptydirData });
   const { refused } = plan;
   if (refused.length === 0) return plan;
   throw new CliError(
@@ -111,8 +112,8 @@ async function untilCordoned(terminal: Terminal, host: Viewer, name: string, tim
   await waitFor(terminal, `the virtual nodes of ${name} are cordoned`, timeoutMs, look, fix);
 }
 
-async function podsOf(host: Viewer, name: string): Promise<Pod[]> {
-  const member = await host.get<KubeObject>(MEMBER_CLUSTERS, { name });
+/** All pods on the virtual nodes of a member. Throws CliError. */
+export async function podsOf(host: Viewer, member: KubeObject): Promise<Pod[]> {
   const nodes = await host.list<Node>(NODES, { labelSelector: MEMBER_LABEL });
   const lists = await Promise.all(
     nodeNamesOf(member, nodes).map(
@@ -166,7 +167,7 @@ class Gone extends Error {}
 /** `kept`: a disruption budget is against it now. */
 type Outcome = 'done' | 'gone' | 'kept';
 
-async function tried(work: () => Promise<void>): Promise<Outcome> {
+export async function tried(work: () => Promise<void>): Promise<Outcome> {
   try {
     await work();
     return 'done';

@@ -8,6 +8,7 @@ import { addDrain } from './drain.ts';
 import { EXIT } from './exit-code.ts';
 import { addInstall, addUpgrade } from './install.ts';
 import { addJoin } from './join.ts';
+import { addLeave } from './leave.ts';
 import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
@@ -29,6 +30,7 @@ const VERBS: readonly AddVerb[] = [
   addInstall,
   addUpgrade,
   addJoin,
+  addLeave,
   addUninstall,
   addVersion,
 ];

@@ -25,6 +25,7 @@ export interface LeavingState {
   pods: number;
   copies: number;
   claims: number;
+  /** By name what may remain in the member after the end. */
   mayRemain?: readonly string[];
   /** Nothing keeps it any more. */
   done: boolean;
@@ -136,7 +137,8 @@ export class MemberLeaving {
     const message = gone(stays, unseen);
     this.#o.logger.info({ stays, unseen }, 'the member has left');
     this.#o.event('Normal', 'Left', message);
-    return { ...NOTHING, reason: 'NothingRemains', message, done: true };
+    const mayRemain = [...stays, ...unseen].slice(0, MOST_NAMED);
+    return { ...NOTHING, reason: 'NothingRemains', message, mayRemain, done: true };
   }
 
   #nodesLeft(): LeavingState | undefined {

@@ -13,6 +13,7 @@ import { memberOfNode } from '../api/provider-id.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Node } from '../kube/core-v1.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -36,6 +37,8 @@ import { StatusWriter } from './status-writer.ts';
 const LEASE_WAIT_MS = 1_000;
 /** Between two looks at whether whoever acts for the member knows its rooms, in ms. */
 const ROOMS_POLL_MS = 100;
+/** A MemberCluster that may go stays no longer than this for its last status to be stored, in ms. */
+const LONGEST_TELLING_MS = 10_000;
 /** Between an observer that failed and the next, in ms. */
 const AGAIN_MS = 5_000;
 
@@ -69,6 +72,8 @@ export class MemberRunner {
   /** Rings when this replica begins or ceases to act. */
   readonly #leaseChanged = new AutoResetEvent();
   #acting = false;
+  /** Since when nothing keeps it any more, in monotonic ms. */
+  #doneAt: number | undefined;
   /** The condition as it was written last. */
   #ready: ReturnType<typeof readyOf>;
   #raw: KubeObject;
@@ -241,11 +246,20 @@ export class MemberRunner {
 
   /** One that nothing was ever made for goes at once, whatever is wrong with it. */
   async #mayGo(signal: AbortSignal): Promise<boolean> {
-    if (this.#link.scope !== undefined) return this.#leaving()?.done === true;
+    if (this.#link.scope !== undefined) return this.#isDone();
     if (this.#pinned !== undefined) return false;
     const { name } = this.#raw.metadata;
     const { items } = await list<Node>(this.#o.host, NODES, { labelSelector: `${MEMBER_LABEL}=${name}`, signal });
     return !items.some((node) => memberOfNode(node) === name);
+  }
+
+  /** What may remain is in the status at the end, for whoever follows that; a status that cannot be written holds nobody up for long. */
+  #isDone(): boolean {
+    const finding = this.#leaving();
+    if (finding?.done !== true) return false;
+    this.#doneAt ??= monotonic();
+    const isTold = (finding.mayRemain ?? []).length === 0 || this.#writer.isWritten;
+    return isTold || monotonic() - this.#doneAt > LONGEST_TELLING_MS;
   }
 
   #render(previous: MemberClusterStatus | undefined): MemberClusterStatus {

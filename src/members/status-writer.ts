@@ -52,6 +52,11 @@ export class StatusWriter {
     this.touch();
   }
 
+  /** The status as it is to be was stored. */
+  get isWritten(): boolean {
+    return this.#change() === undefined;
+  }
+
   /** Something that the status speaks of has changed. */
   touch(): void {
     this.#wakeUp.set();

@@ -8,6 +8,7 @@ import { until } from '../../hack/until.ts';
 import { isReady } from '../fixtures/live-pods.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import {
   eventsOf,
   type Fields,
@@ -63,7 +64,10 @@ afterAll(async () => {
   expect(errors).toEqual([]);
 });
 
-type Member = { metadata: { uid: string; finalizers?: string[] }; status?: MemberClusterStatus };
+type Member = {
+  metadata: { uid: string; finalizers?: string[]; annotations?: Record<string, string> };
+  status?: MemberClusterStatus;
+};
 const memberOf = async (name: string): Promise<Member | undefined> => await read<Member>(host, `${MEMBERS}/${name}`);
 
 async function untilLeaving(name: string, reason: string, timeoutMs = 60_000): Promise<string> {
@@ -148,7 +152,10 @@ describe('a member that is gone for good', () => {
     await until('it is waited for', async () => (await untilLeaving('west', 'PodsRemain')).includes('cannot be asked'));
     const { uid = '' } = (await memberOf('west'))?.metadata ?? {};
     await kubectl(host, ['annotate', 'membercluster', 'west', 'spillway.dev/force-leave=another']);
-    await kubectl(host, ['annotate', '--overwrite', 'membercluster', 'west', `spillway.dev/force-leave=${uid}`]);
+    const { code, stdout } = await kubectlSpillway(host, ['leave', 'west', '--mode=force', '--no-wait']);
+    expect([code, stdout]).toEqual([0, 'membercluster/west annotated\n']);
+    const { annotations } = (await memberOf('west'))?.metadata ?? {};
+    expect(annotations?.['spillway.dev/force-leave']).toBe(uid);
   });
 });
 
@@ -220,8 +227,17 @@ describe('a MemberCluster that is deleted', () => {
     await host.apply([{ apiVersion: 'v1', kind: 'Secret', metadata, data }]);
     // Nothing replaces its pods, so a budget would keep the last one for ever.
     await kubectl(host, ['delete', 'poddisruptionbudget', 'web-east', '-n', 'shop']);
-    await kubectl(host, ['drain', 'east', '--ignore-daemonsets', '--force', '--timeout=20s']);
-    await untilAway('east', 150_000);
+    const refused = await kubectlSpillway(host, ['leave', 'east']);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/nothing was done to member east: 1 pod .*\nreason: kept\/once: .*--force/);
+    const left = await kubectlSpillway(host, ['leave', 'east', '--force', '--timeout=150'], { timeoutMs: 180_000 });
+    expect(left.stderr).toMatch(/evicting pod kept\/once\n/);
+    expect(left.stdout).toMatch(/^pod\/once \(namespace kept\) evicted\n/m);
+    expect(left.stdout).toMatch(
+      /\nmembercluster\/east left\n\nWhat may remain in the member \(1 object\):\n {2}Namespace kept \(holds Service theirs\)\n$/,
+    );
+    expect(left.code).toBe(5);
+    await untilAway('east');
     const told = await until('it is told', async () =>
       (await eventsOf(host, 'default', 'east', 'MemberCluster')).find(({ reason }) => reason === 'Left'),
     );

@@ -1,0 +1,288 @@
+import { Option, type Command } from 'commander';
+import { FORCE_LEAVE_ANNOTATION } from '../api/marks.ts';
+import { isLeaving, MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
+import { cleanText } from '../kube/clean-text.ts';
+import { monotonic } from '../kube/clock.ts';
+import { counted } from '../kube/counted.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { isTransient } from '../kube/errors.ts';
+import { Informer } from '../kube/informer.ts';
+import { keyOf, type KubeObject } from '../kube/object.ts';
+import { pause } from '../kube/timers.ts';
+import { evict, patch, remove } from '../kube/verbs.ts';
+import type { Cli } from './cli.ts';
+import { CliError } from './cli-error.ts';
+import { BUDGET_MS, podsOf, tried } from './drain.ts';
+import { drainPlan, type DrainPlan } from './drain-plan.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { clusterFlags, dryRunFlag, dryRunQuery, dryRunWords, type DryRunFlags } from './flags.ts';
+import { seconds } from './install.ts';
+import { leavingWords } from './leave-words.ts';
+import type { ClusterFlags } from './viewer-access.ts';
+import type { Viewer } from './viewer.ts';
+
+interface Flags extends ClusterFlags, DryRunFlags {
+  mode: 'drain' | 'detach' | 'force';
+  force?: boolean;
+  deleteEmptydirData?: boolean;
+  /** False with --no-wait. */
+  wait: boolean;
+  /** In s. */
+  timeout?: number;
+}
+
+type Leaver = KubeObject & { status?: MemberClusterStatus };
+
+/** Between two looks at what is still there, in ms. */
+const LOOK_MS = 1_000;
+const LONGEST_LINE = 2_000;
+const PAGE = 'concepts/leaving.md';
+
+export function addLeave(program: Command, cli: Cli): void {
+  const command = program
+    .command('leave')
+    .summary('take a member out, in order, to the end')
+    .description(
+      'Deletes the MemberCluster, which Spillway keeps until nothing of it is left there, and waits for that; at the end it says by name what may remain in ' +
+        'the member, and ends with 5 if there is anything. Mode drain evicts the pods that run there, as kubectl drain does: budgets hold, and controllers make ' +
+        'others elsewhere. Mode detach evicts none: they go on until they end or somebody deletes them, and are never left behind. Mode force is for a member ' +
+        'that is gone for good: once it has not answered for 5 minutes without a break, its nodes and pods here are given up. It can be repeated: it goes on where it was.',
+    )
+    .argument('<cluster>', 'the member')
+    .addOption(
+      new Option('--mode <mode>', 'what becomes of its pods: drain, detach or force')
+        .choices(['drain', 'detach', 'force'])
+        .default('drain'),
+    )
+    .option('--force', 'with drain: evict pods without a controller, too, which nobody makes anew')
+    .option('--delete-emptydir-data', 'with drain: evict pods with emptyDir volumes, too, whose content is lost')
+    .option('--no-wait', 'do not wait until it has left, and evict nothing')
+    .option('--timeout <seconds>', 'wait no longer; the member goes on leaving (default: for ever)', seconds);
+  dryRunFlag(clusterFlags(command)).action(
+    async (name: string, flags: Flags) =>
+      await cli.withHost(flags, async (host) => await new Leave(cli, host, name, flags).run()),
+  );
+}
+
+/** The end of one member as the person at the terminal follows it. */
+class Leave {
+  readonly #cli: Cli;
+  readonly #host: Viewer;
+  readonly #name: string;
+  readonly #flags: Flags;
+  readonly #until: number;
+  /** UIDs of pods that were evicted, or found to be ending, with what is said once they are gone. */
+  readonly #going = new Map<string, string>();
+  /** When pods that a budget keeps are asked for again, by UID. */
+  readonly #again = new Map<string, number>();
+  #said = '';
+
+  constructor(cli: Cli, host: Viewer, name: string, flags: Flags) {
+    this.#cli = cli;
+    this.#host = host;
+    this.#name = name;
+    this.#flags = flags;
+    this.#until = monotonic() + (flags.timeout ?? Infinity) * 1000;
+  }
+
+  async run(): Promise<ExitCode> {
+    const { mode, dryRun, wait } = this.#flags;
+    const { terminal } = this.#cli;
+    const member = await this.#host.get<Leaver>(MEMBER_CLUSTERS, { name: this.#name });
+    if (mode === 'force') this.#refuseWhileItAnswers(member);
+    const evicts = mode === 'drain' && wait;
+    if (evicts) await this.#refuseBarePods(member);
+    await this.#delete(member);
+    if (mode === 'force') await this.#giveUp(member);
+    if (dryRun !== 'none') {
+      if (evicts) await this.#evictAll(member);
+      return EXIT.ok;
+    }
+    if (!wait) return EXIT.ok;
+    const last = await this.#follow(member);
+    terminal.out(`membercluster/${this.#name} left\n`);
+    const remains = last.status?.leaving?.mayRemain ?? [];
+    if (remains.length === 0) return EXIT.ok;
+    terminal.out(`\nWhat may remain in the member (${counted(remains.length, 'object')}):\n`);
+    for (const one of remains) terminal.out(`  ${cleanText(one, LONGEST_LINE)}\n`);
+    return EXIT.findings;
+  }
+
+  #refuseWhileItAnswers({ status }: Leaver): void {
+    const reachable = status?.conditions?.find(({ type }) => type === 'Reachable');
+    if (reachable?.status !== 'True') return;
+    throw new CliError(`member ${this.#name} is not given up: it answers`, {
+      reason: 'a member that answers leaves in order, and nothing of it is left behind',
+      fix: 'use --mode=drain or --mode=detach',
+      page: `${PAGE}#a-member-that-is-gone-for-good`,
+    });
+  }
+
+  /** Before anything is done that cannot be taken back. */
+  async #refuseBarePods(member: Leaver): Promise<void> {
+    const { refused } = this.#plan(await podsOf(this.#host, member));
+    if (refused.length === 0) return;
+    throw new CliError(
+      `nothing was done to member ${this.#name}: ${counted(refused.length, 'pod')} there would not come back`,
+      {
+        reason: refused
+          .slice(0, 5)
+          .map(({ pod, why }) => `${keyOf(pod)}: ${why}`)
+          .join('; '),
+        fix: 'use the flags that the reason names, let these pods end yourself, or use --mode=detach',
+        page: 'reference/cli.md#leave',
+      },
+    );
+  }
+
+  #plan(pods: readonly Pod[]): DrainPlan {
+    const { force = false, deleteEmptydirData = false } = this.#flags;
+    return drainPlan(pods, { force, deleteEmptydirData });
+  }
+
+  async #delete(member: Leaver): Promise<void> {
+    const { dryRun } = this.#flags;
+    const { name, uid } = member.metadata;
+    const { terminal } = this.#cli;
+    if (isLeaving(member)) {
+      terminal.note(`membercluster/${name} is being deleted already`);
+      return;
+    }
+    if (dryRun !== 'client')
+      await this.#host.ask('delete memberclusters.spillway.dev', async (signal) => {
+        const options = { signal, query: dryRunQuery(dryRun) };
+        await remove(this.#host.client, MEMBER_CLUSTERS, { name }, { uid }, options);
+      });
+    terminal.out(`membercluster/${name} deleted${dryRunWords(dryRun)}\n`);
+  }
+
+  /** The word is for this MemberCluster alone, by its UID. */
+  async #giveUp(member: Leaver): Promise<void> {
+    const { dryRun } = this.#flags;
+    const { name, uid = '' } = member.metadata;
+    this.#cli.terminal.note(
+      'warning: the controllers of its pods make others elsewhere. What still runs in the member then runs twice: be sure that nothing does',
+    );
+    if (dryRun !== 'client') {
+      const body = { metadata: { uid, annotations: { [FORCE_LEAVE_ANNOTATION]: uid } } };
+      const how = { type: 'merge', fieldManager: 'kubectl-spillway' } as const;
+      await this.#host.ask('patch memberclusters.spillway.dev', async (signal) => {
+        const options = { signal, query: dryRunQuery(dryRun) };
+        await tried(async () => {
+          await patch<KubeObject>(this.#host.client, MEMBER_CLUSTERS, { name }, body, how, options);
+        });
+      });
+    }
+    this.#cli.terminal.out(`membercluster/${name} annotated${dryRunWords(dryRun)}\n`);
+  }
+
+  /** Until it is gone. Answers what it was at last, of which nothing may be missed: so it is watched. */
+  async #follow(member: Leaver): Promise<Leaver> {
+    const { terminal } = this.#cli;
+    const { name, uid } = member.metadata;
+    const stop = new AbortController();
+    const informer = new Informer<Leaver>({
+      client: this.#host.client,
+      resource: MEMBER_CLUSTERS,
+      fieldSelector: `metadata.name=${name}`,
+    });
+    let last = member;
+    let isGone = false;
+    const see = (now: Leaver): void => {
+      // Another one of the name is another cluster.
+      if (now.metadata.uid === uid) last = now;
+      else isGone = true;
+    };
+    informer.on({
+      added: see,
+      updated: see,
+      deleted: (object) => {
+        see(object);
+        isGone = true;
+      },
+    });
+    const following = informer.run(AbortSignal.any([stop.signal, terminal.signal]));
+    try {
+      for (;;) {
+        isGone ||= informer.hasSynced && informer.get(name) === undefined;
+        if (isGone) return last;
+        if (informer.problem !== undefined && !informer.hasSynced) this.#say(informer.problem);
+        else this.#say(leavingWords(last.status));
+        if (this.#flags.mode === 'drain') await this.#evictOnce(last);
+        this.#checkTime();
+        await pause(LOOK_MS, terminal.signal);
+        terminal.signal.throwIfAborted();
+      }
+    } finally {
+      stop.abort();
+      await following;
+    }
+  }
+
+  /** A cluster that does not answer for a moment is asked again. */
+  async #evictOnce(member: Leaver): Promise<void> {
+    try {
+      await this.#evictAll(member);
+    } catch (error) {
+      if (!(error instanceof CliError) || !isTransient(error.cause)) throw error;
+      this.#say(`${error.message}: ${error.reason ?? ''}`);
+    }
+  }
+
+  #say(waitingFor: string): void {
+    if (waitingFor !== this.#said) this.#cli.terminal.note(`waiting: ${cleanText(waitingFor, LONGEST_LINE)}`);
+    this.#said = waitingFor;
+  }
+
+  #checkTime(): void {
+    if (monotonic() < this.#until) return;
+    throw new CliError(`member ${this.#name} has not left within ${String(this.#flags.timeout ?? 0)} s`, {
+      reason: this.#said,
+      fix: 'it goes on leaving by itself; run the same again to go on with what is still there',
+      page: PAGE,
+    });
+  }
+
+  /** One round: evicts what may go by now, and tells what is gone. */
+  async #evictAll(member: Leaver): Promise<void> {
+    const { terminal } = this.#cli;
+    const { dryRun } = this.#flags;
+    const pods = await podsOf(this.#host, member);
+    const there = new Set(pods.map(({ metadata }) => metadata.uid));
+    for (const [uid, what] of this.#going) {
+      if (there.has(uid)) continue;
+      this.#going.delete(uid);
+      terminal.out(`${what} evicted\n`);
+    }
+    for (const pod of this.#plan(pods).evict) {
+      const { uid = '', name, namespace = '' } = pod.metadata;
+      if (this.#going.has(uid) || (this.#again.get(uid) ?? 0) > monotonic()) continue;
+      const isGoing = dryRun === 'client' || (await this.#evict(pod));
+      if (!isGoing) {
+        if (!this.#again.has(uid))
+          terminal.note(`pod ${keyOf(pod)} waits: its disruption budget allows no eviction now`);
+        this.#again.set(uid, monotonic() + BUDGET_MS);
+      } else if (dryRun === 'none') {
+        terminal.note(`evicting pod ${keyOf(pod)}`);
+        this.#going.set(uid, `pod/${name} (namespace ${namespace})`);
+      } else {
+        terminal.out(`pod/${name} (namespace ${namespace}) evicted${dryRunWords(dryRun)}\n`);
+      }
+    }
+  }
+
+  /** False: a disruption budget is against it now. One that ends already need not be asked for. */
+  async #evict({ metadata: { namespace = '', name, uid, deletionTimestamp } }: Pod): Promise<boolean> {
+    if (deletionTimestamp !== undefined) return true;
+    const outcome = await this.#host.ask(
+      `create pods/eviction in namespace ${namespace}`,
+      async (signal) =>
+        await tried(async () => {
+          const options = { signal, query: dryRunQuery(this.#flags.dryRun) };
+          await evict(this.#host.client, { namespace, name }, { uid }, options);
+        }),
+    );
+    return outcome !== 'kept';
+  }
+}
