@@ -46,7 +46,11 @@ async function work(steps: number): Promise<void> {
   // Every request that is given up makes errors; where they came from is looked at in a replay only.
   Error.stackTraceLimit = 0;
   process.on('message', ({ seed }: { seed: number }) => {
-    void runHistory(planOf(seed, steps), { ca }).then((outcome) => process.send?.({ seed, outcome }));
+    const before = process.cpuUsage();
+    void runHistory(planOf(seed, steps), { ca }).then((outcome) => {
+      const { user, system } = process.cpuUsage(before);
+      process.send?.({ seed, outcome, cpuMs: (user + system) / 1_000 } satisfies SeedOutcome);
+    });
   });
   process.send?.('ready');
 }
@@ -65,6 +69,8 @@ async function runMany(count: number, from: number, untilFound: boolean, theme?:
   let given = 0;
   let done = 0;
   let turns = 0;
+  let cpuMs = 0;
+  let simulatedMs = 0;
   const next = (): number | undefined => {
     if (untilFound && found.length > 0) return undefined;
     while (given < count) {
@@ -80,13 +86,16 @@ async function runMany(count: number, from: number, untilFound: boolean, theme?:
     onOutcome: (outcome) => {
       done += 1;
       turns += outcome.outcome.turns;
+      simulatedMs += outcome.outcome.simulatedMs;
+      cpuMs += outcome.cpuMs;
       if (outcome.outcome.violation !== undefined) found.push(outcome.seed);
       report(outcome);
       if (done % 100 === 0) console.log(`${done} histories, ${seconds(began)} s`);
     },
   });
   console.log(
-    `${done} histories of ${STEPS} steps, ${turns} turns, ${seconds(began)} s, ${found.length} broke a rule` +
+    `${done} histories of ${STEPS} steps, ${turns} turns, ${(simulatedMs / 3_600_000).toFixed(1)} h simulated, ` +
+      `${seconds(began)} s, ${(cpuMs / 1_000).toFixed(0)} s of CPU, ${found.length} broke a rule` +
       (found.length === 0 ? '' : `: seeds ${found.join(', ')}`),
   );
   if (found.length > 0) process.exitCode = 1;

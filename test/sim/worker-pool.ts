@@ -4,15 +4,12 @@ import type { Outcome } from './history.ts';
 
 /** After so many histories a process is replaced, so that what they leave behind does not pile up. */
 const HISTORIES_PER_PROCESS = 600;
-/**
- * Code is compiled before its first run: a history runs little of it often enough to be worth more. And there is a process for
- * each core: threads that collect garbage beside it would only wait for one another. Each a tenth less CPU.
- */
-const EXEC_ARGV = ['--max-semi-space-size=64', '--always-sparkplug', '--single-threaded-gc'];
 
 export interface SeedOutcome {
   readonly seed: number;
   readonly outcome: Outcome;
+  /** What its process used meanwhile, in ms. */
+  readonly cpuMs: number;
 }
 
 /**
@@ -40,7 +37,6 @@ async function runWorker(
   let seed = next();
   if (seed === undefined) return false;
   const child: ChildProcess = fork(fileURLToPath(new URL('main.js', import.meta.url)), ['worker', String(o.steps)], {
-    execArgv: EXEC_ARGV,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   return await new Promise<boolean>((resolve, reject) => {
