@@ -32,9 +32,9 @@ export interface DeschedulerOptions {
   host: KubeClient;
   placed: PlacedPods;
   rates: MoveRates;
-  /** Moves per pod of a workload within an hour, at most. */
+  /** Most moves per pod of a workload within an hour. */
   perPodPerHour: number;
-  /** Nothing is moved, and what would be is told. */
+  /** Only report moves in Events, logs and metrics; move nothing. */
   dryRun: boolean;
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
@@ -47,12 +47,12 @@ export interface DeschedulerOptions {
   monotonic: () => number;
 }
 
-/** Pods come and go in crowds: one look at the end of each, in ms. */
+/** Delay before a changed workload is checked, so that many pod events cause one check (ms). */
 const SETTLE_MS = 300;
-/** The same for pods that are being replaced, in ms. */
+/** The same for ReplicaSets with released pods (ms). */
 const SOON_MS = 50;
 
-/** The same where nothing is in a hurry. */
+/** The same where latency does not matter (ms). */
 const UNHURRIED_MS = 2_000;
 
 /** Finds pods that are to be elsewhere and moves them: signals -> strategies -> wanted moves -> pacer -> mover -> host. */
@@ -107,7 +107,7 @@ export class Descheduler {
     const members = new MemberPods({ placed, mover, taintedForMs, lostForMs });
     const refused = new RefusedInMember({ placed, mover, clock });
     const releases = this.#releases;
-    // Of what was before, while another replica held the Lease, nothing is known.
+    // Events that came while another replica held the Lease were not queued here: check everything once.
     releases.clear();
     const released = new ReleasedPods({ ...this.#o, releases, leave: mover.leave.bind(mover) });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
@@ -216,7 +216,7 @@ export class Descheduler {
     const changed = (pod: Pod): void => {
       const before = releases.total;
       seen(pod);
-      // Its ReplicaSet has it again: it is where it was not to be.
+      // Its ReplicaSet adopted it again: check whether it still has to move.
       if (releases.total < before) queues.members.add(placed.clusterOf(pod.spec.nodeName ?? ''));
     };
     return placed.follow({
@@ -233,7 +233,7 @@ export class Descheduler {
     });
   }
 
-  /** Said on each member that is lost, when it begins. */
+  /** Records an Event on each lost member when moves are paused. */
   #recordPause(paused: string | undefined): void {
     const { placed, events, metrics, logger } = this.#o;
     if ((paused === undefined) === (this.#paused === undefined)) return;

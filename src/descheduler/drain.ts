@@ -5,12 +5,12 @@ import { toleratedMs } from './eviction-time.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
-/** Whether somebody wants the virtual node that the pod is on emptied. */
+/** Whether the pod's virtual node is being drained. */
 export function isOnDrained({ spec }: Pod, { drained }: PlacedMember): boolean {
   return drained.has(spec.nodeName ?? '');
 }
 
-/** Why a pod stays on a virtual node that is to be emptied; undefined when it is to be moved, `void` where that is not for it. */
+/** Why a pod stays on a virtual node that is being drained; undefined when it should be moved, `void` when draining does not apply to it. */
 export function whyItStaysDrained(live: Pod, { failover }: MoveRules, member: PlacedMember): Held | 'void' | undefined {
   const forMs = toleratedMs(live.spec.tolerations, { key: DRAIN_TAINT });
   if (!isOnDrained(live, member) || forMs === Number.POSITIVE_INFINITY) return 'void';

@@ -1,6 +1,6 @@
 import { type Taint, type Toleration, tolerates } from '../kube/taints.ts';
 
-/** Its effect NoExecute, which only the mover carries out. */
+/** Effect NoExecute of a member's taint; carried out by the mover, not by Kubernetes. */
 const NO_EXECUTE = 'NoExecute';
 
 /**

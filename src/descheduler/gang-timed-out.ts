@@ -4,8 +4,8 @@ import { clusterInWords } from '../placement/cluster.ts';
 import type { WantedMove } from './wanted-move.ts';
 
 /**
- * A pod of a gang that did not get all of its nodes in time. It goes whether another place takes the gang or not: what it holds
- * is of no use to it, and others may need it. `isStillToGo`: asked of the pod as it is right before.
+ * Move of a pod whose gang did not get all of its nodes in time. It is evicted even if no other place takes the gang, as the
+ * capacity it holds is useless to it. `isStillToGo` is asked with the live pod right before the eviction.
  */
 export function gangMove(pod: Pod, at: string, isStillToGo: (live: Pod) => boolean): WantedMove {
   return {

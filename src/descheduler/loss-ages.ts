@@ -2,14 +2,14 @@ import type { PlacedMember } from '../placement/placed-pods.ts';
 import { isLost } from '../placement/lost-members.ts';
 
 /**
- * For how long members have been lost before the eyes of this process, by its monotonic clock. What others wrote about the
- * time can make that only shorter: an outage that began anew counts anew, and one that another process saw counts from now
- * on. A wall clock that is ahead, here or where the condition was written, so moves nothing early; what it costs is that
- * the time begins anew when all replicas are started anew, as that of Kubernetes' node lifecycle controller does.
+ * How long each member has been lost, measured by this process on its monotonic clock. Timestamps written by others can only
+ * shorten that: a new outage starts at 0, and an outage first seen by another process starts when this one sees it. So a wall
+ * clock that is ahead, here or at the writer, moves no pod early; the cost is that the time starts again when all replicas
+ * restart, as in Kubernetes' node lifecycle controller.
  */
 export class LossAges {
   readonly #monotonic: () => number;
-  /** By member, when this outage was first seen, in monotonic ms. */
+  /** By member, when the current outage was first seen (monotonic ms). */
   #seen = new Map<string, { readonly since: number; readonly at: number }>();
 
   constructor(monotonic: () => number) {

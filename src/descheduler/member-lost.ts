@@ -8,11 +8,11 @@ import type { MoveRules } from '../placement/placed-pods.ts';
 import { whyNotReplaced } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
-/** As Kubernetes' default tolerations have it for nodes, in ms. */
+/** Default of Kubernetes' tolerationSeconds for unreachable nodes (ms). */
 const LOST_AFTER_MS = 300_000;
 /**
- * A member has to be lost for so long before the eyes of this process, in ms: what the process before said of it stands until
- * somebody has asked it again.
+ * Least time for which this process itself must have seen the member lost (ms): the condition may have been written by an
+ * earlier process and not been probed since.
  */
 const CONFIRM_MS = 15_000;
 

@@ -10,9 +10,9 @@ import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { taintMove, taintsAgainst, whyItStaysTainted } from './taint-no-execute.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
 
-/** Pods that are tried before all of the member are looked at anew. */
+/** Most pods tried in one round; then the member's pods are listed and sorted again. */
 const AT_ONCE = 50;
-/** Nothing could be moved: all are looked at again after so long, in ms. */
+/** Interval of rounds while nothing can be moved (ms). */
 const LOOK_MS = 5_000;
 
 export interface MemberPodsOptions {
@@ -24,7 +24,7 @@ export interface MemberPodsOptions {
   lostForMs: (member: string) => number;
 }
 
-/** Moves pods out of a member that is lost or tainted, or off virtual nodes that are to be emptied, the most important first, one after the other as the pacer says. */
+/** Moves pods out of a lost or tainted member and off drained virtual nodes: highest priority first, one at a time, paced. */
 export class MemberPods {
   readonly #o: MemberPodsOptions;
 
@@ -42,7 +42,7 @@ export class MemberPods {
     for (const move of wanted.moves) {
       const workload = this.#o.placed.rulesOf(move.pod).workload.metadata.uid ?? '';
       if (stopped.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
-      // What was true a moment ago may be over: the member answers again.
+      // The member may have recovered since the round began.
       if (signal.aborted || !this.#isToLeave(member)) return { requeueAfterMs: 0 };
       if ((await mover.move(move, signal)) === 'stop') stopped.add(workload);
       tried += 1;
@@ -66,7 +66,7 @@ export class MemberPods {
     return paused === undefined ? lost.get(name) : undefined;
   }
 
-  /** `soonestMs`: until one more may be. */
+  /** `soonestMs`: time until another pod may qualify. */
   #wanted(name: string): { moves: WantedMove[]; left: number; soonestMs: number } {
     const { placed, mover, lostForMs } = this.#o;
     const member = this.#member(name);
@@ -84,7 +84,7 @@ export class MemberPods {
         found.push(taintMove(pod, member, (live) => this.#recheckTainted(live, name)));
       if (member !== undefined && isOnDrained(pod, member))
         found.push(drainMove(pod, member, (live) => this.#recheckDrained(live, name)));
-      // What holds a pod back that is lost need not be in the way of what a taint says.
+      // A reason that holds the pod for one strategy need not hold it for another.
       const asRead = mover.asRead(pod);
       const move = found.find((one) => one.recheck(asRead) === undefined) ?? found[0];
       if (move !== undefined) moves.push(move);

@@ -11,9 +11,9 @@ import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 
 const HOUR_MS = 3_600_000;
-/** Moves of one workload are written together, in ms. */
+/** Delay that batches the moves of one workload into one write (ms). */
 export const RECORD_MS = 1_000;
-/** The object is written anew all the time, or is made only now: tried again after so long, in ms. */
+/** Retry delay after a conflict, or while the object does not exist yet (ms). */
 const AGAIN_MS = 2_000;
 const REMEMBERED = 10_000;
 const MAX_MESSAGE = 1_000;
@@ -26,8 +26,8 @@ export interface MoveRecordsOptions {
 }
 
 /**
- * What was moved of each workload, in the status of its WorkloadPlacement: for people, and so that the next process knows how
- * often it was. Workloads without one, which are under no rules, are only remembered.
+ * Recent moves of each workload, kept in `status.moves` of its WorkloadPlacement: for users, and so that a restart does not
+ * forget how many there were. Workloads without a WorkloadPlacement (no policy) are kept in memory only.
  */
 export class MoveRecords {
   readonly #o: MoveRecordsOptions;
@@ -39,7 +39,7 @@ export class MoveRecords {
     this.#o = options;
   }
 
-  /** Calls the handler after a move, with the UID of the workload: its record is to be brought up to date. */
+  /** Calls the handler with the workload's UID after each move; its record then needs a sync. */
   on(handler: (workloadUid: string) => void): () => void {
     this.#handlers.add(handler);
     return () => this.#handlers.delete(handler);

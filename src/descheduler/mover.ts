@@ -25,21 +25,21 @@ import type { Releases } from './releases.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
-/** A pod that no other cluster takes is asked about again after so long, in ms. */
+/** Retry delay for a pod that fits in no other cluster (ms). */
 const NO_PLACE_MS = 15_000;
-/** The same where the room is for pods that were moved before it, in ms. */
+/** The same when the free capacity is reserved for pods moved earlier (ms). */
 const TAKEN_MS = 2_000;
-/** A pod whose disruption budget allows no eviction is asked about again after so long, in ms. */
+/** Retry delay when a disruption budget refuses the eviction (ms). */
 const BUDGET_MS = 5_000;
-/** After the host refused to let a pod be read or evicted it is asked about none of that namespace for so long, in ms. */
+/** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
 const NO_RIGHT_MS = 60_000;
-/** In a dry run a pod that would be moved is looked at again after so long, in ms. */
+/** Delay between reports of one pod in dry-run mode (ms). */
 const DRY_RUN_MS = 60_000;
-/** For the caches to show what was done, in ms. */
+/** Most time the caches need to show an eviction (ms). */
 const CAUGHT_UP_MS = 30_000;
-/** The same for what a pod that was read past them is by now. */
+/** How long a pod is held by default: the caches show what was read live by then (ms). */
 const SHOWN_MS = 2_000;
-/** A pod that waits for others of its ReplicaSet to be replaced before it is looked at again after so long, in ms. */
+/** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
 const TURN_MS = 1_000;
 const REMEMBERED = 10_000;
 const NEVER = 'its policy says purgeMode: Never';
@@ -52,9 +52,9 @@ export interface MoverOptions {
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
   records: MoveRecords;
-  /** Moves per pod of a workload within an hour, at most. */
+  /** Most moves per pod of a workload within an hour. */
   perPodPerHour: number;
-  /** Nothing is moved, and what would be is told. */
+  /** Only report moves in Events, logs and metrics; move nothing. */
   dryRun: boolean;
   logger: Logger;
   /** Wall clock in ms, to be written on objects. */
@@ -63,32 +63,33 @@ export interface MoverOptions {
   monotonic: () => number;
 }
 
-/** A pod that is to be moved now. `set`: the ReplicaSet that is to make another one first. */
+/** A pod that may be moved now. `set`: the ReplicaSet that makes a replacement first; undefined: evict at once. */
 interface Found {
   readonly live: Pod;
   readonly set: SurgingSet | undefined;
 }
 
-/** `void`: nothing is to be moved any more. `stop`: what stands in the way of this pod does so for its whole workload. */
+/** `void`: no longer to be moved. `stop`: held for a reason that applies to the whole workload. */
 export type MoveOutcome = 'moved' | 'held' | 'stop' | 'void';
 
 /**
- * Carries out what strategies want, and is the only one that begins to move pods of members. A pod is read past the caches, looked at
- * once more, asked a place for elsewhere, and evicted as that very version of itself, so that disruption budgets hold and its
- * controller makes another one; or it is released from its ReplicaSet, for {@link ReleasedPods} to end it once that has another one. What is remembered here is lost in a restart without harm.
+ * Carries out what strategies want, and is the only one that begins to move pods of members. The pod is read
+ * live, the strategy is asked again, a place elsewhere is looked for, and that resourceVersion of the pod is evicted, so that disruption
+ * budgets hold and its controller makes another one. Or it is released from its ReplicaSet, and {@link ReleasedPods} evicts it once that has a
+ * replacement. State held here may be lost in a restart.
  */
 export class Mover {
   readonly underWay: MovesUnderWay;
   readonly #o: MoverOptions;
-  /** UIDs of pods that were evicted, while the caches may not show it. */
+  /** UIDs of evicted pods, until the caches must show the eviction. */
   readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
-  /** By UID, until when a pod is left alone that somebody else keeps where it is, in monotonic ms. */
+  /** By UID, when a held pod may be tried again (monotonic ms). */
   readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
-  /** By UID, pods that were read and stay, in part. */
+  /** By UID, live reads of pods that were not moved, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
-  /** By UID, what was said about it last. */
+  /** By UID, the cause in the last Event. */
   readonly #told = new LRUCache<string, string>(atMost(REMEMBERED));
-  /** By namespace, as rights may be granted in some of them only: until when the host is not asked, in monotonic ms. */
+  /** By namespace (rights may differ), when to ask again after a 403 (monotonic ms). */
   readonly #noRight = new LRUCache<string, number>(atMost(REMEMBERED));
 
   constructor(options: MoverOptions) {
@@ -96,29 +97,29 @@ export class Mover {
     this.underWay = new MovesUnderWay(options.monotonic);
   }
 
-  /** Whether it was evicted a moment ago, or another one is on its way to take its place. */
+  /** Whether it was evicted a moment ago, or is released and being replaced. */
   wasSent(pod: Pod): boolean {
     return this.#sent.has(pod.metadata.uid ?? '') || releasedFrom(pod) !== undefined;
   }
 
-  /** Not to be tried for so long, in ms. */
+  /** Do not try the pod again for `forMs`. */
   leave({ metadata: { uid = '' } }: Pod, forMs: number): void {
     this.#left.set(uid, this.#o.monotonic() + forMs);
     this.#sent.delete(uid);
   }
 
-  /** In ms: 0 for a pod that may be tried now. */
+  /** Time until the pod may be tried again (ms); 0: now. */
   restMs({ metadata: { uid = '' } }: Pod): number {
     return Math.max(0, (this.#left.get(uid) ?? 0) - this.#o.monotonic());
   }
 
-  /** The pod as it was read past the caches, if nothing of it has changed since: they keep only a part of pods. */
+  /** The pod as last read live if its resourceVersion is unchanged, as caches keep only a part of pods; else the cached one. */
   asRead(pod: Pod): Pod {
     const known = this.#read.get(pod.metadata.uid ?? '');
     return known?.metadata.resourceVersion === pod.metadata.resourceVersion ? (known ?? pod) : pod;
   }
 
-  /** The pod past the caches, unless nothing of it has changed since it was read last; undefined when it is gone, or on its way out. */
+  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone or being deleted. */
   async read(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
     const known = this.asRead(pod);
     if (known !== pod) return known;
@@ -143,8 +144,8 @@ export class Mover {
   }
 
   /**
-   * Whether the pod stays by what is known of it already, of its rules and of its member, which is judged anew each time: it
-   * goes as soon as one of these has changed. Nobody is asked.
+   * Whether the pod is held for a reason known from caches alone (the pod, its policy, its member). Evaluated at each call,
+   * without API requests.
    */
   keeps(wanted: WantedMove): boolean {
     if (staysByPolicy(wanted.strategy, this.#o.placed.rulesOf(wanted.pod).failover)) {
@@ -157,7 +158,7 @@ export class Mover {
     return found !== undefined;
   }
 
-  /** Throws what the host answers; pods that changed or went meanwhile are no failure. */
+  /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
   async move(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
     const { host, pacer } = this.#o;
     const { pod, from } = wanted;
@@ -172,8 +173,8 @@ export class Mover {
       let found = await this.#look(wanted, signal);
       if ('live' in found && this.#o.dryRun && wanted.leavesAnyway !== true) return this.#pretend(wanted);
       if ('live' in found && (await pacer.turn(from, signal))) {
-        // Meanwhile the member may answer again, others may have taken the room, and the pod may have changed: an eviction that
-        // does not fit its version any more uses its disruption budget up all the same, for two minutes.
+        // While waiting, the member may have recovered, capacity may be taken, or the pod may have changed: an eviction with
+        // an outdated version fails, but still uses up the disruption budget for two minutes.
         found = signal.aborted ? { stays: 'void' } : await this.#look(wanted, signal);
       }
       if (!('live' in found)) return found.stays === 'void' ? 'void' : this.#hold(wanted, found.stays);
@@ -197,12 +198,12 @@ export class Mover {
     }
   }
 
-  /** The pod as it is now, past the caches, if it is to be moved and has a place elsewhere. */
+  /** The live pod, if it should still be moved and fits elsewhere. */
   async #look(wanted: WantedMove, signal: AbortSignal): Promise<Found | { stays: 'void' | Held }> {
     const { host, placed } = this.#o;
     const { namespace, name, uid } = wanted.pod.metadata;
     const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
-    // The caches will show what it is by now.
+    // The caches will catch up.
     if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return { stays: 'void' };
     const found = wanted.recheck(live);
     if (found !== undefined) {
@@ -219,7 +220,7 @@ export class Mover {
     return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, others: true } };
   }
 
-  /** The ReplicaSet that is to make another pod before this one goes; undefined when it goes at once. */
+  /** The ReplicaSet that makes a replacement first; undefined when the pod is evicted at once. */
   #setBefore(pod: Pod, { from, strategy }: WantedMove): SurgingSet | undefined {
     const { placed } = this.#o;
     if (!goesGracefully(pod, strategy, placed.rulesOf(pod).failover)) return undefined;
@@ -227,13 +228,13 @@ export class Mover {
     return answers ? placed.surgingSetOf(pod) : undefined;
   }
 
-  /** As many of its ReplicaSet as may be are being replaced. */
+  /** Whether the most allowed pods of its ReplicaSet are already being replaced. */
   #waitsForOthers(wanted: WantedMove): boolean {
     const set = this.#setBefore(wanted.pod, wanted);
     return set !== undefined && this.#o.releases.count(set.uid) >= releasedAtOnce(set);
   }
 
-  /** Takes the pod out of its ReplicaSet, unless enough are out of it; returns whether it did. */
+  /** Releases the pod from its ReplicaSet unless the most allowed are released; returns whether it did. */
   async #release(live: Pod, set: SurgingSet, signal: AbortSignal): Promise<boolean> {
     const { host, placed, releases, clock } = this.#o;
     const { namespace, name } = live.metadata;
@@ -246,13 +247,13 @@ export class Mover {
       await patch(host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
       return true;
     } catch (error) {
-      // What has no answer may have been done: that is seen, or the time is over.
+      // Without an answer the patch may have been applied: the watch shows it, or the entry expires.
       if (error instanceof ApiError) releases.forget(live);
       throw error;
     }
   }
 
-  /** So that whatever is wrong with rules or members, or with what is known of them, pods do not go round for ever. */
+  /** Rate limit against pods that move in circles, whatever the cause. */
   #tooOften(live: Pod): Held | undefined {
     const { placed, records, perPodPerHour } = this.#o;
     const { workload, replicas = 1 } = placed.rulesOf(live);
@@ -263,7 +264,7 @@ export class Mover {
     return { why, forMs, others: true };
   }
 
-  /** In a dry run: told once for each cause. */
+  /** Dry-run mode: reports the move once per cause. */
   #pretend({ pod, from, strategy, cause }: WantedMove): MoveOutcome {
     const { events, metrics, logger, monotonic } = this.#o;
     const { uid = '' } = pod.metadata;
@@ -303,7 +304,7 @@ export class Mover {
     return others === true ? 'stop' : 'held';
   }
 
-  /** Says so once for each cause; a list of clusters that changes is no other cause. */
+  /** Records one Event per cause; a change in the parenthesised details is not a new cause. */
   #recordHeld(wanted: WantedMove, why: string): void {
     const { events, metrics } = this.#o;
     const { pod, from, strategy, heldReason, stays } = wanted;
@@ -325,7 +326,7 @@ export class Mover {
     this.#noRight.set(namespace, monotonic() + NO_RIGHT_MS);
   }
 
-  /** Told in every workload of the namespace, though the host was asked for one pod only. */
+  /** Holds for every workload of the namespace after one 403. */
   #withoutRight(namespace: string): Held {
     const forMs = (this.#noRight.get(namespace) ?? 0) - this.#o.monotonic();
     return {
@@ -336,7 +337,7 @@ export class Mover {
   }
 }
 
-/** Kubernetes' words for it are the same whether the budget may ever allow it or not. */
+/** The API server's message does not tell whether the budget can ever allow the eviction. */
 function budgetInWords(pod: Pod): string {
   const why = 'its disruption budget allows no eviction now';
   return isReady(pod)
@@ -344,7 +345,7 @@ function budgetInWords(pod: Pod): string {
     : `${why} (the pod is not Ready, so the budget counts it as lost; with unhealthyPodEvictionPolicy: AlwaysAllow such pods may go)`;
 }
 
-/** Without what neither strategies nor placement look at. */
+/** Drops fields that neither strategies nor placement read. */
 function withoutBulk({ metadata, spec, status }: Pod): Pod {
   const { annotations = {}, ...rest } = metadata;
   const own = Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`));
@@ -360,7 +361,7 @@ function withoutBulk({ metadata, spec, status }: Pod): Pod {
   };
 }
 
-/** What a container asks of nodes. */
+/** The fields of a container that scheduling depends on. */
 function asked({ name, image, resources, ports, restartPolicy }: Container): Container {
   return {
     name,
@@ -371,7 +372,7 @@ function asked({ name, image, resources, ports, restartPolicy }: Container): Con
   };
 }
 
-/** By an admission policy. */
+/** Refused by an admission policy (422). */
 function isRefused(error: unknown): boolean {
   return error instanceof ApiError && error.code === 422;
 }

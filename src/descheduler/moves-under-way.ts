@@ -1,22 +1,22 @@
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 
-/** A pod that has not come, or has found no place, by then is not waited for any more, in ms. */
+/** Longest wait for a successor to appear, and then to be bound (ms). */
 const WAIT_MS = 60_000;
 
-/** Pods that were moved and whose successors have no place yet: the room that these need is not given away twice. */
+/** Moved pods whose successors are not bound yet; their capacity must not be promised twice. */
 export class MovesUnderWay {
   readonly #monotonic: () => number;
-  /** By UID of the controller, until when each of the pods that it is to make is waited for. */
+  /** By controller UID, a deadline for each successor that has not appeared yet (monotonic ms). */
   readonly #awaited = new Map<string, number[]>();
-  /** By UID, until when a pod that came is waited for to be bound. */
+  /** By pod UID, the deadline for a successor to be bound (monotonic ms). */
   readonly #placing = new Map<string, number>();
 
   constructor(monotonic: () => number) {
     this.#monotonic = monotonic;
   }
 
-  /** Those of all workloads: pods take room from each other. */
+  /** Of all workloads together, as they compete for the same capacity. */
   get count(): number {
     const now = this.#monotonic();
     for (const [uid, until] of this.#placing) if (until <= now) this.#placing.delete(uid);
@@ -30,13 +30,13 @@ export class MovesUnderWay {
     return count;
   }
 
-  /** The pod is on its way out. */
+  /** The pod was evicted or released. */
   moved(pod: Pod): void {
     const controller = controllerUidOf(pod);
     this.#awaited.set(controller, [...(this.#awaited.get(controller) ?? []), this.#monotonic() + WAIT_MS]);
   }
 
-  /** A pod that was not there before. */
+  /** A new pod was seen. */
   came(pod: Pod): void {
     const controller = controllerUidOf(pod);
     const [first, ...others] = this.#awaited.get(controller) ?? [];

@@ -6,14 +6,14 @@ export interface MoveRates {
   readonly perMember: number;
 }
 
-/** So long after the last move of a member its own clock is of no more use, in ms: it is free anyway. */
+/** A member's entry is dropped this long after its last move (ms). */
 const FORGET_MS = 60_000;
 
-/** Spaces moves evenly, out of each member and in total. Nothing is saved up: what was not moved in time comes no faster then. */
+/** Rate limiter without burst: spaces moves evenly, per member and in total. */
 export class Pacer {
   readonly #rates: MoveRates;
   readonly #monotonic: () => number;
-  /** When the next move may be, by member, in monotonic ms. */
+  /** By member, the earliest next move (monotonic ms). */
   readonly #free = new Map<string, number>();
   #totalFree = 0;
 
@@ -23,7 +23,7 @@ export class Pacer {
   }
 
   /**
-   * Takes the next time at which a pod of the member may be moved, and waits for it; a signal that aborts ends the wait.
+   * Reserves the member's next free slot and waits for it, or until the signal aborts.
    * Returns whether it had to wait.
    */
   async turn(member: string, signal: AbortSignal): Promise<boolean> {

@@ -6,29 +6,29 @@ import type { Strategy } from './wanted-move.ts';
 
 type Cluster = NonNullable<Failover['cluster']>;
 
-/** What counts without a policy, and for what a policy leaves out. */
+/** Defaults of `failover.cluster`. */
 const DEFAULTS: Cluster = { purgeMode: 'Gracefully', gracePeriodSeconds: 600, onTimeout: 'GiveBack' };
 
 export function purgeRules(failover: Failover | undefined): Cluster {
   return failover?.cluster ?? DEFAULTS;
 }
 
-/** What goes is of no use where it is, and has rules of its own (`onRefusal`, `onUnschedulable`, the time-out of a gang). */
+/** Strategies for pods that do not run where they are; they have settings of their own (`onRefusal`, `onUnschedulable`, gang timeout). */
 const GIVING_UP: ReadonlySet<Strategy> = new Set(['RefusedInMember', 'UnschedulableInMember', 'GangTimedOut']);
 
-/** Its policy says that nothing is moved. */
+/** Whether purgeMode is Never. */
 export function staysByPolicy(strategy: Strategy, failover: Failover | undefined): boolean {
   return !GIVING_UP.has(strategy) && purgeRules(failover).purgeMode === 'Never';
 }
 
-/** Whether another pod is to be Ready before it goes, where that can be. Nothing is gained by that for one that serves nobody itself. */
+/** Whether a replacement should be Ready first (purgeMode Gracefully). Pointless for a pod that is not Ready itself. */
 export function goesGracefully(pod: Pod, strategy: Strategy, failover: Failover | undefined): boolean {
   return !GIVING_UP.has(strategy) && purgeRules(failover).purgeMode === 'Gracefully' && isReady(pod);
 }
 
 /**
- * So many pods of one ReplicaSet are out of it at a time, at most: a tenth, which is what a HorizontalPodAutoscaler, which counts
- * them with the others, overlooks.
+ * Most pods of one ReplicaSet that are released at a time: a tenth, which is within the tolerance of a HorizontalPodAutoscaler, as
+ * that counts them with the others.
  */
 export function releasedAtOnce({ replicas }: SurgingSet): number {
   return Math.max(1, Math.ceil(replicas / 10));

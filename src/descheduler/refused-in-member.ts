@@ -9,9 +9,9 @@ import type { PlacedPods, RefusedPod } from '../placement/placed-pods.ts';
 import { unschedulableMove } from './unschedulable-in-member.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
 
-/** Between two looks at a workload with refused pods, in ms. */
+/** Check interval of a workload with refused pods (ms). */
 const LOOK_MS = 2_000;
-/** A pod that no other cluster takes is asked about again after so long, in ms. */
+/** Retry delay for a pod that fits in no other cluster (ms). */
 const NO_PLACE_MS = 15_000;
 
 export interface RefusedInMemberOptions {
@@ -114,7 +114,7 @@ export class RefusedInMember {
     if (still?.cluster !== cluster || !still.triesNext || still.at + PATIENCE_MS > clock()) return 'void';
     const own = whyItStays(live);
     if (own !== undefined) return { why: own };
-    // What was heard of the pod last may not be so any more.
+    // The cached status may be outdated.
     const known = placed.members().find(({ name }) => name === cluster);
     const { unavailable } = known ?? { unavailable: 'it is not known' };
     if (unavailable === undefined) return undefined;

@@ -5,8 +5,8 @@ import { controllerOf } from '../kube/owner-references.ts';
 import { timestamp } from '../kube/timestamps.ts';
 
 /**
- * The merge patch that takes a pod out of its ReplicaSet, which makes another one, while Services go on to choose it: the label
- * that only the ReplicaSet asks for goes, and the pod remembers it. For that version of the pod alone.
+ * Merge patch that releases a pod from its ReplicaSet, which then makes a replacement, while Services keep selecting the pod: it
+ * removes `pod-template-hash`, which only the ReplicaSet selects by, and stores it in an annotation. Valid for that resourceVersion only.
  */
 export function releasePatch(live: Pod, { ready, at }: { ready: number; at: number }): object | undefined {
   const { uid, resourceVersion, labels } = live.metadata;

@@ -4,7 +4,7 @@ import { releasedFrom } from '../api/released.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 
-/** A ReplicaSet as far as its released pods are concerned. */
+/** What deciding about released pods needs of their ReplicaSet. */
 export interface ReplicaSetFacts {
   /** 0 when it is being deleted. */
   readonly replicas: number;
@@ -13,15 +13,15 @@ export interface ReplicaSetFacts {
 }
 
 /**
- * What is to become of a released pod. `evict`: it is not needed any more, and why. `giveBack`: its ReplicaSet is to have it again.
- * `wait`: for so long at most, in ms.
+ * Next step for a released pod. `evict`: no longer needed. `giveBack`: let its ReplicaSet adopt it again. `wait`: check again
+ * after `forMs` at the latest.
  */
 export type ReleaseStep =
   | { readonly pod: Pod; readonly kind: 'evict'; readonly why: EvictReason }
   | { readonly pod: Pod; readonly kind: 'giveBack'; readonly why: GiveBackReason }
   | { readonly pod: Pod; readonly kind: 'wait'; readonly forMs: number };
 export type EvictReason = 'Replaced' | 'Gone' | 'Finished' | 'TimedOut';
-/** `NoReplicas`: its ReplicaSet is to have none, and ends it as its own, which no disruption budget holds up. */
+/** `NoReplicas`: the ReplicaSet is scaled to 0 and deletes it itself, which no disruption budget blocks. */
 export type GiveBackReason = 'TimedOut' | 'NoReplicas';
 
 export interface ReleaseFacts {
@@ -33,13 +33,13 @@ export interface ReleaseFacts {
   readonly rules: NonNullable<Failover['cluster']>;
   /** Wall clock in ms. */
   readonly now: number;
-  /** How much of its time has passed as far as this process has seen, in ms: none while its member does not answer. */
+  /** Time since the release that this process measured (ms), not counting while the member is unreachable. */
   readonly passedMs: (pod: Pod) => number;
 }
 
 /**
- * One step for each released pod of a ReplicaSet, the longest released first. One that is Ready goes only while without it as many
- * pods are Ready as the ReplicaSet asks for or, if it had fewer when the pod was released, as it had then.
+ * One step for each released pod of a ReplicaSet, oldest release first. A Ready one is evicted only while, without it, at least as
+ * many pods are Ready as the ReplicaSet wants or, if it had fewer at the time of the release, as it had then.
  */
 export function releaseSteps({ set, released, owned, rules, now, passedMs }: ReleaseFacts): ReleaseStep[] {
   const standing = readyOf(owned);
@@ -56,7 +56,7 @@ export function releaseSteps({ set, released, owned, rules, now, passedMs }: Rel
         ready -= own;
         return { pod, kind: 'evict', why: 'Replaced' };
       }
-      // Both have to agree: a wall clock that is ahead ends no time early.
+      // The shorter of both counts: a wall clock that is ahead must not end the grace period early.
       const rest = rules.gracePeriodSeconds * 1_000 - Math.min(now - releasedAt(pod), passedMs(pod));
       if (rest > 0) return { pod, kind: 'wait', forMs: rest };
       if (rules.onTimeout === 'GiveBack' && own === 1) return { pod, kind: 'giveBack', why: 'TimedOut' };

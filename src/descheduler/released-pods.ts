@@ -23,9 +23,9 @@ import {
 import type { Releases } from './releases.ts';
 import { purgeRules } from './purge-mode.ts';
 
-/** The pods of a ReplicaSet that are out of it are looked at again after so long at most, in ms. */
+/** Longest check interval of a ReplicaSet with released pods (ms). */
 const LOOK_MS = 5_000;
-/** A pod that its ReplicaSet has again is left alone for so long, in ms. */
+/** Time before a pod that was given back may be moved again (ms). */
 const RETRY_MS = 300_000;
 
 export interface ReleasedPodsOptions {
@@ -41,7 +41,7 @@ export interface ReleasedPodsOptions {
   clock: () => number;
 }
 
-/** Of EvictReason those that people want to know of, in words. */
+/** Event messages for eviction reasons worth reporting. */
 const WHY: Record<EvictReason, string | undefined> = {
   Replaced: undefined,
   Finished: undefined,
@@ -50,7 +50,7 @@ const WHY: Record<EvictReason, string | undefined> = {
     'has no other pod that became Ready in time, and it is not Ready itself, or the policy says onTimeout: Evict',
 };
 
-/** How a pod stands that is to be ended but stays, in words. */
+/** State of a pod that should be evicted but is not, for Events. */
 const STANDS: Record<EvictReason, string> = {
   Replaced: 'another pod is Ready in its place',
   Finished: 'it has ended',
@@ -59,24 +59,24 @@ const STANDS: Record<EvictReason, string> = {
 };
 
 /**
- * Ends what releases began, whoever began it: pods that are out of their ReplicaSet are evicted once others are Ready in their
- * places, or given back. All that is known of them stands on the pods.
+ * Finishes releases, whichever process began them: a released pod is evicted once replacements are Ready, or given back. All state
+ * is on the pods.
  */
 export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
-  /** By UID of the pod, what was said about it last. */
+  /** By pod UID, the last Event message. */
   readonly #told = new Map<string, string>();
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
   }
 
-  /** Throws what the host answers; pods that changed or went meanwhile are no failure. */
+  /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
   async bringUpToDate(setUid: string, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, releases } = this.#o;
     const [first] = releases.of(setUid);
     if (first === undefined) return releases.has(setUid) ? { requeueAfterMs: LOOK_MS } : undefined;
-    // What the caches say of the ReplicaSet tells whether there may be something to do; nothing is done before it was read.
+    // Caches only tell whether there may be something to do; the ReplicaSet is read live before anything is done.
     const known = placed.surgingSetOf(asOwned(first));
     const cached = known === undefined ? undefined : { replicas: known.replicas, available: undefined };
     if (this.#steps(setUid, cached).every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
@@ -96,7 +96,7 @@ export class ReleasedPods {
   #steps(setUid: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
     const { placed, releases, clock } = this.#o;
     const released = releases.of(setUid);
-    // That it is not Ready says only that nothing is heard of it, also for a moment after its member answers again.
+    // Not Ready may only mean that its member does not answer, or did not until a moment ago.
     for (const pod of released) if (this.#isUnanswered(pod)) releases.countAnew(pod);
     const givenBack = releases.givenBack(setUid);
     const out = new Set([...released, ...givenBack].map(({ metadata }) => metadata.uid));
@@ -112,7 +112,7 @@ export class ReleasedPods {
     return placed.members().some(({ name, reachable }) => name === member && reachable === false);
   }
 
-  /** The ReplicaSet as it is now, past the caches; undefined when it is gone, or going. */
+  /** The live ReplicaSet; undefined when it is gone or being deleted. */
   async #read(pod: Pod, signal: AbortSignal): Promise<ReplicaSetFacts | undefined> {
     const { namespace } = pod.metadata;
     const { replicaSet = '', uid } = releasedFrom(pod) ?? {};
@@ -133,7 +133,7 @@ export class ReleasedPods {
     try {
       const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
       const released = releasedFrom(live);
-      // The caches will show what it is by now.
+      // The caches will catch up.
       if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined || released === undefined) return;
       if (step.kind === 'evict' && step.why === 'TimedOut' && isReady(live) !== isReady(step.pod)) return;
       if (step.kind === 'giveBack') {
@@ -182,7 +182,7 @@ export class ReleasedPods {
     events.record(podSubject(pod), 'Warning', 'ReleasedPodGivenBack', words);
   }
 
-  /** Says so once for each cause. */
+  /** Records one Event per cause. */
   #waits(step: Exclude<ReleaseStep, { kind: 'wait' }>, why: string): void {
     const { pod } = step;
     const { uid = '' } = pod.metadata;

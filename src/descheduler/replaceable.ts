@@ -5,14 +5,14 @@ import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 
 type Action = NonNullable<Failover['onMemberLost']>['action'];
 
-/** They make another pod as soon as one is on its way out, however long that takes. */
+/** Controllers that make a replacement as soon as a pod is being deleted. */
 const REPLACING_AT_ONCE = new Set(['apps/ReplicaSet', '/ReplicationController']);
-/** They make another pod once one is gone. */
+/** Controllers that make a replacement once a pod is gone. */
 const REPLACING = new Set([...REPLACING_AT_ONCE, 'apps/StatefulSet', 'batch/Job']);
 
 /**
- * Why a pod of a member that does not answer is not replaced by another one, in words; undefined when it may be. It may still
- * run: what must not run twice, or is bound to its data, is held.
+ * Why a pod of an unreachable member is not replaced; undefined when it may be. As it may still run, pods that must not run twice
+ * or are bound to data are held.
  */
 export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
   if (action === 'Hold') return 'its policy says Hold';
@@ -26,7 +26,7 @@ export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
   return action === 'Replace' ? undefined : 'its work would be done twice';
 }
 
-/** The same for a pod of a member that answers: of a name there is one at a time, and what ends there is known. */
+/** The same for a pod of a reachable member, whose end is known before a replacement starts. */
 export function whyNotMoved(pod: Pod): string | undefined {
   const { metadata, spec } = pod;
   const controller = controllerKindOf(pod);

@@ -2,7 +2,7 @@ import type { Taint } from '../kube/taints.ts';
 import type { PlacedMember } from '../placement/placed-pods.ts';
 import { taintInWords } from './taint-no-execute.ts';
 
-/** Since when taints of members stand, as this process has seen it: after a restart tolerations begin anew, never too early. */
+/** How long this process has seen each taint of a member. Starts again after a restart, so tolerations never end too early. */
 export class TaintAges {
   readonly #monotonic: () => number;
   /** By member and taint, in monotonic ms. */

@@ -3,7 +3,7 @@ import { clusterInWords } from '../placement/cluster.ts';
 import type { RefusedPod } from '../placement/placed-pods.ts';
 import type { WantedMove } from './wanted-move.ts';
 
-/** A pod that a member took and has left Pending for too long. */
+/** Move of a pod that has been Pending in its member for too long. */
 export function unschedulableMove(
   pod: Pod,
   { cluster, message }: Pick<RefusedPod, 'cluster' | 'message'>,

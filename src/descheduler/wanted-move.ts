@@ -13,8 +13,8 @@ export type Strategy =
   | 'GangTimedOut';
 
 /**
- * Why a pod is not moved now. It holds as long as its cause: what says so is asked anew at every look, and costs nothing.
- * `forMs`: when it is over by itself, at the soonest. `others`: so it is for its whole workload.
+ * Why a pod is not moved now. Evaluated again at every check, from caches. `forMs`: earliest time at which it may end by itself
+ * (ms). `others`: it applies to the whole workload.
  */
 export interface Held {
   readonly why: string;
@@ -22,7 +22,7 @@ export interface Held {
   readonly others?: boolean;
 }
 
-/** What a strategy says of a pod as it is now, past the caches: `void`: there is nothing to move any more. */
+/** A strategy's answer for the live pod: undefined: move it; `void`: it need not be moved any more; else why it is held. */
 export type Recheck = 'void' | Held | undefined;
 
 /** A pod that one strategy wants elsewhere. */
@@ -34,15 +34,15 @@ export interface WantedMove {
   readonly recheck: (live: Pod) => Recheck;
   /** Whether another virtual node of the same member is a place for the pod that comes instead. */
   readonly mayStayInMember?: boolean;
-  /** Whether it goes although nothing may take the pod that comes instead: it gives back what is of no use to it. */
+  /** Evict even if no place for the successor is known. */
   readonly leavesAnyway?: boolean;
   /** For Events: `reason` when it is moved, `heldReason` when it stays. */
   readonly reason: string;
   readonly heldReason: string;
-  /** What is the matter, for people: `member east has not answered since ...`. */
+  /** Cause, for Events: `member east has not answered since ...`. */
   readonly cause: string;
-  /** What was done, and what comes of it, given the controller that makes another pod. */
+  /** Result, for Events, given the controller that makes the successor. */
   readonly outcome: (controller: string) => string;
-  /** What it does instead while it stays. */
+  /** State while it is held, for Events. */
   readonly stays: string;
 }

@@ -40,7 +40,7 @@ export class ActingMember {
     this.#cluster = clusterOf(member);
   }
 
-  /** Returns whether it is another member to override policies by that. */
+  /** Returns whether override policies may give other results for it now. */
   edit(member: MemberCluster): boolean {
     const before = this.#cluster;
     this.#member = member;

@@ -27,7 +27,7 @@ export class HeldDeletions {
       open: parts.some(({ open }) => open),
       hostWentBack: parts.some(({ hostWentBack }) => hostWentBack),
     };
-    // Who has not begun yet may have to keep some: until then it is as the process before left it.
+    // A virtual node that has not started may hold some back, too: until then the former process' answer stands.
     return kept.open || kept.uids.length > 0 || parts.length === this.#nodes().size ? kept : undefined;
   }
 

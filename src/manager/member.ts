@@ -28,7 +28,7 @@ import { tokenRenewal } from './token-renewal.ts';
 import { VirtualNodeScope } from './virtual-node.ts';
 import { VirtualNodes } from './virtual-nodes.ts';
 
-/** Between two looks at whether all caches are complete after a start, in ms. */
+/** Poll interval while caches sync (ms). */
 const SYNC_POLL_MS = 100;
 
 /**
@@ -190,7 +190,7 @@ class MemberWork {
     });
   }
 
-  /** Every host pod of every virtual node that there is was known once. */
+  /** The pod caches of all virtual nodes have synced once. */
   get complete(): boolean {
     return this.#complete;
   }
@@ -266,7 +266,7 @@ class MemberWork {
     this.#complete = true;
     await this.#when(() => this.retirement.allKnown && this.#nodes.synced);
     if (this.#signal.aborted) return;
-    // Copies without a user are garbage only now.
+    // Only now is a copy that no pod uses garbage.
     this.#dependents.setComplete();
     this.services.setComplete();
     await Promise.all([this.#memberEvents.run(this.#signal), this.budgets.run(this.#signal)]);

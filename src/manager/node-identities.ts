@@ -4,7 +4,7 @@ import { NodeIdentity } from '../nodes/node-identity.ts';
 import { NodeStanding } from '../nodes/node-standing.ts';
 import type { ActingMember } from './acting-member.ts';
 
-/** Who a virtual node is towards the host. */
+/** A virtual node's identity in the host, and whether its Node object is ours. */
 export interface OwnNode {
   readonly identity: NodeIdentity;
   readonly standing: NodeStanding;
@@ -35,7 +35,7 @@ export class NodeIdentities {
     return this.#running.get(nodeName)?.standing.refusal !== undefined;
   }
 
-  /** Begins to be that node, unless it is it already. */
+  /** Starts the identity of that node unless it runs already. */
   start(nodeName: string): OwnNode {
     const known = this.#running.get(nodeName);
     if (known !== undefined) return known;
@@ -60,7 +60,7 @@ export class NodeIdentities {
     return running;
   }
 
-  /** What else works for the member may use its client until then. */
+  /** Stops it and closes its client, which other parts of the member may use until then. */
   async end(nodeName: string): Promise<void> {
     const running = this.#running.get(nodeName);
     if (running === undefined) return;

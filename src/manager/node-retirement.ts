@@ -16,11 +16,11 @@ import { VIRTUAL_NODE_INDEX } from '../pods/pod-indexes.ts';
 import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
 import { retirementAdvice, retirementInWords, type RetiringNode } from '../members/retiring-node.ts';
 
-/** Between two looks at virtual nodes that retire, in ms. */
+/** Poll interval of retiring virtual nodes (ms). */
 const LOOK_MS = 2_000;
-/** So long a virtual node has to be empty before it goes: a scheduler may have bound a pod a moment before the cordon. */
+/** How long a virtual node must be empty before its Node is removed: a pod may have been bound just before the cordon (ms). */
 const SETTLE_MS = 5_000;
-/** And so long if a creation that had no answer may be carried out when its pod has gone by force. */
+/** The same while a creation without an answer may still be carried out (ms). */
 const EMPTY_MS = OPEN_CREATION_MS;
 /** A member may put any label on its pods: more names at a time than it can have pools are not believed. */
 const MAX_FOUND = 16;
@@ -29,7 +29,7 @@ const MAX_FOUND = 16;
 export interface Retiree {
   /** What is on it; undefined while that is not known. Pods of DaemonSets count apart: they leave only with the Node. */
   remains(): { pods: number; daemonPods: number } | undefined;
-  /** How long it takes until nothing can come of creations of pods in the member any more, in ms. */
+  /** Time until no pending creation in the member can take effect any more (ms). */
   creationsOpenMs(): number;
   /** Pods of the host that are bound to it; undefined while they are not known. */
   hostPods(): number | undefined;
@@ -54,7 +54,7 @@ export interface NodeRetirementOptions {
   running: () => readonly [string, Retiree | undefined][];
   /** Begins to serve a virtual node that a former process left behind; `pool`: as its Node says, if there is one. */
   serve: (nodeName: string, pool: Record<string, string> | undefined) => void;
-  /** Ends it: nothing is left of it. */
+  /** Stops it: nothing is left on it. */
   drop: (nodeName: string) => void;
   mayWrite: () => boolean;
   /** The administrator's word that nothing runs in the member any more. */

@@ -301,7 +301,7 @@ export class VirtualNodeScope {
     return remains;
   }
 
-  /** How long it takes until nothing can come of creations, those of a former process included, in ms. */
+  /** Time until no pending creation, of this or a former process, can take effect any more (ms). */
   creationsOpenMs(): number {
     const ofFormer = this.#node?.madeHere === true ? 0 : this.#startedAt + OPEN_CREATION_MS - monotonic();
     return Math.max(0, ofFormer, this.pods.creationsOpenMs);
@@ -347,7 +347,7 @@ export class VirtualNodeScope {
     return true;
   }
 
-  /** One that retires offers none. */
+  /** Registers the capacity behind the node for schedulers; a retiring node offers none. */
   #offerRoom(): void {
     if (!this.#isWanted() || !this.#standing.ours) {
       this.#endRoom?.();
@@ -445,7 +445,7 @@ export class VirtualNodeScope {
     return undefined;
   }
 
-  /** What keeps pods through a time in which nobody serves the node, and says what became of those that it did not keep. */
+  /** Tolerations that keep pods while no manager serves the node, and Events for pods deleted all the same. */
   #outages(): { tolerations: TolerationKeeper; deletions: OutageDeletions } {
     const { services, connection, frozen, logger } = this.#acting;
     const { events, outageMetrics: metrics, queueMetrics, config } = services;

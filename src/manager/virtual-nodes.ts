@@ -7,7 +7,7 @@ import type { ActingMember } from './acting-member.ts';
 import type { NodeIdentities, OwnNode } from './node-identities.ts';
 import type { VirtualNodeScope } from './virtual-node.ts';
 
-/** Between a virtual node that failed and its next start, in ms. */
+/** Restart delay of a virtual node that failed (ms). */
 const RESTART_MS = 5000;
 
 interface RunningNode {
@@ -38,7 +38,7 @@ export class VirtualNodes {
     this.#o = options;
   }
 
-  /** By name; undefined: not begun yet. A list of its own each time. */
+  /** By name; undefined: not started yet. A new array each time. */
   all(): [string, VirtualNodeScope | undefined][] {
     return [...this.#nodes].map(([name, { scope }]) => [name, scope]);
   }

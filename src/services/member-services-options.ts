@@ -11,12 +11,12 @@ import type { ServiceMetrics } from './service-metrics.ts';
 
 /** In ms. */
 export const SERVICE_WAITS = {
-  /** What several changes of one Service bring is looked at together. */
+  /** Delay that batches changes of one Service into one sync. */
   gather: 300,
-  /** After a round with n writes of slices a Service rests n times as long, at most `longestRest`: large ones change all the time. */
+  /** Delay per slice written before the same Service is synced again, at most `longestRest`: large Services change all the time. */
   rest: 200,
   longestRest: 2_000,
-  /** Where the last pod of a namespace is gone its Services stay for so long: others often follow. */
+  /** How long Services stay after the last pod of their namespace is gone, as others often follow. */
   empty: 30_000,
 };
 export type ServiceWaits = typeof SERVICE_WAITS;
@@ -66,7 +66,7 @@ export interface MemberServicesOptions {
   mayWrite: () => boolean;
   /** Services stood there before this process began, or may. */
   wereMirrored: boolean;
-  /** Looks at a pod of the host again. */
+  /** Requeues a pod of the host. */
   requeue: (podKey: string) => void;
   events: Pick<EventRecorder, 'record'>;
   metrics: { services: ServiceMetrics; informer?: InformerMetrics | undefined; queue?: WorkQueueMetrics | undefined };

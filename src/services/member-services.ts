@@ -12,15 +12,15 @@ import { ServiceCopies } from './service-copies.ts';
 import { hasAny, ServiceSync } from './service-sync.ts';
 import { servicesFinding, type ServicesFinding } from './services-finding.ts';
 
-/** While nothing may be written, in ms. */
+/** Retry delay while nothing may be written (ms). */
 const IDLE_MS = 5_000;
-/** After a refusal nothing is tried for so long: it is the right that is missing, for all Services. */
+/** Delay after a 403, for all Services: the right is missing (ms). */
 const REFUSED_MS = 60_000;
-/** For caches to show what was just written, in ms. */
+/** Requeue after a conflict, once caches have caught up. */
 const SOON = { requeueAfterMs: 250 };
-/** Whether Services are still to be there is looked at so often, in ms. */
+/** Poll interval for `spec.services` and cache sync (ms). */
 const POLL_MS = 1_000;
-/** How many Services of a member are worked on at the same time. */
+/** Services of a member synced concurrently. */
 const AT_ONCE = 8;
 
 /**
@@ -100,7 +100,7 @@ export class MemberServices {
       this.#lookAtNamespace(hostNamespace);
   }
 
-  /** All pods of the host in the member are known: what nobody needs is garbage only now. */
+  /** All pods of the host in the member are known; only now may unneeded copies be removed. */
   setComplete(): void {
     this.#complete = true;
     this.#lookAtAll();
@@ -185,7 +185,7 @@ export class MemberServices {
     return new ServiceCopies({ host, member, changed, metrics, logger });
   }
 
-  /** While there are to be none, only until those of before are gone. */
+  /** Runs the member's informers while Services are mirrored, and with mode None until former copies are gone. */
   async #follow(signal: AbortSignal): Promise<void> {
     const { spec, host, member, metrics } = this.#o;
     while (!signal.aborted) {
@@ -211,7 +211,7 @@ export class MemberServices {
       if (signal.aborted) return;
       this.#sync.forgetProblems();
       this.#populated.clear();
-      // Until it is told; what is left where nothing may be read stays.
+      // Copies that may not be read are left there.
       while (!isWanted() && !signal.aborted) await pause(POLL_MS, signal);
     }
   }
@@ -249,7 +249,7 @@ export class MemberServices {
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
     const { mayWrite, host, member } = this.#o;
     if (!mayWrite()) return { requeueAfterMs: IDLE_MS };
-    // They come again when all is known.
+    // All keys are queued again once the caches have synced.
     if (!host.services.hasSynced || !this.#copies.synced) return undefined;
     if (!member.reachable()) return { requeueAfterMs: IDLE_MS };
     const rest = Math.max(this.#refusedUntil - monotonic(), this.#sync.restMs(key));

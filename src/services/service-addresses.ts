@@ -9,11 +9,11 @@ export interface ServiceAddressesOptions {
   /** What stands in the member for a Service of the host. */
   copiesOf: (serviceKey: string) => readonly Service[];
   memberNamespaceOf: (hostNamespace: string) => string | undefined;
-  /** There is a reason why no copy will be there, which is told. */
+  /** No copy will exist, for a reason reported on the MemberCluster. */
   isRefused: (serviceKey: string) => boolean;
-  /** Whether it can be told at all: `known` with all there is, `never` when it will not be found out, `soon` otherwise. */
+  /** Whether copies are known: `known` once caches have synced, `never` when they cannot be read, else `soon`. */
   state: () => 'known' | 'soon' | 'never';
-  /** Looks at a pod of the host again. */
+  /** Requeues a pod of the host. */
   requeue: (podKey: string) => void;
 }
 
@@ -47,7 +47,7 @@ export class ServiceAddresses {
     });
   }
 
-  /** Lets the pods of a namespace go on, if its Services are known. */
+  /** Requeues the waiting pods of a namespace if its Services are known. */
   wake(namespace: string): void {
     const waiting = this.#waiting.get(namespace);
     if (waiting === undefined || !this.#areKnown(namespace)) return;

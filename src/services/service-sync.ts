@@ -13,9 +13,9 @@ import type { ServiceCopies } from './service-copies.ts';
 import { type CopyPlace, isMirrored } from './service-copy.ts';
 import type { ServiceProblem } from './services-finding.ts';
 
-/** What somebody else has in the way is looked at again after so long. */
+/** Retry delay while a foreign object or a namespace is in the way (ms). */
 const PROBLEM_MS = 60_000;
-/** What is not known yet is looked at again after so long. */
+/** Retry delay while caches sync (ms). */
 const POLL_MS = 1_000;
 
 export interface ServiceSyncOptions {
@@ -29,13 +29,13 @@ export interface ServiceSyncOptions {
   waits: ServiceWaits;
 }
 
-/** What is to be done for one Service of the host in one member, whatever changed: the namespaces there that need it have it, no others. */
+/** Level-triggered sync of one Service of the host in one member: it exists in the namespaces there that need it, and in no others. */
 export class ServiceSync {
   readonly #o: ServiceSyncOptions;
   readonly #problems = new Map<string, ServiceProblem>();
   /** Since when no pod needs them, by the key of the Service. */
   readonly #emptySince = new Map<string, number>();
-  /** Until when a Service is left alone, by its key. */
+  /** By key, when a Service may be synced again (monotonic ms). */
   readonly #rests = new Map<string, number>();
 
   constructor(options: ServiceSyncOptions) {
@@ -52,7 +52,7 @@ export class ServiceSync {
     this.#problems.clear();
   }
 
-  /** Not to be worked on for so long, in ms. */
+  /** Time until the Service may be synced again (ms). */
   restMs(key: string): number {
     const rest = (this.#rests.get(key) ?? 0) - monotonic();
     if (rest <= 0) this.#rests.delete(key);
@@ -116,13 +116,13 @@ export class ServiceSync {
     const place: CopyPlace = { hostId: host.id, member: member.name, namespace };
     const kept = await writer.keep(service, place, signal);
     if ('problem' in kept || 'others' in kept) {
-      // What we have there would lead to what is not ours to lead to.
+      // Our slices would lead callers of a foreign Service to our pods.
       const own = slices.of(key).filter((slice) => slice.metadata.namespace === namespace && !writer.isOthers(slice));
       for (const slice of own) await writer.removeSlice(slice, signal);
       return { writes: own.length, again: PROBLEM_MS, ...('problem' in kept ? { problem: kept.problem } : {}) };
     }
     const isIsolated = spec().network === 'Isolated';
-    // They are looked at again when they are known.
+    // The key is queued again when the host's slices have synced.
     if (!isIsolated && !host.slices.synced) return { writes: 0, again: POLL_MS };
     const wanted = endpoints.slicesFor(service, place);
     return { writes: await writer.keepSlices(key, namespace, wanted, signal), again: Infinity };
@@ -171,7 +171,7 @@ export class ServiceSync {
     return rest();
   }
 
-  /** Asks the host itself: a Service that is made anew has another address. */
+  /** Live read: a Service that is recreated gets another address, so a stale cache must not remove the copy. */
   async #isGone(key: string, signal: AbortSignal): Promise<boolean> {
     const { namespace, name } = splitKey(key);
     const fieldSelector = `metadata.name=${name}`;
@@ -186,7 +186,7 @@ export class ServiceSync {
       return;
     }
     this.#problems.set(key, problem);
-    // Pods of the namespace tell of that themselves.
+    // Pods of the namespace already have an Event for this.
     if (before?.message === problem.message || problem.reason === 'NamespaceNotAllowed') return;
     const { namespace, name, uid } = service.metadata;
     const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid };

@@ -27,10 +27,10 @@ export interface ServiceWriterOptions {
 /** `others`: another MemberCluster that stands for the same cluster sees to it. */
 export type KeptService = { copy: Service } | { others: Service } | { problem: ServiceProblem };
 
-/** Writes Services and what they lead to in one member; nothing that is as it should be. */
+/** Writes Services and their EndpointSlices in one member, only where they differ. */
 export class ServiceWriter {
   readonly #o: ServiceWriterOptions;
-  /** What was wanted of copies that the member keeps otherwise, by key: it has its reasons, and would be asked for ever. */
+  /** By key, the wanted copy that the member stored differently (by its own admission): not sent again, or it would be sent for ever. */
   readonly #declined = new Map<string, string>();
 
   constructor(options: ServiceWriterOptions) {
