@@ -1,5 +1,6 @@
 import { releasedFrom } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 
 /** For the caches to show a release, in ms. */
 const CAUGHT_UP_MS = 30_000;
@@ -52,7 +53,7 @@ export class Releases {
       return setUid;
     }
     if (before === undefined || (before.kind === 'sent' && before.until > now)) return undefined;
-    if (before.kind === 'sent' || isControlled(pod)) return this.forget(pod);
+    if (before.kind === 'sent' || controllerOf(pod) !== undefined) return this.forget(pod);
     // Given back, and the ReplicaSet has yet to adopt it.
     const until = before.kind === 'givenBack' ? before.until : now + CAUGHT_UP_MS;
     this.#put(uid, { ...before, kind: 'givenBack', pod, until });
@@ -130,8 +131,4 @@ export class Releases {
     const set = this.#sets.get(release.setUid) ?? new Set();
     this.#sets.set(release.setUid, set.add(uid));
   }
-}
-
-function isControlled({ metadata }: Pod): boolean {
-  return metadata.ownerReferences?.some(({ controller }) => controller === true) === true;
 }
