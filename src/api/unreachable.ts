@@ -24,10 +24,17 @@ export const UNREACHABLE = {
 
 export type UnreachableReason = keyof typeof UNREACHABLE;
 
+/** Whether a member that is not reachable for that reason answers all the same, so that its pods run as far as anybody knows. */
+export function isAnswering(reason: string): boolean {
+  return silenceOf(reason) === 'answering';
+}
+
 /** Whether a member that is not reachable for that reason may be lost. Reasons of credentials that cannot be used are none of these. */
 export function mayBeLost(reason: string): boolean {
-  const found: Silence | undefined = Object.hasOwn(UNREACHABLE, reason)
-    ? UNREACHABLE[reason as UnreachableReason]
-    : undefined;
+  const found = silenceOf(reason);
   return found === 'silent' || found === 'refusing';
+}
+
+function silenceOf(reason: string): Silence | undefined {
+  return Object.hasOwn(UNREACHABLE, reason) ? UNREACHABLE[reason as UnreachableReason] : undefined;
 }

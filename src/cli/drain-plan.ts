@@ -1,4 +1,5 @@
 import { isFinished } from '../api/pod-phase.ts';
+import { asOwned } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { isDaemonPod } from '../pods/daemon-pod.ts';
@@ -25,7 +26,8 @@ export function drainPlan(pods: readonly Pod[], { force, deleteEmptydirData }: D
   const plan: DrainPlan = { evict: [], skipped: [], refused: [] };
   for (const pod of pods) {
     const { deletionTimestamp } = pod.metadata;
-    const isControlled = controllerOf(pod) !== undefined;
+    // One that is being moved is out of its ReplicaSet for a while, which has another one already.
+    const isControlled = controllerOf(asOwned(pod)) !== undefined;
     const hasData = (pod.spec.volumes ?? []).some(({ emptyDir }) => emptyDir !== undefined);
     if (isDaemonPod(pod)) plan.skipped.push({ pod, why: 'a DaemonSet would make it anew' });
     else if (isFinished(pod) || deletionTimestamp !== undefined) plan.evict.push(pod);

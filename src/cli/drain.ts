@@ -64,7 +64,7 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
   let plan = await planOf(host, name, flags);
   terminal.out(`${await setUnschedulable(host, name, true, dryRun)}\n`);
   if (dryRun === 'none') {
-    await untilCordoned(terminal, host, name, Math.min(CORDON_MS, timeout * 1000));
+    await untilCordoned(terminal, host, name, timeout * 1000);
     // Until then more may have come.
     plan = await planOf(host, name, flags);
   }
@@ -98,8 +98,8 @@ async function planOf(host: Viewer, name: string, flags: Flags): Promise<DrainPl
   );
 }
 
-/** The manager cordons the nodes; until it has, pods go on coming. */
-async function untilCordoned(terminal: Terminal, host: Viewer, name: string, timeoutMs: number): Promise<void> {
+/** The manager cordons the nodes, within `timeoutMs` or half a minute; until it has, pods go on coming. Throws CliError. */
+export async function untilCordoned(terminal: Terminal, host: Viewer, name: string, timeoutMs: number): Promise<void> {
   const look = async () => {
     const open = (await host.list<Node>(NODES, { labelSelector: MEMBER_LABEL })).filter(
       (node) => memberOfNode(node) === name && node.spec?.unschedulable !== true,
@@ -109,7 +109,7 @@ async function untilCordoned(terminal: Terminal, host: Viewer, name: string, tim
       : { waitingFor: `the manager to cordon ${open.map(({ metadata }) => metadata.name).join(', ')}` };
   };
   const fix = 'see kubectl spillway status: does a manager work for the member? Then run it again, nothing was evicted';
-  await waitFor(terminal, `the virtual nodes of ${name} are cordoned`, timeoutMs, look, fix);
+  await waitFor(terminal, `the virtual nodes of ${name} are cordoned`, Math.min(CORDON_MS, timeoutMs), look, fix);
 }
 
 /** All pods on the virtual nodes of a member. Throws CliError. */

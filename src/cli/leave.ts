@@ -2,18 +2,20 @@ import { Option, type Command } from 'commander';
 import { FORCE_LEAVE_ANNOTATION } from '../api/marks.ts';
 import { isLeaving, MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
+import { isAnswering } from '../api/unreachable.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { monotonic } from '../kube/clock.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isTransient } from '../kube/errors.ts';
+import { isNotFound, isTransient } from '../kube/errors.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { evict, patch, remove } from '../kube/verbs.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
-import { BUDGET_MS, podsOf, tried } from './drain.ts';
+import { BUDGET_MS, podsOf, tried, untilCordoned } from './drain.ts';
 import { drainPlan, type DrainPlan } from './drain-plan.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { clusterFlags, dryRunFlag, dryRunQuery, dryRunWords, type DryRunFlags } from './flags.ts';
@@ -76,6 +78,8 @@ class Leave {
   readonly #going = new Map<string, string>();
   /** When pods that a budget keeps are asked for again, by UID. */
   readonly #again = new Map<string, number>();
+  /** UIDs of pods that may not be evicted without a word of the person. */
+  readonly #stays = new Set<string>();
   #said = '';
 
   constructor(cli: Cli, host: Viewer, name: string, flags: Flags) {
@@ -87,7 +91,7 @@ class Leave {
   }
 
   async run(): Promise<ExitCode> {
-    const { mode, dryRun, wait } = this.#flags;
+    const { mode, dryRun, wait, timeout } = this.#flags;
     const { terminal } = this.#cli;
     const member = await this.#host.get<Leaver>(MEMBER_CLUSTERS, { name: this.#name });
     if (mode === 'force') this.#refuseWhileItAnswers(member);
@@ -100,6 +104,7 @@ class Leave {
       return EXIT.ok;
     }
     if (!wait) return EXIT.ok;
+    if (evicts) await untilCordoned(terminal, this.#host, this.#name, (timeout ?? Infinity) * 1000);
     const last = await this.#follow(member);
     terminal.out(`membercluster/${this.#name} left\n`);
     const remains = last.status?.leaving?.mayRemain ?? [];
@@ -110,10 +115,14 @@ class Leave {
   }
 
   #refuseWhileItAnswers({ status }: Leaver): void {
-    const reachable = status?.conditions?.find(({ type }) => type === 'Reachable');
-    if (reachable?.status !== 'True') return;
-    throw new CliError(`member ${this.#name} is not given up: it answers`, {
-      reason: 'a member that answers leaves in order, and nothing of it is left behind',
+    const reachable = conditionOf({ status }, 'Reachable');
+    if (reachable === undefined) return;
+    const answers = reachable.status === 'True' || (reachable.status === 'False' && isAnswering(reachable.reason));
+    if (!answers) return;
+    const but = reachable.status === 'True' ? '' : `, though not as it should (${reachable.reason})`;
+    throw new CliError(`member ${this.#name} is not given up: it answers${but}`, {
+      reason:
+        'its pods may run, and others would do their work again; a member that answers leaves in order, and nothing of it is left behind',
       fix: 'use --mode=drain or --mode=detach',
       page: `${PAGE}#a-member-that-is-gone-for-good`,
     });
@@ -169,9 +178,12 @@ class Leave {
       const how = { type: 'merge', fieldManager: 'kubectl-spillway' } as const;
       await this.#host.ask('patch memberclusters.spillway.dev', async (signal) => {
         const options = { signal, query: dryRunQuery(dryRun) };
-        await tried(async () => {
+        try {
           await patch<KubeObject>(this.#host.client, MEMBER_CLUSTERS, { name }, body, how, options);
-        });
+        } catch (error) {
+          // It has left already.
+          if (!isNotFound(error)) throw error;
+        }
       });
     }
     this.#cli.terminal.out(`membercluster/${name} annotated${dryRunWords(dryRun)}\n`);
@@ -255,7 +267,9 @@ class Leave {
       this.#going.delete(uid);
       terminal.out(`${what} evicted\n`);
     }
-    for (const pod of this.#plan(pods).evict) {
+    const plan = this.#plan(pods);
+    for (const { pod, why } of plan.refused) this.#noteStays(pod, why);
+    for (const pod of plan.evict) {
       const { uid = '', name, namespace = '' } = pod.metadata;
       if (this.#going.has(uid) || (this.#again.get(uid) ?? 0) > monotonic()) continue;
       const isGoing = dryRun === 'client' || (await this.#evict(pod));
@@ -270,6 +284,14 @@ class Leave {
         terminal.out(`pod/${name} (namespace ${namespace}) evicted${dryRunWords(dryRun)}\n`);
       }
     }
+  }
+
+  /** One that came after the first look, once. */
+  #noteStays(pod: Pod, why: string): void {
+    const { uid = '' } = pod.metadata;
+    if (this.#stays.has(uid)) return;
+    this.#stays.add(uid);
+    this.#cli.terminal.note(`pod ${keyOf(pod)} stays, and the member with it: ${why}`);
   }
 
   /** False: a disruption budget is against it now. One that ends already need not be asked for. */

@@ -44,7 +44,7 @@ async function uninstall(cli: Cli, host: Viewer, { purge = false, dryRun, timeou
   if (members.length > 0) {
     throw new CliError(`Spillway is not taken out of the cluster of context ${host.context}: it has members`, {
       reason: `pods in ${members.join(', ')} would be left behind, and nobody would look after them`,
-      fix: 'take the members out first, and let their pods end: docs/guides/install.md tells how',
+      fix: 'take each of them out first: kubectl spillway leave MEMBER',
       page: 'guides/install.md#take-it-out-again',
     });
   }

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
-import type { UnreachableReason } from '../api/unreachable.ts';
+import { isAnswering, type UnreachableReason } from '../api/unreachable.ts';
 import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../kube/core-v1.ts';
 import { malformed } from '../kube/response-body.ts';
 import { cleanText } from '../kube/clean-text.ts';
@@ -184,7 +184,7 @@ export class MemberConnection {
     return this.#reachability;
   }
 
-  /** For how long no probe was good and answered by the pinned cluster, in ms: a single good one begins it anew. See {@link Silence}. */
+  /** For how long no probe was answered by the pinned cluster, in ms: a single answer, be it an error, begins it anew. See {@link Silence}. */
   get silentMs(): number {
     return this.#silence.ms;
   }
@@ -298,7 +298,8 @@ export class MemberConnection {
     const probe = this.#o.probe();
     this.#reachability = afterProbe(before, failure, probe, now);
     const mostMs = (probe.periodSeconds + probe.timeoutSeconds) * 1000;
-    this.#silence.probed(failure === undefined && this.identityOk(), now.monotonic, mostMs);
+    const answered = failure === undefined ? this.identityOk() : isAnswering(failure.reason);
+    this.#silence.probed(answered, now.monotonic, mostMs);
     const { reachable } = this.#reachability;
     this.#o.metrics?.reachable.set({ member: this.name }, reachable === true ? 1 : 0);
     if (before.reachable !== reachable) {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { releasedText } from '../../src/api/released.ts';
 import { drainPlan } from '../../src/cli/drain-plan.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { hostPod } from '../fixtures/pods.ts';
@@ -29,6 +30,16 @@ describe('draining a member', () => {
       ['alone', expect.stringMatching(/--force/)],
       ['data', expect.stringMatching(/--delete-emptydir-data/)],
     ]);
+  });
+
+  it('evicts what is out of its ReplicaSet only as another one takes its place', () => {
+    const mark = { hash: '7d', replicaSet: 'web-7d', uid: 'u', at: '2026-01-01T00:00:00Z', ready: 1 };
+    const annotations = { 'spillway.dev/released': releasedText(mark) };
+    const plan = drainPlan([hostPod({ metadata: { name: 'moving', annotations } })], {
+      force: false,
+      deleteEmptydirData: false,
+    });
+    expect([names(plan.evict), plan.refused]).toEqual([['moving'], []]);
   });
 
   it('evicts all but pods of DaemonSets where the person says so', () => {

@@ -162,12 +162,47 @@ describe('a member that leaves', () => {
     expect(await run('--mode=force')).toBe(1);
     expect(writes()).toEqual([]);
     expect(notes()).toMatch(/^error: member east is not given up: it answers\n/);
+    const conditions = [{ type: 'Reachable', status: 'False', reason: 'TooManyRequests', message: 'It is busy.' }];
+    send('PATCH', `${EAST}/status`, { status: { conditions } });
+    expect(await run('--mode=force')).toBe(1);
+    expect(writes()).toEqual([]);
+    expect(notes()).toContain('it answers, though not as it should (TooManyRequests)\n');
     setStatus({}, ['Reachable', 'False', 'It does not.']);
     expect(await run('--mode=force', '--no-wait')).toBe(0);
     expect(writes()).toEqual([`DELETE ${EAST}`, `PATCH ${EAST}`]);
     expect(api.objects.get(EAST)?.metadata.annotations).toEqual({ 'spillway.dev/force-leave': uid });
     expect(notes()).toContain('warning: the controllers of its pods make others elsewhere.');
   });
+
+  it('is not said to be given up when that could not be written', async () => {
+    setStatus({}, ['Reachable', 'False', 'It does not.']);
+    api.fault = ({ method }) => (method === 'PATCH' ? { code: 409, reason: 'Conflict' } : undefined);
+    expect(await run('--mode=force', '--no-wait')).not.toBe(0);
+    expect(terminal.stdout).toBe('membercluster/east deleted\n');
+  });
+
+  it('evicts nothing before its nodes are cordoned, and says which pods stay that came after the first look', async () => {
+    const node = {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: 'east', labels: { 'spillway.dev/member': 'east' } },
+    };
+    send('POST', '/api/v1/nodes', { ...node, spec: { providerID: 'spillway://east/east' } });
+    makePod('web-1');
+    const running = run();
+    await until('it waits', () => notes().includes('the manager to cordon east'), { intervalMs: 5 });
+    expect(writes()).toEqual(
+      ['POST /apis/spillway.dev/v1alpha1/memberclusters', 'POST /api/v1/nodes', `POST ${PODS}`, `DELETE ${EAST}`].slice(
+        -1,
+      ),
+    );
+    makePod('alone', {});
+    send('PATCH', '/api/v1/nodes/east', { spec: { unschedulable: true } });
+    await until('the pod is evicted', () => writes().includes(`POST ${PODS}/web-1/eviction`));
+    await until('the other one is named', () => /pod shop\/alone stays, .*--force/.test(notes()));
+    letGo();
+    expect(await running).toBe(0);
+  }, 30_000);
 
   it.each([
     ['it is not there', 404, 'NotFound', 4],

@@ -8,15 +8,18 @@ afterEach(async () => {
   for (const end of ended.splice(0)) await end();
 });
 
-/** A member that answers the probe with 503 whenever it is told to, and the tries that it has seen. */
-async function connect(fails: (attempt: number) => boolean, uid = 'pinned') {
+/** A member that answers the probe with 503, or not at all, whenever it is told to, and the tries that it has seen. */
+async function connect(fails: (attempt: number) => boolean | 'silent', uid = 'pinned') {
   let tries = 0;
   const server = await startHttpServer((req, res) => {
     if (req.url?.endsWith('/kube-system') !== true) {
       sendJson(res, 404, { kind: 'Status', status: 'Failure', code: 404, reason: 'NotFound', message: 'none' });
       return;
     }
-    if (fails((tries += 1))) {
+    const how = fails((tries += 1));
+    if (how === 'silent') {
+      req.socket.destroy();
+    } else if (how) {
       const refused = { code: 503, reason: 'ServiceUnavailable', message: 'too busy' };
       sendJson(res, 503, { kind: 'Status', status: 'Failure', ...refused });
     } else {
@@ -65,11 +68,22 @@ test('a member that refuses all of them does not', async () => {
 });
 
 test('a member is silent from its first bad probe on, and one good probe ends that', async () => {
-  let fails = true;
-  const { connection } = await connect(() => fails);
+  let how: false | 'silent' = 'silent';
+  const { connection } = await connect(() => how);
   await until('it has been silent for a while', () => connection.silentMs > 200);
-  fails = false;
+  how = false;
   await until('it is not silent', () => connection.silentMs === 0);
+});
+
+test('a member that answers with errors is not silent, though it is not reachable', async () => {
+  let how: true | 'silent' = 'silent';
+  const { connection, tries } = await connect(() => how);
+  await until('it has been silent for a while', () => connection.silentMs > 200);
+  how = true;
+  await until('it is not silent', () => connection.silentMs === 0);
+  const before = tries();
+  await until('it was asked on', () => tries() > before + 3);
+  expect([connection.reachable(), connection.silentMs]).toEqual([false, 0]);
 });
 
 test('another cluster in the place of a member is as silent as none', async () => {
