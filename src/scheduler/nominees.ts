@@ -68,8 +68,9 @@ export class Nominees {
     const asked = this.#asked.get(metadata.uid ?? '');
     if (asked === undefined) return false;
     const node = status?.nominatedNodeName ?? '';
-    if (node !== '') return this.#holdsAny(node, asked);
-    if (this.#o.monotonic() - asked.at > NOMINATED_MS) return false;
+    const isNew = this.#o.monotonic() - asked.at <= NOMINATED_MS;
+    if (node !== '') return isNew ? this.#holdsAny(node, asked) : this.#isLeftByAny(node, asked);
+    if (!isNew) return false;
     return [...asked.victims.keys()].some((one) => this.#holdsAny(one, asked));
   }
 
@@ -124,7 +125,10 @@ export class Nominees {
   }
 
   #whileAside<T>(isAside: (uid: string, nominee: Nominee) => boolean, ask: () => T): T {
-    const aside = [...this.#held].filter(([uid, nominee]) => isAside(uid, nominee));
+    // One that was told a place elsewhere meanwhile holds that, which is nobody else's.
+    const aside = [...this.#held].filter(
+      ([uid, nominee]) => isAside(uid, nominee) && (this.#o.reservations.nodeOf(uid) ?? nominee.node) === nominee.node,
+    );
     for (const [uid] of aside) this.#o.reservations.release(uid);
     const answer = ask();
     for (const [uid, nominee] of aside) this.#reserve(uid, nominee);
@@ -153,6 +157,18 @@ export class Nominees {
   #holdsAny(node: string, { victims }: Asked): boolean {
     const capacity = this.#o.capacityOf(node);
     return victims.get(node)?.some((uid) => capacity?.holds(uid) === true) === true;
+  }
+
+  /** The same, of those that are on their way out, or gone from the host: one that nobody deleted after all is not waited for. */
+  #isLeftByAny(node: string, { victims }: Asked): boolean {
+    const { capacityOf, podsOn } = this.#o;
+    const capacity = capacityOf(node);
+    // Nothing is heard of a member that does not answer: what leaves it may take for ever.
+    if (capacity?.ready !== true) return false;
+    const staying = new Set(
+      podsOn(node).flatMap(({ metadata }) => (metadata.deletionTimestamp === undefined ? (metadata.uid ?? '') : [])),
+    );
+    return victims.get(node)?.some((uid) => !staying.has(uid) && capacity.holds(uid)) === true;
   }
 
   /**

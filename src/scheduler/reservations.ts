@@ -48,6 +48,11 @@ export class Reservations {
     return this.#held.has(podUid);
   }
 
+  /** Where room is set aside for it: a node, or `local`. */
+  nodeOf(podUid: string): string | undefined {
+    return this.#held.get(podUid)?.node;
+  }
+
   release(podUid: string): void {
     const held = this.#held.get(podUid);
     if (held === undefined) return;

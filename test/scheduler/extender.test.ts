@@ -992,6 +992,24 @@ describe('pods that may be evicted for another one', () => {
       expect(await preempt(made, 'east')).toEqual({ east: 'of-east 0' });
     });
 
+    test('one that nobody deleted after all, or whose member does not answer, is not waited for', async () => {
+      const low = bound('low', 'east');
+      await until('it is known', () => view.podsOn('east').length === 1, { intervalMs: 5 });
+      victims.set('east', { pods: [asCandidate(low)], violations: 0 });
+      now += 11_000;
+      expect(await preempt(made, 'east')).toEqual({ east: `${low} 0` });
+      reserved.set(low, 'east');
+      expect(await preempt(nominated(), 'east')).toEqual({});
+      now += 11_000;
+      expect(await preempt(nominated(), 'east')).toEqual({ east: `${low} 0` });
+      now += 11_000;
+      api.edit(`${PODS}/low`, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
+      const isLeaving = (): boolean =>
+        view.podsOn('east').some(({ metadata }) => metadata.deletionTimestamp !== undefined);
+      await until('it leaves', isLeaving, { intervalMs: 5 });
+      expect(await preempt(nominated(), 'east')).toEqual({});
+    });
+
     test('what they leave is held for a pod that lost its nomination meanwhile, as long as its next try may take', async () => {
       api.edit(`${PODS}/a`, { status: { nominatedNodeName: 'east' } });
       await until('its room is held', () => reserved.get(uidOf(made)) === 'east', { intervalMs: 5 });
