@@ -10,25 +10,30 @@ export interface DisplacedPod {
   readonly better: BetterPlace;
 }
 
-/** A pod of a workload that would be elsewhere if it came now, for a reason that counts. One of each cluster is asked about, as they are alike. */
+/**
+ * A pod of a workload that would be elsewhere if it came now, for a reason that counts. One of each cluster is asked about, as they are
+ * alike. `unread`: there may be one, but not all of these could be read: they are gone by now, or the host does not let us.
+ */
 export async function displacedPod(
   pods: readonly Pod[],
   { placed, mover }: { placed: Pick<PlacedPods, 'clusterOf' | 'betterPlace'>; mover: Pick<Mover, 'read' | 'wasSent'> },
   counts: (strategy: BetterPlace['strategy']) => boolean,
   signal: AbortSignal,
-): Promise<DisplacedPod | undefined> {
+): Promise<DisplacedPod | 'unread' | undefined> {
   const byCluster = new Map<string, Pod>();
   for (const pod of pods.toSorted(byAge)) {
     const { nodeName } = pod.spec;
     if (nodeName === undefined || pod.metadata.deletionTimestamp !== undefined || mover.wasSent(pod)) continue;
     byCluster.set(placed.clusterOf(nodeName), pod);
   }
+  let isUnread = false;
   for (const [from, pod] of byCluster) {
     const live = await mover.read(pod, signal);
+    isUnread ||= live === undefined;
     const better = live === undefined ? undefined : placed.betterPlace(live, from);
     if (better !== undefined && counts(better.strategy)) return { pod, from, better };
   }
-  return undefined;
+  return isUnread ? 'unread' : undefined;
 }
 
 /** The youngest of a cluster is the last, and goes: it has least to lose. */

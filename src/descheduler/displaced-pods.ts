@@ -57,7 +57,7 @@ export class DisplacedPods {
     const found = await displacedPod(pods, this.#o, (strategy) => after.has(strategy), signal);
     const now = monotonic();
     const known = this.#seen.get(workloadUid);
-    if (found === undefined) {
+    if (found === undefined || found === 'unread') {
       this.#seen.delete(workloadUid);
       return { requeueAfterMs: LOOK_MS };
     }

@@ -129,6 +129,10 @@ export class Rebalancers {
     if (this.#moving.has(uid) || !this.#areAllWell(pods)) return { reason: 'Progressing' };
     const found = await displacedPod(pods, this.#o, () => true, signal);
     if (found === undefined) return { result: 'Successful', reason: 'Rebalanced' };
+    if (found === 'unread') {
+      const message = 'its pods could not be read for ten minutes (apply manifests/scheduler/descheduler.yaml)';
+      return { reason: 'Progressing', message };
+    }
     const move = rebalanceMove(found, name, (live) => this.#recheck(live, name, uid, found.from));
     if (mover.restMs(found.pod) === 0 && !mover.keeps(move) && !this.#moving.has(uid)) {
       this.#moving.add(uid);

@@ -1,4 +1,4 @@
-import { releasedFrom } from '../api/released.ts';
+import { releasedFrom, TEMPLATE_HASH } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 
@@ -53,7 +53,8 @@ export class Releases {
       return setUid;
     }
     if (before === undefined || (before.kind === 'sent' && before.until > now)) return undefined;
-    if (before.kind === 'sent' || controllerOf(pod) !== undefined) return this.forget(pod);
+    const isChosen = pod.metadata.labels?.[TEMPLATE_HASH] !== undefined;
+    if (before.kind === 'sent' || !isChosen || controllerOf(pod) !== undefined) return this.forget(pod);
     // Given back, and the ReplicaSet has yet to adopt it.
     const until = before.kind === 'givenBack' ? before.until : now + CAUGHT_UP_MS;
     this.#put(uid, { ...before, kind: 'givenBack', pod, until });

@@ -6,17 +6,17 @@ import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
-/** The taint that a pod may stay for the least time with, and that time in ms; undefined without any. */
+/** The taint that a pod may stay for the least time with, and that time in ms; undefined without any that it does not tolerate for ever. */
 function shortestTaint(
   live: Pod,
   { clusterTolerations }: MoveRules,
   member: PlacedMember,
-): { taint: Taint & { policy?: string }; forMs: number } | undefined {
-  const all: { taint: Taint & { policy?: string }; forMs: number }[] = [
+): { taint: Taint; forMs: number } | undefined {
+  const all = [
     ...nodeTaintsOf(live, member).map((taint) => ({ taint, forMs: toleratedMs(live.spec.tolerations, taint) })),
     ...member.clusterTaints.map((taint) => ({ taint, forMs: toleratedMs(clusterTolerations, taint) })),
   ];
-  return all.toSorted((a, b) => a.forMs - b.forMs)[0];
+  return all.filter(({ forMs }) => forMs < Number.POSITIVE_INFINITY).toSorted((a, b) => a.forMs - b.forMs)[0];
 }
 
 /** All that stand against the pod, tolerated or not. */
@@ -45,14 +45,19 @@ export function whyItStaysTainted(
   sinceMs: (taint: Taint) => number,
   paused?: string,
 ): Held | 'void' | undefined {
-  const found = shortestTaint(live, rules, member);
-  if (found === undefined || found.forMs === Number.POSITIVE_INFINITY) return 'void';
+  if (shortestTaint(live, rules, member) === undefined) return 'void';
   const answers = member.reachable !== false;
   const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
   if (why !== undefined) return { why };
-  if (!answers && found.taint.policy !== undefined && paused !== undefined) return { why: paused };
+  const found = shortestTaint(live, rules, answers || paused === undefined ? member : withoutPolicies(member));
+  // Only policies want it moved.
+  if (found === undefined) return { why: paused ?? '' };
   const rest = found.forMs - sinceMs(found.taint);
   return rest > 0 ? { why: `it tolerates ${taintInWords(found.taint)} for so long`, forMs: rest } : undefined;
+}
+
+function withoutPolicies(member: PlacedMember): PlacedMember {
+  return { ...member, clusterTaints: member.clusterTaints.filter(({ policy }) => policy === undefined) };
 }
 
 export function taintMove(pod: Pod, member: PlacedMember, recheck: WantedMove['recheck']): WantedMove {

@@ -39,8 +39,12 @@ export function policyTaints(
   for (const policy of policies.toSorted(byAge)) {
     if (!adds(policy, member, now) || !isFor(policy, member) || removes(policy, member, now)) continue;
     for (const taint of policy.spec.taints) {
-      if (taints.length === MOST_TAINTS || taints.some((one) => isSameTaint(one, taint))) continue;
-      taints.push({ ...policyTaint(taint, policy.metadata.name), timeAdded: timestamp(now) });
+      const mine = policyTaint(taint, policy.metadata.name);
+      const index = taints.findIndex((one) => isSameTaint(one, taint));
+      const other = taints[index];
+      if (other === undefined) {
+        if (taints.length < MOST_TAINTS) taints.push({ ...mine, timeAdded: timestamp(now) });
+      } else if (isOlder(policy, known(other.policy))) taints[index] = { ...mine, timeAdded: other.timeAdded };
     }
   }
   return taints;
@@ -75,8 +79,12 @@ function holdForMs(wanted: MatchConditions, member: MemberCluster, now: number):
   return Math.max(0, now - Math.max(...since.map((at = now) => (Number.isNaN(at) ? now : at))));
 }
 
+function isOlder(policy: ClusterTaintPolicy, other: KnownPolicy): boolean {
+  return other !== undefined && other !== 'unknown' && byAge(policy, other) < 0;
+}
+
 function byAge(a: ClusterTaintPolicy, b: ClusterTaintPolicy): number {
   const [left = '', right = ''] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
   if (left !== right) return left < right ? -1 : 1;
-  return a.metadata.name < b.metadata.name ? -1 : 1;
+  return a.metadata.name.localeCompare(b.metadata.name);
 }

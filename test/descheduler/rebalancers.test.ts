@@ -29,6 +29,7 @@ let isReady: boolean;
 let hasRules: boolean;
 let held: boolean;
 let isKnown: boolean;
+let isReadable: boolean;
 /** Moves that were asked for. */
 let asked: number;
 let beforeMove: () => unknown;
@@ -38,7 +39,7 @@ beforeEach(async () => {
   api = new MemoryApi();
   server = await serveMemoryApi(api);
   [now, isReady, hasRules, held, moved] = [START, true, true, false, []];
-  [isKnown, asked, beforeMove] = [true, 0, () => undefined];
+  [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
   fleet = new Fleet({
     placement: HOME_FIRST,
     clusters: [cluster('home'), cluster('away')],
@@ -62,7 +63,7 @@ beforeEach(async () => {
       },
     },
     mover: {
-      read: async (pod) => await Promise.resolve(pod),
+      read: async (pod) => await Promise.resolve(isReadable ? pod : undefined),
       wasSent: () => false,
       restMs: () => 0,
       keeps: () => false,
@@ -259,4 +260,17 @@ test.each(WRONG_REBALANCERS)('one with $what cannot be read, in case it is older
   const raw = { metadata: { name: 'a' }, spec: { ...GOOD_REBALANCER, ...wrong } };
   const parsed = parseWorkloadRebalancer(raw);
   expect('problems' in parsed ? parsed.problems.join() : '').toContain(field);
+});
+
+test('pods that may not be read are no success: it goes on, and says so in the end', async () => {
+  ask();
+  isReadable = false;
+  await look();
+  now += 60_000;
+  await look();
+  expect([moved, said()]).toEqual([[], ['- Progressing']]);
+  now += 600_000;
+  await look();
+  expect(said()).toEqual(['Failed PodsStay']);
+  expect(stored()?.status?.observedWorkloads?.[0]?.message).toMatch(/could not be read .*descheduler\.yaml/);
 });

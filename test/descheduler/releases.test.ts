@@ -219,6 +219,10 @@ test("a pod that is given back is its ReplicaSet's, and none is released meanwhi
   const adopted = { ...waiting, metadata: { ...waiting.metadata, ownerReferences: [OWNER] } };
   expect(releases.seen(adopted)).toBe('set');
   expect([releases.givenBack('set'), releases.count('set')]).toEqual([[], 0]);
+  // Only the mark is gone: its ReplicaSet does not choose it.
+  releases.seen(out('a', 0, 3));
+  expect(releases.seen(pod('a', READY))).toBe('set');
+  expect([releases.givenBack('set'), releases.count('set')]).toEqual([[], 0]);
   // Never adopted: the ReplicaSet is gone, or does not choose it.
   releases.seen(out('a', 0, 3));
   releases.seen(waiting);

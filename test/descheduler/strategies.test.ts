@@ -191,6 +191,14 @@ describe('a taint of effect NoExecute', () => {
     // A person knows.
     expect(found(by())).toBeUndefined();
     expect(found({ ...by('p'), reachable: true })).toBeUndefined();
+    const both = member({
+      ...by('p'),
+      clusterTaints: [
+        { ...TAINT, policy: 'p' },
+        { ...TAINT, key: 'gone' },
+      ],
+    });
+    expect(found(both)).toBeUndefined();
   });
 
   test('counts on the virtual node of the pod only', () => {

@@ -161,6 +161,10 @@ describe('taints by policies', () => {
     const old = taintPolicy('z', {}, { creationTimestamp: '2025-01-01T00:00:00Z' });
     const young = taintPolicy('a', {}, { creationTimestamp: '2026-01-01T00:00:00Z' });
     expect(keys(member(down), [young, old])).toEqual(['z example.com/not-ready:NoExecute now']);
+    // Also where the younger one was there before.
+    expect(keys(member(down, { taints: [put('a')] }), [young, old])).toEqual([
+      'z example.com/not-ready:NoExecute before',
+    ]);
     expect(keys(member(down, { taints: [put('z')] }), [young])).toEqual(['a example.com/not-ready:NoExecute now']);
   });
 
