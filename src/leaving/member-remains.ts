@@ -29,6 +29,8 @@ export interface MemberRemainsOptions {
   isShared: () => boolean;
   /** Others are known to: what is theirs is no news. */
   isKnownToBeShared: () => boolean;
+  /** Kinds of which something was made there, as far as is known, though the right to look may be gone by now. */
+  mayHold: () => { budgets: boolean; services: boolean; claims: boolean };
   /** Whether a pod of ours there refers to it still. */
   isInUse: (kind: 'ConfigMap' | 'Secret', namespace: string, name: string) => boolean;
 }
@@ -46,19 +48,29 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
   const unseen: string[] = [];
   const readAll = async (resource: Resource, namespace?: string): Promise<KubeObject[]> =>
     await readOurs(client, resource, { hostId, namespace, signal });
-  const read = async (resource: Resource, namespace?: string): Promise<KubeObject[]> =>
-    (await unlessForbidden(readAll(resource, namespace))) ?? [];
+  const mayHold = options.mayHold();
+  const unlisted = (kind: string, namespace?: string): void => {
+    // Nothing is ever made in namespaces of the cluster itself.
+    if (namespace !== undefined && isSystemNamespace(namespace)) return;
+    unseen.push(`${kind}s${namespace === undefined ? '' : ` of namespace ${namespace}`} (which may not be listed)`);
+  };
+  /** `may`: there may be some also where we may not look. */
+  const read = async (resource: Resource, may: boolean, namespace?: string): Promise<KubeObject[]> => {
+    const found = await unlessForbidden(readAll(resource, namespace));
+    if (found === undefined && may) unlisted(resource.kind, namespace);
+    return found ?? [];
+  };
   for (const { metadata } of await readAll(PODS)) {
     const place = isOthersNode(metadata.labels?.[NODE_LABEL] ?? '') ? others : pods;
     place.push(nameIn('Pod', metadata));
   }
-  for (const { metadata } of await read(POD_DISRUPTION_BUDGETS)) {
+  for (const { metadata } of await read(POD_DISRUPTION_BUDGETS, mayHold.budgets)) {
     const place = isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '') ? others : copies;
     place.push(nameIn('PodDisruptionBudget', metadata));
   }
   for (const namespace of namespaces()) {
     for (const resource of [SERVICES, ENDPOINT_SLICES]) {
-      for (const { metadata } of await read(resource, namespace)) {
+      for (const { metadata } of await read(resource, mayHold.services, namespace)) {
         // Pods of another MemberCluster may need the same, which it sees to then.
         const isOthers = isShared() || isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '');
         (isOthers ? others : copies).push(nameIn(resource.kind, metadata));
@@ -66,16 +78,12 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
     }
     for (const resource of [CONFIG_MAPS, SECRETS]) {
       const kind = resource === SECRETS ? 'Secret' : 'ConfigMap';
-      const found = await unlessForbidden(readAll(resource, namespace));
-      // Nothing is ever made in namespaces of the cluster itself.
-      if (found === undefined && !isSystemNamespace(namespace))
-        unseen.push(`${kind}s of namespace ${namespace} (which may not be listed)`);
-      for (const { metadata } of found ?? []) {
+      for (const { metadata } of await read(resource, true, namespace)) {
         const isOthers = isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '') || isInUse(kind, namespace, metadata.name);
         (isOthers ? others : copies).push(nameIn(kind, metadata));
       }
     }
-    for (const { metadata } of await read(PERSISTENT_VOLUME_CLAIMS, namespace))
+    for (const { metadata } of await read(PERSISTENT_VOLUME_CLAIMS, mayHold.claims, namespace))
       data.push(nameIn('PersistentVolumeClaim', metadata));
   }
   return { pods, copies, others: [...data, ...(isKnownToBeShared() ? [] : others)], unseen };

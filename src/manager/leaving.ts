@@ -9,6 +9,7 @@ import { readMemberRemains } from '../leaving/member-remains.ts';
 import { NamespaceRemoval } from '../leaving/namespace-removal.ts';
 import { removeSigningRequests } from '../leaving/signing-requests.ts';
 import type { MemberDependents } from './member-dependents.ts';
+import { budgetsWereMirrored, servicesWereMirrored } from '../members/member-status.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import type { ActingMember } from './acting-member.ts';
 import { isForced, whyNotAsked } from './given-up.ts';
@@ -48,6 +49,11 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     isInUse: dependents.mirror.isInUse.bind(dependents.mirror),
     isShared: standing.isShared,
     isKnownToBeShared: standing.isKnownToBeShared,
+    mayHold: () => ({
+      budgets: budgetsWereMirrored(member().status),
+      services: servicesWereMirrored(member().status),
+      claims: [...volumesIn(hostClaims, name)].length > 0,
+    }),
   };
   const removal = new NamespaceRemoval({ client, hostId, invariants });
   return new MemberLeaving({

@@ -8,6 +8,7 @@ import { retirementAdvice, retirementInWords, type RetiringNode } from './retiri
 
 const DELETIONS_ALLOWED = 'DeletionsAllowed';
 const SERVICES_MIRRORED = 'ServicesMirrored';
+const BUDGETS_MIRRORED = 'BudgetsMirrored';
 /** Parts of it may be words of the member. */
 const MAX_MESSAGE_BYTES = 2_048;
 const MAX_NAME_BYTES = 600;
@@ -223,6 +224,12 @@ export function servicesWereMirrored(status: MemberClusterStatus | undefined): b
   return before !== undefined && before.reason !== 'NotMirrored';
 }
 
+/** The same of disruption budgets. */
+export function budgetsWereMirrored(status: MemberClusterStatus | undefined): boolean {
+  const before = conditionOf({ status }, BUDGETS_MIRRORED);
+  return before !== undefined && before.reason !== 'Ignored';
+}
+
 /** Not part of Ready: new pods are welcome meanwhile. */
 function deletionsAllowed(name: string, { uids, open, hostWentBack }: KeptDeletions): Finding {
   const type = DELETIONS_ALLOWED;
@@ -256,7 +263,7 @@ function nodesRetired({ retiring }: MemberFacts, before: readonly Condition[]): 
 
 /** Not part of Ready: pods run there all the same. That budgets are ignored, as the spec says, is news only after they were not. */
 function budgetsMirrored({ budgets }: MemberFacts, before: readonly Condition[]): Finding[] {
-  const type = 'BudgetsMirrored';
+  const type = BUDGETS_MIRRORED;
   if (budgets === undefined) return [];
   const isSaid = before.some((one) => one.type === type);
   return budgets.reason === 'Ignored' && !isSaid ? [] : [{ type, ...budgets }];

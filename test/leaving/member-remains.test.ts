@@ -23,10 +23,18 @@ interface Plan {
   writer?: string;
   /** Another MemberCluster `twin` stands for the same cluster, or may. */
   shared?: 'known' | 'may be';
+  /** Budgets, Services and claims were made there. */
+  held?: boolean;
 }
 
 /** What is said to be left in a member. */
-async function remains({ namespaces = ['shop'], forbidden = [], writer, shared }: Plan): Promise<Remains> {
+async function remains({
+  namespaces = ['shop'],
+  forbidden = [],
+  writer,
+  shared,
+  held = false,
+}: Plan): Promise<Remains> {
   const itemsOf = (kind: string): object[] => {
     if (writer === undefined || !['Service', 'Secret'].includes(kind)) return [];
     const labels = { 'spillway.dev/host': 'h1', 'spillway.dev/member': writer };
@@ -46,6 +54,7 @@ async function remains({ namespaces = ['shop'], forbidden = [], writer, shared }
     isOthersWork: (member: string) => shared !== undefined && member === 'twin',
     isShared: () => shared !== undefined,
     isKnownToBeShared: () => shared === 'known',
+    mayHold: () => ({ budgets: held, services: held, claims: held }),
     isInUse: () => false,
   };
   return await readMemberRemains(options, AbortSignal.timeout(5_000));
@@ -71,6 +80,17 @@ describe('what is left in a member', () => {
   it('is no copy in a namespace of the cluster itself, whoever lends that', async () => {
     const forbidden = ['kube-public/secrets', 'kube-public/configmaps'];
     expect((await remains({ namespaces: ['kube-public'], forbidden })).unseen).toEqual([]);
+  });
+
+  it('may be budgets, Services and claims that were made there, where these may not be listed any more', async () => {
+    const forbidden = ['poddisruptionbudgets', 'services', 'endpointslices', 'persistentvolumeclaims'];
+    const { unseen } = await remains({ forbidden, held: true });
+    expect(unseen).toEqual([
+      'PodDisruptionBudgets (which may not be listed)',
+      'Services of namespace shop (which may not be listed)',
+      'EndpointSlices of namespace shop (which may not be listed)',
+      'PersistentVolumeClaims of namespace shop (which may not be listed)',
+    ]);
   });
 
   it('is no budget, Service or claim where nobody gave the right to make any', async () => {
