@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
+import PQueue from 'p-queue';
 import { MEMBER_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import { memberOfNode } from '../api/provider-id.ts';
@@ -35,7 +36,7 @@ export const BUDGET_MS = 5_000;
 const LOOK_MS = 1_000;
 /** The manager cordons the nodes of a member within so long, in ms. */
 const CORDON_MS = 30_000;
-/** Evictions under way at once. */
+/** Requests under way at once. */
 const AT_ONCE = 16;
 
 export function addDrain(program: Command, cli: Cli): void {
@@ -69,11 +70,9 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
     plan = await planOf(host, name, flags);
   }
   for (const { pod, why } of plan.skipped) terminal.note(`note: pod ${keyOf(pod)} stays: ${why}`);
-  const queue = [...plan.evict];
-  const work = async (): Promise<void> => {
-    for (let pod = queue.shift(); pod !== undefined; pod = queue.shift()) await leave(cli, host, pod, flags, deadline);
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  // Requests take turns; pods do not: one that its budget keeps is in nobody's way.
+  const turns = new PQueue({ concurrency: AT_ONCE });
+  await Promise.all(plan.evict.map(async (pod) => await leave(cli, host, pod, flags, { deadline, turns })));
   terminal.out(`membercluster/${name} drained${dryRunWords(dryRun)}\n`);
   return EXIT.ok;
 }
@@ -123,18 +122,30 @@ export async function podsOf(host: Viewer, member: KubeObject): Promise<Pod[]> {
   return lists.flat();
 }
 
+interface Pace {
+  /** Monotonic, in ms. */
+  readonly deadline: number;
+  readonly turns: PQueue;
+}
+
 /** Evicts one pod, unless somebody ends it already, and waits until it is gone. */
-async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flags, deadline: number): Promise<void> {
+async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flags, pace: Pace): Promise<void> {
   const { namespace = '', name } = pod.metadata;
   const ends = pod.metadata.deletionTimestamp !== undefined || dryRun === 'client';
-  const isEvicted = ends || (await evicted(terminal, host, pod, dryRun, deadline));
+  const isEvicted = ends || (await evicted(terminal, host, pod, dryRun, pace));
   if (!isEvicted) return;
-  if (dryRun === 'none') await untilGone(terminal, host, pod, deadline);
+  if (dryRun === 'none') await untilGone(terminal, host, pod, pace);
   terminal.out(`pod/${name} evicted (namespace ${namespace})${dryRunWords(dryRun)}\n`);
 }
 
 /** Asks again and again while the budget of the pod is against it; a dry run asks once. False: it may not go now. */
-async function evicted(terminal: Terminal, host: Viewer, pod: Pod, dryRun: DryRun, deadline: number): Promise<boolean> {
+async function evicted(
+  terminal: Terminal,
+  host: Viewer,
+  pod: Pod,
+  dryRun: DryRun,
+  { deadline, turns }: Pace,
+): Promise<boolean> {
   const { namespace = '', name, uid } = pod.metadata;
   const late = `pod ${keyOf(pod)} was not evicted in time: its disruption budget allows none`;
   const ask = async (signal: AbortSignal): Promise<Outcome> =>
@@ -142,14 +153,15 @@ async function evicted(terminal: Terminal, host: Viewer, pod: Pod, dryRun: DryRu
       await evict(host.client, { namespace, name }, { uid }, { signal, query: dryRunQuery(dryRun) });
     });
   for (let isTold = false; ; isTold = true) {
-    if ((await host.ask(`create pods/eviction in namespace ${namespace}`, ask)) !== 'kept') return true;
+    const what = `create pods/eviction in namespace ${namespace}`;
+    if ((await turns.add(async () => await host.ask(what, ask))) !== 'kept') return true;
     if (!isTold) terminal.note(`pod ${keyOf(pod)} waits: its disruption budget allows no eviction now`);
     if (dryRun === 'server') return false;
     await pause(terminal.signal, BUDGET_MS, deadline, late);
   }
 }
 
-async function untilGone(terminal: Terminal, host: Viewer, pod: Pod, deadline: number): Promise<void> {
+async function untilGone(terminal: Terminal, host: Viewer, pod: Pod, { deadline, turns }: Pace): Promise<void> {
   const { namespace = '', name, uid } = pod.metadata;
   const late = `pod ${keyOf(pod)} is not gone in time: its grace period may be long, or its member does not answer`;
   const look = async (signal: AbortSignal): Promise<Outcome> =>
@@ -157,7 +169,8 @@ async function untilGone(terminal: Terminal, host: Viewer, pod: Pod, deadline: n
       const now = await get<Pod>(host.client, PODS, { namespace, name }, { signal });
       if (now.metadata.uid !== uid) throw new Gone();
     });
-  while ((await host.ask(`get pods in namespace ${namespace}`, look)) !== 'gone') {
+  const what = `get pods in namespace ${namespace}`;
+  while ((await turns.add(async () => await host.ask(what, look))) !== 'gone') {
     await pause(terminal.signal, LOOK_MS, deadline, late);
   }
 }

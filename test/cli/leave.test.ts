@@ -232,3 +232,20 @@ it('what is waited for is said without what helps, but where only the person can
     'No pod is there any more. The member cannot be asked (refused), and is waited for. If it is gone, run: x';
   expect(of('MemberUnreachable', lost)).toBe(`MemberUnreachable: ${lost}`);
 });
+
+describe('a member that is drained', () => {
+  it('is not held up by many pods that a budget keeps', async () => {
+    for (let index = 0; index < 20; index += 1) makePod(`kept-${String(index).padStart(2, '0')}`);
+    makePod('web');
+    api.fault = ({ path }) => (/kept-.*\/eviction$/.test(path) ? { code: 429, reason: 'TooManyRequests' } : undefined);
+    const args = ['drain', 'east', '--kubeconfig', join(folder, 'kubeconfig'), '--timeout=10'];
+    const running = runProgram(args, terminal);
+    await until('the other one is evicted', () => terminal.stdout.includes('pod/web evicted'), {
+      intervalMs: 5,
+      timeoutMs: 4_000,
+    });
+    api.fault = undefined;
+    expect(await running).toBe(0);
+    expect(terminal.stdout).toContain('membercluster/east drained');
+  }, 30_000);
+});
