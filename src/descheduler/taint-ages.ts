@@ -1,6 +1,5 @@
-import type { Taint } from '../kube/taints.ts';
+import { type Taint, taintInWords } from '../kube/taints.ts';
 import type { PlacedMember } from '../placement/placed-pods.ts';
-import { taintInWords } from './taint-no-execute.ts';
 
 /** How long this process has seen each taint of a member. Starts again after a restart, so tolerations never end too early. */
 export class TaintAges {

@@ -1,5 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
-import type { Taint } from '../kube/taints.ts';
+import { type Taint, taintInWords } from '../kube/taints.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { toleratedMs } from './eviction-time.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
@@ -26,11 +26,6 @@ export function taintsAgainst(pod: Pod, member: PlacedMember): readonly Taint[] 
 
 function nodeTaintsOf({ spec }: Pod, { nodeTaints }: PlacedMember): readonly Taint[] {
   return nodeTaints.get(spec.nodeName ?? '') ?? [];
-}
-
-/** As `kubectl taint` shows it. */
-export function taintInWords({ key, value = '', effect }: Taint): string {
-  return `${key}${value === '' ? '' : `=${value}`}:${effect}`;
 }
 
 /**

@@ -9,22 +9,21 @@ import {
 import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import type { PolicyTaint } from '../api/member-cluster-status.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
+import { lookAgain } from '../kube/look-again.ts';
 import { identifying, type KubeObject } from '../kube/object.ts';
 import { apiVersionOf } from '../kube/resource.ts';
-import { pause } from '../kube/timers.ts';
+import { taintInWords } from '../kube/taints.ts';
 import { get, patch } from '../kube/verbs.ts';
-import { type KnownPolicy, policyTaints } from '../placement/policy-taints.ts';
+import { policyTaints } from '../placement/policy-taints.ts';
 import { taintPolicyStatus } from '../placement/taint-policy-status.ts';
 
 /** Between two looks, in ms. */
 const LOOK_MS = 2_000;
-/** After a refusal, which only another role mends, in ms. */
-const REFUSED_MS = 60_000;
 
 /** A policy as the cache has it, readable or not. */
 interface CachedPolicy extends KubeObject {
@@ -66,21 +65,10 @@ export class ClusterTaintController {
 
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#policies.run(signal), this.#follow(signal)]);
-  }
-
-  async #follow(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      let again = LOOK_MS;
-      try {
-        await this.#look(signal);
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#o.logger.warn(`taints of members are not as ClusterTaintPolicies say: ${describeError(error)}`);
-        if (isForbidden(error)) again = REFUSED_MS;
-      }
-      await pause(again, signal);
-    }
+    const failed = (error: unknown): void =>
+      this.#o.logger.warn(`taints of members are not as ClusterTaintPolicies say: ${describeError(error)}`);
+    const looking = lookAgain(async () => await this.#look(signal), { everyMs: LOOK_MS, failed, signal });
+    await Promise.all([this.#policies.run(signal), looking]);
   }
 
   async #look(signal: AbortSignal): Promise<void> {
@@ -92,11 +80,9 @@ export class ClusterTaintController {
     for (const name of new Set(fleet.flatMap(({ status }) => (status?.taints ?? []).map(({ policy }) => policy)))) {
       if (await this.#isGone(name, signal)) gone.add(name);
     }
-    const known = (name: string): KnownPolicy =>
-      gone.has(name) ? undefined : (this.#policies.get(name)?.policy ?? 'unknown');
     const tainted = new Map<string, string[]>();
     for (const member of fleet) {
-      const taints = policyTaints(member, readable, known, clock());
+      const taints = policyTaints(member, readable, gone, clock());
       if (!jsonEqual(taints, member.status?.taints ?? [])) await this.#taint(member, taints, signal);
       for (const policy of new Set(taints.map((one) => one.policy))) {
         tainted.set(policy, [...(tainted.get(policy) ?? []), member.metadata.name]);
@@ -138,8 +124,8 @@ export class ClusterTaintController {
     const { events, logger } = this.#o;
     const { name, uid } = metadata;
     const subject = { apiVersion: apiVersionOf(MEMBER_CLUSTERS), kind: MEMBER_CLUSTERS.kind, name, uid };
-    const before = new Map((status?.taints ?? []).map((one) => [inWords(one), one.policy]));
-    const after = new Map(taints.map((one) => [inWords(one), one.policy]));
+    const before = new Map((status?.taints ?? []).map((one) => [taintInWords(one), one.policy]));
+    const after = new Map(taints.map((one) => [taintInWords(one), one.policy]));
     const tell = (reason: string, message: string): void => {
       events.record(subject, 'Normal', reason, message);
       logger.info({ member: name }, message);
@@ -173,9 +159,4 @@ function readPolicy(raw: KubeObject): CachedPolicy {
   const found =
     'policy' in parsed ? { policy: parsed.policy, problems: [] } : { policy: undefined, problems: parsed.problems };
   return { metadata, ...found, status: readClusterTaintPolicyStatus(raw) };
-}
-
-/** As `kubectl taint` shows it. */
-function inWords({ key, value = '', effect }: PolicyTaint): string {
-  return `${key}${value === '' ? '' : `=${value}`}:${effect}`;
 }

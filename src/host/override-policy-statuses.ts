@@ -3,17 +3,15 @@ import type { OverridePolicy, OverridePolicyKind } from '../api/override-policy.
 import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES } from '../api/override-policy.ts';
 import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError, isForbidden, isNotFound } from '../kube/errors.ts';
+import { describeError, isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import { pause } from '../kube/timers.ts';
+import { lookAgain } from '../kube/look-again.ts';
 import { patch } from '../kube/verbs.ts';
 import { overridePolicyStatus, overrideWarnings } from '../overrides/policy-findings.ts';
 import type { Cluster } from '../placement/cluster.ts';
 
 /** Between two looks, in ms. */
 const LOOK_MS = 3_000;
-/** After a refusal, which only another role mends, in ms. */
-const REFUSED_MS = 60_000;
 
 /** A policy as it was seen last, whether it can be read or not. */
 export interface SeenPolicy {
@@ -48,17 +46,9 @@ export class OverridePolicyStatuses {
 
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      let again = LOOK_MS;
-      try {
-        await this.#look(signal);
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#o.logger.warn(`the status of override policies is not written: ${describeError(error)}`);
-        if (isForbidden(error)) again = REFUSED_MS;
-      }
-      await pause(again, signal);
-    }
+    const failed = (error: unknown): void =>
+      this.#o.logger.warn(`the status of override policies is not written: ${describeError(error)}`);
+    await lookAgain(async () => await this.#look(signal), { everyMs: LOOK_MS, failed, signal });
   }
 
   async #look(signal: AbortSignal): Promise<void> {

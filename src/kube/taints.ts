@@ -4,6 +4,11 @@ export interface Taint {
   effect: string;
 }
 
+/** As `kubectl taint` shows it. */
+export function taintInWords({ key, value = '', effect }: Taint): string {
+  return `${key}${value === '' ? '' : `=${value}`}:${effect}`;
+}
+
 export interface Toleration {
   key?: string;
   operator?: string;

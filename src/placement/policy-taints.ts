@@ -10,60 +10,54 @@ import { clusterOf } from './cluster.ts';
 
 type MatchConditions = ClusterTaintPolicySpec['addOnConditions'];
 
-/** What is known of a policy of that name. `unknown`: it is there and cannot be read, or it is not certain that it is gone. */
-export type KnownPolicy = ClusterTaintPolicy | 'unknown' | undefined;
-
 /**
  * The taints that a member is to have by policies, by Karmada's rules: the oldest policy first; a policy adds its taints when
  * all its conditions to add hold, removes them when all those to remove do, and otherwise leaves what is there. Unlike Karmada's,
  * they go with the policy, with the taint in it, and with its choice of the member.
  *
- * `policies`: all that can be read. `now`: wall clock in ms.
+ * `policies`: all that can be read. `gone`: names of those that are certainly gone; taints of others stay. `now`: wall clock in ms.
  */
 export function policyTaints(
   member: MemberCluster,
   policies: readonly ClusterTaintPolicy[],
-  known: (name: string) => KnownPolicy,
+  gone: ReadonlySet<string>,
   now: number,
 ): PolicyTaint[] {
-  const before = member.status?.taints ?? [];
-  const kept = before.flatMap((taint): PolicyTaint[] => {
-    const policy = known(taint.policy);
-    if (policy === 'unknown') return [taint];
-    const wanted = policy?.spec.taints.find((one) => isSameTaint(one, taint));
-    if (policy === undefined || wanted === undefined || !isFor(policy, member) || removes(policy, member, now))
-      return [];
+  const known = new Map(
+    policies.map((policy) => [policy.metadata.name, { policy, verdict: verdictOn(policy, member, now) }]),
+  );
+  const taints = (member.status?.taints ?? []).flatMap((taint): PolicyTaint[] => {
+    const found = known.get(taint.policy);
+    if (found === undefined) return gone.has(taint.policy) ? [] : [taint];
+    const wanted = found.policy.spec.taints.find((one) => isSameTaint(one, taint));
+    if (wanted === undefined || found.verdict === 'remove') return [];
     return [{ ...policyTaint(wanted, taint.policy), timeAdded: taint.timeAdded }];
   });
-  const taints = [...kept];
-  for (const policy of policies.toSorted(byAge)) {
-    if (!adds(policy, member, now) || !isFor(policy, member) || removes(policy, member, now)) continue;
+  const adding = [...known.values()].flatMap(({ policy, verdict }) => (verdict === 'add' ? policy : []));
+  for (const policy of adding.toSorted(byAge)) {
     for (const taint of policy.spec.taints) {
       const mine = policyTaint(taint, policy.metadata.name);
       const index = taints.findIndex((one) => isSameTaint(one, taint));
       const other = taints[index];
       if (other === undefined) {
         if (taints.length < MOST_TAINTS) taints.push({ ...mine, timeAdded: timestamp(now) });
-      } else if (isOlder(policy, known(other.policy))) taints[index] = { ...mine, timeAdded: other.timeAdded };
+      } else if (isOlder(policy, known.get(other.policy)?.policy))
+        taints[index] = { ...mine, timeAdded: other.timeAdded };
     }
   }
   return taints;
 }
 
+/** What a policy says of its taints on a member; `keep`: those that are there stay, and none come. */
+function verdictOn({ spec }: ClusterTaintPolicy, member: MemberCluster, now: number): 'add' | 'keep' | 'remove' {
+  const isFor =
+    spec.targetClusters === undefined || compileAffinity(spec.targetClusters)(clusterOf(member)) === undefined;
+  if (!isFor || holdForMs(spec.removeOnConditions, member, now) >= spec.removeAfterSeconds * 1_000) return 'remove';
+  return holdForMs(spec.addOnConditions, member, now) >= spec.addAfterSeconds * 1_000 ? 'add' : 'keep';
+}
+
 function policyTaint({ key, value, effect }: ClusterTaint, policy: string): Omit<PolicyTaint, 'timeAdded'> {
   return { key, ...(value === undefined ? {} : { value }), effect, policy };
-}
-
-function isFor({ spec }: ClusterTaintPolicy, member: MemberCluster): boolean {
-  return spec.targetClusters === undefined || compileAffinity(spec.targetClusters)(clusterOf(member)) === undefined;
-}
-
-function adds({ spec }: ClusterTaintPolicy, member: MemberCluster, now: number): boolean {
-  return holdForMs(spec.addOnConditions, member, now) >= spec.addAfterSeconds * 1_000;
-}
-
-function removes({ spec }: ClusterTaintPolicy, member: MemberCluster, now: number): boolean {
-  return holdForMs(spec.removeOnConditions, member, now) >= spec.removeAfterSeconds * 1_000;
 }
 
 /** For how long all of them have held, in ms; -1 when not all do, or there are none. A clock behind that of the conditions is 0. */
@@ -79,8 +73,8 @@ function holdForMs(wanted: MatchConditions, member: MemberCluster, now: number):
   return Math.max(0, now - Math.max(...since.map((at = now) => (Number.isNaN(at) ? now : at))));
 }
 
-function isOlder(policy: ClusterTaintPolicy, other: KnownPolicy): boolean {
-  return other !== undefined && other !== 'unknown' && byAge(policy, other) < 0;
+function isOlder(policy: ClusterTaintPolicy, other: ClusterTaintPolicy | undefined): boolean {
+  return other !== undefined && byAge(policy, other) < 0;
 }
 
 function byAge(a: ClusterTaintPolicy, b: ClusterTaintPolicy): number {
