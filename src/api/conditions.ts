@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { conditionOf } from '../kube/conditions.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import { listMap } from './schema-parts.ts';
 
 const condition = z.object({
@@ -20,3 +22,18 @@ export const conditions = (description: string) =>
 /** `status.observedGeneration`, as all kinds have it. */
 export const observedGeneration = () =>
   z.int().min(0).exactOptional().describe('metadata.generation of the spec this status speaks of.');
+
+export type Condition = z.output<typeof condition>;
+
+/** A condition as it is found now; `before`: the status that there was, whose time stays as long as `status` does. `now`: wall clock in ms. */
+export function conditionNow(
+  before: { conditions?: readonly Condition[] | undefined } | undefined,
+  found: Omit<Condition, 'lastTransitionTime'>,
+  now: number,
+): Condition {
+  const old = conditionOf({ status: before }, found.type);
+  return {
+    ...found,
+    lastTransitionTime: old?.status === found.status ? old.lastTransitionTime : timestamp(now),
+  };
+}

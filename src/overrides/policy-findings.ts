@@ -1,11 +1,9 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
+import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
-import { timestamp } from '../kube/timestamps.ts';
 import { compileAffinity } from '../placement/cluster-affinity.ts';
 import type { Cluster } from '../placement/cluster.ts';
-
-type Condition = NonNullable<OverridePolicyStatus['conditions']>[number];
 
 /** What in a policy that is in use has no effect, because the members that it is for are not there, each with the field's path. */
 export function overrideWarnings({ spec }: OverridePolicy, members: readonly Cluster[]): string[] {
@@ -34,10 +32,8 @@ export function overridePolicyStatus(found: {
 }): OverridePolicyStatus {
   const { generation, problems, warnings, before, now } = found;
   const condition = (type: string, good: boolean, reason: string, message: string): Condition => {
-    const old = before?.conditions?.find((one) => one.type === type);
     const status = good ? 'True' : 'False';
-    const lastTransitionTime = old?.status === status ? old.lastTransitionTime : timestamp(now);
-    return { type, status, observedGeneration: generation, lastTransitionTime, reason, message };
+    return conditionNow(before, { type, status, observedGeneration: generation, reason, message }, now);
   };
   const invalid = `the policy is not followed as it is now until this is put right: ${problems.join('; ')}`;
   const contradictions = [...problems, ...warnings].join('; ');

@@ -1,3 +1,4 @@
+import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
@@ -88,23 +89,17 @@ export function decisionInWords({ allowed, refusals }: Decision): string {
   return [...places, ...refusals.map(refusalInWords)].join('; ');
 }
 
-function placedCondition({
-  waiting,
-  last,
-  before,
-  now,
-}: ReportFacts): NonNullable<WorkloadPlacementStatus['conditions']>[number] {
-  const status = waiting === 0 ? 'True' : 'False';
-  const old = before?.conditions?.find(({ type }) => type === 'Placed');
+function placedCondition({ waiting, last, before, now }: ReportFacts): Condition {
   const why = last === undefined || last.decision.allowed.length > 0 ? '' : `: ${decisionInWords(last.decision)}`;
-  return {
-    type: 'Placed',
-    status,
-    lastTransitionTime: old?.status === status ? old.lastTransitionTime : timestamp(now),
-    reason: waiting === 0 ? 'Placed' : 'Waiting',
-    message:
-      waiting === 0 ? 'every pod has a place' : cut(`${String(waiting)} pods wait for a place${why}`, MAX_MESSAGE),
-  };
+  const found =
+    waiting === 0
+      ? ({ status: 'True', reason: 'Placed', message: 'every pod has a place' } as const)
+      : ({
+          status: 'False',
+          reason: 'Waiting',
+          message: cut(`${String(waiting)} pods wait for a place${why}`, MAX_MESSAGE),
+        } as const);
+  return conditionNow(before, { type: 'Placed', ...found }, now);
 }
 
 function cut(text: string, length: number): string {

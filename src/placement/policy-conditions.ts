@@ -1,7 +1,5 @@
+import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { PlacementPolicyStatus } from '../api/placement-policy.ts';
-import { timestamp } from '../kube/timestamps.ts';
-
-type Condition = NonNullable<PlacementPolicyStatus['conditions']>[number];
 
 /**
  * Whether schedulers let policies act: one has asked; none has, and there was no pod that it should have asked about; none has,
@@ -34,11 +32,8 @@ export function policyStatus(found: {
   now: number;
 }): PlacementPolicyStatus {
   const { generation, problems, warnings, scheduler, before, now } = found;
-  const condition = (type: string, status: Condition['status'], reason: string, message: string): Condition => {
-    const old = before?.conditions?.find((one) => one.type === type);
-    const lastTransitionTime = old?.status === status ? old.lastTransitionTime : timestamp(now);
-    return { type, status, observedGeneration: generation, lastTransitionTime, reason, message };
-  };
+  const condition = (type: string, status: Condition['status'], reason: string, message: string): Condition =>
+    conditionNow(before, { type, status, observedGeneration: generation, reason, message }, now);
   const accepted =
     problems.length === 0
       ? condition('Accepted', 'True', 'Accepted', 'the policy is in use')

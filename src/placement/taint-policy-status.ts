@@ -1,12 +1,10 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
+import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { ClusterTaintPolicy, ClusterTaintPolicyStatus } from '../api/cluster-taint-policy.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { conditionOf } from '../kube/conditions.ts';
-import { timestamp } from '../kube/timestamps.ts';
 import { compileAffinity } from './cluster-affinity.ts';
 import { clusterOf } from './cluster.ts';
-
-type Condition = NonNullable<ClusterTaintPolicyStatus['conditions']>[number];
 
 /** The status of a policy for what was found out about it; times of conditions that stay as they are do not change. */
 export function taintPolicyStatus(found: {
@@ -24,9 +22,7 @@ export function taintPolicyStatus(found: {
   const { generation: observedGeneration = 0 } = metadata;
   const condition = (type: string, isTrue: boolean, reason: string, message: string): Condition => {
     const status = isTrue ? 'True' : 'False';
-    const old = conditionOf({ status: before }, type);
-    const lastTransitionTime = old?.status === status ? old.lastTransitionTime : timestamp(now);
-    return { type, status, observedGeneration, lastTransitionTime, reason, message };
+    return conditionNow(before, { type, status, observedGeneration, reason, message }, now);
   };
   const accepted =
     problems.length === 0
