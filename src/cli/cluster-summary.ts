@@ -117,7 +117,8 @@ function whyNot(
   return ready.status === 'True' ? { reason: '', message: '' } : { reason: ready.reason, message: ready.message };
 }
 
-function requestsByNode(pods: readonly Pod[]): Map<string, Map<string, bigint>> {
+/** What pods that hold resources ask for together, by node. */
+export function requestsByNode(pods: readonly Pod[]): Map<string, Map<string, bigint>> {
   const byNode = new Map<string, Map<string, bigint>>();
   for (const pod of pods.filter(holdsResources)) {
     const node = pod.spec.nodeName ?? '';

@@ -1,8 +1,12 @@
 import { isFinished } from '../api/pod-phase.ts';
 import { asOwned } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { keyOf } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { isDaemonPod } from '../pods/daemon-pod.ts';
+
+/** Pods that a refusal names. */
+const MOST_NAMED = 5;
 
 /** kubectl drain's own flags. */
 export interface DrainChoices {
@@ -38,4 +42,12 @@ export function drainPlan(pods: readonly Pod[], { force, deleteEmptydirData }: D
     else plan.evict.push(pod);
   }
   return plan;
+}
+
+/** The first of them, each with its reason. */
+export function refusedInWords(refused: DrainPlan['refused']): string {
+  return refused
+    .slice(0, MOST_NAMED)
+    .map(({ pod, why }) => `${keyOf(pod)}: ${why}`)
+    .join('; ');
 }

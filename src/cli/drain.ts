@@ -15,7 +15,7 @@ import { CliError } from './cli-error.ts';
 import { nodeNamesOf } from './cluster-summary.ts';
 import { setUnschedulable } from './cordon.ts';
 import { counted } from '../kube/counted.ts';
-import { drainPlan, type DrainPlan } from './drain-plan.ts';
+import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
 import { EXIT } from './exit-code.ts';
 import { clusterFlags, dryRunFlag, dryRunQuery, dryRunWords, type DryRun, type DryRunFlags } from './flags.ts';
 import { seconds } from './install.ts';
@@ -87,10 +87,7 @@ async function planOf(host: Viewer, name: string, flags: Flags): Promise<DrainPl
   throw new CliError(
     `member ${name} is not drained, as ${counted(refused.length, 'pod')} would not come back as they are`,
     {
-      reason: refused
-        .slice(0, 5)
-        .map(({ pod, why }) => `${keyOf(pod)}: ${why}`)
-        .join('; '),
+      reason: refusedInWords(refused),
       fix: 'use the flags that the reason names, or delete these pods yourself',
       page: 'reference/cli.md#drain',
     },
@@ -146,19 +143,25 @@ async function evicted(
   dryRun: DryRun,
   { deadline, turns }: Pace,
 ): Promise<boolean> {
-  const { namespace = '', name, uid } = pod.metadata;
   const late = `pod ${keyOf(pod)} was not evicted in time: its disruption budget allows none`;
-  const ask = async (signal: AbortSignal): Promise<Outcome> =>
-    await tried(async () => {
-      await evict(host.client, { namespace, name }, { uid }, { signal, query: dryRunQuery(dryRun) });
-    });
   for (let isTold = false; ; isTold = true) {
-    const what = `create pods/eviction in namespace ${namespace}`;
-    if ((await turns.add(async () => await host.ask(what, ask))) !== 'kept') return true;
+    if ((await turns.add(async () => await askToEvict(host, pod, dryRun))) !== 'kept') return true;
     if (!isTold) terminal.note(`pod ${keyOf(pod)} waits: its disruption budget allows no eviction now`);
     if (dryRun === 'server') return false;
     await pause(terminal.signal, BUDGET_MS, deadline, late);
   }
+}
+
+/** Asks once for the eviction of the pod. */
+export async function askToEvict(host: Viewer, { metadata }: Pod, dryRun: DryRun): Promise<Outcome> {
+  const { namespace = '', name, uid } = metadata;
+  return await host.ask(
+    `create pods/eviction in namespace ${namespace}`,
+    async (signal) =>
+      await tried(async () => {
+        await evict(host.client, { namespace, name }, { uid }, { signal, query: dryRunQuery(dryRun) });
+      }),
+  );
 }
 
 async function untilGone(terminal: Terminal, host: Viewer, pod: Pod, { deadline, turns }: Pace): Promise<void> {
@@ -180,7 +183,7 @@ class Gone extends Error {}
 /** `kept`: a disruption budget is against it now. */
 type Outcome = 'done' | 'gone' | 'kept';
 
-export async function tried(work: () => Promise<void>): Promise<Outcome> {
+async function tried(work: () => Promise<void>): Promise<Outcome> {
   try {
     await work();
     return 'done';

@@ -12,11 +12,11 @@ import { isNotFound, isTransient } from '../kube/errors.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
-import { evict, patch, remove } from '../kube/verbs.ts';
+import { patch, remove } from '../kube/verbs.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
-import { BUDGET_MS, podsOf, tried, untilCordoned } from './drain.ts';
-import { drainPlan, type DrainPlan } from './drain-plan.ts';
+import { askToEvict, BUDGET_MS, podsOf, untilCordoned } from './drain.ts';
+import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { clusterFlags, dryRunFlag, dryRunQuery, dryRunWords, type DryRunFlags } from './flags.ts';
 import { seconds } from './install.ts';
@@ -135,10 +135,7 @@ class Leave {
     throw new CliError(
       `nothing was done to member ${this.#name}: ${counted(refused.length, 'pod')} there would not come back`,
       {
-        reason: refused
-          .slice(0, 5)
-          .map(({ pod, why }) => `${keyOf(pod)}: ${why}`)
-          .join('; '),
+        reason: refusedInWords(refused),
         fix: 'use the flags that the reason names, let these pods end yourself, or use --mode=detach',
         page: 'reference/cli.md#leave',
       },
@@ -295,16 +292,8 @@ class Leave {
   }
 
   /** False: a disruption budget is against it now. One that ends already need not be asked for. */
-  async #evict({ metadata: { namespace = '', name, uid, deletionTimestamp } }: Pod): Promise<boolean> {
-    if (deletionTimestamp !== undefined) return true;
-    const outcome = await this.#host.ask(
-      `create pods/eviction in namespace ${namespace}`,
-      async (signal) =>
-        await tried(async () => {
-          const options = { signal, query: dryRunQuery(this.#flags.dryRun) };
-          await evict(this.#host.client, { namespace, name }, { uid }, options);
-        }),
-    );
-    return outcome !== 'kept';
+  async #evict(pod: Pod): Promise<boolean> {
+    if (pod.metadata.deletionTimestamp !== undefined) return true;
+    return (await askToEvict(this.#host, pod, this.#flags.dryRun)) !== 'kept';
   }
 }

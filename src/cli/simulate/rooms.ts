@@ -1,7 +1,7 @@
 import { LOCAL } from '../../api/cluster-tiers.ts';
 import type { MemberCluster } from '../../api/member-cluster.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
-import { holdsResources, podRequests } from '../../capacity/pod-requests.ts';
+import { podRequests } from '../../capacity/pod-requests.ts';
 import { isReady } from '../../kube/conditions.ts';
 import { addTo, parseAmounts, remainder, type Amounts } from '../../kube/amounts.ts';
 import type { Node, Pod } from '../../kube/core-v1.ts';
@@ -9,6 +9,7 @@ import { nodeIsChosenBy } from '../../kube/node-selector.ts';
 import { firstUntolerated } from '../../kube/taints.ts';
 import type { Room } from '../../placement/candidates.ts';
 import { shortageInWords } from '../../placement/free-slots.ts';
+import { requestsByNode } from '../cluster-summary.ts';
 import { whyPodKeepsOff, whyPodNeverFits } from '../../scheduler/node-demands.ts';
 
 /** What of the cluster the viewer could read; undefined: not allowed. */
@@ -105,15 +106,4 @@ function largest(free: readonly Amounts[]): Amounts {
   const most = new Map<string, bigint>();
   for (const one of free) for (const [name, amount] of one) if (amount > (most.get(name) ?? 0n)) most.set(name, amount);
   return most;
-}
-
-function requestsByNode(pods: readonly Pod[]): Map<string, Map<string, bigint>> {
-  const byNode = new Map<string, Map<string, bigint>>();
-  for (const pod of pods.filter(holdsResources)) {
-    const node = pod.spec.nodeName ?? '';
-    const sum = byNode.get(node) ?? new Map<string, bigint>();
-    addTo(sum, podRequests(pod));
-    byNode.set(node, sum);
-  }
-  return byNode;
 }
