@@ -46,19 +46,21 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
   const data: string[] = [];
   const others: string[] = [];
   const unseen: string[] = [];
+  const mayHold = options.mayHold();
   const readAll = async (resource: Resource, namespace?: string): Promise<KubeObject[]> =>
     await readOurs(client, resource, { hostId, namespace, signal });
-  const mayHold = options.mayHold();
-  const unlisted = (kind: string, namespace?: string): void => {
-    // Nothing is ever made in namespaces of the cluster itself.
-    if (namespace !== undefined && isSystemNamespace(namespace)) return;
-    unseen.push(`${kind}s${namespace === undefined ? '' : ` of namespace ${namespace}`} (which may not be listed)`);
-  };
   /** `may`: there may be some also where we may not look. */
   const read = async (resource: Resource, may: boolean, namespace?: string): Promise<KubeObject[]> => {
-    const found = await unlessForbidden(readAll(resource, namespace));
-    if (found === undefined && may) unlisted(resource.kind, namespace);
-    return found ?? [];
+    try {
+      return await readAll(resource, namespace);
+    } catch (error) {
+      if (!isForbidden(error)) throw error;
+      const where = namespace === undefined ? '' : ` of namespace ${namespace}`;
+      // Nothing is ever made in namespaces of the cluster itself.
+      const isPossible = may && (namespace === undefined || !isSystemNamespace(namespace));
+      if (isPossible) unseen.push(`${resource.kind}s${where} (which may not be listed)`);
+      return [];
+    }
   };
   for (const { metadata } of await readAll(PODS)) {
     const place = isOthersNode(metadata.labels?.[NODE_LABEL] ?? '') ? others : pods;
@@ -87,16 +89,6 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
       data.push(nameIn('PersistentVolumeClaim', metadata));
   }
   return { pods, copies, others: [...data, ...(isKnownToBeShared() ? [] : others)], unseen };
-}
-
-/** Undefined: we may not look. */
-async function unlessForbidden<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (isForbidden(error)) return undefined;
-    throw error;
-  }
 }
 
 async function readOurs(

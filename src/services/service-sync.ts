@@ -82,11 +82,13 @@ export class ServiceSync {
     let writes = 0;
     let again = Infinity;
     let problem: ServiceProblem | undefined;
-    for (const place of service === undefined ? [] : places) {
-      const kept = await this.#keepIn(key, service, place, copies, signal);
-      if ('problem' in kept) problem = kept.problem;
-      writes += kept.writes;
-      again = Math.min(again, kept.again);
+    if (service !== undefined) {
+      for (const place of places) {
+        const kept = await this.#keepIn(key, service, place, copies, signal);
+        if ('problem' in kept) problem = kept.problem;
+        writes += kept.writes;
+        again = Math.min(again, kept.again);
+      }
     }
     this.#noteProblem(key, service, problem);
     again = Math.min(again, await this.#removeElsewhere(key, service, places, copies, signal));
@@ -99,14 +101,13 @@ export class ServiceSync {
 
   async #keepIn(
     key: string,
-    service: Service | undefined,
+    service: Service,
     namespace: string,
     { writer, slices }: ServiceCopies,
     signal: AbortSignal,
   ): Promise<{ writes: number; again: number; problem?: ServiceProblem }> {
     const { host, member, spec, endpoints } = this.#o;
     const { namespaces } = member;
-    if (service === undefined) return { writes: 0, again: Infinity };
     const { namespace: hostNamespace = '' } = service.metadata;
     const isCurrent = namespaces.memberNamespaceOf(hostNamespace) === namespace;
     const answer = await namespaces.ensure(hostNamespace, signal, isCurrent ? undefined : namespace);
