@@ -4,16 +4,7 @@ import { ApiError } from '../../src/kube/errors.ts';
 import type { KubeRequest } from '../../src/kube/request.ts';
 import { readMemberRemains } from '../../src/leaving/member-remains.ts';
 import type { Remains } from '../../src/leaving/remains.ts';
-
-const KINDS: Record<string, string> = {
-  pods: 'Pod',
-  poddisruptionbudgets: 'PodDisruptionBudget',
-  services: 'Service',
-  endpointslices: 'EndpointSlice',
-  configmaps: 'ConfigMap',
-  secrets: 'Secret',
-  persistentvolumeclaims: 'PersistentVolumeClaim',
-};
+import { KINDS_IN_MEMBERS } from '../fixtures/kinds-in-members.ts';
 
 interface Plan {
   namespaces?: string[];
@@ -43,7 +34,7 @@ async function remains({
   const request = ({ method = 'GET', path }: KubeRequest): Promise<unknown> => {
     if (forbidden.some((end) => path.endsWith(`/${end}`)))
       return Promise.reject(new ApiError({ cluster: 'east', method, path, code: 403, status: { kind: 'Status' } }));
-    const kind = KINDS[path.split('/').at(-1) ?? ''] ?? '';
+    const kind = KINDS_IN_MEMBERS[path.split('/').at(-1) ?? ''] ?? '';
     return Promise.resolve({ kind: `${kind}List`, metadata: { resourceVersion: '9' }, items: itemsOf(kind) });
   };
   const options = {

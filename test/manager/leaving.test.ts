@@ -6,6 +6,7 @@ import type { LeavingState } from '../../src/leaving/member-leaving.ts';
 import { type Asked, isGivenUp } from '../../src/manager/given-up.ts';
 import { type LeavingOptions, memberLeaving } from '../../src/manager/leaving.ts';
 import { Violations } from '../fixtures/violations.ts';
+import { KINDS_IN_MEMBERS } from '../fixtures/kinds-in-members.ts';
 
 const FORCE_LEAVE_SECONDS = 300;
 
@@ -49,14 +50,8 @@ const object = (name: string, more: object = {}): object => ({
   metadata: { namespace: 'shop', name, labels: OURS, ...more },
 });
 const SHOP = { kind: 'Namespace', metadata: { name: 'shop', uid: 'n-1', resourceVersion: '7', labels: OURS } };
-const KINDS: Record<string, string> = {
-  pods: 'Pod',
-  poddisruptionbudgets: 'PodDisruptionBudget',
-  services: 'Service',
-  endpointslices: 'EndpointSlice',
-  configmaps: 'ConfigMap',
-  secrets: 'Secret',
-  persistentvolumeclaims: 'PersistentVolumeClaim',
+const KINDS: Readonly<Record<string, string>> = {
+  ...KINDS_IN_MEMBERS,
   certificatesigningrequests: 'CertificateSigningRequest',
 };
 

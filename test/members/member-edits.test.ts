@@ -5,6 +5,8 @@ import { type MemberCluster, parseMemberCluster } from '../../src/api/member-clu
 import type { KubeObject } from '../../src/kube/object.ts';
 import { MemberObserver } from '../../src/members/member-observer.ts';
 import { MemberRunner } from '../../src/members/member-runner.ts';
+import type { MemberScope } from '../../src/members/member-scope.ts';
+import { idleScope } from '../fixtures/idle-scope.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
 
@@ -38,26 +40,9 @@ function edited(metadata: object, generation = 1, status: object = {}): KubeObje
   return raw;
 }
 
-function scope(signal: AbortSignal) {
+function scope(signal: AbortSignal): MemberScope {
   changes = [];
-  const done = new Promise<void>((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-  return {
-    changed: (member: MemberCluster) => void changes?.push(member),
-    done,
-    podCounts: () => undefined,
-    problem: () => undefined,
-    keptDeletions: () => ({ uids: [], open: false, hostWentBack: false }),
-    confirmDeletions: () => undefined,
-    retiring: () => [],
-    budgets: () => undefined,
-    services: () => undefined,
-    leaving: () => ({ pods: 0, copies: 0, claims: 0, reason: 'NothingRemains', message: '', done: true }),
-    allocatable: () => undefined,
-    room: () => undefined,
-    roomsKnown: () => true,
-  };
+  return idleScope(signal, { changed: (member) => void changes?.push(member) });
 }
 
 const common = () => ({ host: server.client('host'), hostId: 'h', logger: pino({ level: 'silent' }) });

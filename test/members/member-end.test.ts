@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { MemberRunner } from '../../src/members/member-runner.ts';
-import type { MemberScope } from '../../src/members/member-scope.ts';
+import { idleScope } from '../fixtures/idle-scope.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 
@@ -33,7 +33,18 @@ async function end(mayRemain: string[], fault?: MemoryApi['fault']): Promise<str
     hostId: 'h',
     logger: pino({ level: 'silent' }),
     lease: { held: true, run: async ({ signal, onAcquired }) => await onAcquired(signal) },
-    startScope: (_member, _connection, signal) => scope(mayRemain, signal),
+    startScope: (_member, _connection, signal) =>
+      idleScope(signal, {
+        leaving: () => ({
+          pods: 0,
+          copies: 0,
+          claims: 0,
+          reason: 'NothingRemains',
+          message: '',
+          mayRemain,
+          done: true,
+        }),
+      }),
     startObserved: undefined,
   });
   const changed = (): void => {
@@ -50,26 +61,6 @@ async function end(mayRemain: string[], fault?: MemoryApi['fault']): Promise<str
   return api.seen
     .filter(({ method, path }) => method === 'PATCH' && path.startsWith(EAST))
     .map(({ path, body }) => `${path.slice(EAST.length)} ${JSON.stringify(body)}`);
-}
-
-function scope(mayRemain: string[], signal: AbortSignal): MemberScope {
-  return {
-    changed: () => undefined,
-    done: new Promise<void>((resolve) => {
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    }),
-    podCounts: () => undefined,
-    problem: () => undefined,
-    keptDeletions: () => ({ uids: [], open: false, hostWentBack: false }),
-    confirmDeletions: () => undefined,
-    retiring: () => [],
-    budgets: () => undefined,
-    services: () => undefined,
-    leaving: () => ({ pods: 0, copies: 0, claims: 0, reason: 'NothingRemains', message: '', mayRemain, done: true }),
-    allocatable: () => undefined,
-    room: () => undefined,
-    roomsKnown: () => true,
-  };
 }
 
 test('what may remain of a member is in its status before it goes', async () => {

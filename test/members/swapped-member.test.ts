@@ -7,6 +7,7 @@ import { parseMemberCluster } from '../../src/api/member-cluster.ts';
 import type { MemberConnection } from '../../src/members/connection.ts';
 import { MemberObserver } from '../../src/members/member-observer.ts';
 import { MemberRunner } from '../../src/members/member-runner.ts';
+import { idleScope } from '../fixtures/idle-scope.ts';
 import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
@@ -79,7 +80,7 @@ async function world(first: Cluster) {
       if (signal.aborted || !connection.identityOk()) return;
       for (const { metadata } of connection.pods.values()) believed.add(metadata.name);
     });
-    return scope(signal);
+    return idleScope(signal);
   };
   ended.push(async () => {
     await server.close();
@@ -96,26 +97,6 @@ async function world(first: Cluster) {
       server.server.closeAllConnections();
     },
     current: () => running.findLast(({ signal }) => !signal.aborted)?.connection,
-  };
-}
-
-function scope(signal: AbortSignal) {
-  return {
-    changed: () => undefined,
-    done: new Promise<void>((resolve) => {
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    }),
-    podCounts: () => undefined,
-    problem: () => undefined,
-    keptDeletions: () => ({ uids: [], open: false, hostWentBack: false }),
-    confirmDeletions: () => undefined,
-    retiring: () => [],
-    budgets: () => undefined,
-    services: () => undefined,
-    leaving: () => ({ pods: 0, copies: 0, claims: 0, reason: 'NothingRemains', message: '', done: true }),
-    allocatable: () => undefined,
-    room: () => undefined,
-    roomsKnown: () => true,
   };
 }
 

@@ -4,7 +4,7 @@ import { freePort } from '../../hack/addresses.ts';
 import { Api } from '../../hack/api-access.ts';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
 import { QUICK_AUTOSCALING } from '../../hack/control-plane.ts';
-import type { Stage } from '../../hack/kwok-stages.ts';
+import { jobsThatRun } from '../fixtures/jobs-stage.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { startMetricsServer } from '../../hack/metrics-server.ts';
 import { installSpillway, startSpillway, waitForNode, type Spillway } from '../../hack/spillway.ts';
@@ -36,23 +36,7 @@ export interface Lab {
 }
 
 /** How long pods of Jobs run. */
-const JOBS_RUN: Stage = {
-  apiVersion: 'kwok.x-k8s.io/v1alpha1',
-  kind: 'Stage',
-  metadata: { name: 'pod-complete' },
-  spec: {
-    resourceRef: { apiGroup: 'v1', kind: 'Pod' },
-    selector: {
-      matchExpressions: [
-        { key: '.metadata.deletionTimestamp', operator: 'DoesNotExist' },
-        { key: '.status.phase', operator: 'In', values: ['Running'] },
-        { key: '.metadata.labels["batch.kubernetes.io/job-name"]', operator: 'Exists' },
-      ],
-    },
-    delay: { durationMilliseconds: 20_000, jitterDurationMilliseconds: 60_000 },
-    next: { statusTemplate: 'phase: Succeeded' },
-  },
-};
+const JOBS_RUN = jobsThatRun({ durationMilliseconds: 20_000, jitterDurationMilliseconds: 60_000 });
 
 /** For the start of each cluster, on a machine with much else to do. */
 const START_MS = 300_000;
