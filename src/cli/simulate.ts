@@ -19,6 +19,7 @@ import { describeError, isAlreadyExists, isForbidden } from '../kube/errors.ts';
 import type { Namespace, Node, Pod, Secret, Service } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS, NAMESPACES, NODES, PODS, SECRETS, SERVICES, type Resource } from '../kube/resource.ts';
+import { usesClaims } from '../kube/uses-claims.ts';
 import { create } from '../kube/verbs.ts';
 import type { ObjectIdentity } from '../overrides/selection.ts';
 import { clusterOf, localCluster } from '../placement/cluster.ts';
@@ -158,11 +159,7 @@ async function simulated(host: Viewer, world: World, wanted: WantedPods, cli: Cl
     nodes: world.nodes,
     copiesTopology: world.copiesTopology,
   };
-  if (
-    (pod.spec.volumes ?? []).some(
-      (volume) => volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined,
-    )
-  ) {
+  if (usesClaims(pod)) {
     notes.push('its claims were not looked at: where their data are decides, too (docs/concepts/storage.md)');
   }
   const policies = compiledPolicies([...own, ...world.clusterWide.placement]);

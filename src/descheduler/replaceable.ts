@@ -2,6 +2,7 @@ import { GANG_LABEL } from '../api/marks.ts';
 import type { Failover } from '../api/failover.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
+import { usesClaims } from '../kube/uses-claims.ts';
 
 type Action = NonNullable<Failover['onMemberLost']>['action'];
 
@@ -28,16 +29,13 @@ export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
 
 /** The same for a pod of a reachable member, whose end is known before a replacement starts. */
 export function whyNotMoved(pod: Pod): string | undefined {
-  const { metadata, spec } = pod;
+  const { metadata } = pod;
   const controller = controllerKindOf(pod);
   if (controller === '') return 'it has no controller that would make another one';
   if (controller === 'apps/DaemonSet') return 'a DaemonSet has one pod for each node';
   if (!REPLACING.has(controller)) return `it is not known that a ${controller} would make another one`;
   if (metadata.labels?.[GANG_LABEL] !== undefined) return 'the pods of a gang have one place together';
-  const usesClaims = (spec.volumes ?? []).some(
-    ({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim !== undefined || ephemeral !== undefined,
-  );
-  return usesClaims ? 'it uses claims, and its data are there' : undefined;
+  return usesClaims(pod) ? 'it uses claims, and its data are there' : undefined;
 }
 
 function controllerKindOf(pod: Pod): string {
