@@ -100,6 +100,8 @@ export class Extender {
     const missing = await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain)) return passing(nodeNames);
+    // Its end was heard of before the question: nothing would take back what is held for it now.
+    if (view.hasLeft(pod)) return failing(Object.fromEntries(nodeNames.map((node) => [node, 'the pod was deleted'])));
     const uid = pod.metadata.uid ?? '';
     view.seats.forget(uid);
     this.#reservations.expire();

@@ -94,7 +94,8 @@ export class GangPlacer {
   }
 
   #reserve(pod: Pod, cluster: string, holdMs: number): string | undefined {
-    const { questions, reservations } = this.#o;
+    const { view, questions, reservations } = this.#o;
+    if (view.hasLeft(pod)) return `its pod ${pod.metadata.name} was deleted`;
     if (cluster === LOCAL) return this.#reserveLocally(pod, holdMs);
     const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), 1);
     const [best] = nodes;

@@ -4,7 +4,9 @@ import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
+import { keyOf } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
+import { isOlder } from '../kube/resource-version.ts';
 import { NAMESPACES, PODS } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
@@ -164,6 +166,14 @@ export class HostView {
   /** All pods whose controller has that UID. */
   podsOf(controllerUid: string): readonly Pod[] {
     return this.pods.byIndex(CONTROLLER, controllerUid);
+  }
+
+  /** Whether a pod, as somebody else knows it, is deleted or on its way out by now. */
+  hasLeft(pod: Pod): boolean {
+    const { uid, resourceVersion } = pod.metadata;
+    const known = this.pods.get(keyOf(pod));
+    if (known?.metadata.uid === uid) return known?.metadata.deletionTimestamp !== undefined;
+    return isOlder(resourceVersion, this.pods.resourceVersion);
   }
 
   namespaceLabels(namespace: string): Readonly<Record<string, string>> | undefined {

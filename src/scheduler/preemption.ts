@@ -52,8 +52,8 @@ export class Preemption {
     const missing = await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain) || view.nodes.anyVirtualNode() === undefined) return evicting(victims);
-    // By which rules it lives is not known yet, or others make way already; it is asked again.
-    if (missing !== undefined || nominees.waitsForVictims(pod)) return evicting(new Map());
+    // By which rules it lives is not known yet, or others make way already; it is asked again, unless it was deleted.
+    if (view.hasLeft(pod) || missing !== undefined || nominees.waitsForVictims(pod)) return evicting(new Map());
     const split = splitByMember(view.nodes, victims.keys());
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
     const found = nominees.whileAllStandAside(pod, () => {

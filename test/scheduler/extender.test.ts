@@ -446,6 +446,41 @@ describe('a place that was given', () => {
     expect(await whereTo(c)).toEqual(['east']);
   });
 
+  test.each([
+    ['is gone', false],
+    ['is on its way out', true],
+  ])(
+    'is none for a pod that %s, though the scheduler has not heard of that: nothing is held for it',
+    async (_, stays) => {
+      const [a, b] = [await made('a'), await made('b')];
+      if (stays) api.edit(`${PODS}/a`, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
+      else api.delete(`${PODS}/a`);
+      await seen('it was deleted', () => {
+        const known = view.pods.get('shop/a');
+        return stays ? known?.metadata.deletionTimestamp !== undefined : known === undefined;
+      });
+      expect(await filter(a, ['east'])).toEqual({
+        NodeNames: [],
+        FailedAndUnresolvableNodes: { east: 'the pod was deleted' },
+        Error: '',
+      });
+      expect(
+        await preemption.preempt({ pod: a, victims: new Map([['local-1', { uids: ['x'], violations: 0 }]]) }),
+      ).toEqual({
+        NodeNameToMetaVictims: {},
+      });
+      expect(reserved.size).toBe(0);
+      expect(await whereTo(b)).toEqual(['east']);
+    },
+  );
+
+  test('is given to a pod of the same name as one that is gone', async () => {
+    await made('a');
+    api.delete(`${PODS}/a`);
+    await seen('it is gone', () => view.pods.get('shop/a') === undefined);
+    expect(await whereTo(await made('a'))).toEqual(['east']);
+  });
+
   test('is held for ten seconds only while attempts fail without a word, and for a quarter of an hour at most', async () => {
     const [a, b] = [await made('a'), await made('b')];
     expect(await whereTo(a)).toEqual(['east']);
