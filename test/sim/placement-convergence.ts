@@ -1,4 +1,7 @@
-import { workloadPlacementName } from '../../src/api/workload-placement.ts';
+import { workloadPlacementName, type WorkloadPlacement } from '../../src/api/workload-placement.ts';
+import { revisionOf } from '../../src/placement/owner-chain.ts';
+import { asPod, isFinal } from './pod-shapes.ts';
+import type { SimObject } from './sim-cluster.ts';
 import type { World } from './world.ts';
 
 const PLACEMENT = '/apis/spillway.dev/v1alpha1';
@@ -7,20 +10,32 @@ const KINDS = [
   { kind: 'StatefulSet', plural: 'statefulsets' },
 ] as const;
 
-/** Workloads under rules that have pods, and of which nothing says where these are, in words. Whoever may write it may only just have come. */
+/**
+ * Workloads under rules that have pods, and of which nothing says where these are, or something else than what is so, in words.
+ * Whoever may write it may only just have come.
+ */
 export function unplaced(world: World): string[] {
   const { host } = world;
   if (Array.from(host.list(`${PLACEMENT}/clusterplacementpolicies`)).length === 0) return [];
-  const owners = new Set<string>();
-  for (const { metadata } of host.list('/api/v1/pods')) {
-    for (const { uid } of metadata.ownerReferences ?? []) owners.add(uid);
+  const pods = new Map<string, SimObject[]>();
+  for (const pod of host.list('/api/v1/pods')) {
+    for (const { uid } of pod.metadata.ownerReferences ?? []) pods.set(uid, [...(pods.get(uid) ?? []), pod]);
   }
   return KINDS.flatMap(({ kind, plural }) =>
     Array.from(host.list(`/apis/apps/v1/${plural}`)).flatMap(({ metadata: { name, namespace, uid } }) => {
       const placement = workloadPlacementName({ apiVersion: 'apps/v1', kind, name });
-      const found = host.get(`${PLACEMENT}/namespaces/${namespace ?? ''}/workloadplacements/${placement}`);
-      const of = (found?.['spec'] as { workload: { uid: string } } | undefined)?.workload.uid;
-      return owners.has(uid) && of !== uid ? [`it is not said where the pods of ${kind} ${name} are`] : [];
+      const path = `${PLACEMENT}/namespaces/${namespace ?? ''}/workloadplacements/${placement}`;
+      const found = host.get(path) as unknown as WorkloadPlacement | undefined;
+      const own = pods.get(uid);
+      if (own === undefined) return [];
+      if (found?.spec.workload.uid !== uid) return [`it is not said where the pods of ${kind} ${name} are`];
+      const placed = own.filter((pod) => holdsPlace(pod) && revisionOf(asPod(pod)) === found.status?.revision).length;
+      const said = found.status?.placed;
+      return said === placed ? [] : [`it is said that ${kind} ${name} has ${said} pods, it has ${placed}`];
     }),
   );
+}
+
+function holdsPlace(pod: SimObject): boolean {
+  return pod.metadata.deletionTimestamp === undefined && !isFinal(pod) && asPod(pod).spec.nodeName !== undefined;
 }
