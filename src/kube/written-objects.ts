@@ -4,6 +4,7 @@ import { isNotFound } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Informer } from './informer.ts';
 import { keyFor, keyOf, type KubeObject, type ObjectMeta, withoutManagedFields } from './object.ts';
+import type { ReflectorTimings } from './reflector-timings.ts';
 import type { Resource } from './resource.ts';
 import { isOlder } from './resource-version.ts';
 import { create, get, remove, replace } from './verbs.ts';
@@ -22,6 +23,7 @@ export interface WrittenObjectsOptions<T, V> {
   changed: (subject: string) => void;
   logger: Logger;
   metrics?: InformerMetrics | undefined;
+  timings?: Partial<ReflectorTimings>;
 }
 
 interface Known<V> {
@@ -41,14 +43,14 @@ export class WrittenObjects<T extends KubeObject, V> {
   readonly #bySubject = new Map<string, Set<string>>();
 
   constructor(options: WrittenObjectsOptions<T, V>) {
-    const { client, resource, labelSelector, logger, metrics } = options;
+    const { client, resource, labelSelector, logger, metrics, timings } = options;
     this.#o = options;
     this.#informer = new Informer<T>({
       client,
       resource,
       labelSelector,
       transform: (raw) => withoutManagedFields(raw as T),
-      timings: { backoffMaxMs: RETRY_MS },
+      timings: { backoffMaxMs: RETRY_MS, ...timings },
       logger,
       ...(metrics === undefined ? {} : { metrics }),
     });
@@ -56,8 +58,11 @@ export class WrittenObjects<T extends KubeObject, V> {
 
   /** Follows them until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const put = (raw: T): void => this.#put(raw);
-    const off = this.#informer.on({ added: put, updated: put, deleted: (raw) => this.#gone(raw) });
+    const off = this.#informer.on({
+      added: (raw) => this.#put(raw),
+      updated: (raw, old) => this.#shown(raw, old),
+      deleted: (raw) => this.#gone(raw),
+    });
     await this.#informer.run(signal);
     off();
   }
@@ -125,11 +130,22 @@ export class WrittenObjects<T extends KubeObject, V> {
     this.#forget(keyFor(namespace, name));
   }
 
+  /** The informer goes back to an older state only with its cluster, as when that was restored from a backup. */
+  #shown(raw: T, old: T): void {
+    if (isOlder(raw.metadata.resourceVersion, old.metadata.resourceVersion)) this.#set(raw);
+    else this.#put(raw);
+  }
+
   #put(raw: T): void {
+    const known = this.#objects.get(keyOf(raw))?.metadata;
+    const isSame = known?.uid === raw.metadata.uid;
+    if (isSame && isOlder(raw.metadata.resourceVersion, known?.resourceVersion)) return;
+    this.#set(raw);
+  }
+
+  #set(raw: T): void {
     const key = keyOf(raw);
     const before = this.#objects.get(key);
-    const isSame = before?.metadata.uid === raw.metadata.uid;
-    if (isSame && isOlder(raw.metadata.resourceVersion, before?.metadata.resourceVersion)) return;
     const found = this.#o.read(raw);
     if (before !== undefined && before.subject !== found?.subject) this.#forget(key);
     if (found === undefined) return;
