@@ -102,6 +102,7 @@ export class Extender {
     if (isMadeForItsNode(pod, chain)) return passing(nodeNames);
     // Its end was heard of before the question: nothing would take back what is held for it now.
     if (view.hasLeft(pod)) return failing(Object.fromEntries(nodeNames.map((node) => [node, 'the pod was deleted'])));
+    view.asked(pod);
     const uid = pod.metadata.uid ?? '';
     view.seats.forget(uid);
     this.#reservations.expire();

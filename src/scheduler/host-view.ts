@@ -16,6 +16,7 @@ import { PodSeats } from './pod-seats.ts';
 import { PodWaits } from './pod-waits.ts';
 import { PolicyCache } from './policy-cache.ts';
 import { hostPodProjection, namespaceProjection } from './projections.ts';
+import { UnseenPods } from './unseen-pods.ts';
 
 export interface HostViewOptions {
   host: KubeClient;
@@ -23,6 +24,11 @@ export interface HostViewOptions {
   metrics?: InformerMetrics | undefined;
   /** In ms. */
   monotonic: () => number;
+}
+
+export interface PodHandlers {
+  changed: (pod: Pod) => void;
+  gone: (pod: Pod) => void;
 }
 
 /** Indexes of pods: the node they are bound to, the UID of their controller. */
@@ -40,6 +46,8 @@ export class HostView {
   readonly waits: PodWaits;
   readonly pods: Informer<Pod>;
   readonly namespaces: Informer<Namespace>;
+  readonly #unseen: UnseenPods;
+  readonly #podHandlers = new Set<PodHandlers>();
 
   constructor({ host, logger, metrics, monotonic }: HostViewOptions) {
     const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
@@ -73,6 +81,11 @@ export class HostView {
         this.waits.delete(pod);
       },
     });
+    this.#unseen = new UnseenPods({
+      isSeen: (pod) => this.#asShown(pod) !== undefined,
+      hasLeft: (pod) => this.hasLeft(pod),
+      left: (pod) => this.#left(pod),
+    });
     // A pod may be heard of before the node it is bound to.
     const recount = (name: string): void => {
       for (const pod of this.pods.byIndex(NODE, name)) this.seats.set(pod);
@@ -92,6 +105,7 @@ export class HostView {
       this.nodes.run(signal),
       this.namespaces.run(signal),
       this.#runPods(signal),
+      this.#unseen.run(signal),
     ]);
   }
 
@@ -117,10 +131,20 @@ export class HostView {
       .find((problem) => problem !== undefined);
   }
 
-  /** Calls the handlers with every pod of the host that came, changed or went. */
-  onPod(handlers: { changed: (pod: Pod) => void; gone: (pod: Pod) => void }): () => void {
+  /** Calls the handlers with every pod of the host that came, changed or went, also of one that went before the watch could show it. */
+  onPod(handlers: PodHandlers): () => void {
     const { changed, gone } = handlers;
-    return this.pods.on({ added: changed, updated: changed, deleted: gone });
+    const off = this.pods.on({ added: changed, updated: changed, deleted: gone });
+    this.#podHandlers.add(handlers);
+    return () => {
+      off();
+      this.#podHandlers.delete(handlers);
+    };
+  }
+
+  /** A scheduler asks about a pod, which the watch may not have shown yet. */
+  asked(pod: Pod): void {
+    this.#unseen.asked(pod);
   }
 
   /** Calls the handler after labels of a namespace changed. Returns what ends that. */
@@ -170,10 +194,20 @@ export class HostView {
 
   /** Whether a pod, as somebody else knows it, is deleted or on its way out by now. */
   hasLeft(pod: Pod): boolean {
-    const { uid, resourceVersion } = pod.metadata;
-    const known = this.pods.get(keyOf(pod));
-    if (known?.metadata.uid === uid) return known?.metadata.deletionTimestamp !== undefined;
-    return isOlder(resourceVersion, this.pods.resourceVersion);
+    const shown = this.#asShown(pod);
+    if (shown !== undefined) return shown.metadata.deletionTimestamp !== undefined;
+    return isOlder(pod.metadata.resourceVersion, this.pods.resourceVersion);
+  }
+
+  #asShown(pod: Pod): Pod | undefined {
+    const found = this.pods.get(keyOf(pod));
+    return found?.metadata.uid === pod.metadata.uid ? found : undefined;
+  }
+
+  #left(pod: Pod): void {
+    this.seats.delete(pod);
+    this.waits.delete(pod);
+    for (const { gone } of this.#podHandlers) gone(pod);
   }
 
   namespaceLabels(namespace: string): Readonly<Record<string, string>> | undefined {

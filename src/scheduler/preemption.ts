@@ -54,6 +54,7 @@ export class Preemption {
     if (isMadeForItsNode(pod, chain) || view.nodes.anyVirtualNode() === undefined) return evicting(victims);
     // By which rules it lives is not known yet, or others make way already; it is asked again, unless it was deleted.
     if (view.hasLeft(pod) || missing !== undefined || nominees.waitsForVictims(pod)) return evicting(new Map());
+    view.asked(pod);
     const split = splitByMember(view.nodes, victims.keys());
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
     const found = nominees.whileAllStandAside(pod, () => {

@@ -474,6 +474,20 @@ describe('a place that was given', () => {
     },
   );
 
+  test('is free again when the pod was deleted before the watch could show it', async () => {
+    const b = await made('b');
+    // The scheduler is ahead of the watch, which was cut until the pod was gone.
+    const resourceVersion = String(Number(b.metadata.resourceVersion) + 1);
+    const a = pod('a', { metadata: { resourceVersion } });
+    expect(await whereTo(a)).toEqual(['east']);
+    await made('c');
+    expect(await whereTo(b)).toEqual([]);
+    await made('d');
+    await seen('it has left', () => !reserved.has('uid-of-a'));
+    expect(view.seats.assumedAt('uid-of-a')).toBeUndefined();
+    expect(await whereTo(b)).toEqual(['east']);
+  });
+
   test('is given to a pod of the same name as one that is gone', async () => {
     await made('a');
     api.delete(`${PODS}/a`);
