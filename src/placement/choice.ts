@@ -38,6 +38,8 @@ export interface Plan {
   readonly affinityName: string | undefined;
   /** Pods each cluster is to have; undefined where pods just go to the best cluster. */
   readonly targets: ReadonlyMap<string, number> | undefined;
+  /** The targets before the workload began to shrink, as long as it does: with division by room it shrinks in proportion to these. */
+  readonly shares?: ReadonlyMap<string, number>;
   /** Tier of each cluster of the group. */
   readonly tiers: ReadonlyMap<string, number>;
 }

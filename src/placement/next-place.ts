@@ -1,6 +1,7 @@
 import { choiceOf } from './choice-of.ts';
 import type { Choice, Decision, Outcome, PlacementFacts, Plan } from './choice.ts';
 import { sum } from './highest-averages.ts';
+import type { Counts } from './share.ts';
 import { placeByScore } from './place-by-score.ts';
 import { placeBySeat } from './place-by-seat.ts';
 import { listInWords, refuseAll } from './placement-refusal.ts';
@@ -46,11 +47,28 @@ function decide(facts: PlacementFacts, placed: number, replicas: number, asks: b
     if (outcome.allowed.length > 0 || isComplete) break;
   }
   const refusals = [...found, ...outcome.refusals].toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1));
+  const shares = sharesOf(facts, outcome.targets);
   return {
     allowed: outcome.allowed,
     refusals,
-    plan: { affinityName: choice.group.name, targets: outcome.targets, tiers: choice.tiers },
+    plan: {
+      affinityName: choice.group.name,
+      targets: outcome.targets,
+      ...(shares === undefined ? {} : { shares }),
+      tiers: choice.tiers,
+    },
   };
+}
+
+/** One step down after the other would be in proportion to ever more rounded numbers: all of them are to the same ones. */
+function sharesOf({ placement, remembered }: PlacementFacts, targets: Counts | undefined): Counts | undefined {
+  const { kind } = placement.division;
+  const before = remembered?.targets;
+  if ((kind !== 'dynamic' && kind !== 'aggregated') || before === undefined || targets === undefined) return undefined;
+  const change = sum(targets) - sum(before);
+  const shares = remembered?.shares ?? (change < 0 ? before : undefined);
+  const isWithin = [...targets].every(([name, count]) => count <= (shares?.get(name) ?? 0));
+  return change <= 0 && isWithin ? shares : undefined;
 }
 
 function attempt(choice: Choice, need: number): Outcome {

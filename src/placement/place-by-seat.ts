@@ -48,6 +48,7 @@ function targetFacts(choice: Choice): TargetFacts {
     replicas,
     elsewhere,
     previous: previousOf(choice),
+    shares: facts.remembered?.shares,
     leavesGrowth: !choice.asks,
     minimums: spreadMinimums(choice),
     descending: tiesDescend(facts.workload.uid),

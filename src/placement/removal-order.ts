@@ -18,8 +18,8 @@ export interface RemovalFacts {
   readonly affinityName: string | undefined;
   /** Pods of one revision by cluster: what a ReplicaSet has. */
   readonly pods: Counts;
-  /** Pods each cluster is to have, for divisions by room. */
-  readonly targets: Counts | undefined;
+  /** In proportion to what pods go with divisions by room: what each cluster was to have before the workload began to shrink, or is to have. */
+  readonly shares: Counts | undefined;
 }
 
 /**
@@ -142,7 +142,7 @@ function byRemainder(
   return order;
 }
 
-function sharesOf({ placement: { division }, targets, pods }: RemovalFacts, members: readonly Member[]): Share[] {
+function sharesOf({ placement: { division }, shares, pods }: RemovalFacts, members: readonly Member[]): Share[] {
   switch (division.kind) {
     case 'static': {
       const weights = staticWeights(
@@ -161,7 +161,7 @@ function sharesOf({ placement: { division }, targets, pods }: RemovalFacts, memb
     case 'dynamic':
     case 'aggregated':
     case 'none':
-      return members.map(({ name }) => ({ name, weight: targets?.get(name) ?? pods.get(name) ?? 0 }));
+      return members.map(({ name }) => ({ name, weight: shares?.get(name) ?? pods.get(name) ?? 0 }));
   }
 }
 

@@ -1,16 +1,18 @@
 import type { CostedPod } from './costed-pod.ts';
 
+/** Of the pods that a cluster is to have at a size, and of those that it is to have lost by then. */
 const SLACK = 1 / 50;
+const LATER_SLACK = 1 / 20;
 
 /** So few pods can be given new costs whenever one comes, and with few of them a pod more or less may empty a cluster. */
 export const EXACT_UP_TO = 20;
 
 /**
  * An order of removal in which as many pods as possible stay in the order that their costs give them, and at every size each
- * cluster still has its exact number of pods, but for one, or one in fifty. For divisions by room: their exact order is
- * another one after every pod that came, and what matters of it is that pods go in proportion. Up to 20 pods keep the exact
- * order. With `strict`, for policies with
- * tiers or spread constraints, what the exact order empties first is empty as soon, and where it keeps a last pod one stays.
+ * cluster still has its exact number of pods, but for one, or one in fifty, or one in twenty of those that it has lost by then.
+ * For divisions by room: their exact order is another one after every pod that came, the more so the further ahead, and what
+ * matters of it is that pods go in proportion. Up to 20 pods keep the exact order. With `strict`, for policies with tiers or
+ * spread constraints, what the exact order empties first is empty as soon, and where it keeps a last pod one stays.
  *
  * @param exact the cluster of each pod, the first to go first; as many of each as there are pods.
  */
@@ -18,11 +20,16 @@ export function steadyOrder(exact: readonly string[], pods: readonly CostedPod[]
   if (exact.length <= EXACT_UP_TO) return exact;
   const waiting = new Waiting(exact, pods);
   // At the size that was come to, from nothing upwards.
+  const all = new Map<string, number>();
+  for (const cluster of exact) all.set(cluster, (all.get(cluster) ?? 0) + 1);
   const [ideal, placed] = [new Map<string, number>(), new Map<string, number>()];
   const surplus = (cluster: string): number => (placed.get(cluster) ?? 0) - (ideal.get(cluster) ?? 0);
   const mayHaveMore = (cluster: string): boolean =>
     (!strict || ideal.has(cluster)) && surplus(cluster) < slack(cluster);
-  const slack = (cluster: string): number => 1 + Math.floor((ideal.get(cluster) ?? 0) * SLACK);
+  const slack = (cluster: string): number => {
+    const own = ideal.get(cluster) ?? 0;
+    return 1 + Math.floor(own * SLACK + ((all.get(cluster) ?? 0) - own) * LATER_SLACK);
+  };
   const order: string[] = [];
   for (const due of exact.toReversed()) {
     ideal.set(due, (ideal.get(due) ?? 0) + 1);

@@ -20,6 +20,8 @@ export interface TargetFacts {
   readonly elsewhere: ReadonlyMap<number, number>;
   /** What they were to have before, or have now. */
   readonly previous: Counts;
+  /** What they were to have before the workload began to shrink; undefined: it does not. */
+  readonly shares: Counts | undefined;
   /** No pod asks: growth is not divided by the room there is. */
   readonly leavesGrowth: boolean;
   /** Pods that clusters get before all others, so that spread constraints are kept. */
@@ -95,7 +97,7 @@ function remainderTargets(facts: TargetFacts, division: Division & { kind: 'pref
 
 /**
  * Growth only divides what is added, by the room there is now; shrinking divides the new total in proportion to what each
- * had; an equal total changes nothing. Tiers are filled in their order and emptied in the reverse one.
+ * had before it began; an equal total changes nothing. Tiers are filled in their order and emptied in the reverse one.
  */
 function steadyTargets(facts: TargetFacts, aggregated: boolean): Targets {
   const { previous, candidates } = facts;
@@ -168,9 +170,12 @@ function fewest(members: readonly Candidate[], rooms: Counts, counts: Counts, ne
 }
 
 function shrink(members: readonly Candidate[], counts: Map<string, number>, total: number, facts: TargetFacts): void {
+  const had = (name: string): number => counts.get(name) ?? 0;
+  const began = members.every(({ name }) => had(name) <= (facts.shares?.get(name) ?? 0)) ? facts.shares : undefined;
   const shares = members.map(({ name }) => ({
     name,
-    weight: counts.get(name) ?? 0,
+    weight: began?.get(name) ?? had(name),
+    max: had(name),
     min: Math.min(facts.minimums.get(name) ?? 0, counts.get(name) ?? 0),
   }));
   for (const [name, count] of new HighestAverages(shares, facts.descending).divide(total).counts)

@@ -69,7 +69,7 @@ export class DeletionCostWriter {
       uid: ruled.object.metadata.uid,
       affinityName: plan?.affinityName,
       pods: counts,
-      targets: plan?.targets,
+      shares: plan?.shares ?? plan?.targets,
     });
     const changes = deletionCosts(wantedOrder(exact, costed, placement), costed);
     for (const { uid, pod } of costed) {

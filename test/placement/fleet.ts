@@ -122,7 +122,7 @@ export class Fleet {
       uid: this.uid,
       affinityName: this.plan?.affinityName,
       pods: ofAllRevisions(countPods(this.pods)),
-      targets: this.plan?.targets,
+      shares: this.plan?.shares ?? this.plan?.targets,
     });
   }
 

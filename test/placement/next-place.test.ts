@@ -190,7 +190,7 @@ describe('whatever the policy and the facts', () => {
       fc.property(facts, (one) => {
         const counts = ofAllRevisions(one.workload.pods);
         const { affinityName, targets } = nextPlace(one).plan;
-        const order = removalOrder({ ...one, uid: one.workload.uid, affinityName, targets, pods: counts });
+        const order = removalOrder({ ...one, uid: one.workload.uid, affinityName, shares: targets, pods: counts });
         const back = new Map<string, number>();
         for (const name of order) back.set(name, (back.get(name) ?? 0) + 1);
         expect(back).toEqual(counts);
