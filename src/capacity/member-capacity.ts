@@ -91,7 +91,7 @@ export class MemberCapacity {
   };
   readonly podHandler = {
     added: (pod: Pod): void => this.#setPod(pod),
-    updated: (pod: Pod): void => this.#setPod(pod),
+    updated: (pod: Pod, old?: Pod): void => this.#setPod(pod, old),
     deleted: (pod: Pod): void => this.#deletePod(pod),
   };
   readonly namespaceHandler: NamespaceRules['namespaceHandler'];
@@ -329,9 +329,12 @@ export class MemberCapacity {
     this.#elastic.noteNodeGone(name);
   }
 
-  #setPod(pod: Pod): void {
+  #setPod(pod: Pod, old?: Pod): void {
     this.#pods.set(pod);
     const podUid = this.#hostUidOf(pod);
+    const before = old === undefined ? undefined : this.#hostUidOf(old);
+    // Whoever may label pods in the member can make it the copy of another one.
+    if (before !== undefined && before !== podUid) this.#forget(before);
     if (podUid === undefined) return;
     if (!holdsResources(pod)) this.#reservations.left(podUid);
     this.#noteOwn(pod, podUid);
@@ -340,7 +343,11 @@ export class MemberCapacity {
   #deletePod(pod: Pod): void {
     this.#pods.delete(pod);
     const podUid = this.#hostUidOf(pod);
-    if (podUid === undefined) return;
+    if (podUid !== undefined) this.#forget(podUid);
+  }
+
+  /** The member has no copy of the pod any more. */
+  #forget(podUid: string): void {
     this.#known.delete(podUid);
     this.#reservations.left(podUid);
     this.#forgetReservation(podUid);

@@ -8,6 +8,9 @@ import { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { HostView } from './host-view.ts';
 
+/** Nobody's id: no label has such a value, so no pod of the host counts as the copy of another one, whatever its labels say. */
+const NO_HOST = '/';
+
 /**
  * The room of the host's own nodes, as if they were a member named `local`: the same answers, from the caches that are there
  * anyway. Virtual nodes and what runs on them are left out. The scheduler of the host knows nothing of what is set aside here.
@@ -20,7 +23,7 @@ export class HostCapacity implements VirtualNodeCapacity {
 
   constructor(view: HostView, clock: () => number) {
     this.#view = view;
-    this.#capacity = new MemberCapacity({ hostId: '', clock });
+    this.#capacity = new MemberCapacity({ hostId: NO_HOST, clock });
     const { nodeHandler, podHandler, namespaceHandler } = this.#capacity;
     const isReal = (nodeName: string): boolean => view.nodes.memberOf(nodeName) === undefined;
     const setNode = (node: Node): void =>

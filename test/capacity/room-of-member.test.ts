@@ -190,6 +190,17 @@ describe('reservations', () => {
     expect(capacity.size).toEqual({ pods: 1, reservations: 0 });
   });
 
+  it('are made again for a pod when its copy is made the copy of another one', () => {
+    const capacity = member({ a: {} });
+    const [one, two] = [ours('one', { cpu: '1' }, 'a'), ours('two', { cpu: '1' }, 'a')];
+    two.metadata.uid = one.metadata.uid ?? '';
+    capacity.podHandler.added(one);
+    capacity.podHandler.updated(two, one);
+    expect(['one', 'two'].map((uid) => capacity.wasPlaced(uid))).toEqual([false, true]);
+    capacity.podHandler.deleted(two);
+    expect(capacity.wasPlaced('two')).toBe(false);
+  });
+
   it('move when others take their place, and count again when there is room again', () => {
     const capacity = member({ a: {}, b: {} });
     const big = asks({ cpu: '8' });

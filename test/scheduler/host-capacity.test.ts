@@ -112,6 +112,19 @@ describe("the room of the host's own nodes", () => {
     expect(slots(pod('x', '1', apart))).toBe(1);
   });
 
+  test("is nobody else's for labels that a tenant writes on a pod", async () => {
+    const late = pod('late', '3');
+    capacity.reserve('uid-of-late', capacity.request(late));
+    expect(slots(pod('x', '1'))).toBe(2);
+    const labels = { 'spillway.dev/host': '', 'spillway.dev/node': 'x', 'spillway.dev/uid': 'uid-of-late' };
+    make(POD_PATH, pod('tenants', '0', { nodeName: 'small' }, { labels }));
+    await until('the pod is known', () => capacity.size.pods === 2, { intervalMs: 5 });
+    expect(slots(pod('x', '1'))).toBe(2);
+    capacity.release('uid-of-late');
+    capacity.reserve('uid-of-late', capacity.request(late));
+    expect(capacity.holds('uid-of-late')).toBe(true);
+  });
+
   test('follows pods and nodes', async () => {
     make(POD_PATH, pod('more', '2', { nodeName: 'big' }));
     await soon('a pod came', 3);
