@@ -3,6 +3,7 @@ import type { Toleration } from '../kube/core-v1.ts';
 import { BURST_LABEL } from '../placement/namespace-burst.ts';
 import { GANG_GATE, GANG_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
+import { isDaemonSet } from '../kube/owner-references.ts';
 import type { PatchStep } from './patch-step.ts';
 import { splitConstraints } from './split-constraints.ts';
 import { stayOnHost } from './stay-on-host.ts';
@@ -60,8 +61,8 @@ function isPlaced(metadata: JsonRecord | undefined, spec: JsonRecord): boolean {
 
 /** So it says; then it names its node. */
 function isOfDaemonSet(metadata: JsonRecord | undefined): boolean {
-  const owners = listOf(metadata?.['ownerReferences']).map(recordOf);
-  return owners.some((owner) => owner?.['kind'] === 'DaemonSet' && owner['controller'] === true);
+  const owners = listOf(metadata?.['ownerReferences']).map((owner) => recordOf(owner) ?? {});
+  return owners.some((owner) => isDaemonSet(owner) && owner['controller'] === true);
 }
 
 /** Those of an outage come first, as the first one that matches a taint counts; the order of the others says nothing. */

@@ -5,6 +5,11 @@ export function controllerOf({ metadata }: Pick<KubeObject, 'metadata'>): OwnerR
   return metadata.ownerReferences?.find(({ controller }) => controller === true);
 }
 
+/** Of Kubernetes' own kind: nobody ends pods that name an owner of a kind which is not there. */
+export function isDaemonSet({ apiVersion, kind }: { readonly apiVersion?: unknown; readonly kind?: unknown }): boolean {
+  return kind === 'DaemonSet' && typeof apiVersion === 'string' && apiVersion.startsWith('apps/');
+}
+
 /** `apps/ReplicaSet`; without a group `/ReplicationController`. */
 export function groupKindOf({ apiVersion, kind }: Pick<OwnerReference, 'apiVersion' | 'kind'>): string {
   const slash = apiVersion.indexOf('/');

@@ -10,7 +10,7 @@ import { ApiError, describeError, isForbidden, isNotFound, isPermanent } from '.
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerOf, isDaemonSet } from '../kube/owner-references.ts';
 import { PODS } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -146,7 +146,8 @@ export class TolerationKeeper {
 /** Of pods that have, or are to have, a copy in the member: those of DaemonSets go with their node, wherever that is. */
 function lacking(pod: Pod, rule: OutageRule): Toleration[] {
   if (!isActive(pod)) return [];
-  if (controllerOf(pod)?.kind === 'DaemonSet') return [];
+  const controller = controllerOf(pod);
+  if (controller !== undefined && isDaemonSet(controller)) return [];
   if (conditionOf(pod, MIRRORED_CONDITION) === undefined) return [];
   return missingOutageTolerations(pod.spec.tolerations ?? [], rule);
 }

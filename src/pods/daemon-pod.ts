@@ -2,13 +2,13 @@ import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { Condition, Pod, PodStatus } from '../kube/core-v1.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerOf, isDaemonSet } from '../kube/owner-references.ts';
 
 const IGNORED_REASON = 'DaemonSetIgnored';
 
-/** The pod was made by a DaemonSet, of Kubernetes or of an extension that has its own. */
 export function isDaemonPod(pod: Pod): boolean {
-  return controllerOf(pod)?.kind === 'DaemonSet';
+  const controller = controllerOf(pod);
+  return controller !== undefined && isDaemonSet(controller);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Pod } from '../kube/core-v1.ts';
 import { labelSelectorOf, matchesLabels, type LabelSelectorObject } from '../kube/label-selector.ts';
+import { isDaemonSet } from '../kube/owner-references.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 
 /**
@@ -8,7 +9,7 @@ import type { OwnerChain } from '../placement/owner-chain.ts';
  * the pod must name its node, as the DaemonSet controller writes it.
  */
 export function isMadeForItsNode(pod: Pod, [, owner]: OwnerChain): boolean {
-  if (owner?.kind !== 'DaemonSet' || !owner.apiVersion.startsWith('apps/')) return false;
+  if (owner === undefined || !isDaemonSet(owner)) return false;
   // Only of objects in the caches.
   const { selector } = (owner as { spec?: { selector?: LabelSelectorObject } }).spec ?? {};
   if (selector === undefined || !matchesLabels(labelSelectorOf(selector), pod.metadata.labels)) return false;

@@ -48,8 +48,8 @@ const shop = (what: string, rest: Omit<PodCase, 'what' | 'namespace'>): PodCase 
   ...rest,
 });
 const gang = { labels: { [GANG_LABEL]: 'ring' }, annotations: { 'spillway.dev/gang-size': '2' } };
-const owned = (kind: string, controller: boolean): object => ({
-  ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'x', uid: 'u', controller }],
+const owned = (kind: string, controller: boolean, apiVersion = 'apps/v1'): object => ({
+  ownerReferences: [{ apiVersion, kind, name: 'x', uid: 'u', controller }],
 });
 
 export const POD_CASES: readonly PodCase[] = [
@@ -118,6 +118,12 @@ export const POD_CASES: readonly PodCase[] = [
   shop('bound by its creator', { spec: { nodeName: 'worker-1' }, gets: [] }),
   shop('of a DaemonSet', { metadata: owned('DaemonSet', true), gets: [] }),
   shop('of a DaemonSet that is not its controller', { metadata: owned('DaemonSet', false), gets: ALL }),
+  shop('of a DaemonSet of another API group', { metadata: owned('DaemonSet', true, 'example.com/v1'), gets: ALL }),
+  shop('of a DaemonSet of another API group, with the toleration', {
+    metadata: owned('DaemonSet', true, 'example.com/v1'),
+    spec: tolerate(OURS),
+    gets: ['scheduler'],
+  }),
   shop('of a ReplicaSet', { metadata: owned('ReplicaSet', true), gets: ALL }),
   shop('made from a file', { metadata: { annotations: { 'kubernetes.io/config.source': 'file' } }, gets: [] }),
 
@@ -153,6 +159,14 @@ export const POD_CASES: readonly PodCase[] = [
   plain(
     'with the toleration of everything, and the name of a real node',
     { ...select({ 'kubernetes.io/hostname': 'worker-1' }), ...tolerate({ operator: 'Exists' }) },
+    [],
+  ),
+  plain(
+    'with the toleration of everything, and names of real nodes in each of two terms',
+    {
+      ...terms(named('worker-1'), term(line('kubernetes.io/hostname', 'In', 'worker-2'))),
+      ...tolerate({ operator: 'Exists' }),
+    },
     [],
   ),
   plain(

@@ -29,6 +29,25 @@ describe('what a new pod gets', () => {
     expect(got).toEqual([...new Set(one.gets.map((what) => fields[what]))]);
   });
 
+  it('keeps a pod that tolerates everything on the host where only one of its ORed terms names nodes', () => {
+    const line = (key: string, operator: string, ...values: string[]): object => ({ key, operator, values });
+    const stay = { key: 'spillway.dev/member', operator: 'DoesNotExist' };
+    const named = [
+      { matchExpressions: [line('kubernetes.io/hostname', 'In', 'worker-1')] },
+      { matchFields: [line('metadata.name', 'In', 'worker-1')] },
+    ];
+    const linux = line('kubernetes.io/os', 'In', 'linux');
+    const nodeSelectorTerms = [...named, { matchExpressions: [linux] }];
+    const spec = {
+      tolerations: [{ operator: 'Exists' }],
+      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+    };
+    const steps = systemPodDefaults(podOf({ what: '', namespace: 'kube-system', spec, gets: [] }));
+    expect(steps.map(({ value }) => value)).toEqual([
+      { nodeSelectorTerms: [...named, { matchExpressions: [linux, stay] }] },
+    ]);
+  });
+
   it('keeps the scheduler where none is configured', () => {
     const pod = podOf({ what: '', namespace: 'shop', gets: [] });
     const steps = podDefaults(pod, true, {

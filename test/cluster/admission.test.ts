@@ -148,6 +148,9 @@ function runStaying(): void {
       {},
       { matchFields: [line('metadata.name', 'NotIn', 'worker-1')] },
       { matchExpressions: [stay] },
+      // These mean nodes by their names; the others do not become names by it.
+      { matchExpressions: [line('kubernetes.io/hostname', 'In', 'worker-1')] },
+      { matchFields: [line('metadata.name', 'In', 'worker-1')] },
     ];
     const affinity = {
       nodeAffinity: {
@@ -166,6 +169,8 @@ function runStaying(): void {
             {},
             { matchExpressions: [stay], matchFields: [line('metadata.name', 'NotIn', 'worker-1')] },
             { matchExpressions: [stay] },
+            { matchExpressions: [line('kubernetes.io/hostname', 'In', 'worker-1')] },
+            { matchFields: [line('metadata.name', 'In', 'worker-1')] },
           ],
         },
       },

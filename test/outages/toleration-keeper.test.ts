@@ -137,6 +137,9 @@ describe('what keeps pods through an outage', () => {
     show(podOf('going', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }));
     show(podOf('web'));
     await seen(() => expect(named(requests)).toEqual(['web']));
+    const another = { ...controller, apiVersion: 'example.com/v1' };
+    show(podOf('of-another-kind', { metadata: { ownerReferences: [another] } }));
+    await seen(() => expect(named(requests)).toEqual(['web', 'of-another-kind']));
   });
 
   it('writes nothing to a pod that is over, or was given it, before its turn', async () => {

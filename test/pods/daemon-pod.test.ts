@@ -11,8 +11,8 @@ import { refuseRemoval } from '../../src/pods/write-guards.ts';
 import { HOST_ID, hostPod, memberPod } from '../fixtures/pods.ts';
 
 const NOW = '2026-01-01T00:02:00Z';
-const ownedBy = (kind: string, controller = true): Pod =>
-  hostPod({ metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'agent', uid: 'u', controller }] } });
+const ownedBy = (kind: string, controller = true, apiVersion = 'apps/v1'): Pod =>
+  hostPod({ metadata: { ownerReferences: [{ apiVersion, kind, name: 'agent', uid: 'u', controller }] } });
 const daemonPod = (): Pod => ownedBy('DaemonSet');
 /** As it is after our status was written. */
 const shown = (more: Partial<Pod['metadata']> = {}): Pod => {
@@ -41,6 +41,7 @@ describe('which pods are ignored', () => {
     expect(isDaemonPod(daemonPod())).toBe(true);
     expect(isDaemonPod(ownedBy('ReplicaSet'))).toBe(false);
     expect(isDaemonPod(ownedBy('DaemonSet', false))).toBe(false);
+    expect(isDaemonPod(ownedBy('DaemonSet', true, 'example.com/v1'))).toBe(false);
     expect(isDaemonPod(hostPod())).toBe(false);
   });
 
