@@ -50,7 +50,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
   const running = view.run(stop.signal);
   try {
     await until('the caches are complete', () => view.hasSynced && view.pods.size === PODS, { timeoutMs: 60_000 });
-    const book = new WorkloadState({ stored: () => undefined, clock });
+    const book = new WorkloadState({ stored: () => undefined, clock, monotonic });
     const rooms = new Map(members.map((capacity, index) => [nodeName(index), roomOf(capacity, index)]));
     const capacityOf = (name: string): VirtualNodeFit | undefined => rooms.get(name);
     const questions = new PlacementQuestions({

@@ -91,7 +91,7 @@ export class Scheduler {
     const capacityOf: CapacityOf = (name) =>
       name === LOCAL ? own : options.capacityOf(name, view.nodes.memberOf(name));
     const store = new PlacementStore({ host, logger, metrics: options.informerMetrics });
-    const workloads = new WorkloadState({ stored: (workload) => store.statusOf(workload), clock });
+    const workloads = new WorkloadState({ stored: (workload) => store.statusOf(workload), clock, monotonic });
     const scores = new ScoreCache({ host, logger, metrics: options.informerMetrics, clock });
     this.#scores = scores;
     const questions = new PlacementQuestions({

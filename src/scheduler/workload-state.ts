@@ -23,6 +23,8 @@ export interface WorkloadMemory {
   plan: Plan | undefined;
   /** Wall clock in ms. */
   plannedAt: number | undefined;
+  /** Until when the plan counts as this process made it, in ms of the monotonic clock. */
+  ownUntil: number;
   /** In the life of this process. */
   last: { readonly made: Made; readonly at: number } | undefined;
   avoided: readonly Avoided[];
@@ -33,7 +35,22 @@ export interface WorkloadStateOptions {
   stored: (workload: TypedObject) => WorkloadPlacementStatus | undefined;
   /** Wall clock in ms. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
+
+/**
+ * So long a plan counts as this process made it, in ms: until pods have their places and it is stored, as far as they have. From then on
+ * what is stored counts, as schedulers may ask another replica. Which of the two is newer their times would not say: clocks differ.
+ */
+const OWN_PLAN_MS = 30_000;
+const NOTHING: WorkloadMemory = {
+  plan: undefined,
+  plannedAt: undefined,
+  ownUntil: -Infinity,
+  last: undefined,
+  avoided: [],
+};
 
 /** Workloads whose pods came lately; the others are known from their WorkloadPlacement again. */
 const MAX_WORKLOADS = 20_000;
@@ -57,15 +74,11 @@ export class WorkloadState {
   memory(workload: TypedObject): WorkloadMemory {
     const { uid = '' } = workload.metadata;
     const known = this.#memories.get(uid);
-    if (known !== undefined) return known;
+    if (known !== undefined && known.ownUntil > this.#o.monotonic()) return known;
     const status = this.#o.stored(workload);
-    if (status === undefined) return { plan: undefined, plannedAt: undefined, last: undefined, avoided: [] };
-    const { plannedAt } = status;
-    return {
-      ...remembered(status),
-      plannedAt: plannedAt === undefined ? undefined : Date.parse(plannedAt),
-      last: undefined,
-    };
+    if (status?.plannedAt === undefined) return known ?? NOTHING;
+    const { plan, avoided } = remembered(status);
+    return { ...NOTHING, avoided, ...known, plan, plannedAt: Date.parse(status.plannedAt) };
   }
 
   plan(workload: TypedObject): Plan | undefined {
@@ -79,12 +92,16 @@ export class WorkloadState {
   decided(made: Made): void {
     const { object } = made.identity;
     const at = this.#o.clock();
-    this.#remember(object, { plan: made.decision.plan, plannedAt: at, last: { made, at } });
+    this.#remember(object, { ...this.#planned(made.decision.plan), last: { made, at } });
   }
 
   /** The plan was worked out anew without a pod that asked. */
   refreshed(workload: TypedObject, plan: Plan): void {
-    this.#remember(workload, { plan, plannedAt: this.#o.clock() });
+    this.#remember(workload, this.#planned(plan));
+  }
+
+  #planned(plan: Plan): Pick<WorkloadMemory, 'plan' | 'plannedAt' | 'ownUntil'> {
+    return { plan, plannedAt: this.#o.clock(), ownUntil: this.#o.monotonic() + OWN_PLAN_MS };
   }
 
   /** A member refused a pod of the workload and is left alone for so long, in ms. */

@@ -155,7 +155,7 @@ beforeEach(async () => {
   const clock = (): number => now;
   const stop = new AbortController();
   view = new HostView({ host, logger, monotonic: clock });
-  workloads = new WorkloadState({ stored: () => undefined, clock });
+  workloads = new WorkloadState({ stored: () => undefined, clock, monotonic: clock });
   const questions = new PlacementQuestions({
     view,
     workloads,

@@ -76,7 +76,7 @@ beforeEach(async () => {
   const capacityOf = (name: string): HostCapacity | undefined => (name === 'local' ? capacity : undefined);
   const reservations = new Reservations(capacityOf, clock);
   view.onPod({ changed: (one) => reservations.podSeen(one), gone: () => undefined });
-  const workloads = new WorkloadState({ stored: () => undefined, clock });
+  const workloads = new WorkloadState({ stored: () => undefined, clock, monotonic: clock });
   const scoring = scoringConfig.parse({});
   const questions = new PlacementQuestions({ view, workloads, capacityOf, signals: () => new Map(), scoring, clock });
   gangs = new GangPlacer({ view, questions, reservations, capacityOf });

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Pod, Volume } from '../../src/kube/core-v1.ts';
+import { timestamp } from '../../src/kube/timestamps.ts';
 import { workloadOf } from '../../src/placement/owner-chain.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
@@ -256,7 +257,85 @@ describe('what a scheduler asked about last', () => {
   });
 });
 
+describe('what another replica planned since', () => {
+  const FULL = { east: 9, west: 3 };
+  const planOf = (targets: Record<string, number>) => ({
+    affinityName: undefined,
+    targets: new Map(Object.entries(targets)),
+    tiers: new Map(Object.keys(targets).map((name) => [name, 0])),
+  });
+
+  /** 12 pods where the other replica had them, whose clock is wrong by so much, in ms. */
+  async function plannedBefore(clockAheadMs: number): Promise<void> {
+    for (const name of ['east', 'west'])
+      room.capacities.set(
+        name,
+        countedRoom(name, () => 20),
+      );
+    room.capacities.set(
+      'local',
+      countedRoom('local', () => 0),
+    );
+    room.place('p', DYNAMIC);
+    // This one was asked about the first six, an hour before.
+    const { workloads, store, view } = room.process;
+    await room.seen('the policy is known', () => view.policies.get('shop/p') !== undefined);
+    workloads.refreshed(deployment, planOf({ east: 3, west: 3 }));
+    room.now += 3_600_000;
+    room.editDeployment('web', { spec: { replicas: 12 } });
+    await room.run(set, FULL);
+    const { uid = '' } = deployment.metadata;
+    const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/workloadplacements';
+    room.make(path, {
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'WorkloadPlacement',
+      metadata: { name: 'deployment-web', namespace: 'shop' },
+      spec: { workload: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid } },
+    });
+    const plannedAt = timestamp(room.now + clockAheadMs);
+    const clusters = Object.entries(FULL).map(([name, count]) => ({ name, tier: 0, target: count, actual: count }));
+    room.api.edit(`${path}/deployment-web`, { status: { plannedAt, clusters } });
+    await room.seen('it is stored', () => store.statusOf(deployment) !== undefined);
+  }
+
+  test.each([
+    ['of the same time', 0],
+    ['that is two hours slow', -7_200_000],
+    ['that is two hours fast', 7_200_000],
+  ])('counts, by a clock %s: no pod is moved away from it, and no seat', async (_, clockAheadMs) => {
+    await plannedBefore(clockAheadMs);
+    const { placed } = room.process;
+    const live = room.pods().filter(({ spec }) => spec.nodeName === 'east');
+    expect(live.map((pod) => placed.betterPlace(pod, 'east'))).toEqual(live.map(() => undefined));
+    room.letWrite();
+    await told(FULL);
+  });
+
+  test('does not count while this one plans itself, whatever the times say', async () => {
+    await plannedBefore(7_200_000);
+    const { workloads } = room.process;
+    workloads.refreshed(deployment, planOf({ east: 8, west: 4 }));
+    room.now += 29_000;
+    expect(workloads.plan(deployment)?.targets).toEqual(planOf({ east: 8, west: 4 }).targets);
+    room.now += 1_000;
+    expect(workloads.plan(deployment)?.targets).toEqual(planOf(FULL).targets);
+  });
+});
+
 describe('targets stay', () => {
+  test('what this process had stored itself, once that counts', async () => {
+    room.place('p', DYNAMIC);
+    await room.run(set, { east: 3, west: 1 });
+    room.letWrite();
+    await told({ east: 3, west: 1 });
+    const before = writes();
+    room.now += 60_000;
+    // Every workload is looked at again.
+    mark('north', false);
+    await told({ east: 3, west: 1 });
+    expect(writes()).toBe(before);
+  });
+
   test('while a virtual node is not ready for a moment: only the probe says whether its member is there', async () => {
     room.place('p', EQUAL);
     await room.run(set, { east: 3, west: 1 });
