@@ -133,7 +133,9 @@ export function divisions(state: State, disturbed: ReadonlyMap<string, string>):
       const bare = { ...facts, workload: { ...facts.workload, pods: new Map() }, remembered: undefined };
       const exact = refreshPlan(bare).targets ?? new Map<string, number>();
       const isOver = [...here].some(([name, count]) => count > (exact.get(name) ?? 0));
-      if (isOver) wrong.push(`${about}, ${open} waiting: ${inWords(here)}, not ${inWords(exact)}`);
+      const { time = '', message = '' } = told?.lastDecision ?? {};
+      if (isOver)
+        wrong.push(`${about}, ${open} waiting: ${inWords(here)}, not ${inWords(exact)}; decided ${time}: ${message}`);
     } else if (open === 0 && inWords(here) !== inWords(targets)) {
       wrong.push(`${about}: ${inWords(here)}, and it was to be ${inWords(targets)}`);
     }
