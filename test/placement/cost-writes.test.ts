@@ -100,7 +100,7 @@ class CostedFleet {
   }
 }
 
-/** At every size each cluster has its exact number of pods, but for one or one in fifty, or one in twenty of those that went. */
+/** At every size each cluster has its exact number of pods, but for one, and one in fifty and one in twenty of those that went, rounded up. */
 function expectNear(order: readonly string[], exact: readonly string[]): void {
   const all = new Map<string, number>();
   for (const name of exact) all.set(name, (all.get(name) ?? 0) + 1);
@@ -110,7 +110,7 @@ function expectNear(order: readonly string[], exact: readonly string[]): void {
       counts.set(name, (counts.get(name) ?? 0) + 1);
     for (const [name, wanted] of want) {
       const off = (have.get(name) ?? 0) - wanted;
-      if (Math.abs(off) > 1 + wanted / 50 + ((all.get(name) ?? 0) - wanted) / 20) {
+      if (Math.abs(off) > 1 + Math.ceil(wanted / 50 + ((all.get(name) ?? 0) - wanted) / 20)) {
         throw new Error(`${name} has ${String(off)} more than ${String(wanted)} of ${String(exact.length - index)}`);
       }
     }
@@ -139,7 +139,7 @@ describe('about one write for each pod that comes', () => {
           one.scale(replicas);
         }
         // One that is lost in the middle may leave others where they should not be.
-        const bound = (one.byRoom ? 1.3 : 1.1) * one.came.size + 4 * lost + 20;
+        const bound = (one.byRoom ? 1.5 : 1.1) * one.came.size + 4 * lost + 20;
         if (one.writes > bound)
           throw new Error(`${one.writes} writes for ${one.came.size} pods that came, ${lost} were lost`);
       }),
