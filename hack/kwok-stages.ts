@@ -128,17 +128,17 @@ podIPs:
 );
 
 /** Told by the label and not by the owner: a copy of a Job's pod in another cluster has no owner there. */
-const podComplete = stage(
-  'pod-complete',
-  'Pod',
-  [
-    NOT_DELETING,
-    { key: '.status.phase', operator: 'In', values: ['Running'] },
-    { key: '.metadata.labels["batch.kubernetes.io/job-name"]', operator: 'Exists' },
-  ],
-  {
-    next: {
-      statusTemplate: `
+export const OF_JOB = { key: '.metadata.labels["batch.kubernetes.io/job-name"]', operator: 'Exists' };
+
+/** How pods that run end, of those that `whose` is true of; a cluster that is given one has it in place of the usual one. */
+export function podCompleteStage(whose: object, rest: object): Stage {
+  const running = { key: '.status.phase', operator: 'In', values: ['Running'] };
+  return stage('pod-complete', 'Pod', [NOT_DELETING, running, whose], rest);
+}
+
+const podComplete = podCompleteStage(OF_JOB, {
+  next: {
+    statusTemplate: `
 {{ $now := Now }}
 {{ $began := or .status.startTime $now }}
 phase: Succeeded
@@ -157,9 +157,8 @@ containerStatuses:
     terminated: {exitCode: 0, reason: Completed, startedAt: {{ $began | Quote }}, finishedAt: {{ $now | Quote }}}
 {{ end }}
 `,
-    },
   },
-);
+});
 
 /** At once, whatever the grace period; finalizers still hold the object. */
 const podDelete = stage('pod-delete', 'Pod', [{ key: '.metadata.deletionTimestamp', operator: 'Exists' }], {

@@ -47,7 +47,7 @@ function decide(facts: PlacementFacts, placed: number, replicas: number, asks: b
     if (outcome.allowed.length > 0 || isComplete) break;
   }
   const refusals = [...found, ...outcome.refusals].toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1));
-  const shares = sharesOf(facts, outcome.targets);
+  const shares = sharesWhileShrinking(facts, outcome.targets);
   return {
     allowed: outcome.allowed,
     refusals,
@@ -61,7 +61,10 @@ function decide(facts: PlacementFacts, placed: number, replicas: number, asks: b
 }
 
 /** One step down after the other would be in proportion to ever more rounded numbers: all of them are to the same ones. */
-function sharesOf({ placement, remembered }: PlacementFacts, targets: Counts | undefined): Counts | undefined {
+function sharesWhileShrinking(
+  { placement, remembered }: PlacementFacts,
+  targets: Counts | undefined,
+): Counts | undefined {
   const { kind } = placement.division;
   const before = remembered?.targets;
   if ((kind !== 'dynamic' && kind !== 'aggregated') || before === undefined || targets === undefined) return undefined;

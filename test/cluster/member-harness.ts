@@ -13,6 +13,7 @@ import type { MemberConnection } from '../../src/members/connection.ts';
 import { MemberClusterController } from '../../src/members/member-cluster-controller.ts';
 import { MemberMetrics } from '../../src/members/member-metrics.ts';
 import type { MemberLease } from '../../src/members/member-scope.ts';
+import { idleScope } from '../fixtures/idle-scope.ts';
 
 /** What happened to the scope of one member. */
 export interface ScopeRecord {
@@ -127,21 +128,13 @@ export class MemberHarness {
         { once: true },
       );
     });
-    return {
+    return idleScope(signal, {
       changed: (edited: MemberCluster) => void record.changes.push(edited),
       done,
-      problem: () => undefined,
-      keptDeletions: () => ({ uids: [], open: false, hostWentBack: false }),
-      confirmDeletions: () => undefined,
-      retiring: () => [],
-      budgets: () => undefined,
-      services: () => undefined,
-      leaving: () => ({ pods: 0, copies: 0, claims: 0, reason: 'NothingRemains', message: '', done: true }),
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
-      room: () => undefined,
       roomsKnown: () => this.roomsKnown,
-    };
+    });
   }
 }
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { podCompleteStage, type Stage } from '../../hack/kwok-stages.ts';
 import { until } from '../../hack/until.ts';
 import {
   describeWrite,
@@ -232,20 +233,10 @@ describe('the program ends and starts again', () => {
 });
 
 /** Replaces the stage that ends pods of Jobs at once. */
-function endStage() {
-  return {
-    apiVersion: 'kwok.x-k8s.io/v1alpha1' as const,
-    kind: 'Stage' as const,
-    metadata: { name: 'pod-complete' },
-    spec: {
-      resourceRef: { apiGroup: 'v1', kind: 'Pod' },
-      selector: {
-        matchExpressions: [
-          { key: '.metadata.deletionTimestamp', operator: 'DoesNotExist' },
-          { key: '.status.phase', operator: 'In', values: ['Running'] },
-          { key: `.metadata.annotations["${ENDS.go}"]`, operator: 'Exists' },
-        ],
-      },
+function endStage(): Stage {
+  return podCompleteStage(
+    { key: `.metadata.annotations["${ENDS.go}"]`, operator: 'Exists' },
+    {
       next: {
         statusTemplate: `
 {{ $now := Now }}
@@ -269,5 +260,5 @@ containerStatuses:
 `,
       },
     },
-  };
+  );
 }
