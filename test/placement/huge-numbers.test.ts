@@ -10,7 +10,7 @@ import { cluster, Fleet } from './fleet.ts';
  */
 const MOST = 2 ** 31 - 1;
 const MOST_WEIGHT = 1_000_000;
-const MOMENT_MS = 2_000;
+const MOMENT_MS = 250;
 
 const names = ['local', ...Array.from({ length: 60 }, (_, index) => `m${String(index).padStart(2, '0')}`)];
 const clusters = names.map((name) => cluster(name, { region: `r${String(name.length % 3)}` }));
