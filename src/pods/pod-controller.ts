@@ -150,11 +150,7 @@ export class PodController {
           this.#hostPodSeen(pod);
         },
         updated: (pod, old) => {
-          const { generation } = pod.metadata;
-          // Hosts before 1.35 do not count generations of pods.
-          if (generation === undefined || generation !== old.metadata.generation) {
-            this.#options.dependents.track(pod, this.#overrides.referring(pod));
-          }
+          if (mayNeedOther(pod, old)) this.#options.dependents.track(pod, this.#overrides.referring(pod));
           this.#hostPodSeen(pod);
         },
         deleted: (pod, evidence) => this.#hostPodGone(pod, evidence),
@@ -494,4 +490,14 @@ export class PodController {
 
 function runsFor(memberPod: Pod, hostPod: Pod): boolean {
   return memberPod.metadata.labels?.[UID_LABEL] === hostPod.metadata.uid;
+}
+
+/**
+ * Whether a pod may refer to other objects than before, or its copy to those that were not needed yet: a copy whose
+ * creation was answered late, or by a former process, is there without anybody having asked what it needs.
+ */
+function mayNeedOther(pod: Pod, old: Pod): boolean {
+  const { generation } = pod.metadata;
+  // Hosts before 1.35 do not count generations of pods.
+  return generation === undefined || generation !== old.metadata.generation || mirroredUid(pod) !== mirroredUid(old);
 }
