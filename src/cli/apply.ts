@@ -3,7 +3,7 @@ import { ApiError, isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { get, patch, remove } from '../kube/verbs.ts';
-import { dryRunQuery, dryRunWords, type DryRun } from './flags.ts';
+import { dryRunOption, dryRunWords, type DryRun } from './flags.ts';
 import { nameOf, resourceOf } from './known-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { Terminal } from './terminal.ts';
@@ -28,11 +28,10 @@ export async function apply(cluster: Viewer, object: ManifestObject, dryRun: Dry
     const before = await found(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }));
     if (dryRun === 'client') return before === undefined ? 'created' : 'configured';
     const how = { type: 'apply', fieldManager: FIELD_MANAGER, force: true } as const;
-    const query = dryRunQuery(dryRun);
     try {
       const after = await patch<KubeObject>(cluster.client, resource, { namespace, name }, object, how, {
         signal,
-        query,
+        ...dryRunOption(dryRun),
       });
       if (before === undefined) return 'created';
       return jsonEqual(wanted(before), wanted(after)) ? 'unchanged' : 'configured';
@@ -95,7 +94,7 @@ export async function takeAway(cluster: Viewer, object: ManifestObject, dryRun: 
       return (await found(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }))) !== undefined;
     }
     const preconditions = { propagationPolicy: 'Background' } as const;
-    const options = { signal, query: dryRunQuery(dryRun) };
+    const options = { signal, ...dryRunOption(dryRun) };
     try {
       await remove(cluster.client, resource, { namespace, name }, preconditions, options);
       return true;

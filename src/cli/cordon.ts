@@ -4,7 +4,7 @@ import type { KubeObject } from '../kube/object.ts';
 import { patch } from '../kube/verbs.ts';
 import type { Cli } from './cli.ts';
 import { EXIT } from './exit-code.ts';
-import { clusterFlags, dryRunFlag, dryRunQuery, dryRunWords, type DryRun, type DryRunFlags } from './flags.ts';
+import { clusterFlags, dryRunFlag, dryRunOption, dryRunWords, type DryRun, type DryRunFlags } from './flags.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import { inWords, type Viewer } from './viewer.ts';
 
@@ -68,7 +68,7 @@ export async function setUnschedulable(
     await host.ask(`patch ${inWords(MEMBER_CLUSTERS)}`, async (signal) => {
       await patch<KubeObject>(host.client, MEMBER_CLUSTERS, { name }, body, how, {
         signal,
-        query: dryRunQuery(dryRun),
+        ...dryRunOption(dryRun),
       });
     });
   }

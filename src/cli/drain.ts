@@ -17,7 +17,7 @@ import { setUnschedulable } from './cordon.ts';
 import { counted } from '../kube/counted.ts';
 import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
 import { EXIT } from './exit-code.ts';
-import { clusterFlags, dryRunFlag, dryRunQuery, dryRunWords, type DryRun, type DryRunFlags } from './flags.ts';
+import { clusterFlags, dryRunFlag, dryRunOption, dryRunWords, type DryRun, type DryRunFlags } from './flags.ts';
 import { seconds } from './install.ts';
 import type { Terminal } from './terminal.ts';
 import type { ClusterFlags } from './viewer-access.ts';
@@ -159,7 +159,7 @@ export async function askToEvict(host: Viewer, { metadata }: Pod, dryRun: DryRun
     `create pods/eviction in namespace ${namespace}`,
     async (signal) =>
       await tried(async () => {
-        await evict(host.client, { namespace, name }, { uid }, { signal, query: dryRunQuery(dryRun) });
+        await evict(host.client, { namespace, name }, { uid }, { signal, ...dryRunOption(dryRun) });
       }),
   );
 }

@@ -69,9 +69,9 @@ export function dryRunFlag(command: Command): Command {
   );
 }
 
-/** For the query of a write. */
-export function dryRunQuery(mode: DryRun): { dryRun?: 'All' } {
-  return mode === 'server' ? { dryRun: 'All' } : {};
+/** For the options of a write. */
+export function dryRunOption(mode: DryRun): { dryRun: boolean } {
+  return { dryRun: mode === 'server' };
 }
 
 /** What kubectl adds to what it says was done. */

@@ -18,7 +18,7 @@ import { CliError } from './cli-error.ts';
 import { askToEvict, BUDGET_MS, podsOf, untilCordoned } from './drain.ts';
 import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { clusterFlags, dryRunFlag, dryRunQuery, dryRunWords, type DryRunFlags } from './flags.ts';
+import { clusterFlags, dryRunFlag, dryRunOption, dryRunWords, type DryRunFlags } from './flags.ts';
 import { seconds } from './install.ts';
 import { leavingWords } from './leave-words.ts';
 import type { ClusterFlags } from './viewer-access.ts';
@@ -157,7 +157,7 @@ class Leave {
     }
     if (dryRun !== 'client')
       await this.#host.ask('delete memberclusters.spillway.dev', async (signal) => {
-        const options = { signal, query: dryRunQuery(dryRun) };
+        const options = { signal, ...dryRunOption(dryRun) };
         await remove(this.#host.client, MEMBER_CLUSTERS, { name }, { uid }, options);
       });
     terminal.out(`membercluster/${name} deleted${dryRunWords(dryRun)}\n`);
@@ -174,7 +174,7 @@ class Leave {
       const body = { metadata: { uid, annotations: { [FORCE_LEAVE_ANNOTATION]: uid } } };
       const how = { type: 'merge', fieldManager: 'kubectl-spillway' } as const;
       await this.#host.ask('patch memberclusters.spillway.dev', async (signal) => {
-        const options = { signal, query: dryRunQuery(dryRun) };
+        const options = { signal, ...dryRunOption(dryRun) };
         try {
           await patch<KubeObject>(this.#host.client, MEMBER_CLUSTERS, { name }, body, how, options);
         } catch (error) {

@@ -14,7 +14,7 @@ import { EXIT, type ExitCode } from './exit-code.ts';
 import {
   clusterFlags,
   dryRunFlag,
-  dryRunQuery,
+  dryRunOption,
   dryRunWords,
   namespaceFlags,
   type DryRunFlags,
@@ -69,7 +69,7 @@ async function rebalance(cli: Cli, host: Viewer, texts: readonly string[], flags
   };
   if (flags.dryRun !== 'client') {
     await host.ask(`create ${inWords(WORKLOAD_REBALANCERS)}`, async (signal) => {
-      const how = { signal, query: dryRunQuery(flags.dryRun), fieldManager: 'kubectl-spillway' };
+      const how = { signal, ...dryRunOption(flags.dryRun), fieldManager: 'kubectl-spillway' };
       await create<WorkloadRebalancer>(host.client, WORKLOAD_REBALANCERS, body, how);
     });
   }

@@ -237,7 +237,7 @@ async function admitted(host: Viewer, pod: Pod, notes: string[]): Promise<Pod> {
   const asked = async (as: string): Promise<Pod> =>
     await host.ask(`create pods (as a dry run) in namespace ${namespace}`, async (signal) => {
       const body = { ...pod, apiVersion: 'v1', kind: 'Pod', metadata: { ...pod.metadata, name: as } };
-      const made = await create<Pod>(host.client, PODS, body, { signal, query: { dryRun: 'All' } });
+      const made = await create<Pod>(host.client, PODS, body, { signal, dryRun: true });
       return { ...made, metadata: { ...made.metadata, name } };
     });
   try {

@@ -23,6 +23,11 @@ export interface VerbOptions {
   query?: Query;
 }
 
+export interface WriteOptions extends VerbOptions {
+  /** The API server judges the write and stores nothing. */
+  dryRun?: boolean | undefined;
+}
+
 export interface ListOptions extends VerbOptions, Selection {
   /** Page size; default 500. */
   limit?: number;
@@ -101,7 +106,7 @@ export async function create<T extends KubeObject>(
   client: KubeClient,
   resource: Resource,
   object: T,
-  options: VerbOptions & { fieldManager?: string } = {},
+  options: WriteOptions & { fieldManager?: string } = {},
 ): Promise<T> {
   const path = resourcePath(resource, object.metadata.namespace);
   const raw = await client.request({
@@ -109,7 +114,7 @@ export async function create<T extends KubeObject>(
     method: 'POST',
     path,
     body: object,
-    query: { ...options.query, fieldManager: options.fieldManager },
+    query: { ...writeQuery(options), fieldManager: options.fieldManager },
   });
   return checkedKind(client, 'POST', path, resource, raw) as T;
 }
@@ -119,7 +124,7 @@ export async function replace<T extends KubeObject>(
   client: KubeClient,
   resource: Resource,
   object: T,
-  options: VerbOptions & { subresource?: string; fieldManager?: string } = {},
+  options: WriteOptions & { subresource?: string; fieldManager?: string } = {},
 ): Promise<T> {
   const { namespace, name } = object.metadata;
   const path = resourcePath(resource, namespace, name, options.subresource);
@@ -128,7 +133,7 @@ export async function replace<T extends KubeObject>(
     method: 'PUT',
     path,
     body: object,
-    query: { ...options.query, fieldManager: options.fieldManager },
+    query: { ...writeQuery(options), fieldManager: options.fieldManager },
   });
   return checkedKind(client, 'PUT', path, resource, raw) as T;
 }
@@ -148,7 +153,7 @@ export async function remove(
     gracePeriodSeconds?: number | undefined;
     propagationPolicy?: 'Background' | 'Foreground' | 'Orphan' | undefined;
   } = {},
-  options: VerbOptions = {},
+  options: WriteOptions = {},
 ): Promise<void> {
   const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = preconditions;
   const path = resourcePath(resource, ref.namespace, ref.name);
@@ -156,10 +161,12 @@ export async function remove(
     ...common(options),
     method: 'DELETE',
     path,
-    query: options.query ?? {},
+    // Options in a body are all that counts of a DELETE: of such a request nobody reads the query.
+    query: writeQuery(options),
     body: {
       apiVersion: 'v1',
       kind: 'DeleteOptions',
+      dryRun: dryRunOf(options),
       gracePeriodSeconds,
       propagationPolicy,
       preconditions: uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion },
@@ -178,17 +185,18 @@ export async function evict(
   client: KubeClient,
   ref: ObjectRef,
   preconditions: { uid?: string | undefined; resourceVersion?: string | undefined },
-  options: VerbOptions = {},
+  options: WriteOptions = {},
 ): Promise<void> {
   const { namespace, name } = ref;
   const body = {
     apiVersion: 'policy/v1',
     kind: 'Eviction',
     metadata: { namespace, name },
-    deleteOptions: { preconditions },
+    deleteOptions: { dryRun: dryRunOf(options), preconditions },
   };
   await client.request({
     ...common(options),
+    query: writeQuery(options),
     method: 'POST',
     path: resourcePath(PODS, namespace, name, 'eviction'),
     body,
@@ -205,7 +213,7 @@ export async function patch<T extends KubeObject>(
   ref: ObjectRef,
   body: unknown,
   how: { type: keyof typeof PATCH_TYPES; subresource?: string; fieldManager?: string; force?: boolean },
-  options: VerbOptions = {},
+  options: WriteOptions = {},
 ): Promise<T> {
   const path = resourcePath(resource, ref.namespace, ref.name, how.subresource);
   const raw = await client.request({
@@ -214,9 +222,18 @@ export async function patch<T extends KubeObject>(
     path,
     body,
     contentType: PATCH_TYPES[how.type],
-    query: { ...options.query, fieldManager: how.fieldManager, force: how.force },
+    query: { ...writeQuery(options), fieldManager: how.fieldManager, force: how.force },
   });
   return checkedKind(client, 'PATCH', path, resource, raw) as T;
+}
+
+function dryRunOf({ dryRun }: WriteOptions): ['All'] | undefined {
+  return dryRun === true ? ['All'] : undefined;
+}
+
+function writeQuery(options: WriteOptions): Query {
+  const { query = {}, dryRun } = options;
+  return dryRun === true ? { ...query, dryRun: 'All' } : query;
 }
 
 function common(options: VerbOptions): {

@@ -57,8 +57,8 @@ export class PodWrites {
     if (made !== undefined) return made;
     this.#check(refuseCreation(hostPod, memberPod, present, this.#o, how), hostPod);
     // An older member refuses fields it does not know instead of dropping them in silence.
-    const query = { fieldValidation: 'Strict', ...(how.rehearsed === true ? { dryRun: 'All' } : {}) };
-    return await create<Pod>(member.client, PODS, memberPod, { signal, query });
+    const query = { fieldValidation: 'Strict' };
+    return await create<Pod>(member.client, PODS, memberPod, { signal, query, dryRun: how.rehearsed });
   }
 
   /**

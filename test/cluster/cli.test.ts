@@ -558,6 +558,24 @@ describe('drain', () => {
   const main = (): Fields => ({ name: 'main', image: 'registry.example/app:v1' });
 });
 
+describe('leave', () => {
+  test('with a dry run on the server deletes nothing and evicts nobody', async () => {
+    await newNamespace(host, 'stays');
+    await host.apply([deployment('stays', 'web', 1, '100m', {}, onNode('west'))]);
+    await settled(host, 'stays', 'web', { west: 1 });
+    const [before] = await podsOf(host, 'stays');
+    expect(await spillway('leave', 'west', '--force', '--dry-run=server')).toMatch(
+      /^membercluster\/west deleted \(server dry run\)\npod\/web-\S+ \(namespace stays\) evicted \(server dry run\)\n/m,
+    );
+    const { stdout } = await host.kubectl(['get', 'membercluster', 'west', '-o', 'jsonpath={.metadata}']);
+    expect(JSON.parse(stdout)).not.toHaveProperty('deletionTimestamp');
+    const [after] = await podsOf(host, 'stays');
+    expect(after?.metadata).toMatchObject({ uid: before?.metadata.uid });
+    expect(after?.metadata.deletionTimestamp).toBeUndefined();
+    await kubectl(host, ['delete', 'deployment', '-n', 'stays', 'web']);
+  });
+});
+
 describe('rebalance', () => {
   const REBALANCED = 'rebalanced';
   const rebalance = async (...words: string[]) =>

@@ -153,6 +153,14 @@ describe('install', () => {
     expect(lines.slice(0, -1).filter((line) => !line.endsWith(' unchanged'))).toEqual([]);
   });
 
+  test('is not undone by a dry run of uninstall', async () => {
+    const lines = await run('uninstall', '--purge', '--dry-run', 'server');
+    expect(lines).toContain('namespace/spillway-system deleted (server dry run)');
+    expect(lines.filter((line) => !line.endsWith(' deleted (server dry run)'))).toEqual([]);
+    const again = await run('install');
+    expect(again.slice(0, -1).filter((line) => !line.endsWith(' unchanged'))).toEqual([]);
+  });
+
   test('upgrade repairs what somebody changed, and takes away what is not chosen any more', async () => {
     await host.kubectl(['delete', 'clusterrole', 'spillway-scheduler']);
     await host.kubectl(['scale', '-n', 'spillway-system', 'deployment/spillway-manager', '--replicas=7']);
