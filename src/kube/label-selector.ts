@@ -108,19 +108,20 @@ export function matchesRequirement(requirement: LabelRequirement, labels: Labels
       return value === undefined;
     case 'Gt':
     case 'Lt':
-      return compares(operator, value, values);
+      return isBeyond(operator, value, values);
   }
 }
 
-function compares(operator: 'Gt' | 'Lt', value: string | undefined, values: readonly string[]): boolean {
+/** As Kubernetes compares: whole numbers only, each exactly as it is written. */
+export function isBeyond(operator: 'Gt' | 'Lt', value: string | undefined, values: readonly unknown[]): boolean {
   const [left, right] = [integer(value), values.length === 1 ? integer(values[0]) : undefined];
   if (left === undefined || right === undefined) return false;
   return operator === 'Gt' ? left > right : left < right;
 }
 
-/** An int64 in decimal, else undefined. */
-function integer(text: string | undefined): bigint | undefined {
-  if (text === undefined || !/^[+-]?\d{1,32}$/.test(text)) return undefined;
+/** An int64 in decimal, of no more digits than a label has room for, else undefined. */
+function integer(text: unknown): bigint | undefined {
+  if (typeof text !== 'string' || !/^[+-]?\d{1,63}$/.test(text)) return undefined;
   const number = BigInt(text);
   return BigInt.asIntN(64, number) === number ? number : undefined;
 }

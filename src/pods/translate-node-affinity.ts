@@ -1,4 +1,5 @@
 import { jsonEqual } from '../kube/json-equal.ts';
+import { isBeyond } from '../kube/label-selector.ts';
 import {
   entryOf,
   type JsonRecord,
@@ -132,7 +133,8 @@ function keyOf(requirement: JsonRecord): string {
 /** One requirement against the value a node has, undefined if it has none. An operator nobody knows counts as met. */
 function holds(requirement: JsonRecord, value: string | undefined): boolean {
   const values = listOf(requirement['values']);
-  switch (requirement['operator']) {
+  const { operator } = requirement;
+  switch (operator) {
     case 'In':
       return value !== undefined && values.includes(value);
     case 'NotIn':
@@ -142,9 +144,8 @@ function holds(requirement: JsonRecord, value: string | undefined): boolean {
     case 'DoesNotExist':
       return value === undefined;
     case 'Gt':
-      return value !== undefined && Number(value) > Number(values[0]);
     case 'Lt':
-      return value !== undefined && Number(value) < Number(values[0]);
+      return isBeyond(operator, value, values);
     default:
       return true;
   }

@@ -26,6 +26,9 @@ describe('node selector terms', () => {
     [line('empty', 'In', ''), true],
     [line('gen', 'Gt'), false],
     [line('gen', 'Gt', 'x'), false],
+    [line('gen', 'Gt', '6.5'), false],
+    [line('gen', 'Gt', '0x6'), false],
+    [line('gen', 'Gt', '6'.padStart(63, '0')), true],
     [line('zone', 'Resembles', 'a'), false],
     [line('zone', 'In'), false],
   ])('%j: %s', (expression, expected) => {

@@ -106,6 +106,24 @@ describe('node affinity', () => {
     expect(affinityOf(required(term(need('spillway.dev/tier', 'Gt', '9')), gpu), context)).toBeUndefined();
     expect(affinityOf(required(term(need('spillway.dev/tier', 'Lt', '9')), gpu), context)).toEqual(required(gpu));
   });
+  test.each([
+    ['Gt', '9.5', '10'],
+    ['Gt', '0x9', '10'],
+    ['Gt', '', '10'],
+    ['Gt', '1e1', '11'],
+    ['Gt', '9', '10.5'],
+    ['Lt', '12', '0xa'],
+    ['Gt', '9223372036854775807', '9223372036854775808'],
+    ['Lt', '9223372036854775806', '9223372036854775806'],
+  ])('%s %j does not hold for %j: they are compared as whole numbers of 64 bits', (operator, wanted, tier) => {
+    const gpu = term(need('gpu'));
+    const selector = required(term(need('spillway.dev/tier', operator, wanted)), gpu);
+    expect(affinityOf(selector, { nodeLabels: { 'spillway.dev/tier': tier } })).toEqual(required(gpu));
+  });
+  test('Gt tells apart numbers that are one and the same as floating point', () => {
+    const selector = required(term(need('spillway.dev/tier', 'Gt', '9223372036854775806')), term(need('gpu')));
+    expect(affinityOf(selector, { nodeLabels: { 'spillway.dev/tier': '9223372036854775807' } })).toBeUndefined();
+  });
   test('nothing left of a term that chose the node: any node will do', () => {
     expect(affinityOf(required(term(need('type')), term(need('gpu'))))).toBeUndefined();
   });
