@@ -28,3 +28,16 @@ export function avoid(
   const until = Math.max(before?.until ?? 0, now + forMs);
   return [...others, { ...refusal, since: before?.since ?? now, until }];
 }
+
+/** What two replicas know: of a member that both say is avoided the longer time, for the reason that is the newer one then. */
+export function mergedAvoided(one: readonly Avoided[], other: readonly Avoided[]): readonly Avoided[] {
+  if (other.length === 0) return one;
+  const merged = new Map(one.map((avoided) => [avoided.cluster, avoided]));
+  for (const avoided of other) {
+    const known = merged.get(avoided.cluster);
+    const newest = known !== undefined && known.until >= avoided.until ? known : avoided;
+    const since = Math.min(known?.since ?? avoided.since, avoided.since);
+    merged.set(avoided.cluster, { ...newest, since });
+  }
+  return [...merged.values()];
+}

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { avoid, stillAvoided } from '../placement/avoided.ts';
+import { avoid, mergedAvoided, stillAvoided } from '../placement/avoided.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { Decision, Plan } from '../placement/choice.ts';
 import type { OwnerChain, TypedObject, WorkloadIdentity } from '../placement/owner-chain.ts';
@@ -74,11 +74,14 @@ export class WorkloadState {
   memory(workload: TypedObject): WorkloadMemory {
     const { uid = '' } = workload.metadata;
     const known = this.#memories.get(uid);
-    if (known !== undefined && known.ownUntil > this.#o.monotonic()) return known;
     const status = this.#o.stored(workload);
     if (status?.plannedAt === undefined) return known ?? NOTHING;
-    const { plan, avoided } = remembered(status);
-    return { ...NOTHING, avoided, ...known, plan, plannedAt: Date.parse(status.plannedAt) };
+    const stored = remembered(status);
+    // Each replica sees refusals of its own; one that is over says nothing of when the next began.
+    const now = this.#o.clock();
+    const avoided = mergedAvoided(stillAvoided(known?.avoided ?? [], now), stillAvoided(stored.avoided, now));
+    if (known !== undefined && known.ownUntil > this.#o.monotonic()) return { ...known, avoided };
+    return { ...NOTHING, ...known, avoided, plan: stored.plan, plannedAt: Date.parse(status.plannedAt) };
   }
 
   plan(workload: TypedObject): Plan | undefined {
