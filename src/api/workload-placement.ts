@@ -74,6 +74,10 @@ const status = z
           target: count(
             'Pods it should have in the end. Not given where pods simply go to the best cluster.',
           ).exactOptional(),
+          share: count(
+            'Pods it was to have when the workload began to shrink, for as long as it does. With a division by room it shrinks in ' +
+              'proportion to these.',
+          ).exactOptional(),
           actual: count('Pods of the revision it has, on their way included.'),
         }),
       )

@@ -35,13 +35,19 @@ export function placementStatus(facts: ReportFacts): WorkloadPlacementStatus {
   const { source, workload, revision, waiting, plan, avoided, last, now } = facts;
   const here = ofRevision(workload.pods, revision);
   const tier = (name: string): number => plan.tiers.get(name) ?? 0;
-  const names = [...new Set([...(plan.targets?.keys() ?? []), ...here.keys()])];
+  const names = [...new Set([...(plan.targets?.keys() ?? []), ...(plan.shares?.keys() ?? []), ...here.keys()])];
   const clusters = names
     .map((name) => {
-      const target = plan.targets?.get(name);
-      return { name, tier: tier(name), ...(target === undefined ? {} : { target }), actual: here.get(name) ?? 0 };
+      const [target, share] = [plan.targets?.get(name), plan.shares?.get(name)];
+      return {
+        name,
+        tier: tier(name),
+        ...(target === undefined ? {} : { target }),
+        ...(share === undefined ? {} : { share }),
+        actual: here.get(name) ?? 0,
+      };
     })
-    .filter(({ target = 0, actual }) => target + actual > 0)
+    .filter(({ target = 0, share = 0, actual }) => target + share + actual > 0)
     .toSorted((a, b) => a.tier - b.tier || (a.name < b.name ? -1 : 1));
   return {
     policy: source,
@@ -110,10 +116,12 @@ function cut(text: string, length: number): string {
 export function remembered(status: WorkloadPlacementStatus): { plan: Plan; avoided: readonly Avoided[] } {
   const clusters = status.clusters ?? [];
   const targets = clusters.flatMap(({ name, target }) => (target === undefined ? [] : [[name, target] as const]));
+  const shares = clusters.flatMap(({ name, share }) => (share === undefined ? [] : [[name, share] as const]));
   return {
     plan: {
       affinityName: status.affinityName,
       targets: targets.length === 0 ? undefined : new Map(targets),
+      ...(shares.length === 0 ? {} : { shares: new Map(shares) }),
       tiers: new Map(clusters.map(({ name, tier }) => [name, tier])),
     },
     avoided: (status.avoided ?? []).map(({ cluster, reason, message, since, until }) => ({

@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { workloadPlacementName } from '../../src/api/workload-placement.ts';
 import { avoid, stillAvoided } from '../../src/placement/avoided.ts';
@@ -46,8 +47,8 @@ describe('the report about a workload', () => {
       waiting: 2,
       where: 'local 4, east 3',
       clusters: [
-        { name: 'local', tier: 0, target: 4, actual: 4 },
-        { name: 'east', tier: 1, target: 3, actual: 3 },
+        { name: 'local', tier: 0, target: 4, share: 6, actual: 4 },
+        { name: 'east', tier: 1, target: 3, share: 3, actual: 3 },
       ],
       avoided: [{ ...refusal, since: '2026-01-01T00:00:00Z', until: '2026-01-01T00:01:00Z' }],
       lastDecision: {
@@ -100,6 +101,27 @@ describe('the report about a workload', () => {
       plan: { affinityName: undefined, targets: undefined, tiers: new Map() },
       avoided: [],
     });
+  });
+
+  it('tells what a workload that shrinks step by step is in proportion to: whoever goes on shrinks it the same', () => {
+    const byRoom = {
+      replicaScheduling: {
+        replicaDivisionPreference: 'Weighted',
+        weightPreference: { dynamicWeight: 'AvailableReplicas' },
+      } as const,
+    };
+    const sizes = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 2, maxLength: 8 });
+    const rooms = fc.record({ local: fc.nat(40), east: fc.nat(40), west: fc.nat(40) });
+    fc.assert(
+      fc.property(rooms, sizes, (room, steps) => {
+        const [kept, restarted] = [1, 2].map(() => new Fleet({ placement: byRoom, clusters, room }));
+        for (const size of steps.toSorted((a, b) => b - a)) {
+          const there = kept?.scale(size);
+          expect(restarted?.scale(size)).toEqual(there);
+          if (restarted !== undefined) restarted.plan = remembered(JSON.parse(JSON.stringify(report(restarted)))).plan;
+        }
+      }),
+    );
   });
 
   it('cuts what would not fit', () => {
