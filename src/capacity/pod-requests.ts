@@ -1,6 +1,6 @@
 import { isFinished } from '../api/pod-phase.ts';
 import type { Container, ContainerStatus, Pod, PodSpec, ResourceList } from '../kube/core-v1.ts';
-import { addTo, parseAmounts, raiseTo, UNIT } from '../kube/amounts.ts';
+import { addTo, formatAmounts, parseAmounts, raiseTo, UNIT } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import { conditionOf } from '../kube/conditions.ts';
 
@@ -35,6 +35,52 @@ export function podRequests(pod: Pod): Amounts {
   if (overhead !== undefined) addTo(sum, parseAmounts(overhead));
   sum.set('pods', UNIT);
   return sum;
+}
+
+/**
+ * The spec with requests that come to {@link podRequests} of the pod without its status, for those who keep only that. Of a pod with all
+ * that it asks for, which nearly all are, it is the spec itself.
+ */
+export function grantedSpec(pod: Pod): PodSpec {
+  const { containers, initContainers, resources } = pod.spec;
+  const statuses = statusesByName(pod);
+  const { resources: actual, allocatedResources } = pod.status ?? {};
+  if (statuses === undefined && (resources === undefined || actual === undefined)) return pod.spec;
+  const infeasible = resizeIsInfeasible(pod);
+  const granted = (container: Container): Container => {
+    const requests = counted(container.resources?.requests, statuses?.get(container.name), infeasible);
+    return requests === container.resources?.requests
+      ? container
+      : { ...container, resources: { ...container.resources, ...(requests === undefined ? {} : { requests }) } };
+  };
+  const asked = resources?.requests;
+  const level = counted(asked, { resources: actual, allocatedResources }, infeasible);
+  return {
+    ...pod.spec,
+    containers: containers.map(granted),
+    ...(initContainers === undefined
+      ? {}
+      : { initContainers: initContainers.map((one) => (one.restartPolicy === 'Always' ? granted(one) : one)) }),
+    // For the whole pod counts only what is asked for it.
+    ...(asked === undefined || level === asked
+      ? {}
+      : {
+          resources: { requests: Object.fromEntries(Object.keys(asked).map((name) => [name, level?.[name] ?? '0'])) },
+        }),
+  };
+}
+
+/** What counts of these requests; the list itself where it says just that, which needs no arithmetic. */
+function counted(
+  requests: ResourceList | undefined,
+  granted: Granted | undefined,
+  infeasible: boolean,
+): ResourceList | undefined {
+  if (granted?.resources === undefined) return requests;
+  const lists = [granted.resources.requests ?? {}, granted.allocatedResources ?? {}];
+  const isAsked = lists.every((list) => Object.entries(list).every(([name, amount]) => requests?.[name] === amount));
+  if (isAsked && !infeasible) return requests;
+  return formatAmounts(demand(requests, granted, infeasible));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { HOST_LABEL } from '../api/marks.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
+import { grantedSpec } from '../capacity/pod-requests.ts';
 import { SharedParts } from '../capacity/shared-parts.ts';
 import type { CacheShare } from '../kube/cache-room.ts';
 import { type KubeObject, withoutManagedFields } from '../kube/object.ts';
@@ -32,7 +33,7 @@ export function nodeProjection(share?: CacheShare): (raw: KubeObject) => Node {
 function foreignPod(pod: Pod, share: SharedParts): Pod {
   const { phase, nominatedNodeName } = pod.status ?? {};
   const nominated = pod.spec.nodeName === undefined ? nominatedNodeName : undefined;
-  const spec = share.spec(pod.spec);
+  const spec = share.spec(grantedSpec(pod));
   const metadata = foreignMetadata(pod, share);
   if (phase === undefined && nominated === undefined) return { metadata, spec };
   return { metadata, spec, status: share.status(phase, nominated) };

@@ -3,6 +3,7 @@ import { isFinished } from '../api/pod-phase.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { Condition, Container, Namespace, Node, Pod } from '../kube/core-v1.ts';
+import { grantedSpec } from '../capacity/pod-requests.ts';
 import { SharedParts } from '../capacity/shared-parts.ts';
 import { recordOf } from '../kube/json-fields.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
@@ -80,7 +81,7 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
         ...(metadata.ownerReferences === undefined ? {} : { ownerReferences: parts.owners(metadata.ownerReferences) }),
       },
       spec: takesRoom
-        ? parts.spec(spec)
+        ? parts.spec(grantedSpec(raw as Pod))
         : {
             containers: NONE,
             ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { formatAmounts, UNIT } from '../../src/kube/amounts.ts';
-import { holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';
+import { grantedSpec, holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';
 import { parseQuantity } from '../../src/kube/quantity.ts';
 // Made with k8s.io/component-helpers/resource v0.36.3: PodRequests with status resources, as kube-scheduler 1.36 asks.
 import golden from '../fixtures/pod-requests.json' with { type: 'json' };
@@ -21,6 +21,14 @@ describe('podRequests', () => {
       const wanted = new Map(Object.entries(expected).map(([name, text]) => [name, parseQuantity(text).nanos]));
       expect(amounts, pod.metadata.name).toEqual(wanted);
     }
+  });
+
+  it('comes to the same for the spec alone that a cache keeps', () => {
+    for (const { pod } of golden as unknown as { pod: Pod }[]) {
+      expect(podRequests({ metadata: pod.metadata, spec: grantedSpec(pod) })).toEqual(podRequests(pod));
+    }
+    const nothingNew = golden.filter(({ pod }) => grantedSpec(pod as unknown as Pod) === (pod.spec as unknown));
+    expect(nothingNew.length).toBeGreaterThan(0);
   });
 
   it('takes the largest step of the init sequence, sidecars started before it included', () => {

@@ -64,6 +64,20 @@ describe('podProjection', () => {
     });
   });
 
+  it('keeps of a resize that is under way what the node has granted, until it is done', () => {
+    const resized = (granted: string | undefined) => {
+      const resources = granted === undefined ? {} : { resources: { requests: { cpu: granted, memory: '64Mi' } } };
+      const raw = pod('theirs', { spec: { initContainers: [], resources: undefined } });
+      return { ...raw, status: { phase: 'Running', containerStatuses: [{ name: 'web', ...resources }] } } as KubeObject;
+    };
+    const project = podProjection(HOST_ID);
+    const kept = (granted: string | undefined) => project(resized(granted)).spec.containers;
+    expect(kept('2')).toEqual([{ name: '', resources: { requests: { cpu: '2', memory: '64Mi' } } }]);
+    const asked = [{ name: '', resources: { requests: { cpu: '100m', memory: '64Mi' } } }];
+    for (const granted of ['50m', '100m', undefined]) expect(kept(granted)).toEqual(asked);
+    expect(kept('100m')).toBe(kept(undefined));
+  });
+
   it('keeps whom others keep away, by ports of the node and by anti-affinity, and that they are on their way', () => {
     const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] };
     const preferred = { preferredDuringSchedulingIgnoredDuringExecution: [] };

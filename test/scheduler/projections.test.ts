@@ -42,6 +42,11 @@ describe('hostPodProjection', () => {
       containers: [],
     });
   });
+  it('keeps what a node of the host has granted of a resize that is under way', () => {
+    const statuses = [{ name: 'main', resources: { requests: { cpu: '2' } } }];
+    const [one] = project(pod('a', 'local-1', { status: { containerStatuses: statuses } })).spec.containers;
+    expect(one).toEqual({ name: '', resources: { requests: { cpu: '2' } } });
+  });
   it('knows a pod for which others were evicted by the node that is kept for it', () => {
     const one = project(pod('a', undefined, { status: { nominatedNodeName: 'local-1' } }));
     expect(one.spec).toEqual({ containers, overhead: { memory: '1Mi' } });
