@@ -28,12 +28,15 @@ const E2E: ToolModule = { folder: 'e2e', pin: 'k8s.io/kubernetes' };
 const GINKGO: ToolModule = { folder: 'e2e', pin: 'github.com/onsi/ginkgo/v2' };
 const VIRTUAL_KUBELET: ToolModule = { folder: 'virtual-kubelet', pin: 'github.com/virtual-kubelet/virtual-kubelet' };
 const METRICS_SERVER: ToolModule = { folder: 'metrics-server', pin: 'sigs.k8s.io/metrics-server' };
+const HELM: ToolModule = { folder: 'helm', pin: 'helm.sh/helm/v4' };
 
 interface ToolSource {
   module: ToolModule;
   package: string;
-  /** The package's tests, compiled to a program; `tags` are their build tags. */
-  tests?: { tags?: string };
+  /** The package's tests, compiled to a program. */
+  tests?: true;
+  /** Build tags. */
+  tags?: string;
 }
 
 /** Every program we can run, and the Go package it is built from. */
@@ -48,12 +51,14 @@ const TOOLS = {
   etcd: { module: ETCD, package: 'go.etcd.io/etcd/server/v3' },
   kwok: { module: KWOK, package: 'sigs.k8s.io/kwok/cmd/kwok' },
   'metrics-server': { module: METRICS_SERVER, package: 'sigs.k8s.io/metrics-server/cmd/metrics-server' },
-  'e2e.test': { module: E2E, package: 'k8s.io/kubernetes/test/e2e', tests: {} },
+  helm: { module: HELM, package: 'helm.sh/helm/v4/cmd/helm' },
+  'e2e.test': { module: E2E, package: 'k8s.io/kubernetes/test/e2e', tests: true },
   ginkgo: { module: GINKGO, package: 'github.com/onsi/ginkgo/v2/ginkgo' },
   'virtual-kubelet.test': {
     module: VIRTUAL_KUBELET,
     package: 'github.com/virtual-kubelet/virtual-kubelet/internal/test/e2e',
-    tests: { tags: 'e2e' },
+    tests: true,
+    tags: 'e2e',
   },
 } as const satisfies Record<string, ToolSource>;
 
@@ -93,14 +98,13 @@ export function isOtherVersion(text: string): text is OtherVersion {
 
 /** @param other a minor version for one of {@link VERSIONED_TOOLS}; default the version of this project's own clusters. */
 export function describeTool(name: ToolName, other?: OtherVersion): Tool {
-  const { module: own, package: goPackage, tests }: ToolSource = TOOLS[name];
+  const { module: own, package: goPackage, tests, tags }: ToolSource = TOOLS[name];
   const module = other === undefined ? own : { ...KUBERNETES, folder: `${KUBERNETES.folder}-${other}` };
   const moduleDir = join(repositoryRoot(), 'hack', 'tools', module.folder);
   const version = pinnedVersion(readFileSync(join(moduleDir, 'go.mod'), 'utf8'), module.pin);
   const goCommand = tests === undefined ? ['build'] : ['test', '-c', '-vet=off'];
-  const tags = tests?.tags === undefined ? [] : ['-tags', tests.tags];
   const goFlags = [
-    ...tags,
+    ...(tags === undefined ? [] : ['-tags', tags]),
     '-trimpath',
     '-buildvcs=false',
     '-ldflags',
@@ -129,6 +133,7 @@ export function pinnedVersion(goMod: string, module: string): string {
 /** Module archives carry no version; without the stamps a kubelet reports v0.0.0. */
 function stamps(module: ToolModule, version: string): string[] {
   if (module.pin === KWOK.pin) return [`-X sigs.k8s.io/kwok/pkg/consts.Version=${version}`];
+  if (module.pin === HELM.pin) return [`-X ${module.pin}/internal/version.version=${version}`];
   if (module.pin !== KUBERNETES.pin) return [];
   const [major, minor] = version.slice(1).split('.');
   return ['k8s.io/component-base/version', 'k8s.io/client-go/pkg/version'].flatMap((target) => [
