@@ -90,6 +90,7 @@ function releaseOf(tool: Tool): Release | undefined {
     case 'agnhost':
     case 'metrics-server':
     case 'helm':
+    case 'promtool':
     case 'e2e.test':
     case 'ginkgo':
     case 'virtual-kubelet.test':

@@ -1,5 +1,5 @@
 /**
- * Writes what follows from the code: manifests/crds/*.yaml, kustomizations, the Helm chart, docs/reference/<kind>.md, metrics.md
+ * Writes what follows from the code: manifests/crds/*.yaml, kustomizations, the Helm chart, alerts, docs/reference/<kind>.md, metrics.md
  * from the RBAC manifests, rights.md, and from the verbs of kubectl spillway, cli.md.
  * With `--check` it writes nothing and fails if a file differs from what it would write.
  */
@@ -15,6 +15,7 @@ import { cliPage } from './cli-page.ts';
 import { helmChart } from './helm-chart.ts';
 import { kustomizations } from './kustomize.ts';
 import { metricsPage } from './metrics-page.ts';
+import { prometheusRule } from './monitoring.ts';
 import { referencePage } from './reference-page.ts';
 import { rightsPage } from './rights-page.ts';
 
@@ -22,6 +23,7 @@ import { rightsPage } from './rights-page.ts';
 export async function generatedFiles(kinds: readonly KindDefinition[] = KINDS): Promise<Map<string, string>> {
   const files = new Map([
     ['docs/reference/metrics.md', await metricsPage()],
+    ['manifests/monitoring/prometheus-rule.yaml', prometheusRule()],
     ['docs/reference/rights.md', rightsPage()],
     ['docs/reference/cli.md', cliPage()],
     ...kustomizations(),

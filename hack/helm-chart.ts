@@ -2,6 +2,7 @@ import { parse, stringify } from 'yaml';
 import { DEFAULT_CHOICES, filesOf, type Choices } from '../src/cli/installation.ts';
 import { manifestText } from '../src/cli/manifests.ts';
 import { programVersion } from '../src/version.ts';
+import { ALERTS_FILE, POD_MONITOR_FILE, prometheusRule } from './monitoring.ts';
 import { helmValues, helmValuesSchema } from './helm-values.ts';
 
 const CHART = 'deploy/helm/spillway';
@@ -37,6 +38,9 @@ export function helmChart(): Map<string, string> {
   ]);
   const all = new Set(COMBINATIONS.flatMap((chosen) => filesOf({ ...DEFAULT_CHOICES, ...chosen })));
   for (const file of all) files.set(`${CHART}/templates/${file}`, template(file));
+  files.set(`${CHART}/files/alerts.yaml`, manifestText(ALERTS_FILE));
+  files.set(`${CHART}/templates/monitoring/pod-monitor.yaml`, monitored('podMonitor', manifestText(POD_MONITOR_FILE)));
+  files.set(`${CHART}/templates/monitoring/prometheus-rule.yaml`, monitored('alerts', alertsTemplate()));
   return files;
 }
 
@@ -78,6 +82,20 @@ function conditionsOf(file: string): string[] {
     ...(file.startsWith('crds/') ? ['.Values.crds.install'] : []),
     ...needed.map(({ name, values }) => `eq ${CHOSEN[name].is} "${values.join('')}"`),
   ];
+}
+
+function monitored(value: string, text: string): string {
+  const labels = '  labels:\n    app.kubernetes.io/name: spillway\n';
+  const more = '    {{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n';
+  const body = replaceOnce(text, labels, labels + more);
+  return `{{- /* ${HEAD.slice(2, -1)} */}}\n{{- if .Values.monitoring.${value} }}\n${body}{{- end }}\n`;
+}
+
+/** Alerts have templates of their own, which are for Prometheus: they come from a file that Helm does not read as one. */
+function alertsTemplate(): string {
+  const object = prometheusRule();
+  const head = object.slice(object.indexOf('apiVersion:'), object.indexOf('spec:\n'));
+  return `${head}spec:\n  {{- .Files.Get "files/alerts.yaml" | nindent 2 }}\n`;
 }
 
 function withValues(file: string, text: string): string {

@@ -61,6 +61,17 @@ const valuesSchema = z.strictObject({
     })
     .prefault({})
     .describe('The kinds of Spillway. They are upgraded with the release, and stay when it is uninstalled.'),
+  monitoring: z
+    .strictObject({
+      podMonitor: z.boolean().default(false).describe('Have the Prometheus operator scrape the manager.'),
+      alerts: z.boolean().default(false).describe('A PrometheusRule with the alerts of docs/runbooks.md.'),
+      labels: z
+        .record(z.string(), z.string())
+        .default({})
+        .describe('Of both, where Prometheus takes only what has a label of its own.'),
+    })
+    .prefault({})
+    .describe('Objects for the Prometheus operator, which has to be there: docs/guides/kube-prometheus.md.'),
   resources: anyObject.default(defaultResources()).describe('Of the manager.'),
   nodeSelector: z
     .record(z.string(), z.string())

@@ -61,6 +61,14 @@ export function kustomizations(): Map<string, string> {
     ...base,
     resources: filesOf(DEFAULT_CHOICES),
   });
+  write(
+    'manifests/monitoring',
+    'For the Prometheus operator, beside an installation: docs/guides/kube-prometheus.md.',
+    {
+      ...base,
+      resources: ['pod-monitor.yaml', 'prometheus-rule.yaml'],
+    },
+  );
   for (const { folder, about, choices } of COMPONENTS)
     write(`manifests/${folder}`, about, componentOf(folder, choices));
   for (const { name, about, choices } of OVERLAYS) write(`deploy/kustomize/${name}`, about, overlayOf(choices));

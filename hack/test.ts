@@ -26,8 +26,10 @@ interface Counts {
 
 /** Gets slow things before the tests' clocks start: binaries, packages, images. */
 async function prepareClusters(): Promise<void> {
-  say('getting what cluster tests need: real control planes, kwok nodes, metrics-server, helm, real kubelets');
-  await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server', 'helm'], { say });
+  say(
+    'getting what cluster tests need: real control planes, kwok nodes, metrics-server, helm, promtool, real kubelets',
+  );
+  await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server', 'helm', 'promtool'], { say });
   const can = await canRunKubelets();
   if (!can.ok) {
     say(`real kubelets cannot run here: ${can.reason}. Their tests are skipped.`);

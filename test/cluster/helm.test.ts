@@ -9,7 +9,7 @@ import { startKwok } from '../../hack/kwok.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { DEFAULT_CHOICES, installation, type Choices } from '../../src/cli/installation.ts';
 import { nameOf } from '../../src/cli/known-kinds.ts';
-import type { ManifestObject } from '../../src/cli/manifests.ts';
+import { manifestObjects, type ManifestObject } from '../../src/cli/manifests.ts';
 import { CHART, helmIn, type Helm } from '../fixtures/helm.ts';
 
 /** The Helm chart by the real helm: the same objects as `kubectl spillway install`, and a release's life on a real API server. */
@@ -126,6 +126,23 @@ describe('the chart', () => {
       .map((one) => (one as unknown as { spec: { template: { spec: object } } }).spec.template.spec);
     expect(pods).toMatchObject([wanted, wanted]);
     expect(JSON.stringify(pods)).toContain('"requests":{"cpu":"1","memory":"256Mi"}');
+  });
+
+  test('brings what the Prometheus operator needs, word for word, and with a label that is asked for', async () => {
+    const isOurs = ({ apiVersion }: ManifestObject): boolean => apiVersion === 'monitoring.coreos.com/v1';
+    expect((await helm.template(...KUBERNETES)).filter(isOurs)).toEqual([]);
+    const labels = { release: 'ours' };
+    const monitoring = { podMonitor: true, alerts: true, labels };
+    const added = (await helm.template(...KUBERNETES, ...set({ monitoring }))).filter(isOurs);
+    const expected = ['pod-monitor.yaml', 'prometheus-rule.yaml'].flatMap((file) =>
+      manifestObjects(`monitoring/${file}`),
+    );
+    expect(added).toEqual(
+      expected.map((one) => ({
+        ...one,
+        metadata: { ...one.metadata, labels: { ...one.metadata.labels, ...labels } },
+      })),
+    );
   });
 
   test.each([
