@@ -1,5 +1,5 @@
 /**
- * Writes what follows from the code: manifests/crds/*.yaml, kustomizations, the Helm chart, alerts, docs/reference/<kind>.md, metrics.md
+ * Writes what follows from the code: manifests/crds/*.yaml, kustomizations, the Helm chart, alerts, dashboard, docs/reference/<kind>.md, metrics.md
  * from the RBAC manifests, rights.md, and from the verbs of kubectl spillway, cli.md.
  * With `--check` it writes nothing and fails if a file differs from what it would write.
  */
@@ -12,6 +12,7 @@ import { customResourceDefinition } from '../src/api/crd.ts';
 import type { KindDefinition } from '../src/api/crd.ts';
 import { KINDS } from '../src/api/kinds.ts';
 import { cliPage } from './cli-page.ts';
+import { dashboard } from './dashboard.ts';
 import { helmChart } from './helm-chart.ts';
 import { kustomizations } from './kustomize.ts';
 import { metricsPage } from './metrics-page.ts';
@@ -24,6 +25,7 @@ export async function generatedFiles(kinds: readonly KindDefinition[] = KINDS): 
   const files = new Map([
     ['docs/reference/metrics.md', await metricsPage()],
     ['manifests/monitoring/prometheus-rule.yaml', prometheusRule()],
+    ['deploy/grafana/spillway.json', dashboard()],
     ['docs/reference/rights.md', rightsPage()],
     ['docs/reference/cli.md', cliPage()],
     ...kustomizations(),

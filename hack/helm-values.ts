@@ -65,13 +65,19 @@ const valuesSchema = z.strictObject({
     .strictObject({
       podMonitor: z.boolean().default(false).describe('Have the Prometheus operator scrape the manager.'),
       alerts: z.boolean().default(false).describe('A PrometheusRule with the alerts of docs/runbooks.md.'),
+      dashboard: z
+        .boolean()
+        .default(false)
+        .describe("A ConfigMap with the dashboard, labelled as Grafana's sidecar looks for it."),
       labels: z
         .record(z.string(), z.string())
         .default({})
-        .describe('Of both, where Prometheus takes only what has a label of its own.'),
+        .describe('Of all three, where others take only what has a label of theirs.'),
     })
     .prefault({})
-    .describe('Objects for the Prometheus operator, which has to be there: docs/guides/kube-prometheus.md.'),
+    .describe(
+      'Objects for the Prometheus operator, which has to be there, and for Grafana: docs/guides/kube-prometheus.md.',
+    ),
   resources: anyObject.default(defaultResources()).describe('Of the manager.'),
   nodeSelector: z
     .record(z.string(), z.string())

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
+import { dashboard } from '../../hack/dashboard.ts';
 import { COMBINATIONS } from '../../hack/helm-chart.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { Workspace } from '../../hack/workspace.ts';
@@ -128,16 +129,23 @@ describe('the chart', () => {
     expect(JSON.stringify(pods)).toContain('"requests":{"cpu":"1","memory":"256Mi"}');
   });
 
-  test('brings what the Prometheus operator needs, word for word, and with a label that is asked for', async () => {
-    const isOurs = ({ apiVersion }: ManifestObject): boolean => apiVersion === 'monitoring.coreos.com/v1';
+  test('brings what the Prometheus operator and Grafana need, word for word, and with a label that is asked for', async () => {
+    const isOurs = ({ apiVersion, metadata }: ManifestObject): boolean =>
+      apiVersion === 'monitoring.coreos.com/v1' || metadata.name === 'spillway-dashboard';
     expect((await helm.template(...KUBERNETES)).filter(isOurs)).toEqual([]);
     const labels = { release: 'ours' };
-    const monitoring = { podMonitor: true, alerts: true, labels };
+    const monitoring = { podMonitor: true, alerts: true, dashboard: true, labels };
     const added = (await helm.template(...KUBERNETES, ...set({ monitoring }))).filter(isOurs);
     const expected = ['pod-monitor.yaml', 'prometheus-rule.yaml'].flatMap((file) =>
       manifestObjects(`monitoring/${file}`),
     );
-    expect(added).toEqual(
+    const [board, ...others] = added.toSorted((a, b) => a.kind.localeCompare(b.kind));
+    expect(board).toMatchObject({
+      kind: 'ConfigMap',
+      metadata: { labels: { grafana_dashboard: '1', ...labels } },
+      data: { 'spillway.json': dashboard() },
+    });
+    expect(others).toEqual(
       expected.map((one) => ({
         ...one,
         metadata: { ...one.metadata, labels: { ...one.metadata.labels, ...labels } },
