@@ -91,6 +91,7 @@ function releaseOf(tool: Tool): Release | undefined {
     case 'metrics-server':
     case 'helm':
     case 'promtool':
+    case 'glua':
     case 'e2e.test':
     case 'ginkgo':
     case 'virtual-kubelet.test':

@@ -29,7 +29,7 @@ async function prepareClusters(): Promise<void> {
   say(
     'getting what cluster tests need: real control planes, kwok nodes, metrics-server, helm, promtool, real kubelets',
   );
-  await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server', 'helm', 'promtool'], { say });
+  await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server', 'helm', 'promtool', 'glua'], { say });
   const can = await canRunKubelets();
   if (!can.ok) {
     say(`real kubelets cannot run here: ${can.reason}. Their tests are skipped.`);

@@ -30,6 +30,7 @@ const VIRTUAL_KUBELET: ToolModule = { folder: 'virtual-kubelet', pin: 'github.co
 const METRICS_SERVER: ToolModule = { folder: 'metrics-server', pin: 'sigs.k8s.io/metrics-server' };
 const HELM: ToolModule = { folder: 'helm', pin: 'helm.sh/helm/v4' };
 const PROMETHEUS: ToolModule = { folder: 'prometheus', pin: 'github.com/prometheus/prometheus' };
+const LUA: ToolModule = { folder: 'lua', pin: 'github.com/yuin/gopher-lua' };
 
 interface ToolSource {
   module: ToolModule;
@@ -55,6 +56,8 @@ const TOOLS = {
   helm: { module: HELM, package: 'helm.sh/helm/v4/cmd/helm' },
   // Without what finds machines in twenty clouds, which rules do not need: a tenth of the time to build.
   promtool: { module: PROMETHEUS, package: 'github.com/prometheus/prometheus/cmd/promtool', tags: 'remove_all_sd' },
+  // The Lua of Argo CD.
+  glua: { module: LUA, package: 'github.com/yuin/gopher-lua/cmd/glua' },
   'e2e.test': { module: E2E, package: 'k8s.io/kubernetes/test/e2e', tests: true },
   ginkgo: { module: GINKGO, package: 'github.com/onsi/ginkgo/v2/ginkgo' },
   'virtual-kubelet.test': {
