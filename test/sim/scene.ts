@@ -25,6 +25,8 @@ export class Scene {
   readonly tokens = new Map<string, string>();
   /** Base64. */
   readonly ca: string;
+  /** What is mended once more when all begins to work. */
+  readonly mends: (() => void)[] = [];
   readonly #undo = new Set<() => void>();
   #number = 0;
   #due: { turn: number; run: () => void }[] = [];
@@ -123,6 +125,7 @@ export class Scene {
     this.#due = [];
     for (const undo of this.#undo) undo();
     this.#undo.clear();
+    for (const mend of this.mends) mend();
     world.network.troubles.clear();
     world.network.partitions.clear();
     for (const cluster of world.clusters) {

@@ -51,9 +51,12 @@ export const HOSTILE_MEMBERS = {
       cluster.api.edit(found.path, wrong);
       const { uid } = found.object.metadata;
       const seconds = Math.round(random.between(1, 40));
-      scene.forAWhile(seconds, () => {
+      const mend = (): void => {
         if (cluster.get(found.path)?.metadata.uid === uid) cluster.api.edit(found.path, right);
-      });
+      };
+      scene.forAWhile(seconds, mend);
+      // A cluster that is restored to what it was meanwhile has it again.
+      scene.mends.push(mend);
       return `for ${seconds} s ${found.path} in ${found.member} has ${JSON.stringify(wrong)}`;
     },
   },
