@@ -69,10 +69,12 @@ export const FAULTS = {
     what: 'the member is cut off for 30 minutes (to scale)',
     elsewhere: {
       result:
-        'pods of Deployments are replaced elsewhere, one after the other, others held; one copy of each once it is back',
+        'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; one copy of each once it is back',
       tests: [
         `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held`,
         `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
+        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other`,
+        `${CLUSTER}/out-of-service.test.ts: with effect NoExecute`,
       ],
     },
   },
@@ -294,7 +296,10 @@ export const FAULTS = {
     what: 'two members hold a copy after a heal',
     elsewhere: {
       result: 'that of the pod which was replaced ends, the other stays',
-      tests: [`${CLUSTER}/descheduler.test.ts: healed, one copy is left of each`],
+      tests: [
+        `${CLUSTER}/descheduler.test.ts: healed, one copy is left of each`,
+        `${CLUSTER}/out-of-service.test.ts: what comes back is ended first, over a kill of the manager`,
+      ],
     },
   },
   F66: {

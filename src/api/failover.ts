@@ -10,12 +10,13 @@ const onMemberLost = z
           '(NoExecute) with longer tolerationSeconds stays for these. Default: 5m.',
       ),
     action: z
-      .enum(['Replace', 'Hold'])
+      .enum(['Replace', 'Hold', 'ReplaceWhenFenced'])
       .exactOptional()
       .describe(
         'Replace: the pod is evicted, so that its controller makes another one, which goes where there is room; the one in the lost member ' +
-          'ends once that answers again. Hold: it stays what it is. Default: Replace for pods of ReplicaSets and ReplicationControllers, Hold ' +
-          'for all others. Pods of StatefulSets, with claims, of gangs, and without a controller are held in any case.',
+          'ends once that answers again. Hold: it stays what it is. ReplaceWhenFenced: it is replaced once an administrator says that nothing runs there any ' +
+          'more, by the taint node.kubernetes.io/out-of-service on the virtual node. Default: Replace for pods of ReplicaSets and ReplicationControllers, ' +
+          'ReplaceWhenFenced for all others. Pods of StatefulSets, with claims and of gangs are never replaced before that; for those without a controller nobody would ever make another one.',
       ),
   })
   .describe('When the member does not answer any more. What runs there may go on running.');

@@ -35,6 +35,11 @@ export const VIRTUAL_NODE_TAINT = `${GROUP}/virtual-node`;
  */
 export const DRAIN_TAINT = `${GROUP}/drain`;
 /**
+ * Kubernetes' own (KEP-2268), put on a node by an administrator: nothing runs there any more. On a virtual node it is heeded while
+ * its member does not answer, with whatever effect.
+ */
+export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service';
+/**
  * Host pods: a resource of which a container asks for 0 pieces. The scheduler sends such pods to the extender or, while that does
  * not answer, lets them wait (`managedResources`). Never in a member.
  */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { clusterTaint } from './cluster-taint.ts';
 import { conditions, observedGeneration } from './conditions.ts';
+import { fencingStatus } from './fencing.ts';
 import { listMap, quantityMap } from './schema-parts.ts';
 
 /** Of things that may remain, by name. */
@@ -17,6 +18,7 @@ export const memberClusterStatus = z
         'NodesRetired: no virtual node is left that is not in the spec any more. ' +
         'BudgetsMirrored: PodDisruptionBudgets of the host hold for evictions made in the member. ' +
         'ServicesMirrored: Services of the host stand in the member. ' +
+        'OutOfService: an administrator says that nothing runs on some of its virtual nodes any more, and that counts. ' +
         'ClusterUnique: no other MemberCluster stands for the same cluster. ' +
         'Leaving: it was deleted, and what is still there of it is why it has not gone yet.',
     ),
@@ -64,6 +66,7 @@ export const memberClusterStatus = z
         description: 'Taints of the member as a whole that policies added, besides spec.clusterTaints.',
         ...listMap('key', 'effect'),
       }),
+    fencing: fencingStatus.exactOptional(),
     leaving: z
       .object({
         pods: podCount('Pods on its virtual nodes, and copies of such that are gone.'),

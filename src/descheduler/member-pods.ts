@@ -6,6 +6,7 @@ import { lostMembers } from '../placement/lost-members.ts';
 import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { Mover } from './mover.ts';
+import { isOutOfService, outOfServiceMove, whyItStaysOutOfService } from './out-of-service.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { taintMove, taintsAgainst, whyItStaysTainted } from './taint-no-execute.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
@@ -24,7 +25,7 @@ export interface MemberPodsOptions {
   lostForMs: (member: string) => number;
 }
 
-/** Moves pods out of a lost or tainted member and off drained virtual nodes: highest priority first, one at a time, paced. */
+/** Moves pods out of a lost or tainted member and off virtual nodes that are drained or out of service: highest priority first, one at a time, paced. */
 export class MemberPods {
   readonly #o: MemberPodsOptions;
 
@@ -80,6 +81,8 @@ export class MemberPods {
       const found: WantedMove[] = [];
       if (since !== undefined && rest <= 0)
         found.push(lostMove(pod, name, since, (live) => this.#recheckLost(live, name)));
+      if (member !== undefined && isOutOfService(pod, member))
+        found.push(outOfServiceMove(pod, member, (live) => this.#recheckOutOfService(live, name)));
       if (member !== undefined && taintsAgainst(pod, member).length > 0)
         found.push(taintMove(pod, member, (live) => this.#recheckTainted(live, name)));
       if (member !== undefined && isOnDrained(pod, member))
@@ -97,6 +100,13 @@ export class MemberPods {
     const { placed, lostForMs } = this.#o;
     if (this.#lostSince(name) === undefined || !isStillIn(live, name, placed)) return 'void';
     return whyItStaysLost(live, placed.rulesOf(live), lostForMs(name));
+  }
+
+  #recheckOutOfService(live: Pod, name: string): Recheck {
+    const { placed, taintedForMs } = this.#o;
+    const member = this.#member(name);
+    if (member === undefined || !isStillIn(live, name, placed)) return 'void';
+    return whyItStaysOutOfService(live, placed.rulesOf(live), member, (taint) => taintedForMs(name, taint));
   }
 
   #recheckTainted(live: Pod, name: string): Recheck {
@@ -119,8 +129,8 @@ function isStillIn(live: Pod, member: string, placed: PlacedPods): boolean {
   return placed.clusterOf(live.spec.nodeName ?? '') === member && !isFinished(live);
 }
 
-function isToBeEmptied({ nodeTaints, clusterTaints, drained }: PlacedMember): boolean {
-  return nodeTaints.size + clusterTaints.length + drained.size > 0;
+function isToBeEmptied({ nodeTaints, outOfService, clusterTaints, drained }: PlacedMember): boolean {
+  return nodeTaints.size + outOfService.size + clusterTaints.length + drained.size > 0;
 }
 
 function byImportance(a: Pod, b: Pod): number {

@@ -171,7 +171,7 @@ export class Mover {
     }
     try {
       let found = await this.#look(wanted, signal);
-      if ('live' in found && this.#o.dryRun && wanted.leavesAnyway !== true) return this.#pretend(wanted);
+      if ('live' in found && this.#o.dryRun && wanted.strategy !== 'GangTimedOut') return this.#pretend(wanted);
       if ('live' in found && (await pacer.turn(from, signal))) {
         // While waiting, the member may have recovered, capacity may be taken, or the pod may have changed: an eviction with
         // an outdated version fails, but still uses up the disruption budget for two minutes.

@@ -17,6 +17,8 @@ const REPLACING = new Set([...REPLACING_AT_ONCE, 'apps/StatefulSet', 'batch/Job'
  */
 export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
   if (action === 'Hold') return 'its policy says Hold';
+  if (action === 'ReplaceWhenFenced')
+    return 'its policy says ReplaceWhenFenced, and its virtual node is not out of service';
   const never = whyNotMoved(pod);
   if (never !== undefined) return never;
   const controller = controllerKindOf(pod);
@@ -29,13 +31,18 @@ export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
 
 /** The same for a pod of a reachable member, whose end is known before a replacement starts. */
 export function whyNotMoved(pod: Pod): string | undefined {
-  const { metadata } = pod;
+  const never = whyNotMadeAnew(pod);
+  if (never !== undefined) return never;
+  if (pod.metadata.labels?.[GANG_LABEL] !== undefined) return 'the pods of a gang have one place together';
+  return usesClaims(pod) ? 'it uses claims, and its data are there' : undefined;
+}
+
+/** Why nobody would make another one once the pod is gone; undefined when somebody would. */
+export function whyNotMadeAnew(pod: Pod): string | undefined {
   const controller = controllerKindOf(pod);
   if (controller === '') return 'it has no controller that would make another one';
   if (controller === 'apps/DaemonSet') return 'a DaemonSet has one pod for each node';
-  if (!REPLACING.has(controller)) return `it is not known that a ${controller} would make another one`;
-  if (metadata.labels?.[GANG_LABEL] !== undefined) return 'the pods of a gang have one place together';
-  return usesClaims(pod) ? 'it uses claims, and its data are there' : undefined;
+  return REPLACING.has(controller) ? undefined : `it is not known that a ${controller} would make another one`;
 }
 
 function controllerKindOf(pod: Pod): string {

@@ -14,8 +14,10 @@ export class TaintAges {
   /** All members as they are now. */
   observe(members: readonly PlacedMember[]): void {
     const now = this.#monotonic();
-    const keys = members.flatMap(({ name, nodeTaints, clusterTaints }) =>
-      [...[...nodeTaints.values()].flat(), ...clusterTaints].map((taint) => keyOf(name, taint)),
+    const keys = members.flatMap(({ name, nodeTaints, outOfService, clusterTaints }) =>
+      [...[...nodeTaints.values(), ...outOfService.values()].flat(), ...clusterTaints].map((taint) =>
+        keyOf(name, taint),
+      ),
     );
     this.#since = new Map(keys.map((key) => [key, this.#since.get(key) ?? now]));
   }

@@ -6,6 +6,7 @@ export type Strategy =
   | 'RefusedInMember'
   | 'UnschedulableInMember'
   | 'MemberLost'
+  | 'OutOfService'
   | 'TaintNoExecute'
   | 'Drain'
   | Displacement

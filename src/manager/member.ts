@@ -11,6 +11,7 @@ import type { MemberLeaving } from '../leaving/member-leaving.ts';
 import { MemberEvents } from '../member-events/member-events.ts';
 import type { MemberConnection } from '../members/connection.ts';
 import type { MemberScope } from '../members/member-scope.ts';
+import type { MemberFencing } from '../members/member-fencing.ts';
 import { MemberNamespaces } from '../members/namespaces.ts';
 import type { MemberServices } from '../services/member-services.ts';
 import { ActingMember, type MemberStanding } from './acting-member.ts';
@@ -19,6 +20,7 @@ import { feedCapacity } from './capacity-feed.ts';
 import { HeldDeletions } from './held-deletions.ts';
 import type { HostServices } from './host-services.ts';
 import { memberLeaving } from './leaving.ts';
+import { memberFencing } from './member-fencing.ts';
 import { MemberDependents } from './member-dependents.ts';
 import { MemberReport } from './member-report.ts';
 import { NodeIdentities } from './node-identities.ts';
@@ -58,6 +60,7 @@ export function startMemberScope(
     budgets: () => work.budgets.finding(),
     services: () => work.services.finding(),
     leaving: () => work.leaving.state,
+    fencing: () => work.fencing.finding(),
   };
 }
 
@@ -68,6 +71,7 @@ class MemberWork {
   readonly held: HeldDeletions;
   readonly retirement: NodeRetirement;
   readonly leaving: MemberLeaving;
+  readonly fencing: MemberFencing;
   readonly #acting: ActingMember;
   readonly #signal: AbortSignal;
   readonly #nodes: VirtualNodes;
@@ -86,6 +90,7 @@ class MemberWork {
     this.#signal = signal;
     this.#identities = new NodeIdentities(acting, signal);
     this.held = new HeldDeletions(acting, () => this.#nodes);
+    this.fencing = memberFencing(acting, () => this.#nodes);
     const nodes = new VirtualNodes({
       acting,
       identities: this.#identities,
@@ -103,6 +108,7 @@ class MemberWork {
           nodeName,
           own,
           pool: () => nodes.pool(nodeName),
+          fencing: this.fencing,
           breakerOpen,
           keptChanged: this.held.changed,
           hostPodChanged: (pod, before) => {
@@ -205,6 +211,7 @@ class MemberWork {
       ...feedCapacity(connection, this.#capacity, this.#images),
       connection.onChange(() => {
         changed();
+        this.fencing.touch();
         this.#noteOutage();
       }),
       services.hostIdentity.on(changed),
@@ -223,6 +230,7 @@ class MemberWork {
       this.retirement.run(this.#signal),
       tokenRenewal(this.#acting).run(this.#signal),
       this.leaving.run(this.#signal),
+      this.fencing.run(this.#signal),
       this.#nodes.ended(),
       this.#whenComplete(),
     ]);

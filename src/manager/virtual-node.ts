@@ -1,4 +1,11 @@
-import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import {
+  HOST_LABEL,
+  HOST_NAME_ANNOTATION,
+  HOST_NAMESPACE_ANNOTATION,
+  NODE_LABEL,
+  OUT_OF_SERVICE_TAINT,
+  UID_LABEL,
+} from '../api/marks.ts';
 import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { NAMESPACE_INDEX } from './host-services.ts';
@@ -11,6 +18,7 @@ import { list } from '../kube/verbs.ts';
 import type { PodDirectory } from '../kubelet/pod-directory.ts';
 import { KubeletServer } from '../kubelet/server.ts';
 import type { MemberDependents } from './member-dependents.ts';
+import type { MemberFencing } from '../members/member-fencing.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import { formerKubeletPort } from '../nodes/former-port.ts';
@@ -26,6 +34,7 @@ import { asOwned } from '../api/released.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';
 import { podTarget } from './pod-target.ts';
+import { podFencing } from './pod-fencing.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
 import { HOST_POD_INDEX } from '../pods/pod-ports.ts';
@@ -56,6 +65,7 @@ export interface VirtualNodeOptions {
   own: OwnNode;
   /** Labels that choose the member's nodes behind it; undefined once it is not wanted any more. */
   pool: () => Record<string, string> | undefined;
+  fencing: MemberFencing;
   /** The deletion breaker was open when a former process ended. */
   breakerOpen: boolean;
   /** Told when pods begin or cease to be kept although their host pods are gone. */
@@ -136,6 +146,7 @@ export class VirtualNodeScope {
       dependents,
       serviceAccounts,
       services: memberServices,
+      fencing: podFencing(options.fencing, nodeName),
       overrides: {
         unknown: () => services.overridePolicies.unknown(),
         policies: (namespace) => services.overridePolicies.in(namespace),
@@ -205,6 +216,11 @@ export class VirtualNodeScope {
     this.pods.requeueAll();
   }
 
+  /** Whether an administrator says that nothing runs on it any more; undefined while its Node has not been seen. */
+  get isOutOfService(): boolean | undefined {
+    return this.#node?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT);
+  }
+
   /** Why the Node is not kept, in words for people; undefined while it is. */
   get problem(): string | undefined {
     return this.#node?.problem;
@@ -248,6 +264,7 @@ export class VirtualNodeScope {
       desired: () => renderNode(this.#nodeFacts(port)),
       isWanted: () => this.#isWanted(),
       isInUse: () => this.remains()?.pods !== 0,
+      seen: () => this.#o.fencing.touch(),
       events: services.events,
       informerMetrics: services.informerMetrics,
       invariants: services.invariants,

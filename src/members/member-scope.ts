@@ -1,6 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KeptDeletions } from './kept-deletions.ts';
+import type { FencingFinding } from './member-fencing.ts';
 import type { BudgetsFinding, Hindrance, LeavingFinding, ServicesFinding } from './member-status.ts';
 import type { RetiringNode } from './retiring-node.ts';
 import type { MemberConnection } from './connection.ts';
@@ -27,6 +28,8 @@ export interface MemberScope {
   services(): ServicesFinding | undefined;
   /** What keeps it after it was deleted; undefined while it was not, or that is not known yet. Cheap. */
   leaving(): LeavingFinding | undefined;
+  /** Virtual nodes that an administrator has taken out of service; undefined until it is known. Cheap. */
+  fencing(): FencingFinding | undefined;
   /** What all its virtual nodes offer together; undefined while unknown. */
   allocatable(): MemberClusterStatus['allocatable'] | undefined;
   /** Whether schedulers can be told of the room behind each of its virtual nodes. Cheap. */

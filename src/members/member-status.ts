@@ -1,7 +1,8 @@
-import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION } from '../api/marks.ts';
+import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf } from '../kube/conditions.ts';
+import type { FencingFinding } from './member-fencing.ts';
 import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
 import type { Reachability } from './reachability.ts';
 import { retirementAdvice, retirementInWords, type RetiringNode } from './retiring-node.ts';
@@ -88,6 +89,8 @@ export interface MemberFacts {
   budgets?: BudgetsFinding | undefined;
   /** The same. */
   services?: ServicesFinding | undefined;
+  /** Virtual nodes that an administrator has taken out of service; undefined while it is not known. */
+  fencing?: FencingFinding | undefined;
   /** Other MemberClusters that stand for the same cluster. */
   sharedWith?: readonly string[] | undefined;
   /** Set when it was deleted. */
@@ -114,6 +117,7 @@ export function memberStatus(
     ...nodesRetired(facts, before),
     ...budgetsMirrored(facts, before),
     ...(facts.services === undefined ? [] : [{ type: SERVICES_MIRRORED, ...facts.services }]),
+    ...outOfService(facts, before),
     ...clusterUnique(facts, before),
     ...leaves(facts),
   ];
@@ -285,6 +289,33 @@ function clusterUnique({ sharedWith = [] }: MemberFacts, before: readonly Condit
   }
   const isSaid = before.some((one) => one.type === type);
   return isSaid ? [yes(type, 'Unique', 'No other MemberCluster stands for this cluster.')] : [];
+}
+
+/** Said once there is something to say. Not part of Ready: a member that does not answer is not Ready for that. */
+function outOfService({ fencing }: MemberFacts, before: readonly Condition[]): Finding[] {
+  const type = 'OutOfService';
+  if (fencing === undefined) return [];
+  const { fenced, refused, pods } = fencing;
+  const ended =
+    pods === 0
+      ? ''
+      : ` ${pods === 1 ? '1 pod that was' : `${pods} pods that were`} ended there may come back with the member, and would be ended first.`;
+  if (fenced.length > 0) {
+    const words = `By the word of an administrator nothing runs on ${fenced.join(', ')} any more. It counts while the member does not answer.`;
+    return [yes(type, 'Fenced', `${words}${ended}`)];
+  }
+  if (refused.length > 0) {
+    const how = refused.map((name) => `kubectl taint node ${name} ${OUT_OF_SERVICE_TAINT}-`).join('; ');
+    return [
+      no(
+        type,
+        'MemberAnswers',
+        `The taint does not count, as the member answered with it. Take it away: ${how}.${ended}`,
+      ),
+    ];
+  }
+  const isSaid = before.some((one) => one.type === type);
+  return isSaid ? [no(type, 'InService', `No virtual node is out of service.${ended}`)] : [];
 }
 
 function leaves({ leaving }: MemberFacts): Finding[] {

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
-import type { Node } from '../kube/core-v1.ts';
+import type { Node, Taint } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { describeError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
@@ -35,6 +35,8 @@ export interface NodeKeeperOptions {
   isWanted?: () => boolean;
   /** Whether pods are on one that retires: then it is made anew when somebody deletes it. Default: there are. */
   isInUse?: () => boolean;
+  /** Told of each state of our Node that is seen. */
+  seen?: () => void;
   events?: Pick<EventRecorder, 'record'>;
   /** Least time between two reports of facts that changed; 2,000 ms. */
   coalesceMs?: number;
@@ -142,6 +144,12 @@ export class NodeKeeper {
     return this.#o.standing.refusal?.message ?? this.#failure;
   }
 
+  /** All that stand on it, whoever put them there; undefined while there is no Node, or none has been seen. */
+  get taints(): readonly Taint[] | undefined {
+    const node = this.#current();
+    return node === undefined ? undefined : (node.spec?.taints ?? []);
+  }
+
   /** The facts behind the Node changed. Cheap; many calls become one report. */
   trigger(): void {
     this.#queue.addAfter(NODE, this.#dueInMs());
@@ -178,6 +186,7 @@ export class NodeKeeper {
   /** Whose it is counts at once, whatever else may wait. */
   #seen(node: Node): void {
     if (this.#current()?.metadata.uid === node.metadata.uid) this.#mayTouch(node);
+    this.#o.seen?.();
     this.trigger();
   }
 

@@ -15,6 +15,11 @@ export interface PlacedMember extends MemberReachability {
   readonly nodeTaints: ReadonlyMap<string, readonly Taint[]>;
   /** Of effect NoExecute, that policies tolerate or do not. `policy`: the ClusterTaintPolicy that added it. */
   readonly clusterTaints: readonly (Taint & { policy?: string })[];
+  /**
+   * Virtual nodes on which nothing runs any more, by the word of an administrator, which counts, as the member does not answer; and
+   * the taints that say so.
+   */
+  readonly outOfService: ReadonlyMap<string, readonly Taint[]>;
   /** Names of its virtual nodes that are to be emptied. */
   readonly drained: ReadonlySet<string>;
 }

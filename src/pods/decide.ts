@@ -22,6 +22,10 @@ export interface PodFacts {
   nodeName: string;
   /** Set while nothing at all may be done: caches not synced, lease not held, member identity changed. */
   frozen?: string;
+  /** By the word of an administrator nothing runs on the virtual node any more, and that counts: of the host alone, whatever is frozen. */
+  fenced?: boolean;
+  /** Copies of pods that were ended by that word are back, and not all have been told to end. */
+  endsFirst?: () => boolean;
   /** The member answers its probe. */
   reachable: boolean;
   /** A member pod exists or existed that the host pod does not know of; `overdue`: the watch should have shown it by now. */
@@ -70,6 +74,8 @@ export type Action =
   | { do: 'patch-status'; hostPod: Pod; memberPod: Pod; status: PodStatus; patch: Record<string, unknown> }
   /** The member pod is missing: unless it was seen to go (`departed`), read the member; then report the pod as lost. */
   | { do: 'report-lost'; hostPod: Pod; status: PodStatus; departed: Pod | undefined }
+  /** The host pod's deletion can end although nobody can ask the member: what may come back there is written down first. */
+  | { do: 'end-fenced'; hostPod: Pod; status: PodStatus | undefined; departed: Pod | undefined }
   /** The host pod's deletion can end: final status, then removal. */
   | { do: 'finish-deletion'; hostPod: Pod; status: PodStatus | undefined; departed: Pod | undefined };
 
@@ -81,6 +87,23 @@ const JUST_CREATED: Action = { do: 'wait', why: 'the member pod was just created
  * through the caches and is decided upon anew.
  */
 export function decide(hostPod: Pod | undefined, memberPod: Pod | undefined, facts: PodFacts): Action {
+  if (facts.fenced === true && hostPod?.metadata.deletionTimestamp !== undefined) {
+    const departed = departedOf(hostPod, facts);
+    return { do: 'end-fenced', hostPod, status: lastStatus(hostPod, departed, facts), departed };
+  }
+  const action = inOrder(hostPod, memberPod, facts);
+  return WAITING.has(action.do) && facts.endsFirst?.() === true ? ENDS_FIRST : action;
+}
+
+/** What is not done before copies that are to end have been told so. */
+const WAITING: ReadonlySet<Action['do']> = new Set(['create', 'look-back', 'update', 'patch-status']);
+const ENDS_FIRST: Action = {
+  do: 'wait',
+  why: 'copies of pods that were ended while the member was out of service are told to end first',
+  againMs: 500,
+};
+
+function inOrder(hostPod: Pod | undefined, memberPod: Pod | undefined, facts: PodFacts): Action {
   if (facts.frozen !== undefined) return { do: 'wait', why: facts.frozen };
   const labels = memberPod?.metadata.labels;
   const ours =

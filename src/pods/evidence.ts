@@ -13,11 +13,11 @@ export type DeletionEvidence =
 /**
  * How it is known that the member has no pod for the host pod with UID `of`: its deletion there was watched, a live read
  * of the pinned cluster said so at `at` (monotonic ms), its namespace may never have a place there, or it is shown as one that
- * never was to run there.
+ * never was to run there. `fenced`: an administrator says so, and it is stored that a copy which comes back is to end.
  */
 export interface AbsenceEvidence {
   of: string;
-  how: 'watched' | 'read' | 'nowhere' | 'never';
+  how: 'watched' | 'read' | 'nowhere' | 'never' | 'fenced';
   at: number;
   /** Until then a creation of ours may be carried out yet, in monotonic ms. */
   unansweredUntil?: number;

@@ -32,6 +32,7 @@ import { PodWrites, refOf } from './pod-writes.ts';
 import type {
   DependentsPort,
   EventPort,
+  FencingPort,
   MemberPort,
   NamespacesPort,
   ServiceAccountsPort,
@@ -57,6 +58,7 @@ export interface PodActorOptions {
   /** Default: no pod has a service account in the member. */
   serviceAccounts?: ServiceAccountsPort;
   services?: ServicesPort;
+  fencing: FencingPort;
   overrides: PodOverrides;
   translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
   events: EventPort;
@@ -81,6 +83,11 @@ const STEP_STATUS_DELAY_MS = 2000;
 const PATIENCE_MS = 3000;
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 60_000;
+const FENCED_FULL: Hold = {
+  reason: 'OutOfServiceFull',
+  message:
+    'The pod stays until its member answers: as many pods as can be remembered were ended there already, whose copies may come back with it.',
+};
 /** How long a sent DELETE counts as under way, in ms. */
 const DELETE_UNDER_WAY_MS = 30_000;
 
@@ -152,6 +159,8 @@ export class PodActor {
         return await this.#patchStatus(action, memory, signal);
       case 'report-lost':
         return await this.#reportLost(action, memory, signal);
+      case 'end-fenced':
+        return await this.#endFenced(action, memory, signal);
       case 'finish-deletion':
         return await this.#finishDeletion(action, memory, signal);
     }
@@ -436,27 +445,61 @@ export class PodActor {
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
-    const { hostPod, status, departed } = action;
-    const { uid = '' } = hostPod.metadata;
-    const sent = memory.finishSent;
-    const now = this.#o.monotonic();
-    if (sent?.uid === uid && now - sent.at < DELETE_UNDER_WAY_MS) {
-      return { requeueAfterMs: DELETE_UNDER_WAY_MS - (now - sent.at) };
-    }
+    const { hostPod, departed } = action;
+    const underWay = this.#finishUnderWay(hostPod, memory);
+    if (underWay !== undefined) return underWay;
     const absence = await this.#absenceOf(hostPod, departed, memory, signal);
     if ('again' in absence) return absence.again;
+    const { unanswered } = memory;
+    const evidence = unanswered === undefined ? absence : { ...absence, unansweredUntil: unanswered.until };
+    return await this.#finish(action, evidence, memory, signal);
+  }
+
+  /** What may come back, or come to life late, is stored as one that is to end before the host pod goes. */
+  async #endFenced(
+    action: Extract<Action, { do: 'end-fenced' }>,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const { fencing, monotonic } = this.#o;
+    const { hostPod } = action;
+    const { uid: of = '' } = hostPod.metadata;
+    const underWay = this.#finishUnderWay(hostPod, memory);
+    if (underWay !== undefined) return underWay;
+    if (!(await fencing.tell(hostPod, signal))) {
+      this.#event(hostPod, FENCED_FULL);
+      return { requeueAfterMs: LAST_RETRY_MS };
+    }
+    // The member may have answered meanwhile: then its copy is ended in order.
+    if (!fencing.isFenced()) return { requeueAfterMs: 1 };
+    return await this.#finish(action, { of, how: 'fenced', at: monotonic() }, memory, signal);
+  }
+
+  /** The last DELETE of the host pod was sent a moment ago. */
+  #finishUnderWay({ metadata: { uid = '' } }: Pod, { finishSent: sent }: PodMemory): Next {
+    const sinceMs = sent?.uid === uid ? this.#o.monotonic() - sent.at : Number.POSITIVE_INFINITY;
+    return sinceMs < DELETE_UNDER_WAY_MS ? { requeueAfterMs: DELETE_UNDER_WAY_MS - sinceMs } : undefined;
+  }
+
+  /** Its last status, and then its end. */
+  async #finish(
+    { hostPod, status, departed }: Pick<Extract<Action, { do: 'finish-deletion' }>, 'hostPod' | 'status' | 'departed'>,
+    evidence: AbsenceEvidence,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const { uid = '' } = hostPod.metadata;
     try {
       if (status !== undefined) {
         const body = statusPatch(hostPod, status);
-        const source = sourceOf(departed, absence);
+        const source = sourceOf(departed, evidence);
         if (body !== undefined) await this.#statuses.write(hostPod, body, source, memory, signal);
       }
       // With grace 0 already set only finalizers keep the pod; another DELETE would change nothing.
       if (hostPod.metadata.deletionGracePeriodSeconds === 0 && (hostPod.metadata.finalizers ?? []).length > 0)
         return undefined;
-      memory.finishSent = { uid, at: now };
-      const { unanswered } = memory;
-      const evidence = unanswered === undefined ? absence : { ...absence, unansweredUntil: unanswered.until };
+      if (evidence.how === 'fenced' && !this.#o.fencing.isFenced()) return { requeueAfterMs: 1 };
+      memory.finishSent = { uid, at: this.#o.monotonic() };
       await this.#writes.removeHost(hostPod, evidence, signal);
     } catch (error) {
       delete memory.finishSent;

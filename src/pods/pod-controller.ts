@@ -28,8 +28,10 @@ import { PodOverrides } from './pod-overrides.ts';
 import {
   type DependentsPort,
   type EventPort,
+  type FencingPort,
   HOST_POD_INDEX,
   type MemberPort,
+  NEVER_FENCED,
   type NamespacesPort,
   type OverridesPort,
   type ServiceAccountsPort,
@@ -59,6 +61,8 @@ export interface PodControllerOptions {
   podsUnreadyAfterMs: () => number;
   /** Why nothing may be written at the moment (lease, identity), or undefined. */
   frozen: () => string | undefined;
+  /** Default: nobody ever says that nothing runs on the virtual node any more. */
+  fencing?: FencingPort;
   /** Asks whether the host is still the cluster it was. Default: it is. */
   confirmHost?: () => Promise<boolean>;
   namespaces: NamespacesPort;
@@ -101,6 +105,7 @@ export class PodController {
   readonly #queue: WorkQueue;
   readonly #actor: PodActor;
   readonly #overrides: PodOverrides;
+  readonly #fencing: FencingPort;
   readonly #breaker: DeletionBreaker;
   readonly #kept: OrphanedPods;
   readonly #deletions: DeletionSweep;
@@ -128,9 +133,11 @@ export class PodController {
       logger: options.logger,
       ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
     });
+    this.#fencing = options.fencing ?? NEVER_FENCED;
     this.#overrides = new PodOverrides({ ...options, port: options.overrides });
     this.#actor = new PodActor({
       ...options,
+      fencing: this.#fencing,
       overrides: this.#overrides,
       clock: this.#clock,
       monotonic: this.#monotonic,
@@ -447,27 +454,46 @@ export class PodController {
     return place !== undefined && place.namespace !== now;
   }
 
+  #whyNotKnown(): string | undefined {
+    const { hostPods, member } = this.#options;
+    if (!hostPods.hasSynced || !member.pods.hasSynced) return 'the caches are not complete yet';
+    return this.#fencing.isRead ? undefined : 'it is not known yet what was ended while the member was out of service';
+  }
+
+  /** Copies of pods that were ended by an administrator's word are back with the member, and not all are told to end. */
+  #endsFirst(): boolean {
+    const { member } = this.#options;
+    if (!this.#fencing.hasTold || !member.reachable()) return false;
+    for (const pod of member.pods.values()) {
+      const { uid = '', labels, deletionTimestamp } = pod.metadata;
+      if (deletionTimestamp !== undefined || !this.#fencing.isTold(labels?.[UID_LABEL] ?? '')) continue;
+      if (this.#hostKeyOf(pod) !== undefined && this.#kept.reasonOf(uid) === undefined) return true;
+    }
+    return false;
+  }
+
   #factsOf(memory: PodMemory, hostPod: Pod | undefined): PodFacts {
     const { options, now } = { options: this.#options, now: this.#monotonic() };
     const { member } = options;
     const nowText = timestamp(this.#clock());
     const since = member.unreachableSince();
     const lost = since !== undefined && now - since.monotonic >= options.podsUnreadyAfterMs();
-    const frozen =
-      options.frozen() ??
-      (options.hostPods.hasSynced && member.pods.hasSynced ? undefined : 'the caches are not complete yet');
+    const frozen = options.frozen() ?? this.#whyNotKnown();
     return {
       member: member.name,
       hostId: options.hostId,
       nodeName: options.nodeName,
       ...(frozen === undefined ? {} : { frozen }),
+      fenced: options.hostPods.hasSynced && this.#fencing.isFenced(),
+      endsFirst: () => this.#endsFirst(),
       reachable: member.reachable(),
       ...(memory.created === undefined ? {} : { created: { overdue: this.#isOverdue(memory) } }),
       ...(memory.departed === undefined ? {} : { departed: memory.departed }),
       ...(memory.unanswered === undefined ? {} : { unansweredMs: memory.unanswered.until - now }),
       unansweredElsewhere: memory.unanswered !== undefined && this.#isElsewhere(memory, hostPod),
       intentSettled: memory.intent?.open === false,
-      hostDeletionSeen: (uid) => memory.hostDeletions?.has(uid) === true || this.#goneHostPods.has(uid),
+      hostDeletionSeen: (uid) =>
+        memory.hostDeletions?.has(uid) === true || this.#goneHostPods.has(uid) || this.#fencing.isTold(uid),
       outdated: (hostPod, memberPod) => this.#overrides.isOutdated(hostPod, memberPod),
       hostStatus: (hostPod, memberPod) =>
         hostStatus(

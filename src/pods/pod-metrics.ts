@@ -15,7 +15,7 @@ export function podMetrics(registry: Registry): PodMetrics {
   return {
     actions: new Counter({
       name: 'spillway_pod_actions_total',
-      help: 'Actions taken for pods: create, look-back, update, end-second-copy, delete-member, collect, patch-status, report-lost, finish-deletion, hold.',
+      help: 'Actions taken for pods: create, look-back, update, end-second-copy, delete-member, collect, patch-status, report-lost, finish-deletion, end-fenced, hold.',
       labelNames: ['node', 'action'],
       registers,
     }),

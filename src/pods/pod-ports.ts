@@ -69,4 +69,27 @@ export interface OverridesPort {
   pool(): Readonly<Record<string, string>>;
 }
 
+/** An administrator's word that nothing runs on the virtual node any more, and the pods that were ended by it. */
+export interface FencingPort {
+  /** It counts at this moment: the member does not answer. */
+  isFenced(): boolean;
+  /** What former processes ended is known. */
+  readonly isRead: boolean;
+  /** Some were ended, and may come back. */
+  readonly hasTold: boolean;
+  /** It is stored in the host that the pod with that UID was ended. */
+  isTold(uid: string): boolean;
+  /** Stores that; false: there is no room for more. */
+  tell(hostPod: Pod, signal: AbortSignal): Promise<boolean>;
+}
+
+/** Nobody ever says so. */
+export const NEVER_FENCED: FencingPort = {
+  isFenced: () => false,
+  isRead: true,
+  hasTold: false,
+  isTold: () => false,
+  tell: () => Promise.resolve(false),
+};
+
 export type EventPort = Pick<EventRecorder, 'record'>;

@@ -9,7 +9,7 @@ import { create, patch, remove } from '../kube/verbs.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import type { AbsenceEvidence, DeletionEvidence, StatusSource } from './evidence.ts';
 import type { MemberUpdate } from './member-updates.ts';
-import { HOST_POD_INDEX, type MemberPort } from './pod-ports.ts';
+import { type FencingPort, HOST_POD_INDEX, type MemberPort } from './pod-ports.ts';
 import {
   refuseCreation,
   refuseDeletion,
@@ -26,6 +26,8 @@ export interface PodWritesOptions {
   hostId: string;
   nodeName: string;
   breaker: Pick<DeletionBreaker, 'redeem'>;
+  /** Default: nobody ever says that nothing runs there. */
+  fencing?: Pick<FencingPort, 'isFenced' | 'isTold'>;
   invariants: Invariants;
   monotonic: () => number;
 }
@@ -104,7 +106,9 @@ export class PodWrites {
     signal: AbortSignal,
   ): Promise<Pod> {
     const status = (body['status'] ?? {}) as PodStatus;
-    this.#check(refuseStatus(hostPod, status, source, this.#o.monotonic()), hostPod);
+    const isFenced = source.from === 'absence' && source.evidence.how === 'fenced';
+    const violation = refuseStatus(hostPod, status, source, this.#o.monotonic(), this.#isFenced);
+    this.#check(violation, hostPod, isFenced);
     const how = { type: 'strategic', subresource: 'status' } as const;
     const written = await patch<Pod>(this.#o.host, PODS, refOf(hostPod), boundTo(hostPod, body), how, { signal });
     this.#noteEffect(hostPod, written);
@@ -113,7 +117,8 @@ export class PodWrites {
 
   /** Ends the deletion of a host pod. */
   async removeHost(hostPod: Pod, evidence: AbsenceEvidence, signal: AbortSignal): Promise<void> {
-    this.#check(refuseRemoval(hostPod, evidence, this.#o.monotonic()), hostPod);
+    const violation = refuseRemoval(hostPod, evidence, this.#o.monotonic(), this.#isFenced);
+    this.#check(violation, hostPod, evidence.how === 'fenced');
     const { uid } = hostPod.metadata;
     await remove(this.#o.host, PODS, refOf(hostPod), { uid, gracePeriodSeconds: 0 }, { signal });
   }
@@ -124,10 +129,16 @@ export class PodWrites {
     return member.pods.byIndex(HOST_POD_INDEX, `${nodeName}/${hostKey}`);
   }
 
-  #check(violation: Violation | undefined, pod: Pod): void {
+  readonly #isFenced = (uid: string): boolean => {
+    const { fencing } = this.#o;
+    return fencing?.isFenced() === true && fencing.isTold(uid);
+  };
+
+  /** `isFenced`: nobody asks the member, which a process that began in an outage has never heard of. */
+  #check(violation: Violation | undefined, pod: Pod, isFenced = false): void {
     const { hostPods, member, invariants } = this.#o;
     const about = { pod: keyOf(pod), uid: pod.metadata.uid, node: pod.metadata.labels?.[NODE_LABEL] };
-    if (!hostPods.hasSynced || !member.pods.hasSynced) {
+    if (!hostPods.hasSynced || (!member.pods.hasSynced && !isFenced)) {
       throw invariants.violated('I7', 'a write to a pod before the caches are complete', about);
     }
     if (violation !== undefined) throw invariants.violated(violation.invariant, violation.what, about);

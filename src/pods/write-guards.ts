@@ -19,6 +19,8 @@ export interface Owner {
   nodeName: string;
 }
 
+const NOBODY_SAYS = (): boolean => false;
+
 /** A live read is evidence for so long, in ms. */
 const EVIDENCE_AGE_MS = 60_000;
 
@@ -97,12 +99,13 @@ export function refuseCreation(
   return marked ? undefined : { invariant: 'I15', what: 'creation of a member pod that could not be traced back' };
 }
 
-/** Patching the status of a host pod. `status` is the patch's. */
+/** Patching the status of a host pod. `status` is the patch's. `isFenced`: see {@link refuseRemoval}. */
 export function refuseStatus(
   hostPod: Pod,
   status: PodStatus,
   source: StatusSource,
   now: number,
+  isFenced: (uid: string) => boolean = NOBODY_SAYS,
 ): Violation | undefined {
   if (isFinished(hostPod)) return { invariant: 'I4', what: 'a new status for a finished pod' };
   const said = source.from === 'member' ? source.status : undefined;
@@ -110,7 +113,7 @@ export function refuseStatus(
     return { invariant: 'I5', what: 'success that the member did not report' };
   }
   if (status.phase === 'Failed' && source.from !== 'member') {
-    const known = source.from === 'absence' && isEvidence(source.evidence, hostPod, now);
+    const known = source.from === 'absence' && isEvidence(source.evidence, hostPod, now, isFenced);
     if (!known) return { invariant: 'I9', what: 'a pod called lost that may be there' };
   }
   for (const list of CONTAINER_STATUS_LISTS) {
@@ -136,15 +139,23 @@ export function refuseStatus(
   return undefined;
 }
 
-/** Removing a host pod for good. */
-export function refuseRemoval(hostPod: Pod, evidence: AbsenceEvidence, now: number): Violation | undefined {
+/**
+ * Removing a host pod for good. `isFenced`: the word that nothing runs there counts now, and it is stored that the pod with that UID
+ * was ended; asked only where that counts.
+ */
+export function refuseRemoval(
+  hostPod: Pod,
+  evidence: AbsenceEvidence,
+  now: number,
+  isFenced: (uid: string) => boolean = NOBODY_SAYS,
+): Violation | undefined {
   if (hostPod.metadata.deletionTimestamp === undefined) {
     return { invariant: 'I9', what: 'removal of a host pod that nobody deleted' };
   }
   if ((evidence.unansweredUntil ?? -Infinity) > evidence.at) {
     return { invariant: 'I9', what: 'removal of a host pod whose member pod may come to life yet' };
   }
-  if (isEvidence(evidence, hostPod, now)) return undefined;
+  if (isEvidence(evidence, hostPod, now, isFenced)) return undefined;
   return { invariant: 'I9', what: 'removal of a host pod whose member pod may be there' };
 }
 
@@ -152,8 +163,9 @@ function isOurs({ metadata: { labels } }: Pod, { hostId, nodeName }: Owner): boo
   return labels?.[HOST_LABEL] === hostId && labels[NODE_LABEL] === nodeName && (labels[UID_LABEL] ?? '') !== '';
 }
 
-function isEvidence(evidence: AbsenceEvidence, hostPod: Pod, now: number): boolean {
+function isEvidence(evidence: AbsenceEvidence, hostPod: Pod, now: number, isFenced: (uid: string) => boolean): boolean {
   if (evidence.of !== hostPod.metadata.uid) return false;
+  if (evidence.how === 'fenced') return hostPod.metadata.deletionTimestamp !== undefined && isFenced(evidence.of);
   if (evidence.how === 'never') return isShownIgnored(hostPod);
   return evidence.how !== 'read' || now - evidence.at < EVIDENCE_AGE_MS;
 }

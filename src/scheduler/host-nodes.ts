@@ -164,13 +164,21 @@ function readMember(raw: KubeObject): KnownMember {
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
   };
   if (!('member' in parsed)) return { metadata, member: undefined, cluster: undefined, nodes: [] };
-  const { member } = parsed;
+  const member = withoutFencedPods(parsed.member);
   return {
     metadata,
     member,
     cluster: clusterOf(member),
     nodes: virtualNodesOf(member).map((node) => node.name),
   };
+}
+
+/** Nobody here asks for what was ended on virtual nodes that are out of service, which may be much. */
+function withoutFencedPods(member: MemberCluster): MemberCluster {
+  const { status } = member;
+  if (status?.fencing?.pods === undefined) return member;
+  const { pods: _pods, ...fencing } = status.fencing;
+  return { ...member, status: { ...status, fencing } };
 }
 
 /** A member whose spec cannot be read is there, but takes no pods. */

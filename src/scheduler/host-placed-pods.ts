@@ -1,12 +1,13 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
-import { DRAIN_TAINT } from '../api/marks.ts';
+import { FENCED } from '../api/fencing.ts';
+import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { clusterTaintsOf, virtualNodesOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { mayBeLost } from '../api/unreachable.ts';
 import { conditionOf } from '../kube/conditions.ts';
-import type { LabelSelector, Node, Pod } from '../kube/core-v1.ts';
+import type { LabelSelector, Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
@@ -67,8 +68,10 @@ export class HostPlacedPods implements PlacedPods {
     return nodes.clusters().flatMap(({ name, unavailable }) => {
       const member = name === LOCAL ? undefined : nodes.member(name);
       if (member === undefined) return [];
-      const drained = new Set(nodes.virtualNodesOf(name).filter((node) => isDrained(nodes.nodes.get(node))));
-      return [{ name, unavailable, ...reachabilityOf(member), ...taintsOf(member), drained }];
+      const own = nodes.virtualNodesOf(name).map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
+      const drained = new Set(own.flatMap(([node, taints]) => (taints.some(isDrain) ? node : [])));
+      const outOfService = outOfServiceOf(member, new Map(own));
+      return [{ name, unavailable, ...reachabilityOf(member), ...taintsOf(member), outOfService, drained }];
     });
   }
 
@@ -298,8 +301,22 @@ function reachabilityOf({ status }: MemberCluster): Omit<MemberReachability, 'na
   };
 }
 
-function isDrained(node: Node | undefined): boolean {
-  return node?.spec?.taints?.some(({ key }) => key === DRAIN_TAINT) === true;
+function isDrain({ key }: Taint): boolean {
+  return key === DRAIN_TAINT;
+}
+
+/** Whoever acts for the member has weighed that word, and written down what it is worth. */
+function outOfServiceOf(
+  member: MemberCluster,
+  taintsOn: ReadonlyMap<string, readonly Taint[]>,
+): PlacedMember['outOfService'] {
+  const found = new Map<string, readonly Taint[]>();
+  if (reachabilityOf(member).reachable !== false) return found;
+  for (const [node, state] of Object.entries(member.status?.fencing?.nodes ?? {})) {
+    const taints = (taintsOn.get(node) ?? []).filter(({ key }) => key === OUT_OF_SERVICE_TAINT);
+    if (state === FENCED && taints.length > 0) found.set(node, taints);
+  }
+  return found;
 }
 
 function taintsOf(member: MemberCluster): Pick<PlacedMember, 'nodeTaints' | 'clusterTaints'> {

@@ -221,6 +221,7 @@ describe('nodes', () => {
     ['east', { metadata: OWNED }],
     ['east', { metadata: KEPT }],
     ['east', { metadata: { annotations: { 'cluster-autoscaler.kubernetes.io/scale-down-disabled': 'true' } } }],
+    ['east', { spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoSchedule' }] } }],
     ['east', { spec: { podCIDR: '10.0.0.0/8', podCIDRs: ['10.0.0.0/8'] } }],
     ['east/status', { metadata: OWNED }],
     ['east/status', { metadata: KEPT }],
@@ -236,6 +237,11 @@ describe('nodes', () => {
       spec: { unschedulable: true, taints: [{ key: 'a', effect: 'NoSchedule' }] },
     });
     await patch('east/status', { status: { capacity: { cpu: '4' } } });
+    // What an administrator says stays, beside taints of our own.
+    const outOfService = { key: 'node.kubernetes.io/out-of-service', effect: 'NoSchedule' };
+    await host.api.call('PATCH', '/api/v1/nodes/east', { spec: { taints: [outOfService] } });
+    await patch('east', { spec: { taints: [outOfService, { key: 'a', effect: 'NoSchedule' }] } });
+    await host.api.call('PATCH', '/api/v1/nodes/east', { spec: { taints: null } });
     // Of a user who took the label away.
     await host.kubectl(['label', 'node', 'east', 'spillway.dev/member-']);
     await patch('east', { metadata: { labels } });

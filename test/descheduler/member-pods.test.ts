@@ -293,6 +293,59 @@ describe('lost', () => {
     expect(evictions().toSorted()).toEqual(names.toSorted());
   });
 
+  describe('and its virtual node is out of service', () => {
+    const OUT = { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoSchedule' };
+    /** What whoever acts for the member has found that word to be worth. */
+    async function worth(state: 'Fenced' | 'Refused', taints: object[] = [OUT]): Promise<void> {
+      room.api.edit('/api/v1/nodes/east', { spec: { taints } });
+      room.editMember('east', { status: { fencing: { nodes: { east: state }, pods: { u: 'east/shop/x' } } } });
+      await room.seen('it is known', () => {
+        const { status } = room.process.view.nodes.member('east') ?? {};
+        const known = room.process.view.nodes.nodes.get('east')?.spec?.taints ?? [];
+        return status?.fencing?.nodes?.['east'] === state && known.length === taints.length;
+      });
+    }
+
+    test('its pods are replaced at once, also while most members are lost, and what was ended is not kept in mind', async () => {
+      await onMemberLost({ after: '24h', action: 'ReplaceWhenFenced' });
+      await say('north', 'False');
+      room.now = SINCE + 60_000;
+      await resync();
+      expect(evictions()).toEqual([]);
+      await worth('Fenced');
+      await resync();
+      expect(evictions().toSorted()).toEqual(names.toSorted());
+      // On each pod, and on its workload.
+      expect(told('OutOfServicePodReplaced')).toHaveLength(8);
+      expect(room.process.view.nodes.member('east')?.status?.fencing?.pods).toBeUndefined();
+    });
+
+    test.each<[string, () => Promise<void>]>([
+      ['the word was refused', async () => await worth('Refused')],
+      ['the taint is not there any more', async () => await worth('Fenced', [])],
+      [
+        'the member answers',
+        async () => {
+          await worth('Fenced');
+          await say('east', 'True');
+        },
+      ],
+      [
+        'its policy says Hold',
+        async () => {
+          await worth('Fenced');
+          await onMemberLost({ after: '24h', action: 'Hold' });
+        },
+      ],
+    ])('nothing is replaced for that when %s', async (_, so) => {
+      await onMemberLost({ after: '24h' });
+      await so();
+      room.now = SINCE + 60_000;
+      await resync();
+      expect(evictions()).toEqual([]);
+    });
+  });
+
   test('what is held for what it is goes by a taint that lets it go', async () => {
     const forEver = [{ key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' }];
     for (const name of names) room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec: { tolerations: forEver } });

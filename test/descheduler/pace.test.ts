@@ -74,6 +74,7 @@ const EAST: PlacedMember = {
   since: 0,
   unavailable: undefined,
   nodeTaints: new Map(),
+  outOfService: new Map(),
   clusterTaints: [],
   drained: new Set(),
 };

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { toleratedMs } from '../../src/descheduler/eviction-time.ts';
 import { whyItStaysLost } from '../../src/descheduler/member-lost.ts';
+import { outOfServiceMove, whyItStaysOutOfService } from '../../src/descheduler/out-of-service.ts';
 import { whyItStaysDrained } from '../../src/descheduler/drain.ts';
 import { whyNotMoved, whyNotReplaced } from '../../src/descheduler/replaceable.ts';
 import { whyItStaysTainted } from '../../src/descheduler/taint-no-execute.ts';
@@ -65,7 +66,7 @@ describe('members that do not answer', () => {
 });
 
 describe('a pod of a lost member', () => {
-  test.each<[string, Pod, 'Replace' | 'Hold' | undefined, RegExp | undefined]>([
+  test.each<[string, Pod, 'Replace' | 'Hold' | 'ReplaceWhenFenced' | undefined, RegExp | undefined]>([
     ['of a ReplicaSet', web(), undefined, undefined],
     ['of a ReplicaSet, as its policy says', web(), 'Replace', undefined],
     ['of a ReplicaSet that is to be held', web(), 'Hold', /its policy says Hold/],
@@ -82,6 +83,12 @@ describe('a pod of a lost member', () => {
     ['of a DaemonSet', controlled('apps/v1', 'DaemonSet'), 'Replace', /one pod for each node/],
     ['of a stranger', controlled('argoproj.io/v1', 'Workflow'), 'Replace', /not known that a argoproj.io\/Workflow/],
     ['of a namesake of ReplicaSets', controlled('example.org/v1', 'ReplicaSet'), 'Replace', /not known/],
+    [
+      'of a ReplicaSet that is to wait for the word of an administrator',
+      web(),
+      'ReplaceWhenFenced',
+      /not out of service/,
+    ],
     ['alone', { ...web(), metadata: { name: 'p' } }, 'Replace', /no controller/],
     ['with claims', web(CLAIM), 'Replace', /its data are there/],
     ['of a gang', web({}, { labels: { 'spillway.dev/gang': 'g' } }), 'Replace', /one place together/],
@@ -134,6 +141,7 @@ describe('a taint of effect NoExecute', () => {
     since: 0,
     unavailable: undefined,
     nodeTaints: new Map([['east', [TAINT]]]),
+    outOfService: new Map(),
     clusterTaints: [],
     drained: new Set(),
     ...more,
@@ -217,6 +225,54 @@ describe('a taint of effect NoExecute', () => {
     const own = rules({}, [{ key: 'k', operator: 'Exists', tolerationSeconds: 10 }]);
     expect(stays(web(), onCluster, own, 4_000)).toMatchObject({ forMs: 6_000 });
     expect(stays(web(), onCluster, own, 10_000)).toBeUndefined();
+  });
+
+  describe('and a virtual node that is out of service', () => {
+    const KEY = 'node.kubernetes.io/out-of-service';
+    const OUT = { key: KEY, value: 'nodeshutdown', effect: 'NoSchedule' };
+    const fenced = member({ reachable: false, nodeTaints: new Map(), outOfService: new Map([['east', [OUT]]]) });
+    const tolerating = (more: object): Pod => web({ tolerations: [{ key: KEY, operator: 'Exists', ...more }] });
+
+    test.each<[string, Pod, MoveRules, Partial<PlacedMember>, number, string | RegExp | undefined]>([
+      ['a pod of a ReplicaSet is replaced', web(), rules(), {}, 0, undefined],
+      ['of a StatefulSet, too', controlled('apps/v1', 'StatefulSet'), rules(), {}, 0, undefined],
+      ['of a Job, too', controlled('batch/v1', 'Job'), rules(), {}, 0, undefined],
+      ['with claims, too', controlled('apps/v1', 'StatefulSet', CLAIM), rules(), {}, 0, undefined],
+      ['of a gang, too', web({}, { labels: { 'spillway.dev/gang': 'g' } }), rules(), {}, 0, undefined],
+      ['as its policy says', web(), rules({ action: 'ReplaceWhenFenced', after: '24h' }), {}, 0, undefined],
+      ['not one that is to be held', web(), rules({ action: 'Hold' }), {}, 9e9, 'its policy says Hold'],
+      [
+        'not one that nobody makes anew',
+        { ...web(), metadata: { name: 'p' } },
+        rules(),
+        {},
+        9e9,
+        /no controller.*kubectl delete pod ends it at once/,
+      ],
+      ['not one of a DaemonSet', controlled('apps/v1', 'DaemonSet'), rules(), {}, 9e9, /one pod for each node/],
+      ['not one that tolerates it for ever', tolerating({}), rules(), {}, 9e9, /for ever/],
+      [
+        'not before the time of one that tolerates it',
+        tolerating({ tolerationSeconds: 10 }),
+        rules(),
+        {},
+        9_000,
+        /for so long/,
+      ],
+      ['but after it', tolerating({ tolerationSeconds: 10 }), rules(), {}, 10_000, undefined],
+      ['on another node it is none of its business', web({ nodeName: 'east-gpu' }), rules(), {}, 9e9, 'void'],
+      ['nor once the word does not count', web(), rules(), { outOfService: new Map() }, 9e9, 'void'],
+    ])('%s', (_, pod, own, more, sinceMs, why) => {
+      const found = whyItStaysOutOfService(pod, own, { ...fenced, ...more }, () => sinceMs);
+      if (why === undefined || why === 'void') expect(found).toBe(why);
+      else expect(found).toMatchObject({ why: expect.stringMatching(why) as string });
+    });
+
+    test('moves those of a gang whether there is a place for one of them or not, and no others', () => {
+      const leaves = (pod: Pod) => outOfServiceMove(pod, fenced, () => undefined).leavesAnyway;
+      expect(leaves(web({}, { labels: { 'spillway.dev/gang': 'g' } }))).toBe(true);
+      expect(leaves(controlled('apps/v1', 'StatefulSet', CLAIM))).toBe(false);
+    });
   });
 
   describe('and a virtual node that is to be emptied', () => {

@@ -55,6 +55,32 @@ function conditions(facts: MemberFacts, previous?: MemberClusterStatus): Record<
 }
 
 describe('memberStatus', () => {
+  it('says which virtual nodes are out of service, once somebody has said so, and keeps what is stored of them', () => {
+    const of = (fencing: NonNullable<MemberFacts['fencing']>): MemberFacts => ({ ...good, fencing });
+    expect(conditions(of({ fenced: [], refused: [], pods: 0 }))).not.toHaveProperty('OutOfService');
+    const fenced = memberStatus(
+      { fencing: { nodes: { east: 'Fenced' }, pods: { a: 'east/shop/a' } } },
+      of({ fenced: ['east'], refused: ['east-gpu'], pods: 1 }),
+      NOW,
+    );
+    expect(fenced.fencing).toEqual({ nodes: { east: 'Fenced' }, pods: { a: 'east/shop/a' } });
+    expect(fenced.conditions).toContainEqual(
+      expect.objectContaining({
+        type: 'OutOfService',
+        status: 'True',
+        reason: 'Fenced',
+        message: expect.stringMatching(/nothing runs on east any more.* 1 pod that was ended there/) as string,
+      }),
+    );
+    expect(conditions(of({ fenced: [], refused: ['east'], pods: 2 }), fenced)).toMatchObject({
+      OutOfService: 'False MemberAnswers',
+    });
+    expect(conditions(of({ fenced: [], refused: [], pods: 0 }), fenced)).toMatchObject({
+      OutOfService: 'False InService',
+    });
+    expect(conditions(good, fenced)).toMatchObject({ OutOfService: 'True Fenced' });
+  });
+
   it('says what of a member is left out, and which limit it has met', () => {
     const leftOut = '1 of its pods is left out';
     expect(conditions({ ...good, leftOut })).toMatchObject({

@@ -52,6 +52,41 @@ describe('what decide answers', () => {
     }
   });
 
+  describe('where by the word of an administrator nothing runs any more', () => {
+    const fenced = (more: Partial<PodFacts> = {}) => facts({ fenced: true, reachable: false, ...more });
+
+    it('ends what is being deleted, though the member was never heard of', () => {
+      const frozen = 'the member is not known to be the pinned cluster';
+      for (const member of [undefined, memberPod(), former()]) {
+        expect(decide(deletedHost(), member, fenced({ frozen }))).toMatchObject({
+          do: 'end-fenced',
+          status: undefined,
+        });
+      }
+      expect(decide(deletedHost(), undefined, facts({ frozen })).do).toBe('wait');
+    });
+
+    it('ends nothing that nobody deleted', () => {
+      expect(decide(mirrored(), memberPod(), fenced()).do).not.toBe('end-fenced');
+      expect(decide(hostPod(), undefined, fenced()).do).toBe('hold');
+    });
+
+    it('says of a pod that somebody waits to read how it ended that nobody knows', () => {
+      const waitedFor = deletedHost();
+      waitedFor.metadata.finalizers = ['batch.kubernetes.io/job-tracking'];
+      const action = decide(waitedFor, undefined, fenced());
+      expect(action).toMatchObject({ do: 'end-fenced', status: { phase: 'Failed', reason: 'MemberStatusLost' } });
+    });
+
+    it('does nothing else before copies that are back have been told to end', () => {
+      const endsFirst = () => true;
+      expect(decide(hostPod(), undefined, facts({ endsFirst })).do).toBe('wait');
+      expect(decide(hostPod(), memberPod(), facts({ endsFirst })).do).toBe('wait');
+      expect(decide(undefined, former(), facts({ endsFirst })).do).toBe('collect');
+      expect(decide(deletedHost(), memberPod(), facts({ endsFirst })).do).toBe('delete-member');
+    });
+  });
+
   it('creates a new pod that never had a copy', () => {
     expect(decide(hostPod(), undefined, facts())).toMatchObject({ do: 'create' });
   });
@@ -326,9 +361,15 @@ describe('whatever is seen', () => {
         unansweredElsewhere: fc.boolean(),
         second: fc.constantFrom(undefined, memberPod({ metadata: { uid: 'second' } })),
         intentSettled: fc.boolean(),
+        fenced: fc.boolean(),
+        endsFirst: fc.boolean(),
+        frozen: fc.constantFrom(undefined, 'the member is not known to be the pinned cluster'),
       })
       .map((f) =>
         facts({
+          fenced: f.fenced,
+          endsFirst: () => f.endsFirst,
+          ...(f.frozen === undefined ? {} : { frozen: f.frozen }),
           reachable: f.reachable,
           outdated: () => f.outdated,
           hostDeletionSeen: () => f.seen,
@@ -348,6 +389,12 @@ describe('whatever is seen', () => {
         const ours = member?.metadata.labels?.[HOST_LABEL] === HOST_ID;
         const begun = host?.status?.conditions?.some((c) => c.type === MIRRORED_CONDITION && c.status === 'Unknown');
         const finished = host?.status?.phase === 'Succeeded' || host?.status?.phase === 'Failed';
+        if (action.do === 'end-fenced') {
+          expect([facts.fenced, host?.metadata.deletionTimestamp !== undefined]).toEqual([true, true]);
+          if (finished) expect(action.status).toBeUndefined();
+        } else if (facts.frozen !== undefined) expect(action.do).toBe('wait');
+        const writes = ['create', 'look-back', 'update', 'patch-status'].includes(action.do);
+        if (facts.endsFirst?.() === true) expect(writes).toBe(false);
         if (action.do === 'delete-member' || action.do === 'collect') expect(ours).toBe(true);
         if (action.do === 'delete-member') expect(host?.metadata.deletionTimestamp).toBeDefined();
         if (action.do === 'create') {

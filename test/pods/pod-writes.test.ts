@@ -23,19 +23,24 @@ describe('writes to pods', () => {
   let member: MemoryApi;
   let present: Pod[];
   let synced: boolean;
+  let memberSynced: boolean;
   let now: number;
   let breaker: DeletionBreaker;
   let violations: Violations;
   let writes: PodWrites;
+  /** The word that nothing runs there counts; and of which pods it is stored that they were ended. */
+  let isFenced: boolean;
+  let told: string[];
 
   beforeEach(() => {
     host = new MemoryApi();
     member = new MemoryApi();
     present = [];
-    synced = true;
+    [synced, memberSynced] = [true, true];
     now = 1_000_000;
     breaker = new DeletionBreaker({ monotonic: () => now });
     violations = new Violations();
+    [isFenced, told] = [false, []];
     const cache = {
       get hasSynced() {
         return synced;
@@ -45,10 +50,19 @@ describe('writes to pods', () => {
     writes = new PodWrites({
       host: host.client('host'),
       hostPods: cache,
-      member: { client: member.client('member'), pods: cache },
+      member: {
+        client: member.client('member'),
+        pods: {
+          get hasSynced() {
+            return synced && memberSynced;
+          },
+          byIndex: cache.byIndex,
+        },
+      },
       hostId: HOST_ID,
       nodeName: 'east',
       breaker,
+      fencing: { isFenced: () => isFenced, isTold: (uid) => told.includes(uid) },
       invariants: violations,
       monotonic: () => now,
     });
@@ -314,6 +328,50 @@ describe('writes to pods', () => {
       ['of long ago', { of: 'host-uid', how: 'read' as const, at: 0 }],
       ['from before the end of a creation without an answer', { ...WATCHED, unansweredUntil: WATCHED.at + 1 }],
     ])('I9: is stopped on evidence %s', async (_, evidence) => {
+      await isStopped('I9', writes.removeHost(hostPod({ metadata: DELETED }), evidence, SIGNAL));
+    });
+  });
+
+  describe('by the word of an administrator that nothing runs there any more', () => {
+    const evidenceOf = (pod: Pod): AbsenceEvidence => ({ of: pod.metadata.uid ?? '', how: 'fenced', at: now });
+
+    it('a host pod that is being deleted goes, though the member was never heard of', async () => {
+      const pod = await stored(host, hostPod({ metadata: DELETED }));
+      [isFenced, told, memberSynced] = [true, [pod.metadata.uid ?? ''], false];
+      await isSent('DELETE', writes.removeHost(pod, evidenceOf(pod), SIGNAL));
+    });
+
+    it('it is called lost', async () => {
+      const status: PodStatus = { phase: 'Running', containerStatuses: [running('app', 3)] };
+      const pod = await stored(host, hostPod({ metadata: { ...DELETED, deletionGracePeriodSeconds: 30 }, status }));
+      [isFenced, told] = [true, [pod.metadata.uid ?? '']];
+      const body = statusPatch(pod, lostStatus(pod, 'MemberStatusLost', 'gone', NOW)) ?? {};
+      const source: StatusSource = { from: 'absence', evidence: evidenceOf(pod) };
+      await isSent('PATCH', writes.patchHostStatus(pod, body, source, SIGNAL));
+    });
+
+    it('I7: is stopped before the host pods are known', async () => {
+      const pod = await stored(host, hostPod({ metadata: DELETED }));
+      [isFenced, told, synced] = [true, [pod.metadata.uid ?? ''], false];
+      await isStopped('I7', writes.removeHost(pod, evidenceOf(pod), SIGNAL));
+    });
+
+    it.each([
+      ['the word does not count', false, true, DELETED],
+      ['it is not stored that a copy which comes back is to end', true, false, DELETED],
+      ['nobody deletes it', true, true, {}],
+    ])('I9: is stopped while %s', async (_, counts, isStored, metadata) => {
+      const pod = hostPod({ metadata });
+      [isFenced, told] = [counts, isStored ? [pod.metadata.uid ?? ''] : []];
+      await isStopped('I9', writes.removeHost(pod, evidenceOf(pod), SIGNAL));
+      violations.seen.length = 0;
+      const source: StatusSource = { from: 'absence', evidence: evidenceOf(pod) };
+      await isStopped('I9', writes.patchHostStatus(pod, { status: { phase: 'Failed' } }, source, SIGNAL));
+    });
+
+    it('I9: is stopped on evidence about another pod', async () => {
+      [isFenced, told] = [true, ['host-uid', 'former-uid']];
+      const evidence: AbsenceEvidence = { of: 'former-uid', how: 'fenced', at: now };
       await isStopped('I9', writes.removeHost(hostPod({ metadata: DELETED }), evidence, SIGNAL));
     });
   });

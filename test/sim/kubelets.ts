@@ -28,8 +28,12 @@ export class Kubelets {
   readonly #cluster: SimCluster;
   readonly #random: Random;
   readonly #isMine: ((nodeName: string) => boolean) | undefined;
-  /** Nothing is started or ended while its machines are off. */
+  /** Nothing is started or ended while its machines stand still. */
   asleep = false;
+  /** What ran when the machines lost their power, until they have it again. */
+  #cutShort: Set<Run> | undefined;
+  /** When they had it again last, in ms. */
+  onSince = 0;
 
   /** `isMine`: whether pods of that node are for these kubelets; default: all are, and those without a node get one. */
   constructor(cluster: SimCluster, random: Random, isMine?: (nodeName: string) => boolean) {
@@ -78,6 +82,43 @@ export class Kubelets {
     this.#finished(path, object, run, 137);
     const told = asPod(this.#cluster.get(path) ?? object).status?.conditions ?? [];
     this.#report(path, { reason: 'Evicted', conditions: [...told, ...conditions] });
+  }
+
+  get isOff(): boolean {
+    return this.#cutShort !== undefined;
+  }
+
+  /** Whatever runs does not any more, and nobody is told. */
+  powerOff(): void {
+    this.asleep = true;
+    this.#cutShort = new Set();
+    for (const run of this.runs.values()) {
+      if (run.endedAt !== undefined) continue;
+      [run.endedAt, run.exitCode] = [this.#cluster.loop.now, 137];
+      this.#cutShort.add(run);
+    }
+  }
+
+  /** Kubelets begin anew what is to run, and tell of what is not to run again. */
+  powerOn(): void {
+    const cutShort = this.#cutShort ?? new Set();
+    this.#cutShort = undefined;
+    this.asleep = false;
+    this.onSince = this.#cluster.loop.now;
+    for (const object of this.#cluster.list('/api/v1/pods')) {
+      const run = this.runs.get(object.metadata.uid);
+      if (run === undefined || !cutShort.has(run)) continue;
+      this.#soon(podPath(object), object, 500, 8_000, (now) => {
+        if (isFinal(now) || now.metadata.deletionTimestamp !== undefined) return;
+        const { restartPolicy = 'Always' } = asPod(now).spec;
+        if (restartPolicy === 'Never') {
+          this.#finished(podPath(now), now, run, 137);
+          return;
+        }
+        [run.endedAt, run.exitCode] = [undefined, undefined];
+        this.#restart(podPath(now), now);
+      });
+    }
   }
 
   /** The cluster is as it once was: what runs, or ran and is over, is told again. */

@@ -1,4 +1,4 @@
-import { MEMBER_LABEL } from '../../src/api/marks.ts';
+import { MEMBER_LABEL, OUT_OF_SERVICE_TAINT } from '../../src/api/marks.ts';
 import type { JsonObject } from '../../src/kube/json-equal.ts';
 import { asPod, isFinal } from './pod-shapes.ts';
 import type { Random } from './random.ts';
@@ -46,15 +46,18 @@ export class NodeLifecycle {
 
   #look(): void {
     const { now } = this.#host.loop;
-    const nodes = new Set<string>();
+    /** By name, whether all have to leave at once. */
+    const nodes = new Map<string, boolean>();
     for (const node of this.#host.list(PATHS.nodes)) {
-      nodes.add(node.metadata.name);
+      const isOut = ({ key, effect }: { key: string; effect: string }): boolean =>
+        key === OUT_OF_SERVICE_TAINT && effect === 'NoExecute';
+      nodes.set(node.metadata.name, taintsOf(node).some(isOut));
       if (node.metadata.labels?.[MEMBER_LABEL] !== undefined) this.#judge(node, now);
     }
     for (const pod of this.#host.list('/api/v1/pods')) {
       const { nodeName } = asPod(pod).spec;
       if (nodeName === undefined) continue;
-      if (nodes.has(nodeName)) this.#evict(pod, nodeName, now);
+      if (nodes.has(nodeName)) this.#evict(pod, nodeName, now, nodes.get(nodeName) === true);
       else this.#collect(pod, now);
     }
   }
@@ -87,15 +90,24 @@ export class NodeLifecycle {
   }
 
   /** What tolerates it for a while only is deleted after that. */
-  #evict(pod: SimObject, nodeName: string, now: number): void {
+  #evict(pod: SimObject, nodeName: string, now: number, isOut: boolean): void {
+    if (pod.metadata.deletionTimestamp !== undefined) return;
+    if (isOut) {
+      this.#remove(pod);
+      return;
+    }
     const since = this.#taintedSince.get(nodeName);
-    if (since === undefined || pod.metadata.deletionTimestamp !== undefined) return;
+    if (since === undefined) return;
     const tolerations = (asPod(pod).spec.tolerations ?? []) as Toleration[];
     const fitting = tolerations.filter(
       ({ key = TAINT, effect = 'NoExecute' }) => key === TAINT && effect === 'NoExecute',
     );
     const seconds = fitting.map(({ tolerationSeconds = Infinity }) => tolerationSeconds);
     if (now - since < Math.min(...(seconds.length === 0 ? [0] : seconds)) * 1_000) return;
+    this.#remove(pod);
+  }
+
+  #remove(pod: SimObject): void {
     const path = podPath(pod);
     const conditions = [
       ...(asPod(pod).status?.conditions ?? []).filter(({ type }) => type !== 'DisruptionTarget'),

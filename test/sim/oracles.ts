@@ -2,6 +2,7 @@ import { HOST_LABEL } from '../../src/api/marks.ts';
 import type { Kubelets, Run } from './kubelets.ts';
 import { AskingOracle } from './oracles/asking-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
+import { FencingOracle } from './oracles/fencing-oracle.ts';
 import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
@@ -61,6 +62,7 @@ export class Oracles {
   readonly #asking: AskingOracle;
   readonly #identity: IdentityOracle;
   readonly #nodes: NodeOracle;
+  readonly #fencing: FencingOracle;
   readonly #missing: MissingOracle;
   readonly #copies: CopiesOracle;
   readonly #moves: MovesOracle;
@@ -73,9 +75,10 @@ export class Oracles {
     this.#asking = new AskingOracle(world, report);
     this.#identity = new IdentityOracle(world, report);
     this.#nodes = new NodeOracle(world, report);
+    this.#fencing = new FencingOracle(world, report);
     this.#missing = new MissingOracle(report);
     this.#copies = new CopiesOracle(world, report);
-    this.#moves = new MovesOracle(world, report);
+    this.#moves = new MovesOracle(world, report, (node) => this.#fencing.isOutOfService(node));
     this.#releases = new ReleasesOracle(world, report);
   }
 
@@ -86,6 +89,7 @@ export class Oracles {
 
   changed(change: Change): void {
     this.#nodes.changed(change);
+    this.#fencing.changed(change);
     this.#copies.changed(change);
     this.#moves.changed(change, (uid) => this.#copied.has(uid));
     this.#releases.changed(change);
@@ -187,7 +191,7 @@ export class Oracles {
       this.#violated('I9', `${by} removes host pod ${name}, which nobody deleted`);
     }
     for (const copy of this.#copiesOf(uid)) {
-      if (!isFinal(copy.object) && !this.#isStraggler(copy.object, by)) {
+      if (!isFinal(copy.object) && !this.#isStraggler(copy.object, by) && !this.#fencing.removes(object, by)) {
         this.#violated('I9', `${by} removes host pod ${name} while its copy is in ${copy.cluster}`);
       }
     }
@@ -217,7 +221,9 @@ export class Oracles {
     }
     for (const copy of this.#copiesOf(uid)) {
       const lives = !isFinal(copy.object) && copy.object.metadata.deletionTimestamp === undefined;
-      if (lives && !this.#isStraggler(copy.object, by)) {
+      const { nodeName = '' } = asPod(object).spec;
+      const isOut = object.metadata.deletionTimestamp !== undefined && this.#fencing.isOutOfService(nodeName);
+      if (lives && !isOut && !this.#isStraggler(copy.object, by)) {
         this.#violated('I9', `host pod ${name} is shown as ${phaseOf(object)} while its copy lives in ${copy.cluster}`);
       }
     }
@@ -241,7 +247,10 @@ export class Oracles {
       const isFirst = !this.#copied.has(uid);
       this.#copied.add(uid);
       this.#makers.set(object.metadata.uid, { by, at: change.at });
-      if (isFirst && hostPod?.gone === true && hostPod.by.includes('#') && (knew || mustRunOnce(object))) {
+      if (by.includes('#'))
+        this.#fencing.makes(change, hostPod?.since ?? 0, this.#kubelets.get(cluster.name)?.onSince ?? 0);
+      const isEnded = this.#fencing.isOutOfService(asPod(hostPod?.object ?? object).spec.nodeName ?? '');
+      if (isFirst && !isEnded && hostPod?.gone === true && hostPod.by.includes('#') && (knew || mustRunOnce(object))) {
         this.#violated(
           'ghost',
           `${by} makes ${object.metadata.name} in ${cluster.name} for a host pod that ${hostPod.by} removed`,
@@ -278,6 +287,7 @@ export class Oracles {
     // That another pod had its name since says for good that it is gone.
     const isMissing =
       hostPod?.gone === true &&
+      !this.#fencing.isWrittenDown(uid) &&
       this.#world.host.get(hostPod.path) === undefined &&
       this.#latest.get(hostPod.path) === uid;
     this.#missing.deletes(change, isMissing, cluster.list('/api/v1/pods'));

@@ -16,7 +16,7 @@ const NO_GUARDS = {
 };
 const NO_SYNC_GUARD = {
   file: 'pods/pod-writes.ts',
-  from: '    if (!hostPods.hasSynced || !member.pods.hasSynced) {',
+  from: '    if (!hostPods.hasSynced || (!member.pods.hasSynced && !isFenced)) {',
   to: '    if (hostPods === undefined) {',
 };
 

@@ -1,6 +1,7 @@
 import type { Act, Acts } from './actors/act.ts';
 import { API_SERVERS } from './actors/api-servers.ts';
 import { DELETIONS } from './actors/deletions.ts';
+import { FENCING } from './actors/fencing.ts';
 import { HOST_ADMINS } from './actors/host-admins.ts';
 import { HOST_NODES } from './actors/host-nodes.ts';
 import { SWAPS } from './actors/swaps.ts';
@@ -22,6 +23,7 @@ const ACTORS = {
   ...NETWORKS,
   ...API_SERVERS,
   ...HOST_ADMINS,
+  ...FENCING,
   ...DISRUPTIONS,
   ...HOSTILE_MEMBERS,
   ...SWAPS,

@@ -49,6 +49,17 @@ export const THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'crash',
     'start',
   ],
+  fencing: [
+    'power-failure',
+    'wrong-word',
+    'create-statefulset',
+    'create-job',
+    'create-replicaset',
+    'long-rest',
+    'crash',
+    'start',
+    'delete-pod',
+  ],
   outages: ['long-outage', 'create-replicaset', 'create-always', 'crash', 'owner-deletes', 'force-delete'],
   vanishing: ['long-rest', 'create-many', 'vanish', 'lie', 'crash', 'start', 'force-delete', 'compact'],
   dependents: [

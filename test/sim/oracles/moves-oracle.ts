@@ -13,13 +13,16 @@ const REPLACING_AT_ONCE = new Set(['ReplicaSet']);
 export class MovesOracle {
   readonly #world: World;
   readonly #report: Report;
+  readonly #isOutOfService: (nodeName: string) => boolean;
   /** Until when each member was lost, or tainted with effect NoExecute, by its object in the host; Infinity while it is. */
   readonly #lost = new Map<string, number>();
   readonly #tainted = new Map<string, number>();
 
-  constructor(world: World, report: Report) {
+  /** `isOutOfService`: by the word of an administrator nothing runs on that Node. */
+  constructor(world: World, report: Report, isOutOfService: (nodeName: string) => boolean) {
     this.#world = world;
     this.#report = report;
+    this.#isOutOfService = isOutOfService;
   }
 
   /** `hasBegun`: a copy of the pod was there. */
@@ -82,7 +85,8 @@ export class MovesOracle {
       this.#report('I11', `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted`);
     }
     const kind = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.kind ?? 'nobody';
-    if (!isTainted && !REPLACING_AT_ONCE.has(kind)) {
+    const isOut = isLost && this.#isOutOfService(asPod(object).spec.nodeName ?? '');
+    if (!isTainted && !isOut && !REPLACING_AT_ONCE.has(kind)) {
       this.#report('I11', `${by} moves ${object.metadata.name} of ${kind} out of ${member}, where it may still run`);
     }
   }

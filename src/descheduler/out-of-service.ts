@@ -1,0 +1,54 @@
+import { GANG_LABEL, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { type Taint, taintInWords } from '../kube/taints.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
+import { toleratedMs } from './eviction-time.ts';
+import { whyNotMadeAnew } from './replaceable.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
+
+/** Whether an administrator says of the pod's virtual node that nothing runs there any more, and that counts. */
+export function isOutOfService(pod: Pod, member: PlacedMember): boolean {
+  return member.outOfService.has(pod.spec.nodeName ?? '');
+}
+
+/**
+ * Why a pod on a virtual node that is out of service stays; undefined when it is to be replaced, which pods are, too, that must not
+ * run twice: by the administrator's word they do not run. `sinceMs`: how long a taint has stood.
+ */
+export function whyItStaysOutOfService(
+  live: Pod,
+  { failover }: MoveRules,
+  member: PlacedMember,
+  sinceMs: (taint: Taint) => number,
+): Held | 'void' | undefined {
+  const taints = member.outOfService.get(live.spec.nodeName ?? '');
+  if (taints === undefined) return 'void';
+  if (failover?.onMemberLost?.action === 'Hold') return { why: 'its policy says Hold' };
+  const why = whyNotMadeAnew(live);
+  if (why !== undefined) return { why: `${why}; kubectl delete pod ends it at once` };
+  const rests = taints.map((taint) => ({ taint, forMs: toleratedMs(live.spec.tolerations, taint) - sinceMs(taint) }));
+  const [soonest] = rests.toSorted((a, b) => a.forMs - b.forMs);
+  if (soonest === undefined || soonest.forMs <= 0) return undefined;
+  const { taint, forMs } = soonest;
+  if (forMs === Number.POSITIVE_INFINITY) return { why: `it tolerates ${taintInWords(taint)} for ever` };
+  return { why: `it tolerates ${taintInWords(taint)} for so long`, forMs };
+}
+
+export function outOfServiceMove(pod: Pod, { name }: PlacedMember, recheck: WantedMove['recheck']): WantedMove {
+  const { nodeName = '' } = pod.spec;
+  return {
+    strategy: 'OutOfService',
+    pod,
+    from: name,
+    recheck,
+    // Those of a gang have one place together: the first ones of it find none while the others are where they are.
+    leavesAnyway: pod.metadata.labels?.[GANG_LABEL] !== undefined,
+    reason: 'OutOfServicePodReplaced',
+    heldReason: 'OutOfServicePodHeld',
+    cause: `${clusterInWords(name)} does not answer, and ${nodeName} is out of service (taint ${OUT_OF_SERVICE_TAINT})`,
+    outcome: (controller) =>
+      `it was evicted, and is gone at once, so that ${controller} makes another one, which goes elsewhere`,
+    stays: `${nodeName} is out of service (taint ${OUT_OF_SERVICE_TAINT}), and it stays there for now`,
+  };
+}

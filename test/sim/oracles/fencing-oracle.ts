@@ -1,0 +1,77 @@
+import { NODE_LABEL, OUT_OF_SERVICE_TAINT } from '../../../src/api/marks.ts';
+import { asPod, hostUidOf } from '../pod-shapes.ts';
+import type { Change, SimObject } from '../sim-cluster.ts';
+import { PATHS, type World } from '../world.ts';
+import type { Report } from './report.ts';
+
+/** What was sent before has arrived by then, and caches show it, in ms. */
+const LATE_MS = 90_000;
+
+/** What follows from an administrator's word that nothing runs on a virtual node any more. */
+export class FencingOracle {
+  readonly #world: World;
+  readonly #report: Report;
+  /** Since when each Node has had the taint, and until when it had it; Infinity while it has, in ms. */
+  readonly #tainted = new Map<string, { since: number; until: number }>();
+  /** UIDs of host pods that the program removed by that word. */
+  readonly #ended = new Set<string>();
+
+  constructor(world: World, report: Report) {
+    this.#world = world;
+    this.#report = report;
+  }
+
+  changed({ cluster, object, type, at }: Change): void {
+    if (cluster !== this.#world.host || object['kind'] !== 'Node') return;
+    const { taints = [] } = (object['spec'] ?? {}) as { taints?: { key: string }[] };
+    const isTainted = type !== 'DELETED' && taints.some(({ key }) => key === OUT_OF_SERVICE_TAINT);
+    const { name } = object.metadata;
+    const known = this.#tainted.get(name);
+    if (isTainted && known?.until !== Infinity) this.#tainted.set(name, { since: at, until: Infinity });
+    else if (!isTainted && known?.until === Infinity) this.#tainted.set(name, { ...known, until: at });
+  }
+
+  /** Whether pods on that Node may be ended without asking the member. */
+  isOutOfService(nodeName: string): boolean {
+    const known = this.#tainted.get(nodeName);
+    return known !== undefined && this.#world.loop.now - known.until < LATE_MS;
+  }
+
+  /** The program removes that host pod although its member has a copy. Returns whether it may. */
+  removes(hostPod: SimObject, by: string): boolean {
+    if (!this.isOutOfService(asPod(hostPod).spec.nodeName ?? '')) return false;
+    const { uid, name } = hostPod.metadata;
+    this.#ended.add(uid);
+    if (!this.#isStored(uid))
+      this.#report('fenced', `${by} ends ${name}, and nobody would know it if its copy comes back`);
+    return true;
+  }
+
+  /** The host says for good that it was ended, to every process. */
+  isWrittenDown(uid: string): boolean {
+    return this.#ended.has(uid) || this.#isStored(uid);
+  }
+
+  /** The program makes a copy of that host pod, which was made at `since` and is `of` the member since `onSince`. */
+  makes({ object, by, cluster }: Change, since: number, onSince: number): void {
+    // What was asked for before may arrive after what has come back.
+    if (since < onSince) return;
+    const node = object.metadata.labels?.[NODE_LABEL];
+    for (const pod of cluster.list('/api/v1/pods')) {
+      const { name, labels, deletionTimestamp } = pod.metadata;
+      if (deletionTimestamp !== undefined || labels?.[NODE_LABEL] !== node || !this.#ended.has(hostUidOf(pod) ?? ''))
+        continue;
+      this.#report(
+        'fenced',
+        `${by} makes ${object.metadata.name} in ${cluster.name} before it ends ${name}, which is back`,
+      );
+    }
+  }
+
+  #isStored(uid: string): boolean {
+    return [...this.#world.host.list(PATHS.members)].some(({ status }) => {
+      const { fencing } = (status ?? {}) as { fencing?: { pods?: Record<string, string> } };
+      return Object.hasOwn(fencing?.pods ?? {}, uid);
+    });
+  }
+}
