@@ -96,9 +96,7 @@ function componentOf(folder: string, choices: Partial<Choices>): object {
   const patches = installation(DEFAULT_CHOICES).flatMap((object) => {
     const other = kept.get(nameOf(object));
     if (other === undefined) return [patchOf(object, { $patch: 'delete' })];
-    return JSON.stringify(other) === JSON.stringify(object)
-      ? []
-      : [patchOf(object, { data: (other as unknown as { data: object }).data })];
+    return JSON.stringify(other) === JSON.stringify(object) ? [] : [patchOf(object, changeOf(other))];
   });
   return {
     apiVersion: 'kustomize.config.k8s.io/v1alpha1',
@@ -106,6 +104,16 @@ function componentOf(folder: string, choices: Partial<Choices>): object {
     resources: added.map((file) => file.replace(`${folder}/`, '')),
     patches,
   };
+}
+
+/** Of what choices change of an object: a configuration, and the mark of it on the pods that read it. */
+function changeOf(object: ManifestObject): object {
+  const { data, spec } = object as ManifestObject & {
+    data?: object;
+    spec?: { template: { metadata: { annotations?: object } } };
+  };
+  const annotations = spec?.template.metadata.annotations;
+  return data === undefined ? { spec: { template: { metadata: { annotations } } } } : { data };
 }
 
 function patchOf(

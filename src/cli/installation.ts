@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { parse, stringify } from 'yaml';
 import { programVersion } from '../version.ts';
 import { manifestFiles, manifestObjects, type ManifestObject } from './manifests.ts';
@@ -69,19 +70,20 @@ export function installation(choices: Choices): ManifestObject[] {
 }
 
 interface Deployment extends ManifestObject {
-  spec: { replicas: number; template: { spec: { containers: { image: string }[] } } };
+  spec: { replicas: number; template: { metadata: object; spec: { containers: { image: string }[] } } };
 }
 
 function chosen(object: ManifestObject, choices: Choices): ManifestObject {
   const { kind, metadata } = object;
   if (kind === 'Deployment') {
-    const image = metadata.name === MANAGER ? choices.image : choices.schedulerImage;
-    return withImage(object as Deployment, image, choices.replicas);
+    return metadata.name === MANAGER
+      ? withConfiguration(withImage(object as Deployment, choices.image, choices.replicas), choices)
+      : withImage(object as Deployment, choices.schedulerImage, choices.replicas);
   }
   return kind === 'ConfigMap' && metadata.name === MANAGER ? withSettings(object, choices) : object;
 }
 
-function withImage(deployment: Deployment, image: string, replicas: number): ManifestObject {
+function withImage(deployment: Deployment, image: string, replicas: number): Deployment {
   const { spec } = deployment;
   const { template } = spec;
   // Each has one container. Without a name of another image it stays as it is shipped.
@@ -89,12 +91,23 @@ function withImage(deployment: Deployment, image: string, replicas: number): Man
   return {
     ...deployment,
     spec: { ...spec, replicas, template: { ...template, spec: { ...template.spec, containers } } },
-  } as ManifestObject;
+  };
 }
 
-/** The configuration as it is shipped, comments included, unless something else is chosen. */
-function withSettings(configMap: ManifestObject, { scheduler, admission, hostIdentity }: Choices): ManifestObject {
-  const settings = {
+/** The manager reads its configuration at the start: its pods carry a mark of what differs, so that another choice makes new ones. */
+function withConfiguration(deployment: Deployment, choices: Choices): Deployment {
+  const settings = settingsOf(choices);
+  if (Object.keys(settings).length === 0) return deployment;
+  const { spec } = deployment;
+  const { template } = spec;
+  const mark = createHash('sha256').update(JSON.stringify(settings)).digest('hex');
+  const metadata = { ...template.metadata, annotations: { 'checksum/config': mark } };
+  return { ...deployment, spec: { ...spec, template: { ...template, metadata } } };
+}
+
+/** What of the configuration differs from the one that is shipped. */
+function settingsOf({ scheduler, admission, hostIdentity }: Choices): object {
+  return {
     ...(hostIdentity === 'Auto' ? {} : { hostIdentity }),
     ...(admission === 'Policies'
       ? {}
@@ -106,6 +119,11 @@ function withSettings(configMap: ManifestObject, { scheduler, admission, hostIde
           },
         }),
   };
+}
+
+/** The configuration as it is shipped, comments included, unless something else is chosen. */
+function withSettings(configMap: ManifestObject, choices: Choices): ManifestObject {
+  const settings = settingsOf(choices);
   if (Object.keys(settings).length === 0) return configMap;
   const { data } = configMap as ManifestObject & { data: Record<string, string> };
   const shipped = parse(data['config.yaml'] ?? '') as object;

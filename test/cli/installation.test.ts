@@ -19,7 +19,7 @@ function settingsIn(objects: readonly ManifestObject[]): unknown {
 }
 
 /** Files that no installation of a host takes in, each with the reason. */
-const ELSEWHERE = ['member/', 'samples/', 'scheduler/kube-scheduler.yaml', 'kustomization.yaml'];
+const ELSEWHERE = ['member/', 'samples/', 'monitoring/', 'scheduler/kube-scheduler.yaml', 'kustomization.yaml'];
 
 /** Policies that give pods what they need. */
 const PODS = [
@@ -30,6 +30,22 @@ const PODS = [
 ];
 
 describe('an installation', () => {
+  it('makes new pods of the manager when a choice changes what it reads at its start, and only then', () => {
+    const marks = (choices: Partial<Choices>): unknown => {
+      const manager = found(rendered(choices), 'deployment.apps/spillway-manager') as unknown as {
+        spec: { template: { metadata: { annotations?: object } } };
+      };
+      return manager.spec.template.metadata.annotations;
+    };
+    expect(marks({})).toBeUndefined();
+    expect(marks({ replicas: 5, scheduler: 'Own' })).toBeUndefined();
+    const webhook = marks({ admission: 'Webhook' });
+    expect(webhook).toEqual({ 'checksum/config': expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(marks({ admission: 'Webhook', replicas: 5 })).toEqual(webhook);
+    expect(marks({ admission: 'Webhook', scheduler: 'Own' })).not.toEqual(webhook);
+    expect(marks({ hostIdentity: 'ServiceAccount' })).not.toEqual(webhook);
+  });
+
   it('takes in every file below manifests by some choice', () => {
     const taken = new Set<string>();
     for (const scheduler of ['Second', 'Own'] as const) {
