@@ -8,6 +8,8 @@ import { listMap, quantityMap } from './schema-parts.ts';
 export const MOST_NAMED = 500;
 /** Taints by policies. */
 export const MOST_TAINTS = 64;
+/** Names of virtual nodes. */
+const MOST_TAKEN = 100;
 const podCount = (description: string) => z.int().min(0).describe(description);
 export const memberClusterStatus = z
   .object({
@@ -53,6 +55,10 @@ export const memberClusterStatus = z
       })
       .exactOptional()
       .describe('Pods of the host that run in the member.'),
+    takenNames: z.array(z.string().max(253)).max(MOST_TAKEN).exactOptional().meta({
+      description: 'Names of its virtual nodes that real nodes have. Pods on these are none of its business.',
+      'x-kubernetes-list-type': 'set',
+    }),
     taints: z
       .array(
         clusterTaint.extend({

@@ -32,6 +32,15 @@ export class MemberReport {
     return counts;
   }
 
+  takenNames(): string[] {
+    const isTaken = (name: string): boolean => this.#identities.get(name)?.standing.refusal?.isVirtual === false;
+    return this.#nodes
+      .all()
+      .map(([name]) => name)
+      .filter((name) => this.#acting.wantsNode(name) && isTaken(name))
+      .toSorted();
+  }
+
   problem(): ReturnType<MemberScope['problem']> {
     for (const [name, scope] of this.#nodes.all()) {
       if (!this.#acting.wantsNode(name)) continue;

@@ -50,6 +50,7 @@ export function startMemberScope(
     changed: (edited) => work.changed(edited),
     done: work.run(),
     podCounts: () => (work.complete ? report.podCounts() : undefined),
+    takenNames: () => report.takenNames(),
     problem: () => report.problem(),
     allocatable: () => report.allocatable(),
     room: () => report.room(),

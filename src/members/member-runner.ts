@@ -284,6 +284,7 @@ export class MemberRunner {
       allocatable: scope?.allocatable(),
       room: scope?.room(),
       pods: scope?.podCounts(),
+      takenNames: scope?.takenNames(),
       keptDeletions: scope?.keptDeletions(),
       retiring: scope?.retiring(),
       budgets: scope?.budgets(),

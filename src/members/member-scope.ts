@@ -14,6 +14,8 @@ export interface MemberScope {
   readonly done: Promise<void>;
   /** Pods of the host in this member; undefined while unknown. Asked every two seconds: must be cheap. */
   podCounts(): MemberClusterStatus['pods'] | undefined;
+  /** Names of its virtual nodes that real nodes have, in the order of names. Cheap. */
+  takenNames(): string[];
   /** Why some of it cannot work as the spec wants it. */
   problem(): Hindrance | undefined;
   /** Pods that are kept although their host pods are gone; undefined while it is not known of all virtual nodes. Cheap. */

@@ -81,6 +81,8 @@ export interface MemberFacts {
   allocatable: MemberClusterStatus['allocatable'] | undefined;
   room: Pick<MemberClusterStatus, 'largestFreeSlot' | 'fits'> | undefined;
   pods: MemberClusterStatus['pods'] | undefined;
+  /** Names of its virtual nodes that real nodes have. Undefined while nothing runs for the member. */
+  takenNames?: readonly string[] | undefined;
   /** Undefined while nothing runs for the member, or not all of it: then what was said before stays. */
   keptDeletions: KeptDeletions | undefined;
   /** Virtual nodes that the spec does not want any more. Undefined while nothing runs for the member. */
@@ -131,8 +133,11 @@ export function memberStatus(
       lastTransitionTime: old?.status === finding.status ? old.lastTransitionTime : now,
     };
   });
+  const { takenNames: takenBefore = [], ...rest } = previous ?? {};
+  const takenNames = facts.takenNames ?? takenBefore;
   return {
-    ...previous,
+    ...rest,
+    ...(takenNames.length === 0 ? {} : { takenNames: [...takenNames] }),
     ...(facts.generation === undefined ? {} : { observedGeneration: facts.generation }),
     conditions: [...conditions, ...before.filter(({ type }) => !own.has(type))],
     ...(facts.version === undefined ? {} : { version: facts.version }),

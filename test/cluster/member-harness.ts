@@ -132,6 +132,7 @@ export class MemberHarness {
       changed: (edited: MemberCluster) => void record.changes.push(edited),
       done,
       podCounts: () => ({ running: connection.pods.size, pending: 0, total: connection.pods.size }),
+      takenNames: () => [],
       allocatable: () => ({ cpu: '4', memory: '8Gi' }),
       roomsKnown: () => this.roomsKnown,
     });

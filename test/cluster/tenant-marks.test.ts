@@ -20,6 +20,7 @@ import {
 let guarded: Guarded;
 let host: Cluster;
 let tenant: Api;
+let editor: Api;
 let manager: Api;
 
 const PODS = '/api/v1/namespaces/shop/pods';
@@ -42,6 +43,7 @@ beforeAll(async () => {
   const rules = [
     { apiGroups: [''], resources: ['pods', 'pods/status', 'configmaps'], verbs: ['*'] },
     { apiGroups: ['apps', 'batch'], resources: ['*'], verbs: ['*'] },
+    { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: ['*'] },
   ];
   const rbac = 'rbac.authorization.k8s.io';
   await until('MemberClusters are served', () => host.api.call('GET', MEMBERS));
@@ -56,9 +58,18 @@ beforeAll(async () => {
       roleRef: { apiGroup: rbac, kind: 'Role', name: 'tenant' },
       subjects: [{ apiGroup: rbac, kind: 'User', name: 'tenant' }],
     },
+    // What ClusterRole edit of Kubernetes is made of; nothing puts it together here.
+    {
+      apiVersion: `${rbac}/v1`,
+      kind: 'RoleBinding',
+      metadata: { name: 'editor', namespace: 'shop' },
+      roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: 'system:aggregate-to-edit' },
+      subjects: [{ apiGroup: rbac, kind: 'User', name: 'editor' }],
+    },
     ...[
       ['east', []],
       ['west', ['gpu']],
+      ['worker-2', []],
     ].map(([name, pools]) => ({
       apiVersion: 'spillway.dev/v1alpha1',
       kind: 'MemberCluster',
@@ -69,14 +80,22 @@ beforeAll(async () => {
       },
     })),
     plainPod('there', 'shop'),
+    {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'web', namespace: 'shop' },
+      spec: { maxUnavailable: 1, selector: { matchLabels: { app: 'there' } } },
+    },
     plainPod('placed', 'shop', { spec: { schedulingGates: [{ name: 'spillway.dev/gang' }] } }),
   ]);
   tenant = await apiOf(host, 'tenant');
+  editor = await apiOf(host, 'editor');
   await untilRefused(() => create(marked({ [PLACED]: 'x' })), ONLY_SPILLWAY);
   await untilRefused(() => create(bound('east')), 'is a virtual node');
 });
 afterAll(async () => {
   await tenant?.close();
+  await editor?.close();
   await guarded?.close();
 });
 
@@ -120,6 +139,24 @@ describe('the node of a pod', () => {
     for (const name of ['worker-1', 'west']) await create(bound(name));
     await host.api.call('POST', `${PODS}?dryRun=All`, bound('east'));
   });
+
+  it('is a real one, though a MemberCluster wants its name: as soon as that is known', async () => {
+    await expect(create(bound('worker-2'))).rejects.toThrow(
+      'spec.nodeName: worker-2 is a virtual node of MemberCluster worker-2, or is to be one, and a scheduler chooses pods for it',
+    );
+    const taken = (name: string) => ({ status: { takenNames: [name] } });
+    await host.api.call('PATCH', `${MEMBERS}/worker-2/status`, taken('worker-2'));
+    await until(
+      'it is allowed',
+      async () =>
+        await create(bound('worker-2')).then(
+          () => true,
+          () => false,
+        ),
+    );
+    await expect(tenant.call('PATCH', `${MEMBERS}/east/status`, taken('east'))).rejects.toThrow(/forbidden/i);
+    await expect(create(bound('east'))).rejects.toThrow('is a virtual node');
+  });
 });
 
 describe('what a tenant may write', () => {
@@ -131,6 +168,49 @@ describe('what a tenant may write', () => {
     { 'controller.kubernetes.io/pod-deletion-cost': '-5' },
   ])('%j on a pod, where it is held to something else, or says nothing', async (annotations) => {
     await create(marked(annotations));
+  });
+
+  const specOf = (spec: object): object => plainPod('new', 'shop', { spec });
+  it.each([
+    ['the gate of gangs', specOf({ schedulingGates: [{ name: 'spillway.dev/gang' }] })],
+    ['that it stays on the host', plainPod('new', 'shop', { labels: { 'spillway.dev/burst': 'disabled' } })],
+    [
+      'that it may leave it, which says nothing',
+      plainPod('new', 'shop', { labels: { 'spillway.dev/burst': 'enabled' } }),
+    ],
+    [
+      'that it tolerates virtual nodes',
+      specOf({ tolerations: [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }] }),
+    ],
+    [
+      'that schedulers are to ask about it',
+      specOf({
+        containers: CONTAINERS.map((one) => ({ ...one, resources: { limits: { 'spillway.dev/extender': '1' } } })),
+      }),
+    ],
+    [
+      'whose copy it would be, which says nothing',
+      plainPod('new', 'shop', {
+        labels: { 'spillway.dev/host': 'x', 'spillway.dev/node': 'east', 'spillway.dev/uid': 'x' },
+      }),
+    ],
+  ])('%s', async (_what, pod) => {
+    await create(pod);
+  });
+
+  it('that a pod does not wait for its gang any more: what that gave it stays', async () => {
+    const open = { spec: { schedulingGates: [] } };
+    await tenant.call('PATCH', `${PODS}/placed?dryRun=All`, open);
+    const both = { ...open, metadata: { annotations: { [PLACED]: '2027-01-01T00:00:00Z' } } };
+    await expect(tenant.call('PATCH', `${PODS}/placed?dryRun=All`, both)).rejects.toThrow(ONLY_SPILLWAY);
+  });
+
+  it('how the evictions of its budget are shared, if it may change that, but not how many there are', async () => {
+    const budget = '/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web';
+    const annotations = { 'spillway.dev/member-evictions': '{"east":1000}' };
+    await tenant.call('PATCH', `${budget}?dryRun=All`, { metadata: { annotations } });
+    const status = { status: { disruptionsAllowed: 1000 } };
+    await expect(tenant.call('PATCH', `${budget}/status?dryRun=All`, status)).rejects.toThrow(/forbidden/i);
   });
 
   it('a gang, of a size that can be', async () => {
@@ -153,8 +233,41 @@ describe('what is kept from a tenant by rights', () => {
     'spillway.dev/price': '0',
     'spillway.dev/confirm-identity': 'x',
     'spillway.dev/confirm-deletions': 'x',
+    'spillway.dev/force-leave': 'x',
   };
+  it('what was made of a pod in a member, from whoever has the rights that Kubernetes gives to edit', async () => {
+    const mirrored = {
+      type: 'spillway.dev/Mirrored',
+      status: 'True',
+      reason: 'Mirrored',
+      message: 'east/shop/there/x',
+    };
+    const conditions = [mirrored, { ...mirrored, type: 'spillway.dev/MemberScheduled' }];
+    await editor.call('PATCH', `${PODS}/there?dryRun=All`, { metadata: { labels: { a: 'b' } } });
+    for (const path of [`${PODS}/there/status`, `${PODS}/there/status?dryRun=All`])
+      await expect(editor.call('PATCH', path, { status: { conditions } })).rejects.toThrow(/forbidden/i);
+    // By way of the pod itself the API server takes no status.
+    const made = await editor.call('PATCH', `${PODS}/there?dryRun=All`, { status: { conditions } });
+    expect(JSON.stringify(made)).not.toContain('Mirrored');
+  });
+
   it.each([
+    [
+      'which Secrets are renewed',
+      '/api/v1/namespaces/spillway-system/secrets/east',
+      { metadata: { labels: { 'spillway.dev/renew-token': 'true' } } },
+    ],
+    [
+      'which volume of a member a volume stands for',
+      '/api/v1/persistentvolumes/data',
+      { metadata: { annotations: { 'spillway.dev/member-claim-uid': 'x', 'spillway.dev/member-volume': 'x' } } },
+    ],
+    [
+      'which requests for certificates go with a member',
+      '/apis/certificates.k8s.io/v1/certificatesigningrequests/x',
+      { metadata: { labels: { 'spillway.dev/member': 'east', 'spillway.dev/node': 'east' } } },
+    ],
+    ['what holds a MemberCluster up', `${MEMBERS}/east`, { metadata: { finalizers: [] } }],
     [
       'that its namespace bursts',
       '/api/v1/namespaces/shop',

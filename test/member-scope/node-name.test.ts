@@ -33,6 +33,7 @@ describe('the name of a virtual node', () => {
       await eventually(() => expect(scope.problem()?.reason).toBe('NodeNameTaken'));
       expect(scope.problem()?.message).toContain('"worker-1" exists and was not made for cluster "worker-1"');
       expect(scope.problem()?.message).toContain('rename the MemberCluster or its pool, or remove that Node');
+      expect(scope.takenNames()).toEqual(['worker-1']);
       await eventually(() => expect(connection.synced()).toBe(true));
       // Where the node has no certificate the manager looks on its behalf, and sees whose it is.
       if (mode !== 'NodeCertificate')
@@ -53,6 +54,7 @@ describe('the name of a virtual node', () => {
     world.host.delete('/api/v1/nodes/east');
     makeRealNode('east');
     await eventually(() => expect(scope.problem()?.reason).toBe('NodeNameTaken'));
+    expect(scope.takenNames()).toEqual(['east']);
     await eventually(() => expect(services.rooms.get('east', 'east')).toBeUndefined());
     world.makePod('theirs', 'east');
     world.host.edit('/api/v1/namespaces/shop/pods/web-0', {
@@ -63,6 +65,7 @@ describe('the name of a virtual node', () => {
     await eventually(() => expect(world.copy('web-0')).toBeUndefined());
     await eventually(() => expect(world.copy('theirs')).toBeDefined());
     expect(scope.problem()).toBeUndefined();
+    expect(scope.takenNames()).toEqual([]);
     // Nothing of that happened while the Node was somebody else's.
     const meanwhile = world.host.history.filter(
       ({ path, version }) => path.includes('/pods/theirs') && version < before,

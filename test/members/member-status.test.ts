@@ -81,6 +81,13 @@ describe('memberStatus', () => {
     expect(conditions(good, fenced)).toMatchObject({ OutOfService: 'True Fenced' });
   });
 
+  it('names the real nodes that have its names, for as long as they do and nobody has looked since', () => {
+    const taken = memberStatus(undefined, { ...good, takenNames: ['worker-1'] }, NOW);
+    expect(taken.takenNames).toEqual(['worker-1']);
+    expect(memberStatus(taken, good, LATER).takenNames).toEqual(['worker-1']);
+    expect('takenNames' in memberStatus(taken, { ...good, takenNames: [] }, LATER)).toBe(false);
+  });
+
   it('says what of a member is left out, and which limit it has met', () => {
     const leftOut = '1 of its pods is left out';
     expect(conditions({ ...good, leftOut })).toMatchObject({
