@@ -34,6 +34,7 @@ import { painted } from './terminal.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 import { explain } from './why/explain.ts';
 import { explanationText } from './why/explanation-text.ts';
+import { heldDeletions } from './why/held-deletions.ts';
 import type { PodFacts } from './why/pod-facts.ts';
 
 type Flags = NamespaceFlags & OutputFlags & SystemFlags;
@@ -83,7 +84,9 @@ async function readFacts(
   now: number,
 ): Promise<{ facts: PodFacts; missing: string[] }> {
   const namespace = flags.namespace ?? host.namespace;
-  const pod = await host.get<Pod>(PODS, { namespace, name });
+  const pod = await host
+    .get<Pod>(PODS, { namespace, name })
+    .catch(async (error: unknown) => await withHeldDeletions(host, error));
   const about = `involvedObject.kind=Pod,involvedObject.name=${name},involvedObject.uid=${pod.metadata.uid ?? ''}`;
   const gang = pod.metadata.labels?.[GANG_LABEL];
   const [owners, events, labels, members, nodes, own, clusterWide, lease, kin] = await Promise.all([
@@ -121,6 +124,15 @@ async function readFacts(
     gang: kin === undefined ? undefined : known(kin),
   };
   return { facts, missing: [...new Set(missing)] };
+}
+
+/** A pod that is not here may run on in a member that keeps what vanished here. Throws always. */
+async function withHeldDeletions(host: Viewer, error: unknown): Promise<never> {
+  if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error;
+  const members = await host.tryList<KubeObject>(MEMBER_CLUSTERS).catch(() => []);
+  const held = members instanceof MissingRight ? undefined : heldDeletions(members);
+  if (held === undefined) throw error;
+  throw new CliError(error.message, { ...held, exitCode: EXIT.notFound, cause: error });
 }
 
 function known<T>(answer: T | MissingRight): T | undefined {

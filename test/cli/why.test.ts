@@ -4,6 +4,7 @@ import { parseMemberCluster, type MemberCluster } from '../../src/api/member-clu
 import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
 import { explain } from '../../src/cli/why/explain.ts';
 import { explanationText } from '../../src/cli/why/explanation-text.ts';
+import { heldDeletions } from '../../src/cli/why/held-deletions.ts';
 import type { PodFacts } from '../../src/cli/why/pod-facts.ts';
 import { REASON_HELP } from '../../src/cli/why/reason-help.ts';
 import { decisionWords, schedulerWords } from '../../src/cli/why/scheduler-words.ts';
@@ -149,6 +150,18 @@ const lostEast = member(
     conditions: [
       condition('Ready', 'False', 'Timeout'),
       condition('Reachable', 'False', 'Timeout', 'No answer within 5 s.'),
+    ],
+  },
+);
+
+const refusedEast = member(
+  'east',
+  {},
+  {
+    conditions: [
+      condition('Ready', 'False', 'Unauthorized'),
+      condition('CredentialsValid', 'False', 'Unauthorized', '401.'),
+      condition('Reachable', 'False', 'Unauthorized', '401.'),
     ],
   },
 );
@@ -404,6 +417,44 @@ const SITUATIONS: Record<string, Situation> = {
     ),
     answer: /not ready: containers with unready status: \[app\]/,
   },
+  'its policy chooses no cluster that is there': {
+    facts: facts(waiting({}, FIRST_TAINTED), { policies: [policy(['moon'])] }),
+    answer: /^PlacementPolicy web speaks about it: none of the clusters there are\. No cluster may take the pod until/,
+    stuck: 'policy',
+    help: /^correct which clusters PlacementPolicy web chooses/,
+  },
+  'the member refuses the credentials': {
+    facts: facts(held('MemberUnreachable', 'Cluster "east" does not answer. Nothing needs to be done.'), {
+      members: [refusedEast],
+    }),
+    answer:
+      /^Held back \(MemberUnreachable\): nothing can be made in member east: its credentials are of no use \(Unauthorized\)/,
+    stuck: 'Spillway',
+    help: /^put a kubeconfig that works into Secret spillway-system\/east/,
+  },
+  'it runs in a member that refuses the credentials': {
+    facts: facts(bound({ phase: 'Running', conditions: [MIRRORED] }), {
+      members: [refusedEast],
+      nodes: [node('east', [VIRTUAL], [condition('spillway.dev/MemberReachable', 'False', 'Unauthorized', '401.')])],
+    }),
+    answer: /which cannot be reached\. its credentials are of no use/,
+    help: /^put a kubeconfig that works/,
+  },
+  'nothing was made yet in a member that cannot be trusted': {
+    facts: facts(bound({ phase: 'Pending' }), {
+      members: [
+        member('east', {}, { conditions: [condition('Reachable', 'False', 'TLSVerifyFailed', 'Another CA.')] }),
+      ],
+    }),
+    answer: /^Nothing can be made in member east: it cannot be reached: Another CA\.$/,
+    help: /^see who answers at the address/,
+  },
+  'a member with room refuses the credentials': {
+    facts: facts(waiting({}, FIRST_TAINTED), { members: [refusedEast] }),
+    answer: /its credentials are of no use/,
+    places: { east: /^its credentials are of no use \(Unauthorized\): 401\.$/ },
+    help: /^put a kubeconfig that works/,
+  },
   'it has finished': {
     facts: facts(bound({ phase: 'Succeeded', conditions: [MIRRORED] })),
     answer: /^It has finished: all its containers ended with exit code 0\.$/,
@@ -475,6 +526,61 @@ What helps:
 
 See: docs/concepts/virtual-nodes.md
 `);
+  });
+
+  const moves = (last: number, pod: string): PodFacts['placement'] => ({
+    metadata: { name: 'deployment-web' },
+    spec: { workload: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u' } },
+    status: {
+      moves: [
+        { strategy: 'MemberLost', from: 'west', count: 2, since: at(last + 9), last: at(last), pod, message: 'lost' },
+      ],
+    },
+  });
+  const event = (reason: string, message: string) => ({
+    metadata: { name: reason },
+    involvedObject: {},
+    reason,
+    message,
+    lastTimestamp: at(30),
+  });
+
+  it('tells what was moved when the pod came, and what keeps it from being moved', () => {
+    const running = bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] });
+    const told = (more: Partial<PodFacts>): string | undefined =>
+      explain(facts(running, more)).steps.find(({ by }) => by === 'descheduler')?.says;
+    expect(told({})).toBeUndefined();
+    expect(told({ placement: moves(61, 'web-9') })).toBe(
+      '2 pods of its workload were moved out of member west, the last one 61s ago (MemberLost): lost.',
+    );
+    // Long before it was made, or the pod itself.
+    expect(told({ placement: moves(4000, 'web-9') })).toBeUndefined();
+    expect(told({ placement: moves(10, 'web-0') })).toBeUndefined();
+    expect(told({ events: [event('TaintedPodHeld', 'it stays there for now: it has no controller')] })).toBe(
+      'It was to be moved, and 30s ago: it stays there for now: it has no controller.',
+    );
+  });
+
+  it('tells what a pod was made without', () => {
+    const running = bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] });
+    const { steps } = explain(
+      facts(running, { events: [event('OptionalConfigMapNotFound', 'ConfigMap a is not there.')] }),
+    );
+    expect(steps.find(({ by }) => by === 'Spillway')?.says).toMatch(
+      /without something optional: ConfigMap a is not there\.$/,
+    );
+  });
+
+  it('says of a pod that is gone that its copy may run on where deletions are held', () => {
+    const keeping = (status: Condition['status']): KubeObject[] => [
+      member(
+        'east',
+        {},
+        { conditions: [condition('DeletionsAllowed', status, 'DeletionBreakerOpen', '9 pods are kept.')] },
+      ),
+    ];
+    expect(heldDeletions(keeping('True'))).toBeUndefined();
+    expect(heldDeletions(keeping('False'))?.reason).toMatch(/member east \(DeletionBreakerOpen\): 9 pods are kept\.$/);
   });
 
   it('says what it may not know, and nothing wrong', () => {

@@ -5,6 +5,7 @@ import { age, ageSince } from '../age.ts';
 import type { Explanation, PlaceWords, Step } from './explanation.ts';
 import { gatesStep } from './gates-step.ts';
 import { kubeletStep, memberSteps } from './member-steps.ts';
+import { movesSteps } from './moves-step.ts';
 import { placesOf } from './places.ts';
 import type { PodFacts } from './pod-facts.ts';
 import { REASON_HELP } from './reason-help.ts';
@@ -29,6 +30,7 @@ export function explain(facts: PodFacts): Explanation {
     ...deletionStep(facts),
     ...(gates === undefined ? [] : [gates]),
     known.step,
+    ...movesSteps(facts),
     scheduler,
     ...(isBound ? runSteps(facts, nodeName) : []),
   ];
@@ -89,12 +91,13 @@ function answer(facts: PodFacts, stuck: Step | undefined, places: readonly Place
   const waits = since === undefined ? 'It waits' : `It has waited for ${since}`;
   switch (stuck.by) {
     case 'deletion':
+    case 'policy':
+    case 'descheduler':
     case 'Spillway':
     case 'kubelet':
     case 'member scheduler':
     case 'gates':
       return stuck.says;
-    case 'policy':
     case 'host scheduler': {
       const causes = new Set(places.map(({ says }) => says));
       const [only] = causes;

@@ -1,5 +1,13 @@
 /** Who acts on a pod on its way, in the order in which it meets them. */
-export type Actor = 'deletion' | 'gates' | 'policy' | 'host scheduler' | 'Spillway' | 'member scheduler' | 'kubelet';
+export type Actor =
+  | 'deletion'
+  | 'gates'
+  | 'policy'
+  | 'descheduler'
+  | 'host scheduler'
+  | 'Spillway'
+  | 'member scheduler'
+  | 'kubelet';
 
 /**
  * `ok`: did its part. `waits`: goes on by itself, or when something changes. `failed`: does not go on without somebody. `next`: its turn has

@@ -5,7 +5,8 @@ import { REACHABLE_CONDITION } from '../../nodes/node-marks.ts';
 import { wordsOf } from '../../pods/creation-intent.ts';
 import { MEMBER_SCHEDULED_CONDITION } from '../../pods/host-status.ts';
 import type { ContainerStatus, Pod } from '../../kube/core-v1.ts';
-import type { Step } from './explanation.ts';
+import type { Advice, Step } from './explanation.ts';
+import { memberTrouble } from './member-trouble.ts';
 import { eventOf, type PodFacts } from './pod-facts.ts';
 import { REASON_HELP } from './reason-help.ts';
 
@@ -45,11 +46,12 @@ export function memberSteps(facts: PodFacts, nodeName: string, member: string): 
 }
 
 /** Whether Spillway made the pod in the member, and whether the two are still in touch. */
-function handover({ pod, nodes, now, members }: PodFacts, nodeName: string, member: string): Step {
+function handover({ pod, nodes, now, members, events }: PodFacts, nodeName: string, member: string): Step {
   const by = 'Spillway';
   const mirrored = conditionOf(pod, MIRRORED_CONDITION);
   const node = nodes?.find(({ metadata }) => metadata.name === nodeName);
   const reachable = node === undefined ? undefined : conditionOf(node, REACHABLE_CONDITION);
+  const trouble = memberTrouble(members?.find(({ metadata }) => metadata.name === member));
   const isServed = node === undefined || conditionOf(node, 'Ready')?.status === 'True';
   if (pod.status?.reason === 'DaemonSetIgnored') {
     return {
@@ -69,18 +71,29 @@ function handover({ pod, nodes, now, members }: PodFacts, nodeName: string, memb
           ? `It does not answer: ${reachable.message ?? ''}`
           : undefined;
     if (lost !== undefined && !isFinished(pod)) {
+      const why = trouble?.stays === true ? `${trouble.says} ` : '';
       return {
         by,
-        state: 'waits',
-        says: `It is ${where} in member ${member}, which cannot be reached. ${lost} The pod may run on; what is shown of it is as old as the last contact.`,
-        ...REASON_HELP.get('MemberUnreachable'),
+        state: trouble?.stays === true ? 'failed' : 'waits',
+        says: `It is ${where} in member ${member}, which cannot be reached. ${why}${lost} The pod may run on; what is shown of it is as old as the last contact.`,
+        ...(trouble?.stays === true ? adviceOf(trouble) : REASON_HELP.get('MemberUnreachable')),
       };
     }
-    return { by, state: 'ok', says: `It was made in member ${member} as ${where}.` };
+    const without = eventOf(events, 'OptionalConfigMapNotFound', 'OptionalSecretNotFound')?.message;
+    const lacks = without === undefined ? '' : ` It was made without something optional: ${without}`;
+    return { by, state: 'ok', says: `It was made in member ${member} as ${where}.${lacks}` };
   }
   if (mirrored !== undefined) {
     const { reason = '', status } = mirrored;
     const message = wordsOf(mirrored) ?? '';
+    if (reason === 'MemberUnreachable' && trouble?.stays === true) {
+      return {
+        by,
+        state: 'failed',
+        says: `Held back (${reason}): nothing can be made in member ${member}: ${trouble.says}`,
+        ...adviceOf(trouble),
+      };
+    }
     const passes = status === 'Unknown' ? 'waits' : 'failed';
     return {
       by,
@@ -98,15 +111,12 @@ function handover({ pod, nodes, now, members }: PodFacts, nodeName: string, memb
       page: `${NODES}#when-no-manager-runs`,
     };
   }
-  const lost = members
-    ?.find(({ metadata }) => metadata.name === member)
-    ?.status?.conditions?.find(({ type }) => type === 'Reachable');
-  if (lost?.status === 'False') {
+  if (trouble !== undefined) {
     return {
       by,
-      state: 'waits',
-      says: `Member ${member} cannot be reached: ${lost.message}`,
-      ...REASON_HELP.get('MemberUnreachable'),
+      state: trouble.stays ? 'failed' : 'waits',
+      says: `Nothing can be made in member ${member}: ${trouble.says}`,
+      ...adviceOf(trouble),
     };
   }
   const waited = now - Date.parse(conditionOf(pod, 'PodScheduled')?.lastTransitionTime ?? '');
@@ -116,6 +126,8 @@ function handover({ pod, nodes, now, members }: PodFacts, nodeName: string, memb
     says: `It is being made in member ${member}${waited > 10_000 ? ', which takes unusually long' : ''}.`,
   };
 }
+
+const adviceOf = ({ help, page }: Advice): Advice => ({ help, page });
 
 /** Reasons that pass by themselves. */
 const TRANSIENT = new Set([

@@ -14,6 +14,7 @@ import { shortageInWords } from '../../placement/free-slots.ts';
 import type { Rules } from '../../placement/policy-selection.ts';
 import { asksForItself } from '../../scheduler/node-demands.ts';
 import type { Advice, PlaceWords } from './explanation.ts';
+import { memberTrouble } from './member-trouble.ts';
 import type { PodFacts } from './pod-facts.ts';
 import { whyNotChosen } from './rules-step.ts';
 import { schedulerWords } from './scheduler-words.ts';
@@ -35,9 +36,11 @@ export function placesOf(facts: PodFacts, rules: Rules | undefined): PlaceWords[
     const { name } = member.metadata;
     const found = byCluster.get(name) ?? whyNotIn(facts, member, rules);
     // The scheduler's words are of the last time it looked; that a member is lost is known better here.
-    const lost = unreachable(member);
+    const lost = memberTrouble(member);
     const words = lost ?? found;
-    if (words !== undefined) byCluster.set(name, { ...words, cluster: name });
+    if (words === undefined) continue;
+    const { says, help, page } = words;
+    byCluster.set(name, { cluster: name, says, help, page });
   }
   return [...byCluster.values()].toSorted(
     (a, b) => order(a.cluster) - order(b.cluster) || (a.cluster < b.cluster ? -1 : 1),
@@ -47,19 +50,6 @@ export function placesOf(facts: PodFacts, rules: Rules | undefined): PlaceWords[
 const order = (cluster: string): number => (cluster === LOCAL ? 0 : 1);
 
 type Words = Advice & { says: string };
-
-function unreachable({ metadata, status }: MemberCluster): Words | undefined {
-  const reachable = conditionOf(
-    status === undefined ? {} : { status: { conditions: status.conditions ?? [] } },
-    'Reachable',
-  );
-  if (reachable?.status !== 'False') return undefined;
-  return {
-    says: `it cannot be reached: ${reachable.message ?? ''}`,
-    help: `see kubectl spillway clusters ${metadata.name}: new pods go there when it answers again`,
-    page: 'concepts/failover.md',
-  };
-}
 
 function whyNotIn(facts: PodFacts, member: MemberCluster, rules: Rules | undefined): Words | undefined {
   const cluster = clusterOf(member);

@@ -33,6 +33,7 @@ export function eventOf(events: readonly Event[] | undefined, ...reasons: string
     .toSorted((a, b) => (eventTime(a) < eventTime(b) ? 1 : -1))[0];
 }
 
-function eventTime({ lastTimestamp, eventTime: at, firstTimestamp, metadata }: Event): string {
+/** RFC 3339; '' when it has none. */
+export function eventTime({ lastTimestamp, eventTime: at, firstTimestamp, metadata }: Event): string {
   return lastTimestamp ?? at ?? firstTimestamp ?? metadata.creationTimestamp ?? '';
 }

@@ -38,8 +38,21 @@ export function knownRules(facts: PodFacts): KnownRules {
       `it asks for virtual nodes itself.${passedOver}`;
     return { rules: undefined, source: undefined, step: { by: 'policy', state: 'ok', says } };
   }
-  const says = `${sourceInWords(chosen.source)} speaks about it: ${wishes(chosen.placement, clustersOf(facts))}.${passedOver}`;
-  return { rules: chosen, source: chosen.source, step: { by: 'policy', state: 'ok', says, page: PLACEMENT } };
+  const clusters = clustersOf(facts);
+  const choosesNone = clusters.every((one) => whyNotChosen(chosen.placement, one) !== undefined);
+  const says = `${sourceInWords(chosen.source)} speaks about it: ${wishes(chosen.placement, clusters)}.${passedOver}`;
+  const isWaiting = (facts.pod.spec.nodeName ?? '') === '' && facts.members !== undefined;
+  const step: Step =
+    choosesNone && isWaiting
+      ? {
+          by: 'policy',
+          state: 'failed',
+          says: `${says} No cluster may take the pod until the policy is changed or a cluster comes that it chooses.`,
+          help: `correct which clusters ${sourceInWords(chosen.source)} chooses: of those there are, none`,
+          page: PLACEMENT,
+        }
+      : { by: 'policy', state: 'ok', says, page: PLACEMENT };
+  return { rules: chosen, source: chosen.source, step };
 }
 
 function sourceInWords({ kind, name }: PolicySource): string {

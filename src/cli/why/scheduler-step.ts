@@ -36,7 +36,7 @@ export function schedulerStep(facts: PodFacts, known: KnownRules, places: readon
   const { own } = schedulerWords(scheduled.message ?? '');
   const reasons = own.length === 0 ? '' : ` Of nodes themselves it says: ${own.join(', ')}.`;
   const unwired = whyNotAsked(facts, known);
-  const inClusters = places.length === 0 ? '' : ' Cluster by cluster:';
+  const inClusters = ` It looks again by itself when something changes.${places.length === 0 ? '' : ' Cluster by cluster:'}`;
   return {
     by,
     state: 'waits',

@@ -1,0 +1,66 @@
+import { RELEASED_ANNOTATION } from '../../api/marks.ts';
+import { isFinished } from '../../api/pod-phase.ts';
+import { counted } from '../../kube/counted.ts';
+import { clusterInWords } from '../../placement/cluster.ts';
+import { ageSince } from '../age.ts';
+import type { Step } from './explanation.ts';
+import { eventOf, eventTime, type PodFacts } from './pod-facts.ts';
+
+const PAGE = 'concepts/failover.md';
+/** What kept the pod where it is, though it was to go. */
+const STAYS = [
+  'PodOfLostMemberHeld',
+  'TaintedPodHeld',
+  'DrainedPodHeld',
+  'UnschedulablePodStays',
+  'RefusedPodStays',
+  'PodNotRepatriated',
+  'PodNotRedivided',
+  'PodNotMovedByPolicy',
+  'PodNotRebalanced',
+  'ReleasedPodStays',
+  'ReleasedPodGivenBack',
+  'GangPodHeld',
+];
+/** Pods of a workload that were moved longer before this one was made have nothing to do with it, in ms. */
+const RECENT_MS = 10 * 60_000;
+
+/** Moves that explain why a pod is there, or is still there; none: nothing was moved. */
+export function movesSteps(facts: PodFacts): Step[] {
+  const says = [...moved(facts), ...stays(facts)];
+  return says.length === 0 ? [] : [{ by: 'descheduler', state: 'ok', says: says.join(' '), page: PAGE }];
+}
+
+/** What left its place shortly before this pod was made: a controller has most likely made it in place of that one. */
+function moved({ pod, placement, now }: PodFacts): string[] {
+  const born = Date.parse(pod.metadata.creationTimestamp ?? '');
+  const found = (placement?.status?.moves ?? []).find(
+    ({ since, last }) => Date.parse(since) - RECENT_MS < born && born - Date.parse(last) < RECENT_MS,
+  );
+  if (found === undefined || found.pod === pod.metadata.name) return [];
+  const { count, from, last, message, strategy } = found;
+  const since = ageSince(last, now);
+  return [
+    `${counted(count, 'pod')} of its workload ${count === 1 ? 'was' : 'were'} moved out of ${clusterInWords(from)}, the last one ` +
+      `${since === undefined ? '' : `${since} ago `}(${strategy}): ${sentence(message)}`,
+  ];
+}
+
+function stays({ pod, events, now }: PodFacts): string[] {
+  if (isFinished(pod)) return [];
+  const held = eventOf(events, ...STAYS);
+  const released =
+    pod.metadata.annotations?.[RELEASED_ANNOTATION] === undefined
+      ? []
+      : ['It is to go: it runs on until another pod is Ready in its place, and is evicted then.'];
+  if (held === undefined) return released;
+  const since = ageSince(eventTime(held), now);
+  return [
+    ...released,
+    `It was to be moved${since === undefined ? '' : `, and ${since} ago`}: ${sentence(held.message ?? '')}`,
+  ];
+}
+
+function sentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
