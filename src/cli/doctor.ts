@@ -5,10 +5,11 @@ import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import { ApiError, isForbidden } from '../kube/errors.ts';
-import type { Node } from '../kube/core-v1.ts';
+import { memberOfNode } from '../api/provider-id.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { LEASES, NAMESPACES, NODES, type Resource } from '../kube/resource.ts';
+import { ENDPOINT_SLICES, LEASES, NAMESPACES, NODES, PODS, type Resource } from '../kube/resource.ts';
 import { BURST_LABEL } from '../placement/namespace-burst.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
@@ -23,6 +24,7 @@ import {
   metricsApi,
 } from './doctor/host-checks.ts';
 import { manifestsOf, type Manifest } from './doctor/manifests.ts';
+import { networksApart, type ServiceRange } from './doctor/network-checks.ts';
 import { defaultingPresent, guardsPresent, rightsGranted, rightsIn, type Right } from './doctor/rights-checks.ts';
 import {
   certificatesIssued,
@@ -34,6 +36,7 @@ import {
   virtualNodesWell,
   type PortAnswer,
 } from './doctor/spillway-checks.ts';
+import { webhooksServed, type Endpoints, type WebhookConfiguration } from './doctor/webhook-checks.ts';
 import { EXIT } from './exit-code.ts';
 import { clusterFlags, outputFlags, systemNamespaceFlag, type OutputFlags, type SystemFlags } from './flags.ts';
 import { documented, type Format } from './output.ts';
@@ -59,8 +62,11 @@ const POLICIES = admission('ValidatingAdmissionPolicy', 'validatingadmissionpoli
 const BINDINGS = admission('ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings');
 const MUTATING = admission('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
 const WEBHOOKS = admission('MutatingWebhookConfiguration', 'mutatingwebhookconfigurations');
+const SERVICE_RANGES = cluster('networking.k8s.io', 'ServiceCIDR', 'servicecidrs');
 /** Name of both, in manifests/admission. */
 const POD_DEFAULTS = 'spillway-pod-defaults';
+/** Of each virtual node so many pods are looked at. */
+const MOST_PODS = 50;
 /** For one question to a virtual node, in ms. */
 const PORT_DEADLINE_MS = 10_000;
 /** More virtual nodes than these are not asked one by one. */
@@ -71,7 +77,7 @@ export function addDoctor(program: Command, cli: Cli): void {
     .command('doctor')
     .summary('check what Spillway needs: each failure with its reason and what helps')
     .description(
-      'Looks at versions, clocks, kinds, managers, members, virtual nodes, certificates, rights, guards, scheduling, policies and metrics, and says of ' +
+      'Looks at versions, clocks, kinds, managers, members, virtual nodes, certificates, rights, guards, webhooks, scheduling, policies, networks and metrics, and says of ' +
         'each failure why it is one and what helps. Reads only. Ends with 5 when a check failed; what you may not look at is shown as ? and is no failure.',
     );
   systemNamespaceFlag(outputFlags(clusterFlags(command), FORMATS)).action(
@@ -139,10 +145,12 @@ async function examine(host: Viewer, systemNamespace: string): Promise<Finding[]
     ...(await rights(host, answersSchedulers)),
     ...(await guards(host, answersSchedulers)),
     ...(await defaulting(host, known.namespaces)),
+    ...(await webhooks(host, now)),
     ...(scheduling instanceof MissingRight
       ? [notAllowed('scheduling', scheduling.right)]
       : schedulingWired({ ...known, placements: orNone(placements), now })),
     ...judge('policies', policies, policiesWell),
+    ...(await networks(host)),
     metricsApi(await metricsStatus(host)),
   ];
 }
@@ -309,6 +317,42 @@ async function defaulting(host: Viewer, namespaces: readonly KubeObject[]): Prom
   return !found && missing instanceof MissingRight
     ? [notAllowed('admission', missing.right)]
     : defaultingPresent(bursting, found);
+}
+
+async function webhooks(host: Viewer, now: number): Promise<Finding[]> {
+  const all = await host.tryList<WebhookConfiguration>(WEBHOOKS);
+  if (all instanceof MissingRight) return [notAllowed('webhook', all.right)];
+  const configurations = all.filter(({ metadata }) => metadata.name === POD_DEFAULTS);
+  const services = configurations.flatMap(({ webhooks: calls = [] }) =>
+    calls.flatMap(({ clientConfig }) => (clientConfig?.service === undefined ? [] : [clientConfig.service])),
+  );
+  const endpoints = new Map<string, readonly Endpoints[] | undefined>();
+  for (const { namespace, name } of services) {
+    const key = `${namespace}/${name}`;
+    if (endpoints.has(key)) continue;
+    const labelSelector = `kubernetes.io/service-name=${name}`;
+    const found = await host.tryList<Endpoints>(ENDPOINT_SLICES, { namespace, labelSelector });
+    endpoints.set(key, found instanceof MissingRight ? undefined : found);
+  }
+  return webhooksServed({ configurations, endpoints, now });
+}
+
+async function networks(host: Viewer): Promise<Finding[]> {
+  const [nodes, services] = await Promise.all([
+    host.tryList<Node>(NODES),
+    host.tryList<ServiceRange>(SERVICE_RANGES).catch(notInstalled),
+  ]);
+  if (nodes instanceof MissingRight) return [notAllowed('networks', nodes.right)];
+  const virtual = nodes.filter((node) => memberOfNode(node) !== undefined).slice(0, MOST_PORTS);
+  const found = await Promise.all(
+    virtual.map(async ({ metadata: { name } }) => {
+      const fieldSelector = `spec.nodeName=${name},status.phase=Running`;
+      return await host.tryList<Pod>(PODS, { fieldSelector, limit: MOST_PODS });
+    }),
+  );
+  const missing = found.find((one) => one instanceof MissingRight);
+  if (missing instanceof MissingRight) return [notAllowed('networks', missing.right)];
+  return networksApart({ nodes, pods: found.flatMap(orNone), services: orNone(services) });
 }
 
 async function metricsStatus(host: Viewer): Promise<number> {

@@ -22,9 +22,12 @@ import {
   schedulingWired,
   virtualNodesWell,
 } from '../../src/cli/doctor/spillway-checks.ts';
-import type { Condition, Node } from '../../src/kube/core-v1.ts';
+import { networksApart } from '../../src/cli/doctor/network-checks.ts';
+import { webhooksServed, type Endpoints, type WebhookConfiguration } from '../../src/cli/doctor/webhook-checks.ts';
+import type { Condition, Node, Pod } from '../../src/kube/core-v1.ts';
 import type { Lease } from '../../src/kube/lease.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
+import { selfSigned } from '../../src/serving/serving-key.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 const at = (secondsAgo: number): string => new Date(NOW - secondsAgo * 1000).toISOString();
@@ -311,6 +314,83 @@ describe('scheduling', () => {
     expect(verdicts(policiesWell([policy('a', 9, condition('Accepted', 'True'))]))).toEqual(['ok']);
     expect(verdicts(policiesWell([policy('a', 9, condition('Accepted', 'False', 'Invalid'))]))).toEqual(['failed']);
     expect(verdicts(policiesWell([policy('a', 9, condition('Consistent', 'False'))]))).toEqual(['warning']);
+  });
+});
+
+describe('webhooks', () => {
+  const bundle = async (until: string): Promise<string> => {
+    const life = Date.parse(until) - NOW;
+    const addresses = { nodeName: 'ca', addresses: ['127.0.0.1'] };
+    const { cert } =
+      life > 0 ? await selfSigned(addresses, NOW, life) : await selfSigned(addresses, Date.parse(until) - 9_000, 9_000);
+    return Buffer.from(cert).toString('base64');
+  };
+  const configuration = (caBundle: string, failurePolicy = 'Ignore'): WebhookConfiguration => ({
+    metadata: { name: 'spillway-pod-defaults' },
+    webhooks: [
+      {
+        name: 'a',
+        failurePolicy,
+        clientConfig: { caBundle, service: { namespace: 'spillway-system', name: 'spillway-webhook' } },
+      },
+    ],
+  });
+  const slices = (...ready: boolean[]): ReadonlyMap<string, Endpoints[]> =>
+    new Map([
+      [
+        'spillway-system/spillway-webhook',
+        [{ metadata: { name: 's' }, endpoints: ready.map((one) => ({ conditions: { ready: one } })) }],
+      ],
+    ]);
+
+  it('need a CA that is in time, and somebody who is ready', async () => {
+    const good = await bundle('2030-01-01');
+    const found = (one: WebhookConfiguration, endpoints: ReadonlyMap<string, Endpoints[]>): Finding[] =>
+      webhooksServed({ configurations: [one], endpoints, now: NOW });
+    expect(webhooksServed({ configurations: [], endpoints: new Map(), now: NOW })).toEqual([]);
+    expect(verdicts(found(configuration(good), slices(false, true)))).toEqual(['ok']);
+    // Who may not look at endpoints is told nothing wrong.
+    expect(verdicts(found(configuration(good), new Map()))).toEqual(['ok']);
+    expect(first(found(configuration(good), slices(false)))).toMatchObject({
+      verdict: 'failed',
+      says: expect.stringMatching(
+        /nobody is ready behind Service spillway-system\/spillway-webhook; pods are created meanwhile as if/,
+      ),
+    });
+    expect(first(found(configuration('', 'Fail'), slices(true))).says).toMatch(/no caBundle.*is refused meanwhile$/);
+    expect(first(found(configuration('bm9uc2Vuc2U='), slices(true))).says).toMatch(/no certificate in its caBundle/);
+    expect(first(found(configuration(await bundle('2020-01-01')), slices(true))).says).toMatch(
+      /has expired \(2020-01-01/,
+    );
+  });
+});
+
+describe('networks', () => {
+  const virtual: Node = { metadata: { name: 'east' }, spec: { providerID: 'spillway://east/east' } };
+  const real = (podCIDR: string): Node => ({ metadata: { name: 'n1' }, spec: Object.assign({}, { podCIDR }) });
+  const pod = (podIP: string, more: object = {}): Pod => ({
+    metadata: { name: 'web-0', namespace: 'shop' },
+    spec: { containers: [], nodeName: 'east', ...more },
+    status: { podIP },
+  });
+  const services = [{ metadata: { name: 'kubernetes' }, spec: { cidrs: ['10.96.0.0/16', 'fd00::/112'] } }];
+
+  it('of members that use our addresses are named', () => {
+    const found = (one: Pod, cidr = '10.0.1.0/24'): Finding[] =>
+      networksApart({ nodes: [virtual, real(cidr)], pods: [one], services });
+    expect(verdicts(found(pod('10.0.2.9')))).toEqual(['ok']);
+    expect(found(pod('10.0.1.9'))).toMatchObject([
+      {
+        verdict: 'warning',
+        says: expect.stringMatching(
+          /^pods of east .* shop\/web-0 has 10\.0\.1\.9, and 10\.0\.1\.0\/24 is for pods of node n1/,
+        ),
+      },
+    ]);
+    expect(first(found(pod('fd00::7'))).says).toMatch(/fd00::\/112 is for Services/);
+    expect(verdicts(found(pod('10.0.1.9', { hostNetwork: true })))).toEqual(['ok']);
+    expect(verdicts(found(pod('nonsense'), 'nonsense'))).toEqual(['ok']);
+    expect(networksApart({ nodes: [virtual], pods: [], services })).toEqual([]);
   });
 });
 
