@@ -67,6 +67,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
       reservations,
       isVirtual: (name) => rooms.has(name),
       podsOn: (name) => view.podsOn(name),
+      nominationOf: (pod) => view.nominationOf(pod),
       monotonic,
     });
     // Each workload has a budget that grants one eviction.

@@ -284,6 +284,15 @@ export class MemberCapacity {
     this.#onChange?.();
   }
 
+  /** See {@link VirtualNodeCapacity.lift}. */
+  lift(podUid: string): boolean {
+    return this.#reservations.lift(podUid);
+  }
+
+  putBack(podUid: string): void {
+    this.#reservations.putBack(podUid);
+  }
+
   /** Whether a pod of the host takes room, or has some set aside. */
   holds(podUid: string): boolean {
     return this.wasPlaced(podUid) || this.#reservations.has(podUid);

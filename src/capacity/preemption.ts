@@ -99,10 +99,10 @@ export class Preemption {
 
   /** Pods that leave for others, whose room is set aside already: both together would count twice. */
   #leavingBeside(candidates: readonly Candidate[]): HeldPod[] {
-    const leaving = [...this.#o.reservations.leaving()];
-    if (leaving.length === 0) return [];
+    const leaving = this.#o.reservations.leaving();
+    if (leaving.size === 0) return [];
     const uids = new Set(candidates.map(({ uid }) => uid));
-    return leaving.filter(([uid]) => !uids.has(uid)).map(([, pod]) => pod);
+    return [...leaving].filter(([uid]) => !uids.has(uid)).map(([, pod]) => pod);
   }
 
   #someNodeFits({ parts, shapeKey, request }: AdmittedRequest): boolean {

@@ -52,6 +52,8 @@ export class Reservations {
   readonly #homeless = new Set<string>();
   /** Those that others still leave for. */
   readonly #awaited = new Set<Reservation>();
+  /** Those that stand aside for as long as a question takes, and the row to which they go back; undefined: they have none. */
+  readonly #lifted = new Map<string, number | undefined>();
   #triedAt = -1;
   #moving = false;
 
@@ -93,11 +95,13 @@ export class Reservations {
     return node === undefined ? undefined : elasticGroupOf(node);
   }
 
-  /** Pods that leave their row for a reservation which sits there already, with their UIDs in the host. */
-  *leaving(): Generator<[podUid: string, HeldPod]> {
+  /** Pods that leave their row for reservations which sit there already, by their UIDs in the host: each leaves once, for whomever. */
+  leaving(): ReadonlyMap<string, HeldPod> {
+    const leaving = new Map<string, HeldPod>();
     for (const { placed, insteadOf } of this.#awaited) {
-      for (const victim of insteadOf) if (victim[1].row === placed?.row) yield victim;
+      for (const [podUid, victim] of insteadOf) if (victim.row === placed?.row) leaving.set(podUid, victim);
     }
+    return leaving;
   }
 
   /** A pod of the host takes no room any more. */
@@ -121,6 +125,8 @@ export class Reservations {
     const known = this.#all.get(podUid);
     if (known !== undefined && known.admitted.request.key === admitted.request.key) {
       known.holders.add(holder);
+      this.putBack(podUid);
+      if (known.placed === undefined) this.#place(podUid, known);
       if (!countsInQuota) this.#leaveQuota(known);
       return;
     }
@@ -139,6 +145,34 @@ export class Reservations {
     return this.#all.get(podUid)?.holders.add(holder) !== undefined;
   }
 
+  /**
+   * What is only being chosen for the pod counts as free, until {@link putBack}: for whoever asks meanwhile, and not for the homeless.
+   * False: nothing of the kind is set aside.
+   */
+  lift(podUid: string): boolean {
+    const known = this.#all.get(podUid);
+    if (known === undefined || this.#lifted.has(podUid)) return false;
+    if (known.holders.size > 1 || !known.holders.has('choice')) return false;
+    if (this.#lifted.size === 0) this.settle();
+    this.#lifted.set(podUid, known.placed?.row);
+    this.#unplace(podUid, known);
+    if (known.inQuota) this.#o.rules.reserve(known.admitted, -1n);
+    return true;
+  }
+
+  /** To where it was, unless somebody was given that room meanwhile. */
+  putBack(podUid: string): void {
+    const known = this.#all.get(podUid);
+    const row = this.#lifted.get(podUid);
+    if (known === undefined || !this.#lifted.delete(podUid)) return;
+    if (known.inQuota) this.#o.rules.reserve(known.admitted, 1n);
+    if (row === undefined) return;
+    const isLeftFor = [...known.insteadOf.values()].some((victim) => victim.row === row);
+    const isThere = this.#o.table.node(row) !== undefined;
+    if (isThere && (isLeftFor || this.#fitsOn(known.admitted, row))) this.#put(podUid, known, row);
+    else this.#place(podUid, known);
+  }
+
   /** One holder less; with the last one the room is free again. */
   release(podUid: string, holder: ReservationHolder): void {
     const known = this.#all.get(podUid);
@@ -151,6 +185,7 @@ export class Reservations {
   drop(podUid: string): void {
     const known = this.#all.get(podUid);
     if (known === undefined) return;
+    if (this.#lifted.delete(podUid) && known.inQuota) this.#o.rules.reserve(known.admitted, 1n);
     this.#unplace(podUid, known);
     this.#leaveQuota(known);
     this.#awaited.delete(known);
@@ -166,6 +201,7 @@ export class Reservations {
 
   /** Moves reservations from where there is no room for them any more, and gives the homeless another try. */
   settle(): void {
+    if (this.#lifted.size > 0) return;
     for (const [row, nodeItself] of this.#disturbed) {
       // In a burst rows change all the time, and all of their reservations would be looked at each time.
       if (nodeItself || !this.#o.table.hasRoomForAll(row)) this.#settleRow(row);

@@ -47,6 +47,12 @@ export interface VirtualNodeCapacity {
    */
   reserve(podUid: string, request: FitRequest, insteadOf?: readonly string[]): void;
   release(podUid: string): void;
+  /**
+   * What {@link reserve} set aside for a pod counts as free for as long as a question takes, and nobody who waits for room has it: until
+   * {@link putBack}, or until it is reserved again. False: nothing is, or the pod is on its way already.
+   */
+  lift(podUid: string): boolean;
+  putBack(podUid: string): void;
   /** Whether a pod of the host, by its UID, takes room in the member, or has some set aside. */
   holds(podUid: string): boolean;
   /**

@@ -120,7 +120,7 @@ export class GangKeeper {
         await this.#open(key, step.pods, step.at, signal);
         return { requeueAfterMs: LOOK_MS };
       case 'hold':
-        this.#o.places.hold(step.pods, step.at, step.until - this.#o.clock());
+        await this.#o.places.hold(step.pods, step.at, step.until - this.#o.clock());
         return { requeueAfterMs: LOOK_MS };
       case 'giveUp':
         return await this.#giveUp(key, step, signal);
@@ -182,7 +182,7 @@ export class GangKeeper {
     const { pods, at, since, late, timeoutMs } = step;
     const avoided = this.#avoid.get(key);
     const avoid = avoided !== undefined && avoided.until > clock() ? avoided.cluster : undefined;
-    if (at !== undefined) places.hold(late, at, timeoutMs);
+    if (at !== undefined) await places.hold(late, at, timeoutMs);
     const found = await places.place(pods, { at, avoid, holdMs: timeoutMs });
     if ('why' in found) {
       const words = `no place takes all ${String(pods.length)} pods of the gang now: ${found.why}`;

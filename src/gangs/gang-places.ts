@@ -15,7 +15,7 @@ export interface GangPlaces {
   /** The best place that takes all of the pods together, a member or `local`, with their room set aside; or why there is none. */
   place(pods: readonly Pod[], question: GangQuestion): Promise<{ readonly cluster: string } | { readonly why: string }>;
   /** Keeps the room of pods that have their place but no node yet, for so many ms. */
-  hold(pods: readonly Pod[], cluster: string, holdMs: number): void;
+  hold(pods: readonly Pod[], cluster: string, holdMs: number): Promise<void>;
   release(pods: readonly Pod[]): void;
   /** Whether the member has a node for a pod that is bound to it, even if its status does not say so; undefined: nobody knows. */
   hasNode(pod: Pod, signal: AbortSignal): Promise<boolean | undefined>;

@@ -139,6 +139,14 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     this.#o.capacity.release(podUid);
   }
 
+  lift(podUid: string): boolean {
+    return this.#o.capacity.lift(podUid);
+  }
+
+  putBack(podUid: string): void {
+    this.#o.capacity.putBack(podUid);
+  }
+
   holds(podUid: string): boolean {
     return this.#o.capacity.holds(podUid);
   }

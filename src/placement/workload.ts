@@ -54,6 +54,12 @@ export function withoutOne(pods: PodCounts, revision: string | undefined, cluste
   return new Map([...pods, [revision ?? '', new Map([...own, [cluster, left]])]]);
 }
 
+/** As they will be when so many more have come. */
+export function withMore(pods: PodCounts, revision: string | undefined, cluster: string, more: number): PodCounts {
+  const own = ofRevision(pods, revision);
+  return new Map([...pods, [revision ?? '', new Map([...own, [cluster, (own.get(cluster) ?? 0) + more]])]]);
+}
+
 /** The sum over some clusters only. */
 export function sumOver(counts: Counts, names: Iterable<string>): number {
   let all = 0;

@@ -83,12 +83,25 @@ export class Extender {
       this.#attempts.end(uid);
     } else if (this.#attempts.hasFailed(pod)) {
       this.#attempts.end(uid);
-      this.#o.view.seats.forget(uid);
-      this.#reservations.release(uid);
+      this.#takeBack(uid);
+      this.#withItsGang(pod);
       this.#o.waiting.resyncIn(0);
     }
     this.#reservations.podSeen(pod);
     this.#o.nominees.podSeen(pod);
+  }
+
+  /** The place that a scheduler was told; what is held for the pod for other reasons stays. */
+  #takeBack(uid: string): void {
+    this.#o.view.seats.forget(uid);
+    this.#reservations.release(uid, 'told');
+  }
+
+  /** A pod that was told no place counts where its gang has one. */
+  #withItsGang(pod: Pod): void {
+    const place = this.#reservations.heldFor('gang', pod.metadata.uid ?? '');
+    const { seats, nodes } = this.#o.view;
+    if (place !== undefined) seats.assume(pod, nodes.clusterOf(place.node), place.forMs);
   }
 
   notReady(): string | undefined {
@@ -103,10 +116,8 @@ export class Extender {
     // Its end was heard of before the question: nothing would take back what is held for it now.
     if (view.hasLeft(pod)) return failing(Object.fromEntries(nodeNames.map((node) => [node, 'the pod was deleted'])));
     view.asked(pod);
-    const uid = pod.metadata.uid ?? '';
-    view.seats.forget(uid);
     this.#reservations.expire();
-    this.#reservations.release(uid);
+    this.#takeBack(pod.metadata.uid ?? '');
     // Without members there is nothing to decide.
     if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {
       return this.#untilKnown(pod, missing, nodeNames);
@@ -116,10 +127,11 @@ export class Extender {
     if (selection.problem !== undefined) this.#o.annotationProblem(chain, selection.problem);
     const { chosen } = selection;
     const { nominees } = this.#o;
-    const { cluster, result } = nominees.whileLowerStandAside(pod, () =>
+    const { cluster, result } = nominees.whileAside(pod, () =>
       chosen === undefined ? this.#withoutRules(pod, split) : this.#byRules(pod, chain, chosen, split),
     );
     if (cluster === undefined) nominees.hold(pod);
+    if (cluster === undefined || chosen === undefined) this.#withItsGang(pod);
     const node = pod.status?.nominatedNodeName ?? '';
     const answer = cluster === undefined && nominees.waitsForRoom(pod) ? waitingOn(node, result) : result;
     const outcome = cluster === undefined ? 'wait' : cluster === LOCAL ? 'local' : 'member';
@@ -133,6 +145,7 @@ export class Extender {
   #untilKnown(pod: Pod, { kind, name }: OwnerReference, nodeNames: readonly string[]): FilterResult {
     const { metrics, waiting } = this.#o;
     this.#attempts.end(pod.metadata.uid ?? '');
+    this.#withItsGang(pod);
     const words = `its owner ${kind} ${name} is not known to Spillway yet, so neither are its rules; it is looked for`;
     metrics.decisions.inc({ rules: 'None', outcome: 'wait' });
     waiting.answered(pod, false);
@@ -228,7 +241,10 @@ export class Extender {
     const holdMs = this.#attempts.begin(pod);
     view.seats.assume(pod, cluster, holdMs);
     const [best] = nodes;
-    if (best !== undefined) this.#reservations.reserve(pod.metadata.uid ?? '', best.name, best.request, holdMs);
+    if (best !== undefined) {
+      const place = { node: best.name, request: best.request };
+      this.#reservations.hold('told', pod.metadata.uid ?? '', place, holdMs);
+    }
     return { cluster, result: passing(cluster === LOCAL ? split.local : nodes.map(({ name }) => name)) };
   }
 

@@ -3,6 +3,8 @@ import type { Pod } from '../kube/core-v1.ts';
 import { reasonsInWords } from '../capacity/fit-answer.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { gangOrder } from '../placement/gang-order.ts';
+import { Breath } from '../kube/breath.ts';
+import { GangRefusal } from './gang-refusal.ts';
 import type { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-fit.ts';
 import { asksForItself } from './node-demands.ts';
@@ -15,6 +17,8 @@ export interface GangPlacerOptions {
   reservations: Reservations;
   /** Also for `local`, the host's own nodes. */
   capacityOf: CapacityOf;
+  /** Wall clock in ms. */
+  clock: () => number;
 }
 
 /** Clusters to try in turn, and why others are not. */
@@ -24,14 +28,17 @@ interface Options {
 }
 
 /**
- * Places for gangs: the clusters that the rules of the oldest pod allow, in the order of the rules, until one takes all pods.
- * Room is set aside pod by pod, so pods of different shapes are counted as they are.
+ * Places for gangs: the clusters that the rules of the oldest pod allow, in the order of the rules, until one takes all pods, and the
+ * rules of each of them. Room is set aside pod by pod, so pods of different shapes are counted as they are; a gang may be large, so
+ * others have their turn in between.
  */
 export class GangPlacer {
   readonly #o: GangPlacerOptions;
+  readonly #refusal: GangRefusal;
 
   constructor(options: GangPlacerOptions) {
     this.#o = options;
+    this.#refusal = new GangRefusal(options);
   }
 
   /** Room for all of the pods in one place, kept for `holdMs`. `at`: only there. `avoid`: not there. */
@@ -44,9 +51,11 @@ export class GangPlacer {
     if (first === undefined || !view.hasSynced) return { why: 'the caches are not complete yet' };
     const missing = await view.owners.whenKnown(first);
     if (missing !== undefined) return { why: `its owner ${missing.kind} ${missing.name} is not known yet` };
+    // What they hold from an earlier look is not in their way.
+    this.release(pods);
     const { order, whys } = at === undefined ? this.#options(first, pods.length) : { order: [at], whys: new Map() };
     for (const cluster of order) {
-      const why = cluster === avoid ? 'a place there was not filled in time' : this.#take(cluster, pods, holdMs);
+      const why = cluster === avoid ? 'a place there was not filled in time' : await this.#take(cluster, pods, holdMs);
       if (why === undefined) return { cluster };
       whys.set(cluster, why);
     }
@@ -54,17 +63,26 @@ export class GangPlacer {
     return { why: words === '' ? 'nothing says that it may leave the host' : words };
   }
 
-  /** Sets room aside again for pods that lost it, as when a scheduler looked at one and did not bind it. */
-  hold(pods: readonly Pod[], cluster: string, holdMs: number): void {
+  /** Keeps the room of pods until they are bound, and sets it aside again for those that lost it, as with the process that held it. */
+  async hold(pods: readonly Pod[], cluster: string, holdMs: number): Promise<void> {
     const { reservations } = this.#o;
+    const breath = new Breath();
     for (const pod of pods) {
-      if (pod.spec.nodeName !== undefined || reservations.has(pod.metadata.uid ?? '')) continue;
-      this.#reserve(pod, cluster, holdMs);
+      await breath.take();
+      if (pod.spec.nodeName !== undefined) continue;
+      if (reservations.holdAlso('gang', pod.metadata.uid ?? '', holdMs)) this.#count(pod, cluster, holdMs);
+      else this.#reserve(pod, cluster, holdMs);
     }
   }
 
   release(pods: readonly Pod[]): void {
-    for (const { metadata } of pods) this.#o.reservations.release(metadata.uid ?? '');
+    const { reservations, view } = this.#o;
+    for (const { metadata } of pods) {
+      const { uid = '' } = metadata;
+      if (reservations.heldFor('gang', uid) === undefined) continue;
+      reservations.release(uid, 'gang');
+      view.seats.forget(uid);
+    }
   }
 
   /** Asked of the member where the pod is bound; undefined: it does not answer, or nobody here knows it. */
@@ -83,8 +101,12 @@ export class GangPlacer {
   }
 
   /** Undefined when there is room for all of them, else why not. */
-  #take(cluster: string, pods: readonly Pod[], holdMs: number): string | undefined {
+  async #take(cluster: string, pods: readonly Pod[], holdMs: number): Promise<string | undefined> {
+    const breath = new Breath();
+    const refused = await this.#refusal.whyNot(pods, cluster, () => breath.take());
+    if (refused !== undefined) return refused;
     for (const [index, pod] of pods.entries()) {
+      await breath.take();
       const why = this.#reserve(pod, cluster, holdMs);
       if (why === undefined) continue;
       this.release(pods);
@@ -100,8 +122,14 @@ export class GangPlacer {
     const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), 1);
     const [best] = nodes;
     if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
-    reservations.reserve(pod.metadata.uid ?? '', best.name, best.request, holdMs);
+    reservations.hold('gang', pod.metadata.uid ?? '', { node: best.name, request: best.request }, holdMs);
+    this.#count(pod, cluster, holdMs);
     return undefined;
+  }
+
+  /** It counts where its gang has a place, as one that a scheduler was told its place does. */
+  #count(pod: Pod, cluster: string, holdMs: number): void {
+    this.#o.view.seats.assume(pod, cluster, holdMs);
   }
 
   #reserveLocally(pod: Pod, holdMs: number): string | undefined {
@@ -110,7 +138,8 @@ export class GangPlacer {
     if (capacity === undefined || request === undefined || !('key' in request)) return 'its nodes are not known yet';
     const answer = capacity.fits(request);
     if (!answer.fits) return reasonsInWords(answer.reasons);
-    this.#o.reservations.reserve(pod.metadata.uid ?? '', LOCAL, request, holdMs);
+    this.#o.reservations.hold('gang', pod.metadata.uid ?? '', { node: LOCAL, request }, holdMs);
+    this.#count(pod, LOCAL, holdMs);
     return undefined;
   }
 

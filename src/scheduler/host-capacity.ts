@@ -77,6 +77,14 @@ export class HostCapacity implements VirtualNodeCapacity {
     this.#capacity.release(podUid);
   }
 
+  lift(podUid: string): boolean {
+    return this.#capacity.lift(podUid);
+  }
+
+  putBack(podUid: string): void {
+    this.#capacity.putBack(podUid);
+  }
+
   holds(podUid: string): boolean {
     return this.#capacity.holds(podUid);
   }

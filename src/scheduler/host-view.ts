@@ -199,6 +199,11 @@ export class HostView {
     return isOlder(pod.metadata.resourceVersion, this.pods.resourceVersion);
   }
 
+  /** The node to which the watch shows a pod, as somebody else knows it, to be nominated. */
+  nominationOf(pod: Pod): string | undefined {
+    return this.#asShown(pod)?.status?.nominatedNodeName;
+  }
+
   #asShown(pod: Pod): Pod | undefined {
     const found = this.pods.get(keyOf(pod));
     return found?.metadata.uid === pod.metadata.uid ? found : undefined;

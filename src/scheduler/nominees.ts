@@ -11,6 +11,8 @@ export interface NomineesOptions {
   readonly isVirtual: (nodeName: string) => boolean;
   /** Pods of the host that are bound to the node. */
   readonly podsOn: (nodeName: string) => readonly Pod[];
+  /** The node to which the watch shows the pod to be nominated. */
+  readonly nominationOf: (pod: Pod) => string | undefined;
   /** In ms. */
   readonly monotonic: () => number;
 }
@@ -26,7 +28,7 @@ const NEXT_TRY_MS = 15_000;
 interface Nominee {
   readonly pod: Pod;
   readonly node: string;
-  /** It lost its nomination: until when it may be back, in monotonic ms. */
+  /** The watch does not show its nomination, or not any more: until when it may, in monotonic ms. */
   readonly until?: number;
 }
 
@@ -98,13 +100,21 @@ export class Nominees {
     if (pod !== undefined) this.#hold(uid, { pod, node });
   }
 
-  /** Whatever room the pod was nominated to, if that is behind a virtual node. The whole pod, as a scheduler sends it. */
+  /**
+   * Whatever room the pod was nominated to, if that is behind a virtual node. The whole pod, as a scheduler sends it: it may know of a
+   * nomination before the watch does, or still of one that is no more.
+   */
   hold(pod: Pod): void {
     const { uid = '' } = pod.metadata;
     const node = pod.status?.nominatedNodeName ?? '';
+    if (node === '' || pod.spec.nodeName !== undefined) return;
+    if (this.#o.nominationOf(pod) === node) {
+      this.#hold(uid, { pod, node });
+      return;
+    }
     const held = this.#held.get(uid);
-    if (node !== '' && pod.spec.nodeName === undefined) this.#hold(uid, { pod, node });
-    else if (held?.until !== undefined) this.#reserve(uid, held);
+    const until = held?.node === node ? held.until : this.#o.monotonic() + NOMINATED_MS;
+    this.#hold(uid, until === undefined ? { pod, node } : { pod, node, until });
   }
 
   gone(uid: string): void {
@@ -112,38 +122,46 @@ export class Nominees {
     this.#forget(uid, true);
   }
 
-  /** What those of lower priority hold counts as free meanwhile. */
-  whileLowerStandAside<T>(asking: Pod, ask: () => T): T {
+  /**
+   * Those that were named a moment ago for pods which come before this one, of which it is not known yet which node they get: what they
+   * leave is not for this one as well.
+   */
+  namedForOthers(asking: Pod): ReadonlySet<string> {
     const { uid: own } = asking.metadata;
-    return this.#whileAside((uid, { pod }) => uid !== own && priorityOf(pod) < priorityOf(asking), ask);
+    const named = new Set<string>();
+    const since = this.#o.monotonic() - NOMINATED_MS;
+    for (const [uid, { pod, victims, at }] of this.#asked) {
+      if (uid === own || at < since || this.#held.has(uid) || priorityOf(pod) < priorityOf(asking)) continue;
+      for (const uids of victims.values()) for (const victim of uids) named.add(victim);
+    }
+    return named;
   }
 
-  /** The same, and what it holds itself. */
-  whileAllStandAside<T>(asking: Pod, ask: () => T): T {
-    const { uid: own } = asking.metadata;
-    return this.#whileAside((uid, { pod }) => uid === own || priorityOf(pod) < priorityOf(asking), ask);
-  }
-
-  #whileAside<T>(isAside: (uid: string, nominee: Nominee) => boolean, ask: () => T): T {
-    // One that was told a place elsewhere meanwhile holds that, which is nobody else's.
-    const aside = [...this.#held].filter(
-      ([uid, nominee]) => isAside(uid, nominee) && (this.#o.reservations.nodeOf(uid) ?? nominee.node) === nominee.node,
-    );
-    for (const [uid] of aside) this.#o.reservations.release(uid);
-    const answer = ask();
-    for (const [uid, nominee] of aside) this.#reserve(uid, nominee);
-    return answer;
+  /**
+   * What others leave for those of lower priority counts as free meanwhile, and whatever it holds for itself. A place that one of them
+   * was told is nobody else's.
+   */
+  whileAside<T>(asking: Pod, ask: () => T): T {
+    this.#expire();
+    const { uid: own = '' } = asking.metadata;
+    const lower = [...this.#held]
+      .filter(([uid, { pod }]) => uid !== own && priorityOf(pod) < priorityOf(asking))
+      .toSorted(([, a], [, b]) => priorityOf(b.pod) - priorityOf(a.pod))
+      .map(([uid]) => uid);
+    return this.#o.reservations.whileLifted([own, ...lower], ask);
   }
 
   #hold(uid: string, nominee: Nominee): void {
-    const { isVirtual, reservations } = this.#o;
-    if (!isVirtual(nominee.node)) return;
-    const before = this.#held.get(uid);
-    if (before === undefined && this.#held.size >= MOST) return;
+    this.#expire();
+    if (!this.#o.isVirtual(nominee.node)) return;
+    if (!this.#held.has(uid) && this.#held.size >= MOST) return;
     this.#held.set(uid, nominee);
-    // What it was told a place for meanwhile is nearer to the truth.
-    if (before?.node !== nominee.node || before.until !== undefined || !reservations.has(uid))
-      this.#reserve(uid, nominee);
+    this.#reserve(uid, nominee);
+  }
+
+  #expire(): void {
+    const now = this.#o.monotonic();
+    for (const [uid, { until }] of this.#held) if (until !== undefined && until <= now) this.#forget(uid, true);
   }
 
   #reserve(uid: string, { pod, node, until }: Nominee): void {
@@ -151,7 +169,7 @@ export class Nominees {
     const request = this.#o.capacityOf(node)?.request(pod);
     if (forMs <= 0 || request === undefined || !('key' in request)) return;
     const insteadOf = this.#asked.get(uid)?.victims.get(node) ?? [];
-    this.#o.reservations.reserve(uid, node, request, forMs, insteadOf);
+    this.#o.reservations.hold('nomination', uid, { node, request, insteadOf }, forMs);
   }
 
   #holdsAny(node: string, { victims }: Asked): boolean {
@@ -188,7 +206,7 @@ export class Nominees {
 
   /** `frees`: it is not bound, so its room is free again. */
   #forget(uid: string, frees: boolean): void {
-    if (this.#held.delete(uid) && frees) this.#o.reservations.release(uid);
+    if (this.#held.delete(uid) && frees) this.#o.reservations.release(uid, 'nomination');
   }
 }
 

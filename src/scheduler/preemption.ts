@@ -57,7 +57,7 @@ export class Preemption {
     view.asked(pod);
     const split = splitByMember(view.nodes, victims.keys());
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
-    const found = nominees.whileAllStandAside(pod, () => {
+    const found = nominees.whileAside(pod, () => {
       const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
       return chosen === undefined
         ? this.#withoutRules(pod, split, behind)
@@ -87,13 +87,14 @@ export class Preemption {
     return asNodeVictims(budgets.synced ? victims : { ...victims, violations });
   }
 
-  #lowerOn(node: string, { spec: { priority = 0 } }: Pod): Pod[] {
-    return this.#o.view
+  #lowerOn(node: string, pod: Pod): Pod[] {
+    const { view, nominees } = this.#o;
+    const { priority = 0 } = pod.spec;
+    const named = nominees.namedForOthers(pod);
+    return view
       .podsOn(node)
-      .filter(
-        (one) =>
-          (one.spec.priority ?? 0) < priority && one.metadata.deletionTimestamp === undefined && !isFinished(one),
-      );
+      .filter(({ metadata, spec }) => (spec.priority ?? 0) < priority && !named.has(metadata.uid ?? ''))
+      .filter((one) => one.metadata.deletionTimestamp === undefined && !isFinished(one));
   }
 
   #candidate(pod: Pod, allowed: Map<string, number>): Candidate {

@@ -112,6 +112,7 @@ export class Scheduler {
       reservations,
       isVirtual: (node) => view.nodes.memberOf(node) !== undefined,
       podsOn: (node) => view.podsOn(node),
+      nominationOf: (pod) => view.nominationOf(pod),
       monotonic,
     });
     this.#preemption = new Preemption({ view, questions, capacityOf, budgets: options.budgets, nominees });
@@ -122,7 +123,7 @@ export class Scheduler {
       stored: (workload) => store.get(workload),
       clock,
     });
-    this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf });
+    this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf, clock });
     this.#extender = new Extender({
       view,
       workloads,

@@ -134,6 +134,19 @@ test('beside others that leave for somebody else are as few as without him', () 
   }
 });
 
+test('leave once, though two pods wait for what they leave', () => {
+  for (const pool of [{}, { caps: parseAmounts({ cpu: '8' }) }]) {
+    const capacity = member(['a'], pool);
+    for (const uid of ['a1', 'a2', 'a3', 'a4']) capacity.podHandler.added(ours(uid, '2', 'a'));
+    // The second came before the first, and takes what was left for it.
+    capacity.reserve('first', asks('2'), 'choice', ['a1']);
+    capacity.reserve('second', asks('2', { hostNetwork: true }), 'choice', ['a1']);
+    const others = ['a3', 'a4'].map((uid) => candidate(uid));
+    expect(victimsOf(capacity, asks('2'), others)).toHaveLength(2);
+    expect(victimsOf(capacity, asks('4'), others)).toBeUndefined();
+  }
+});
+
 test('are wherever they are, where only a cap is in the way', () => {
   const capacity = member(['a', 'b'], { caps: parseAmounts({ cpu: '6' }) });
   capacity.podHandler.added(ours('a1', '2', 'a'));

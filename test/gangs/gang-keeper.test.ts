@@ -105,7 +105,7 @@ async function keep(
     },
     places: {
       place: async () => await Promise.resolve({ cluster: 'east' }),
-      hold: () => undefined,
+      hold: async () => await Promise.resolve(),
       release: () => undefined,
       hasNode: async ({ metadata }) => {
         asked.push(metadata.name);

@@ -7,6 +7,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Candidate, Victims } from '../../src/capacity/victims.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Extender } from '../../src/scheduler/extender.ts';
+import { GangPlacer } from '../../src/scheduler/gang-placer.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
 import { Nominees } from '../../src/scheduler/nominees.ts';
 import { Preemption } from '../../src/scheduler/preemption.ts';
@@ -14,6 +15,7 @@ import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
 import { Reservations } from '../../src/scheduler/reservations.ts';
 import { RefusalWatch } from '../../src/scheduler/refusal-watch.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
+import { workloadOf } from '../../src/placement/owner-chain.ts';
 import { WorkloadState } from '../../src/scheduler/workload-state.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -35,6 +37,8 @@ const victims = new Map<string, Victims>();
 const candidates: { node: string; pods: readonly Candidate[]; allowed: ReadonlyMap<string, number> }[] = [];
 const budgets = { synced: true, covering: (_pod: Pod): { key: string; allowed: number }[] => [] };
 let preemption: Preemption;
+let reservations: Reservations;
+let gangs: GangPlacer;
 /** Called whenever room is asked about. */
 let asking: (() => void) | undefined;
 let close: () => Promise<void>;
@@ -164,13 +168,15 @@ beforeEach(async () => {
     scoring: scoringConfig.parse({}),
     clock,
   });
-  const reservations = new Reservations(capacityOf, clock);
+  reservations = new Reservations(capacityOf, clock);
+  gangs = new GangPlacer({ view, questions, reservations, capacityOf, clock });
   const isVirtual = (name: string): boolean => view.nodes.memberOf(name) !== undefined;
   const nominees = new Nominees({
     capacityOf,
     reservations,
     isVirtual,
     podsOn: (name) => view.podsOn(name),
+    nominationOf: (one) => view.nominationOf(one),
     monotonic: clock,
   });
   preemption = new Preemption({ view, questions, capacityOf, budgets, nominees });
@@ -509,6 +515,112 @@ describe('a place that was given', () => {
     expect(await whereTo(a)).toEqual([]);
     now += 2 * MINUTE;
     expect(await whereTo(a)).toEqual(['east']);
+  });
+});
+
+describe('the place of a gang', () => {
+  const PODS = '/api/v1/namespaces/shop/pods';
+  const OPEN = { clusterAffinity: { clusterNames: ['east'] } };
+  const PINNED = { 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' };
+  const member = (name: string, more: { spec?: object; metadata?: object } = {}): Pod =>
+    pod(name, { ...more, metadata: { labels: { 'spillway.dev/gang': 'g' }, ...more.metadata } });
+  const made = async (one: Pod): Promise<Pod> => {
+    const { name } = one.metadata;
+    const known = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...one }) as unknown as Pod;
+    await seen('it is known', () => view.pods.get(`shop/${name}`) !== undefined);
+    return known;
+  };
+  const pinned = (one: Pod, cluster = 'east'): Pod => ({
+    ...one,
+    metadata: { ...one.metadata, annotations: { ...one.metadata.annotations, ...PINNED } },
+    spec: { ...one.spec, nodeSelector: { 'spillway.dev/member': cluster } },
+  });
+  const placeGang = async (pods: readonly Pod[], more: { at?: string; avoid?: string } = {}) =>
+    await gangs.place(pods, { at: undefined, avoid: undefined, holdMs: 120_000, ...more });
+  const uidOf = ({ metadata }: Pod): string => metadata.uid ?? '';
+
+  test('is kept while a scheduler is refused there, and when its attempt fails after it was told', async () => {
+    place(OPEN);
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    const [a, b] = [await made(member('a')), await made(member('b'))];
+    expect(await placeGang([a, b])).toEqual({ cluster: 'east' });
+    expect((await filter(pinned(a), ['west'])).NodeNames).toEqual([]);
+    expect([...reserved.keys()]).toEqual([uidOf(a), uidOf(b)]);
+    expect((await filter(pinned(a), ['east'])).NodeNames).toEqual(['east']);
+    const failure = { type: 'PodScheduled', status: 'False', reason: 'SchedulerError', message: 'the bind failed' };
+    api.edit(`${PODS}/a`, { status: { phase: 'Pending', conditions: [failure] } });
+    await seen('that is known', () => view.pods.get('shop/a')?.status?.conditions !== undefined);
+    expect(reservations.heldFor('told', uidOf(a))).toBeUndefined();
+    expect(new Set(reserved.keys())).toEqual(new Set([uidOf(a), uidOf(b)]));
+    expect(view.seats.assumedAt(uidOf(a))).toBe('east');
+    // A quarter of an hour is what a scheduler has; a gang has its own time.
+    expect((await filter(pinned(b), ['east'])).NodeNames).toEqual(['east']);
+    now += 110_000;
+    await gangs.hold([pinned(a), pinned(b)], 'east', 120_000);
+    now += 110_000;
+    reservations.expire();
+    expect(new Set(reserved.keys())).toEqual(new Set([uidOf(a), uidOf(b)]));
+    gangs.release([a]);
+    expect(reserved.has(uidOf(a))).toBe(false);
+    expect(view.seats.assumedAt(uidOf(a))).toBeUndefined();
+  });
+
+  test('counts: two gangs do not get what only one of them may have', async () => {
+    place({ ...OPEN, clusterAffinity: { clusterNames: ['east'], max: 3 } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    const [a, b, c, d] = [member('a'), member('b'), member('c'), member('d')];
+    expect(await placeGang([a, b])).toEqual({ cluster: 'east' });
+    const why = expect.stringContaining('at most 3') as string;
+    for (const more of [{}, { at: 'east' }]) expect(await placeGang([c, d], more)).toEqual({ why });
+    expect(await placeGang([d])).toEqual({ cluster: 'east' });
+    for (const one of [a, b, d]) expect((await filter(pinned(one), ['east'])).NodeNames).toEqual(['east']);
+  });
+
+  test('is none where one of the pods would be refused: by a policy of its own', async () => {
+    place(OPEN);
+    const policy = {
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'PlacementPolicy',
+      metadata: { name: 'own', namespace: 'shop' },
+      spec: {
+        resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod', labelSelector: { matchLabels: { role: 'head' } } }],
+        placement: { clusterAffinity: { clusterNames: ['west'] } },
+        priority: 9,
+      },
+    };
+    make('/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies', policy);
+    await seen('the policies are known', () => [...view.policies.values()].length === 2);
+    const head = member('b', { metadata: { labels: { 'spillway.dev/gang': 'g', role: 'head' } } });
+    expect((await filter(pinned(head), ['east'])).NodeNames).toEqual([]);
+    const why = expect.stringContaining('member east: pod b: the policy does not name it') as string;
+    expect(await placeGang([member('a'), head])).toEqual({ why });
+    expect(await placeGang([member('a'), head], { at: 'east' })).toEqual({ why });
+    expect(reserved.size).toBe(0);
+  });
+
+  test('is none in a member that is avoided, also for pods that come to others', async () => {
+    place(OPEN);
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    const one = member('a');
+    const { object } = workloadOf(view.owners.chainOf(one));
+    workloads.refused(object, { cluster: 'east', reason: 'MemberQuotaExceeded', message: 'exceeded quota' }, 60_000);
+    expect((await filter(pinned(one), ['east'])).NodeNames).toEqual([]);
+    expect(await placeGang([one], { at: 'east' })).toEqual({ why: expect.stringContaining('is avoided') as string });
+    now += 60_000;
+    expect(await placeGang([one], { at: 'east' })).toEqual({ cluster: 'east' });
+  });
+
+  test('is none for pods without rules in a member with a taint that only rules can tolerate', async () => {
+    make('/api/v1/namespaces', { kind: 'Namespace', metadata: { name: 'own' } });
+    const taint = { key: 'dear', effect: 'NoSchedule' };
+    api.edit('/apis/spillway.dev/v1alpha1/memberclusters/east', { spec: { clusterTaints: [taint] } });
+    await seen('the taint is known', () => view.nodes.whyTainted('east', []) !== undefined);
+    slots.set('local', 0);
+    const ownerless = { namespace: 'own', labels: { 'spillway.dev/gang': 'g' }, ownerReferences: [] };
+    const one = member('a', { metadata: ownerless });
+    expect((await filter(pinned(one), ['east'])).NodeNames).toEqual([]);
+    expect(await placeGang([one])).toEqual({ cluster: 'west' });
+    expect(await placeGang([one], { at: 'east' })).toEqual({ why: expect.stringContaining('dear') as string });
   });
 });
 
@@ -999,6 +1111,62 @@ describe('pods that may be evicted for another one', () => {
     expect(reserved.get(uid)).toBe('east');
     api.edit(`${PODS}/a`, { status: { nominatedNodeName: null } });
     await until('it is free again', () => !reserved.has(uid), { intervalMs: 5 });
+  });
+
+  test('are not those that were named for another one a moment ago, unless it comes after this one', async () => {
+    const low = bound('low', 'east');
+    const lower = bound('lower', 'east');
+    await until('both are known', () => view.podsOn('east').length === 2, { intervalMs: 5 });
+    victims.set('east', { pods: [asCandidate(low)], violations: 0 });
+    const counted = async (one: Pod): Promise<string[]> => {
+      candidates.length = 0;
+      await preempt(one, 'east');
+      return (candidates[0]?.pods ?? []).map(({ uid }) => uid).toSorted();
+    };
+    const both = [low, lower].toSorted();
+    expect(await counted(important('a'))).toEqual(both);
+    expect(await counted(important('b'))).toEqual([lower]);
+    expect(await counted(important('higher', { priority: 2_000 }))).toEqual(both);
+    now += 11_000;
+    expect(await counted(important('c'))).toEqual(both);
+  });
+
+  test('leave nothing to a higher pod of a place that was told, though the pod was nominated there', async () => {
+    const made = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...important('a') }) as unknown as Pod;
+    const uid = made.metadata.uid ?? '';
+    const nominated = { ...made, status: { nominatedNodeName: 'east' } };
+    api.edit(`${PODS}/a`, { status: { nominatedNodeName: 'east' } });
+    await until('that is known', () => view.pods.get('shop/a')?.status?.nominatedNodeName === 'east', {
+      intervalMs: 5,
+    });
+    await filter(nominated, ['east']);
+    slots.set('east', 1);
+    const seenHeld: boolean[] = [];
+    const askedByHigher = async (): Promise<Set<boolean>> => {
+      seenHeld.length = 0;
+      asking = () => seenHeld.push(reserved.has(uid));
+      await filter(pod('higher', { spec: { priority: 2_000 } }), ['east']);
+      asking = undefined;
+      return new Set(seenHeld);
+    };
+    expect(await askedByHigher()).toEqual(new Set([false]));
+    place({ clusterAffinity: { clusterNames: ['east'] } });
+    await until('the policy is known', () => view.policies.get('shop/p') !== undefined, { intervalMs: 5 });
+    expect((await filter(nominated, ['east'])).NodeNames).toEqual(['east']);
+    expect(await askedByHigher()).toEqual(new Set([true]));
+    expect(reserved.get(uid)).toBe('east');
+  });
+
+  test('leave nothing for good to a pod that the watch never shows to be nominated', async () => {
+    const nominated = { ...important('a'), status: { nominatedNodeName: 'east' } };
+    await filter(nominated, ['east']);
+    expect(reserved.has('uid-of-a')).toBe(true);
+    for (let second = 0; second < 11; second += 1) {
+      now += 1_000;
+      // Whoever asks meanwhile does not make it longer.
+      await filter(pod('b', { spec: { priority: 2_000 } }), ['west']);
+    }
+    expect(reserved.has('uid-of-a')).toBe(false);
   });
 
   describe('while they leave', () => {

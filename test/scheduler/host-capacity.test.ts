@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
@@ -18,18 +19,19 @@ let capacity: HostCapacity;
 let gangs: GangPlacer;
 let now: number;
 let close: () => Promise<void>;
+const VAST = { 'kubernetes.io/hostname': 'vast' };
 const POD_PATH = '/api/v1/namespaces/shop/pods';
 
 function make(path: string, body: object): object {
   return api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' });
 }
 
-function node(name: string, cpu: string, labels: Record<string, string> = {}): object {
+function node(name: string, cpu: string, labels: Record<string, string> = {}, pods = '10'): object {
   return {
     apiVersion: 'v1',
     kind: 'Node',
     metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } },
-    status: { allocatable: { cpu, memory: '8Gi', pods: '10' }, conditions: [{ type: 'Ready', status: 'True' }] },
+    status: { allocatable: { cpu, memory: '8Gi', pods }, conditions: [{ type: 'Ready', status: 'True' }] },
   };
 }
 
@@ -79,7 +81,7 @@ beforeEach(async () => {
   const workloads = new WorkloadState({ stored: () => undefined, clock, monotonic: clock });
   const scoring = scoringConfig.parse({});
   const questions = new PlacementQuestions({ view, workloads, capacityOf, signals: () => new Map(), scoring, clock });
-  gangs = new GangPlacer({ view, questions, reservations, capacityOf });
+  gangs = new GangPlacer({ view, questions, reservations, capacityOf, clock });
   expect(capacity.ready).toBe(false);
   const running = view.run(stop.signal);
   await until('the caches are complete', () => capacity.ready, { intervalMs: 5 });
@@ -155,6 +157,29 @@ describe('a gang on the host', () => {
     gangs.release(['d', 'e', 'f'].map((name) => pod(name, '1')));
     expect(slots(pod('x', '1'))).toBe(5);
   });
+
+  test('of ten thousand pods lets others have their turn while its room is set aside, kept and given back', async () => {
+    make('/api/v1/nodes', node('vast', '10000', {}, '12000'));
+    await until('it is known', () => slots(pod('x', '1')) === 1_000, { intervalMs: 5 });
+    const pods = Array.from({ length: 10_000 }, (_, index) => pod(`p${String(index)}`, '1', { nodeSelector: VAST }));
+    const begun = performance.now();
+    let [last, longest] = [begun, 0];
+    const turns = setInterval(() => {
+      const before = last;
+      last = performance.now();
+      longest = Math.max(longest, last - before);
+    }, 1);
+    expect(await place(pods)).toEqual({ cluster: 'local' });
+    await gangs.hold(pods, 'local', 5_000);
+    await gangs.hold(pods, 'local', 5_000);
+    await setTimeout(20);
+    clearInterval(turns);
+    expect(capacity.size.reservations).toBe(10_000);
+    // On a machine with much else to do all of it is slow.
+    expect(longest).toBeLessThan(Math.max(250, (last - begun) / 4));
+    gangs.release(pods);
+    expect(capacity.size.reservations).toBe(0);
+  }, 60_000);
 
   test('knows the StatefulSets that make their pods in turn', async () => {
     const atOnce = set('db', { replicas: 3, podManagementPolicy: 'Parallel' });
