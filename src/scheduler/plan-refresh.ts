@@ -1,10 +1,10 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { jsonEqual } from '../kube/json-equal.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { PlacementFacts, Plan } from '../placement/choice.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { sum } from '../placement/highest-averages.ts';
+import { plansAlike } from '../placement/plans-alike.ts';
 import { refreshPlan } from '../placement/next-place.ts';
 import { revisionOf, rolloutOf } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
@@ -52,7 +52,7 @@ export class PlanRefresh {
     if (isOfLast) this.#samples.forget(uid);
     let pod = isOfLast ? templateOf(last.made.pod) : this.#samples.get(uid, revision);
     let plan = refreshPlan(this.#facts(ruled, revision, pod));
-    if (pod === undefined && !isAlike(workloads.plan(object), plan)) {
+    if (pod === undefined && !plansAlike(workloads.plan(object), plan)) {
       // Perhaps only because nothing is known of its pods.
       const all = controllers.flatMap(({ metadata }) => view.podsOf(metadata.uid ?? ''));
       const one = all.find((candidate) => revisionOf(candidate) === revision);
@@ -62,7 +62,7 @@ export class PlanRefresh {
       plan = refreshPlan(this.#facts(ruled, revision, pod), pod !== undefined);
     }
     const known = workloads.plan(object);
-    if (known !== undefined && isAlike(known, plan)) return { plan: { ...known, tiers: plan.tiers }, revision };
+    if (known !== undefined && plansAlike(known, plan)) return { plan: { ...known, tiers: plan.tiers }, revision };
     workloads.refreshed(object, plan);
     return { plan, revision };
   }
@@ -109,13 +109,4 @@ function newestRevision(controllers: readonly TypedObject[], view: HostView): st
 /** Newest first. */
 function byAge({ metadata: a }: KubeObject, { metadata: b }: KubeObject): number {
   return (b.creationTimestamp ?? '').localeCompare(a.creationTimestamp ?? '');
-}
-
-/** Whether two plans give the same clusters the same seats. None at all is a plan without any. */
-function isAlike(a: Plan | undefined, b: Plan): boolean {
-  const seats = (plan: Plan | undefined): object => ({
-    affinityName: plan?.affinityName,
-    targets: Object.fromEntries([...(plan?.targets ?? [])].filter(([, count]) => count > 0)),
-  });
-  return jsonEqual(seats(a), seats(b));
 }

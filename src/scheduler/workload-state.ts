@@ -7,6 +7,7 @@ import type { Avoided } from '../placement/avoided.ts';
 import type { Decision, Plan } from '../placement/choice.ts';
 import type { OwnerChain, TypedObject, WorkloadIdentity } from '../placement/owner-chain.ts';
 import { remembered } from '../placement/placement-report.ts';
+import { plansAlike } from '../placement/plans-alike.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 
 /** A decision about one pod of a workload. */
@@ -95,16 +96,19 @@ export class WorkloadState {
   decided(made: Made): void {
     const { object } = made.identity;
     const at = this.#o.clock();
-    this.#remember(object, { ...this.#planned(made.decision.plan), last: { made, at } });
+    this.#remember(object, { ...this.#planned(object, made.decision.plan), last: { made, at } });
   }
 
   /** The plan was worked out anew without a pod that asked. */
   refreshed(workload: TypedObject, plan: Plan): void {
-    this.#remember(workload, this.#planned(plan));
+    this.#remember(workload, this.#planned(workload, plan));
   }
 
-  #planned(plan: Plan): Pick<WorkloadMemory, 'plan' | 'plannedAt' | 'ownUntil'> {
-    return { plan, plannedAt: this.#o.clock(), ownUntil: this.#o.monotonic() + OWN_PLAN_MS };
+  /** One that says the same again does not count for longer: else what others store would not, for as long as pods come. */
+  #planned(workload: TypedObject, plan: Plan): Pick<WorkloadMemory, 'plan' | 'plannedAt' | 'ownUntil'> {
+    const before = this.memory(workload);
+    const ownUntil = plansAlike(before.plan, plan) ? before.ownUntil : this.#o.monotonic() + OWN_PLAN_MS;
+    return { plan, plannedAt: this.#o.clock(), ownUntil };
   }
 
   /** A member refused a pod of the workload and is left alone for so long, in ms. */

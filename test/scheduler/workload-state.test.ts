@@ -66,3 +66,24 @@ describe('members that are avoided', () => {
     expect(avoided()).toEqual([]);
   });
 });
+
+describe('a plan that is stored', () => {
+  const planOf = (targets: Record<string, number>) => ({ ...plan, targets: new Map(Object.entries(targets)) });
+  const storePlan = (targets: Record<string, number>): void => {
+    const clusters = Object.entries(targets).map(([name, target]) => ({ name, tier: 0, target, actual: 0 }));
+    stored = { plannedAt: timestamp(now), clusters };
+  };
+
+  test('counts half a minute after this replica planned something else, however often it says the same again', () => {
+    storePlan({ east: 1, west: 3 });
+    for (let seconds = 0; seconds < 30; seconds += 10) {
+      state.refreshed(workload, planOf({ east: 4 }));
+      expect(state.plan(workload)?.targets).toEqual(new Map([['east', 4]]));
+      now += 10_000;
+    }
+    expect(state.plan(workload)?.targets).toEqual(planOf({ east: 1, west: 3 }).targets);
+    // What comes of it is this replica's own again.
+    state.refreshed(workload, planOf({ east: 2, west: 3 }));
+    expect(state.plan(workload)?.targets).toEqual(planOf({ east: 2, west: 3 }).targets);
+  });
+});
