@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 HISTORIES ?= 150
 FROM ?= 1
-.PHONY: help build test simulate sim soak planted test-long soak-placement faults fuzz lint format manifests bench conformance tools demo demo-down burst-demo
+.PHONY: help build test simulate sim soak planted test-long soak-placement faults fuzz lint format manifests image bench conformance tools demo demo-down burst-demo
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -73,6 +73,9 @@ manifests: build ## write what follows from the kinds' schemas
 
 tools: build ## get the Kubernetes binaries (download or go build; VERSIONS="1.33 1.37": control planes of those)
 	@node dist/hack/main.js tools $(if $(VERSIONS),--kubernetes $(VERSIONS))
+
+image: build ## the image of the manager without Docker, and an SBOM: dist/image (NAME=example.com/spillway:0.1.0)
+	@node dist/hack/main.js image $(if $(NAME),--name $(NAME))
 
 bench: build tools ## measured comparisons (ONLY=burst,streams: some); writes bench/RESULTS.md (30 minutes)
 	@node dist/bench/main.js $(if $(ONLY),--only $(ONLY))

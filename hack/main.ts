@@ -1,12 +1,16 @@
 /** `node dist/hack/main.js`: real Kubernetes clusters on this machine, for development and for the demo. */
-import { rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Command } from 'commander';
+import { programVersion } from '../src/version.ts';
 import { cacheFolder, ensureBinaries } from './binaries.ts';
 import { startBurstLab } from './burst-lab.ts';
 import { runBurst } from './burst.ts';
 import { startDemo } from './demo.ts';
+import { run } from './command.ts';
+import { programImage } from './program-image.ts';
 import { sayOnStderr as say } from './progress.ts';
+import { repositoryRoot } from './repository.ts';
 import { findRunning, forgetRunning, saveRunning } from './running.ts';
 import { canRunKubelets, type CanRun } from './system-packages.ts';
 import { CONTROL_PLANE_TOOLS, isOtherVersion, isToolName, OTHER_VERSIONS, VERSIONED_TOOLS } from './tools.ts';
@@ -83,6 +87,23 @@ program
     const cache = dirname(cacheFolder());
     rmSync(cache, { recursive: true, force: true });
     say(`removed ${cache}; what Go and npm keep in caches of their own, and Debian packages that were installed, stay`);
+  });
+
+program
+  .command('image')
+  .description('the image of the manager as an OCI archive, and what is in it as SPDX, without Docker')
+  .option('--name <name>', 'with its tag', `spillway:${programVersion()}`)
+  .option('--out <folder>', 'where to', 'dist/image')
+  .action(async ({ name, out }: { name: string; out: string }) => {
+    mkdirSync(out, { recursive: true });
+    const archive = join(out, 'spillway.oci.tar');
+    const content = await programImage(name);
+    writeFileSync(archive, content);
+    const sbom = await run('npm', ['sbom', '--sbom-format', 'spdx', '--omit', 'dev'], { cwd: repositoryRoot() });
+    writeFileSync(join(out, 'spillway.spdx.json'), sbom);
+    say(
+      `${archive}: ${name}, ${(content.length / 2 ** 20).toFixed(0)} MiB; beside it its packages, spillway.spdx.json`,
+    );
   });
 
 program
