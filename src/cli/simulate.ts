@@ -33,7 +33,7 @@ import { EXIT } from './exit-code.ts';
 import { clusterFlags, namespaceFlags, outputFlags, type NamespaceFlags, type OutputFlags } from './flags.ts';
 import { documented, type Format } from './output.ts';
 import { versionOf } from './host-version.ts';
-import { memberPod, type HostFacts } from './simulate/member-pod.ts';
+import { addressesNotKnown, memberPod, type HostFacts } from './simulate/member-pod.ts';
 import { placesByRules, placesWithoutRules, type Places } from './simulate/places.ts';
 import { roomsFor, type RoomFacts } from './simulate/rooms.ts';
 import type { SimulatedPlace, Simulation } from './simulate/simulation.ts';
@@ -162,6 +162,8 @@ async function simulated(host: Viewer, world: World, wanted: WantedPods, cli: Cl
   if (usesClaims(pod)) {
     notes.push('its claims were not looked at: where their data are decides, too (docs/concepts/storage.md)');
   }
+  const unknown = addressesNotKnown(pod, hostFacts.services, world.members);
+  if (unknown !== undefined) notes.push(unknown);
   const policies = compiledPolicies([...own, ...world.clusterWide.placement]);
   const chain: OwnerChain = [{ ...pod, apiVersion: 'v1', kind: 'Pod' }, ...wanted.owners];
   const { rules, places } = decided(

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseMemberCluster, type MemberCluster } from '../../src/api/member-cluster.ts';
 import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
 import { CliError } from '../../src/cli/cli-error.ts';
-import { memberPod, type HostFacts } from '../../src/cli/simulate/member-pod.ts';
+import { addressesNotKnown, memberPod, type HostFacts } from '../../src/cli/simulate/member-pod.ts';
 import { placesByRules, placesWithoutRules } from '../../src/cli/simulate/places.ts';
 import { roomsFor } from '../../src/cli/simulate/rooms.ts';
 import { simulationText } from '../../src/cli/simulate/simulation-text.ts';
@@ -298,10 +298,24 @@ describe('what they would become', () => {
     const refused = await become(asks('1', { resourceClaims: [{ name: 'gpu' }] }), member('east'));
     expect(refused).toEqual({ refused: expect.stringMatching(/^ResourceClaimsNotSupported: /) });
     const mapped = member('east', {}, { namespaces: { mapping: 'Explicit', explicit: [{ host: 'a', member: 'b' }] } });
-    expect(await become(asks('1'), mapped)).toEqual({ refused: expect.stringMatching(/not listed/) });
+    expect(await become(asks('1'), mapped)).toEqual({
+      refused: expect.stringMatching(/^NamespaceNotAllowed: Cluster "east": .* not listed/),
+    });
     const token = asks('1');
     token.metadata.annotations = { 'spillway.dev/service-account-mode': 'Host' };
-    expect(await become(token, member('east'))).toEqual({ refused: expect.stringMatching(/does not admit/) });
+    expect(await become(token, member('east'))).toEqual({
+      refused: expect.stringMatching(/^ServiceAccountModeNotAllowed: .*does not admit/),
+    });
+  });
+
+  it('names the members whose addresses of Services it cannot know', () => {
+    const web = { metadata: { name: 'web' }, spec: { clusterIP: '10.0.0.1' } };
+    const headless = { metadata: { name: 'db' }, spec: { clusterIP: 'None' } };
+    const members = [member('east'), member('west', {}, { services: { mode: 'Mirror' } })];
+    expect(addressesNotKnown(asks('1'), [web], members)).toMatch(/^in west, Services have addresses of their own/);
+    expect(addressesNotKnown(asks('1'), [web], [member('east')])).toBeUndefined();
+    expect(addressesNotKnown(asks('1'), [headless], members)).toBeUndefined();
+    expect(addressesNotKnown(asks('1', { enableServiceLinks: false }), [web], members)).toBeUndefined();
   });
 });
 

@@ -43,6 +43,24 @@ function bound(pod: Pod, nodeName: string, labels: Readonly<Record<string, strin
 }
 
 /**
+ * Where the pod would get variables of Services, members that have Services of their own for these: only they know the addresses. In words;
+ * undefined: there are none.
+ */
+export function addressesNotKnown(
+  { spec }: Pod,
+  services: readonly Service[],
+  members: readonly MemberCluster[],
+): string | undefined {
+  const names = members.filter((one) => one.spec.services.mode !== 'None').map(({ metadata }) => metadata.name);
+  const hasAddress = services.some(({ spec: own }) => !['', 'None'].includes(own?.clusterIP ?? ''));
+  if (names.length === 0 || spec.enableServiceLinks === false || !hasAddress) return undefined;
+  return (
+    `in ${names.join(', ')}, Services have addresses of their own, which only that cluster knows: variables like WEB_SERVICE_HOST have those ` +
+    'of this cluster here (docs/concepts/services.md)'
+  );
+}
+
+/**
  * The pod as the manager would make it in a member behind one virtual node, by the functions that the manager uses. What is about the
  * moment of creation is left out: the resourceVersion of the host pod. Claims are not looked at.
  */
@@ -57,7 +75,7 @@ export async function memberPod(
   const { namespace = '', annotations } = unbound.metadata;
   const { name } = member.metadata;
   const place = memberNamespaceFor(member.spec.namespaces, namespace);
-  if ('refused' in place) return { refused: place.refused };
+  if ('refused' in place) return { refused: `NamespaceNotAllowed: Cluster "${name}": ${place.refused}.` };
   const account = serviceAccountModeOf({
     pod: annotations?.[SERVICE_ACCOUNT_MODE],
     namespace,
@@ -65,7 +83,7 @@ export async function memberPod(
     member: name,
     spec: member.spec.serviceAccount,
   });
-  if ('refused' in account) return { refused: account.refused.message };
+  if ('refused' in account) return { refused: `${account.refused.reason}: ${account.refused.message}` };
   const pool = virtualNodesOf(member).find((one) => one.name === nodeName)?.nodeSelector ?? {};
   const excluded = member.spec.capacity.excludeNodes?.matchLabels;
   const labels =
