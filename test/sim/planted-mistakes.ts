@@ -311,6 +311,36 @@ export const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'end-without-writing-it-down',
+    seed: 39,
+    theme: 'fencing',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/pod-actor.ts',
+        from: '    if (!(await fencing.tell(hostPod, signal))) {',
+        to: '    if (hostPod === undefined) {',
+      },
+    ],
+  },
+  {
+    name: 'heed-a-word-about-a-member-that-answers',
+    seed: 13,
+    theme: 'fencing',
+    edits: [
+      {
+        file: 'members/fencing.ts',
+        from: "  if (member === 'answers') return 'Refused';\n  return member === 'silent' ? (before ?? FENCED) : before;",
+        to: '  return member === undefined ? before : FENCED;',
+      },
+      {
+        file: 'members/fencing.ts',
+        from: "isTainted === true && member === 'silent'",
+        to: 'isTainted === true',
+      },
+    ],
+  },
+  {
     name: 'forget-what-was-released',
     theme: 'moves',
     edits: [

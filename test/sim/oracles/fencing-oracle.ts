@@ -13,6 +13,8 @@ export class FencingOracle {
   readonly #report: Report;
   /** Since when each Node has had the taint, and until when it had it; Infinity while it has, in ms. */
   readonly #tainted = new Map<string, { since: number; until: number }>();
+  /** Until when each member did not answer, by its object in the host; Infinity while it does not, in ms. */
+  readonly #lost = new Map<string, number>();
   /** UIDs of host pods that the program removed by that word. */
   readonly #ended = new Set<string>();
 
@@ -22,7 +24,9 @@ export class FencingOracle {
   }
 
   changed({ cluster, object, type, at }: Change): void {
-    if (cluster !== this.#world.host || object['kind'] !== 'Node') return;
+    if (cluster !== this.#world.host) return;
+    if (object['kind'] === 'MemberCluster') this.#member(object, at);
+    if (object['kind'] !== 'Node') return;
     const { taints = [] } = (object['spec'] ?? {}) as { taints?: { key: string }[] };
     const isTainted = type !== 'DELETED' && taints.some(({ key }) => key === OUT_OF_SERVICE_TAINT);
     const { name } = object.metadata;
@@ -31,10 +35,20 @@ export class FencingOracle {
     else if (!isTainted && known?.until === Infinity) this.#tainted.set(name, { ...known, until: at });
   }
 
-  /** Whether pods on that Node may be ended without asking the member. */
+  #member({ metadata: { name }, status }: SimObject & { status?: unknown }, at: number): void {
+    const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; status: string }[] };
+    const isLost = conditions.some((one) => one.type === 'Reachable' && one.status === 'False');
+    if (isLost) this.#lost.set(name, Number.POSITIVE_INFINITY);
+    else if (this.#lost.get(name) === Number.POSITIVE_INFINITY) this.#lost.set(name, at);
+  }
+
+  /** Whether pods on that Node may be ended without asking the member: somebody says so, and it does not answer. */
   isOutOfService(nodeName: string): boolean {
     const known = this.#tainted.get(nodeName);
-    return known !== undefined && this.#world.loop.now - known.until < LATE_MS;
+    const member = [...this.#world.members.keys()].find((name) => nodeName === name || nodeName.startsWith(`${name}-`));
+    const { now } = this.#world.loop;
+    const isLost = now - (this.#lost.get(member ?? '') ?? Number.NEGATIVE_INFINITY) < LATE_MS;
+    return known !== undefined && now - known.until < LATE_MS && isLost;
   }
 
   /** The program removes that host pod although its member has a copy. Returns whether it may. */
