@@ -41,6 +41,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
     'list `memberclusters`. For room and virtual nodes: list `nodes` and `pods` (of all namespaces); without, `?` stands there',
   status:
     'as `clusters`. For the other parts: list `leases` in the namespace of Spillway, `placementpolicies` and `clusterplacementpolicies`; without, `?` stands there',
+  top: 'as `clusters`, and list `nodes` of `metrics.k8s.io` for what is used; without, `?` stands there',
   why: 'get `pods` in the namespace. For more than the pod itself says: list `events`, `placementpolicies`, get `workloadplacements` and the owners of the pod (`replicasets`, `deployments`, ...) there; list `memberclusters`, `nodes`, `clusterplacementpolicies`; get the `namespace`, and `leases` in the namespace of Spillway; for gangs list `pods`',
   doctor:
     'each check needs what it looks at: list `customresourcedefinitions`, `leases` in the namespace of Spillway, `memberclusters`, `nodes`, `certificatesigningrequests`, `validatingadmissionpolicies` and their bindings, `mutatingadmissionpolicies`, `mutatingwebhookconfigurations`, `namespaces`, `placementpolicies`, `clusterplacementpolicies`, `workloadplacements`, `pods` of all namespaces, `servicecidrs`, `endpointslices` in the namespace of the webhook; get `nodes/proxy`; create `subjectaccessreviews`. A check without its right is shown as `?`',

@@ -135,7 +135,7 @@ function sumOf(raw: KubeObject, nodes: readonly Node[] | undefined, asked: Reado
   return sum;
 }
 
-function roomOf(amounts: Amounts): Room {
+export function roomOf(amounts: Amounts): Room {
   const [cpu, memory] = [amounts.get('cpu') ?? 0n, amounts.get('memory') ?? 0n];
   return { cpu: Number(cpu / 1_000_000n) / 1000, memory: Number(memory / 1_000_000_000n) };
 }

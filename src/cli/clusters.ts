@@ -4,14 +4,14 @@ import { ageSince } from './age.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
 import { clusterSummaries, type ClusterSummary, type Room } from './cluster-summary.ts';
-import { EXIT, type ExitCode } from './exit-code.ts';
+import { EXIT } from './exit-code.ts';
 import { readFleet } from './fleet.ts';
 import { clusterFlags, outputFlags, watchFlag, type OutputFlags, type WatchFlags } from './flags.ts';
 import { listed, type Listing } from './output.ts';
-import { repeatedly } from './repeat.ts';
 import type { Column } from './table.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import type { Viewer } from './viewer.ts';
+import { watchListing } from './watch-listing.ts';
 
 type Flags = ClusterFlags & OutputFlags & WatchFlags;
 
@@ -27,7 +27,12 @@ export function addClusters(program: Command, cli: Cli): void {
   watchFlag(outputFlags(clusterFlags(command))).action(
     async (names: string[], flags: Flags) =>
       await cli.withHost(flags, async (host) => {
-        if (flags.watch === true) return await watchClusters(cli, host, names, flags);
+        if (flags.watch === true) {
+          return await watchListing(cli, flags, async () => {
+            const { summaries, missing } = await readClusters(host, names);
+            return { listing: clusterListing(summaries, cli.terminal.now()), notes: missing.map(missingNote) };
+          });
+        }
         const { summaries, missing } = await readClusters(host, names);
         cli.terminal.out(listed(clusterListing(summaries, cli.terminal.now()), flags.output, flags.headers));
         for (const right of missing) cli.terminal.note(missingNote(right));
@@ -42,41 +47,25 @@ export function missingNote(right: string): string {
   return `note: what is shown as ? is not known to you, as you may not ${right} (docs/reference/cli.md#rights)`;
 }
 
+/** Throws CliError when a name is that of no member. */
+export function onlyNamed(members: readonly string[], names: readonly string[]): void {
+  const unknown = names.filter((name) => !members.includes(name));
+  if (unknown.length === 0) return;
+  const there = members.length === 0 ? 'there are none' : `there are ${members.toSorted().join(', ')}`;
+  throw new CliError(`there is no member ${unknown.join(', ')}: ${there}`, { exitCode: EXIT.notFound });
+}
+
 async function readClusters(
   host: Viewer,
   names: readonly string[],
 ): Promise<{ summaries: ClusterSummary[]; missing: readonly string[] }> {
   const { facts, missing } = await readFleet(host);
   const all = clusterSummaries(facts);
-  const unknown = names.filter((name) => !all.some((one) => one.name === name));
-  if (unknown.length > 0) {
-    const there = all.length === 0 ? 'there are none' : `there are ${all.map(({ name }) => name).join(', ')}`;
-    throw new CliError(`there is no member ${unknown.join(', ')}: ${there}`, { exitCode: EXIT.notFound });
-  }
+  onlyNamed(
+    all.map(({ name }) => name),
+    names,
+  );
   return { summaries: names.length === 0 ? all : all.filter(({ name }) => names.includes(name)), missing };
-}
-
-/** As `kubectl get --watch`: all once, then lines that changed. */
-async function watchClusters(cli: Cli, host: Viewer, names: readonly string[], flags: Flags): Promise<ExitCode> {
-  if (flags.output === 'json' || flags.output === 'yaml') {
-    throw new CliError('--watch shows tables and names only', {
-      exitCode: EXIT.usage,
-      fix: 'leave --watch out, or use -o table, wide or name',
-    });
-  }
-  const shown = new Map<string, string>();
-  let isFirst = true;
-  return await repeatedly(cli.terminal, async () => {
-    const { summaries, missing } = await readClusters(host, names);
-    const changed = summaries.filter((one) => shown.get(one.name) !== JSON.stringify(one));
-    for (const one of changed) shown.set(one.name, JSON.stringify(one));
-    if (changed.length > 0 || isFirst) {
-      const headers = flags.headers && isFirst;
-      cli.terminal.out(listed(clusterListing(changed, cli.terminal.now()), flags.output, headers));
-    }
-    if (isFirst) for (const right of missing) cli.terminal.note(missingNote(right));
-    isFirst = false;
-  });
 }
 
 function clusterListing(items: readonly ClusterSummary[], now: number): Listing<ClusterSummary> {

@@ -12,6 +12,7 @@ import { addLeave } from './leave.ts';
 import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
+import { addTop } from './top.ts';
 import { addUninstall } from './uninstall.ts';
 import type { Terminal } from './terminal.ts';
 import { addWhy } from './why.ts';
@@ -20,6 +21,7 @@ import { addWhy } from './why.ts';
 const VERBS: readonly AddVerb[] = [
   addStatus,
   addClusters,
+  addTop,
   addWhy,
   addDoctor,
   addSimulate,

@@ -118,6 +118,25 @@ describe('clusters', () => {
   });
 });
 
+describe('top', () => {
+  test('shows what is there, what was asked for, and that nobody measures here', async () => {
+    const look = async (...words: string[]) => await kubectlSpillway(host, ['top', 'east', ...words]);
+    const line = await until('the line of east', async () => {
+      const { stdout } = await look();
+      return stdout.split('\n').find((one) => /^east +1\/\d+ +\? +3000m +16000m +\? +1024Mi +\d+Mi$/.test(one));
+    });
+    expect(line).toBeDefined();
+    const { code, stdout, stderr } = await look('--nodes', '-o', 'json');
+    expect(code).toBe(0);
+    expect(stderr).toContain('note: what pods use is not known: nobody serves metrics.k8s.io in this cluster');
+    const { items } = JSON.parse(stdout) as { items: object[] };
+    expect(items).toEqual([
+      expect.objectContaining({ name: 'east', cluster: 'east', requested: { cpu: 3, memory: 2 ** 30 }, used: null }),
+    ]);
+    expect((await look('-o', 'name')).stdout).toBe('memberclusters/east\n');
+  });
+});
+
 describe('status', () => {
   test('shows who works for the members, and pods that are held back', async () => {
     const secret = { name: 'main', secret: { secretName: 'nobody-made-it' } };
