@@ -313,9 +313,12 @@ export function portsReached(answers: readonly PortAnswer[]): Finding[] {
   const findings = answers.flatMap(({ node, error }): Finding[] => {
     if (error === undefined) return [];
     const isTrust = /x509|certificate|tls:/.test(error);
-    const fix = isTrust
-      ? 'approve the request for its serving certificate (see certificates), or give the manager one that this API server trusts'
-      : 'let the API server reach the address and ports of the manager (kubelet.bindAddress, kubelet.firstPort, firewalls)';
+    const isTime = /has expired|not yet valid/.test(error);
+    const fix = isTime
+      ? 'the manager renews it by itself: see that the clocks of its node and of this API server agree, and in its log why it was not renewed'
+      : isTrust
+        ? 'approve the request for its serving certificate (see certificates), or give the manager one that this API server trusts'
+        : 'let the API server reach the address and ports of the manager (kubelet.bindAddress, kubelet.firstPort, firewalls)';
     return [
       { check, verdict: 'failed', says: `the API server does not reach ${node}: ${error}`, fix, page: 'security.md' },
     ];
