@@ -437,7 +437,7 @@ const SITUATIONS: Record<string, Situation> = {
       members: [refusedEast],
       nodes: [node('east', [VIRTUAL], [condition('spillway.dev/MemberReachable', 'False', 'Unauthorized', '401.')])],
     }),
-    answer: /which cannot be reached\. its credentials are of no use/,
+    answer: /which cannot be reached: its credentials are of no use \(Unauthorized\): 401\. The pod may run on/,
     help: /^put a kubeconfig that works/,
   },
   'nothing was made yet in a member that cannot be trusted': {

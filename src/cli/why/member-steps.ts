@@ -71,11 +71,12 @@ function handover({ pod, nodes, now, members, events }: PodFacts, nodeName: stri
           ? `It does not answer: ${reachable.message ?? ''}`
           : undefined;
     if (lost !== undefined && !isFinished(pod)) {
-      const why = trouble?.stays === true ? `${trouble.says} ` : '';
+      // What was seen last of the pod says less than the cause.
+      const why = trouble?.stays === true ? `: ${trouble.says}` : `. ${lost}`;
       return {
         by,
         state: trouble?.stays === true ? 'failed' : 'waits',
-        says: `It is ${where} in member ${member}, which cannot be reached. ${why}${lost} The pod may run on; what is shown of it is as old as the last contact.`,
+        says: `It is ${where} in member ${member}, which cannot be reached${why} The pod may run on; what is shown of it is as old as the last contact.`,
         ...(trouble?.stays === true ? adviceOf(trouble) : REASON_HELP.get('MemberUnreachable')),
       };
     }
