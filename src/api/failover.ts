@@ -31,6 +31,33 @@ const onUnschedulable = z
   })
   .describe('When a member has no node for a pod that it took. Default: the pod waits there.');
 
+/** As in Karmada. */
+const TOLERATION_SECONDS = 300;
+
+const application = z
+  .object({
+    decisionConditions: z
+      .object({
+        tolerationSeconds: z
+          .int()
+          .min(0)
+          .max(86_400)
+          .default(TOLERATION_SECONDS)
+          .meta({
+            description:
+              'How long a pod may be ill before it is moved; 15 s at least. It is ill from when its containers are not ready until it has been ' +
+              'Ready for a minute without a break, so one that crashes over and over is ill all the time. Longer than the slowest start.',
+            unit: 'seconds',
+          }),
+      })
+      .prefault({})
+      .describe('When a pod is given up where it is.'),
+  })
+  .describe(
+    'When pods do not get well in a member, while others of their revision are well in another cluster. Only pods of a ReplicaSet of a ' +
+      'Deployment or of a StatefulSet, without claims, and only while another cluster takes them. Default: they stay.',
+  );
+
 const after = (what: string) => z.object({ after: duration().describe(what) });
 
 const repatriate = after(
@@ -78,6 +105,7 @@ export const failover = z
   .object({
     onMemberLost: onMemberLost.exactOptional(),
     onUnschedulable: onUnschedulable.exactOptional(),
+    application: application.exactOptional(),
     repatriate: repatriate.exactOptional(),
     divisionDrift: divisionDrift.exactOptional(),
     activation: z

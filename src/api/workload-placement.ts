@@ -88,14 +88,15 @@ const status = z
         z.object({
           cluster: z.string().max(63).describe('The member that is avoided.'),
           reason: z.string().max(1024).describe('One word for programs.'),
-          message: z.string().max(1024).describe('What the member said.'),
+          message: z.string().max(1024).describe('What the member said, or what was seen there.'),
           since: time('When it began to be avoided, by the first of the refusals that count.'),
           until: time('When it is tried again.'),
         }),
       )
       .exactOptional()
       .meta({
-        description: 'Members that refused a pod of this workload, or left it Pending, and are not tried again yet.',
+        description:
+          'Members that refused a pod of this workload, left it Pending, or where pods did not get well, and that are not tried again yet.',
         ...listMap('cluster'),
       }),
     lastDecision: z

@@ -14,6 +14,8 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import { DisplacedPods } from './displaced-pods.ts';
+import { HealthAges } from './health-ages.ts';
+import { IllPods } from './ill-pods.ts';
 import { LossAges } from './loss-ages.ts';
 import { MemberPods } from './member-pods.ts';
 import { MoveRecords, RECORD_MS } from './move-records.ts';
@@ -27,6 +29,7 @@ import { RefusedInMember } from './refused-in-member.ts';
 import { ReleasedPods } from './released-pods.ts';
 import { Releases } from './releases.ts';
 import { TaintAges } from './taint-ages.ts';
+import { UnhealthyPods } from './unhealthy-pods.ts';
 
 export interface DeschedulerOptions {
   host: KubeClient;
@@ -64,6 +67,8 @@ export class Descheduler {
   readonly #losses: LossAges;
   readonly #records: MoveRecords;
   readonly #releases: Releases;
+  readonly #health: HealthAges;
+  readonly #ill: IllPods;
   #paused: string | undefined;
 
   constructor(options: DeschedulerOptions) {
@@ -75,11 +80,13 @@ export class Descheduler {
     this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
     this.#taints = new TaintAges(monotonic);
     this.#losses = new LossAges(monotonic);
+    this.#health = new HealthAges(monotonic);
+    this.#ill = new IllPods({ ...options, ages: this.#health, mover: this.mover, records: this.#records });
   }
 
   /**
-   * Follows since when members are lost and tainted, and writes down what is moved here, until the signal aborts; to be run in
-   * every replica, so that the one that takes over knows it from what it has seen itself. Never rejects.
+   * Follows since when members are lost and tainted and pods ill, and writes down what is moved here, until the signal aborts; to be
+   * run in every replica, so that the one that takes over knows it from what it has seen itself. Never rejects.
    */
   async watch(signal: AbortSignal): Promise<void> {
     const { placed } = this.#o;
@@ -87,12 +94,17 @@ export class Descheduler {
     if (signal.aborted) return;
     // Gangs are given up in the replica that opens their gates: each writes down what it has moved.
     const records = this.#queue('records', (key, ended) => this.#records.bringUpToDate(key, ended));
+    const ill = this.#queue('ill', async (uid) => {
+      const found = this.#ill.look(uid);
+      return await Promise.resolve(found === undefined || found.isCalm ? undefined : { requeueAfterMs: UNHURRIED_MS });
+    });
     const off = [
+      this.#followHealth(ill),
       placed.followMembers(() => this.#observe()),
       this.#records.on((workloadUid) => records.addAfter(workloadUid, RECORD_MS)),
     ];
     this.#observe();
-    await records.run(signal);
+    await Promise.all([records.run(signal), ill.run(signal)]);
     for (const unsubscribe of off) unsubscribe();
   }
 
@@ -111,18 +123,27 @@ export class Descheduler {
     releases.clear();
     const released = new ReleasedPods({ ...this.#o, releases, leave: mover.leave.bind(mover) });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
+    const unhealthy = new UnhealthyPods({
+      ...this.#o,
+      mover,
+      records: this.#records,
+      ill: this.#ill,
+      ages: this.#health,
+    });
     const wanted = this.#rebalancers();
     const rebalancers = new Rebalancers({ ...this.#o, mover, rebalancer: (name) => wanted.get(name) });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
       displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
+      unhealthy: this.#queue('unhealthy', (key, ended) => unhealthy.bringUpToDate(key, ended)),
       released: this.#queue('released', (key, ended) => released.bringUpToDate(key, ended)),
       rebalancers: this.#queue('rebalancers', (key, ended) => rebalancers.bringUpToDate(key, ended)),
     };
     const look = ({ metadata: { name } }: WorkloadRebalancer): void => queues.rebalancers.add(name);
     const offRebalancers = wanted.on({ added: look, updated: look, deleted: look });
     const offReleases = this.#followReleases(queues, released);
+    const offHealth = this.#followHealth(queues.unhealthy);
     const off = this.#follow(queues);
     await Promise.all([
       wanted.run(signal),
@@ -131,6 +152,7 @@ export class Descheduler {
     offRebalancers();
     off();
     offReleases();
+    offHealth();
   }
 
   #observe(): void {
@@ -199,6 +221,26 @@ export class Descheduler {
       podChanged: podSeen,
       podGone: (pod) => underWay.gone(pod),
       membersChanged,
+      rulesChanged,
+    });
+  }
+
+  /** What may say that pods are ill, or are not to be moved for that any more. */
+  #followHealth(queue: WorkQueue): () => void {
+    const { placed } = this.#o;
+    const seen = (pod: Pod): void => {
+      const uid = placed.workloadUidOf(pod);
+      if (uid !== undefined) queue.addAfter(uid, UNHURRIED_MS);
+    };
+    const rulesChanged = (): void => {
+      for (const uid of placed.workloadUids()) queue.addAfter(uid, UNHURRIED_MS);
+    };
+    rulesChanged();
+    return placed.follow({
+      podCame: seen,
+      podChanged: seen,
+      podGone: seen,
+      membersChanged: () => undefined,
       rulesChanged,
     });
   }

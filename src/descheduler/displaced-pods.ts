@@ -3,6 +3,7 @@ import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { Displacement } from '../placement/better-place.ts';
+import { clusterInWords } from '../placement/cluster.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
 import { displacedMove } from './displaced.ts';
@@ -19,7 +20,7 @@ const STRATEGIES: readonly Displacement[] = ['Repatriate', 'DivisionDrift', 'Pol
 export interface DisplacedPodsOptions {
   placed: Pick<PlacedPods, 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
-  records: Pick<MoveRecords, 'withinAnHour'>;
+  records: Pick<MoveRecords, 'withinAnHour' | 'leftLately'>;
   /** In ms. */
   monotonic: () => number;
 }
@@ -76,13 +77,15 @@ export class DisplacedPods {
     const { placed, records } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
     const { workload, replicas, failover } = placed.rulesOf(live);
-    if (!displacedAfterMs(failover).has(strategy) || placed.betterPlace(live, from)?.strategy !== strategy)
-      return 'void';
+    const better = placed.betterPlace(live, from);
+    if (!displacedAfterMs(failover).has(strategy) || better?.strategy !== strategy) return 'void';
     const own = whyNotMoved(live);
     if (own !== undefined) return { why: own };
     const there = placed.ofWorkload(workload.metadata.uid ?? '').filter(isActive);
     // One is on its way, or does not run well: it will be looked at again.
     if (there.length < (replicas ?? 0) || !there.every(isReady)) return 'void';
+    if (records.leftLately(workload, 'UnhealthyInMember').has(better.cluster))
+      return { why: `pods of its workload were not well in ${clusterInWords(better.cluster)} within the last hour` };
     const { count } = records.withinAnHour(workload, STRATEGIES);
     return count < there.length
       ? undefined

@@ -9,6 +9,7 @@ import type { HandlerResult } from '../kube/workqueue.ts';
 import { joinedMoves, type Move, type Moves, movesWithin, withMove } from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { Strategy } from './wanted-move.ts';
 
 const HOUR_MS = 3_600_000;
 /** Delay that batches the moves of one workload into one write (ms). */
@@ -55,6 +56,13 @@ export class MoveRecords {
   ): { readonly count: number; readonly forMs: number } {
     const moves = this.#of(workload).filter(({ strategy }) => strategies?.includes(strategy) ?? true);
     return movesWithin(moves, HOUR_MS, this.#o.clock());
+  }
+
+  /** Clusters that pods of the workload left for that reason within the last hour. */
+  leftLately(workload: TypedObject, strategy: Strategy): ReadonlySet<string> {
+    const now = this.#o.clock();
+    const lately = this.#of(workload).filter((one) => one.strategy === strategy && now - one.last < HOUR_MS);
+    return new Set(lately.map(({ from }) => from));
   }
 
   add(workload: TypedObject, move: Move): void {

@@ -5,6 +5,7 @@ import type { Displacement } from '../placement/better-place.ts';
 export type Strategy =
   | 'RefusedInMember'
   | 'UnschedulableInMember'
+  | 'UnhealthyInMember'
   | 'MemberLost'
   | 'OutOfService'
   | 'TaintNoExecute'

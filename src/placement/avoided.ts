@@ -1,4 +1,7 @@
-/** A member that refused a pod of a workload, or left it Pending, and is left alone for a while. Times in ms. */
+/** Reason of a member where pods did not get well. */
+export const PODS_UNHEALTHY = 'PodUnhealthy';
+
+/** A member that refused a pod of a workload, left it Pending, or where pods did not get well, and that is left alone for a while. Times in ms. */
 export interface Avoided {
   readonly cluster: string;
   /** One word, such as the reason of the pod that was refused. */

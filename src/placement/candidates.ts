@@ -1,6 +1,7 @@
 import { firstUntolerated } from '../kube/taints.ts';
 import type { Toleration } from '../kube/taints.ts';
 import { timestamp } from '../kube/timestamps.ts';
+import { PODS_UNHEALTHY } from './avoided.ts';
 import type { Avoided } from './avoided.ts';
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement, Division, Group } from './compiled-placement.ts';
@@ -109,7 +110,9 @@ function whyUnusable(cluster: Cluster, { placement, avoided, rooms }: CandidateF
   if (taint !== undefined) return { reason: 'Tainted', message: taint };
   const refusal = avoided.find(({ cluster: name }) => name === cluster.name);
   if (refusal !== undefined) {
-    const message = `it refused a pod of the workload and is avoided until ${timestamp(refusal.until)}: ${refusal.message}`;
+    const what =
+      refusal.reason === PODS_UNHEALTHY ? 'was left by pods of the workload' : 'refused a pod of the workload';
+    const message = `it ${what} and is avoided until ${timestamp(refusal.until)}: ${refusal.message}`;
     return { reason: 'Avoided', message };
   }
   for (const rule of placement.spread) {

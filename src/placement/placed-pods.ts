@@ -106,6 +106,8 @@ export interface PlacedPods {
   /** What is stored about moves of this very workload; undefined while it has no WorkloadPlacement. */
   recordOf(workload: TypedObject): MoveRecord | undefined;
   avoided(workload: TypedObject): readonly Avoided[];
+  /** The workload of the pod avoids a cluster, in this process, for as long as the rules of the pod say. */
+  avoid(pod: Pod, refusal: Pick<Avoided, 'cluster' | 'reason' | 'message'>): void;
   rulesOf(pod: Pod): MoveRules;
   /**
    * Why no other cluster takes the pod that comes instead of this one. `before`: so many others need a place there first.

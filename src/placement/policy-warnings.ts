@@ -40,12 +40,14 @@ export function policyWarnings(
     add(`spreadConstraints[${String(index)}].minGroups`, message);
   }
   checkDivision(placement.replicaScheduling, reachable, clusters, add);
-  const { repatriate, divisionDrift } = failover ?? {};
+  const { repatriate, divisionDrift, application } = failover ?? {};
   if (repatriate !== undefined && !canRepatriate(compiled)) warnings.push(`spec.failover.repatriate: ${NO_HOME}`);
   if (divisionDrift !== undefined && !canDrift(compiled)) warnings.push(`spec.failover.divisionDrift: ${NO_DRIFT}`);
+  if (application !== undefined && reachable.length < 2) warnings.push(`spec.failover.application: ${NO_OTHER}`);
   return warnings;
 }
 
+const NO_OTHER = 'moves nothing: pods go to another cluster, and the placement leaves no two';
 const NO_HOME = 'moves nothing: it is for placements with overflowAffinities and without replicaScheduling';
 const NO_DRIFT =
   'moves nothing: it is for a division by staticWeightList, or by clusterPreferences with rebalance; others keep what they gave';

@@ -13,7 +13,7 @@ export const PATIENCE_MS = 10_000;
 /** Pods of one workload that make way at the same time, those without a place counted in. */
 const AT_ONCE = 3;
 /** For the pod that comes instead to find its place while the member is still avoided, in ms. */
-const ENOUGH_LEFT_MS = 15_000;
+export const ENOUGH_LEFT_MS = 15_000;
 
 /** A pod that a member refuses, of a workload whose policy says `onRefusal: TryNext`. Times are wall clock in ms. */
 export interface RefusedPod {

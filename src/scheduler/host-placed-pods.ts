@@ -41,6 +41,9 @@ import type { WorkloadState } from './workload-state.ts';
 /** Pods of DaemonSets are for their nodes, and each Job of a CronJob is a workload of its own. */
 const OWN_NO_WORKLOAD: ReadonlySet<string> = new Set(['DaemonSet', 'CronJob']);
 
+/** For the pods that come instead of those that made way to find their places, whatever `avoidFor` says (ms). */
+const LEAST_AVOIDED_MS = 120_000;
+
 export interface HostPlacedPodsOptions {
   view: HostView;
   workloads: WorkloadState;
@@ -166,6 +169,14 @@ export class HostPlacedPods implements PlacedPods {
 
   avoided(workload: TypedObject): readonly Avoided[] {
     return this.#o.workloads.avoided(workload);
+  }
+
+  avoid(pod: Pod, refusal: Pick<Avoided, 'cluster' | 'reason' | 'message'>): void {
+    const { view, workloads } = this.#o;
+    const chain = view.owners.chainOf(pod);
+    const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+    if (chosen === undefined) return;
+    workloads.refused(workloadOf(chain).object, refusal, Math.max(LEAST_AVOIDED_MS, chosen.placement.avoidForMs));
   }
 
   rulesOf(pod: Pod): MoveRules {

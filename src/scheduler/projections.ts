@@ -8,6 +8,7 @@ import { SharedParts } from '../capacity/shared-parts.ts';
 import { recordOf } from '../kube/json-fields.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
+import { usesClaims } from '../kube/uses-claims.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
 import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
@@ -84,6 +85,7 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
         ? parts.spec(grantedSpec(raw as Pod))
         : {
             containers: NONE,
+            ...claimsOf(spec),
             ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }),
             ...(priority === 0 ? {} : { priority }),
             ...(spec.schedulingGates === undefined ? {} : { schedulingGates: spec.schedulingGates }),
@@ -95,6 +97,15 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
       }),
     };
   };
+}
+
+/** Of volumes only those that keep a pod where its data are. */
+function claimsOf({ volumes = [] }: Pod['spec']): Pick<Pod['spec'], 'volumes'> {
+  const claims = volumes.filter((volume) => usesClaims({ spec: { volumes: [volume] } }));
+  const kept = claims.map(({ name, persistentVolumeClaim }) =>
+    persistentVolumeClaim === undefined ? { name, ephemeral: {} } : { name, persistentVolumeClaim },
+  );
+  return kept.length === 0 ? {} : { volumes: kept };
 }
 
 const NONE: Container[] = [];

@@ -23,6 +23,8 @@ class World {
   failover: Failover = { repatriate: { after: '5m' } };
   now = 0;
   isReady = true;
+  /** Clusters where pods were not well lately. */
+  ill: string[] = [];
   moves: readonly Moves[] = [];
   /** When and where from pods were moved. */
   readonly moved: { at: number; from: string; strategy: string }[] = [];
@@ -50,6 +52,7 @@ class World {
         move: async (wanted) => await Promise.resolve(this.#move(wanted)),
       },
       records: {
+        leftLately: () => new Set(this.ill),
         withinAnHour: (_of, strategies) =>
           movesWithin(
             this.moves.filter(({ strategy }) => strategies?.includes(strategy) ?? true),
@@ -109,6 +112,17 @@ describe('pods that would be elsewhere if they came now', () => {
     expect(world.fleet.counts()).toEqual({ home: 4, away: 2 });
     await world.pass(60 * MINUTE_MS);
     expect(world.moved).toHaveLength(2);
+  });
+
+  test('do not go where pods were not well lately', async () => {
+    const world = new World(HOME_FIRST, { home: 2, away: 9 });
+    world.fleet.room['home'] = 4;
+    world.ill = ['home'];
+    await world.pass(30 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.ill = ['away'];
+    await world.pass(5 * MINUTE_MS);
+    expect(world.fleet.counts()).toEqual({ home: 4, away: 2 });
   });
 
   test('stay without a word of their policy, and while not all of them are Ready', async () => {

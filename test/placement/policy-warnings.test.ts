@@ -48,6 +48,16 @@ describe('contradictions', () => {
     expect(found).toEqual(isVain ? [expect.stringContaining(`spec.failover.${field}: moves nothing`)] : []);
   });
 
+  it.each([
+    [{}, false],
+    [{ clusterAffinity: { clusterNames: ['local', 'east'] } }, false],
+    [{ clusterAffinity: { clusterNames: ['east'] } }, true],
+  ])('failover.application can do nothing with %j: %s', (placement, isVain) => {
+    const own = { placement, failover: { application: {} } };
+    const found = policyWarnings(policy('p', own), clusters).filter((one) => one.startsWith('spec.failover'));
+    expect(found).toEqual(isVain ? [expect.stringContaining('spec.failover.application: moves nothing')] : []);
+  });
+
   it.each<[object, string[]]>([
     [
       { clusterAffinity: { clusterNames: ['est', 'west'], exclude: ['gone'] } },

@@ -218,4 +218,11 @@ export const WRONG_POLICIES: readonly WrongPolicy[] = [
     field: `${place}.scoreWeights.price`,
     refusal: `${place}.scoreWeights.price: Invalid value: ${place}.scoreWeights.price in body should be less than or equal to 100`,
   },
+  {
+    what: 'less than no time to be ill',
+    spec: { failover: { application: { decisionConditions: { tolerationSeconds: -1 } } } },
+    field: 'spec.failover.application.decisionConditions.tolerationSeconds',
+    refusal:
+      'spec.failover.application.decisionConditions.tolerationSeconds: Invalid value: spec.failover.application.decisionConditions.tolerationSeconds in body should be greater than or equal to 0',
+  },
 ];

@@ -47,6 +47,17 @@ describe('hostPodProjection', () => {
     const [one] = project(pod('a', 'local-1', { status: { containerStatuses: statuses } })).spec.containers;
     expect(one).toEqual({ name: '', resources: { requests: { cpu: '2' } } });
   });
+  it('keeps of volumes what binds a pod on a virtual node to its data', () => {
+    const volumes = [
+      { name: 'tmp', emptyDir: {} },
+      { name: 'data', persistentVolumeClaim: { claimName: 'data' } },
+      { name: 'own', ephemeral: { volumeClaimTemplate: { spec: { storageClassName: 'x' } } } },
+    ];
+    expect(project(pod('a', 'east', { spec: { volumes } })).spec.volumes).toEqual([
+      { name: 'data', persistentVolumeClaim: { claimName: 'data' } },
+      { name: 'own', ephemeral: {} },
+    ]);
+  });
   it('knows a pod for which others were evicted by the node that is kept for it', () => {
     const one = project(pod('a', undefined, { status: { nominatedNodeName: 'local-1' } }));
     expect(one.spec).toEqual({ containers, overhead: { memory: '1Mi' } });

@@ -1,5 +1,5 @@
 import { bind } from './host-scheduler.ts';
-import { asPod, endedStatus, hostUidOf, isFinal, runningStatus } from './pod-shapes.ts';
+import { asPod, endedStatus, hostUidOf, illStatus, isFinal, isReady, runningStatus } from './pod-shapes.ts';
 import type { Random } from './random.ts';
 import { podPath } from './workload-controllers.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
@@ -119,6 +119,22 @@ export class Kubelets {
         this.#restart(podPath(now), now);
       });
     }
+  }
+
+  /** Its containers crash over and over from now on. Returns the UID of what runs; undefined: nothing did. */
+  sicken(path: string): string | undefined {
+    const object = this.#cluster.get(path);
+    const run = object === undefined ? undefined : this.runs.get(object.metadata.uid);
+    if (object === undefined || run === undefined || run.endedAt !== undefined || isFinal(object)) return undefined;
+    this.#report(path, illStatus(asPod(object), this.#now()));
+    return object.metadata.uid;
+  }
+
+  /** They run well again, if it is the same pod. */
+  recover(path: string, uid: string): void {
+    const object = this.#cluster.get(path);
+    if (object?.metadata.uid !== uid || this.runs.get(uid)?.endedAt !== undefined || isFinal(object)) return;
+    if (!isReady(object)) this.#restart(path, object);
   }
 
   /** The cluster is as it once was: what runs, or ran and is over, is told again. */

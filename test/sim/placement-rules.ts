@@ -36,7 +36,12 @@ export function placementRules(random: Random): { path: string; policy: JsonObje
       onRefusal: random.chance(0.5) ? 'TryNext' : 'Stay',
       avoidFor: random.chance(0.5) ? '30s' : '5m',
     },
-    ...(random.chance(0.3) ? {} : { failover: { onMemberLost: { after: random.pick(['1s', '10s', '1m']) ?? '1m' } } }),
+    failover: {
+      ...(random.chance(0.3) ? {} : { onMemberLost: { after: random.pick(['1s', '10s', '1m']) ?? '1m' } }),
+      ...(random.chance(0.5)
+        ? {}
+        : { application: { decisionConditions: { tolerationSeconds: random.pick([0, 20, 60]) ?? 60 } } }),
+    },
   });
   const apiVersion = 'spillway.dev/v1alpha1';
   const path = `/apis/${apiVersion}`;

@@ -60,6 +60,25 @@ export function runningStatus(pod: Pod, node: string, startedAt: string, restart
   };
 }
 
+export function illStatus(pod: Pod, at: string): PodStatus {
+  const { status } = pod;
+  const ill = new Set(['ContainersReady', 'Ready']);
+  return {
+    ...status,
+    conditions: (status?.conditions ?? []).map((one) =>
+      ill.has(one.type)
+        ? { ...one, status: 'False' as const, reason: 'ContainersNotReady', lastTransitionTime: at }
+        : one,
+    ),
+    containerStatuses: (status?.containerStatuses ?? []).map((one) => ({
+      ...one,
+      ready: false,
+      started: false,
+      state: { waiting: { reason: 'CrashLoopBackOff' } },
+    })),
+  };
+}
+
 export function endedStatus(pod: Pod, exitCode: number, startedAt: string, finishedAt: string): PodStatus {
   const containerStatuses = pod.spec.containers.map(({ name }): ContainerStatus => ({
     name,

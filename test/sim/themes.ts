@@ -60,6 +60,7 @@ export const THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'start',
     'delete-pod',
   ],
+  illness: ['pods-fall-ill', 'create-replicaset', 'create-statefulset', 'long-rest', 'cut', 'crash', 'start'],
   outages: ['long-outage', 'create-replicaset', 'create-always', 'crash', 'owner-deletes', 'force-delete'],
   vanishing: ['long-rest', 'create-many', 'vanish', 'lie', 'crash', 'start', 'force-delete', 'compact'],
   dependents: [

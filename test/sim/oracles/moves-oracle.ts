@@ -1,11 +1,13 @@
 import { releasedFrom } from '../../../src/api/released.ts';
-import { asPod, isFinal } from '../pod-shapes.ts';
+import { asPod, isFinal, isReady } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
 import type { World } from '../world.ts';
 import type { Report } from './report.ts';
 
 /** What was so a moment ago may be so still in the caches of those who watch late, in ms. */
 const LATE_MS = 90_000;
+/** No pod is moved for the loss of its member before that, in ms. */
+const LOST_AFTER_MS = 15_000;
 /** Make another pod as soon as one is on its way out. */
 const REPLACING_AT_ONCE = new Set(['ReplicaSet']);
 
@@ -16,7 +18,11 @@ export class MovesOracle {
   readonly #isOutOfService: (nodeName: string) => boolean;
   /** Until when each member was lost, or tainted with effect NoExecute, by its object in the host; Infinity while it is. */
   readonly #lost = new Map<string, number>();
+  readonly #lostSince = new Map<string, number>();
   readonly #tainted = new Map<string, number>();
+  /** By UID of the pod: since when it has not been Ready in the host, and until when it was. */
+  readonly #ill = new Map<string, number>();
+  readonly #ready = new Map<string, { pod: SimObject; until: number }>();
 
   /** `isOutOfService`: by the word of an administrator nothing runs on that Node. */
   constructor(world: World, report: Report, isOutOfService: (nodeName: string) => boolean) {
@@ -30,6 +36,7 @@ export class MovesOracle {
     const { cluster, object, previous, by, at } = change;
     if (cluster !== this.#world.host) return;
     if (object['kind'] === 'MemberCluster') this.#member(object, at);
+    if (object['kind'] === 'Pod') this.#health(change);
     const isMoved =
       object['kind'] === 'Pod' &&
       by.includes('#') &&
@@ -51,12 +58,10 @@ export class MovesOracle {
       taints?: Taints;
     };
     const { clusterTaints = [] } = (spec ?? {}) as { clusterTaints?: Taints };
-    note(
-      this.#lost,
-      name,
-      at,
-      conditions.some((one) => one.type === 'Reachable' && one.status === 'False'),
-    );
+    const isLost = conditions.some((one) => one.type === 'Reachable' && one.status === 'False');
+    note(this.#lost, name, at, isLost);
+    if (!isLost) this.#lostSince.delete(name);
+    else if (!this.#lostSince.has(name)) this.#lostSince.set(name, at);
     note(
       this.#tainted,
       name,
@@ -79,17 +84,50 @@ export class MovesOracle {
     return { member, isLost: isSo(this.#lost), isTainted: isSo(this.#tainted) };
   }
 
+  #health({ object, previous, type, at }: Change): void {
+    const { uid } = object.metadata;
+    const isWell = type !== 'DELETED' && isReady(object);
+    if (isWell) this.#ready.set(uid, { pod: object, until: Number.POSITIVE_INFINITY });
+    else if (previous !== undefined && isReady(previous)) this.#ready.set(uid, { pod: object, until: at });
+    if (isWell) this.#ill.delete(uid);
+    else if (!this.#ill.has(uid)) this.#ill.set(uid, at);
+    if (type === 'DELETED') this.#ill.delete(uid);
+  }
+
+  /** It is not Ready, and another one of its controller was, in another cluster, a moment ago. */
+  #isIll(object: SimObject, member: string, at: number): boolean {
+    if (!this.#ill.has(object.metadata.uid)) return false;
+    const owner = controllerUid(object);
+    return [...this.#ready.values()].some(
+      ({ pod, until }) =>
+        owner !== undefined &&
+        controllerUid(pod) === owner &&
+        at - until < LATE_MS &&
+        this.#standing(pod, at).member !== member,
+    );
+  }
+
   #moved({ object, by, at }: Change): void {
     const { member, isLost, isTainted } = this.#standing(object, at);
-    if (!isLost && !isTainted) {
-      this.#report('I11', `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted`);
+    // Nothing is known of a pod whose member does not answer: that it is ill is no reason then.
+    const isKnown = at - (this.#lostSince.get(member) ?? at) < LOST_AFTER_MS;
+    const isIll = isKnown && this.#isIll(object, member, at);
+    if (!isLost && !isTainted && !isIll) {
+      this.#report(
+        'I11',
+        `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted, and where it is not ill beside others that are well elsewhere`,
+      );
     }
     const kind = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.kind ?? 'nobody';
     const isOut = isLost && this.#isOutOfService(asPod(object).spec.nodeName ?? '');
-    if (!isTainted && !isOut && !REPLACING_AT_ONCE.has(kind)) {
+    if (!isTainted && !isOut && !(isIll && kind === 'StatefulSet') && !REPLACING_AT_ONCE.has(kind)) {
       this.#report('I11', `${by} moves ${object.metadata.name} of ${kind} out of ${member}, where it may still run`);
     }
   }
+}
+
+function controllerUid({ metadata }: SimObject): string | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid;
 }
 
 function note(until: Map<string, number>, member: string, at: number, isSo: boolean): void {

@@ -1,0 +1,114 @@
+import { isActive, isFinished } from '../api/pod-phase.ts';
+import { isReady } from '../kube/conditions.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { PODS_UNHEALTHY } from '../placement/avoided.ts';
+import { revisionOf } from '../placement/owner-chain.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { HealthAges } from './health-ages.ts';
+import type { MoveRecords } from './move-records.ts';
+import type { Mover } from './mover.ts';
+import { illGroups, unhealthyAfterMs, whyItStaysIll } from './unhealthy-in-member.ts';
+import type { IllGroup, PodHealth } from './unhealthy-in-member.ts';
+
+/** A mark that ends sooner is made anew while pods are ill (ms). */
+const RENEW_MS = 60_000;
+
+export interface IllPodsOptions {
+  placed: Pick<PlacedPods, 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'members' | 'showsRefusal' | 'avoided' | 'avoid'>;
+  ages: HealthAges;
+  mover: Pick<Mover, 'wasSent'>;
+  records: Pick<MoveRecords, 'leftLately'>;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** A workload whose policy lets pods that are ill be moved. */
+export interface IllPodsLook {
+  readonly workload: TypedObject;
+  /** Pods it has now. */
+  readonly count: number;
+  readonly groups: readonly IllGroup[];
+  /** Clusters that have to be avoided before pods of `groups` go, so that what comes instead goes to none of them. */
+  readonly toAvoid: readonly string[];
+  /** All pods are well, and stay so as long as none of them changes. */
+  readonly isCalm: boolean;
+}
+
+/**
+ * Follows which pods of workloads are ill, and has the members avoided where they are. Every replica does, as pods that come instead are
+ * placed by whichever is asked, and any may be the next to move pods.
+ */
+export class IllPods {
+  readonly #o: IllPodsOptions;
+
+  constructor(options: IllPodsOptions) {
+    this.#o = options;
+  }
+
+  /** Undefined when pods of the workload are not moved for that. */
+  look(workloadUid: string): IllPodsLook | undefined {
+    const { placed, ages } = this.#o;
+    const pods = placed.ofWorkload(workloadUid).filter(isActive);
+    const [first] = pods;
+    const rules = first === undefined ? undefined : placed.rulesOf(first);
+    const afterMs = unhealthyAfterMs(rules?.failover);
+    if (first === undefined || rules === undefined || afterMs === undefined) {
+      ages.forget(workloadUid);
+      return undefined;
+    }
+    const silent = new Set(placed.members().flatMap((one) => (one.unavailable === undefined ? [] : [one.name])));
+    const seen = pods.map((pod) => this.#seen(pod, silent));
+    ages.observe(workloadUid, seen);
+    const all = seen.map(({ pod, uid, cluster, isReady: ready }): PodHealth => {
+      const health = ready === undefined && cluster !== undefined ? undefined : ages.of(workloadUid, uid);
+      return { pod, cluster, revision: revisionOf(pod), health, isLeaving: this.#o.mover.wasSent(pod) };
+    });
+    const groups = illGroups(all, afterMs, (rules.replicas ?? 0) - pods.length);
+    const toAvoid = this.#toAvoid(rules.workload, groups);
+    this.#avoid(first, rules.workload, toAvoid);
+    return {
+      workload: rules.workload,
+      count: pods.length,
+      groups,
+      toAvoid,
+      isCalm: all.every(({ health }) => health?.isWell === true),
+    };
+  }
+
+  #seen(
+    pod: Pod,
+    silent: ReadonlySet<string>,
+  ): { pod: Pod; uid: string; cluster: string | undefined; isReady: boolean | undefined } {
+    const { placed } = this.#o;
+    const { nodeName } = pod.spec;
+    const cluster = nodeName === undefined ? undefined : placed.clusterOf(nodeName);
+    // What a member does not run is another strategy's business, and what one that is silent does is not known.
+    const isKnown = cluster !== undefined && !silent.has(cluster) && !placed.showsRefusal(pod) && !isFinished(pod);
+    return { pod, uid: pod.metadata.uid ?? '', cluster, isReady: isKnown ? isReady(pod) : undefined };
+  }
+
+  /** None while nothing is to be moved. Those that pods left for the same reason lately, too: no pod comes back to where it was ill. */
+  #toAvoid(workload: TypedObject, groups: readonly IllGroup[]): string[] {
+    const leaving = groups.filter(
+      ({ wellElsewhere, pods }) => wellElsewhere > 0 && pods.some((pod) => whyItStaysIll(pod) === undefined),
+    );
+    if (leaving.length === 0) return [];
+    return [
+      ...new Set([
+        ...leaving.map(({ cluster }) => cluster),
+        ...this.#o.records.leftLately(workload, 'UnhealthyInMember'),
+      ]),
+    ];
+  }
+
+  #avoid(pod: Pod, workload: TypedObject, clusters: readonly string[]): void {
+    const { placed, clock } = this.#o;
+    const known = new Map(placed.avoided(workload).map(({ cluster, until }) => [cluster, until]));
+    const message = 'they were not well there, while others like them were elsewhere';
+    for (const cluster of clusters) {
+      if ((known.get(cluster) ?? 0) - clock() >= RENEW_MS) continue;
+      placed.avoid(pod, { cluster, reason: PODS_UNHEALTHY, message });
+    }
+  }
+}

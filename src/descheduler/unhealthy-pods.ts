@@ -1,0 +1,135 @@
+import type { Pod } from '../kube/core-v1.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { ENOUGH_LEFT_MS, PATIENCE_MS } from '../placement/refused-pod.ts';
+import type { HealthAges } from './health-ages.ts';
+import type { IllPods, IllPodsLook } from './ill-pods.ts';
+import type { MoveRecords } from './move-records.ts';
+import type { Mover } from './mover.ts';
+import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove, whyItStaysIll } from './unhealthy-in-member.ts';
+import type { IllGroup } from './unhealthy-in-member.ts';
+import type { Recheck } from './wanted-move.ts';
+
+/** Between two looks at a workload that has pods which are not well (ms). */
+const LOOK_MS = 5_000;
+/** Most pods tried in one round; then it is looked at all of them anew. */
+const AT_ONCE = 20;
+
+export interface UnhealthyPodsOptions {
+  placed: Pick<PlacedPods, 'rulesOf' | 'clusterOf' | 'members' | 'avoided'>;
+  mover: Pick<Mover, 'restMs' | 'keeps' | 'move'>;
+  records: Pick<MoveRecords, 'withinAnHour'>;
+  ill: IllPods;
+  ages: HealthAges;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/**
+ * Moves pods that are ill in their member, while others of their revision are well elsewhere, where a policy asks for that
+ * (`failover.application`).
+ */
+export class UnhealthyPods {
+  readonly #o: UnhealthyPodsOptions;
+
+  constructor(options: UnhealthyPodsOptions) {
+    this.#o = options;
+  }
+
+  /** Throws what the host answers. */
+  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
+    const found = this.#o.ill.look(workloadUid);
+    if (found === undefined) return undefined;
+    for (const group of found.groups) {
+      if ((await this.#move(group, found, workloadUid, signal)) === 'again') return { requeueAfterMs: 0 };
+    }
+    return found.isCalm ? undefined : { requeueAfterMs: LOOK_MS };
+  }
+
+  /** `again`: there is more to do than is done in one round. */
+  async #move(group: IllGroup, look: IllPodsLook, workloadUid: string, signal: AbortSignal): Promise<'again' | 'done'> {
+    const { mover, ages } = this.#o;
+    const { cluster, atMost } = group;
+    let left = atMost;
+    // One is told why all stay.
+    const pods = atMost === 0 ? group.pods.slice(0, 1) : this.#thoseToGo(group, look);
+    for (const pod of pods) {
+      if (signal.aborted) return 'done';
+      if (mover.restMs(pod) > 0) continue;
+      const { illForMs } = ages.of(workloadUid, pod.metadata.uid ?? '');
+      const wanted = unhealthyMove(pod, cluster, illForMs, (live) => this.#recheck(live, group, look, workloadUid));
+      if (mover.keeps(wanted)) continue;
+      const outcome = await mover.move(wanted, signal);
+      if (outcome === 'stop') return 'done';
+      if (outcome === 'moved') left -= 1;
+      if (left === 0) return 'done';
+      if (left <= atMost - AT_ONCE) return 'again';
+    }
+    return 'done';
+  }
+
+  /**
+   * None before all replicas know that the cluster is avoided; and none that came when it was: it went there in spite of that, by the word
+   * of somebody who does not ask here, and so would the next one, for ever.
+   */
+  #thoseToGo({ cluster, pods }: IllGroup, { workload, toAvoid }: IllPodsLook): readonly Pod[] {
+    const now = this.#o.clock();
+    const avoided = new Map(this.#o.placed.avoided(workload).map((one) => [one.cluster, one]));
+    const isKnown = toAvoid.every((name) => {
+      const entry = avoided.get(name);
+      return entry !== undefined && entry.since + PATIENCE_MS <= now && entry.until - now >= ENOUGH_LEFT_MS;
+    });
+    const since = avoided.get(cluster)?.since;
+    if (!isKnown || since === undefined) return [];
+    return pods.filter(({ metadata }) => Date.parse(metadata.creationTimestamp ?? '') < since + PATIENCE_MS);
+  }
+
+  /** Asked of each pod once or twice: it looks at none but those that are well, up to the first. */
+  #recheck(
+    live: Pod,
+    { cluster, well, wellElsewhere, atMost }: IllGroup,
+    { workload, count }: IllPodsLook,
+    workloadUid: string,
+  ): Recheck {
+    const { placed, ages, records } = this.#o;
+    if (placed.clusterOf(live.spec.nodeName ?? '') !== cluster || !isIllInMember(live)) return 'void';
+    const afterMs = unhealthyAfterMs(placed.rulesOf(live).failover);
+    const { illForMs } = ages.of(workloadUid, live.metadata.uid ?? '');
+    if (afterMs === undefined || illForMs < afterMs) return 'void';
+    const ill = `(${illnessOf(live)})`;
+    const own = whyItStaysIll(live);
+    if (own !== undefined) return { why: `${own} ${ill}` };
+    const silent = this.#silent();
+    const why = silent.get(cluster);
+    if (why !== undefined)
+      return { why: `what ${clusterInWords(cluster)} said last may be old, as ${why}`, others: true };
+    const isWellElsewhere = [...well].some(
+      ([name, uids]) => name !== cluster && !silent.has(name) && uids.some((uid) => ages.of(workloadUid, uid).isWell),
+    );
+    if (!isWellElsewhere) {
+      return {
+        why: `no other pod of its revision is well in another cluster, so its image or its settings may be at fault ${ill}`,
+        others: true,
+      };
+    }
+    if (atMost === 0) {
+      return {
+        why: `others of its revision elsewhere have yet to be well ${ill} (${String(wellElsewhere)} are)`,
+        others: true,
+      };
+    }
+    return records.withinAnHour(workload, ['UnhealthyInMember']).count < count
+      ? undefined
+      : { why: 'each of its pods, on the average, was moved for that once within the last hour', others: true };
+  }
+
+  /** Why of members nothing is known at present, by name. */
+  #silent(): ReadonlyMap<string, string> {
+    return new Map(
+      this.#o.placed
+        .members()
+        .flatMap(({ name, unavailable }) => (unavailable === undefined ? [] : [[name, unavailable] as const])),
+    );
+  }
+}
