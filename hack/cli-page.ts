@@ -51,6 +51,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
   uncordon: 'get and patch `memberclusters`',
   drain: 'get and patch `memberclusters`; list `nodes`, list and get `pods` of all namespaces; create `pods/eviction`',
   rebalance: 'get the workloads that are named; create `workloadrebalancers`, and to wait get them',
+  translate: 'none: it asks no cluster',
   install:
     'get, create and patch all that `manifests` have, roles included, so those of an administrator; to wait, get `deployments` and list `pods` in `spillway-system`',
   upgrade: 'as `install`, and delete what is not there any more',

@@ -34,9 +34,9 @@ export interface OutputFlags {
   headers: boolean;
 }
 
-export function outputFlags(command: Command, formats: readonly Format[] = FORMATS): Command {
+export function outputFlags(command: Command, formats: readonly Format[] = FORMATS, usual: Format = 'table'): Command {
   const output = new Option('-o, --output <format>', `output format: ${formats.join(', ')}`)
-    .default('table')
+    .default(usual)
     .argParser((text) => formatOf(text, formats));
   const tabular = formats.includes('wide');
   const withOutput = command.addOption(output);

@@ -13,6 +13,7 @@ import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
 import { addTop } from './top.ts';
+import { addTranslate } from './translate.ts';
 import { addUninstall } from './uninstall.ts';
 import type { Terminal } from './terminal.ts';
 import { addWhy } from './why.ts';
@@ -29,6 +30,7 @@ const VERBS: readonly AddVerb[] = [
   addUncordon,
   addDrain,
   addRebalance,
+  addTranslate,
   addInstall,
   addUpgrade,
   addJoin,

@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { text as readAll } from 'node:stream/consumers';
-import process from 'node:process';
 import type { Command } from 'commander';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { hostIdOf } from '../api/marks.ts';
@@ -31,6 +28,7 @@ import { CliError } from './cli-error.ts';
 import { compiledPolicies } from './compiled-policies.ts';
 import { EXIT } from './exit-code.ts';
 import { clusterFlags, namespaceFlags, outputFlags, type NamespaceFlags, type OutputFlags } from './flags.ts';
+import { manifestText } from './manifest-file.ts';
 import { documented, type Format } from './output.ts';
 import { versionOf } from './host-version.ts';
 import { addressesNotKnown, memberPod, type HostFacts } from './simulate/member-pod.ts';
@@ -64,7 +62,10 @@ export function addSimulate(program: Command, cli: Cli): void {
   outputFlags(namespaceFlags(clusterFlags(command)), FORMATS).action(
     async (flags: Flags) =>
       await cli.withHost(flags, async (host) => {
-        const { wanted, passedOver } = wantedPods(await manifest(flags.filename), flags.namespace ?? host.namespace);
+        const { wanted, passedOver } = wantedPods(
+          await manifestText(flags.filename),
+          flags.namespace ?? host.namespace,
+        );
         if (wanted.length === 0) {
           throw new CliError('there are no pods in the manifest', {
             exitCode: EXIT.usage,
@@ -85,14 +86,6 @@ export function addSimulate(program: Command, cli: Cli): void {
         return found.some(({ waiting }) => waiting > 0) ? EXIT.findings : EXIT.ok;
       }),
   );
-}
-
-async function manifest(file: string): Promise<string> {
-  try {
-    return file === '-' ? await readAll(process.stdin) : await readFile(file, 'utf8');
-  } catch (error) {
-    throw new CliError(`${file} cannot be read`, { reason: describeError(error), exitCode: EXIT.usage, cause: error });
-  }
 }
 
 /** What is the same for all objects of the manifest. */

@@ -19,6 +19,7 @@ import {
   serviceAccountIn,
   untilRunning,
 } from '../fixtures/live-pods.ts';
+import { KARMADA_OBJECTS } from '../fixtures/karmada.ts';
 import { MANIFEST_SHAPES, WORKLOAD_SHAPES } from '../fixtures/manifest-shapes.ts';
 import { deployment, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
@@ -314,6 +315,18 @@ describe('why', () => {
       servers.signal('SIGCONT');
     }
     await answers('on-west', /It runs in member west, and all is well/, SHOP, 60_000);
+  });
+});
+
+describe('translate', () => {
+  test('what it makes of policies of Karmada and KubeFed the API server takes to the last field', async () => {
+    const file = join(host.dir, 'karmada.json');
+    writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: KARMADA_OBJECTS }));
+    const ours = join(host.dir, 'translated.yaml');
+    writeFileSync(ours, await spillway('translate', '-f', file));
+    const taken = await kubectl(host, ['apply', '--dry-run=server', '--validate=strict', '-o', 'name', '-f', ours]);
+    // A federated workload with overrides becomes two.
+    expect(taken.trim().split('\n')).toHaveLength(KARMADA_OBJECTS.length + 1);
   });
 });
 

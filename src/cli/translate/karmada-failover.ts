@@ -1,0 +1,61 @@
+import { textOf, type JsonRecord } from '../../kube/json-fields.ts';
+import { type Fields, given } from './fields.ts';
+import type { Remarks } from './remarks.ts';
+
+/** What tolerations of Karmada's own taints say of pods of a cluster that does not answer; undefined: nothing. */
+export type LostMemberRule = { after: number } | 'stays' | undefined;
+
+/** Old names of Karmada. */
+const PURGE_MODES: Readonly<Record<string, string>> = { Immediately: 'Directly', Graciously: 'Gracefully' };
+
+export function failoverFrom(
+  from: Fields | undefined,
+  lostMember: LostMemberRule,
+  remarks: Remarks,
+): JsonRecord | undefined {
+  const application = from?.within('application');
+  const cluster = from?.within('cluster');
+  const decision = application?.within('decisionConditions');
+  const tolerationSeconds = decision?.take('tolerationSeconds');
+  const [ofPods, ofClusters] = [purgeMode(application), purgeMode(cluster)];
+  if (ofPods !== undefined && ofPods !== 'Never' && application !== undefined)
+    remarks.differs(application.of('purgeMode'), 'pods that do not get well are evicted at once');
+  for (const part of [application, cluster]) {
+    if (part?.take('statePreservation') !== undefined)
+      remarks.lost(part.of('statePreservation'), 'nothing of the old pod is given to the new one');
+  }
+  const gracePeriodSeconds = application?.take('gracePeriodSeconds');
+  for (const part of [decision, application, cluster, from]) part?.end();
+  const mode = ofClusters ?? (ofPods === 'Never' ? ofPods : undefined);
+  const found = given({
+    onMemberLost: onMemberLost(lostMember, remarks),
+    application: application === undefined ? undefined : { decisionConditions: given({ tolerationSeconds }) },
+    cluster:
+      mode === undefined && gracePeriodSeconds === undefined
+        ? undefined
+        : given({
+            purgeMode: mode,
+            gracePeriodSeconds,
+            // There the old pods end when the time is over, whether there are others or not.
+            onTimeout: gracePeriodSeconds === undefined ? undefined : 'Evict',
+          }),
+  });
+  return Object.keys(found).length === 0 ? undefined : found;
+}
+
+function purgeMode(from: Fields | undefined): string | undefined {
+  const mode = textOf(from?.take('purgeMode'));
+  return mode === undefined ? undefined : (PURGE_MODES[mode] ?? mode);
+}
+
+const LONGEST_S = 86_400;
+
+function onMemberLost(rule: LostMemberRule, remarks: Remarks): JsonRecord | undefined {
+  if (rule === undefined) return undefined;
+  if (rule === 'stays') return { action: 'Hold' };
+  if (rule.after > LONGEST_S) {
+    remarks.differs('spec.placement.clusterTolerations', 'after more than a day is never: the pods stay');
+    return { action: 'Hold' };
+  }
+  return { after: `${Math.max(0, Math.round(rule.after))}s`, action: 'Replace' };
+}
