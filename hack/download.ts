@@ -87,6 +87,11 @@ function releaseOf(tool: Tool): Release | undefined {
           digestOfAsset(`https://api.github.com/repos/${repository}/releases/tags/${tool.version}`, asset),
       };
     }
+    case 'coredns': {
+      const archive = `coredns_${tool.version.slice(1)}_linux_${arch}.tgz`;
+      const url = `https://github.com/coredns/coredns/releases/download/${tool.version}/${archive}`;
+      return { url, checksum: async () => hexOf(await getText(`${url}.sha256`)), member: 'coredns' };
+    }
     case 'agnhost':
     case 'metrics-server':
     case 'helm':

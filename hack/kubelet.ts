@@ -2,11 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { ensureBinaries } from './binaries.ts';
+import { dnsAddress, startClusterDns } from './cluster-dns.ts';
 import type { Cluster } from './cluster.ts';
 import { run } from './command.ts';
 import { startContainerd, type Containerd } from './containerd.ts';
-import { firstServiceAddress } from './control-plane.ts';
 import { imageArchive } from './images.ts';
+import { startKubeProxy } from './kube-proxy.ts';
 import { Machine } from './machine.ts';
 import type { ManagedProcess } from './managed-process.ts';
 import { kubeconfigYaml } from './pki.ts';
@@ -22,6 +23,15 @@ export interface KubeletOptions {
   reserved?: Record<string, string>;
   /** Default 110. */
   maxPods?: number;
+  /**
+   * Services work for its pods: kube-proxy on the node, and DNS names of `cluster.local` in its cluster. Default false: they fail at once.
+   */
+  services?: boolean;
+  /**
+   * `Flat` (default): its pods and those of all other such nodes of the workspace reach each other, whatever their cluster.
+   * `Isolated`: its pods and those of its cluster's other nodes.
+   */
+  network?: 'Flat' | 'Isolated';
   /** Further fields of KubeletConfiguration. */
   configuration?: Record<string, unknown>;
   timeoutMs?: number;
@@ -33,6 +43,8 @@ export interface KubeletNode {
   readonly machine: Machine;
   readonly kubelet: ManagedProcess;
   readonly containerd: Containerd;
+  /** With `services`. */
+  readonly proxy: ManagedProcess | undefined;
   /** Pulls the plug; the Node object stays until someone deletes it. */
   stop(): Promise<void>;
 }
@@ -55,12 +67,16 @@ export async function startKubelet(cluster: Cluster, options: KubeletOptions): P
   const archive = await imageArchive(workspace.say);
 
   const { node } = options;
-  const machine = await Machine.start(workspace, node, join(cluster.dir, 'nodes', node));
+  const podNetwork = options.network === 'Isolated' ? cluster.name : undefined;
+  const machine = await Machine.start(workspace, node, join(cluster.dir, 'nodes', node), podNetwork);
   const containerd = await startContainerd(machine);
   const imported = containerd.ctr(['images', 'import', archive]);
-  // Nothing answers in the service range; a refusal at once is kinder than a DNS timeout.
-  const noServices = ['ip', 'route', 'add', 'unreachable', cluster.serviceCidr];
-  await run('nsenter', [...machine.enter(), ...noServices]);
+  const { services = false } = options;
+  if (!services) {
+    // Nothing answers in the service range; a refusal at once is kinder than a DNS timeout.
+    const noServices = ['ip', 'route', 'add', 'unreachable', cluster.serviceCidr];
+    await run('nsenter', [...machine.enter(), ...noServices]);
+  }
   const args = await writeConfiguration(cluster, machine, containerd, options);
   await imported;
   const kubelet = machine.run('kubelet', binaries.kubelet, args);
@@ -72,8 +88,9 @@ export async function startKubelet(cluster: Cluster, options: KubeletOptions): P
     },
     { timeoutMs: options.timeoutMs ?? 90_000 },
   );
+  const [proxy] = services ? await Promise.all([startKubeProxy(cluster, machine), startClusterDns(cluster)]) : [];
   workspace.say(`node ${node} of ${cluster.name} is Ready after ${((Date.now() - began) / 1000).toFixed(1)} s`);
-  return { name: node, machine, kubelet, containerd, stop: () => machine.stop() };
+  return { name: node, machine, kubelet, containerd, proxy, stop: () => machine.stop() };
 }
 
 function isReady(node: unknown): boolean {
@@ -122,7 +139,7 @@ async function writeConfiguration(
       podLogsDir: file('podlogs'),
       volumePluginDir: file('volume-plugins'),
       resolvConf: file('resolv.conf'),
-      clusterDNS: [firstServiceAddress(cluster.serviceCidr).replace(/\.1$/, '.10')],
+      clusterDNS: [dnsAddress(cluster)],
       clusterDomain: 'cluster.local',
       authentication: {
         anonymous: { enabled: false },

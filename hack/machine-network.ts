@@ -15,8 +15,11 @@ export interface MachineNetwork {
   gateway: string;
   /** For example 172.30.7.0/24. */
   subnet: string;
-  /** Plugs a new machine in: `pid` is a process inside its network namespace. */
-  plugIn(pid: number): Promise<MachinePlace>;
+  /**
+   * Plugs a new machine in: `pid` is a process inside its network namespace. Its pods and those of the other machines of the same
+   * `podNetwork` reach each other, and no others'.
+   */
+  plugIn(pid: number, podNetwork: string): Promise<MachinePlace>;
 }
 
 const networks = new WeakMap<Workspace, Promise<MachineNetwork>>();
@@ -41,10 +44,10 @@ async function createNetwork(workspace: Workspace): Promise<MachineNetwork> {
     return free;
   });
   const gateway = hostOf(subnet, 1);
-  const machines: { pid: number; place: MachinePlace }[] = [];
+  const machines: { pid: number; place: MachinePlace; podNetwork: string }[] = [];
   let next = 10;
 
-  const plugIn = async (pid: number): Promise<MachinePlace> => {
+  const plugIn = async (pid: number, podNetwork: string): Promise<MachinePlace> => {
     const index = next++;
     const address = hostOf(subnet, index);
     const link = `sv-${workspace.id}-${index}`;
@@ -66,16 +69,21 @@ async function createNetwork(workspace: Workspace): Promise<MachineNetwork> {
     // Machines route to each other's pods directly: forwarding in the root namespace stays as its owner set it.
     const place = { address, podCidr };
     for (const other of machines) {
-      await inside(['route', 'add', other.place.podCidr, 'via', other.place.address]);
-      await run('nsenter', ['-t', String(other.pid), '--net', 'ip', 'route', 'replace', podCidr, 'via', address]).catch(
-        // The other machine may have been stopped.
-        () => undefined,
-      );
+      const isNear = other.podNetwork === podNetwork;
+      await inside(['route', 'add', ...routeTo(other.place, isNear)]);
+      const back = ['ip', 'route', 'replace', ...routeTo(place, isNear)];
+      // The other machine may have been stopped.
+      await run('nsenter', ['-t', String(other.pid), '--net', ...back]).catch(() => undefined);
     }
-    machines.push({ pid, place });
+    machines.push({ pid, place, podNetwork });
     return place;
   };
   return { bridge, gateway, subnet, plugIn };
+}
+
+/** Networks that do not know each other drop what is sent between them; an answer at once keeps tests short. */
+function routeTo({ podCidr, address }: MachinePlace, isNear: boolean): string[] {
+  return isNear ? [podCidr, 'via', address] : ['unreachable', podCidr];
 }
 
 /** Picking a range and using it must not mix with another run doing the same. */

@@ -54,7 +54,8 @@ export class Machine {
     this.cgroup = facts.cgroup;
   }
 
-  static async start(workspace: Workspace, name: string, dir: string): Promise<Machine> {
+  /** `podNetwork`: its pods reach those of the workspace's other machines of the same one, and no others. */
+  static async start(workspace: Workspace, name: string, dir: string, podNetwork = 'flat'): Promise<Machine> {
     for (const hidden of ['/run', '/var/lib', '/var/log', '/proc', '/sys', '/dev']) {
       if (dir.startsWith(`${hidden}/`))
         throw new Error(`machines cannot live below ${hidden}: set TMPDIR to another folder`);
@@ -82,7 +83,7 @@ export class Machine {
     if (id === undefined) throw new GiveUp(holder.describeExit());
     workspace.record({ kind: 'process', ...id, what: `machine ${name}`, end: 'SIGKILL' });
     const network = await machineNetwork(workspace);
-    const place = await network.plugIn(init);
+    const place = await network.plugIn(init, podNetwork);
     const cgroup = `spillway-${workspace.id}-${name}`;
     workspace.record({ kind: 'cgroup', name: cgroup });
     createCgroup(cgroup);

@@ -122,7 +122,7 @@ program
   });
 
 async function defaultTools(): Promise<(typeof CONTROL_PLANE_TOOLS)[number][]> {
-  const kubelets = (await canRunKubelets()).ok ? (['kubelet'] as const) : [];
+  const kubelets = (await canRunKubelets()).ok ? (['kubelet', 'kube-proxy', 'coredns'] as const) : [];
   return [...CONTROL_PLANE_TOOLS, 'kwok', ...kubelets];
 }
 

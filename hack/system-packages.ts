@@ -14,6 +14,7 @@ const NEEDED: readonly { program: string; package: string }[] = [
   { program: 'nsenter', package: 'util-linux' },
   { program: 'unshare', package: 'util-linux' },
   { program: 'mount', package: 'mount' },
+  { program: 'nft', package: 'nftables' },
 ];
 
 const CNI_FOLDERS = ['/usr/lib/cni', '/opt/cni/bin'];

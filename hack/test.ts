@@ -36,7 +36,7 @@ async function prepareClusters(): Promise<void> {
     return;
   }
   await installKubeletPackages(say);
-  await ensureBinaries(['kubelet', 'agnhost'], { say });
+  await ensureBinaries(['kubelet', 'kube-proxy', 'coredns', 'agnhost'], { say });
   await imageArchive(say);
 }
 

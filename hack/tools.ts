@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { repositoryRoot } from './repository.ts';
 
@@ -27,6 +27,7 @@ const KWOK: ToolModule = { folder: 'kwok', pin: 'sigs.k8s.io/kwok' };
 const E2E: ToolModule = { folder: 'e2e', pin: 'k8s.io/kubernetes' };
 const GINKGO: ToolModule = { folder: 'e2e', pin: 'github.com/onsi/ginkgo/v2' };
 const VIRTUAL_KUBELET: ToolModule = { folder: 'virtual-kubelet', pin: 'github.com/virtual-kubelet/virtual-kubelet' };
+const COREDNS: ToolModule = { folder: 'coredns', pin: 'github.com/coredns/coredns' };
 const METRICS_SERVER: ToolModule = { folder: 'metrics-server', pin: 'sigs.k8s.io/metrics-server' };
 const HELM: ToolModule = { folder: 'helm', pin: 'helm.sh/helm/v4' };
 const PROMETHEUS: ToolModule = { folder: 'prometheus', pin: 'github.com/prometheus/prometheus' };
@@ -53,6 +54,8 @@ const TOOLS = {
   etcd: { module: ETCD, package: 'go.etcd.io/etcd/server/v3' },
   kwok: { module: KWOK, package: 'sigs.k8s.io/kwok/cmd/kwok' },
   'metrics-server': { module: METRICS_SERVER, package: 'sigs.k8s.io/metrics-server/cmd/metrics-server' },
+  // With a main of its own (hack/tools/coredns/main.go): the plugins that are wanted build in a fraction of the time.
+  coredns: { module: COREDNS, package: 'spillway.dev/hack/tools/coredns' },
   helm: { module: HELM, package: 'helm.sh/helm/v4/cmd/helm' },
   // Without what finds machines in twenty clouds, which rules do not need: a tenth of the time to build.
   promtool: { module: PROMETHEUS, package: 'github.com/prometheus/prometheus/cmd/promtool', tags: 'remove_all_sd' },
@@ -116,9 +119,11 @@ export function describeTool(name: ToolName, other?: OtherVersion): Tool {
     '-ldflags',
     ['-s', '-w', ...stamps(module, version)].join(' '),
   ];
+  const ownMain = join(moduleDir, 'main.go');
   const hash = createHash('sha256')
     .update(readFileSync(join(moduleDir, 'go.sum')))
     .update(JSON.stringify([goFlags, process.platform, process.arch]))
+    .update(existsSync(ownMain) ? readFileSync(ownMain) : '')
     .digest('hex');
   const cacheKey = `${module.folder}-${hash.slice(0, 12)}`;
   return { name, moduleDir, package: goPackage, version, goCommand, goFlags, cacheKey };

@@ -59,7 +59,7 @@ export async function prepareKubelets(
 
 async function getKubeletParts(say: Say): Promise<void> {
   await installKubeletPackages(say);
-  await ensureBinaries(['kubelet'], { say });
+  await ensureBinaries(['kubelet', 'kube-proxy', 'coredns'], { say });
   await imageArchive(say);
 }
 
@@ -100,7 +100,7 @@ async function startMember(workspace: Workspace, plan: MemberPlan, index: number
   }
   const cluster = await startCluster(workspace, { name, serviceCidr, ...(await reachableFromMachines(workspace)) });
   const names = Array.from({ length: nodes }, (_, node) => `${name}-n${node}`);
-  await Promise.all(names.map((node) => startKubelet(cluster, { node })));
+  await Promise.all(names.map((node) => startKubelet(cluster, { node, services: true })));
   return cluster;
 }
 
@@ -115,7 +115,7 @@ async function startHost(
     ...(extenderPort === undefined ? {} : { extenderPort }),
   });
   if (node === undefined) return cluster;
-  if (can.ok) await startKubelet(cluster, { node, maxPods });
+  if (can.ok) await startKubelet(cluster, { node, maxPods, services: true });
   else await startKwok(cluster, { nodes: 1, prefix: node, pods: String(maxPods), simulate: true, usage: true });
   return cluster;
 }
