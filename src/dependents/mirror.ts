@@ -63,6 +63,8 @@ export interface DependentsMirrorOptions extends CopyOwner {
   takenRetryMs?: number;
   /** How long a copy may be on its way before users are told; 4,000 ms. */
   overdueMs?: number;
+  /** How long a copy that was made counts as there although the cache has not shown it; 10,000 ms. */
+  madeMs?: number;
   /** Default: not counted. */
   invariants?: Invariants;
   logger: Logger;
@@ -75,7 +77,6 @@ const UNUSED = 'unused:';
 const KEEP_MS = 5_000;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 60_000;
-/** A copy that was made counts as there for so long although the cache has not shown it. */
 const MADE_MS = 10_000;
 
 /**
@@ -88,6 +89,7 @@ export class DependentsMirror {
   readonly #monotonic: () => number;
   readonly #keepMs: number;
   readonly #overdueMs: number;
+  readonly #madeMs: number;
   readonly #dependents: DependentIndex;
   readonly #queue: WorkQueue;
   readonly #writer: CopyWriter;
@@ -104,6 +106,7 @@ export class DependentsMirror {
     this.#monotonic = options.monotonic ?? monotonic;
     this.#overdueMs = options.overdueMs ?? 4_000;
     this.#keepMs = options.keepMs ?? KEEP_MS;
+    this.#madeMs = options.madeMs ?? MADE_MS;
     this.#overrides = new CopyOverrides(options.overrides);
     this.#writer = new CopyWriter({
       ...options,
@@ -233,8 +236,12 @@ export class DependentsMirror {
         isOfOther(there, this.#o) &&
         !this.#uses.hasOnly({ ...dependent, namespace: memberNamespace ?? '' }, dependent.users),
     });
-    const justMade = dependent.madeAt !== undefined && this.#monotonic() - dependent.madeAt < MADE_MS;
-    return action.do === 'create' && justMade ? { do: 'nothing', because: 'unknown' } : action;
+    return action.do === 'create' && this.#unseenForMs(dependent) > 0 ? { do: 'nothing', because: 'unknown' } : action;
+  }
+
+  /** How much longer a copy that was made counts as there although the cache has not shown it, in ms. */
+  #unseenForMs({ madeAt }: Dependent): number {
+    return madeAt === undefined ? 0 : madeAt + this.#madeMs - this.#monotonic();
   }
 
   #state(dependent: Dependent): CopyState {
@@ -334,10 +341,10 @@ export class DependentsMirror {
       if (action.do === 'delete' && again === undefined) this.#removed.set(action.copy.metadata.uid ?? '', true);
       dependent.failure = undefined;
       dependent.failures = 0;
-      if (action.do === 'create' && again === undefined) {
-        dependent.madeAt = this.#monotonic();
-        return { requeueAfterMs: MADE_MS };
-      }
+      if (action.do === 'create' && again === undefined) dependent.madeAt = this.#monotonic();
+      // Said at each look: of two times to look again the queue keeps the earlier one.
+      const unseenForMs = this.#unseenForMs(dependent);
+      if (again === undefined && unseenForMs > 0) return { requeueAfterMs: unseenForMs };
       // An object that cannot be read gives no sign when the reason changes.
       return (
         again ?? (dependent.source.current().state === 'unknown' ? { requeueAfterMs: this.#overdueMs } : undefined)

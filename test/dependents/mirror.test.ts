@@ -80,6 +80,17 @@ describe('before the pod', () => {
     expect(member.writes).toHaveLength(2);
   });
 
+  test('a copy that the member said it made and never shows is made again, whoever looks in between', async () => {
+    const member = new FakeMember();
+    member.forgets = 1;
+    const { host, mirror } = start({ member, madeMs: 60, overdueMs: 20 });
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '1' } });
+    const pod = needing('web', 'ConfigMap/a');
+    expect(mirror.require(pod)).toMatchObject({ ready: false, pending: true });
+    await until(() => expect(mirror.require(pod)).toEqual({ ready: true }));
+    expect(member.writes).toEqual(['create ConfigMap/t-shop/a', 'create ConfigMap/t-shop/a']);
+  });
+
   test.each(['ConfigMap', 'Secret'] as const)(
     'a missing mandatory %s holds the pod, until it appears',
     async (kind) => {
