@@ -42,7 +42,7 @@ export const FENCING = {
     weight: 0.2,
     act: (scene, random) => {
       const member = random.pick([...scene.world.members.keys()]);
-      if (member === undefined || isLost(scene, member)) return undefined;
+      if (member === undefined || isLost(scene, member) || scene.kubelets.get(member)?.isOff === true) return undefined;
       const seconds = Math.round(random.between(5, 120));
       taint(scene, member, 'NoSchedule');
       scene.forAWhile(seconds, () => untaint(scene, member));

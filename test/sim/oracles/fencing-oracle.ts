@@ -47,8 +47,15 @@ export class FencingOracle {
     const known = this.#tainted.get(nodeName);
     const member = [...this.#world.members.keys()].find((name) => nodeName === name || nodeName.startsWith(`${name}-`));
     const { now } = this.#world.loop;
-    const isLost = now - (this.#lost.get(member ?? '') ?? Number.NEGATIVE_INFINITY) < LATE_MS;
+    const wasLost = now - (this.#lost.get(member ?? '') ?? Number.NEGATIVE_INFINITY) < LATE_MS;
+    // Who acts for it knows before the host is told.
+    const isLost = wasLost || this.#isCut(member ?? '');
     return known !== undefined && now - known.until < LATE_MS && isLost;
+  }
+
+  #isCut(member: string): boolean {
+    const { members, network } = this.#world;
+    return network.troubles.get(members.get(member)?.origin ?? '')?.cutToServer === true;
   }
 
   /** The program removes that host pod although its member has a copy. Returns whether it may. */
