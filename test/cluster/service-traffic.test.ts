@@ -5,27 +5,44 @@ import { startKubelet } from '../../hack/kubelet.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { type Fields, isReady, newNamespace, onNode, pod, podSpec, readPod, untilPod } from '../fixtures/live-pods.ts';
+import { type Fields, isReady, kubectl, newNamespace, onNode, pod, podSpec, untilPod } from '../fixtures/live-pods.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 const can = await canRunKubelets();
 if (!can.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${can.reason}`);
 
-const PORT = 8080;
+const HTTP = 8080;
+const UDP = 8081;
+/** Pods by name, and where each runs. */
+const PLACES = { home: 'local', inner: 'east', outer: 'west' } as const;
+type Name = keyof typeof PLACES;
+const NAMES = Object.keys(PLACES) as Name[];
 
-/** Requests by name between pods of a host and of a member, through real kube-proxies and real DNS. */
+interface Answer {
+  responses?: string[];
+  errors?: string[];
+}
+
+/** Requests by name between pods of a host and of two members, through real kube-proxies and real DNS. */
 describe.runIf(can.ok)('requests by the name of a Service', () => {
   let topology: Topology;
   let host: Cluster;
+  let ns: string;
+  let pods: Record<Name, Pod>;
 
   beforeAll(async () => {
-    const kubelet = { node: 'east-1', services: true };
-    topology = await startTopology({
-      host: { reachable: true },
-      members: [{ name: 'east', kubelet, options: { services: true } }],
-    });
+    const members = ['east', 'west'].map((name) => ({
+      name,
+      kubelet: { node: `${name}-1`, services: true },
+      options: { services: true },
+    }));
+    topology = await startTopology({ host: { reachable: true }, members });
     ({ host } = topology);
     await startKubelet(host, { node: 'local', services: true });
+    ns = await newNamespace(host, 'traffic');
+    await host.apply(services());
+    const [home, inner, outer] = await Promise.all([makePod('home'), makePod('inner'), makePod('outer')]);
+    pods = { home, inner, outer };
   });
   afterAll(async () => {
     const errors = topology === undefined ? [] : errorsOf(topology.spillway);
@@ -33,62 +50,173 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
     expect(errors).toEqual([]);
   });
 
-  /** A pod that answers with its name, and asks others when it is told to. */
-  async function makePod(name: string, ns: string, where: string): Promise<Pod> {
-    const probe = { httpGet: { path: '/healthz', port: PORT }, periodSeconds: 1 };
-    const containers: Fields[] = [
-      { name: 'main', image: IMAGES.agnhost, args: ['netexec', `--http-port=${PORT}`], readinessProbe: probe },
+  /** Not the name of the pod, which a pod finds in its own /etc/hosts. */
+  const serviceOf = (name: Name): string => `to-${name}`;
+
+  function services(): Fields[] {
+    const ports = [
+      { name: 'web', port: 80, targetPort: 'http' },
+      { name: 'datagrams', port: 81, protocol: 'UDP', targetPort: UDP },
     ];
+    const service = (name: string, spec: Fields): Fields => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name, namespace: ns },
+      spec,
+    });
+    const selector = { group: 'all' };
+    return [
+      ...NAMES.map((name) => service(serviceOf(name), { selector: { app: name }, ports })),
+      service('any', { selector, ports }),
+      service('sticky', { selector, ports, sessionAffinity: 'ClientIP' }),
+      service('peers', { selector, ports: [{ port: HTTP }], clusterIP: 'None' }),
+      service('alias', { type: 'ExternalName', externalName: `${serviceOf('home')}.${ns}.svc.cluster.local` }),
+    ];
+  }
+
+  /** A pod that answers with its name, and asks others when it is told to. */
+  async function makePod(name: Name): Promise<Pod> {
+    const where = PLACES[name];
+    const containers: Fields[] = [
+      {
+        name: 'main',
+        image: IMAGES.agnhost,
+        args: ['netexec', `--http-port=${HTTP}`, `--udp-port=${UDP}`],
+        ports: [{ name: 'http', containerPort: HTTP }],
+        readinessProbe: { httpGet: { path: '/healthz', port: HTTP }, periodSeconds: 1 },
+      },
+    ];
+    // As pods of a StatefulSet have it.
+    const more = { hostname: name, subdomain: 'peers' };
     const spec =
-      where === 'local' ? { nodeName: where, containers } : podSpec(containers, { ...onNode(where), containers });
-    await host.apply([pod(name, ns, spec, { labels: { app: name } })]);
+      where === 'local'
+        ? { nodeName: where, containers, ...more }
+        : podSpec(containers, { ...onNode(where), containers, ...more });
+    await host.apply([pod(name, ns, spec, { labels: { app: name, group: 'all' } })]);
     return await untilPod(host, ns, name, 'is ready', isReady, { timeoutMs: 60_000 });
   }
 
-  /** Not the name of the pod, which a pod finds in its own /etc/hosts. */
-  const serviceOf = (name: string): string => `to-${name}`;
-
-  /** What a pod gets for ten requests, each with a connection and a look-up of its own. */
-  async function ask(caller: Pod, name: string): Promise<{ responses?: string[]; errors?: string[] }> {
-    const query = new URLSearchParams({
-      host: name,
-      port: '80',
-      protocol: 'http',
-      request: 'hostname',
-      tries: '10',
-    }).toString();
-    const answer = await fetch(`http://${caller.status?.podIP}:${PORT}/dial?${query}`, {
-      signal: AbortSignal.timeout(60_000),
-    });
-    return (await answer.json()) as { responses?: string[]; errors?: string[] };
+  /** What the pod gets for so many requests, each with a connection and a look-up of its own. */
+  async function ask(caller: Name, to: string, { port = 80, protocol = 'http', tries = 10 } = {}): Promise<Answer> {
+    const query = { host: to, port: String(port), protocol, request: 'hostname', tries: String(tries) };
+    const url = `http://${pods[caller].status?.podIP}:${HTTP}/dial?${new URLSearchParams(query).toString()}`;
+    const answer = await fetch(url, { signal: AbortSignal.timeout(60_000) });
+    return (await answer.json()) as Answer;
   }
 
-  test('a pod in the host reaches one in the member, and the other way round', async () => {
-    const ns = await newNamespace(host, 'traffic');
-    await host.apply(
-      ['home', 'away'].map((name) => ({
+  /** Proxies and DNS learn of a pod a moment after it is ready; from then on no request fails. */
+  async function reaches(
+    caller: Name,
+    to: string,
+    name: Name,
+    more: { port?: number; protocol?: string } = {},
+  ): Promise<void> {
+    await until(
+      `${caller} reaches ${to}`,
+      async () => {
+        const answer = await ask(caller, to, { ...more, tries: 1 });
+        if (answer.responses?.[0] === name) return true;
+        throw new Error(JSON.stringify(answer));
+      },
+      { timeoutMs: 20_000 },
+    );
+    expect(await ask(caller, to, more)).toEqual({ responses: Array.from({ length: 10 }, () => name) });
+  }
+
+  const directions = NAMES.flatMap((caller) => NAMES.map((name) => [caller, name] as const));
+
+  test.each(directions)(
+    'from %s to %s: by cluster IP, over TCP and UDP, and by the name of the pod',
+    async (caller, name) => {
+      await reaches(caller, serviceOf(name), name);
+      await reaches(caller, serviceOf(name), name, { port: 81, protocol: 'udp' });
+      await reaches(caller, `${name}.peers`, name, { port: HTTP });
+    },
+  );
+
+  test.each(NAMES)(
+    'from %s all pods of a Service answer, one if it is sticky, and an alias leads to what it names',
+    async (caller) => {
+      await until(`${caller} reaches all`, async () => {
+        const { responses = [], errors = [] } = await ask(caller, 'any', { tries: 30 });
+        return errors.length === 0 && new Set(responses).size === NAMES.length;
+      });
+      const { responses = [], errors } = await ask(caller, 'sticky', { tries: 20 });
+      expect([new Set(responses).size, errors]).toEqual([1, undefined]);
+      await reaches(caller, `alias.${ns}`, 'home');
+    },
+  );
+
+  test('no request fails while a Deployment over both members is rolled', async () => {
+    const containers: Fields[] = [
+      {
+        name: 'main',
+        image: IMAGES.agnhost,
+        // It goes on answering for a while after it was told to end, as servers do that take their load seriously.
+        args: ['netexec', `--http-port=${HTTP}`, '--delay-shutdown=10'],
+        readinessProbe: { httpGet: { path: '/healthz', port: HTTP }, periodSeconds: 1 },
+      },
+    ];
+    const labels = { app: 'rolled' };
+    const spread = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' };
+    await host.apply([
+      {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'rolled', namespace: ns },
+        spec: {
+          replicas: 4,
+          selector: { matchLabels: labels },
+          strategy: { rollingUpdate: { maxSurge: 2, maxUnavailable: 0 } },
+          template: {
+            metadata: { labels },
+            spec: podSpec(containers, {
+              terminationGracePeriodSeconds: 20,
+              topologySpreadConstraints: [{ ...spread, labelSelector: { matchLabels: labels } }],
+            }),
+          },
+        },
+      },
+      {
         apiVersion: 'v1',
         kind: 'Service',
-        metadata: { name: serviceOf(name), namespace: ns },
-        spec: { selector: { app: name }, ports: [{ port: 80, targetPort: PORT }] },
-      })),
-    );
-    const [home, away] = await Promise.all([makePod('home', ns, 'local'), makePod('away', ns, 'east')]);
-    for (const caller of [home, away]) {
-      for (const name of ['home', 'away']) {
-        await until(
-          `${caller.metadata.name} reaches ${name}`,
-          async () => {
-            const answer = await ask(caller, serviceOf(name));
-            if (answer.responses?.includes(name) === true) return true;
-            throw new Error(JSON.stringify(answer));
-          },
-          { timeoutMs: 20_000 },
-        );
-        expect(await ask(caller, serviceOf(name))).toEqual({ responses: Array.from({ length: 10 }, () => name) });
-      }
+        metadata: { name: 'rolled', namespace: ns },
+        spec: { selector: labels, ports: [{ port: 80, targetPort: HTTP }] },
+      },
+    ]);
+    const rolledOut = ['rollout', 'status', '-n', ns, 'deployment/rolled', '--timeout=90s'];
+    await kubectl(host, rolledOut);
+    const names = new Set<string>();
+    const failures: string[] = [];
+    const load = async (caller: Name): Promise<void> => {
+      const { responses = [], errors = [] } = await ask(caller, 'rolled', { tries: 20 });
+      for (const name of responses) names.add(name);
+      failures.push(...errors);
+    };
+    await until('the Service leads to pods of both members', async () => {
+      await load('home');
+      failures.length = 0;
+      return names.size === 4;
+    });
+    const end = new AbortController();
+    const callers = NAMES.map(async (caller) => {
+      while (!end.signal.aborted) await load(caller);
+    });
+    try {
+      await kubectl(host, ['rollout', 'restart', '-n', ns, 'deployment/rolled']);
+      await kubectl(host, rolledOut);
+      await until('only new pods answer', async () => {
+        names.clear();
+        await load('home');
+        const { items } = (await host.api.call('GET', `/api/v1/namespaces/${ns}/pods?labelSelector=app%3Drolled`)) as {
+          items: Pod[];
+        };
+        return items.length === 4;
+      });
+    } finally {
+      end.abort();
     }
-    // The same name leads to addresses of each cluster's own.
-    expect((await readPod(topology.member('east').cluster, ns, 'away'))?.spec.nodeName).toBe('east-1');
+    await Promise.all(callers);
+    expect(failures).toEqual([]);
   });
 });
