@@ -6,6 +6,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { manifestObjects } from '../../src/cli/simulate/manifest-objects.ts';
 import { translations, type Translation } from '../../src/cli/translate/translation.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { OVERRIDERS } from '../fixtures/karmada.ts';
 import { FakeTerminal } from './fake-terminal.ts';
 
 const DEPLOYMENT = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
@@ -281,33 +282,15 @@ it('what is no object or no list is named, not passed over', () => {
 });
 
 describe('overrides of Karmada', () => {
-  const overriders = {
-    imageOverrider: [
-      { component: 'Registry', operator: 'replace', value: 'eu.example.com' },
-      {
-        predicate: { path: '/spec/template/spec/containers/0/image' },
-        component: 'Tag',
-        operator: 'add',
-        value: '-eu',
-      },
-    ],
-    commandOverrider: [{ containerName: 'main', operator: 'add', value: ['--eu'] }],
-    argsOverrider: [{ containerName: 'main', operator: 'remove', value: ['-v'] }],
-    labelsOverrider: [{ operator: 'add', value: { place: 'eu' } }],
-    annotationsOverrider: [{ operator: 'remove', value: { note: '' } }],
-    fieldOverrider: [{ fieldPath: '/data/app.yaml', yaml: [{ subPath: '/a', operator: 'replace', value: 1 }] }],
-    plaintext: [{ path: '/spec/template/spec/priorityClassName', operator: 'add', value: 'high' }],
-  };
-
   it('keeps every overrider of Karmada', () => {
     const { made, remarks, problems } = one({
       apiVersion: 'policy.karmada.io/v1alpha1',
       kind: 'OverridePolicy',
       metadata: { name: 'web', namespace: 'shop' },
-      spec: { resourceSelectors: [DEPLOYMENT], overrideRules: [{ targetCluster: TO_EAST, overriders }] },
+      spec: { resourceSelectors: [DEPLOYMENT], overrideRules: [{ targetCluster: TO_EAST, overriders: OVERRIDERS }] },
     });
     expect(made).toMatchObject([
-      { kind: 'OverridePolicy', spec: { overrideRules: [{ targetCluster: TO_EAST, overriders }] } },
+      { kind: 'OverridePolicy', spec: { overrideRules: [{ targetCluster: TO_EAST, overriders: OVERRIDERS }] } },
     ]);
     expect([remarks, problems]).toEqual([[], []]);
   });
@@ -321,14 +304,14 @@ describe('overrides of Karmada', () => {
         targetCluster: TO_EAST,
         overriders: {
           plaintext: [{ path: '/spec/replicas', operator: 'replace', value: 3 }],
-          labelsOverrider: overriders.labelsOverrider,
+          labelsOverrider: OVERRIDERS.labelsOverrider,
         },
       },
     });
     expect(made).toMatchObject([
       {
         spec: {
-          overrideRules: [{ targetCluster: TO_EAST, overriders: { labelsOverrider: overriders.labelsOverrider } }],
+          overrideRules: [{ targetCluster: TO_EAST, overriders: { labelsOverrider: OVERRIDERS.labelsOverrider } }],
         },
       },
     ]);
