@@ -72,6 +72,12 @@ const divisionDrift = after(
   'Pods follow their division when weights, limits, members or labels have changed. Default: only pods that come do.',
 );
 
+const spreadViolation = after(
+  'How long pods must have been spread otherwise than spreadConstraints ask, and another place have mended that, at every look, before one goes there. One pod at a time, only while all are Ready.',
+).describe(
+  'Pods follow spreadConstraints, soft ones among them, when members came back or labels have changed. Default: only pods that come do.',
+);
+
 /** As in Karmada. */
 const GRACE_SECONDS = 600;
 
@@ -108,6 +114,7 @@ export const failover = z
     application: application.exactOptional(),
     repatriate: repatriate.exactOptional(),
     divisionDrift: divisionDrift.exactOptional(),
+    spreadViolation: spreadViolation.exactOptional(),
     activation: z
       .enum(['Lazy', 'Eager'])
       .exactOptional()

@@ -30,8 +30,8 @@ export async function displacedPod(
   for (const [from, pod] of byCluster) {
     const live = await mover.read(pod, signal);
     isUnread ||= live === undefined;
-    const better = live === undefined ? undefined : placed.betterPlace(live, from);
-    if (better !== undefined && counts(better.strategy)) return { pod, from, better };
+    const better = live === undefined ? undefined : placed.betterPlace(live, from, counts);
+    if (better !== undefined) return { pod, from, better };
   }
   return isUnread ? 'unread' : undefined;
 }

@@ -15,7 +15,7 @@ import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at a workload whose rules let its pods move for better places, in ms. */
 const LOOK_MS = 15_000;
-const STRATEGIES: readonly Displacement[] = ['Repatriate', 'DivisionDrift', 'PolicyChanged'];
+const STRATEGIES: readonly Displacement[] = ['Repatriate', 'DivisionDrift', 'PolicyChanged', 'SpreadViolation'];
 
 export interface DisplacedPodsOptions {
   placed: Pick<PlacedPods, 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
@@ -33,7 +33,7 @@ interface Sight {
 
 /**
  * Moves pods that would be elsewhere if they came now, where a policy asks for that: home again, by the shares of today, by a
- * policy that was edited. One pod of a workload at a time, only while all of them are Ready and the better place has been there
+ * policy that was edited, spread as it asks. One pod of a workload at a time, only while all of them are Ready and the better place has been there
  * for as long as the policy says, and within an hour at most as many as it has: nothing that runs well is in a hurry.
  */
 export class DisplacedPods {
@@ -77,7 +77,7 @@ export class DisplacedPods {
     const { placed, records } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
     const { workload, replicas, failover } = placed.rulesOf(live);
-    const better = placed.betterPlace(live, from);
+    const better = placed.betterPlace(live, from, (one) => one === strategy);
     if (!displacedAfterMs(failover).has(strategy) || better?.strategy !== strategy) return 'void';
     const own = whyNotMoved(live);
     if (own !== undefined) return { why: own };

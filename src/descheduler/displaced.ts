@@ -7,6 +7,7 @@ import type { WantedMove } from './wanted-move.ts';
 const REASONS = {
   Repatriate: ['PodRepatriated', 'PodNotRepatriated'],
   DivisionDrift: ['PodRedivided', 'PodNotRedivided'],
+  SpreadViolation: ['PodSpread', 'PodNotSpread'],
   PolicyChanged: ['PodMovedByPolicy', 'PodNotMovedByPolicy'],
 } as const satisfies Record<Displacement, readonly [string, string]>;
 

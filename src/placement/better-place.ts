@@ -1,8 +1,9 @@
-import type { Decision } from './choice.ts';
+import type { Decision, PlacementFacts } from './choice.ts';
 import type { RefusalReason } from './placement-refusal.ts';
+import { spreadToMend } from './spread-violation.ts';
 
 /** Why a pod that runs would be elsewhere if it came now. */
-export type Displacement = 'Repatriate' | 'DivisionDrift' | 'PolicyChanged';
+export type Displacement = 'Repatriate' | 'DivisionDrift' | 'PolicyChanged' | 'SpreadViolation';
 
 export interface BetterPlace {
   readonly strategy: Displacement;
@@ -18,10 +19,25 @@ const NOT_CHOSEN: ReadonlySet<RefusalReason> = new Set(['NotSelected', 'OtherGro
 const TOO_MANY: ReadonlySet<RefusalReason> = new Set(['HasItsShare', 'AtMax']);
 
 /**
- * Where a pod that is in `from` would go instead if it came now, by the decision about one like it without it. Undefined where it is
- * as good as anywhere: equal clusters, and better scores, are no reason to move what runs.
+ * Where a pod that is in `from` would go instead if it came now, by the decision about one like it without it, for the first reason that
+ * counts. Undefined where it is as good as anywhere: equal clusters, and better scores, are no reason to move what runs.
  */
-export function betterPlace({ allowed, refusals, plan }: Decision, from: string): BetterPlace | undefined {
+export function betterPlace(
+  facts: PlacementFacts,
+  decision: Decision,
+  from: string,
+  counts: (reason: Displacement) => boolean = () => true,
+): BetterPlace | undefined {
+  const found = displacedBy(decision, from);
+  if (found !== undefined && counts(found.strategy)) return found;
+  const [first] = decision.allowed;
+  const why = first !== undefined && counts('SpreadViolation') ? spreadToMend(facts, decision, from) : undefined;
+  return first === undefined || why === undefined
+    ? undefined
+    : { strategy: 'SpreadViolation', cluster: first.cluster, why };
+}
+
+function displacedBy({ allowed, refusals, plan }: Decision, from: string): BetterPlace | undefined {
   const [first] = allowed;
   const refusal = refusals.find(({ cluster }) => cluster === from);
   if (first === undefined || refusal === undefined) return undefined;

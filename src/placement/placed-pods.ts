@@ -3,7 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { Taint, Toleration } from '../kube/taints.ts';
 import type { Avoided } from './avoided.ts';
 import type { TypedObject } from './owner-chain.ts';
-import type { BetterPlace } from './better-place.ts';
+import type { BetterPlace, Displacement } from './better-place.ts';
 import type { MemberReachability } from './lost-members.ts';
 import type { Moves } from './moves.ts';
 
@@ -114,8 +114,8 @@ export interface PlacedPods {
    * `mayStay`: open virtual nodes of the cluster that it is in do as well.
    */
   whyNotElsewhere(pod: Pod, from: string, before: number, mayStay?: boolean): NoPlace | undefined;
-  /** Where a pod, whole, would go instead of the cluster it is in if it came now, and has real room. */
-  betterPlace(pod: Pod, from: string): BetterPlace | undefined;
+  /** Where a pod, whole, would go instead of the cluster it is in if it came now, and has real room, for a reason that counts (all do). */
+  betterPlace(pod: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined;
   /** Calls the handlers after pods or members changed. Returns what ends that. */
   follow(handlers: PlacedPodsHandlers): () => void;
   /** The same for members only. */

@@ -40,9 +40,11 @@ export function policyWarnings(
     add(`spreadConstraints[${String(index)}].minGroups`, message);
   }
   checkDivision(placement.replicaScheduling, reachable, clusters, add);
-  const { repatriate, divisionDrift, application } = failover ?? {};
+  const { repatriate, divisionDrift, spreadViolation, application } = failover ?? {};
   if (repatriate !== undefined && !canRepatriate(compiled)) warnings.push(`spec.failover.repatriate: ${NO_HOME}`);
   if (divisionDrift !== undefined && !canDrift(compiled)) warnings.push(`spec.failover.divisionDrift: ${NO_DRIFT}`);
+  if (spreadViolation !== undefined && compiled.spread.length === 0)
+    warnings.push('spec.failover.spreadViolation: moves nothing: there are no spreadConstraints');
   if (application !== undefined && reachable.length < 2) warnings.push(`spec.failover.application: ${NO_OTHER}`);
   return warnings;
 }

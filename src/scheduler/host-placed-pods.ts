@@ -13,7 +13,7 @@ import type { Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { MemberReachability } from '../placement/lost-members.ts';
 import { betterPlace } from '../placement/better-place.ts';
-import type { BetterPlace } from '../placement/better-place.ts';
+import type { BetterPlace, Displacement } from '../placement/better-place.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import { nextPlace } from '../placement/next-place.ts';
@@ -208,13 +208,13 @@ export class HostPlacedPods implements PlacedPods {
     return notNow(others);
   }
 
-  betterPlace(live: Pod, from: string): BetterPlace | undefined {
+  betterPlace(live: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined {
     const { view, clock } = this.#o;
     const chain = view.owners.chainOf(live);
     const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
     if (chosen === undefined) return undefined;
     const { facts, decision } = this.#askAgain(live, from, chain, chosen, clock());
-    const found = betterPlace(decision, from);
+    const found = betterPlace(facts, decision, from, counts);
     return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits, 0) ? found : undefined;
   }
 
@@ -230,7 +230,8 @@ export class HostPlacedPods implements PlacedPods {
     const pod = successorOf(live, avoidedUntil, clock());
     const { facts } = questions.ask(pod, chain, rules, questions.everyOpenNode(pod));
     const pods = withoutOne(facts.workload.pods, facts.pod.revision, from);
-    return { facts, decision: nextPlace({ ...facts, workload: { ...facts.workload, pods } }) };
+    const without = { ...facts, workload: { ...facts.workload, pods } };
+    return { facts: without, decision: nextPlace(without) };
   }
 
   /** Any cluster whose nodes the pod does not keep off itself. */

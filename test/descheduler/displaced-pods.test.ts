@@ -38,10 +38,11 @@ class World {
         ofWorkload: () => this.#pods(),
         rulesOf: () => ({ workload, replicas: REPLICAS, failover: this.failover, clusterTolerations: [] }),
         clusterOf: (nodeName) => nodeName,
-        betterPlace: (_pod, from) => {
+        betterPlace: (_pod, from, counts) => {
           const facts = this.fleet.facts();
           const pods = withoutOne(facts.workload.pods, this.fleet.revision, from);
-          return betterPlace(nextPlace({ ...facts, workload: { ...facts.workload, pods } }), from);
+          const without = { ...facts, workload: { ...facts.workload, pods } };
+          return betterPlace(without, nextPlace(without), from, counts);
         },
       },
       mover: {
@@ -203,6 +204,32 @@ describe('pods that would be elsewhere if they came now', () => {
       await world.pass(5 * MINUTE_MS);
     }
     expect(world.mostWithinAnHour()).toBe(REPLICAS);
+  });
+
+  test('are spread again as the policy asks, if it says so, and by one move where one mends it', async () => {
+    const world = new World(
+      { spreadConstraints: [{ minGroups: 2, whenUnsatisfiable: 'ScheduleAnyway' }] },
+      { home: 9 },
+    );
+    world.fleet.room['away'] = 0;
+    for (const pod of world.fleet.pods.splice(0)) world.fleet.pods.push({ ...pod, cluster: 'home' });
+    world.failover = { spreadViolation: { after: '3m' } };
+    await world.pass(10 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.fleet.room['away'] = 9;
+    world.failover = { divisionDrift: { after: '0s' }, repatriate: { after: '0s' }, activation: 'Eager' };
+    await world.pass(10 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.failover = { spreadViolation: { after: '3m' } };
+    await world.pass(3 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.isReady = false;
+    await world.pass(3 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.isReady = true;
+    await world.pass(60 * MINUTE_MS);
+    expect(world.moved.map(({ from, strategy }) => [from, strategy])).toEqual([['home', 'SpreadViolation']]);
+    expect(world.fleet.counts()).toEqual({ away: 1, home: 5 });
   });
 
   test('what a policy does not choose any more is left, if that says Eager', async () => {

@@ -59,7 +59,8 @@ beforeEach(async () => {
       betterPlace: (_pod, from) => {
         const facts = fleet.facts();
         const left = withoutOne(facts.workload.pods, fleet.revision, from);
-        return betterPlace(nextPlace({ ...facts, workload: { ...facts.workload, pods: left } }), from);
+        const without = { ...facts, workload: { ...facts.workload, pods: left } };
+        return betterPlace(without, nextPlace(without), from);
       },
     },
     mover: {

@@ -32,6 +32,8 @@ describe('contradictions', () => {
       { replicaScheduling: { replicaDivisionPreference: 'Aggregated' } },
       true,
     ],
+    ['spreadViolation', {}, {}, true],
+    ['spreadViolation', {}, { spreadConstraints: [{ minGroups: 2 }] }, false],
     ['divisionDrift', {}, {}, true],
     ['divisionDrift', {}, { replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } }, true],
     ['divisionDrift', {}, { replicaScheduling: {} }, false],

@@ -38,6 +38,7 @@ export function placementRules(random: Random): { path: string; policy: JsonObje
     },
     failover: {
       ...(random.chance(0.3) ? {} : { onMemberLost: { after: random.pick(['1s', '10s', '1m']) ?? '1m' } }),
+      ...(random.chance(0.5) ? {} : { spreadViolation: { after: random.pick(['5s', '30s']) ?? '5s' } }),
       ...(random.chance(0.5)
         ? {}
         : { application: { decisionConditions: { tolerationSeconds: random.pick([0, 20, 60]) ?? 60 } } }),

@@ -20,6 +20,8 @@ export class MovesOracle {
   readonly #lost = new Map<string, number>();
   readonly #lostSince = new Map<string, number>();
   readonly #tainted = new Map<string, number>();
+  /** By UID of the pod: since when it has had a node. */
+  readonly #bound = new Map<string, number>();
   /** By UID of the pod: since when it has not been Ready in the host, and until when it was. */
   readonly #ill = new Map<string, number>();
   readonly #ready = new Map<string, { pod: SimObject; until: number }>();
@@ -73,7 +75,11 @@ export class MovesOracle {
   /** As pods that are not to end before others are Ready. */
   #released({ object, by, at }: Change): void {
     const { member, isTainted } = this.#standing(object, at);
-    if (!isTainted) this.#report('I11', `${by} releases ${object.metadata.name} in ${member}, which is not tainted`);
+    if (isTainted || this.#isAlike(object, member, at)) return;
+    this.#report(
+      'I11',
+      `${by} releases ${object.metadata.name} in ${member}, which is not tainted, and others are elsewhere`,
+    );
   }
 
   #standing(object: SimObject, at: number): { member: string; isLost: boolean; isTainted: boolean } {
@@ -84,8 +90,23 @@ export class MovesOracle {
     return { member, isLost: isSo(this.#lost), isTainted: isSo(this.#tainted) };
   }
 
+  /** All of its controller are in that cluster, or were a moment ago: rules may ask for two of them. */
+  #isAlike(object: SimObject, member: string, at: number): boolean {
+    const owner = controllerUid(object);
+    const others = [...this.#world.host.list('/api/v1/pods')].filter(
+      (pod) =>
+        controllerUid(pod) === owner &&
+        pod.metadata.deletionTimestamp === undefined &&
+        !isFinal(pod) &&
+        asPod(pod).spec.nodeName !== undefined &&
+        this.#standing(pod, at).member !== member,
+    );
+    return owner !== undefined && others.every(({ metadata }) => at - (this.#bound.get(metadata.uid) ?? at) < LATE_MS);
+  }
+
   #health({ object, previous, type, at }: Change): void {
     const { uid } = object.metadata;
+    if (asPod(object).spec.nodeName !== undefined && !this.#bound.has(uid)) this.#bound.set(uid, at);
     const isWell = type !== 'DELETED' && isReady(object);
     if (isWell) this.#ready.set(uid, { pod: object, until: Number.POSITIVE_INFINITY });
     else if (previous !== undefined && isReady(previous)) this.#ready.set(uid, { pod: object, until: at });
@@ -109,13 +130,13 @@ export class MovesOracle {
 
   #moved({ object, by, at }: Change): void {
     const { member, isLost, isTainted } = this.#standing(object, at);
-    // Nothing is known of a pod whose member does not answer: that it is ill is no reason then.
+    // Nothing is known of a pod whose member does not answer: that it is ill, or where others are, is no reason then.
     const isKnown = at - (this.#lostSince.get(member) ?? at) < LOST_AFTER_MS;
-    const isIll = isKnown && this.#isIll(object, member, at);
+    const isIll = isKnown && (this.#isIll(object, member, at) || this.#isAlike(object, member, at));
     if (!isLost && !isTainted && !isIll) {
       this.#report(
         'I11',
-        `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted, and where it is not ill beside others that are well elsewhere`,
+        `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted, and others are elsewhere, and it is not ill beside them`,
       );
     }
     const kind = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.kind ?? 'nobody';
