@@ -9,6 +9,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: ['test/cluster/**', 'test/faults/**', 'test/fuzz/**', 'test/long/**', 'test/soak/**'],
           testTimeout: 20_000,
+          hookTimeout: 30_000,
           // They wait more than they compute: vitest's own choice, one on two cores, took more than twice as long.
           maxWorkers: 4,
         },
