@@ -8,14 +8,17 @@ import { eventOf, eventTime, type PodFacts } from './pod-facts.ts';
 
 const PAGE = 'concepts/failover.md';
 /** What kept the pod where it is, though it was to go. */
-const STAYS = [
+export const STAYS: readonly string[] = [
   'PodOfLostMemberHeld',
   'TaintedPodHeld',
   'DrainedPodHeld',
+  'OutOfServicePodHeld',
+  'UnhealthyPodStays',
   'UnschedulablePodStays',
   'RefusedPodStays',
   'PodNotRepatriated',
   'PodNotRedivided',
+  'PodNotSpread',
   'PodNotMovedByPolicy',
   'PodNotRebalanced',
   'ReleasedPodStays',
