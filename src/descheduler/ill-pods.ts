@@ -8,7 +8,7 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { HealthAges } from './health-ages.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
-import { illGroups, unhealthyAfterMs, whyItStaysIll } from './unhealthy-in-member.ts';
+import { illGroups, silentMembers, unhealthyAfterMs, whyItStaysIll } from './unhealthy-in-member.ts';
 import type { IllGroup, PodHealth } from './unhealthy-in-member.ts';
 
 /** A mark that ends sooner is made anew while pods are ill (ms). */
@@ -49,15 +49,17 @@ export class IllPods {
   /** Undefined when pods of the workload are not moved for that. */
   look(workloadUid: string): IllPodsLook | undefined {
     const { placed, ages } = this.#o;
-    const pods = placed.ofWorkload(workloadUid).filter(isActive);
-    const [first] = pods;
+    const known = placed.ofWorkload(workloadUid);
+    // Of most workloads one pod says that nothing is asked for.
+    const first = known.find(isActive);
     const rules = first === undefined ? undefined : placed.rulesOf(first);
     const afterMs = unhealthyAfterMs(rules?.failover);
     if (first === undefined || rules === undefined || afterMs === undefined) {
       ages.forget(workloadUid);
       return undefined;
     }
-    const silent = new Set(placed.members().flatMap((one) => (one.unavailable === undefined ? [] : [one.name])));
+    const pods = known.filter(isActive);
+    const silent = silentMembers(placed.members());
     const seen = pods.map((pod) => this.#seen(pod, silent));
     ages.observe(workloadUid, seen);
     const all = seen.map(({ pod, uid, cluster, isReady: ready }): PodHealth => {
@@ -78,7 +80,7 @@ export class IllPods {
 
   #seen(
     pod: Pod,
-    silent: ReadonlySet<string>,
+    silent: ReadonlyMap<string, string>,
   ): { pod: Pod; uid: string; cluster: string | undefined; isReady: boolean | undefined } {
     const { placed } = this.#o;
     const { nodeName } = pod.spec;

@@ -7,7 +7,14 @@ import type { HealthAges } from './health-ages.ts';
 import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
-import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove, whyItStaysIll } from './unhealthy-in-member.ts';
+import {
+  illnessOf,
+  isIllInMember,
+  silentMembers,
+  unhealthyAfterMs,
+  unhealthyMove,
+  whyItStaysIll,
+} from './unhealthy-in-member.ts';
 import type { IllGroup } from './unhealthy-in-member.ts';
 import type { Recheck } from './wanted-move.ts';
 
@@ -100,7 +107,7 @@ export class UnhealthyPods {
     const ill = `(${illnessOf(live)})`;
     const own = whyItStaysIll(live);
     if (own !== undefined) return { why: `${own} ${ill}` };
-    const silent = this.#silent();
+    const silent = silentMembers(placed.members());
     const why = silent.get(cluster);
     if (why !== undefined)
       return { why: `what ${clusterInWords(cluster)} said last may be old, as ${why}`, others: true };
@@ -122,14 +129,5 @@ export class UnhealthyPods {
     return records.withinAnHour(workload, ['UnhealthyInMember']).count < count
       ? undefined
       : { why: 'each of its pods, on the average, was moved for that once within the last hour', others: true };
-  }
-
-  /** Why of members nothing is known at present, by name. */
-  #silent(): ReadonlyMap<string, string> {
-    return new Map(
-      this.#o.placed
-        .members()
-        .flatMap(({ name, unavailable }) => (unavailable === undefined ? [] : [[name, unavailable] as const])),
-    );
   }
 }

@@ -104,8 +104,7 @@ function workloadOf(object: ManifestObject, remarks: Remarks): FederatedWorkload
 
 function ofFederated(object: ManifestObject, all: readonly ManifestObject[], remarks: Remarks): KubeObject[] {
   const workload = workloadOf(object, remarks);
-  const isDivided =
-    all.some(({ kind }) => kind === 'ReplicaSchedulingPreference') && all.some((one) => isTargetOf(object, one));
+  const isDivided = all.some((one) => one.kind === 'ReplicaSchedulingPreference' && isTargetOf(object, one));
   const placement = isDivided ? undefined : placementOfFederated(workload, remarks);
   const { selector, overrideRules } = workload;
   const overrides = overrideRules.length === 0 ? undefined : { resourceSelectors: [selector], overrideRules };
@@ -136,31 +135,25 @@ function ours(resource: Resource, { metadata }: ManifestObject, spec: JsonRecord
   return [made];
 }
 
-/** Why the API server, or the manager afterwards, would refuse it. */
+type Checked = object | { readonly problems: readonly string[] };
+
+/** Of each kind that is made, what the API server, or the manager afterwards, says of one. */
+const CHECKS: Readonly<Record<string, (made: KubeObject) => Checked>> = {
+  [PLACEMENT_POLICIES.kind]: placementPolicy,
+  [CLUSTER_PLACEMENT_POLICIES.kind]: placementPolicy,
+  [OVERRIDE_POLICIES.kind]: (made) => parseOverridePolicy('OverridePolicy', made),
+  [CLUSTER_OVERRIDE_POLICIES.kind]: (made) => parseOverridePolicy('ClusterOverridePolicy', made),
+  [CLUSTER_TAINT_POLICIES.kind]: parseClusterTaintPolicy,
+  [WORKLOAD_REBALANCERS.kind]: parseWorkloadRebalancer,
+};
+
+function placementPolicy(made: KubeObject): Checked {
+  const parsed = parsePlacementPolicy(made);
+  return 'policy' in parsed ? compilePolicy(parsed.policy) : parsed;
+}
+
 function problemsOf(made: KubeObject): string[] {
-  const said = (problems: readonly string[]): string[] => problems.map((problem) => `${made.kind ?? ''}: ${problem}`);
-  switch (made.kind) {
-    case PLACEMENT_POLICIES.kind:
-    case CLUSTER_PLACEMENT_POLICIES.kind: {
-      const parsed = parsePlacementPolicy(made);
-      const compiled = 'policy' in parsed ? compilePolicy(parsed.policy) : parsed;
-      return 'problems' in compiled ? said(compiled.problems) : [];
-    }
-    case OVERRIDE_POLICIES.kind:
-    case CLUSTER_OVERRIDE_POLICIES.kind: {
-      const parsed = parseOverridePolicy(
-        made.kind === OVERRIDE_POLICIES.kind ? 'OverridePolicy' : 'ClusterOverridePolicy',
-        made,
-      );
-      return 'problems' in parsed ? said(parsed.problems) : [];
-    }
-    case CLUSTER_TAINT_POLICIES.kind: {
-      const parsed = parseClusterTaintPolicy(made);
-      return 'problems' in parsed ? said(parsed.problems) : [];
-    }
-    default: {
-      const parsed = parseWorkloadRebalancer(made);
-      return 'problems' in parsed ? said(parsed.problems) : [];
-    }
-  }
+  const { kind = '' } = made;
+  const checked = CHECKS[kind]?.(made) ?? {};
+  return 'problems' in checked ? checked.problems.map((problem) => `${kind}: ${problem}`) : [];
 }
