@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
-import { countedRoom } from '../fixtures/counted-room.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Pods of Deployment shop/web that member east refuses, under a policy that says what becomes of them. */
@@ -18,7 +17,7 @@ beforeEach(async () => {
   // Pods of the room are as old as the test itself.
   room.now = Date.now();
   ({ deployment, set } = await room.deploy('web', 6));
-  roomIn('west', 100);
+  room.setRoom('west', 100);
 });
 afterEach(async () => {
   await room.close();
@@ -28,14 +27,6 @@ const place = async (placement: object): Promise<void> => {
   room.place('p', placement);
   await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
 };
-const roomIn = (member: string, slots: number): unknown =>
-  room.capacities.set(
-    member,
-    countedRoom(member, () => slots),
-  );
-const evictions = (): string[] => room.api.requests('POST', '/eviction').map(({ path }) => path.split('/')[6] ?? '');
-const told = (reason: string): string[] =>
-  room.events.filter((event) => event.reason === reason).map(({ about, message }) => `${about}: ${message}`);
 const resync = async ({ metadata } = deployment): Promise<unknown> =>
   await room.process.refused.bringUpToDate(metadata.uid ?? '', new AbortController().signal);
 const avoided = (): string[] => room.process.workloads.avoided(deployment).map(({ cluster }) => cluster);
@@ -80,18 +71,18 @@ describe('with TryNext', () => {
     const names = await refuse(5);
     await whenAvoided();
     await resync();
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     room.now += 10_000;
     expect(await resync()).toEqual({ requeueAfterMs: 2_000 });
-    expect(evictions()).toHaveLength(3);
-    expect(names).toEqual(expect.arrayContaining(evictions()));
+    expect(room.evictions()).toHaveLength(3);
+    expect(names).toEqual(expect.arrayContaining(room.evictions()));
     // They are gone, or will be in a moment; the pods that come instead are not there yet.
     await caughtUp();
     await room.run(set, { west: 3 });
     await resync();
-    expect(evictions().toSorted()).toEqual(names.toSorted());
-    const [first = ''] = evictions();
-    const words = told('RefusedPodReplaced');
+    expect(room.evictions().toSorted()).toEqual(names.toSorted());
+    const [first = ''] = room.evictions();
+    const words = room.told('RefusedPodReplaced');
     expect(words.find((one) => one.startsWith(`Pod ${first}:`))).toMatch(
       /member east refuses it \(MemberQuotaExceeded\), and it never started there; it was evicted, so that ReplicaSet web-1 makes another one, which goes elsewhere: east is avoided.*exceeded quota: pods=10/,
     );
@@ -110,7 +101,7 @@ describe('with TryNext', () => {
     room.now += 10_000;
     await room.run(set, { '': 3 });
     await resync();
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
   });
 
   test('what was evicted counts until the caches show it', async () => {
@@ -121,8 +112,8 @@ describe('with TryNext', () => {
     room.api.listeners.clear();
     await resync();
     await resync();
-    expect(new Set(evictions()).size).toBe(3);
-    expect(evictions()).toHaveLength(3);
+    expect(new Set(room.evictions()).size).toBe(3);
+    expect(room.evictions()).toHaveLength(3);
   });
 
   test('a pod that was left Pending makes way after the time of its tier', async () => {
@@ -142,10 +133,10 @@ describe('with TryNext', () => {
     });
     await whenAvoided();
     await resync();
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     room.now += 10_000;
     await resync();
-    expect(evictions()).toEqual(names);
+    expect(room.evictions()).toEqual(names);
   });
 
   test('the pod is looked at past the caches: one that has begun, or is another one, stays', async () => {
@@ -162,7 +153,7 @@ describe('with TryNext', () => {
     room.api.delete(`${path}/${other}`);
     room.make(path, { ...former, metadata: { ...former?.metadata, resourceVersion: undefined } });
     await resync();
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     expect(room.events).toEqual([]);
   });
 
@@ -177,7 +168,7 @@ describe('with TryNext', () => {
       return undefined;
     };
     await resync();
-    expect(evictions()).toEqual([name]);
+    expect(room.evictions()).toEqual([name]);
     expect(room.pods().map(({ metadata }) => metadata.name)).toEqual([name]);
     expect(room.events).toEqual([]);
   });
@@ -193,9 +184,9 @@ describe('with TryNext', () => {
     for (let times = 0; times < 2; times += 1) {
       await room.process.refused.bringUpToDate(job?.metadata.uid ?? '', new AbortController().signal);
     }
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     expect(room.api.requests('GET', `/${name}`)).toHaveLength(1);
-    expect(told('RefusedPodStays')).toEqual([
+    expect(room.told('RefusedPodStays')).toEqual([
       `Pod ${name}: it stays in member east, which refuses it, and starts there once it is taken: a Job counts a pod that is deleted as one that failed`,
     ]);
   });
@@ -209,20 +200,20 @@ describe('with TryNext', () => {
       room.process.view.nodes.clusters().some(({ name, unavailable }) => name === 'west' && unavailable !== undefined),
     );
     await resync();
-    expect(evictions()).toEqual([]);
-    const [words = '', ...more] = told('RefusedPodStays');
+    expect(room.evictions()).toEqual([]);
+    const [words = '', ...more] = room.told('RefusedPodStays');
     expect(more).toEqual([]);
     expect(words).toMatch(/no other cluster takes it now \(.*member west: it takes no new pods/);
     room.now += 15_000;
     await resync();
-    expect(told('RefusedPodStays')).toHaveLength(1);
+    expect(room.told('RefusedPodStays')).toHaveLength(1);
     room.editMember('west', { spec: { unschedulable: false } });
     await room.seen('west is open', () =>
       room.process.view.nodes.clusters().every(({ unavailable }) => unavailable === undefined),
     );
     room.now += 15_000;
     await resync();
-    expect(evictions().toSorted()).toEqual(names.toSorted());
+    expect(room.evictions().toSorted()).toEqual(names.toSorted());
   });
 
   test('it stays while it is not known what room there is elsewhere', async () => {
@@ -231,14 +222,14 @@ describe('with TryNext', () => {
     await whenAvoided();
     room.now += 10_000;
     await resync();
-    expect(evictions()).toEqual([]);
-    expect(told('RefusedPodStays')).toEqual([
+    expect(room.evictions()).toEqual([]);
+    expect(room.told('RefusedPodStays')).toEqual([
       expect.stringMatching(/no other cluster takes it now \(.*member west: its nodes are not known yet/),
     ]);
-    roomIn('west', 1);
+    room.setRoom('west', 1);
     room.now += 15_000;
     await resync();
-    expect(evictions()).toEqual(names);
+    expect(room.evictions()).toEqual(names);
   });
 
   test('it stays where the next tier takes none once it is gone', async () => {
@@ -249,8 +240,8 @@ describe('with TryNext', () => {
     await room.seen('east is avoided', () => room.process.workloads.avoided(single.deployment).length > 0);
     room.now += 10_000;
     await resync(single.deployment);
-    expect(evictions()).toEqual([]);
-    expect(told('RefusedPodStays')).toEqual([expect.stringContaining('the policy allows at most 0 pods in west')]);
+    expect(room.evictions()).toEqual([]);
+    expect(room.told('RefusedPodStays')).toEqual([expect.stringContaining('the policy allows at most 0 pods in west')]);
   });
 
   describe('where the next tier has no room and is waited for', () => {
@@ -259,8 +250,8 @@ describe('with TryNext', () => {
 
     beforeEach(async () => {
       room.addMember('north');
-      roomIn('west', 0);
-      roomIn('north', 100);
+      room.setRoom('west', 0);
+      room.setRoom('north', 100);
       const { nodes } = room.process.view;
       await room.seen(
         'north is known',
@@ -274,7 +265,7 @@ describe('with TryNext', () => {
       await whenAvoided();
       room.now += 10_000;
       await resync();
-      expect(evictions()).toEqual(names);
+      expect(room.evictions()).toEqual(names);
     });
 
     test('it stays if the one that comes instead would go back before that, however old it is itself', async () => {
@@ -285,8 +276,8 @@ describe('with TryNext', () => {
       await whenAvoided();
       room.now += 10_000;
       await resync();
-      expect(evictions()).toEqual([]);
-      expect(told('RefusedPodStays')).toEqual([
+      expect(room.evictions()).toEqual([]);
+      expect(room.told('RefusedPodStays')).toEqual([
         expect.stringMatching(/member north: it is tried 2m after the pod came/),
       ]);
     });
@@ -300,13 +291,13 @@ describe('with TryNext', () => {
     await whenAvoided();
     room.now += 60_000;
     await resync();
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     room.now += 10_000;
     await room.seen('east is avoided for it, too', () => avoided().includes('east'));
     await resync();
-    expect(evictions()).toEqual([pending]);
+    expect(room.evictions()).toEqual([pending]);
     expect(refused).not.toContain(pending);
-    expect(told('UnschedulablePodReplaced')).toEqual([
+    expect(room.told('UnschedulablePodReplaced')).toEqual([
       expect.stringMatching(/^Pod .*: member east has had no node for it for too long, .*scheduler said: no node$/),
       expect.stringMatching(/^Deployment web: pod /),
     ]);
@@ -336,7 +327,7 @@ describe('with TryNext', () => {
     await whenAvoided();
     room.now += 10_000;
     await resync();
-    expect(evictions()).toEqual(names);
+    expect(room.evictions()).toEqual(names);
   });
 
   test('it stays where its own node selector leaves only that member', async () => {
@@ -344,8 +335,8 @@ describe('with TryNext', () => {
     await whenAvoided();
     room.now += 10_000;
     await resync();
-    expect(evictions()).toEqual([]);
-    expect(told('RefusedPodStays')[0]).toContain(`Pod ${name}: `);
+    expect(room.evictions()).toEqual([]);
+    expect(room.told('RefusedPodStays')[0]).toContain(`Pod ${name}: `);
   });
 
   test('it stays while the member is not ready: what it said may be old', async () => {
@@ -360,8 +351,8 @@ describe('with TryNext', () => {
     );
     room.now += 10_000;
     await resync();
-    expect(evictions()).toEqual([]);
-    expect(told('RefusedPodStays')[0]).toContain('what east said last may be old, as it is not ready (Timeout)');
+    expect(room.evictions()).toEqual([]);
+    expect(room.told('RefusedPodStays')[0]).toContain('what east said last may be old, as it is not ready (Timeout)');
   });
 
   test('without the right it is said for each pod, and tried once a minute', async () => {
@@ -370,18 +361,18 @@ describe('with TryNext', () => {
     room.now += 10_000;
     room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 403, reason: 'Forbidden' } : undefined);
     for (let times = 0; times < 5; times += 1) await resync();
-    expect(evictions()).toHaveLength(1);
-    const words = told('RefusedPodStays');
+    expect(room.evictions()).toHaveLength(1);
+    const words = room.told('RefusedPodStays');
     expect(words).toEqual(words.map(() => expect.stringContaining('manifests/scheduler/descheduler.yaml') as string));
     expect(words.map((one) => one.slice('Pod '.length, one.indexOf(':'))).toSorted()).toEqual(names.toSorted());
     room.now += 59_000;
     await resync();
-    expect(evictions()).toHaveLength(1);
+    expect(room.evictions()).toHaveLength(1);
     room.now += 1_000;
     await whenAvoided();
     room.api.fault = undefined;
     await resync();
-    expect(evictions()).toHaveLength(4);
+    expect(room.evictions()).toHaveLength(4);
   });
 
   test('without the right it is said in each workload, though another one was looked at first', async () => {
@@ -396,7 +387,7 @@ describe('with TryNext', () => {
     await resync();
     await resync(api.deployment);
     expect(room.api.requests('GET').filter(ofOnePod)).toHaveLength(1);
-    expect(told('RefusedPodStays').map((one) => one.split(':')[0])).toEqual([`Pod ${web}`, `Pod ${other}`]);
+    expect(room.told('RefusedPodStays').map((one) => one.split(':')[0])).toEqual([`Pod ${web}`, `Pod ${other}`]);
   });
 
   test('the member is avoided for as long as a pod stands there refused, and no longer', async () => {
@@ -422,7 +413,7 @@ describe('with Stay, which is the default', () => {
     await whenAvoided();
     room.now += 200_000;
     await resync();
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     room.now += 101_000;
     room.refuse(names, { ...QUOTA, message: 'still', lastTransitionTime: new Date(room.now - 301_000).toISOString() });
     await room.seen(
@@ -441,6 +432,6 @@ describe('with Stay, which is the default', () => {
     expect(avoided()).toEqual([]);
     await place({ ...TIERS, onRefusal: 'TryNext' });
     room.letWrite();
-    await room.seen('the pod makes way', () => evictions().join() === names.join());
+    await room.seen('the pod makes way', () => room.evictions().join() === names.join());
   });
 });

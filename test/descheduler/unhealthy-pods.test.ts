@@ -6,7 +6,6 @@ import type { Recheck, WantedMove } from '../../src/descheduler/wanted-move.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { HandlerResult } from '../../src/kube/workqueue.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
-import { countedRoom } from '../fixtures/counted-room.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Pods of Deployment shop/web that are ill in member east, under a policy that lets them be moved. */
@@ -32,7 +31,7 @@ beforeEach(async () => {
   // Pods of the room are as old as the test itself.
   room.now = Date.now();
   ({ deployment, set } = await room.deploy('web', 1));
-  roomIn('west', 100);
+  room.setRoom('west', 100);
   await place({ tolerationSeconds: 120 });
 });
 afterEach(async () => {
@@ -51,14 +50,6 @@ async function place(decisionConditions: object, placement: object = TIERS): Pro
   );
 }
 
-const roomIn = (member: string, slots: number): unknown =>
-  room.capacities.set(
-    member,
-    countedRoom(member, () => slots),
-  );
-const evictions = (): string[] => room.api.requests('POST', '/eviction').map(({ path }) => path.split('/')[6] ?? '');
-const told = (reason: string): string[] =>
-  room.events.filter((event) => event.reason === reason).map(({ about, message }) => `${about}: ${message}`);
 const avoided = (): string[] => room.process.workloads.avoided(deployment).map(({ cluster }) => cluster);
 const look = async ({ metadata } = deployment): Promise<HandlerResult> =>
   await room.process.unhealthy.bringUpToDate(metadata.uid ?? '', new AbortController().signal);
@@ -111,17 +102,17 @@ describe('a pod that does not get well', () => {
     expect(avoided()).toEqual([]);
     await look();
     expect(avoided()).toEqual(['east']);
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     room.now += 10_000;
     await look();
-    expect(evictions()).toEqual([sick]);
-    const [words = ''] = told('UnhealthyPodReplaced');
+    expect(room.evictions()).toEqual([sick]);
+    const [words = ''] = room.told('UnhealthyPodReplaced');
     expect(words).toMatch(
       new RegExp(
         `^Pod ${sick}: it has not been well in member east for 3m, and others of its revision are well elsewhere; it was evicted, so that ReplicaSet web-1 makes another one, which goes elsewhere: east is avoided for a while$`,
       ),
     );
-    expect(told('UnhealthyPodReplaced')).toHaveLength(2);
+    expect(room.told('UnhealthyPodReplaced')).toHaveLength(2);
     const [entry] = room.process.workloads.avoided(deployment);
     expect(entry).toMatchObject({ reason: 'PodUnhealthy', until: (entry?.since ?? 0) + 5 * MINUTE_MS });
     expect(await room.process.moves.moves.get()).toMatchObject({
@@ -139,10 +130,10 @@ describe('a pod that does not get well', () => {
       await ready([sick]);
       await pass(20_000);
     }
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     await ill([sick]);
     await pass(20_000);
-    expect(evictions()).toEqual([sick]);
+    expect(room.evictions()).toEqual([sick]);
   });
 
   test('is none that is Ready, and has only been so for less long than others', async () => {
@@ -168,7 +159,7 @@ describe('a pod that does not get well', () => {
     await run({ west: 2 });
     await ill([sick]);
     await pass(30 * MINUTE_MS);
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     expect(avoided()).toEqual([]);
     expect(await look()).toBeUndefined();
   });
@@ -180,9 +171,9 @@ describe('a pod that does not get well', () => {
     await ill(names);
     await pass(30 * MINUTE_MS);
     expect(old).toHaveLength(2);
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     expect(avoided()).toEqual([]);
-    const words = told('UnhealthyPodStays');
+    const words = room.told('UnhealthyPodStays');
     expect(words).toHaveLength(2);
     expect(words[0]).toMatch(
       /it has not been well in member (east|west) for too long, and stays there: no other pod of its revision is well in another cluster, so its image or its settings may be at fault \(CrashLoopBackOff\)$/,
@@ -198,7 +189,7 @@ describe('a pod that does not get well', () => {
       await ready([other]);
       await pass(30_000);
     }
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
   });
 
   test('stays when the only one that was well elsewhere fell ill in the meantime', async () => {
@@ -211,21 +202,21 @@ describe('a pod that does not get well', () => {
     room.now += 10_000;
     await ill([other]);
     await look();
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
   });
 
   test('stays while no other cluster takes it, and goes when one does', async () => {
-    roomIn('west', 0);
+    room.setRoom('west', 0);
     const [sick = ''] = await run({ east: 1 });
     await run({ west: 2 });
     await pass(2 * MINUTE_MS);
     await ill([sick]);
     await pass(5 * MINUTE_MS);
-    expect(evictions()).toEqual([]);
-    expect(told('UnhealthyPodStays')).toEqual([expect.stringMatching(/no other cluster takes it now/)]);
-    roomIn('west', 1);
+    expect(room.evictions()).toEqual([]);
+    expect(room.told('UnhealthyPodStays')).toEqual([expect.stringMatching(/no other cluster takes it now/)]);
+    room.setRoom('west', 1);
     await pass(30_000);
-    expect(evictions()).toEqual([sick]);
+    expect(room.evictions()).toEqual([sick]);
   });
 
   test.each([
@@ -246,13 +237,13 @@ describe('a pod that does not get well', () => {
     room.editMember('east', { ...before, ...patch, spec: { ...before.spec, ...('spec' in patch ? patch.spec : {}) } });
     await room.seen('it is known', () => !isOpen());
     await pass(10 * MINUTE_MS);
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     room.editMember('east', { spec: { ...before.spec, unschedulable: false }, status: before.status });
     await room.seen('it is known', isOpen);
     await pass(110_000);
     expect(avoided()).toEqual([]);
     await pass(40_000);
-    expect(evictions()).toEqual([sick]);
+    expect(room.evictions()).toEqual([sick]);
   });
 
   test.each([
@@ -278,7 +269,7 @@ describe('a pod that does not get well', () => {
     // The caches are told late.
     room.api.listeners.clear();
     await look();
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     void seen.catch(() => undefined);
   });
 
@@ -295,7 +286,7 @@ describe('a pod that does not get well', () => {
     await pass(2 * MINUTE_MS);
     await ill([sick]);
     await pass(5 * MINUTE_MS);
-    expect(evictions()).toEqual([]);
+    expect(room.evictions()).toEqual([]);
     expect(avoided()).toEqual([]);
   });
 });
@@ -313,24 +304,24 @@ describe('many pods that do not get well', () => {
     await pass(2 * MINUTE_MS);
     await ill(sick);
     await pass(2 * MINUTE_MS + 20_000);
-    expect(evictions()).toHaveLength(1);
+    expect(room.evictions()).toHaveLength(1);
     await caughtUp();
     const [next = ''] = await room.run(set, { west: 1 });
     await pass(2 * MINUTE_MS);
-    expect(evictions()).toHaveLength(1);
+    expect(room.evictions()).toHaveLength(1);
     await ready([next]);
     await pass(50_000);
-    expect(evictions()).toHaveLength(1);
+    expect(room.evictions()).toHaveLength(1);
     await pass(30_000);
-    expect(evictions()).toHaveLength(3);
+    expect(room.evictions()).toHaveLength(3);
   });
 
   test('go each once an hour on the average, and never back to where they were ill', async () => {
     room.perPodPerHour = 100;
     await room.restart();
     await place({ tolerationSeconds: 15 }, { clusterAffinity: { clusterNames: ['east', 'west'] } });
-    roomIn('east', 100);
-    roomIn('local', 100);
+    room.setRoom('east', 100);
+    room.setRoom('local', 100);
     await run({ 'local-1': 3 });
     let [sick = ''] = await run({ east: 1 });
     room.now += 2 * MINUTE_MS;
@@ -339,7 +330,7 @@ describe('many pods that do not get well', () => {
     for (let minutes = 0; minutes < 50; minutes += 2) {
       await ill([sick]);
       await pass(2 * MINUTE_MS);
-      if (!evictions().includes(sick)) continue;
+      if (!room.evictions().includes(sick)) continue;
       await caughtUp();
       const [next] = room.process.placed
         .members()
@@ -350,8 +341,8 @@ describe('many pods that do not get well', () => {
       [sick = ''] = await run({ [next]: 1 });
     }
     expect(places).toEqual(['east', 'west']);
-    expect(evictions()).toHaveLength(1);
-    expect(told('UnhealthyPodStays').at(-1)).toMatch(
+    expect(room.evictions()).toHaveLength(1);
+    expect(room.told('UnhealthyPodStays').at(-1)).toMatch(
       /no other cluster takes it now \(.*member east: it was left by pods of the workload and is avoided until/,
     );
   });
@@ -362,7 +353,7 @@ describe('many pods that do not get well', () => {
     await pass(2 * MINUTE_MS);
     await ill([sick]);
     await pass(2 * MINUTE_MS + 20_000);
-    expect(evictions()).toEqual([sick]);
+    expect(room.evictions()).toEqual([sick]);
     await caughtUp();
     const [again = ''] = await room.run(set, { east: 1 });
     const made = room.pods().find(({ metadata }) => metadata.name === again);
@@ -370,7 +361,7 @@ describe('many pods that do not get well', () => {
     room.api.put(`${PODS}/${again}`, { ...made, metadata: { ...made?.metadata, creationTimestamp } });
     await ill([again]);
     await pass(4 * MINUTE_MS);
-    expect(evictions()).toEqual([sick]);
+    expect(room.evictions()).toEqual([sick]);
   });
 });
 
@@ -379,7 +370,7 @@ test("a pod that its member finds no node for is another strategy's business", a
   await run({ west: 2 });
   await ill([waiting], { type: 'spillway.dev/MemberScheduled', status: 'False', reason: 'Unschedulable' });
   await pass(10 * MINUTE_MS);
-  expect(evictions()).toEqual([]);
+  expect(room.evictions()).toEqual([]);
   expect(avoided()).toEqual([]);
 });
 
