@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
-import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
 import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
-import { eventsOf, type Fields, newNamespace, podsOf, read } from '../fixtures/live-pods.ts';
-import { deployment, LOCAL_PREFIX, policy, settled, whereAre } from '../fixtures/scheduling.ts';
-import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+import { eventsOf, type Fields, podsOf, read } from '../fixtures/live-pods.ts';
+import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
+import { startMovingTopology } from '../fixtures/moving-topology.ts';
+import { errorsOf, type Topology } from '../fixtures/topology.ts';
 
 /** Two members in two regions; kube-scheduler asks Spillway where pods may run, and Spillway moves them. */
 let topology: Topology;
@@ -15,18 +14,13 @@ const namespace = 'spreading';
 const PATIENT_MS = 90_000;
 
 beforeAll(async () => {
-  topology = await startTopology({
-    extender: true,
-    members: ['east', 'west'].map((name) => ({
-      name,
-      kwok: { nodes: 2, cpu: '8' },
-      options: { spec: { region: name, labels: { rack: 'a' } } },
-    })),
-  });
+  const members = ['east', 'west'].map((name) => ({
+    name,
+    kwok: { nodes: 2, cpu: '8' },
+    options: { spec: { region: name, labels: { rack: 'a' } } },
+  }));
+  topology = await startMovingTopology(members, namespace);
   ({ host } = topology);
-  await startKwok(host, { nodes: 1, cpu: '1', prefix: LOCAL_PREFIX });
-  await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
-  await newNamespace(host, namespace);
 });
 afterAll(async () => {
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);

@@ -1,13 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
-import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
 import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { eventsOf, type Fields, kubectl, newNamespace, podsOf, read } from '../fixtures/live-pods.ts';
-import { deployment, LOCAL_PREFIX, policy, settled, whereAre } from '../fixtures/scheduling.ts';
-import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+import { eventsOf, type Fields, kubectl, podsOf, read } from '../fixtures/live-pods.ts';
+import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
+import { startMovingTopology } from '../fixtures/moving-topology.ts';
+import { errorsOf, type Topology } from '../fixtures/topology.ts';
 
 /** Two members whose pods fall ill; kube-scheduler asks Spillway where pods may run, and Spillway moves them. */
 let topology: Topology;
@@ -17,14 +16,9 @@ const namespace = 'illness';
 const PATIENT = { timeoutMs: 150_000 };
 
 beforeAll(async () => {
-  topology = await startTopology({
-    extender: true,
-    members: ['east', 'west'].map((name) => ({ name, kwok: { nodes: 2, cpu: '8' } })),
-  });
+  const members = ['east', 'west'].map((name) => ({ name, kwok: { nodes: 2, cpu: '8' } }));
+  topology = await startMovingTopology(members, namespace);
   ({ host } = topology);
-  await startKwok(host, { nodes: 1, cpu: '1', prefix: LOCAL_PREFIX });
-  await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
-  await newNamespace(host, namespace);
 });
 afterAll(async () => {
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);
