@@ -36,11 +36,12 @@ export class OrphanedPods {
     return this.#kept.entries();
   }
 
-  /** `key` is the host pod's. */
-  keep(uid: string, key: string, reason: OrphanReason): void {
-    if (this.#kept.get(uid)?.reason === reason) return;
+  /** `key` is the host pod's. Returns whether it was not kept for that reason before. */
+  keep(uid: string, key: string, reason: OrphanReason): boolean {
+    if (this.#kept.get(uid)?.reason === reason) return false;
     this.#kept.set(uid, { key, reason });
     this.#changed();
+    return true;
   }
 
   release(uid: string): void {

@@ -374,10 +374,11 @@ export class PodActor {
       return await this.#deleteMember(memberPod, verdict.evidence, verdict.gracePeriodSeconds, memory, signal);
     }
     if ('kept' in verdict) {
-      this.#o.metrics.orphaned.inc({ node: nodeName });
-      this.#o.kept.keep(uid, key, verdict.kept);
-      const about = { memberPod: keyOf(memberPod), uid: memberPod.metadata.labels?.[UID_LABEL] };
-      logger.error(about, `member pod kept: ${verdict.why}`);
+      if (this.#o.kept.keep(uid, key, verdict.kept)) {
+        this.#o.metrics.orphaned.inc({ node: nodeName });
+        const about = { memberPod: keyOf(memberPod), uid: memberPod.metadata.labels?.[UID_LABEL] };
+        logger.error(about, `member pod kept: ${verdict.why}`);
+      }
       return this.#retryLater(memory);
     }
     return { requeueAfterMs: verdict.againMs };

@@ -26,7 +26,11 @@ it('the allowance is by the pods of the virtual node, whatever other node pools 
   await world.follow(180_000);
   expect(world.controller.orphanedPods).toMatchObject({ open: true });
   expect(world.member.requests('DELETE').length).toBeLessThanOrEqual(5);
-  expect(world.controller.orphanedPods.uids.length).toBeGreaterThanOrEqual(25);
+  const { uids } = world.controller.orphanedPods;
+  expect(uids.length).toBeGreaterThanOrEqual(25);
+  // Each is asked about again and again; that is said and counted once.
+  const { values } = await world.metrics.orphaned.get();
+  expect(values).toMatchObject([{ labels: { node: 'east' }, value: uids.length }]);
 });
 
 it('what was permitted counts when the virtual node begins anew in the same process', async () => {
