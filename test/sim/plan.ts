@@ -7,6 +7,8 @@ export interface Plan {
   readonly seed: number;
   readonly replicas: number;
   readonly theme: string | undefined;
+  /** Users of the host make nothing while it has so many pods. */
+  readonly mostPods: number;
   readonly steps: readonly PlannedStep[];
 }
 
@@ -16,6 +18,12 @@ export interface PlannedStep {
   /** Until the next step. */
   readonly restMs: number;
 }
+
+/**
+ * What breaks a rule needs few pods, and a history of few pods takes a fraction of the time; some have many, for what only shows
+ * in numbers.
+ */
+const MOST_PODS = [8, 8, 15, 15, 15, 30, 30, 80];
 
 /** How much more often than else a step of the theme comes. */
 const OFTEN = 6;
@@ -34,5 +42,7 @@ export function planOf(seed: number, length: number): Plan {
     const restMs = Math.round(random.pick([0, 0, 0, 10, 50, 300, 500, 2_500]) ?? 0);
     return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.006) ? 60_000 : restMs };
   });
-  return { seed, replicas: theme === 'twins' || random.chance(0.35) ? 2 : 1, theme, steps };
+  const replicas = theme === 'twins' || random.chance(0.35) ? 2 : 1;
+  const mostPods = new Random(seed, 20).pick(MOST_PODS) ?? 15;
+  return { seed, replicas, theme, mostPods, steps };
 }

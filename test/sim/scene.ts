@@ -25,15 +25,17 @@ export class Scene {
   readonly tokens = new Map<string, string>();
   /** Base64. */
   readonly ca: string;
+  readonly #mostPods: number;
   /** What is mended once more when all begins to work. */
   readonly mends: (() => void)[] = [];
   readonly #undo = new Set<() => void>();
   #number = 0;
   #due: { turn: number; run: () => void }[] = [];
 
-  constructor(seed: number, o: { ca: string; replicas: number }) {
+  constructor(seed: number, o: { ca: string; replicas: number; mostPods: number }) {
     this.world = new World(seed, o.ca);
     this.ca = o.ca;
+    this.#mostPods = o.mostPods;
     const { world } = this;
     for (const cluster of world.clusters) {
       const door = new FrontDoor(cluster);
@@ -87,6 +89,11 @@ export class Scene {
   nextNumber(): number {
     this.#number += 1;
     return this.#number;
+  }
+
+  /** Whether users of the host have all the pods that they want. */
+  isFull(): boolean {
+    return this.world.host.list('/api/v1/pods').length >= this.#mostPods;
   }
 
   /** In the middle of whatever happens then. */

@@ -4,6 +4,7 @@ import type { Random } from '../random.ts';
 import type { Scene } from '../scene.ts';
 import { WORKLOADS, selectorOf } from '../workload-controllers.ts';
 import { PATHS, USER_NAMESPACES } from '../world.ts';
+import { deletedWorkload } from './targets.ts';
 
 /** As the admission of the host leaves them: what nobody serves any more is left after five minutes. */
 const TOLERATIONS = [
@@ -26,8 +27,9 @@ export function podSpec(restartPolicy: string): JsonObject {
   };
 }
 
-/** A workload of a name that was never used before. */
+/** A workload of a name that was never used before; where there are too many pods for one more, another one goes. */
 export function create(scene: Scene, random: Random, kind: keyof typeof WORKLOADS, spec: JsonObject): string {
+  if (scene.isFull()) return deletedWorkload(scene, random) ?? '';
   const namespace = random.pick(USER_NAMESPACES) ?? 'shop';
   const name = `${kind.toLowerCase().slice(0, 3)}${scene.nextNumber()}`;
   const path = WORKLOADS[kind];
@@ -48,7 +50,7 @@ export function barePod(
   more: JsonObject = {},
   at = `${PATHS.pods(random.pick(USER_NAMESPACES) ?? 'shop')}/p${random.int(6)}`,
 ): string {
-  if (scene.world.host.get(at) !== undefined) return '';
+  if (scene.isFull() || scene.world.host.get(at) !== undefined) return '';
   const [namespace = '', , name = ''] = at.split('/').slice(-3);
   scene.world.host.create('user', PATHS.pods(namespace), {
     apiVersion: 'v1',

@@ -1,16 +1,13 @@
 import { podPath } from '../workload-controllers.ts';
 import type { Acts } from './act.ts';
-import { deleted, someHostPod, someWorkload } from './targets.ts';
+import { deleted, deletedWorkload, someHostPod } from './targets.ts';
 
 /** Users of the host delete what is theirs. */
 
 export const DELETIONS = {
   'delete-workload': {
     weight: 2,
-    act: (scene, random) => {
-      const found = someWorkload(scene, random);
-      return found === undefined ? undefined : deleted(scene, 'host', 'user', found.path, {});
-    },
+    act: (scene, random) => deletedWorkload(scene, random),
   },
   'delete-pod': {
     weight: 6,

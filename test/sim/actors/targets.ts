@@ -37,3 +37,9 @@ export function deleted(scene: Scene, cluster: string, by: string, path: string,
   at.remove(by, path, options);
   return `${by} deletes ${path} in ${cluster} ${JSON.stringify(options)}`;
 }
+
+/** Some workload; undefined: there is none. */
+export function deletedWorkload(scene: Scene, random: Random): string | undefined {
+  const found = someWorkload(scene, random);
+  return found === undefined ? undefined : deleted(scene, 'host', 'user', found.path, {});
+}
