@@ -5,10 +5,20 @@ import type { Reachability } from './reachability.ts';
 /** What a member shows of itself, as far as a word that nothing runs there is concerned; undefined: nobody can say at present. */
 export type Heard = 'answers' | 'silent' | undefined;
 
-/** `identityOk`: what answers is the pinned cluster. One that answers with errors neither proves the word wrong nor lets it count. */
-export function heardOf({ reachable, failure }: Reachability, identityOk: boolean): Heard {
+/**
+ * For so long nothing must have come from a member, as this process has seen, before a word about it counts, in ms: a process that has
+ * just begun, or a moment of a bad network, knows nothing of a cluster that is said to be gone.
+ */
+export const SILENT_MS = 30_000;
+
+/**
+ * `identityOk`: what answers is the pinned cluster. One that answers with errors neither proves the word wrong nor lets it count.
+ * `now`: monotonic ms.
+ */
+export function heardOf({ reachable, failure, failingSince }: Reachability, identityOk: boolean, now: number): Heard {
   if (reachable === true) return identityOk ? 'answers' : undefined;
-  return reachable === false && failure !== undefined && !isAnswering(failure.reason) ? 'silent' : undefined;
+  if (reachable === undefined || failure === undefined || failingSince === undefined) return undefined;
+  return !isAnswering(failure.reason) && now - failingSince.monotonic >= SILENT_MS ? 'silent' : undefined;
 }
 
 /**

@@ -118,8 +118,8 @@ export class MemberFencing {
   }
 
   #heard(): Heard {
-    const { reachability, identityOk } = this.#o.connection;
-    return heardOf(reachability, identityOk.call(this.#o.connection));
+    const { connection, monotonic } = this.#o;
+    return heardOf(connection.reachability, connection.identityOk(), monotonic());
   }
 
   async #look(signal: AbortSignal): Promise<void> {

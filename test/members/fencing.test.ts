@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type FencingState, MOST_FENCED_PODS } from '../../src/api/fencing.ts';
 import { HOST_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { JsonObject } from '../../src/kube/json-equal.ts';
-import { type Heard, heardOf, isFenced, nextFencing } from '../../src/members/fencing.ts';
+import { type Heard, heardOf, isFenced, nextFencing, SILENT_MS } from '../../src/members/fencing.ts';
 import { FencingRecord } from '../../src/members/fencing-record.ts';
 import { MemberFencing } from '../../src/members/member-fencing.ts';
 import type { Reachability } from '../../src/members/reachability.ts';
@@ -36,7 +36,12 @@ describe('what a member shows of itself', () => {
     ['it answers with errors', down('ServerError'), true, undefined],
     ['its watches are silent', down('WatchStale'), true, undefined],
   ])('%s', (_, reachability, identityOk, heard) => {
-    expect(heardOf(reachability, identityOk)).toBe(heard);
+    expect(heardOf(reachability, identityOk, SILENT_MS)).toBe(heard);
+  });
+
+  it('a moment without an answer is no silence', () => {
+    expect(heardOf(down(), true, SILENT_MS - 1)).toBeUndefined();
+    expect(heardOf({ ...down(), failingSince: undefined }, true, SILENT_MS)).toBeUndefined();
   });
 });
 
@@ -276,7 +281,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
       changed: (node) => void changed.push(node),
       event: (node, type, reason) => void told.push(`${node} ${type} ${reason}`),
       logger: pino({ level: 'silent' }),
-      monotonic: () => Date.now() - began,
+      monotonic: () => SILENT_MS + Date.now() - began,
     });
     running = fencing.run(stop.signal);
     await vi.advanceTimersByTimeAsync(10);
@@ -298,6 +303,15 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     changed.length = 0;
     await vi.advanceTimersByTimeAsync(60_000);
     expect([host.requests('PATCH').length, told.length, changed]).toEqual([1, 1, []]);
+  });
+
+  it('do not count for a process that has just begun, until the member has been silent for a while', async () => {
+    reachability = { ...down(), failingSince: { wall: 0, monotonic: SILENT_MS } };
+    await start();
+    await vi.advanceTimersByTimeAsync(SILENT_MS - 100);
+    expect([fencing.isFenced('east'), states(), told]).toEqual([false, undefined, []]);
+    await vi.advanceTimersByTimeAsync(10_100);
+    expect([fencing.isFenced('east'), states()]).toEqual([true, { east: 'Fenced' }]);
   });
 
   it('do not count before that is stored', async () => {
