@@ -23,9 +23,9 @@ export interface LeaseElectionOptions {
   incarnation?: { annotation: string; value: string };
   /** How long others wait after the last change they saw before they take over; 15,000 ms, written in whole seconds. */
   leaseMs?: number;
-  /** A holder that has not renewed for so long stops; 10,000 ms, less than `leaseMs`. */
+  /** A holder that has not renewed for so long stops; 10,000 ms, less than `leaseMs`. It renews when half of that is over. */
   renewMs?: number;
-  /** Time between two renewals or two tries; 2,000 ms. */
+  /** The longest time between two tries to get the lease, or to renew it; 2,000 ms. */
   retryMs?: number;
   /** Wall clock, for the times in the record. */
   clock?: () => number;
@@ -37,6 +37,8 @@ export interface LeaseElectionOptions {
 }
 
 const JITTER = 1.2;
+/** The shortest time between two tries to renew a lease that is nearly lost, in ms. */
+const LEAST_RETRY_MS = 250;
 
 /**
  * Holds a coordination.k8s.io/v1 Lease against others, by the rules of client-go's leader election. Others' clocks are
@@ -116,7 +118,7 @@ export class LeaseElection {
   }
 
   async #lead(signal: AbortSignal, onAcquired: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const { namespace, name, retryMs, timers } = this.#o;
+    const { namespace, name, renewMs, timers } = this.#o;
     const about = { lease: `${namespace}/${name}` };
     this.#logger?.info(about, 'lease acquired');
     const term = new AbortController();
@@ -125,10 +127,11 @@ export class LeaseElection {
     const workEnd = new AbortController();
     const work = this.#contained(onAcquired, term.signal).finally(() => workEnd.abort());
     // While the work ends after a stop it still needs the lease.
+    let waitMs = renewMs / 2;
     while (!workEnd.signal.aborted) {
-      await pause(Math.min(retryMs, this.#remainingMs()), workEnd.signal, timers);
+      await pause(Math.min(waitMs, this.#remainingMs()), workEnd.signal, timers);
       if (workEnd.signal.aborted) break;
-      if (this.held) await this.#tryAcquireOrRenew();
+      if (this.held) waitMs = (await this.#tryAcquireOrRenew()) ? renewMs / 2 : this.#beforeNextTryMs();
       if (!this.held) {
         this.#logger?.warn({ ...about, holder: this.holder }, 'lease lost');
         term.abort(new Error(`lease ${about.lease} is lost`));
@@ -145,6 +148,11 @@ export class LeaseElection {
     } catch (error) {
       if (!signal.aborted) this.#logger?.error({ err: error, lease: this.#o.name }, 'the holder of a lease failed');
     }
+  }
+
+  /** The sooner the lease is lost the more often is tried to renew it. */
+  #beforeNextTryMs(): number {
+    return Math.max(LEAST_RETRY_MS, Math.min(this.#o.retryMs, this.#remainingMs() / 2));
   }
 
   /** Milliseconds for which the lease is surely ours. */
@@ -223,8 +231,7 @@ export class LeaseElection {
 
   /** A half-open connection must leave time for a second try before the deadline. */
   #callOptions(): { deadlineMs: number } {
-    const remaining = this.held ? this.#remainingMs() : this.#o.renewMs;
-    return { deadlineMs: Math.max(1, Math.min(remaining, this.#o.renewMs / 2)) };
+    return { deadlineMs: Math.max(1, (this.held ? this.#remainingMs() : this.#o.renewMs) / 2) };
   }
 
   #observe(lease: Lease): void {
