@@ -205,6 +205,9 @@ export class Mover {
     const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
     // The caches will catch up.
     if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return { stays: 'void' };
+    // After an outage of the host the pod can be read before the watches have caught up with taints and members.
+    if (placed.problem !== undefined)
+      return { stays: { why: `the host cannot be followed now (${placed.problem})`, others: true } };
     const found = wanted.recheck(live);
     if (found !== undefined) {
       this.#remember(live);

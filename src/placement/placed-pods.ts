@@ -76,6 +76,8 @@ export interface NoPlace {
 export interface PlacedPods {
   /** Resolves when all is known, or the signal aborts. */
   whenSynced(signal: AbortSignal): Promise<void>;
+  /** Why some of what the host says cannot be followed now, so that it may be otherwise by now; undefined while all is well. */
+  readonly problem: string | undefined;
   members(): readonly PlacedMember[];
   /** All that are bound to virtual nodes of a member. */
   inMember(member: string): readonly Pod[];

@@ -66,6 +66,10 @@ export class HostPlacedPods implements PlacedPods {
     await this.#o.view.whenSynced(signal);
   }
 
+  get problem(): string | undefined {
+    return this.#o.view.problem;
+  }
+
   members(): readonly PlacedMember[] {
     const { nodes } = this.#o.view;
     return nodes.clusters().flatMap(({ name, unavailable }) => {

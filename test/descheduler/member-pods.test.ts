@@ -246,6 +246,20 @@ describe('lost', () => {
     expect(room.evictions()).toEqual([]);
   });
 
+  test('nothing is moved while what the host says may be of yesterday', async () => {
+    room.now = SINCE + 300_000;
+    const outdated = vi.spyOn(room.process.placed, 'problem', 'get').mockReturnValue('no answer (transient)');
+    await resync();
+    expect([room.evictions(), reads().length]).toEqual([[], 1]);
+    expect(room.told('PodOfLostMemberHeld')).toEqual([
+      expect.stringContaining('the host cannot be followed now (no answer (transient))'),
+    ]);
+    outdated.mockRestore();
+    room.now += 2_000;
+    await resync();
+    expect(room.evictions()).toHaveLength(4);
+  });
+
   test('a member that answers again while a pod waits for its turn keeps it', async () => {
     room.now = SINCE + 300_000;
     room.rates.total = 5;

@@ -28,6 +28,7 @@ export class Scene {
   readonly #mostPods: number;
   /** What is mended once more when all begins to work. */
   readonly mends: (() => void)[] = [];
+  #isHealed = false;
   readonly #undo = new Set<() => void>();
   #number = 0;
   #due: { turn: number; run: () => void }[] = [];
@@ -132,7 +133,8 @@ export class Scene {
     this.#due = [];
     for (const undo of this.#undo) undo();
     this.#undo.clear();
-    for (const mend of this.mends) mend();
+    this.#isHealed = true;
+    this.mendAgain();
     world.network.troubles.clear();
     world.network.partitions.clear();
     for (const cluster of world.clusters) {
@@ -151,6 +153,11 @@ export class Scene {
       const free = virtualNodes.filter(({ name }) => !this.isReal(`${member}-${name}`));
       world.host.patch('admin', path, { spec: { unschedulable: false, virtualNodes: free } });
     }
+  }
+
+  /** A cluster is as it was before: what was mended in it since is wrong again. */
+  mendAgain(): void {
+    if (this.#isHealed) for (const mend of this.mends) mend();
   }
 
   /** When the last request arrives that was sent before everything worked, in ms. */

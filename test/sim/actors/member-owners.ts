@@ -44,6 +44,7 @@ export const MEMBER_OWNERS = {
       const saved = cluster.saved();
       scene.world.loop.later(seconds * 1_000, () => {
         cluster.restore(saved);
+        scene.mendAgain();
         scene.kubelets.get(member)?.restored();
       });
       return `in ${seconds} s the owner restores ${member} as it is now`;
