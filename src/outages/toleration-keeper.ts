@@ -21,6 +21,8 @@ import type { OutageMetrics } from './outage-metrics.ts';
 const SETTLE_MS = 10_000;
 /** Pods of a virtual node that are written at the same time: nothing waits for it. */
 const AT_ONCE = 2;
+/** A pod that is said to be gone is looked at again after so many times as long. */
+const LOOKS_AGAIN = 6;
 /** The same question for all pods: no request about any of them is refused where nobody granted this. */
 const QUESTION = {
   apiVersion: 'authorization.k8s.io/v1',
@@ -98,8 +100,11 @@ export class TolerationKeeper {
       metrics.tolerations.inc({ node: nodeName, result: 'given' });
     } catch (error) {
       if (isForbidden(error)) return this.#refused(describeError(error));
-      // Another pod of that name, or other tolerations, as a test of the patch says: the watch will show it.
-      if (!isNotFound(error) && !isPermanent(error)) throw error;
+      // Gone, another pod of that name, or other tolerations, as a test of the patch says: the watch will show it. Unless another
+      // cluster answered in the place of the host: then the pod is still there later on.
+      if (isNotFound(error)) return { requeueAfterMs: LOOKS_AGAIN * this.#settleMs };
+      if (!isPermanent(error)) throw error;
+      return { requeueAfterMs: REFUSED_MS };
     }
     return undefined;
   }

@@ -205,4 +205,13 @@ describe('what keeps pods through an outage', () => {
     // Not tried again by itself: that would be a failure of the queue, which logs them.
     expect(logged).toEqual([]);
   });
+
+  it('asks again for a pod that is said to be gone and stays in the cache: another cluster may have answered', async () => {
+    let refusal: { code: number; reason: string } | undefined = { code: 404, reason: 'NotFound' };
+    const { show, requests } = keeping({ refuse: () => refusal });
+    show(podOf('web'));
+    await seen(() => expect(requests).toHaveLength(1));
+    refusal = undefined;
+    await seen(() => expect(requests).toHaveLength(2));
+  });
 });
