@@ -16,7 +16,7 @@ export interface CoverFacts {
 }
 
 export interface CopiesInNamespace {
-  /** UIDs of their host pods. */
+  /** UIDs of their host pods, and of those whose copies are still to come. */
   uids: Set<string>;
   healthy: number;
 }
@@ -48,10 +48,12 @@ export function coveredPods({ hostPods, mirrors, copyOf, isDrained }: CoverFacts
     if (copy.spec.nodeName !== undefined && isDrained(copy.spec.nodeName)) seen.draining = true;
     return copy;
   };
+  const coming: string[] = [];
   for (const pod of hostPods) {
     const { uid = '', deletionTimestamp } = pod.metadata;
     if (isFinished(pod)) continue;
     const copy = add(uid);
+    if (copyOf(uid) === undefined && deletionTimestamp === undefined) coming.push(uid);
     // Pods of DaemonSets that are only shown as ready have no copy.
     const isCounted = deletionTimestamp === undefined && isReady(pod) && isTrue(pod, MIRRORED_CONDITION);
     if (!isCounted) continue;
@@ -62,5 +64,8 @@ export function coveredPods({ hostPods, mirrors, copyOf, isDrained }: CoverFacts
   for (const { namespace, uids } of mirrors) {
     for (const uid of uids) if (copyOf(uid)?.metadata.namespace === namespace) add(uid);
   }
+  // A copy may be ready sooner than a budget that names it is written. In which namespace it will be is clear where there is but one.
+  const [there, ...others] = seen.namespaces.values();
+  if (others.length === 0) for (const uid of coming) there?.uids.add(uid);
   return seen;
 }

@@ -1,5 +1,5 @@
 export interface FloorFacts {
-  /** Copies that the mirrored budget covers, and how many of them are healthy. */
+  /** Copies that the mirrored budget covers, those that are still to come among them, and how many of them are healthy. */
   copies: number;
   healthy: number;
   /** How many of them the member may evict. */
@@ -24,7 +24,8 @@ export function wantedFloor({ copies, healthy, evictable, isMet, current }: Floo
   const least = Math.max(0, healthy - evictable);
   // Those that are not healthy yet are going to be, and would be evictable then.
   const safe = evictable > 0 ? least : copies;
-  if (current === undefined || current < least) return { minAvailable: safe, when: 'now' };
+  const isShort = current !== undefined && current < (evictable === 0 && !isMet ? copies : least);
+  if (current === undefined || isShort) return { minAvailable: safe, when: 'now' };
   if (evictable > 0 && healthy > 0 && current > least) return { minAvailable: least, when: 'later' };
   // Pods that are not healthy can be evicted from a budget that is met without them: in the host, so here.
   if (isMet && healthy < copies && current > healthy) return { minAvailable: healthy, when: 'later' };

@@ -12,6 +12,8 @@ describe('how many copies have to stay healthy in a member', () => {
     ['as it is after an eviction used the allowance up', [2, 2, 0, 2], 'never 2'],
     ['as it is when pods are gone: nothing can be evicted', [1, 1, 0, 2], 'never 2'],
     ['more at once when too many could be evicted', [3, 3, 0, 2], 'now 3'],
+    ['more at once for those that are still to become healthy, while the budget is not met', [3, 1, 0, 1], 'now 3'],
+    ['as it is for them when it is met without them', [3, 2, 0, 2], 'never 2', true],
     ['more at once when one more is healthy', [4, 4, 1, 2], 'now 3'],
     ['fewer after a while when more may be evicted', [3, 3, 1, 3], 'later 2'],
     ['no fewer when none is healthy that could be evicted', [3, 0, 1, 3], 'never 3'],

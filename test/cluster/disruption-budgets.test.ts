@@ -85,16 +85,17 @@ async function mirrorIn(cluster: Cluster, ns: string): Promise<PodDisruptionBudg
   return await read<PodDisruptionBudget>(cluster, budgetPath(ns, 'web'));
 }
 
+/** Their controllers have counted all four pods, and allow so many evictions together. */
 async function untilAllowed(ns: string, sum: number): Promise<void> {
   let seen: unknown;
-  const all = async (): Promise<number[]> => {
+  const areSo = async (): Promise<boolean> => {
     const mirrors = await Promise.all(members.map((cluster) => mirrorIn(cluster, ns)));
     seen = mirrors.map((mirror) => [mirror?.spec.minAvailable, mirror?.status]);
-    return mirrors.map((mirror) => mirror?.status?.disruptionsAllowed ?? NaN);
+    const total = (field: 'currentHealthy' | 'disruptionsAllowed'): number =>
+      mirrors.reduce((before, mirror) => before + (mirror?.status?.[field] ?? NaN), 0);
+    return total('currentHealthy') === 4 && total('disruptionsAllowed') === sum;
   };
-  await until(`members allow ${sum} evictions`, async () => (await all()).reduce((a, b) => a + b) === sum, {
-    timeoutMs: 60_000,
-  }).catch((error: unknown) => {
+  await until(`members allow ${sum} evictions`, areSo, { timeoutMs: 60_000 }).catch((error: unknown) => {
     throw new Error(JSON.stringify(seen), { cause: error });
   });
 }
