@@ -63,7 +63,10 @@ export interface DependentsMirrorOptions extends CopyOwner {
   takenRetryMs?: number;
   /** How long a copy may be on its way before users are told; 4,000 ms. */
   overdueMs?: number;
-  /** How long a copy that was made counts as there although the cache has not shown it; 10,000 ms. */
+  /**
+   * How long a copy that was made counts as there although the cache has not shown it, and one that was deleted as gone although it
+   * does; 10,000 ms.
+   */
   madeMs?: number;
   /** Default: not counted. */
   invariants?: Invariants;
@@ -95,8 +98,8 @@ export class DependentsMirror {
   readonly #writer: CopyWriter;
   readonly #overrides: CopyOverrides;
   readonly #uses: MemberUses;
-  /** UIDs of copies that were deleted, which the cache may still show. */
-  readonly #removed = new LRUCache<string, true>(atMost(10_000));
+  /** By UID of a copy, when it was deleted, in ms. */
+  readonly #removedAt = new LRUCache<string, number>(atMost(10_000));
   /** Dependents that wait until their place in the member is known. */
   readonly #awaiting = new Map<string, Set<string>>();
   #complete = false;
@@ -221,12 +224,16 @@ export class DependentsMirror {
     return typeof data === 'object' && data !== null ? Object.keys(data) : [];
   }
 
+  /** As the cache shows it. */
+  #copyFor({ kind, name, namespace, memberNamespace }: Dependent): CopyRecord | undefined {
+    const found = memberNamespace === undefined ? undefined : this.#o.copies.get(kind, memberNamespace, name);
+    return found !== undefined && isCopyFor(found, namespace, this.#o.hostId) ? found : undefined;
+  }
+
   #decide(dependent: Dependent): CopyAction {
     const { memberNamespace } = dependent;
-    const found =
-      memberNamespace === undefined ? undefined : this.#o.copies.get(dependent.kind, memberNamespace, dependent.name);
-    const copy = found !== undefined && isCopyFor(found, dependent.namespace, this.#o.hostId) ? found : undefined;
-    if (copy !== undefined && this.#removed.has(copy.metadata.uid ?? '')) return { do: 'nothing', because: 'leaving' };
+    const copy = this.#copyFor(dependent);
+    if (this.#stillSeenForMs(copy) > 0) return { do: 'nothing', because: 'leaving' };
     const action = decideCopy({
       wanted: dependent.wanting.size > 0,
       host: dependent.source.current(),
@@ -242,6 +249,12 @@ export class DependentsMirror {
   /** How much longer a copy that was made counts as there although the cache has not shown it, in ms. */
   #unseenForMs({ madeAt }: Dependent): number {
     return madeAt === undefined ? 0 : madeAt + this.#madeMs - this.#monotonic();
+  }
+
+  /** How much longer the cache may show a copy that was deleted, in ms. One that a backup brought back has the same UID. */
+  #stillSeenForMs(copy: CopyRecord | undefined): number {
+    const at = this.#removedAt.get(copy?.metadata.uid ?? '');
+    return at === undefined ? 0 : at + this.#madeMs - this.#monotonic();
   }
 
   #state(dependent: Dependent): CopyState {
@@ -338,13 +351,13 @@ export class DependentsMirror {
     const action = this.#decide(dependent);
     try {
       const again = await this.#writer.perform(dependent, action, signal);
-      if (action.do === 'delete' && again === undefined) this.#removed.set(action.copy.metadata.uid ?? '', true);
+      if (action.do === 'delete' && again === undefined) this.#removedNow(action.copy);
       dependent.failure = undefined;
       dependent.failures = 0;
       if (action.do === 'create' && again === undefined) dependent.madeAt = this.#monotonic();
       // Said at each look: of two times to look again the queue keeps the earlier one.
-      const unseenForMs = this.#unseenForMs(dependent);
-      if (again === undefined && unseenForMs > 0) return { requeueAfterMs: unseenForMs };
+      const behindForMs = Math.max(this.#unseenForMs(dependent), this.#stillSeenForMs(this.#copyFor(dependent)));
+      if (again === undefined && behindForMs > 0) return { requeueAfterMs: behindForMs };
       // An object that cannot be read gives no sign when the reason changes.
       return (
         again ?? (dependent.source.current().state === 'unknown' ? { requeueAfterMs: this.#overdueMs } : undefined)
@@ -378,8 +391,12 @@ export class DependentsMirror {
     if (!this.#o.copies.knowledge(kind, namespace).known) return { requeueAfterMs: this.#keepMs };
     if (this.#uses.has({ kind, namespace, name })) return { requeueAfterMs: this.#keepMs };
     const again = await this.#writer.remove(copy, signal);
-    if (again === undefined) this.#removed.set(copy.metadata.uid ?? '', true);
+    if (again === undefined) this.#removedNow(copy);
     return again;
+  }
+
+  #removedNow({ metadata: { uid = '' } }: CopyRecord): void {
+    this.#removedAt.set(uid, this.#monotonic());
   }
 
   #failed(dependent: Dependent, action: CopyAction, failure: Failure): Again {

@@ -91,6 +91,18 @@ describe('before the pod', () => {
     expect(member.writes).toEqual(['create ConfigMap/t-shop/a', 'create ConfigMap/t-shop/a']);
   });
 
+  test('a copy that was removed and that a backup of the member brings back is followed again', async () => {
+    const { host, mirror, member } = await withCopies({ madeMs: 60 });
+    const saved = member.objects.get('ConfigMap/t-shop/a');
+    if (saved === undefined) throw new Error('no copy');
+    host.delete('ConfigMap', 'shop', 'a');
+    await until(() => expect(member.objects.has('ConfigMap/t-shop/a')).toBe(false));
+    member.put('ConfigMap', saved);
+    host.set('ConfigMap', 'shop', 'a', { data: { k: '2' } });
+    await until(() => expect(dataOf(member, 'ConfigMap/t-shop/a')).toEqual({ k: '2' }));
+    await until(() => expect(mirror.require(web)).toEqual({ ready: true }));
+  });
+
   test.each(['ConfigMap', 'Secret'] as const)(
     'a missing mandatory %s holds the pod, until it appears',
     async (kind) => {

@@ -284,13 +284,18 @@ export class Oracles {
       (isSecond || hostPod.gone || hostPod.object.metadata.deletionTimestamp !== undefined || isFinal(hostPod.object));
     if (!may)
       this.#violated('I1', `${by} deletes ${object.metadata.name} in ${cluster.name} although its host pod is well`);
-    // That another pod had its name since says for good that it is gone.
-    const isMissing =
+    this.#missing.deletes(change, (one) => this.#isMissing(one), cluster.list('/api/v1/pods'));
+  }
+
+  /** Whether nothing but its absence says that the host pod is gone, as would that another pod had its name since. */
+  #isMissing(uid: string): boolean {
+    const hostPod = this.hostPods.get(uid);
+    return (
       hostPod?.gone === true &&
       !this.#fencing.isWrittenDown(uid) &&
       this.#world.host.get(hostPod.path) === undefined &&
-      this.#latest.get(hostPod.path) === uid;
-    this.#missing.deletes(change, isMissing, cluster.list('/api/v1/pods'));
+      this.#latest.get(hostPod.path) === uid
+    );
   }
 
   /** A kubelet started the containers of a pod. */

@@ -28,7 +28,6 @@ export class Scene {
   readonly #mostPods: number;
   /** What is mended once more when all begins to work. */
   readonly mends: (() => void)[] = [];
-  #isHealed = false;
   readonly #undo = new Set<() => void>();
   #number = 0;
   #due: { turn: number; run: () => void }[] = [];
@@ -133,8 +132,7 @@ export class Scene {
     this.#due = [];
     for (const undo of this.#undo) undo();
     this.#undo.clear();
-    this.#isHealed = true;
-    this.mendAgain();
+    for (const mend of this.mends) mend();
     world.network.troubles.clear();
     world.network.partitions.clear();
     for (const cluster of world.clusters) {
@@ -153,11 +151,6 @@ export class Scene {
       const free = virtualNodes.filter(({ name }) => !this.isReal(`${member}-${name}`));
       world.host.patch('admin', path, { spec: { unschedulable: false, virtualNodes: free } });
     }
-  }
-
-  /** A cluster is as it was before: what was mended in it since is wrong again. */
-  mendAgain(): void {
-    if (this.#isHealed) for (const mend of this.mends) mend();
   }
 
   /** When the last request arrives that was sent before everything worked, in ms. */

@@ -42,9 +42,8 @@ export const MEMBER_OWNERS = {
       if (member === undefined || cluster === undefined) return undefined;
       const seconds = Math.round(random.between(2, 90));
       const saved = cluster.saved();
-      scene.world.loop.later(seconds * 1_000, () => {
+      scene.forAWhile(seconds, () => {
         cluster.restore(saved);
-        scene.mendAgain();
         scene.kubelets.get(member)?.restored();
       });
       return `in ${seconds} s the owner restores ${member} as it is now`;

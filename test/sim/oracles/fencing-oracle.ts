@@ -15,8 +15,8 @@ export class FencingOracle {
   readonly #tainted = new Map<string, { since: number; until: number }>();
   /** Until when each member did not answer, by its object in the host; Infinity while it does not, in ms. */
   readonly #lost = new Map<string, number>();
-  /** UIDs of host pods that the program removed by that word. */
-  readonly #ended = new Set<string>();
+  /** UIDs of host pods that the program removed by that word, and their virtual nodes. */
+  readonly #ended = new Map<string, string>();
 
   constructor(world: World, report: Report) {
     this.#world = world;
@@ -25,7 +25,8 @@ export class FencingOracle {
 
   changed({ cluster, object, type, at }: Change): void {
     if (cluster !== this.#world.host) return;
-    if (object['kind'] === 'MemberCluster') this.#member(object, at);
+    if (object['kind'] === 'MemberCluster' && type === 'DELETED') this.#forgotten(object.metadata.name);
+    else if (object['kind'] === 'MemberCluster') this.#member(object, at);
     if (object['kind'] !== 'Node') return;
     const { taints = [] } = (object['spec'] ?? {}) as { taints?: { key: string }[] };
     const isTainted = type !== 'DELETED' && taints.some(({ key }) => key === OUT_OF_SERVICE_TAINT);
@@ -53,6 +54,12 @@ export class FencingOracle {
     return known !== undefined && now - known.until < LATE_MS && isLost;
   }
 
+  /** What was written down goes with the object that it stands in, as one that leaves by force tells. */
+  #forgotten(member: string): void {
+    for (const [uid, node] of this.#ended)
+      if (node === member || node.startsWith(`${member}-`)) this.#ended.delete(uid);
+  }
+
   #isCut(member: string): boolean {
     const { members, network } = this.#world;
     return network.troubles.get(members.get(member)?.origin ?? '')?.cutToServer === true;
@@ -60,9 +67,10 @@ export class FencingOracle {
 
   /** The program removes that host pod although its member has a copy. Returns whether it may. */
   removes(hostPod: SimObject, by: string): boolean {
-    if (!this.isOutOfService(asPod(hostPod).spec.nodeName ?? '')) return false;
+    const { nodeName = '' } = asPod(hostPod).spec;
+    if (!this.isOutOfService(nodeName)) return false;
     const { uid, name } = hostPod.metadata;
-    this.#ended.add(uid);
+    this.#ended.set(uid, nodeName);
     if (!this.#isStored(uid))
       this.#report('fenced', `${by} ends ${name}, and nobody would know it if its copy comes back`);
     return true;

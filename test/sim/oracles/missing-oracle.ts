@@ -46,7 +46,7 @@ export class MissingOracle {
   }
 
   /** The most copies that the virtual node of this one had when any of them was ended lately: by so many permits are given. */
-  #most(object: SimObject, at: number, pods: Iterable<SimObject>): number {
+  #most(object: SimObject, at: number, pods: readonly SimObject[]): number {
     const node = object.metadata.labels?.[NODE_LABEL] ?? '';
     let count = 0;
     for (const pod of pods) if (pod.metadata.labels?.[NODE_LABEL] === node) count += 1;
@@ -57,13 +57,18 @@ export class MissingOracle {
     return Math.max(...counts.map((one) => one.count)) + 1;
   }
 
-  /** The program ends a copy in a member. `isMissing`: nothing of that name is in the host. */
-  deletes({ by, object, cluster, at }: Change, isMissing: boolean, pods: Iterable<SimObject>): void {
+  /** The program ends a copy in a member, which has those pods. `isMissing`: nothing of the name of such a host pod is in the host. */
+  deletes(change: Change, isMissing: (hostUid: string) => boolean, pods: readonly SimObject[]): void {
+    const { by, object, cluster, at } = change;
     const uid = hostUidOf(object) ?? '';
     const most = this.#most(object, at, pods);
-    if (this.confirmed || !isMissing || this.#told.has(`${by} ${uid}`)) return;
+    if (this.confirmed || !isMissing(uid) || this.#told.has(`${by} ${uid}`)) return;
     const node = object.metadata.labels?.[NODE_LABEL] ?? '';
-    if (at - (this.#heldSince.get(cluster.name) ?? Infinity) > ON_THE_WAY_MS) {
+    const isHeld = at - (this.#heldSince.get(cluster.name) ?? Infinity) > ON_THE_WAY_MS;
+    // What is held back is told by member, and held back by virtual node.
+    const missing = pods.filter((pod) => pod.metadata.labels?.[NODE_LABEL] === node && isMissing(hostUidOf(pod) ?? ''));
+    const permits = Math.max(5, Math.floor(most / 10));
+    if (isHeld && missing.length > permits) {
       this.#report('I2', `${by} ends a pod of ${node} in ${cluster.name} although deletions are held back`);
     }
     const key = `${by} ${node}`;
@@ -71,7 +76,7 @@ export class MissingOracle {
     // A copy without a grace period is marked and gone by one request: two changes, and one copy that was ended.
     ended.set(object.metadata.uid, at);
     this.#ended.set(key, ended);
-    if (ended.size > Math.max(5, Math.floor(most / 10))) {
+    if (ended.size > permits) {
       this.#report(
         'I2',
         `${by} ends ${ended.size} pods of ${node} in ${cluster.name} whose host pods are merely missing`,
