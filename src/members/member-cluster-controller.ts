@@ -52,6 +52,8 @@ export class MemberClusterController {
   readonly #informer: Informer<KubeObject>;
   readonly #lives = new Map<string, Life>();
   readonly #ending = new Set<Promise<void>>();
+  /** What was read of each object as the cache has it: it is asked for every few seconds. */
+  readonly #read = new WeakMap<KubeObject, MemberCluster | undefined>();
 
   constructor(options: MemberClusterControllerOptions) {
     this.#o = options;
@@ -101,10 +103,15 @@ export class MemberClusterController {
   /** All that can be read; undefined while they are not known. */
   get members(): MemberCluster[] | undefined {
     if (!this.#informer.hasSynced) return undefined;
-    return [...this.#informer.values()].flatMap((raw) => {
+    return [...this.#informer.values()].flatMap((raw) => this.#memberOf(raw) ?? []);
+  }
+
+  #memberOf(raw: KubeObject): MemberCluster | undefined {
+    if (!this.#read.has(raw)) {
       const parsed = parseMemberCluster(raw);
-      return 'member' in parsed ? parsed.member : [];
-    });
+      this.#read.set(raw, 'member' in parsed ? parsed.member : undefined);
+    }
+    return this.#read.get(raw);
   }
 
   #othersOf(identity: string, except: string): string[] {
