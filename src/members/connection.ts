@@ -160,6 +160,11 @@ export class MemberConnection {
     return unreachableSince(this.#reachability);
   }
 
+  /** Reason of condition `Reachable` while it is not reachable; undefined before the first probe. */
+  unreachableBecause(): string | undefined {
+    return this.reachable() ? undefined : this.#reachability.failure?.reason;
+  }
+
   /** UID of the member's kube-system namespace as last seen; before that the pinned one, or ''. */
   identity(): string {
     return this.#observed ?? this.#o.pinned() ?? '';

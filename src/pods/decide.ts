@@ -6,6 +6,7 @@ import { isFinished } from '../api/pod-phase.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { mirroredUid } from './host-status.ts';
 import { lostStatus, neverStartedStatus } from './lost-status.ts';
+import { memberUnreachable } from './member-unreachable.ts';
 import { statusPatch } from './status-patch.ts';
 
 /** Why nothing more can be done for a pod at the moment, in a reason for machines and a message for people. */
@@ -28,6 +29,8 @@ export interface PodFacts {
   endsFirst?: () => boolean;
   /** The member answers its probe. */
   reachable: boolean;
+  /** Reason of condition `Reachable` while the member is not; absent: not known yet. */
+  unreachableBecause?: string | undefined;
   /** A member pod exists or existed that the host pod does not know of; `overdue`: the watch should have shown it by now. */
   created?: { overdue: boolean };
   /** Creations of ours for this host pod may be carried out by the member still, for so long, in ms. */
@@ -219,15 +222,7 @@ function missing(hostPod: Pod, stranger: Pod | undefined, facts: PodFacts): Acti
     return patch === undefined ? { do: 'nothing' } : { do: 'ignore', hostPod, patch };
   }
   if (stranger !== undefined) return occupied(hostPod, stranger, facts);
-  if (!facts.reachable) {
-    return {
-      do: 'hold',
-      hold: {
-        reason: 'MemberUnreachable',
-        message: `Cluster "${facts.member}" does not answer. The pod starts there as soon as it does; nothing needs to be done.`,
-      },
-    };
-  }
+  if (!facts.reachable) return { do: 'hold', hold: memberUnreachable(facts.member, facts.unreachableBecause) };
   if (intent !== undefined) return lookBack(hostPod, intent, facts);
   if (facts.unansweredMs !== undefined) {
     const againMs = facts.unansweredMs;

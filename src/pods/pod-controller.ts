@@ -487,6 +487,7 @@ export class PodController {
       fenced: options.hostPods.hasSynced && this.#fencing.isFenced(),
       endsFirst: () => this.#endsFirst(),
       reachable: member.reachable(),
+      unreachableBecause: member.unreachableBecause(),
       ...(memory.created === undefined ? {} : { created: { overdue: this.#isOverdue(memory) } }),
       ...(memory.departed === undefined ? {} : { departed: memory.departed }),
       ...(memory.unanswered === undefined ? {} : { unansweredMs: memory.unanswered.until - now }),

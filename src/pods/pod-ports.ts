@@ -18,6 +18,8 @@ export interface MemberPort {
   readonly client: KubeClient;
   readonly pods: Informer<Pod>;
   reachable(): boolean;
+  /** Reason of condition `Reachable` while it is not; undefined before the first probe. */
+  unreachableBecause(): string | undefined;
   /** Since when the member does not answer. */
   unreachableSince(): Moment | undefined;
   /** Reads the member's identity once more, past all caches; false when it is not the pinned one. */

@@ -98,6 +98,20 @@ describe('what decide answers', () => {
     });
   });
 
+  it.each([
+    ['Timeout', /does not answer\. .* nothing needs to be done\.$/],
+    ['TooManyRequests', /does not answer as it should \(TooManyRequests\)\. .* nothing needs to be done\.$/],
+    ['Unauthorized', /cannot be asked \(Unauthorized\), which does not pass by itself\. .*condition Reachable/],
+    ['SecretNotFound', /does not pass by itself/],
+    ['TLSVerifyFailed', /does not pass by itself/],
+  ])(
+    'says of a member that is not reachable for %s whether something needs to be done',
+    (unreachableBecause, words) => {
+      const action = decide(hostPod(), undefined, facts({ reachable: false, unreachableBecause }));
+      expect(action.do === 'hold' ? action.hold.message : '').toMatch(words);
+    },
+  );
+
   it('never creates a pod again that once existed: it is reported as lost, after a live read', () => {
     const action = decide(mirrored(), undefined, facts());
     expect(action).toMatchObject({

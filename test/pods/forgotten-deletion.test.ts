@@ -41,6 +41,7 @@ it('I14: a deletion that fell out of the queue is found and goes on', async () =
       client: member.client('east'),
       pods: cacheOf([memberPod()]),
       reachable: () => true,
+      unreachableBecause: () => undefined,
       unreachableSince: () => undefined,
       confirmIdentity: () => Promise.resolve(true),
     },

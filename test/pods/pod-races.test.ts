@@ -69,6 +69,7 @@ async function start(): Promise<void> {
       client: memberAnswers.through(member.client('east')),
       pods: memberPods.informer,
       reachable: () => true,
+      unreachableBecause: () => undefined,
       unreachableSince: () => undefined,
       confirmIdentity: async () => {
         await new Promise((resolve) => setTimeout(resolve, confirmMs));

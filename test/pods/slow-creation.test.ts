@@ -47,6 +47,7 @@ beforeEach(async () => {
       client: slowly(member.client('east')),
       pods: cacheOf(() => undefined),
       reachable: () => true,
+      unreachableBecause: () => undefined,
       unreachableSince: () => undefined,
       confirmIdentity: () => Promise.resolve(true),
     },
