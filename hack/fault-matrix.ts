@@ -235,10 +235,7 @@ export const FAULTS = {
       tests: [`${CLUSTER}/scheduler-extender.test.ts: while Spillway does not answer they wait`],
     },
   },
-  F54: {
-    what: 'descheduler and autoscaler work against each other',
-    not: 'nothing shows both at work at once yet; the autoscaler alone is shown by `make burst-demo`',
-  },
+  F54: { what: 'descheduler and autoscaler work against each other' },
   F55: {
     what: 'all members are cut off',
     elsewhere: {
