@@ -89,5 +89,5 @@ demo: build ## a host with one node and two members on this machine, and a Deplo
 demo-down: build ## end the demo and remove all of it (PURGE=1: binaries and images from the cache, too)
 	@node dist/hack/main.js demo-down $(if $(PURGE),--purge)
 
-burst-demo: build ## watch an autoscaler burst out of its host into two members, and come back (2 minutes)
+burst-demo: build ## watch an autoscaler burst out of its host into two members, one of which is lost for a while (3 minutes)
 	@node dist/hack/main.js burst

@@ -24,6 +24,9 @@ const MEMBERS: readonly MemberPlan[] = [
   { name: 'b', nodes: { nodes: 2, cpu: '8', prefix: 'b-n', usage: true } },
 ];
 
+/** So that a member that does not answer is one within seconds. */
+const QUICK_PROBE = { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2, podsUnreadyAfterSeconds: 5 };
+
 /** As often as metrics-server agrees to measure, in seconds. */
 const MEASURED_EVERY = 10;
 
@@ -37,7 +40,7 @@ export async function startBurstLab(workspace: Workspace): Promise<BurstLab> {
     startHost(workspace),
     ...MEMBERS.map(async (plan, index) => await startMember(workspace, plan, index)),
   ]);
-  for (const member of members) await addMember(host, member);
+  for (const member of members) await addMember(host, member, { spec: { probe: QUICK_PROBE } });
   await Promise.all(members.map(({ name }) => waitForNode(host, name)));
   return { host, members, spillway };
 }
@@ -50,9 +53,13 @@ async function startHost(workspace: Workspace): Promise<Pick<BurstLab, 'host' | 
     controllerManagerFlags: QUICK_AUTOSCALING,
   });
   await Promise.all([installSpillway(host), startKwok(host, HOST_NODES)]);
-  for (const file of ['admission/pod-defaults.yaml', 'samples/burst/workload.yaml', 'samples/burst/policy.yaml']) {
-    await host.apply(manifest(file));
-  }
+  const files = [
+    'admission/pod-defaults.yaml',
+    'scheduler/descheduler.yaml',
+    'samples/burst/workload.yaml',
+    'samples/burst/policy.yaml',
+  ];
+  for (const file of files) await host.apply(manifest(file));
   const [spillway] = await Promise.all([
     startSpillway(host, { extenderPort }),
     startMetricsServer(host, { everySeconds: MEASURED_EVERY }),
@@ -61,7 +68,10 @@ async function startHost(workspace: Workspace): Promise<Pick<BurstLab, 'host' | 
 }
 
 async function startMember(workspace: Workspace, plan: MemberPlan, index: number): Promise<Cluster> {
-  const member = await startCluster(workspace, { name: plan.name, serviceCidr: `10.${97 + index}.0.0/16` });
+  // Its own controllers do not take a pause of the API server for the end of its nodes.
+  const controllerManagerFlags = { 'node-monitor-grace-period': '30m' };
+  const serviceCidr = `10.${97 + index}.0.0/16`;
+  const member = await startCluster(workspace, { name: plan.name, serviceCidr, controllerManagerFlags });
   await startKwok(member, plan.nodes);
   await member.apply(manifest('member/node-metrics.yaml'));
   return member;

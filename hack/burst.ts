@@ -1,7 +1,6 @@
-import { BurstHistory, type Moment } from './burst-history.ts';
+import type { BurstHistory, Moment } from './burst-history.ts';
 import type { BurstLab } from './burst-lab.ts';
-import { BurstLoad } from './burst-load.ts';
-import { GiveUp, until } from './until.ts';
+import { BurstStage } from './burst-stage.ts';
 
 /** Thousandths of a core: little enough for two pods, and more than twenty like to have. */
 const [CALM, BUSY] = [900, 18_000];
@@ -20,67 +19,30 @@ export interface Burst {
  * two are left.
  *
  * @param tell gets a line for every change as it comes.
+ * @param whileGrown what happens in between; after it twenty have to be left.
  */
-export async function runBurst({ host }: BurstLab, tell: (line: string) => void): Promise<Burst> {
-  const history = new BurstHistory();
-  const load = new BurstLoad(host, 'shop', 'web');
-  const stop = new AbortController();
-  const { signal } = stop;
-  let lost: unknown;
-  const following = Promise.all([
-    host.api.follow('/apis/apps/v1/namespaces/shop/deployments', signal, (event) => history.deployment(event)),
-    host.api.follow('/api/v1/namespaces/shop/pods', signal, (event) => history.pod(event)),
-  ]).catch((error: unknown) => (lost = error));
-  const telling = new Teller(tell);
-  const reach = async (millicores: number, replicas: number): Promise<number> => {
-    load.millicores = millicores;
-    tell(`-- ${(millicores / 1000).toFixed(1)} cores of work`);
-    return await until(
-      `${replicas} pods are wanted, and run`,
-      () => {
-        if (lost !== undefined) throw new GiveUp('a watch of the host has ended', { cause: lost });
-        telling.catchUp(history);
-        const { wanted, ready, local, a, b, waiting, revision } = history.now;
-        const all = local + a + b + waiting;
-        return wanted === replicas && ready === replicas && all === replicas ? revision : undefined;
-      },
-      { timeoutMs: 240_000, intervalMs: 250 },
-    );
-  };
-  const sharing = load.run(signal);
+export async function runBurst(
+  lab: BurstLab,
+  tell: (line: string) => void,
+  whileGrown: (stage: BurstStage) => Promise<void> = () => Promise.resolve(),
+): Promise<Burst> {
+  const stage = new BurstStage(lab, tell);
+  const reach = async (replicas: number): Promise<number> =>
+    await stage.reach(`${replicas} pods are wanted, and run`, ({ wanted, ready, ...is }) => {
+      return wanted === replicas && ready === replicas && is.local + is.a + is.b + is.waiting === replicas;
+    });
   try {
-    const calm = await reach(CALM, 2);
-    const grown = await reach(BUSY, 20);
-    await reach(CALM, 2);
-    return { history, calm, grown };
+    stage.work(CALM);
+    const calm = await reach(2);
+    stage.work(BUSY);
+    const grown = await reach(20);
+    await whileGrown(stage);
+    stage.work(CALM);
+    await reach(2);
+    return { history: stage.history, calm, grown };
   } finally {
-    stop.abort();
-    await Promise.all([following, sharing]);
+    await stage.end();
   }
-}
-
-/** Tells of each moment once, a line each. */
-class Teller {
-  readonly #tell: (line: string) => void;
-  readonly #began = Date.now();
-  #told = 0;
-
-  constructor(tell: (line: string) => void) {
-    this.#tell = tell;
-    tell(row(['second', 'wanted', 'ready', 'local', 'a', 'b', 'waiting']));
-  }
-
-  /** What changed within one look makes one line. */
-  catchUp(history: BurstHistory): void {
-    const { revision, at, wanted, ready, local, a, b, waiting } = history.now;
-    if (revision <= this.#told) return;
-    this.#told = revision;
-    this.#tell(row([Math.round((at - this.#began) / 1000), wanted, ready, local, a, b, waiting]));
-  }
-}
-
-function row(cells: readonly (string | number)[]): string {
-  return cells.map((cell) => String(cell).padStart(8)).join('');
 }
 
 /** Where so many replicas belong: ten fill the host, three more are allowed in `a`, and `b` has the rest. */

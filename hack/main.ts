@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { programVersion } from '../src/version.ts';
 import { cacheFolder, ensureBinaries } from './binaries.ts';
 import { startBurstLab } from './burst-lab.ts';
+import { loseMember } from './burst-loss.ts';
 import { runBurst } from './burst.ts';
 import { startDemo } from './demo.ts';
 import { run } from './command.ts';
@@ -108,14 +109,20 @@ program
 
 program
   .command('burst')
-  .description('an autoscaler takes a Deployment from 2 to 20 pods and back, out of its host into two members')
+  .description(
+    'an autoscaler takes a Deployment from 2 to 20 pods and back, out of its host into two members, one of which is lost',
+  )
   .action(async () => {
     await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server'], { say });
     const workspace = Workspace.create({ say });
     try {
       say('starting a host with metrics-server, and members a and b');
       const lab = await startBurstLab(workspace);
-      await runBurst(lab, (line) => console.log(line));
+      await runBurst(
+        lab,
+        (line) => console.log(line),
+        async (stage) => void (await loseMember(lab, stage)),
+      );
     } finally {
       await workspace.close();
     }
