@@ -5,6 +5,7 @@ import { addClusters } from './clusters.ts';
 import { addCordon, addUncordon } from './cordon.ts';
 import { addDoctor } from './doctor.ts';
 import { addDrain } from './drain.ts';
+import { addExplainPolicy } from './explain-policy.ts';
 import { EXIT } from './exit-code.ts';
 import { addInstall, addUpgrade } from './install.ts';
 import { addJoin } from './join.ts';
@@ -26,6 +27,7 @@ const VERBS: readonly AddVerb[] = [
   addWhy,
   addDoctor,
   addSimulate,
+  addExplainPolicy,
   addCordon,
   addUncordon,
   addDrain,

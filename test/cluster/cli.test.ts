@@ -651,6 +651,58 @@ describe('rebalance', () => {
   }, 180_000);
 });
 
+describe('explain-policy', () => {
+  test('tells which clusters a policy chooses, and which workloads it decides about, also before it is created', async () => {
+    const ns = await newNamespace(host, 'explained');
+    const east = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['moon'] }] } };
+    await host.apply([policy(ns, 'all', east), deployment(ns, 'web', 1, '100m')]);
+    await settled(host, ns, 'web', { east: 1 });
+    const explain = async (...words: string[]) => await kubectlSpillway(host, ['explain-policy', '-n', ns, ...words]);
+    const found = await until('its place is told', async () => {
+      const answer = await explain('all');
+      return /Deployment\/web +this policy decides +east/.test(answer.stdout) ? answer : undefined;
+    });
+    expect(found.code).toBe(5);
+    expect(found.stdout).toMatch(/^PlacementPolicy all in explained\n\nCLUSTER +TIER +SAYS\n/);
+    expect(found.stdout).toMatch(/^east +1 +takes pods\nwest +<none> +the policy does not name it$/m);
+    expect(found.stdout).toMatch(/^ {2}spec\.placement\..*: there is no member moon$/m);
+
+    // One that is not there yet, and would come before it.
+    const wanted = policy(ns, 'web', { clusterAffinity: { clusterNames: ['west'] } }, 'web');
+    const input = JSON.stringify(wanted);
+    const words = ['explain-policy', '-n', ns, '-f', '-', '-o', 'json'];
+    const planned = await kubectlSpillway(host, words, { input });
+    expect(planned).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(planned.stdout)).toMatchObject({
+      kind: 'ExplainedPolicy',
+      policy: 'PlacementPolicy web',
+      workloads: [{ workload: 'Deployment/web', decides: true }],
+    });
+    await host.apply([wanted]);
+    expect((await explain('pp/all')).stdout).toMatch(
+      /PlacementPolicy web decides: it matches the workload more closely/,
+    );
+
+    expect(await explain('gone')).toMatchObject({ code: 4, stdout: '' });
+    expect(await explain('pod/web')).toMatchObject({ code: 2, stdout: '' });
+    const rules = [
+      {
+        apiGroups: ['spillway.dev'],
+        resources: ['memberclusters', 'placementpolicies', 'clusterplacementpolicies'],
+        verbs: ['get', 'list'],
+      },
+      { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
+    ];
+    const kubeconfig = await viewer('knows-policies-only', rules);
+    const little = await kubectlSpillway(host, ['explain-policy', '-n', ns, 'web'], { kubeconfig });
+    expect(little.stdout).toContain('It matches no workload');
+    expect(little.stderr).toContain(
+      'note: it would be truer if you were allowed to list deployments.apps in namespace',
+    );
+    await kubectl(host, ['delete', 'namespace', ns, '--wait=false']);
+  });
+});
+
 describe('completion', () => {
   test('offers verbs and names of members through kubectl', async () => {
     expect(await kubectlCompletion(host, ['spillway', 'cl'])).toContainEqual(expect.stringMatching(/^clusters\t/));

@@ -89,7 +89,12 @@ function customTags(tags: Tags): Tags {
 function objectsIn(value: unknown): ManifestObject[] {
   const { kind, items } = (typeof value === 'object' ? (value ?? {}) : {}) as { kind?: unknown; items?: unknown };
   if (typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items)) return items.flatMap(objectsIn);
-  return [checked(schema, value, value, '')];
+  return [manifestObject(value)];
+}
+
+/** One that is there already; throws CliError. */
+export function manifestObject(value: unknown): ManifestObject {
+  return checked(schema, value, value, '');
 }
 
 function checked<T>(wanted: z.ZodType<T>, value: unknown, whole: unknown, where: string): T {

@@ -42,7 +42,8 @@ export function wantedPods(text: string, namespace: string): { wanted: WantedPod
   return { wanted, passedOver };
 }
 
-function podsOf(object: ManifestObject, fallback: string): WantedPods | undefined {
+/** Undefined for objects without pods, and for DaemonSets. Throws CliError. */
+export function podsOf(object: ManifestObject, fallback: string): WantedPods | undefined {
   const { apiVersion, kind } = object;
   const own = identified(object, object.metadata.namespace ?? fallback);
   const of = `${kind}/${own.metadata.name}`;

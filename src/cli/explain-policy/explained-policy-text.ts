@@ -1,0 +1,38 @@
+import { table } from '../table.ts';
+import type { ExplainedPolicy } from './explained-policy.ts';
+
+/** The policy for people. */
+export function explainedPolicyText({
+  policy,
+  namespace,
+  problems,
+  warnings,
+  clusters,
+  workloads,
+}: ExplainedPolicy): string {
+  const where = namespace === null ? '' : ` in ${namespace}`;
+  if (problems.length > 0) {
+    return `${policy}${where} cannot be used, and says nothing about any pod:\n${lines(problems)}`;
+  }
+  const places = table(clusters, [
+    { name: 'CLUSTER', text: ({ cluster }) => cluster },
+    {
+      name: 'TIER',
+      text: ({ tier, group }) => (tier === null ? undefined : group === null ? tier : `${group} ${tier}`),
+    },
+    { name: 'SAYS', text: ({ says }) => says },
+  ]);
+  const matched = table(workloads, [
+    { name: 'NAMESPACE', text: (one) => one.namespace },
+    { name: 'WORKLOAD', text: ({ workload }) => workload },
+    { name: 'SAYS', text: ({ says }) => says },
+    { name: 'WHERE', text: (one) => one.where ?? undefined },
+  ]);
+  const nothing = 'It matches no workload that is there now.\n';
+  const odd = warnings.length === 0 ? '' : `\nNot consistent:\n${lines(warnings)}`;
+  return `${policy}${where}\n\n${places}\n${workloads.length === 0 ? nothing : matched}${odd}`;
+}
+
+function lines(texts: readonly string[]): string {
+  return texts.map((text) => `  ${text}\n`).join('');
+}
