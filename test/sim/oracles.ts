@@ -164,7 +164,10 @@ export class Oracles {
         this.#identities.set(by.slice(0, by.indexOf('#')), holderIdentity);
       }
     }
-    if (object['kind'] === 'MemberCluster') this.#missing.memberCluster(change);
+    if (object['kind'] === 'MemberCluster') {
+      const pods = this.#world.members.get(object.metadata.name)?.list('/api/v1/pods') ?? [];
+      this.#missing.memberCluster(change, (uid) => this.#isMissing(uid), pods);
+    }
     if (object['kind'] !== 'Pod') return;
     const { uid } = object.metadata;
     const { since = change.at } = this.hostPods.get(uid) ?? {};

@@ -21,7 +21,7 @@ export interface PlannedStep {
 
 /**
  * What breaks a rule needs few pods, and a history of few pods takes a fraction of the time; some have many, for what only shows
- * in numbers.
+ * in numbers, and where many vanish at once all have.
  */
 const MOST_PODS = [8, 8, 15, 15, 15, 30, 30, 80];
 
@@ -43,6 +43,6 @@ export function planOf(seed: number, length: number): Plan {
     return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.006) ? 60_000 : restMs };
   });
   const replicas = theme === 'twins' || random.chance(0.35) ? 2 : 1;
-  const mostPods = new Random(seed, 20).pick(MOST_PODS) ?? 15;
+  const mostPods = theme === 'vanishing' ? Math.max(...MOST_PODS) : (new Random(seed, 20).pick(MOST_PODS) ?? 15);
   return { seed, replicas, theme, mostPods, steps };
 }

@@ -185,6 +185,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-that-deletions-are-held-back',
+    theme: 'vanishing',
     edits: [
       {
         file: 'manager/held-deletions.ts',

@@ -10,6 +10,9 @@ const WINDOW_MS = 4 * 60_000;
 /** What was sent before has arrived by then. */
 const ON_THE_WAY_MS = 60_000;
 
+/** Of the host pod with that UID: nothing but its absence says that it is gone. */
+type IsMissing = (hostUid: string) => boolean;
+
 /** I2: few copies are ended because their host pods merely cannot be found. */
 export class MissingOracle {
   readonly #report: Report;
@@ -19,8 +22,8 @@ export class MissingOracle {
   readonly #ended = new Map<string, Map<string, number>>();
   /** By virtual node, how many copies it had, and when, in ms. */
   readonly #counts = new Map<string, { at: number; count: number }[]>();
-  /** Since when each member's deletions have been held back, in ms. */
-  readonly #heldSince = new Map<string, number>();
+  /** Since when each member's deletions have been held back, in ms, and of which virtual nodes. */
+  readonly #held = new Map<string, { since: number; nodes: Set<string> }>();
   /** From when on an administrator lets all go. */
   confirmed = false;
 
@@ -36,13 +39,31 @@ export class MissingOracle {
     }
   }
 
-  /** The program, or anybody, writes a MemberCluster. */
-  memberCluster({ object, at }: Change): void {
+  /**
+   * The program, or anybody, writes a MemberCluster; the member has those pods. What is held back is told by member, and held back by
+   * virtual node: of those where more are missing than may be ended.
+   */
+  memberCluster({ object, at }: Change, isMissing: IsMissing, pods: readonly SimObject[]): void {
     const { conditions = [] } = (object['status'] ?? {}) as { conditions?: { type: string; status: string }[] };
     const isHeld = conditions.some(({ type, status }) => type === 'DeletionsAllowed' && status === 'False');
     const { name } = object.metadata;
-    if (!isHeld) this.#heldSince.delete(name);
-    else if (!this.#heldSince.has(name)) this.#heldSince.set(name, at);
+    const held = this.#held.get(name) ?? { since: at, nodes: new Set() };
+    if (!isHeld) this.#held.delete(name);
+    else this.#held.set(name, held);
+    const nodeOf = ({ metadata }: SimObject): string => metadata.labels?.[NODE_LABEL] ?? '';
+    for (const node of new Set(isHeld ? pods.map(nodeOf) : [])) {
+      const there = pods.filter((pod) => nodeOf(pod) === node);
+      const missing = there.filter((pod) => isMissing(hostUidOf(pod) ?? '')).length;
+      if (missing + this.#endedOf(node, at) > permitsFor(there.length)) held.nodes.add(node);
+    }
+  }
+
+  /** How many were ended of a virtual node lately. */
+  #endedOf(node: string, now: number): number {
+    const ended = [...this.#ended]
+      .filter(([key]) => key.endsWith(` ${node}`))
+      .flatMap(([, uids]) => [...uids.values()]);
+    return ended.filter((at) => now - at < WINDOW_MS).length;
   }
 
   /** The most copies that the virtual node of this one had when any of them was ended lately: by so many permits are given. */
@@ -57,18 +78,14 @@ export class MissingOracle {
     return Math.max(...counts.map((one) => one.count)) + 1;
   }
 
-  /** The program ends a copy in a member, which has those pods. `isMissing`: nothing of the name of such a host pod is in the host. */
-  deletes(change: Change, isMissing: (hostUid: string) => boolean, pods: readonly SimObject[]): void {
-    const { by, object, cluster, at } = change;
+  /** The program ends a copy in a member, which has those pods. */
+  deletes({ by, object, cluster, at }: Change, isMissing: IsMissing, pods: readonly SimObject[]): void {
     const uid = hostUidOf(object) ?? '';
     const most = this.#most(object, at, pods);
     if (this.confirmed || !isMissing(uid) || this.#told.has(`${by} ${uid}`)) return;
     const node = object.metadata.labels?.[NODE_LABEL] ?? '';
-    const isHeld = at - (this.#heldSince.get(cluster.name) ?? Infinity) > ON_THE_WAY_MS;
-    // What is held back is told by member, and held back by virtual node.
-    const missing = pods.filter((pod) => pod.metadata.labels?.[NODE_LABEL] === node && isMissing(hostUidOf(pod) ?? ''));
-    const permits = Math.max(5, Math.floor(most / 10));
-    if (isHeld && missing.length > permits) {
+    const held = this.#held.get(cluster.name);
+    if (held?.nodes.has(node) === true && at - held.since > ON_THE_WAY_MS) {
       this.#report('I2', `${by} ends a pod of ${node} in ${cluster.name} although deletions are held back`);
     }
     const key = `${by} ${node}`;
@@ -76,11 +93,16 @@ export class MissingOracle {
     // A copy without a grace period is marked and gone by one request: two changes, and one copy that was ended.
     ended.set(object.metadata.uid, at);
     this.#ended.set(key, ended);
-    if (ended.size > permits) {
+    if (ended.size > permitsFor(most)) {
       this.#report(
         'I2',
         `${by} ends ${ended.size} pods of ${node} in ${cluster.name} whose host pods are merely missing`,
       );
     }
   }
+}
+
+/** How many copies may be ended of a virtual node that has so many, because their host pods are merely missing. */
+function permitsFor(copies: number): number {
+  return Math.max(5, Math.floor(copies / 10));
 }
