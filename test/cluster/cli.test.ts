@@ -699,6 +699,8 @@ describe('explain-policy', () => {
     expect(little.stderr).toContain(
       'note: it would be truer if you were allowed to list deployments.apps in namespace',
     );
+    // The doctor would tell of the member that is not there.
+    await kubectl(host, ['delete', 'placementpolicies', '-n', ns, '--all']);
     await kubectl(host, ['delete', 'namespace', ns, '--wait=false']);
   });
 });
