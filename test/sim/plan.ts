@@ -21,9 +21,15 @@ export interface PlannedStep {
 
 /**
  * What breaks a rule needs few pods, and a history of few pods takes a fraction of the time; some have many, for what only shows
- * in numbers, and where many vanish at once all have.
+ * in numbers.
  */
 const MOST_PODS = [8, 8, 15, 15, 15, 30, 30, 80];
+
+/** What these themes are about takes many: those that vanish at once, and those of one workload that are in two clusters. */
+const CROWDED: ReadonlyMap<string, number> = new Map([
+  ['vanishing', 80],
+  ['moves', 40],
+]);
 
 /** How much more often than else a step of the theme comes. */
 const OFTEN = 6;
@@ -43,6 +49,6 @@ export function planOf(seed: number, length: number): Plan {
     return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.006) ? 60_000 : restMs };
   });
   const replicas = theme === 'twins' || random.chance(0.35) ? 2 : 1;
-  const mostPods = theme === 'vanishing' ? Math.max(...MOST_PODS) : (new Random(seed, 20).pick(MOST_PODS) ?? 15);
+  const mostPods = CROWDED.get(theme ?? '') ?? new Random(seed, 20).pick(MOST_PODS) ?? 15;
   return { seed, replicas, theme, mostPods, steps };
 }

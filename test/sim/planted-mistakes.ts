@@ -196,6 +196,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'believe-any-shape',
+    theme: 'hostile',
     edits: [
       {
         file: 'kube/resource.ts',
@@ -290,8 +291,13 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'placement/lost-members.ts',
-        from: 'reachable === false);',
-        to: 'reachable !== undefined);',
+        from: 'return reachable === false && mayBeLost;',
+        to: 'return reachable !== undefined;',
+      },
+      {
+        file: 'placement/lost-members.ts',
+        from: 'const gone = asked.filter(({ reachable }) => reachable === false);',
+        to: 'const gone = asked.filter(isLost);',
       },
       {
         file: 'placement/lost-members.ts',

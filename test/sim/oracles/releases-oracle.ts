@@ -26,8 +26,12 @@ export class ReleasesOracle {
   changed(change: Change): void {
     const { cluster, object, previous, by } = change;
     if (cluster !== this.#world.host) return;
+    if (object['kind'] === 'Pod' && previous !== undefined && by.includes('#')) this.#judge(change, previous);
     this.#note(change);
-    if (object['kind'] !== 'Pod' || previous === undefined || !by.includes('#')) return;
+  }
+
+  #judge(change: Change, previous: SimObject): void {
+    const { object } = change;
     const [hash, before] = [object.metadata.labels?.[TEMPLATE_HASH], previous.metadata.labels?.[TEMPLATE_HASH]];
     if (before !== undefined && hash === undefined) this.#released(change, before);
     const isEnding =

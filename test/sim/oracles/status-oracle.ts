@@ -13,6 +13,9 @@ export function judgeStatus(object: SimObject, previous: SimObject, report: Repo
   if (hasControl(now) && !hasControl(before)) {
     report('text', `host pod ${name} shows control characters`);
   }
+  if (isMisshapen(now) && !isMisshapen(before)) {
+    report('shape', `host pod ${name} shows what no API server would store`);
+  }
   if (before.startTime !== undefined && now.startTime !== before.startTime) {
     report('I19', `host pod ${name} began at ${before.startTime}, now at ${String(now.startTime)}`);
   }
@@ -27,6 +30,12 @@ export function judgeStatus(object: SimObject, previous: SimObject, report: Repo
       report('I19', `host pod ${name}: ${container.restartCount} restarts become ${after.restartCount}`);
     }
   }
+}
+
+/** As hostile members make it of their own pods. */
+function isMisshapen(told: { reason?: unknown; message?: unknown; startTime?: unknown }): boolean {
+  const texts = [told.reason, told.message, told.startTime];
+  return texts.some((text) => text !== undefined && text !== null && typeof text !== 'string');
 }
 
 function hasControl(status: object): boolean {
