@@ -2,6 +2,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { BetterPlace } from '../placement/better-place.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { Mover } from './mover.ts';
+import { silentMembers } from './unhealthy-in-member.ts';
 
 export interface DisplacedPod {
   readonly pod: Pod;
@@ -12,11 +13,15 @@ export interface DisplacedPod {
 
 /**
  * A pod of a workload that would be elsewhere if it came now, for a reason that counts. One of each cluster is asked about, as they are
- * alike. `unread`: there may be one, but not all of these could be read: they are gone by now, or the host does not let us.
+ * alike. `unread`: there may be one, but not all of these could be read: they are gone by now, the host does not let us, or their member
+ * is silent, so that what the host shows of them may be old.
  */
 export async function displacedPod(
   pods: readonly Pod[],
-  { placed, mover }: { placed: Pick<PlacedPods, 'clusterOf' | 'betterPlace'>; mover: Pick<Mover, 'read' | 'wasSent'> },
+  {
+    placed,
+    mover,
+  }: { placed: Pick<PlacedPods, 'members' | 'clusterOf' | 'betterPlace'>; mover: Pick<Mover, 'read' | 'wasSent'> },
   counts: (strategy: BetterPlace['strategy']) => boolean,
   signal: AbortSignal,
 ): Promise<DisplacedPod | 'unread' | undefined> {
@@ -26,8 +31,13 @@ export async function displacedPod(
     if (nodeName === undefined || pod.metadata.deletionTimestamp !== undefined || mover.wasSent(pod)) continue;
     byCluster.set(placed.clusterOf(nodeName), pod);
   }
+  const silent = silentMembers(placed.members());
   let isUnread = false;
   for (const [from, pod] of byCluster) {
+    if (silent.has(from)) {
+      isUnread = true;
+      continue;
+    }
     const live = await mover.read(pod, signal);
     isUnread ||= live === undefined;
     const better = live === undefined ? undefined : placed.betterPlace(live, from, counts);

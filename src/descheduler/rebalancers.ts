@@ -18,6 +18,7 @@ import type { Mover } from './mover.ts';
 import { rebalanceMove } from './rebalance-move.ts';
 import { deletedInMs, rebalanceStatus, resultsOf } from './rebalance-status.ts';
 import { whyNotMoved } from './replaceable.ts';
+import { silentMembers } from './unhealthy-in-member.ts';
 import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at workloads that are being rebalanced, in ms. */
@@ -29,7 +30,10 @@ const SETTLED_MS = 5_000;
 
 export interface RebalancersOptions {
   host: KubeClient;
-  placed: Pick<PlacedPods, 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
+  placed: Pick<
+    PlacedPods,
+    'members' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
+  >;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
   rebalancer: (name: string) => WorkloadRebalancer | undefined;
   /** Wall clock in ms, to be written on objects. */
@@ -152,7 +156,7 @@ export class Rebalancers {
     // Deleted while the move waited for its turn.
     if (rebalancer(name) === undefined) return 'void';
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
-    if (placed.betterPlace(live, from) === undefined) return 'void';
+    if (silentMembers(placed.members()).has(from) || placed.betterPlace(live, from) === undefined) return 'void';
     const own = whyNotMoved(live);
     if (own !== undefined) return { why: own };
     // One is on its way, or does not run well: it will be looked at again.

@@ -6,6 +6,7 @@ import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
 import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import { betterPlace } from '../../src/placement/better-place.ts';
 import { type Moves, movesWithin, withMove } from '../../src/placement/moves.ts';
+import type { PlacedMember } from '../../src/placement/placed-pods.ts';
 import { nextPlace } from '../../src/placement/next-place.ts';
 import { withoutOne } from '../../src/placement/workload.ts';
 import { cluster, Fleet } from '../placement/fleet.ts';
@@ -17,12 +18,26 @@ const REPLICAS = 6;
 const { signal } = new AbortController();
 const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web', uid: 'w' } };
 
+const member: PlacedMember = {
+  name: 'home',
+  unavailable: undefined,
+  reachable: true,
+  mayBeLost: false,
+  since: 0,
+  nodeTaints: new Map(),
+  clusterTaints: [],
+  outOfService: new Map(),
+  drained: new Set(),
+};
+
 /** One workload: its pods are placed by the real rules, and moved by the strategy under test, on a clock of its own. */
 class World {
   readonly fleet: Fleet;
   failover: Failover = { repatriate: { after: '5m' } };
   now = 0;
   isReady = true;
+  /** Clusters whose manager cannot vouch for what the host shows of their pods. */
+  silent: string[] = [];
   /** Clusters where pods were not well lately. */
   ill: string[] = [];
   moves: readonly Moves[] = [];
@@ -35,6 +50,7 @@ class World {
     this.fleet.scale(REPLICAS);
     this.#strategy = new DisplacedPods({
       placed: {
+        members: () => this.silent.map((name) => ({ ...member, name, unavailable: 'it does not answer' })),
         ofWorkload: () => this.#pods(),
         rulesOf: () => ({ workload, replicas: REPLICAS, failover: this.failover, clusterTolerations: [] }),
         clusterOf: (nodeName) => nodeName,
@@ -138,6 +154,17 @@ describe('pods that would be elsewhere if they came now', () => {
     world.isReady = true;
     await world.pass(LOOK_MS);
     expect(world.moved).toHaveLength(1);
+  });
+
+  test('stay while their member is silent, however Ready the host shows them', async () => {
+    const world = new World(HOME_FIRST, { home: 2, away: 9 });
+    world.silent = ['away'];
+    world.fleet.room['home'] = 4;
+    await world.pass(30 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    world.silent = [];
+    await world.pass(5 * MINUTE_MS + LOOK_MS);
+    expect(world.moved).toEqual([{ at: 35 * MINUTE_MS, from: 'away', strategy: 'Repatriate' }]);
   });
 
   test('room that comes and goes brings nobody home', async () => {

@@ -51,6 +51,7 @@ beforeEach(async () => {
   rebalancers = new Rebalancers({
     host: server.client('host'),
     placed: {
+      members: () => [],
       workloadNamed: ({ name }) => (name === 'web' && isKnown ? workload : undefined),
       hasRules: () => hasRules,
       ofWorkload: () => pods(),
