@@ -12,9 +12,9 @@ import { PATHS } from './world.ts';
 
 /** How long everything may take to come to rest once nothing is broken any more, in ms of simulated time. */
 const CONVERGENCE_MS = 12 * 60_000;
-const LOOK_MS = 5_000;
-/** What is written every ten seconds at most comes later than what it speaks of, in ms. */
-const LATEST_WORDS_MS = 15_000;
+const LOOK_MS = 2_000;
+/** A pod may yet be found to be better off elsewhere, and some things are written only ten seconds after what they speak of, in ms. */
+const LATEST_WORDS_MS = 45_000;
 /** After that nothing may be written any more, for so long. */
 const QUIET_MS = 20_000;
 

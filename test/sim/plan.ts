@@ -23,12 +23,15 @@ export interface PlannedStep {
  * What breaks a rule needs few pods, and a history of few pods takes a fraction of the time; some have many, for what only shows
  * in numbers.
  */
-const MOST_PODS = [8, 8, 15, 15, 15, 30, 30, 80];
+const MOST_PODS = [4, 4, 8, 8, 8, 15, 15, 30];
+/** In one of so many histories: {@link MANY_PODS}. */
+const FEW = 30;
+const MANY_PODS = 80;
 
 /** What these themes are about takes many: those that vanish at once, and those of one workload that are in two clusters. */
 const CROWDED: ReadonlyMap<string, number> = new Map([
-  ['vanishing', 80],
-  ['moves', 40],
+  ['vanishing', 30],
+  ['moves', 25],
 ]);
 
 /** How much more often than else a step of the theme comes. */
@@ -46,9 +49,11 @@ export function planOf(seed: number, length: number): Plan {
   const steps = Array.from({ length }, (): PlannedStep => {
     const kind = random.weighted(weights);
     const restMs = Math.round(random.pick([0, 0, 0, 10, 50, 300, 500, 2_500]) ?? 0);
-    return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.006) ? 60_000 : restMs };
+    return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.002) ? 60_000 : restMs };
   });
   const replicas = theme === 'twins' || random.chance(0.35) ? 2 : 1;
-  const mostPods = CROWDED.get(theme ?? '') ?? new Random(seed, 20).pick(MOST_PODS) ?? 15;
+  const crowd = new Random(seed, 20);
+  const usual = crowd.chance(1 / FEW) ? MANY_PODS : crowd.pick(MOST_PODS);
+  const mostPods = CROWDED.get(theme ?? '') ?? usual ?? 15;
   return { seed, replicas, theme, mostPods, steps };
 }

@@ -11,10 +11,11 @@ export const USERS = {
     act: (_scene, _random) => 'nothing happens',
   },
   'long-rest': {
-    weight: 0.2,
-    act: async ({ world: { loop } }) => {
-      await loop.runUntil(loop.now + 100_000);
-      return 'nothing happened for 100 s';
+    weight: 0.1,
+    act: async ({ world: { loop } }, random) => {
+      const seconds = Math.round(random.between(20, 100));
+      await loop.runUntil(loop.now + seconds * 1_000);
+      return `nothing happened for ${seconds} s`;
     },
   },
   'create-never': {
