@@ -28,7 +28,7 @@ export interface MemberNamespacesOptions {
   member: {
     readonly name: string;
     readonly client: KubeClient;
-    readonly namespaces: { get(name: string): Namespace | undefined };
+    readonly namespaces: { get(name: string): Namespace | undefined; values(): Iterable<Namespace> };
     confirmIdentity(signal: AbortSignal): Promise<boolean>;
   };
   hostId: string;
@@ -55,6 +55,22 @@ export class MemberNamespaces {
   memberNamespaceOf(hostNamespace: string): string | undefined {
     const mapped = memberNamespaceFor(this.#o.spec(), hostNamespace);
     return 'namespace' in mapped ? mapped.namespace : undefined;
+  }
+
+  /**
+   * Where pods of a host namespace may be in the member: {@link memberNamespaceOf}, and those that were made for it before the
+   * mapping was edited. No calls.
+   */
+  everUsedFor(hostNamespace: string): string[] {
+    const found = new Set<string>();
+    const now = this.memberNamespaceOf(hostNamespace);
+    if (now !== undefined) found.add(now);
+    for (const { metadata } of this.#o.member.namespaces.values()) {
+      const { name, labels, annotations } = metadata;
+      if (labels?.[HOST_LABEL] !== this.#o.hostId) continue;
+      if (annotations?.[HOST_NAMESPACE_ANNOTATION] === hostNamespace) found.add(name);
+    }
+    return [...found];
   }
 
   /** Whether a namespace of the member is ours: made by us, or lent to us. */

@@ -62,9 +62,10 @@ function isCopyOf({ hostId, uid }: Owner, pod: Partial<Pod>): boolean {
   return labels?.[HOST_LABEL] === hostId && labels[UID_LABEL] === uid;
 }
 
-async function copyNow(
+/** The copy, past all caches of the API server; undefined: none of that name there is it. Rejects when the member cannot be read. */
+export async function copyNow(
   client: KubeClient,
-  { namespace, name }: CreationIntent,
+  { namespace, name }: Pick<CreationIntent, 'namespace' | 'name'>,
   of: Owner,
   signal: AbortSignal,
 ): Promise<Pod | undefined> {

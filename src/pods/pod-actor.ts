@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { InvariantError, type Invariants } from '../api/invariants.ts';
-import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
+import { MIRRORED_CONDITION, UID_LABEL } from '../api/marks.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod, PodStatus } from '../kube/core-v1.ts';
@@ -13,7 +13,7 @@ import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
 import { asOfNow, judgeOrphan, MISSING_GRACE_MS, ownPods } from './collect-pod.ts';
 import { createMemberPod } from './create-pod.ts';
-import { creationHistory } from './creation-history.ts';
+import { copyNow, creationHistory } from './creation-history.ts';
 import { intentOf, needsIntent, wordsOf } from './creation-intent.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import { type Action, creationUnanswered, type Hold } from './decide.ts';
@@ -525,21 +525,19 @@ export class PodActor {
     // A pod that never was to run in the member need not wait for it.
     if (isShownIgnored(hostPod) && memory.created === undefined) return { of, how: 'never', at: monotonic() };
     const asked = memory.place?.of === of ? memory.place.namespace : intentOf(hostPod)?.namespace;
+    const { name, namespace = '' } = hostPod.metadata;
     const remembered = mirroredNamespace(hostPod) ?? asked;
-    const namespace = remembered ?? namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? '');
-    if (namespace === undefined) return { of, how: 'nowhere', at: monotonic() };
+    const places = remembered === undefined ? namespaces.everUsedFor(namespace) : [remembered];
+    if (places.length === 0) return { of, how: 'nowhere', at: monotonic() };
     if (!(await member.confirmIdentity(signal))) return { again: { requeueAfterMs: 10_000 } };
     const at = monotonic();
-    try {
-      const found = await get<Pod>(member.client, PODS, { namespace, name: hostPod.metadata.name }, { signal });
-      const { labels } = found.metadata;
-      if (labels?.[HOST_LABEL] !== hostId || labels[UID_LABEL] !== of) return { of, how: 'read', at };
+    for (const place of places) {
+      const found = await copyNow(member.client, { namespace: place, name }, { hostId, uid: of }, signal);
+      if (found === undefined) continue;
       this.#found(hostPod, found, memory);
       return { again: { requeueAfterMs: 1000 } };
-    } catch (error) {
-      if (isNotFound(error)) return { of, how: 'read', at };
-      throw error;
     }
+    return { of, how: 'read', at };
   }
 
   /** The copy exists, which the cache may not show for a moment. */

@@ -29,7 +29,9 @@ export interface MemberPort {
 export interface NamespacesPort {
   /** Where pods of a host namespace are in the member; undefined where they may never be. */
   memberNamespaceOf(hostNamespace: string): string | undefined;
-  /** The same, made sure to exist and to be ours to use. */
+  /** The same, and where they were before the mapping was edited. */
+  everUsedFor(hostNamespace: string): readonly string[];
+  /** {@link memberNamespaceOf}, made sure to exist and to be ours to use. */
   ensure(hostNamespace: string, signal: AbortSignal): Promise<{ namespace: string } | { hold: Hold }>;
 }
 

@@ -18,6 +18,7 @@ function member(spec: Partial<Spec> = {}, cached = true) {
       client: api.client('east'),
       namespaces: {
         get: (name) => (cached ? api.objects.get(`/api/v1/namespaces/${name}`) : undefined),
+        values: () => (cached ? api.objects.valuesIn('/api/v1/namespaces') : []),
       },
       confirmIdentity: () => Promise.resolve(identityOk),
     },
@@ -54,6 +55,22 @@ describe('MemberNamespaces', () => {
     expect(api.objects.get('/api/v1/namespaces/shop')).toMatchObject({
       metadata: { labels: { 'spillway.dev/host': HOST_ID }, annotations: { 'spillway.dev/host-namespace': 'shop' } },
     });
+  });
+
+  it('knows what was made for a namespace of the host before the mapping was edited', async () => {
+    const prefixed: Partial<Spec> = { mapping: 'Prefixed', prefix: 'h-' };
+    const { namespaces, ensure, put } = member(prefixed);
+    await ensure();
+    const madeFor = (host: string, namespace: string): JsonObject => ({
+      labels: { 'spillway.dev/host': host },
+      annotations: { 'spillway.dev/host-namespace': namespace },
+    });
+    put('shop', madeFor(HOST_ID, 'shop'));
+    put('g-lab', madeFor(HOST_ID, 'lab'));
+    put('g-shop', madeFor('another0host0000', 'shop'));
+    expect(namespaces.everUsedFor('shop')).toEqual(['h-shop', 'shop']);
+    expect(namespaces.everUsedFor('lab')).toEqual(['h-lab', 'g-lab']);
+    expect(namespaces.everUsedFor('kube-system')).toEqual([]);
   });
 
   it.each([

@@ -85,6 +85,20 @@ it('a copy that was made is looked for where it was made, before the host pod sa
   expect([copies(), world.creations.length]).toEqual([[WEB], 1]);
 });
 
+it('a copy of a former process that no list shows is looked for where it may be, before the deleted host pod goes', async () => {
+  await world.stored(world.host, hostPod());
+  world.memberPods.blind = true;
+  await world.start();
+  expect(copies()).toEqual([WEB]);
+  await world.end();
+  [world.memberNamespaceOf, world.formerNamespaces] = [() => 'elsewhere', ['shop']];
+  deleted();
+  await world.start();
+  await world.follow(20_000);
+  expect(world.member.requests('GET', ELSEWHERE)).not.toEqual([]);
+  expect([world.host.objects.has(WEB), world.member.requests('DELETE', WEB).length > 0]).toEqual([true, true]);
+});
+
 it('a creation of a former process is waited for in its namespace', async () => {
   await world.stored(world.host, hostPod({ spec: { restartPolicy: 'Never' } }));
   world.unanswered = { carriedOutMs: 75_000 };

@@ -52,7 +52,11 @@ it('I14: a deletion that fell out of the queue is found and goes on', async () =
     podsUnreadyAfterMs: () => 60_000,
     permits: new Map(),
     frozen: () => frozen,
-    namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
+    namespaces: {
+      memberNamespaceOf: (name) => name,
+      everUsedFor: (name) => [name],
+      ensure: (namespace) => Promise.resolve({ namespace }),
+    },
     dependents: { track: () => undefined, require: () => ({ ready: true }), release: () => undefined },
     translateContext: () => CONTEXT,
     events: { record: () => undefined },

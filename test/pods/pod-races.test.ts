@@ -84,7 +84,11 @@ async function start(): Promise<void> {
     permits: new Map(),
     frozen: () => undefined,
     breakerOpen,
-    namespaces: { memberNamespaceOf: (name) => name, ensure: (namespace) => Promise.resolve({ namespace }) },
+    namespaces: {
+      memberNamespaceOf: (name) => name,
+      everUsedFor: (name) => [name],
+      ensure: (namespace) => Promise.resolve({ namespace }),
+    },
     dependents: {
       track: () => undefined,
       require: () => ({ ready: true }),

@@ -60,6 +60,7 @@ beforeEach(async () => {
     frozen: () => undefined,
     namespaces: {
       memberNamespaceOf: () => CONTEXT.memberNamespace,
+      everUsedFor: () => [CONTEXT.memberNamespace],
       ensure: () => Promise.resolve({ namespace: CONTEXT.memberNamespace }),
     },
     dependents: { track: () => undefined, require: () => ({ ready: true }), release: () => undefined },
