@@ -1,7 +1,7 @@
 # Every target does its own set-up and says what it is doing. What is slow is done once and kept.
 SHELL := bash
 .DEFAULT_GOAL := help
-HISTORIES ?= 150
+HISTORIES ?= 300
 FROM ?= 1
 .PHONY: help build test simulate sim soak planted test-long soak-placement faults fuzz lint format manifests image bench conformance tools demo demo-down burst-demo
 
@@ -29,7 +29,7 @@ test: build ## unit tests, histories in the simulator, then tests on real cluste
 dist/test/sim/main.js: build
 	@node_modules/.bin/tsc -p tsconfig.sim.json
 
-simulate: dist/test/sim/main.js ## the whole program against a world that can do anything (HISTORIES=150 FROM=1)
+simulate: dist/test/sim/main.js ## the whole program against a world that can do anything (HISTORIES=300 FROM=1)
 	@node dist/test/sim/main.js same 3 $(FROM)
 	@node dist/test/sim/main.js run $(HISTORIES) $(FROM)
 
@@ -42,7 +42,7 @@ soak: dist/test/sim/main.js ## new histories for so many seconds, and the seeds 
 planted: dist/test/sim/main.js ## mistakes put into a copy of the program: the simulator has to find each
 	@node dist/test/sim/planted.js $(ONLY)
 
-test-long: build ## what shows only after minutes, on real clusters (35 minutes)
+test-long: build ## what shows only after minutes, on real clusters (40 minutes)
 	@node dist/hack/test.js long
 
 soak-placement: build ## 300 workloads on real clusters in which everything changes (MINUTES=10; SEED=s to repeat)

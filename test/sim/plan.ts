@@ -30,7 +30,7 @@ const MANY_PODS = 80;
 
 /** What these themes are about takes many: those that vanish at once, and those of one workload that are in two clusters. */
 const CROWDED: ReadonlyMap<string, number> = new Map([
-  ['vanishing', 30],
+  ['vanishing', MANY_PODS],
   ['moves', 25],
 ]);
 
@@ -49,7 +49,7 @@ export function planOf(seed: number, length: number): Plan {
   const steps = Array.from({ length }, (): PlannedStep => {
     const kind = random.weighted(weights);
     const restMs = Math.round(random.pick([0, 0, 0, 10, 50, 300, 500, 2_500]) ?? 0);
-    return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.002) ? 60_000 : restMs };
+    return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.005) ? 60_000 : restMs };
   });
   const replicas = theme === 'twins' || random.chance(0.35) ? 2 : 1;
   const crowd = new Random(seed, 20);
