@@ -59,6 +59,8 @@ export class Oracles {
   readonly #copied = new Set<string>();
   /** By UID of the copy, who made it and when, in ms. */
   readonly #makers = new Map<string, { by: string; at: number }>();
+  /** By UID of the copy, when it became again what it was when its cluster was saved, in ms. */
+  readonly #restored = new Map<string, number>();
   readonly #asking: AskingOracle;
   readonly #identity: IdentityOracle;
   readonly #nodes: NodeOracle;
@@ -226,7 +228,7 @@ export class Oracles {
       const lives = !isFinal(copy.object) && copy.object.metadata.deletionTimestamp === undefined;
       const { nodeName = '' } = asPod(object).spec;
       const isOut = object.metadata.deletionTimestamp !== undefined && this.#fencing.isOutOfService(nodeName);
-      if (lives && !isOut && !this.#isStraggler(copy.object, by)) {
+      if (lives && !isOut && !this.#isStraggler(copy.object, by) && !this.#isJustRestored(copy.object)) {
         this.#violated('I9', `host pod ${name} is shown as ${phaseOf(object)} while its copy lives in ${copy.cluster}`);
       }
     }
@@ -241,6 +243,7 @@ export class Oracles {
     if (object['kind'] !== 'Pod') return;
     const uid = hostUidOf(object);
     if (uid === undefined) return;
+    if (by === 'restore') this.#restored.set(object.metadata.uid, change.at);
     if (by.includes('#') && type !== 'DELETED') this.#nodes.copied(this.hostPods.get(uid)?.object, by);
     if (type === 'ADDED') {
       const hostPod = this.hostPods.get(uid);
@@ -322,6 +325,11 @@ export class Oracles {
     const maker = this.#makers.get(copy.metadata.uid);
     if (maker === undefined || maker.by === by || mustRunOnce(copy)) return false;
     return this.#world.loop.now - maker.at < STRAGGLING_MS;
+  }
+
+  /** What it said before is on its way to the host. */
+  #isJustRestored({ metadata: { uid } }: SimObject): boolean {
+    return this.#world.loop.now - (this.#restored.get(uid) ?? Number.NEGATIVE_INFINITY) < STRAGGLING_MS;
   }
 
   runsOf(hostUid: string): Run[] {
