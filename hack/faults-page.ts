@@ -75,7 +75,7 @@ export function faultsPage(rows: readonly FaultRow[], about: { machine: string; 
     '([what must never happen](invariants.md)), and "0 writes" is read from the audit logs of both API servers. Where a test of',
     '`make test` or `make test-long` shows a fault, its file and title stand in the place of figures; where nothing does, the',
     'reason. A run of some scenarios (`node dist/hack/test.js faults -- test/faults/lies.test.ts`) replaces their lines; each says',
-    'when it was run, and with the code of which commit.',
+    'when it was run, and with the code of which commit. What no scenario thinks of is [what histories are for](histories.md).',
     '',
     `The last run: version ${about.version}; ${about.machine}.`,
     '',
