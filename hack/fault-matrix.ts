@@ -285,7 +285,7 @@ export const FAULTS = {
     what: 'watch events come twice, late, or in another order',
     elsewhere: {
       result: 'the cache equals the API, nothing is invented',
-      tests: [`${CLUSTER}/kube-informer.test.ts: the cache equals the API, no delete is missed or invented`],
+      tests: ['test/long/kube-informer.test.ts: the cache equals the API, no delete is missed or invented'],
     },
   },
   F64: { what: 'the name of the member leads nowhere, to a stranger, then elsewhere' },
