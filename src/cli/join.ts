@@ -16,13 +16,12 @@ import { SYSTEM_NAMESPACE } from './installation.ts';
 import { memberCredentials, memberEndpoint } from './member-credentials.ts';
 import { grantedObjects } from './member-grant.ts';
 import type { ManifestObject } from './manifests.ts';
+import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
 import type { ClusterFlags } from './viewer-access.ts';
-import { MissingRight, Viewer } from './viewer.ts';
+import { MissingRight, type Viewer } from './viewer.ts';
 import { waitFor, type Look } from './wait-for.ts';
 
-interface Flags extends ClusterFlags, DryRunFlags {
-  memberContext?: string;
-  memberKubeconfig?: string;
+interface Flags extends MemberFlags, DryRunFlags {
   server?: string;
   lend: string[];
   quota: Record<string, string>;
@@ -38,9 +37,8 @@ export function addJoin(program: Command, cli: Cli): void {
       'Gives the host an account of its own in the member, with the least rights; its short-lived token goes into a Secret of the host ' +
         'and is renewed by Spillway. Then makes the MemberCluster, and waits until its node is Ready. Can be repeated: what is there stays.',
     )
-    .argument('<name>', 'of the member in the host, and of its virtual node')
-    .option('--member-context <name>', 'context of the member (default: the current one of --member-kubeconfig)')
-    .option('--member-kubeconfig <file>', 'kubeconfig of the member, where it is another one')
+    .argument('<name>', 'of the member in the host, and of its virtual node');
+  memberFlags(command)
     .option('--server <url>', 'where the manager reaches the member, if not at the address in the kubeconfig')
     .option(
       '--lend <namespace>',
@@ -61,22 +59,15 @@ export function addJoin(program: Command, cli: Cli): void {
     .option('--timeout <seconds>', 'how long to wait until the node is Ready', seconds, 60);
   dryRunFlag(clusterFlags(command)).action(
     async (name: string, flags: Flags) =>
-      await cli.withHost(flags, async (host) => {
-        const { memberContext, memberKubeconfig } = flags;
-        if (memberContext === undefined && memberKubeconfig === undefined) {
-          throw new CliError('which cluster is to be the member?', {
-            exitCode: EXIT.usage,
-            fix: 'name its --member-context',
-          });
-        }
-        const memberFlags = { kubeconfig: memberKubeconfig ?? flags.kubeconfig, context: memberContext };
-        const member = await Viewer.connect(memberFlags, cli.terminal);
-        try {
-          return await join(cli, { name, host, member, memberFlags, flags });
-        } finally {
-          await member.close();
-        }
-      }),
+      await cli.withHost(
+        flags,
+        async (host) =>
+          await withMember(
+            cli,
+            flags,
+            async (member, ofMember) => await join(cli, { name, host, member, memberFlags: ofMember, flags }),
+          ),
+      ),
   );
 }
 

@@ -10,6 +10,7 @@ import { EXIT } from './exit-code.ts';
 import { addInstall, addUpgrade } from './install.ts';
 import { addJoin } from './join.ts';
 import { addLeave } from './leave.ts';
+import { addOrphans } from './orphans.ts';
 import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
@@ -37,6 +38,7 @@ const VERBS: readonly AddVerb[] = [
   addUpgrade,
   addJoin,
   addLeave,
+  addOrphans,
   addUninstall,
   addVersion,
 ];

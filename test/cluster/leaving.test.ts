@@ -298,4 +298,20 @@ describe('a member that is gone for good, later', () => {
     expect(await read(host, '/api/v1/nodes/west')).toBeUndefined();
     expect(names(await podsOf(host, 'lost')).filter((name) => were.includes(name))).toEqual([]);
   }, 240_000);
+
+  it('leaves nothing once it is back and an administrator takes away what remained', async () => {
+    west.component('kube-apiserver').restart();
+    const ours = 'spillway.dev/host';
+    await until('it answers', async () => (await labelled(west, ours)).length > 0);
+    const orphans = async (...words: string[]) =>
+      await kubectlSpillway(host, ['orphans', '--member-kubeconfig', west.kubeconfig, ...words]);
+    const found = await orphans('-o', 'name');
+    expect([found.code, found.stderr]).toEqual([5, '']);
+    const expected = [...were.map((name) => `pod/${name}`), 'secret/keys', 'configmap/settings', 'service/web-west'];
+    expect(found.stdout.split('\n')).toEqual(expect.arrayContaining([...expected, 'namespace/lost']));
+    const { code, stdout } = await orphans('--delete');
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^namespace\/lost deleted$/m)]);
+    await until('nothing is left', async () => (await labelled(west, ours)).length === 0);
+    expect(await orphans()).toMatchObject({ code: 0, stdout: '', stderr: 'Nothing of this cluster is left there.\n' });
+  }, 240_000);
 });

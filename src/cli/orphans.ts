@@ -1,0 +1,242 @@
+import type { Command } from 'commander';
+import { HOST_LABEL, hostIdOf } from '../api/marks.ts';
+import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
+import { UNCOUNTED } from '../api/invariants.ts';
+import { counted } from '../kube/counted.ts';
+import type { Namespace, Pod } from '../kube/core-v1.ts';
+import { isConflict, isNotFound } from '../kube/errors.ts';
+import type { KubeObject } from '../kube/object.ts';
+import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS, type Resource } from '../kube/resource.ts';
+import { pause } from '../kube/timers.ts';
+import { remove } from '../kube/verbs.ts';
+import { NamespaceRemoval } from '../leaving/namespace-removal.ts';
+import { ageSince } from './age.ts';
+import type { Cli } from './cli.ts';
+import { CliError } from './cli-error.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import {
+  clusterFlags,
+  dryRunFlag,
+  dryRunOption,
+  dryRunWords,
+  outputFlags,
+  type DryRunFlags,
+  type OutputFlags,
+} from './flags.ts';
+import { seconds } from './install.ts';
+import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
+import { MADE_THERE, type Orphan, orphanOf } from './orphans/orphan.ts';
+import { listed } from './output.ts';
+import { inWords, MissingRight, type Viewer } from './viewer.ts';
+
+interface Flags extends MemberFlags, OutputFlags, DryRunFlags {
+  delete?: boolean;
+  deleteClaims?: boolean;
+  /** In s. */
+  timeout: number;
+}
+
+type KnownMember = KubeObject & Pick<MemberCluster, 'status'>;
+
+/** Between two looks at pods that are ending, in ms. */
+const LOOK_MS = 1_000;
+const PAGE = 'concepts/leaving.md';
+
+export function addOrphans(program: Command, cli: Cli): void {
+  const command = program
+    .command('orphans')
+    .summary('what is left of this cluster in another one that is no member any more')
+    .description(
+      'Lists what has the mark of this cluster in another one and nothing here that it is for: of a cluster that is no member any more all of it, such as ' +
+        'after leave --mode=force of one that has come back; of a member the pods whose pods here are gone. Ends with 5 if there is any. With --delete it is ' +
+        'deleted, but of no cluster that is a member, or may be: there the manager does that, in order. Claims, and so the data in them, stay without ' +
+        '--delete-claims, and a namespace stays as long as anything is in it.',
+    )
+    .option('--delete', 'delete what is left')
+    .option('--delete-claims', 'with --delete: PersistentVolumeClaims, too, whose data is lost')
+    .option('--timeout <seconds>', 'with --delete: how long to wait for the ends of pods', seconds, 120);
+  dryRunFlag(outputFlags(clusterFlags(memberFlags(command)))).action(
+    async (flags: Flags) =>
+      await cli.withHost(
+        flags,
+        async (host) => await withMember(cli, flags, async (member) => await orphans(cli, host, member, flags)),
+      ),
+  );
+}
+
+async function orphans(cli: Cli, host: Viewer, member: Viewer, flags: Flags): Promise<ExitCode> {
+  const { terminal } = cli;
+  const [hostUid, memberUid] = await Promise.all([identityOf(host), identityOf(member)]);
+  if (hostUid === memberUid) {
+    throw new CliError('a cluster is no member of itself', {
+      exitCode: EXIT.usage,
+      reason: `contexts ${host.context} and ${member.context} lead to the same cluster`,
+      fix: 'name another --member-context',
+    });
+  }
+  const hostId = hostIdOf(hostUid);
+  // What is there was there before anything of the host is read: what is made meanwhile has its object in the host.
+  const found: { resource: Resource; objects: KubeObject[] }[] = [];
+  for (const resource of MADE_THERE) {
+    const objects = await member.tryList(resource, { labelSelector: `${HOST_LABEL}=${hostId}` });
+    if (objects instanceof MissingRight)
+      terminal.note(
+        `note: there may be more, as you may not ${objects.right} in the cluster of context ${member.context}`,
+      );
+    else found.push({ resource, objects });
+  }
+  const known = await host.list<KnownMember>(MEMBER_CLUSTERS);
+  const members = known.filter(({ status }) => status?.identity === memberUid).map(({ metadata }) => metadata.name);
+  const pods = await host.list<Pod>(PODS);
+  const podUids = new Set(pods.map(({ metadata }) => metadata.uid ?? ''));
+  const left = found.flatMap(({ resource, objects }) =>
+    objects.flatMap((object) => {
+      const orphan = orphanOf(resource, object, { members, podUids });
+      return orphan === undefined ? [] : [{ resource, orphan }];
+    }),
+  );
+  if (flags.delete !== true) {
+    terminal.out(
+      listing(
+        left.map(({ orphan }) => orphan),
+        flags,
+        terminal.now(),
+      ),
+    );
+    if (left.length === 0) terminal.note('Nothing of this cluster is left there.');
+    return left.length === 0 ? EXIT.ok : EXIT.findings;
+  }
+  refuseMembers(member.context, members, known);
+  refuseNeeded(left.filter(({ orphan }) => orphan.needed).length);
+  return await deleteAll(cli, member, left, hostId, flags);
+}
+
+function listing(items: readonly Orphan[], { output, headers }: OutputFlags, now: number): string {
+  const columns = [
+    { name: 'KIND', text: ({ kind }: Orphan) => kind },
+    { name: 'NAMESPACE', text: ({ namespace }: Orphan) => namespace ?? undefined },
+    { name: 'NAME', text: ({ name }: Orphan) => name },
+    { name: 'AGE', text: ({ since }: Orphan) => ageSince(since ?? undefined, now) },
+    { name: 'OF', text: ({ of }: Orphan) => of ?? undefined },
+    { name: 'WHY', text: ({ why }: Orphan) => why, wide: true },
+  ];
+  if (items.length === 0 && (output === 'table' || output === 'wide')) return '';
+  const name = ({ kind, name: own }: Orphan): string => `${kind.toLowerCase()}/${own}`;
+  return listed({ kind: 'Orphan', items, columns, name }, output, headers);
+}
+
+/** Whoever acts for a member deletes with more evidence than a look from outside can have. */
+function refuseMembers(context: string, members: readonly string[], known: readonly KnownMember[]): void {
+  const [one] = members;
+  if (one !== undefined) {
+    throw new CliError(`the cluster of context ${context} is member ${one}`, {
+      reason:
+        'its manager deletes what is not needed any more, and keeps what it is not sure of until somebody confirms it',
+      fix: `kubectl spillway status shows what is kept and how to confirm it; kubectl spillway leave ${one} takes the member out`,
+      page: PAGE,
+    });
+  }
+  const unknown = known.filter(({ status }) => status?.identity === undefined).map(({ metadata }) => metadata.name);
+  if (unknown.length === 0) return;
+  throw new CliError(`the cluster of context ${context} may be a member`, {
+    reason: `it is not known yet for which clusters these MemberClusters stand: ${unknown.join(', ')}`,
+    fix: 'wait until they were reached once, or delete them',
+    page: PAGE,
+  });
+}
+
+/** Whoever took the member out by mistake can still have its pods back. */
+function refuseNeeded(count: number): void {
+  if (count === 0) return;
+  throw new CliError(`${counted(count, 'pod')} of this cluster would be lost`, {
+    reason: 'their copies run there, though no MemberCluster stands for that cluster',
+    fix: 'kubectl spillway join makes it a member again, and they go on; or delete these pods here first',
+    page: PAGE,
+  });
+}
+
+/** Returns with `findings` when anything stays. */
+async function deleteAll(
+  { terminal }: Cli,
+  member: Viewer,
+  left: readonly { resource: Resource; orphan: Orphan }[],
+  hostId: string,
+  { deleteClaims, dryRun, timeout }: Flags,
+): Promise<ExitCode> {
+  let stays = 0;
+  const stay = (orphan: Orphan, why: string): void => {
+    stays += 1;
+    terminal.out(`${told(orphan)} stays: ${why}\n`);
+  };
+  const pods = new Set<string>();
+  for (const { resource, orphan } of left) {
+    if (resource === NAMESPACES) continue;
+    if (resource === PERSISTENT_VOLUME_CLAIMS && deleteClaims !== true) {
+      stay(orphan, 'its data would be lost; --delete-claims deletes it');
+      continue;
+    }
+    if (dryRun !== 'client') await deleteOne(member, resource, orphan, dryRun === 'server');
+    terminal.out(`${told(orphan)} deleted${dryRunWords(dryRun)}\n`);
+    if (resource === PODS) pods.add(orphan.uid);
+  }
+  if (dryRun !== 'none') return EXIT.ok;
+  await untilGone(member, pods, hostId, timeout * 1_000, (count) =>
+    terminal.note(`waiting: for the ${count === 1 ? 'end' : 'ends'} of ${counted(count, 'pod')}`),
+  );
+  const removal = new NamespaceRemoval({ client: member.client, hostId, invariants: UNCOUNTED });
+  for (const { resource, orphan } of left) {
+    if (resource !== NAMESPACES) continue;
+    const why = await member.ask(
+      'delete namespaces',
+      async (signal) => await removal.removeIfEmpty(orphan.name, signal),
+    );
+    if (why === undefined) terminal.out(`${told(orphan)} deleted\n`);
+    else stay(orphan, `it ${why}`);
+  }
+  return stays === 0 ? EXIT.ok : EXIT.findings;
+}
+
+/** It is this very object, or gone. */
+async function deleteOne(
+  member: Viewer,
+  resource: Resource,
+  { namespace, name, uid }: Orphan,
+  dry: boolean,
+): Promise<void> {
+  const ref = namespace === null ? { name } : { namespace, name };
+  await member.ask(`delete ${inWords(resource)}`, async (signal) => {
+    try {
+      await remove(member.client, resource, ref, { uid }, { signal, ...dryRunOption(dry ? 'server' : 'none') });
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  });
+}
+
+async function untilGone(
+  member: Viewer,
+  uids: ReadonlySet<string>,
+  hostId: string,
+  timeoutMs: number,
+  say: (count: number) => void,
+): Promise<void> {
+  const until = performance.now() + timeoutMs;
+  let said = 0;
+  while (uids.size > 0) {
+    const there = await member.list<Pod>(PODS, { labelSelector: `${HOST_LABEL}=${hostId}` });
+    const count = there.filter(({ metadata }) => uids.has(metadata.uid ?? '')).length;
+    if (count === 0 || performance.now() >= until) return;
+    if (count !== said) say(count);
+    said = count;
+    await member.ask('list pods', async (signal) => await pause(LOOK_MS, signal));
+  }
+}
+
+function told({ kind, namespace, name }: Orphan): string {
+  return `${kind.toLowerCase()}/${name}${namespace === null ? '' : ` of namespace ${namespace}`}`;
+}
+
+async function identityOf(cluster: Viewer): Promise<string> {
+  const { metadata } = await cluster.get<Namespace>(NAMESPACES, { name: 'kube-system' });
+  return metadata.uid ?? '';
+}
