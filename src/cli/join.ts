@@ -2,11 +2,12 @@ import { InvalidArgumentError, type Command } from 'commander';
 import { hostIdOf } from '../api/marks.ts';
 import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import { conditionOf, isReady } from '../kube/conditions.ts';
-import type { Namespace, Node } from '../kube/core-v1.ts';
+import type { Node } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { NAMESPACES, NODES } from '../kube/resource.ts';
+import { NODES } from '../kube/resource.ts';
 import { applyAll } from './apply.ts';
 import { CliError } from './cli-error.ts';
+import { clusterUidOf } from './cluster-uid.ts';
 import type { Cli } from './cli.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { clusterFlags, dryRunFlag, type DryRunFlags } from './flags.ts';
@@ -83,7 +84,7 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   const { terminal } = cli;
   const { name, host, member, flags } = joining;
   const { dryRun } = flags;
-  const hostUid = await identityOf(host);
+  const hostUid = await clusterUidOf(host);
   await checkMember(cli, joining, hostUid);
   const endpoint = await memberEndpoint(joining.memberFlags, member, flags.server, terminal);
   terminal.note(`joining ${endpoint.server} as ${name}: rights in the member (context ${member.context})`);
@@ -110,15 +111,10 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-async function identityOf(cluster: Viewer): Promise<string> {
-  const { metadata } = await cluster.get<Namespace>(NAMESPACES, { name: 'kube-system' });
-  return metadata.uid ?? '';
-}
-
 /** Throws CliError where the two cannot become host and member. */
 async function checkMember(cli: Cli, { name, host, member }: Joining, hostUid: string): Promise<void> {
   await versionOf(member);
-  const memberUid = await identityOf(member);
+  const memberUid = await clusterUidOf(member);
   if (memberUid === hostUid) {
     throw new CliError('a cluster cannot be a member of itself', {
       reason: `contexts ${host.context} and ${member.context} lead to the same cluster`,

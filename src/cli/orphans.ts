@@ -3,7 +3,7 @@ import { HOST_LABEL, hostIdOf } from '../api/marks.ts';
 import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import { UNCOUNTED } from '../api/invariants.ts';
 import { counted } from '../kube/counted.ts';
-import type { Namespace, Pod } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS, type Resource } from '../kube/resource.ts';
@@ -13,6 +13,7 @@ import { NamespaceRemoval } from '../leaving/namespace-removal.ts';
 import { ageSince } from './age.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
+import { clusterUidOf } from './cluster-uid.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import {
   clusterFlags,
@@ -66,7 +67,7 @@ export function addOrphans(program: Command, cli: Cli): void {
 
 async function orphans(cli: Cli, host: Viewer, member: Viewer, flags: Flags): Promise<ExitCode> {
   const { terminal } = cli;
-  const [hostUid, memberUid] = await Promise.all([identityOf(host), identityOf(member)]);
+  const [hostUid, memberUid] = await Promise.all([clusterUidOf(host), clusterUidOf(member)]);
   if (hostUid === memberUid) {
     throw new CliError('a cluster is no member of itself', {
       exitCode: EXIT.usage,
@@ -234,9 +235,4 @@ async function untilGone(
 
 function told({ kind, namespace, name }: Orphan): string {
   return `${kind.toLowerCase()}/${name}${namespace === null ? '' : ` of namespace ${namespace}`}`;
-}
-
-async function identityOf(cluster: Viewer): Promise<string> {
-  const { metadata } = await cluster.get<Namespace>(NAMESPACES, { name: 'kube-system' });
-  return metadata.uid ?? '';
 }
