@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { HOST_LABEL, hostIdOf } from '../api/marks.ts';
 import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import { UNCOUNTED } from '../api/invariants.ts';
+import { cleanText } from '../kube/clean-text.ts';
 import { counted } from '../kube/counted.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
@@ -21,6 +22,7 @@ import {
   dryRunOption,
   dryRunWords,
   outputFlags,
+  type DryRun,
   type DryRunFlags,
   type OutputFlags,
 } from './flags.ts';
@@ -28,6 +30,7 @@ import { seconds } from './install.ts';
 import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
 import { MADE_THERE, type Orphan, orphanOf } from './orphans/orphan.ts';
 import { listed } from './output.ts';
+import type { Terminal } from './terminal.ts';
 import { inWords, MissingRight, type Viewer } from './viewer.ts';
 
 interface Flags extends MemberFlags, OutputFlags, DryRunFlags {
@@ -41,6 +44,7 @@ type KnownMember = KubeObject & Pick<MemberCluster, 'status'>;
 
 /** Between two looks at pods that are ending, in ms. */
 const LOOK_MS = 1_000;
+const LONGEST_LINE = 2_000;
 const PAGE = 'concepts/leaving.md';
 
 export function addOrphans(program: Command, cli: Cli): void {
@@ -122,8 +126,7 @@ function listing(items: readonly Orphan[], { output, headers }: OutputFlags, now
     { name: 'WHY', text: ({ why }: Orphan) => why, wide: true },
   ];
   if (items.length === 0 && (output === 'table' || output === 'wide')) return '';
-  const name = ({ kind, name: own }: Orphan): string => `${kind.toLowerCase()}/${own}`;
-  return listed({ kind: 'Orphan', items, columns, name }, output, headers);
+  return listed({ kind: 'Orphan', items, columns, name: nameOf }, output, headers);
 }
 
 /** Whoever acts for a member deletes with more evidence than a look from outside can have. */
@@ -176,14 +179,12 @@ async function deleteAll(
       stay(orphan, 'its data would be lost; --delete-claims deletes it');
       continue;
     }
-    if (dryRun !== 'client') await deleteOne(member, resource, orphan, dryRun === 'server');
+    if (dryRun !== 'client') await deleteOne(member, resource, orphan, dryRun);
     terminal.out(`${told(orphan)} deleted${dryRunWords(dryRun)}\n`);
     if (resource === PODS) pods.add(orphan.uid);
   }
   if (dryRun !== 'none') return EXIT.ok;
-  await untilGone(member, pods, hostId, timeout * 1_000, (count) =>
-    terminal.note(`waiting: for the ${count === 1 ? 'end' : 'ends'} of ${counted(count, 'pod')}`),
-  );
+  await untilGone(terminal, member, pods, { hostId, timeoutMs: timeout * 1_000 });
   const removal = new NamespaceRemoval({ client: member.client, hostId, invariants: UNCOUNTED });
   for (const { resource, orphan } of left) {
     if (resource !== NAMESPACES) continue;
@@ -192,7 +193,7 @@ async function deleteAll(
       async (signal) => await removal.removeIfEmpty(orphan.name, signal),
     );
     if (why === undefined) terminal.out(`${told(orphan)} deleted\n`);
-    else stay(orphan, `it ${why}`);
+    else stay(orphan, cleanText(`it ${why}`, LONGEST_LINE));
   }
   return stays === 0 ? EXIT.ok : EXIT.findings;
 }
@@ -202,12 +203,12 @@ async function deleteOne(
   member: Viewer,
   resource: Resource,
   { namespace, name, uid }: Orphan,
-  dry: boolean,
+  dryRun: DryRun,
 ): Promise<void> {
   const ref = namespace === null ? { name } : { namespace, name };
   await member.ask(`delete ${inWords(resource)}`, async (signal) => {
     try {
-      await remove(member.client, resource, ref, { uid }, { signal, ...dryRunOption(dry ? 'server' : 'none') });
+      await remove(member.client, resource, ref, { uid }, { signal, ...dryRunOption(dryRun) });
     } catch (error) {
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
@@ -215,11 +216,10 @@ async function deleteOne(
 }
 
 async function untilGone(
+  terminal: Terminal,
   member: Viewer,
   uids: ReadonlySet<string>,
-  hostId: string,
-  timeoutMs: number,
-  say: (count: number) => void,
+  { hostId, timeoutMs }: { hostId: string; timeoutMs: number },
 ): Promise<void> {
   const until = performance.now() + timeoutMs;
   let said = 0;
@@ -227,12 +227,17 @@ async function untilGone(
     const there = await member.list<Pod>(PODS, { labelSelector: `${HOST_LABEL}=${hostId}` });
     const count = there.filter(({ metadata }) => uids.has(metadata.uid ?? '')).length;
     if (count === 0 || performance.now() >= until) return;
-    if (count !== said) say(count);
+    if (count !== said) terminal.note(`waiting: for the ${count === 1 ? 'end' : 'ends'} of ${counted(count, 'pod')}`);
     said = count;
-    await member.ask('list pods', async (signal) => await pause(LOOK_MS, signal));
+    await pause(LOOK_MS, terminal.signal);
   }
 }
 
-function told({ kind, namespace, name }: Orphan): string {
-  return `${kind.toLowerCase()}/${name}${namespace === null ? '' : ` of namespace ${namespace}`}`;
+function told(orphan: Orphan): string {
+  const { namespace } = orphan;
+  return namespace === null ? nameOf(orphan) : cleanText(`${nameOf(orphan)} of namespace ${namespace}`, LONGEST_LINE);
+}
+
+function nameOf({ kind, name }: Orphan): string {
+  return cleanText(`${kind.toLowerCase()}/${name}`, LONGEST_LINE);
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { runProgram } from '../../src/cli/program.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { FakeTerminal } from './fake-terminal.ts';
+import { writeKubeconfig } from './served-kubeconfig.ts';
 
 const EAST = '/apis/spillway.dev/v1alpha1/memberclusters/east';
 const PODS = '/api/v1/namespaces/shop/pods';
@@ -24,17 +25,7 @@ beforeEach(async () => {
   api = new MemoryApi();
   server = await serveMemoryApi(api);
   folder = mkdtempSync(join(tmpdir(), 'spillway-leave-'));
-  const cluster = { server: server.client().server };
-  const context = { cluster: 'c', user: 'u' };
-  const content = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster }],
-    contexts: [{ name: 'c', context }],
-    users: [{ name: 'u', user: { token: 't' } }],
-    'current-context': 'c',
-  };
-  writeFileSync(join(folder, 'kubeconfig'), JSON.stringify(content));
+  writeKubeconfig(join(folder, 'kubeconfig'), { c: server });
   stop = new AbortController();
   terminal = new FakeTerminal({ env: { HOME: folder }, signal: stop.signal });
   uid = register();

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { runProgram } from '../../src/cli/program.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { FakeTerminal } from './fake-terminal.ts';
+import { writeKubeconfig } from './served-kubeconfig.ts';
 
 let host: MemoryApi;
 let member: MemoryApi;
@@ -17,22 +18,14 @@ let memberUid: string;
 
 beforeEach(async () => {
   [host, member] = [new MemoryApi({ uid: uids('h') }), new MemoryApi({ uid: uids('m') })];
-  servers = [await serveMemoryApi(host), await serveMemoryApi(member)];
+  const [hostServer, eastServer] = [await serveMemoryApi(host), await serveMemoryApi(member)];
+  servers = [hostServer, eastServer];
   [hostUid, memberUid] = [host, member].map((api) => send(api, '/api/v1/namespaces', 'Namespace', 'kube-system')) as [
     string,
     string,
   ];
   folder = mkdtempSync(join(tmpdir(), 'spillway-orphans-'));
-  const named = ['host', 'east'].map((name, index) => ({ name, server: servers[index]?.client().server }));
-  const content = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: named.map(({ name, server }) => ({ name, cluster: { server } })),
-    contexts: named.map(({ name }) => ({ name, context: { cluster: name, user: 'u' } })),
-    users: [{ name: 'u', user: { token: 't' } }],
-    'current-context': 'host',
-  };
-  writeFileSync(join(folder, 'kubeconfig'), JSON.stringify(content));
+  writeKubeconfig(join(folder, 'kubeconfig'), { host: hostServer, east: eastServer });
 });
 afterEach(async () => {
   for (const server of servers) await server.close();
@@ -119,6 +112,18 @@ describe('of a cluster that is no member any more', () => {
     const { code, stdout } = await orphans('--delete');
     expect([code, stdout]).toEqual([0, 'pod/web of namespace shop deleted\nsecret/key of namespace shop deleted\n']);
     expect([names('pods'), names('secrets'), names('configmaps')]).toEqual([['theirs'], [], ['strange']]);
+  });
+
+  it('shows names that a hostile member makes up as plain text', async () => {
+    const path = '/api/v1/namespaces/shop/pods/web';
+    const { metadata, ...rest } = member.objects.get(path) ?? { metadata: { name: '', uid: '', resourceVersion: '' } };
+    member.put(path, { ...rest, metadata: { ...metadata, name: 'web\u001b[2J' } });
+    for (const words of [
+      ['-o', 'name'],
+      ['--delete', '--dry-run', 'client'],
+    ]) {
+      expect((await orphans(...words)).stdout).toMatch(/^pod\/web\[2J( |$)/m);
+    }
   });
 
   it('shows what would be deleted', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/cli/program.ts';
@@ -12,6 +12,7 @@ import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-ser
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { hostPod } from '../fixtures/pods.ts';
 import { FakeTerminal } from './fake-terminal.ts';
+import { writeKubeconfig } from './served-kubeconfig.ts';
 
 const member = (name: string): KubeObject => ({ metadata: { name } });
 const node = (name: string, of: string): Node => ({
@@ -100,13 +101,7 @@ describe('the verb', () => {
     api = new MemoryApi();
     server = await serveMemoryApi(api);
     folder = mkdtempSync(join(tmpdir(), 'spillway-top-'));
-    const content = {
-      clusters: [{ name: 'c', cluster: { server: server.client().server } }],
-      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-      users: [{ name: 'u', user: { token: 't' } }],
-      'current-context': 'c',
-    };
-    writeFileSync(join(folder, 'kubeconfig'), JSON.stringify(content));
+    writeKubeconfig(join(folder, 'kubeconfig'), { c: server });
     terminal = new FakeTerminal({ env: { HOME: folder } });
     for (const one of FACTS.members)
       api.put(`/apis/spillway.dev/v1alpha1/memberclusters/${one.metadata.name}`, { ...one, spec: {} });

@@ -1,4 +1,5 @@
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../../api/marks.ts';
+import { MANAGED_BY_LABEL } from '../../kube/discovery-v1.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import {
   CONFIG_MAPS,
@@ -24,7 +25,6 @@ export const MADE_THERE: readonly Resource[] = [
   NAMESPACES,
 ];
 
-const MANAGED_BY = 'endpointslice.kubernetes.io/managed-by';
 const OF_KUBERNETES = new Set(['endpointslice-controller.k8s.io', 'endpointslicemirroring-controller.k8s.io']);
 
 /** An object of the member with the mark of this host, and without what it would be there for. Field names are for programs, too. */
@@ -51,7 +51,7 @@ export interface HostSide {
 export function orphanOf(resource: Resource, object: KubeObject, { members, podUids }: HostSide): Orphan | undefined {
   const { name, namespace, uid = '', labels = {}, annotations = {}, creationTimestamp } = object.metadata;
   // Kubernetes makes them for our Services, and gives them their labels.
-  if (resource === ENDPOINT_SLICES && OF_KUBERNETES.has(labels[MANAGED_BY] ?? '')) return undefined;
+  if (resource === ENDPOINT_SLICES && OF_KUBERNETES.has(labels[MANAGED_BY_LABEL] ?? '')) return undefined;
   const isForPod = resource === PODS && podUids.has(labels[UID_LABEL] ?? '');
   if (members.length > 0 && (resource !== PODS || isForPod)) return undefined;
   const [ofNamespace, ofName] = [annotations[HOST_NAMESPACE_ANNOTATION], annotations[HOST_NAME_ANNOTATION]];
