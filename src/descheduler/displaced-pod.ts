@@ -2,7 +2,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { BetterPlace } from '../placement/better-place.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { Mover } from './mover.ts';
-import { silentMembers } from './unhealthy-in-member.ts';
+import { silentMembers } from './silent-members.ts';
 
 export interface DisplacedPod {
   readonly pod: Pod;

@@ -11,7 +11,7 @@ import { displacedAfterMs } from './displaced-rules.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import { whyNotMoved } from './replaceable.ts';
-import { silentMembers } from './unhealthy-in-member.ts';
+import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at a workload whose rules let its pods move for better places, in ms. */

@@ -8,7 +8,8 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { HealthAges } from './health-ages.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
-import { illGroups, silentMembers, unhealthyAfterMs, whyItStaysIll } from './unhealthy-in-member.ts';
+import { silentMembers } from './silent-members.ts';
+import { illGroups, unhealthyAfterMs, whyItStaysIll } from './unhealthy-in-member.ts';
 import type { IllGroup, PodHealth } from './unhealthy-in-member.ts';
 
 /** A mark that ends sooner is made anew while pods are ill (ms). */

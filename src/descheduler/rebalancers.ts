@@ -18,7 +18,7 @@ import type { Mover } from './mover.ts';
 import { rebalanceMove } from './rebalance-move.ts';
 import { deletedInMs, rebalanceStatus, resultsOf } from './rebalance-status.ts';
 import { whyNotMoved } from './replaceable.ts';
-import { silentMembers } from './unhealthy-in-member.ts';
+import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at workloads that are being rebalanced, in ms. */

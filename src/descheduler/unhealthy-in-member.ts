@@ -7,7 +7,6 @@ import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { durationInWords } from '../placement/duration.ts';
-import type { PlacedMember } from '../placement/placed-pods.ts';
 import type { Health } from './health-ages.ts';
 import { whyNotMoved } from './replaceable.ts';
 import type { WantedMove } from './wanted-move.ts';
@@ -22,13 +21,6 @@ const CONFIRM_MS = 15_000;
 export function unhealthyAfterMs(failover: Failover | undefined): number | undefined {
   const seconds = failover?.application?.decisionConditions.tolerationSeconds;
   return seconds === undefined ? undefined : Math.max(CONFIRM_MS, seconds * 1_000);
-}
-
-/** Why of members nothing is known at present, by name. */
-export function silentMembers(members: readonly PlacedMember[]): ReadonlyMap<string, string> {
-  return new Map(
-    members.flatMap(({ name, unavailable }) => (unavailable === undefined ? [] : [[name, unavailable] as const])),
-  );
 }
 
 /** An active pod of a workload, as the caches show it. */

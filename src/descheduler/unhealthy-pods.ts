@@ -7,14 +7,8 @@ import type { HealthAges } from './health-ages.ts';
 import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
-import {
-  illnessOf,
-  isIllInMember,
-  silentMembers,
-  unhealthyAfterMs,
-  unhealthyMove,
-  whyItStaysIll,
-} from './unhealthy-in-member.ts';
+import { silentMembers } from './silent-members.ts';
+import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove, whyItStaysIll } from './unhealthy-in-member.ts';
 import type { IllGroup } from './unhealthy-in-member.ts';
 import type { Recheck } from './wanted-move.ts';
 
