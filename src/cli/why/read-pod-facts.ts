@@ -1,0 +1,94 @@
+import { GANG_LABEL, MEMBER_LABEL } from '../../api/marks.ts';
+import { MEMBER_CLUSTERS, parseMemberCluster } from '../../api/member-cluster.ts';
+import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../../api/placement-policy.ts';
+import {
+  parseWorkloadPlacement,
+  WORKLOAD_PLACEMENTS,
+  workloadPlacementName,
+  type WorkloadPlacement,
+} from '../../api/workload-placement.ts';
+import type { Event, Namespace, Node, Pod } from '../../kube/core-v1.ts';
+import type { Lease } from '../../kube/lease.ts';
+import type { KubeObject } from '../../kube/object.ts';
+import { EVENTS, LEASES, NAMESPACES, NODES, PODS } from '../../kube/resource.ts';
+import { workloadOf, type OwnerChain } from '../../placement/owner-chain.ts';
+import { CliError } from '../cli-error.ts';
+import { compiledPolicies } from '../compiled-policies.ts';
+import { EXIT } from '../exit-code.ts';
+import { ownersOf } from '../owners.ts';
+import { isHeld, SCHEDULER_LEASE } from '../overview.ts';
+import { MissingRight, type Viewer } from '../viewer.ts';
+import { heldDeletions } from './held-deletions.ts';
+import type { PodFacts } from './pod-facts.ts';
+
+/** All that the viewer may know of a pod and what decides about it. `missing`: rights that the viewer lacks, each once. Throws CliError. */
+export async function readPodFacts(
+  host: Viewer,
+  { namespace, name }: { namespace: string; name: string },
+  systemNamespace: string,
+  now: number,
+): Promise<{ facts: PodFacts; missing: string[] }> {
+  const pod = await host
+    .get<Pod>(PODS, { namespace, name })
+    .catch(async (error: unknown) => await withHeldDeletions(host, error));
+  const about = `involvedObject.kind=Pod,involvedObject.name=${name},involvedObject.uid=${pod.metadata.uid ?? ''}`;
+  const gang = pod.metadata.labels?.[GANG_LABEL];
+  const [owners, events, labels, members, nodes, own, clusterWide, lease, kin] = await Promise.all([
+    ownersOf(host, pod),
+    host.tryList<Event>(EVENTS, { namespace, fieldSelector: about }),
+    host.tryGet<Namespace>(NAMESPACES, { name: namespace }),
+    host.tryList<KubeObject>(MEMBER_CLUSTERS),
+    host.tryList<Node>(NODES, { labelSelector: MEMBER_LABEL }),
+    host.tryList<KubeObject>(PLACEMENT_POLICIES, { namespace }),
+    host.tryList<KubeObject>(CLUSTER_PLACEMENT_POLICIES),
+    host.tryGet<Lease>(LEASES, { namespace: systemNamespace, name: SCHEDULER_LEASE }),
+    gang === undefined ? undefined : host.tryList<Pod>(PODS, { namespace, labelSelector: `${GANG_LABEL}=${gang}` }),
+  ]);
+  const placement = await placementOf(host, owners.chain);
+  const answers = [owners.missing, events, labels, members, nodes, own, clusterWide, lease, kin, placement];
+  const missing = answers.flatMap((one) => (one instanceof MissingRight ? [one.right] : []));
+  const facts: PodFacts = {
+    pod,
+    chain: owners.chain,
+    now,
+    events: known(events),
+    namespaceLabels:
+      labels instanceof MissingRight || labels === undefined ? undefined : (labels.metadata.labels ?? {}),
+    members: known(members)?.flatMap((raw) => {
+      const parsed = parseMemberCluster(raw);
+      return 'member' in parsed ? [parsed.member] : [];
+    }),
+    nodes: known(nodes),
+    policies:
+      own instanceof MissingRight || clusterWide instanceof MissingRight
+        ? undefined
+        : compiledPolicies([...own, ...clusterWide]),
+    placement: placement instanceof MissingRight ? undefined : placement,
+    schedulerAnswers: lease instanceof MissingRight ? undefined : lease !== undefined && isHeld(lease, now),
+    gang: kin === undefined ? undefined : known(kin),
+  };
+  return { facts, missing: [...new Set(missing)] };
+}
+
+/** A pod that is not here may run on in a member that keeps what vanished here. Throws always. */
+async function withHeldDeletions(host: Viewer, error: unknown): Promise<never> {
+  if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error;
+  const members = await host.tryList<KubeObject>(MEMBER_CLUSTERS).catch(() => []);
+  const held = members instanceof MissingRight ? undefined : heldDeletions(members);
+  if (held === undefined) throw error;
+  throw new CliError(error.message, { ...held, exitCode: EXIT.notFound, cause: error });
+}
+
+function known<T>(answer: T | MissingRight): T | undefined {
+  return answer instanceof MissingRight ? undefined : answer;
+}
+
+/** What the scheduler component wrote about the workload of the pod; null: nothing. */
+async function placementOf(host: Viewer, chain: OwnerChain): Promise<WorkloadPlacement | null | MissingRight> {
+  const { apiVersion, kind, metadata } = workloadOf(chain).object;
+  const ref = { namespace: metadata.namespace, name: workloadPlacementName({ apiVersion, kind, name: metadata.name }) };
+  const raw = await host.tryGet<KubeObject>(WORKLOAD_PLACEMENTS, ref);
+  if (raw instanceof MissingRight) return raw;
+  const placement = raw === undefined ? undefined : parseWorkloadPlacement(raw);
+  return placement?.spec.workload.uid === metadata.uid ? (placement ?? null) : null;
+}
