@@ -14,8 +14,9 @@ import { clusterFlags, dryRunFlag, type DryRunFlags } from './flags.ts';
 import { versionOf } from './host-version.ts';
 import { seconds } from './install.ts';
 import { SYSTEM_NAMESPACE } from './installation.ts';
-import { memberCredentials, memberEndpoint } from './member-credentials.ts';
-import { grantedObjects } from './member-grant.ts';
+import { memberCredentials, memberEndpoint, secretOf } from './member-credentials.ts';
+import { grantRecords, recordOf } from './grant-record.ts';
+import { grantedObjects, MEMBER_ACCOUNT } from './member-grant.ts';
 import type { ManifestObject } from './manifests.ts';
 import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
 import type { ClusterFlags } from './viewer-access.ts';
@@ -88,20 +89,26 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   await checkMember(cli, joining, hostUid);
   const endpoint = await memberEndpoint(joining.memberFlags, member, flags.server, terminal);
   terminal.note(`joining ${endpoint.server} as ${name}: rights in the member (context ${member.context})`);
+  const hostId = hostIdOf(hostUid);
+  const grant = { lend: flags.lend, nodeMetrics: flags.nodeMetrics ?? false, quota: flags.quota };
+  const objects = grantedObjects(grant, hostId);
+  const lentBefore = (await grantRecords(member)).find((record) => record.hostId === hostId)?.lent ?? [];
+  const record = recordOf({ hostId, member: name, lent: [...new Set([...lentBefore, ...flags.lend])] });
+  // Remembered before it is granted, so that all of it can be taken away whatever happens.
+  const isHome = ({ kind, metadata }: ManifestObject): boolean =>
+    kind === 'Namespace' && metadata.name === MEMBER_ACCOUNT.namespace;
+  await applyAll(member, [...objects.filter(isHome), record], dryRun, terminal);
   await applyAll(
     member,
-    grantedObjects(
-      { lend: flags.lend, nodeMetrics: flags.nodeMetrics ?? false, quota: flags.quota },
-      hostIdOf(hostUid),
-    ),
+    objects.filter((object) => !isHome(object)),
     dryRun,
     terminal,
   );
   if (dryRun !== 'none') {
-    terminal.out(`secret/member-${name}, membercluster.spillway.dev/${name} would be applied in the host\n`);
+    terminal.out(`secret/${secretOf(name).name}, membercluster.spillway.dev/${name} would be applied in the host\n`);
     return EXIT.ok;
   }
-  const secret = { namespace: SYSTEM_NAMESPACE, name: `member-${name}` };
+  const secret = secretOf(name);
   const credentials = await memberCredentials({ host, member, secret, endpoint, terminal });
   terminal.note(`credentials and MemberCluster in the host (context ${host.context})`);
   await applyAll(host, [credentials, memberCluster(name, secret, flags.lend.length > 0)], dryRun, terminal);

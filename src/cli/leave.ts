@@ -1,45 +1,17 @@
 import { Option, type Command } from 'commander';
-import { FORCE_LEAVE_ANNOTATION } from '../api/marks.ts';
-import { isLeaving, MEMBER_CLUSTERS } from '../api/member-cluster.ts';
-import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
-import { isAnswering } from '../api/unreachable.ts';
-import { cleanText } from '../kube/clean-text.ts';
-import { monotonic } from '../kube/clock.ts';
-import { conditionOf } from '../kube/conditions.ts';
-import { counted } from '../kube/counted.ts';
-import type { Pod } from '../kube/core-v1.ts';
-import { isNotFound, isTransient } from '../kube/errors.ts';
-import { Informer } from '../kube/informer.ts';
-import { keyOf, type KubeObject } from '../kube/object.ts';
-import { pause } from '../kube/timers.ts';
-import { patch, remove } from '../kube/verbs.ts';
+import { hostIdOf } from '../api/marks.ts';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
-import { askToEvict, BUDGET_MS, podsOf, untilCordoned } from './drain.ts';
-import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
+import { clusterUidOf } from './cluster-uid.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { clusterFlags, dryRunFlag, dryRunOption, dryRunWords, type DryRunFlags } from './flags.ts';
+import { clusterFlags, dryRunFlag } from './flags.ts';
+import { takeGrantAway } from './grant-removal.ts';
 import { seconds } from './install.ts';
-import { leavingWords } from './leave-words.ts';
-import type { ClusterFlags } from './viewer-access.ts';
+import { Leave, type Leaver, type LeaveFlags } from './leave-flow.ts';
+import { memberFlags, namesMember, withMember } from './member-flags.ts';
+import { removeCredentials } from './member-credentials.ts';
 import type { Viewer } from './viewer.ts';
-
-interface Flags extends ClusterFlags, DryRunFlags {
-  mode: 'drain' | 'detach' | 'force';
-  force?: boolean;
-  deleteEmptydirData?: boolean;
-  /** False with --no-wait. */
-  wait: boolean;
-  /** In s. */
-  timeout?: number;
-}
-
-type Leaver = KubeObject & { status?: MemberClusterStatus };
-
-/** Between two looks at what is still there, in ms. */
-const LOOK_MS = 1_000;
-const LONGEST_LINE = 2_000;
-const PAGE = 'concepts/leaving.md';
 
 export function addLeave(program: Command, cli: Cli): void {
   const command = program
@@ -49,7 +21,8 @@ export function addLeave(program: Command, cli: Cli): void {
       'Deletes the MemberCluster, which Spillway keeps until nothing of it is left there, and waits for that; at the end it says by name what may remain in ' +
         'the member, and ends with 5 if there is anything. Mode drain evicts the pods that run there, as kubectl drain does: budgets hold, and controllers make ' +
         'others elsewhere. Mode detach evicts none: they go on until they end or somebody deletes them, and are never left behind. Mode force is for a member ' +
-        'that is gone for good: once it has not answered for 5 minutes without a break, its nodes and pods here are given up. It can be repeated: it goes on where it was.',
+        'that is gone for good: once it has not answered for 5 minutes without a break, its nodes and pods here are given up. The Secret that join made goes, too, and with --member-context all that join brought the member, when no other host ' +
+        'uses it. It can be repeated: it goes on where it was.',
     )
     .argument('<cluster>', 'the member')
     .addOption(
@@ -61,239 +34,61 @@ export function addLeave(program: Command, cli: Cli): void {
     .option('--delete-emptydir-data', 'with drain: evict pods with emptyDir volumes, too, whose content is lost')
     .option('--no-wait', 'do not wait until it has left, and evict nothing')
     .option('--timeout <seconds>', 'wait no longer; the member goes on leaving (default: for ever)', seconds);
-  dryRunFlag(clusterFlags(command)).action(
-    async (name: string, flags: Flags) =>
-      await cli.withHost(flags, async (host) => await new Leave(cli, host, name, flags).run()),
+  dryRunFlag(clusterFlags(memberFlags(command))).action(
+    async (name: string, flags: LeaveFlags) =>
+      await cli.withHost(flags, async (host) =>
+        namesMember(flags)
+          ? await withMember(cli, flags, async (member) => await leaveAndRevoke(cli, { name, host, member, flags }))
+          : await leave(cli, host, name, flags),
+      ),
   );
 }
 
-/** The end of one member as the person at the terminal follows it. */
-class Leave {
-  readonly #cli: Cli;
-  readonly #host: Viewer;
-  readonly #name: string;
-  readonly #flags: Flags;
-  readonly #until: number;
-  /** UIDs of pods that were evicted, or found to be ending, with what is said once they are gone. */
-  readonly #going = new Map<string, string>();
-  /** When pods that a budget keeps are asked for again, by UID. */
-  readonly #again = new Map<string, number>();
-  /** UIDs of pods that may not be evicted without a word of the person. */
-  readonly #stays = new Set<string>();
-  #said = '';
-
-  constructor(cli: Cli, host: Viewer, name: string, flags: Flags) {
-    this.#cli = cli;
-    this.#host = host;
-    this.#name = name;
-    this.#flags = flags;
-    this.#until = monotonic() + (flags.timeout ?? Infinity) * 1000;
-  }
-
-  async run(): Promise<ExitCode> {
-    const { mode, dryRun, wait, timeout } = this.#flags;
-    const { terminal } = this.#cli;
-    const member = await this.#host.get<Leaver>(MEMBER_CLUSTERS, { name: this.#name });
-    if (mode === 'force') this.#refuseWhileItAnswers(member);
-    const evicts = mode === 'drain' && wait;
-    if (evicts) await this.#refuseBarePods(member);
-    await this.#delete(member);
-    if (mode === 'force') await this.#giveUp(member);
-    if (dryRun !== 'none') {
-      if (evicts) await this.#evictAll(member);
-      return EXIT.ok;
-    }
-    if (!wait) return EXIT.ok;
-    if (evicts) await untilCordoned(terminal, this.#host, this.#name, (timeout ?? Infinity) * 1000);
-    const last = await this.#follow(member);
-    terminal.out(`membercluster/${this.#name} left\n`);
-    const remains = last.status?.leaving?.mayRemain ?? [];
-    if (remains.length === 0) return EXIT.ok;
-    terminal.out(`\nWhat may remain in the member (${counted(remains.length, 'object')}):\n`);
-    for (const one of remains) terminal.out(`  ${cleanText(one, LONGEST_LINE)}\n`);
-    return EXIT.findings;
-  }
-
-  #refuseWhileItAnswers({ status }: Leaver): void {
-    const reachable = conditionOf({ status }, 'Reachable');
-    if (reachable === undefined) return;
-    const answers = reachable.status === 'True' || (reachable.status === 'False' && isAnswering(reachable.reason));
-    if (!answers) return;
-    const but = reachable.status === 'True' ? '' : `, though not as it should (${reachable.reason})`;
-    throw new CliError(`member ${this.#name} is not given up: it answers${but}`, {
-      reason:
-        'its pods may run, and others would do their work again; a member that answers leaves in order, and nothing of it is left behind',
-      fix: 'use --mode=drain or --mode=detach',
-      page: `${PAGE}#a-member-that-is-gone-for-good`,
-    });
-  }
-
-  /** Before anything is done that cannot be taken back. */
-  async #refuseBarePods(member: Leaver): Promise<void> {
-    const { refused } = this.#plan(await podsOf(this.#host, member));
-    if (refused.length === 0) return;
-    throw new CliError(
-      `nothing was done to member ${this.#name}: ${counted(refused.length, 'pod')} there would not come back`,
-      {
-        reason: refusedInWords(refused),
-        fix: 'use the flags that the reason names, let these pods end yourself, or use --mode=detach',
-        page: 'reference/cli.md#leave',
-      },
+async function leave(cli: Cli, host: Viewer, name: string, flags: LeaveFlags): Promise<ExitCode> {
+  const member = await host.get<Leaver>(MEMBER_CLUSTERS, { name });
+  const code = await new Leave(cli, host, member, flags).run();
+  if (!flags.wait) return code;
+  await removeCredentials(cli.terminal, host, member, flags.dryRun);
+  if (!namesMember(flags) && flags.dryRun === 'none') {
+    cli.terminal.note(
+      `note: the account that it had in the member is still there; kubectl spillway leave ${name} --member-context CONTEXT takes it away`,
     );
   }
+  return code;
+}
 
-  #plan(pods: readonly Pod[]): DrainPlan {
-    const { force = false, deleteEmptydirData = false } = this.#flags;
-    return drainPlan(pods, { force, deleteEmptydirData });
-  }
-
-  async #delete(member: Leaver): Promise<void> {
-    const { dryRun } = this.#flags;
-    const { name, uid } = member.metadata;
-    const { terminal } = this.#cli;
-    if (isLeaving(member)) {
-      terminal.note(`membercluster/${name} is being deleted already`);
-      return;
-    }
-    if (dryRun !== 'client')
-      await this.#host.ask('delete memberclusters.spillway.dev', async (signal) => {
-        const options = { signal, ...dryRunOption(dryRun) };
-        await remove(this.#host.client, MEMBER_CLUSTERS, { name }, { uid }, options);
-      });
-    terminal.out(`membercluster/${name} deleted${dryRunWords(dryRun)}\n`);
-  }
-
-  /** The word is for this MemberCluster alone, by its UID. */
-  async #giveUp(member: Leaver): Promise<void> {
-    const { dryRun } = this.#flags;
-    const { name, uid = '' } = member.metadata;
-    this.#cli.terminal.note(
-      'warning: the controllers of its pods make others elsewhere. What still runs in the member then runs twice: be sure that nothing does',
-    );
-    if (dryRun !== 'client') {
-      const body = { metadata: { uid, annotations: { [FORCE_LEAVE_ANNOTATION]: uid } } };
-      const how = { type: 'merge', fieldManager: 'kubectl-spillway' } as const;
-      await this.#host.ask('patch memberclusters.spillway.dev', async (signal) => {
-        const options = { signal, ...dryRunOption(dryRun) };
-        try {
-          await patch<KubeObject>(this.#host.client, MEMBER_CLUSTERS, { name }, body, how, options);
-        } catch (error) {
-          // It has left already.
-          if (!isNotFound(error)) throw error;
-        }
-      });
-    }
-    this.#cli.terminal.out(`membercluster/${name} annotated${dryRunWords(dryRun)}\n`);
-  }
-
-  /** Until it is gone. Answers what it was at last, of which nothing may be missed: so it is watched. */
-  async #follow(member: Leaver): Promise<Leaver> {
-    const { terminal } = this.#cli;
-    const { name, uid } = member.metadata;
-    const stop = new AbortController();
-    const informer = new Informer<Leaver>({
-      client: this.#host.client,
-      resource: MEMBER_CLUSTERS,
-      fieldSelector: `metadata.name=${name}`,
-    });
-    let last = member;
-    let isGone = false;
-    const see = (now: Leaver): void => {
-      // Another one of the name is another cluster.
-      if (now.metadata.uid === uid) last = now;
-      else isGone = true;
-    };
-    informer.on({
-      added: see,
-      updated: see,
-      deleted: (object) => {
-        see(object);
-        isGone = true;
-      },
-    });
-    const following = informer.run(AbortSignal.any([stop.signal, terminal.signal]));
-    try {
-      for (;;) {
-        isGone ||= informer.hasSynced && informer.get(name) === undefined;
-        if (isGone) return last;
-        if (informer.problem !== undefined && !informer.hasSynced) this.#say(informer.problem);
-        else this.#say(leavingWords(last.status));
-        if (this.#flags.mode === 'drain') await this.#evictOnce(last);
-        this.#checkTime();
-        await pause(LOOK_MS, terminal.signal);
-        terminal.signal.throwIfAborted();
-      }
-    } finally {
-      stop.abort();
-      await following;
-    }
-  }
-
-  /** A cluster that does not answer for a moment is asked again. */
-  async #evictOnce(member: Leaver): Promise<void> {
-    try {
-      await this.#evictAll(member);
-    } catch (error) {
-      if (!(error instanceof CliError) || !isTransient(error.cause)) throw error;
-      this.#say(`${error.message}: ${error.reason ?? ''}`);
-    }
-  }
-
-  #say(waitingFor: string): void {
-    if (waitingFor !== this.#said) this.#cli.terminal.note(`waiting: ${cleanText(waitingFor, LONGEST_LINE)}`);
-    this.#said = waitingFor;
-  }
-
-  #checkTime(): void {
-    if (monotonic() < this.#until) return;
-    throw new CliError(`member ${this.#name} has not left within ${String(this.#flags.timeout ?? 0)} s`, {
-      reason: this.#said,
-      fix: 'it goes on leaving by itself; run the same again to go on with what is still there',
-      page: PAGE,
+/** A MemberCluster that has left already is no obstacle: then only what was granted in the member is left to do. */
+async function leaveAndRevoke(
+  cli: Cli,
+  { name, host, member, flags }: { name: string; host: Viewer; member: Viewer; flags: LeaveFlags },
+): Promise<ExitCode> {
+  const { terminal } = cli;
+  if (!flags.wait || flags.mode === 'force') {
+    const flag = flags.wait ? '--mode=force' : '--no-wait';
+    throw new CliError(`--member-context and ${flag} exclude each other`, {
+      exitCode: EXIT.usage,
+      reason: 'rights are taken away in the member once it has left',
+      fix: `run it with ${flag} first, and again with --member-context once the member has left and answers`,
     });
   }
-
-  /** One round: evicts what may go by now, and tells what is gone. */
-  async #evictAll(member: Leaver): Promise<void> {
-    const { terminal } = this.#cli;
-    const { dryRun } = this.#flags;
-    const pods = await podsOf(this.#host, member);
-    const there = new Set(pods.map(({ metadata }) => metadata.uid));
-    for (const [uid, what] of this.#going) {
-      if (there.has(uid)) continue;
-      this.#going.delete(uid);
-      terminal.out(`${what} evicted\n`);
-    }
-    const plan = this.#plan(pods);
-    for (const { pod, why } of plan.refused) this.#noteStays(pod, why);
-    for (const pod of plan.evict) {
-      const { uid = '', name, namespace = '' } = pod.metadata;
-      if (this.#going.has(uid) || (this.#again.get(uid) ?? 0) > monotonic()) continue;
-      const isGoing = dryRun === 'client' || (await this.#evict(pod));
-      if (!isGoing) {
-        if (!this.#again.has(uid))
-          terminal.note(`pod ${keyOf(pod)} waits: its disruption budget allows no eviction now`);
-        this.#again.set(uid, monotonic() + BUDGET_MS);
-      } else if (dryRun === 'none') {
-        terminal.note(`evicting pod ${keyOf(pod)}`);
-        this.#going.set(uid, `pod/${name} (namespace ${namespace})`);
-      } else {
-        terminal.out(`pod/${name} (namespace ${namespace}) evicted${dryRunWords(dryRun)}\n`);
-      }
-    }
+  const [hostUid, memberUid] = await Promise.all([clusterUidOf(host), clusterUidOf(member)]);
+  const known = await host.list<Leaver>(MEMBER_CLUSTERS);
+  const leaver = known.find(({ metadata }) => metadata.name === name);
+  const identity = leaver?.status?.identity;
+  if (identity !== undefined && identity !== memberUid) {
+    throw new CliError(`the cluster of context ${member.context} is not member ${name}`, {
+      exitCode: EXIT.usage,
+      reason: `that one has the identity ${identity}, this one ${memberUid}`,
+      fix: 'name another --member-context',
+    });
   }
-
-  /** One that came after the first look, once. */
-  #noteStays(pod: Pod, why: string): void {
-    const { uid = '' } = pod.metadata;
-    if (this.#stays.has(uid)) return;
-    this.#stays.add(uid);
-    this.#cli.terminal.note(`pod ${keyOf(pod)} stays, and the member with it: ${why}`);
+  const code = leaver === undefined ? EXIT.ok : await leave(cli, host, name, flags);
+  const users = known.filter((one) => one !== leaver && (one.status?.identity ?? memberUid) === memberUid);
+  if (users.length > 0) {
+    const names = users.map(({ metadata }) => metadata.name).join(', ');
+    terminal.note(`note: rights stay in the member, as it is, or may be, also: ${names}`);
+    return code;
   }
-
-  /** False: a disruption budget is against it now. One that ends already need not be asked for. */
-  async #evict(pod: Pod): Promise<boolean> {
-    if (pod.metadata.deletionTimestamp !== undefined) return true;
-    return (await askToEvict(this.#host, pod, this.#flags.dryRun)) !== 'kept';
-  }
+  await takeGrantAway(member, hostIdOf(hostUid), flags.dryRun, terminal);
+  return code;
 }

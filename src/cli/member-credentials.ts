@@ -1,11 +1,15 @@
 import { isIP } from 'node:net';
 import { RENEWED_TOKEN_LABEL } from '../api/marks.ts';
+import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import type { Secret } from '../kube/core-v1.ts';
 import { refusalOf } from '../kube/member-trial.ts';
 import { CONFIG_MAPS, resourcePath, SECRETS, SERVICE_ACCOUNTS } from '../kube/resource.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { tokenClaims, tokenIn, tokenRequestFor } from '../kube/service-account-token.ts';
+import { remove } from '../kube/verbs.ts';
 import { CliError } from './cli-error.ts';
+import { dryRunOption, dryRunWords, type DryRun } from './flags.ts';
+import { SYSTEM_NAMESPACE } from './installation.ts';
 import type { ManifestObject } from './manifests.ts';
 import { MEMBER_ACCOUNT } from './member-grant.ts';
 import type { Terminal } from './terminal.ts';
@@ -26,6 +30,11 @@ export interface Endpoint {
   readonly serverName: string | undefined;
   /** PEM. */
   readonly ca: string;
+}
+
+/** Where join puts the credentials of a member. */
+export function secretOf(member: string): { namespace: string; name: string } {
+  return { namespace: SYSTEM_NAMESPACE, name: `member-${member}` };
 }
 
 /** Throws CliError where the manager could not reach, or not know, the member by it. */
@@ -104,6 +113,36 @@ export async function memberCredentials(o: {
     metadata: { ...secret, labels: { [RENEWED_TOKEN_LABEL]: 'true' } },
     data: { kubeconfig: base64(kubeconfig), token: base64(token) },
   } as ManifestObject;
+}
+
+type Member = KubeObject & Partial<Pick<MemberCluster, 'spec'>>;
+
+/** Deletes the Secret that join made, once no member needs it. One that was made otherwise is not ours to delete. Throws CliError. */
+export async function removeCredentials(terminal: Terminal, host: Viewer, left: Member, dryRun: DryRun): Promise<void> {
+  const { namespace, name } = left.spec?.credentials?.secretRef ?? {};
+  if (namespace !== SYSTEM_NAMESPACE || name !== secretOf(left.metadata.name).name) return;
+  const others = await host.list<Member>(MEMBER_CLUSTERS);
+  const isNeeded = others.some(
+    ({ metadata, spec }) => metadata.uid !== left.metadata.uid && spec?.credentials?.secretRef?.name === name,
+  );
+  const secret = isNeeded ? undefined : await host.tryGet<Secret>(SECRETS, { namespace, name });
+  if (secret instanceof MissingRight) {
+    terminal.note(`note: secret/${name} of namespace ${namespace} may still be there, as you may not ${secret.right}`);
+    return;
+  }
+  if (secret?.metadata.labels?.[RENEWED_TOKEN_LABEL] !== 'true') return;
+  const { uid, resourceVersion } = secret.metadata;
+  if (dryRun !== 'client')
+    await host.ask('delete secrets', async (signal) => {
+      await remove(
+        host.client,
+        SECRETS,
+        { namespace, name },
+        { uid, resourceVersion },
+        { signal, ...dryRunOption(dryRun) },
+      );
+    });
+  terminal.out(`secret/${name} deleted${dryRunWords(dryRun)}\n`);
 }
 
 function tokenOf({ data }: Secret): string | undefined {

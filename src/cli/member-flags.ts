@@ -17,13 +17,18 @@ export function memberFlags(command: Command): Command {
     .option('--member-kubeconfig <file>', 'kubeconfig of the member, where it is another one');
 }
 
+export function namesMember({ memberContext, memberKubeconfig }: MemberFlags): boolean {
+  return memberContext !== undefined || memberKubeconfig !== undefined;
+}
+
 /** Does the work with the member that the flags name. Throws CliError when they name none. */
 export async function withMember<T>(
   cli: Cli,
-  { kubeconfig, memberContext, memberKubeconfig }: MemberFlags,
+  memberFlags: MemberFlags,
   work: (member: Viewer, flags: ClusterFlags) => Promise<T>,
 ): Promise<T> {
-  if (memberContext === undefined && memberKubeconfig === undefined) {
+  const { kubeconfig, memberContext, memberKubeconfig } = memberFlags;
+  if (!namesMember(memberFlags)) {
     throw new CliError('which cluster is the member?', { exitCode: EXIT.usage, fix: 'name its --member-context' });
   }
   const flags: ClusterFlags = { kubeconfig: memberKubeconfig ?? kubeconfig, context: memberContext };

@@ -1,4 +1,5 @@
-import { manifestObjects, manifestText, objectsIn, type ManifestObject } from './manifests.ts';
+import { ALLOW_HOST_LABEL } from '../api/marks.ts';
+import { manifestFiles, manifestObjects, manifestText, objectsIn, type ManifestObject } from './manifests.ts';
 
 /** What the owner of a member grants a host. */
 export interface Grant {
@@ -24,17 +25,43 @@ export function grantedObjects({ lend, nodeMetrics, quota }: Grant, hostId: stri
   ];
 }
 
+/** What goes first: rights before the account, and what limits it last. */
+const REVOKED = [
+  'ClusterRoleBinding',
+  'RoleBinding',
+  'ServiceAccount',
+  'ClusterRole',
+  'Role',
+  'ResourceQuota',
+  'ValidatingAdmissionPolicyBinding',
+  'ValidatingAdmissionPolicy',
+  'Namespace',
+];
+
+/** All that manifests/member can have brought a member for that account, in the order in which it is taken away; no namespace that was lent. */
+export function revocableObjects(lent: readonly string[]): ManifestObject[] {
+  const files = manifestFiles('member').filter((file) => file !== LENDING);
+  return [...files.flatMap(manifestObjects), ...lent.flatMap(lendingObjects)].toSorted(
+    (one, other) => REVOKED.indexOf(one.kind) - REVOKED.indexOf(other.kind),
+  );
+}
+
+/** What lending adds to a namespace. */
+export function lendingObjects(namespace: string): ManifestObject[] {
+  return lending(namespace, { pods: '0' }, 'any').filter(({ kind }) => kind !== 'Namespace');
+}
+
+const LENDING = 'member/namespaced.yaml';
+
 /** manifests/member/namespaced.yaml for another namespace than `shop`. */
 function lending(namespace: string, quota: Grant['quota'], hostId: string): ManifestObject[] {
-  const objects = objectsIn(manifestText('member/namespaced.yaml').replaceAll(/\bshop\b/g, namespace));
+  const objects = objectsIn(manifestText(LENDING).replaceAll(/\bshop\b/g, namespace));
   return objects.flatMap((object) => {
     if (object.kind === 'ResourceQuota') {
       return Object.keys(quota).length === 0 ? [] : [{ ...object, spec: { hard: quota } } as ManifestObject];
     }
     if (object.kind !== 'Namespace') return [object];
     const { metadata } = object;
-    return [
-      { ...object, metadata: { ...metadata, labels: { ...metadata.labels, 'spillway.dev/allow-host': hostId } } },
-    ];
+    return [{ ...object, metadata: { ...metadata, labels: { ...metadata.labels, [ALLOW_HOST_LABEL]: hostId } } }];
   });
 }

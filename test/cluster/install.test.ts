@@ -320,10 +320,16 @@ describe('uninstall', () => {
       },
       { timeoutMs: 60_000 },
     );
-    await host.kubectl(['delete', 'membercluster', 'east']);
-    await until('the node is gone, or left alone', async () => {
-      const { stdout } = await host.kubectl(['get', 'memberclusters', '-o', 'name']);
-      return stdout.trim() === '';
+    const left = await run('leave', 'east', '--member-context', 'east', '--timeout', '60');
+    expect(left).toContain('secret/member-east deleted');
+    expect(left.at(-1)).toBe('namespace/spillway-access deleted');
+    await until('nothing is left in the member', async () => {
+      const all = ['clusterroles', 'clusterrolebindings', 'roles', 'rolebindings', 'serviceaccounts', 'configmaps'];
+      all.push('namespaces', 'secrets', 'validatingadmissionpolicies', 'validatingadmissionpolicybindings');
+      const { stdout } = await member.kubectl(['get', all.join(','), '-A', '-o', 'name']);
+      const ours = stdout.split('\n').filter((line) => /spillway|joined-by/.test(line));
+      if (ours.length > 0) throw new Error(ours.join(', '));
+      return true;
     });
     await spillway.process.stop();
     await run('uninstall', '--purge', '--timeout', '60');
