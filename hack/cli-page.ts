@@ -52,6 +52,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
   cordon: 'get and patch `memberclusters`',
   uncordon: 'get and patch `memberclusters`',
   drain: 'get and patch `memberclusters`; list `nodes`, list and get `pods` of all namespaces; create `pods/eviction`',
+  move: 'get `memberclusters` and the workloads that are named; create and get `workloadmigrations` in the namespace; for a dry run delete them',
   rebalance: 'get the workloads that are named; create `workloadrebalancers`, and to wait get them',
   translate: 'none: it asks no cluster',
   install:

@@ -4,6 +4,7 @@ import { MEMBER_CLUSTERS, memberClusterSchema } from './member-cluster.ts';
 import { OVERRIDE_POLICY_KINDS } from './override-policy.ts';
 import { placementScoreKind } from './placement-score.ts';
 import { clusterPlacementPolicyKind, placementPolicyKind } from './placement-policy.ts';
+import { workloadMigrationKind } from './workload-migration.ts';
 import { workloadPlacementKind } from './workload-placement.ts';
 import { workloadRebalancerKind } from './workload-rebalancer.ts';
 
@@ -75,4 +76,5 @@ export const KINDS: readonly KindDefinition[] = [
   workloadPlacementKind,
   placementScoreKind,
   workloadRebalancerKind,
+  workloadMigrationKind,
 ];

@@ -68,6 +68,10 @@ async function valuesOf(option: Option, given: Given, from: Completer): Promise<
       return only(/: (.*)$/.exec(option.description)?.[1]?.split(', ') ?? []);
     case '--context':
       return only(from.contexts(given));
+    case '--from':
+      return only(await from.clusters(given));
+    case '--to':
+      return only(['local', ...(await from.clusters(given))]);
     case '--namespace':
     case '--system-namespace':
       return only(await from.namespaces(given));

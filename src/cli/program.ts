@@ -10,6 +10,7 @@ import { EXIT } from './exit-code.ts';
 import { addInstall, addUpgrade } from './install.ts';
 import { addJoin } from './join.ts';
 import { addLeave } from './leave.ts';
+import { addMove } from './move.ts';
 import { addOrphans } from './orphans.ts';
 import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
@@ -32,6 +33,7 @@ const VERBS: readonly AddVerb[] = [
   addCordon,
   addUncordon,
   addDrain,
+  addMove,
   addRebalance,
   addTranslate,
   addInstall,

@@ -18,6 +18,7 @@ import { HealthAges } from './health-ages.ts';
 import { IllPods } from './ill-pods.ts';
 import { LossAges } from './loss-ages.ts';
 import { MemberPods } from './member-pods.ts';
+import { Migrations } from './migrations.ts';
 import { MoveRecords, RECORD_MS } from './move-records.ts';
 import { Mover } from './mover.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
@@ -132,6 +133,7 @@ export class Descheduler {
     });
     const wanted = this.#rebalancers();
     const rebalancers = new Rebalancers({ ...this.#o, mover, rebalancer: (name) => wanted.get(name) });
+    const migrations = new Migrations({ ...this.#o, mover });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
@@ -139,9 +141,12 @@ export class Descheduler {
       unhealthy: this.#queue('unhealthy', (key, ended) => unhealthy.bringUpToDate(key, ended)),
       released: this.#queue('released', (key, ended) => released.bringUpToDate(key, ended)),
       rebalancers: this.#queue('rebalancers', (key, ended) => rebalancers.bringUpToDate(key, ended)),
+      migrations: this.#queue('migrations', (key, ended) => migrations.bringUpToDate(key, ended)),
     };
     const look = ({ metadata: { name } }: WorkloadRebalancer): void => queues.rebalancers.add(name);
     const offRebalancers = wanted.on({ added: look, updated: look, deleted: look });
+    const offMigrations = placed.followMigrations((key) => queues.migrations.add(key));
+    for (const key of placed.migrationKeys()) queues.migrations.add(key);
     const offReleases = this.#followReleases(queues, released);
     const offHealth = this.#followHealth(queues.unhealthy);
     const off = this.#follow(queues);
@@ -150,6 +155,7 @@ export class Descheduler {
       ...Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)),
     ]);
     offRebalancers();
+    offMigrations();
     off();
     offReleases();
     offHealth();

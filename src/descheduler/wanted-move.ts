@@ -12,6 +12,7 @@ export type Strategy =
   | 'Drain'
   | Displacement
   | 'Rebalance'
+  | 'Migrate'
   | 'GangTimedOut';
 
 /**

@@ -5,6 +5,7 @@ import { PODS_UNHEALTHY } from './avoided.ts';
 import type { Avoided } from './avoided.ts';
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement, Division, Group } from './compiled-placement.ts';
+import { type Migrating, whyNotOnTheWay } from './migrating.ts';
 import type { Refusal, RefusalReason } from './placement-refusal.ts';
 
 /** Room for pods of one shape in a cluster. */
@@ -42,6 +43,7 @@ export interface CandidateFacts {
   readonly clusters: readonly Cluster[];
   /** What the pod tolerates itself. */
   readonly avoided: readonly Avoided[];
+  readonly migrating: Migrating | undefined;
   readonly rooms: ReadonlyMap<string, Room>;
   /** Pods of the revision by cluster. */
   readonly here: ReadonlyMap<string, number>;
@@ -102,12 +104,14 @@ export function whyTainted({ taints }: Cluster, tolerations: readonly Toleration
   return `it has cluster taint ${taint.key}${value}:${taint.effect}, which no policy of the pod tolerates`;
 }
 
-function whyUnusable(cluster: Cluster, { placement, avoided, rooms }: CandidateFacts): Reason | undefined {
+function whyUnusable(cluster: Cluster, { placement, avoided, migrating, rooms }: CandidateFacts): Reason | undefined {
   if (cluster.unavailable !== undefined) return { reason: 'Unavailable', message: cluster.unavailable };
   const impossible = rooms.get(cluster.name)?.impossible;
   if (impossible !== undefined) return { reason: 'Impossible', message: impossible };
   const taint = whyTainted(cluster, placement.tolerations);
   if (taint !== undefined) return { reason: 'Tainted', message: taint };
+  const elsewhere = migrating === undefined ? undefined : whyNotOnTheWay(cluster.name, migrating);
+  if (elsewhere !== undefined) return { reason: 'Migrating', message: elsewhere };
   const refusal = avoided.find(({ cluster: name }) => name === cluster.name);
   if (refusal !== undefined) {
     const what =

@@ -29,6 +29,7 @@ export function choiceOf(
       group,
       clusters,
       avoided,
+      migrating: facts.migrating,
       rooms: facts.rooms,
       here,
       inUse: new Set(all.keys()),

@@ -3,6 +3,7 @@ import type { Avoided } from './avoided.ts';
 import type { Candidate, Room } from './candidates.ts';
 import type { Cluster } from './cluster.ts';
 import type { CompiledPlacement, Group } from './compiled-placement.ts';
+import type { Migrating } from './migrating.ts';
 import type { Refusal } from './placement-refusal.ts';
 import type { Signals } from './signals.ts';
 import type { SpreadRule } from './spread-rule.ts';
@@ -23,6 +24,8 @@ export interface PlacementFacts {
   /** Room for pods like this one, by cluster. */
   readonly rooms: ReadonlyMap<string, Room>;
   readonly avoided: readonly Avoided[];
+  /** The workload is being moved out of a member. */
+  readonly migrating?: Migrating | undefined;
   /** What was planned when the last pod of the workload was placed. */
   readonly remembered: Plan | undefined;
   readonly signals: Signals;

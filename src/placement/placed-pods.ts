@@ -1,10 +1,12 @@
 import type { Failover } from '../api/failover.ts';
+import type { WorkloadMigration } from '../api/workload-migration.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint, Toleration } from '../kube/taints.ts';
 import type { Avoided } from './avoided.ts';
 import type { TypedObject } from './owner-chain.ts';
 import type { BetterPlace, Displacement } from './better-place.ts';
 import type { MemberReachability } from './lost-members.ts';
+import type { Migrating } from './migrating.ts';
 import type { Moves } from './moves.ts';
 
 /** A member as the descheduler sees it. */
@@ -118,6 +120,15 @@ export interface PlacedPods {
   whyNotElsewhere(pod: Pod, from: string, before: number, mayStay?: boolean): NoPlace | undefined;
   /** Where a pod, whole, would go instead of the cluster it is in if it came now, and has real room, for a reason that counts (all do). */
   betterPlace(pod: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined;
+  /** What people want migrated, by namespace and name. */
+  migration(key: string): WorkloadMigration | undefined;
+  migrationKeys(): readonly string[];
+  /** The way that pods of the workload go now, if it is being migrated. */
+  wayOf(workload: TypedObject): Migrating | undefined;
+  /** Why pods, whole, do not all fit together where that way leads, by UID; those that fit are not there. */
+  whyNotTogether(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, string>;
+  /** Calls the handler with the key of each migration that came, changed or went. */
+  followMigrations(changed: (key: string) => void): () => void;
   /** Calls the handlers after pods or members changed. Returns what ends that. */
   follow(handlers: PlacedPodsHandlers): () => void;
   /** The same for members only. */

@@ -7,6 +7,7 @@ export type RefusalReason =
   | 'Impossible'
   | 'Tainted'
   | 'Avoided'
+  | 'Migrating'
   | 'NoShare'
   | 'Spread'
   | 'HasItsShare'

@@ -4,6 +4,7 @@ import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { clusterTaintsOf, virtualNodesOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
+import type { WorkloadMigration } from '../api/workload-migration.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { mayBeLost } from '../api/unreachable.ts';
 import { conditionOf } from '../kube/conditions.ts';
@@ -15,6 +16,7 @@ import type { MemberReachability } from '../placement/lost-members.ts';
 import { betterPlace } from '../placement/better-place.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
+import type { Migrating } from '../placement/migrating.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
@@ -34,6 +36,8 @@ import { successorOf } from '../placement/refused-pod.ts';
 import { withoutOne } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import { memberRefusal, showsRefusal } from './member-refusals.ts';
+import type { MigrationCache } from './migration-cache.ts';
+import type { MigrationFit } from './migration-fit.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -48,6 +52,8 @@ export interface HostPlacedPodsOptions {
   view: HostView;
   workloads: WorkloadState;
   questions: PlacementQuestions;
+  migrations: MigrationCache;
+  migrationFit: MigrationFit;
   /** The WorkloadPlacement of a workload. */
   stored: (workload: TypedObject) => WorkloadPlacement | undefined;
   /** Wall clock in ms. */
@@ -254,6 +260,26 @@ export class HostPlacedPods implements PlacedPods {
       );
     }
     return notNow(others);
+  }
+
+  migration(key: string): WorkloadMigration | undefined {
+    return this.#o.migrations.get(key);
+  }
+
+  migrationKeys(): readonly string[] {
+    return this.#o.migrations.keys();
+  }
+
+  wayOf(workload: TypedObject): Migrating | undefined {
+    return this.#o.migrations.wayOf(workload);
+  }
+
+  whyNotTogether(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, string> {
+    return this.#o.migrationFit.whyNot(pods, way);
+  }
+
+  followMigrations(changed: (key: string) => void): () => void {
+    return this.#o.migrations.on(changed);
   }
 
   follow({ podCame, podChanged, podGone, membersChanged, rulesChanged }: PlacedPodsHandlers): () => void {

@@ -8,7 +8,8 @@ import type { PlacementFacts } from '../placement/choice.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import { scoreCandidates, scoringOf } from '../placement/score.ts';
 import { ofAllRevisions } from '../placement/workload.ts';
-import type { OwnerChain, WorkloadIdentity } from '../placement/owner-chain.ts';
+import type { Migrating } from '../placement/migrating.ts';
+import type { OwnerChain, TypedObject, WorkloadIdentity } from '../placement/owner-chain.ts';
 import type { Signals } from '../placement/signals.ts';
 import type { HostNodes } from './host-nodes.ts';
 import type { HostView } from './host-view.ts';
@@ -54,6 +55,8 @@ export interface PlacementQuestionsOptions {
   /** What programs outside say of clusters. */
   signals: () => Signals;
   scoring: Scoring;
+  /** Where pods of a workload go that is being migrated. */
+  wayOf?: (workload: TypedObject) => Migrating | undefined;
   /** Wall clock in ms. */
   clock: () => number;
 }
@@ -94,6 +97,7 @@ export class PlacementQuestions {
       },
       rooms,
       avoided: workloads.avoided(identity.object),
+      migrating: this.#o.wayOf?.(identity.object),
       remembered: workloads.plan(identity.object),
       signals: this.#o.signals(),
       scoring: this.#o.scoring,

@@ -21,6 +21,8 @@ import { Nominees } from './nominees.ts';
 import { type BudgetsPort, Preemption } from './preemption.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { CapacityOf } from './member-fit.ts';
+import { MigrationCache } from './migration-cache.ts';
+import { MigrationFit } from './migration-fit.ts';
 import { PlacementQuestions } from './placement-questions.ts';
 import { PlacementStore } from './placement-store.ts';
 import { PlacementWriter } from './placement-writer.ts';
@@ -79,6 +81,7 @@ export class Scheduler {
   readonly #preemption: Preemption;
   readonly #waiting: WaitingPods;
   readonly #scores: ScoreCache;
+  readonly #migrations: MigrationCache;
   readonly #writers: Writers;
   readonly #refusals: RefusalWatch;
   readonly #contact: SchedulerContact;
@@ -94,12 +97,15 @@ export class Scheduler {
     const workloads = new WorkloadState({ stored: (workload) => store.statusOf(workload), clock, monotonic });
     const scores = new ScoreCache({ host, logger, metrics: options.informerMetrics, clock });
     this.#scores = scores;
+    const migrations = new MigrationCache({ host, logger, metrics: options.informerMetrics });
+    this.#migrations = migrations;
     const questions = new PlacementQuestions({
       view,
       workloads,
       capacityOf,
       signals: () => scores.signals(),
       scoring: options.scoring,
+      wayOf: (workload) => migrations.wayOf(workload),
       clock,
     });
     const virtualNode = (): string | undefined => view.nodes.anyVirtualNode();
@@ -120,6 +126,8 @@ export class Scheduler {
       view,
       workloads,
       questions,
+      migrations,
+      migrationFit: new MigrationFit({ view, questions, capacityOf, clock }),
       stored: (workload) => store.get(workload),
       clock,
     });
@@ -147,6 +155,7 @@ export class Scheduler {
       costs: new DeletionCostWriter({ host, view, workloads, metrics }),
       placements: new PlacementWriter({ host, view, workloads, store, questions, metrics, clock }),
       policies: new PolicyStatusWriter({ host, view, asked: () => contact.ever, events, clock }),
+      onWays: (listener) => migrations.onWays(listener),
       onAsked: (listener) => contact.on(listener),
       queueMetrics,
       logger,
@@ -186,12 +195,14 @@ export class Scheduler {
       this.#view.onNamespaceLabels(resync),
       this.#view.onClusters(resync),
       this.#scores.on(resync),
+      this.#migrations.onWays(resync),
       this.#view.onPod({ changed: settled, gone: (pod) => this.#waiting.settled(pod) }),
     ];
     await Promise.all([
       this.#view.run(signal),
       this.#store.informer.run(signal),
       this.#scores.run(signal),
+      this.#migrations.run(signal),
       this.#waiting.run(signal),
       this.#writers.run(signal),
       this.#refusals.run(signal),

@@ -30,6 +30,8 @@ export interface WritersOptions {
   costs: DeletionCostWriter;
   placements: PlacementWriter;
   policies: PolicyStatusWriter;
+  /** Calls the listener after pods of some workload began, or ceased, to go the way of a migration. */
+  onWays: (listener: () => void) => () => void;
   /** Calls the listener when the first scheduler has asked. */
   onAsked?: (listener: () => void) => () => void;
   queueMetrics?: WorkQueueMetrics | undefined;
@@ -125,6 +127,7 @@ export class Writers {
       ...(this.#o.onAsked === undefined ? [] : [this.#o.onAsked(policiesChanged)]),
       view.onClusters(policiesChanged),
       view.onVirtualNodes(rulesChanged),
+      this.#o.onWays(rulesChanged),
       view.onNamespaceLabels(rulesChanged),
       store.informer.on({
         deleted: ({ spec }) => placements.addAfter(spec.workload.uid, SETTLE_MS),

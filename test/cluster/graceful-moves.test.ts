@@ -6,9 +6,11 @@ import { until } from '../../hack/until.ts';
 import { RELEASED_ANNOTATION } from '../../src/api/marks.ts';
 import type { PlacementPolicy } from '../../src/api/placement-policy.ts';
 import { releasedFrom } from '../../src/api/released.ts';
+import type { WorkloadMigration } from '../../src/api/workload-migration.ts';
 import type { WorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { eventsOf, type Fields, isReady, kubectl, newNamespace, podsOf, read } from '../fixtures/live-pods.ts';
+import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -380,5 +382,74 @@ describe('a WorkloadRebalancer', () => {
     expect(await untilOver()).toEqual(['Successful Rebalanced']);
     expect(evictions().map(({ objectRef }) => objectRef?.name)).toEqual([metadata.name]);
     await kubectl(host, ['delete', 'workloadrebalancer', namespace]);
+  });
+});
+
+describe('kubectl spillway move', () => {
+  const move = async (...words: string[]) =>
+    await kubectlSpillway(host, ['move', '-n', namespace, '--from', 'east', '--to', 'west', ...words]);
+  const stored = async (): Promise<WorkloadMigration[]> => {
+    const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/workloadmigrations`;
+    return (await read<{ items: WorkloadMigration[] } & WorkloadMigration>(host, path))?.items ?? [];
+  };
+
+  test('brings three pods from east, which comes first, to west, three Ready all the time; a dry run only says that they fit', async () => {
+    await inUse(rules());
+    await host.apply([deployment(namespace, 'web', 3, '100m')]);
+    await settled(host, namespace, 'web', { east: 3 });
+    const dry = await move('deploy/web', '--dry-run=server');
+    expect(dry.stdout).toMatch(
+      /^workloadmigration\.spillway\.dev\/web-[0-9a-f]{6} created \(server dry run\)\ndeployment\/web: 3 pods: Fits\n$/,
+    );
+    expect([dry.code, await stored(), evictions(), writes('patch')]).toEqual([0, [], [], []]);
+    let done = dry;
+    const fewest = await fewestReady(async () => {
+      done = await move('--all', '--wait', '--timeout', '90');
+      await settled(host, namespace, 'web', { west: 3 });
+    });
+    expect(fewest).toBe(3);
+    expect(done.stdout.split('\n').slice(1)).toEqual([
+      'deployment/web: 3 pods: Fits',
+      'deployment/web: 3 of 3 pods moved',
+      '',
+    ]);
+    expect(done.code).toBe(0);
+    expect(evictions()).toHaveLength(3);
+    // It is over: the policy alone says where the next one goes.
+    await kubectl(host, ['scale', 'deployment', 'web', '-n', namespace, '--replicas=4']);
+    await settled(host, namespace, 'web', { east: 1, west: 3 });
+  });
+
+  test('moves nothing, and says what does not fit, when west is too small for all of them', async () => {
+    const onWest = { nodeSelector: { 'spillway.dev/member': 'west' } };
+    await host.apply([deployment(namespace, 'filler', 2, '6', {}, onWest)]);
+    await inUse(rules());
+    await host.apply([deployment(namespace, 'web', 3, '2')]);
+    await settled(host, namespace, 'web', { east: 3 });
+    await settled(host, namespace, 'filler', { west: 2 });
+    const { code, stdout, stderr } = await move('deployment/web');
+    expect(code).toBe(5);
+    expect(stdout.split('\n')[1]).toMatch(
+      /^deployment\/web: 3 pods: DoesNotFit: a place for 2 of 3 pods \(member west: .*cpu/,
+    );
+    expect(stderr).toMatch(
+      /^error: nothing was moved, as not all of it fits\nreason: 1 workload of 1: deployment\/web: /m,
+    );
+    expect([evictions(), writes('patch')]).toEqual([[], []]);
+    expect(whereAre(await pods())).toEqual({ east: 3 });
+  });
+
+  test('stopped half way: what has begun is finished, and nothing more begins, also after a crash', async () => {
+    await inUse(rules());
+    await gatedAreReady(3);
+    expect(await move('deployment/web')).toMatchObject({ code: 0 });
+    const { metadata } = await released();
+    await crash();
+    await comeBack();
+    await until('it is still under way', async () => (await stored())[0]?.status?.finishTime === undefined);
+    await kubectl(host, ['delete', 'workloadmigrations', '--all', '-n', namespace]);
+    for (const pod of await ungated()) await open(pod);
+    await settled(host, namespace, 'web', { east: 2, west: 1 });
+    expect(evictions().map(({ objectRef }) => objectRef?.name)).toEqual([metadata.name]);
   });
 });

@@ -26,6 +26,7 @@ beforeAll(async () => {
     'crds/spillway.dev_memberclusters.yaml',
     'crds/spillway.dev_workloadplacements.yaml',
     'crds/spillway.dev_workloadrebalancers.yaml',
+    'crds/spillway.dev_workloadmigrations.yaml',
     'rbac.yaml',
     'rbac-service-account.yaml',
     'scheduler/rbac.yaml',
@@ -79,21 +80,26 @@ describe('disruption budgets', () => {
   });
 });
 
-describe('WorkloadRebalancers', () => {
-  const path = '/apis/spillway.dev/v1alpha1/workloadrebalancers';
-  const refusal = 'Spillway may only delete WorkloadRebalancers that are finished';
-  const workloads = [{ apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'default', name: 'web' }];
+const WORKLOAD = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
+
+describe.each([
+  ['WorkloadRebalancer', 'workloadrebalancers', { workloads: [{ ...WORKLOAD, namespace: 'default' }] }],
+  ['WorkloadMigration', 'namespaces/default/workloadmigrations', { workloads: [WORKLOAD], from: 'east' }],
+] as const)('of kind %s', (kind, plural, wanted) => {
+  const path = `/apis/spillway.dev/v1alpha1/${plural}`;
+  const refusal = 'Spillway may only delete WorkloadRebalancers and WorkloadMigrations that are finished';
   const end = async (name: string): Promise<unknown> => await thief.call('DELETE', `${path}/${name}?dryRun=All`);
 
-  it('are deleted when they are over and say that they are to be, and not otherwise', async () => {
+  it('those are deleted that are over and say that they are to be, and no others', async () => {
     const status = { finishTime: '2026-01-01T00:00:00Z' };
     for (const [name, spec, isOver] of [
       ['kept', {}, true],
       ['begun', { ttlSecondsAfterFinished: 0 }, false],
       ['over', { ttlSecondsAfterFinished: 0 }, true],
     ] as const) {
-      const kind = { apiVersion: 'spillway.dev/v1alpha1', kind: 'WorkloadRebalancer' };
-      await host.apply([{ ...kind, metadata: { name }, spec: { workloads, ...spec } }]);
+      const namespace = plural.startsWith('namespaces/') ? { namespace: 'default' } : {};
+      const typed = { apiVersion: 'spillway.dev/v1alpha1', kind };
+      await host.apply([{ ...typed, metadata: { name, ...namespace }, spec: { ...wanted, ...spec } }]);
       if (isOver) await thief.call('PATCH', `${path}/${name}/status`, { status });
     }
     await untilRefused(() => end('begun'), refusal);

@@ -6,12 +6,14 @@ import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../../src/api/placement-policy.ts';
 import { PLACEMENT_SCORES } from '../../src/api/placement-score.ts';
+import { WORKLOAD_MIGRATIONS } from '../../src/api/workload-migration.ts';
 import { WORKLOAD_PLACEMENTS } from '../../src/api/workload-placement.ts';
 import { WORKLOAD_REBALANCERS } from '../../src/api/workload-rebalancer.ts';
 import { rawPolicy } from '../placement/policies.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
 import { CLUSTER_TAINT_POLICIES } from '../../src/api/cluster-taint-policy.ts';
 import { GOOD_TAINT_POLICY, WRONG_TAINT_POLICIES } from '../placement/wrong-taint-policies.ts';
+import { GOOD_MIGRATION, WRONG_MIGRATIONS } from '../api/wrong-migrations.ts';
 import { GOOD_REBALANCER, WRONG_REBALANCERS } from '../api/wrong-rebalancers.ts';
 import { GOOD_SCORE, WRONG_SCORES } from '../placement/wrong-scores.ts';
 
@@ -22,6 +24,7 @@ const KINDS = [
   WORKLOAD_PLACEMENTS,
   PLACEMENT_SCORES,
   WORKLOAD_REBALANCERS,
+  WORKLOAD_MIGRATIONS,
 ].map(({ plural }) => plural);
 
 let workspace: Workspace;
@@ -184,6 +187,28 @@ describe('wrong rebalancers are refused', () => {
 
   it.each(WRONG_REBALANCERS)('$what', async ({ wrong, refusal }) => {
     const { stderr, code } = await dryRun(rebalancer(wrong));
+    expect(code).toBe(1);
+    expect(stderr).toContain(refusal);
+  });
+});
+
+describe('wrong migrations are refused', () => {
+  const migration = (spec: object): object => ({
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'WorkloadMigration',
+    metadata: { name: 'm', namespace: 'shop' },
+    spec: { ...GOOD_MIGRATION, ...spec },
+  });
+
+  it.each([{}, { to: undefined }, { to: 'local' }, { workloads: undefined, all: true }])(
+    'and good ones taken: %j',
+    async (spec) => {
+      expect((await dryRun(migration(spec))).stderr).toBe('');
+    },
+  );
+
+  it.each(WRONG_MIGRATIONS)('$what', async ({ wrong, refusal }) => {
+    const { stderr, code } = await dryRun(migration(wrong));
     expect(code).toBe(1);
     expect(stderr).toContain(refusal);
   });

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { FOREIGN_SELECTORS, WRONG_MARKS } from '../admission/wrong-objects.ts';
 import { NAME_REFUSAL, WRONG_MEMBER_NAMES, WRONG_MEMBERS } from '../api/wrong-members.ts';
+import { WRONG_MIGRATIONS } from '../api/wrong-migrations.ts';
 import { WRONG_MODES } from '../api/wrong-modes.ts';
 import { WRONG_REBALANCERS } from '../api/wrong-rebalancers.ts';
 import { WRONG_OVERRIDES } from '../overrides/wrong-overrides.ts';
@@ -62,6 +63,12 @@ it('the page of wrong input lists everything wrong that tests apply, with what i
     ...table(
       'a rebalancer with',
       WRONG_REBALANCERS.map(({ what, refusal }) => [what, refusal]),
+    ),
+    '## WorkloadMigration',
+    '',
+    ...table(
+      'a migration with',
+      WRONG_MIGRATIONS.map(({ what, refusal }) => [what, refusal]),
     ),
     '## OverridePolicy and ClusterOverridePolicy',
     '',

@@ -8,12 +8,15 @@ import { memberNamespaceFor } from '../../src/api/namespace-mapping.ts';
 import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
 import { parsePlacementScore } from '../../src/api/placement-score.ts';
 import { parseWorkloadPlacement } from '../../src/api/workload-placement.ts';
+import { parseWorkloadMigration } from '../../src/api/workload-migration.ts';
 import { parseWorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
+import { isOver, migrationDeletedInMs, migrationStatus } from '../../src/descheduler/migration-status.ts';
 import { deletedInMs, rebalanceStatus, resultsOf } from '../../src/descheduler/rebalance-status.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';
 import { parseDuration } from '../../src/placement/duration.ts';
 import { federationPreferences } from '../../src/placement/federation-preferences.ts';
+import { isUnderWay } from '../../src/placement/migrating.ts';
 import { rolloutOf, workloadOf } from '../../src/placement/owner-chain.ts';
 import { SelectorError } from '../../src/kube/label-selector.ts';
 import { object, rawPolicy } from '../placement/policies.ts';
@@ -134,6 +137,43 @@ describe('what people write', () => {
     const deletedIn = deletedInMs(parsed.rebalancer, Date.now());
     expect(deletedIn === undefined || deletedIn >= 0).toBe(true);
     expect(rebalanceStatus(parsed.rebalancer, [...resultsOf(parsed.rebalancer)], 0).observedGeneration).toBe(1);
+  });
+
+  const { namespace: _, ...ofNamespace } = workload;
+  const migration = {
+    spec: { workloads: [ofNamespace], from: 'east', to: 'west', ttlSecondsAfterFinished: 60 },
+    status: {
+      observedGeneration: 1,
+      conditions: [
+        {
+          type: 'Fits',
+          status: 'True',
+          observedGeneration: 1,
+          lastTransitionTime: '2026-01-01T00:00:00Z',
+          reason: 'AllFit',
+          message: '',
+        },
+      ],
+      workloads: [{ workload: ofNamespace, pods: 3, waiting: 1, moving: 1, moved: 1, reason: 'Moving' }],
+      finishTime: '2026-01-01T00:00:00Z',
+    },
+  };
+  fuzz('WorkloadMigrations are read, or say what is wrong', changed(migration), { share: 1_000 }, (raw) => {
+    const parsed = parseWorkloadMigration(withMetadata(raw));
+    if ('problems' in parsed) {
+      expect(parsed.problems.join()).toMatch(/^spec/);
+      return;
+    }
+    const { migration: one } = parsed;
+    const deletedIn = migrationDeletedInMs(one, Date.now());
+    expect(deletedIn === undefined || deletedIn >= 0).toBe(true);
+    const workloads = one.status?.workloads ?? [];
+    const found = {
+      state: isUnderWay(one) || isOver(one) ? 'Progressing' : 'Refused',
+      message: '',
+      workloads,
+    } as const;
+    expect(migrationStatus(one, { ...found, fits: undefined }, 0).observedGeneration).toBe(1);
   });
 
   const preferences = { rebalance: true, clusters: { '*': { minReplicas: 1, weight: 2 }, east: { maxReplicas: 5 } } };

@@ -37,6 +37,7 @@ const NOT_HELD: Record<string, string> = {
   'patch clusteroverridepolicies/status': 'as above',
   'patch clustertaintpolicies/status': 'as above',
   'patch workloadrebalancers/status': 'as above',
+  'patch workloadmigrations/status': 'as above',
   'delete workloadplacements': 'of our own; made anew from what is there',
   'create certificatesigningrequests/nodeclient': 'is asked about, and makes no object',
   'create tokenreviews': 'makes no object',

@@ -21,6 +21,7 @@ export const STAYS: readonly string[] = [
   'PodNotSpread',
   'PodNotMovedByPolicy',
   'PodNotRebalanced',
+  'PodNotMigrated',
   'ReleasedPodStays',
   'ReleasedPodGivenBack',
   'GangPodHeld',

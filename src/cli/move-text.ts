@@ -1,0 +1,37 @@
+import type { MigratedWorkload, WorkloadMigration } from '../api/workload-migration.ts';
+import { cleanText } from '../kube/clean-text.ts';
+import { conditionOf } from '../kube/conditions.ts';
+import { counted } from '../kube/counted.ts';
+
+/** Of one line, in bytes: what stands in it may come from members. */
+const LONGEST_LINE = 2000;
+
+/** What was found before anything moved, a workload a line: `deployment/web: 3 pods: Fits`. */
+export function reportLines({ status = {} }: WorkloadMigration): string[] {
+  return (status.workloads ?? []).map((one) => {
+    const { pods, reason, message } = one;
+    // It may have begun by the time that it is looked at.
+    const hasBegun = reason === 'Moving' || reason === 'Moved';
+    const found = hasBegun ? 'Fits' : message === undefined ? reason : `${reason}: ${message}`;
+    return cleanText(`${inText(one)}: ${counted(pods, 'pod')}: ${found}`, LONGEST_LINE);
+  });
+}
+
+/** What became of each workload, a line each: `deployment/web: 3 of 3 pods moved`. */
+export function resultLines({ status = {} }: WorkloadMigration): string[] {
+  return (status.workloads ?? []).map((one) => {
+    const { pods, moved, reason, message } = one;
+    const why = reason === 'Moved' ? '' : ` (${reason}${message === undefined ? '' : `: ${message}`})`;
+    return cleanText(`${inText(one)}: ${String(moved)} of ${counted(pods, 'pod')} moved${why}`, LONGEST_LINE);
+  });
+}
+
+/** What is still waited for. */
+export function waitingFor({ status = {} }: WorkloadMigration): string {
+  const complete = conditionOf({ status }, 'Complete');
+  return cleanText(complete?.message ?? 'the manager to judge whether all of it fits', LONGEST_LINE);
+}
+
+function inText({ workload: { kind, name } }: MigratedWorkload): string {
+  return `${kind.toLowerCase()}/${name}`;
+}

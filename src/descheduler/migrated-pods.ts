@@ -1,0 +1,145 @@
+import { isActive } from '../api/pod-phase.ts';
+import { asOwned } from '../api/released.ts';
+import type { MigratedReference, WorkloadMigration } from '../api/workload-migration.ts';
+import { isReady } from '../kube/conditions.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
+import { migratedKey } from '../placement/migrating.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { type MigratedPod, mayGoAlone } from './migration.ts';
+import type { Mover } from './mover.ts';
+import { goesGracefully, staysByPolicy } from './purge-mode.ts';
+import { whyNotMoved } from './replaceable.ts';
+
+/** One of the workloads that are named, or all that have pods in the member. */
+export interface NamedWorkload {
+  readonly reference: MigratedReference;
+  /** Undefined: there is none of that name, or none whose pods go where policies say. */
+  readonly workload: TypedObject | undefined;
+  /** Its active pods in the member, released ones included. */
+  readonly there: readonly Pod[];
+}
+
+export interface MigratedPodsOptions {
+  placed: Pick<PlacedPods, 'inMember' | 'ofWorkload' | 'workloadNamed' | 'rulesOf' | 'clusterOf' | 'surgingSetOf'>;
+  mover: Pick<Mover, 'read' | 'wasSent'>;
+}
+
+/** What is there of the workloads of migrations: from caches, and one pod of each controller as it is in the host. */
+export class MigratedPods {
+  readonly #o: MigratedPodsOptions;
+
+  constructor(options: MigratedPodsOptions) {
+    this.#o = options;
+  }
+
+  /** In the order of the spec; those of a whole namespace by kind and name. Pods of DaemonSets belong to their nodes and are none of them. */
+  workloadsOf({ metadata, spec }: WorkloadMigration): NamedWorkload[] {
+    const { placed } = this.#o;
+    const { namespace = '' } = metadata;
+    const byKey = this.#inMember(namespace, spec.from);
+    if (spec.workloads === undefined) {
+      return [...byKey.values()].toSorted((a, b) => (inOrder(a.reference) < inOrder(b.reference) ? -1 : 1));
+    }
+    return spec.workloads.map((reference) => {
+      const workload = placed.workloadNamed({ ...reference, namespace });
+      return { reference, workload, there: byKey.get(migratedKey(namespace, reference))?.there ?? [] };
+    });
+  }
+
+  #inMember(namespace: string, member: string): Map<string, NamedWorkload> {
+    const { placed } = this.#o;
+    const found = new Map<string, { reference: MigratedReference; workload: TypedObject; there: Pod[] }>();
+    for (const one of placed.inMember(member)) {
+      if (one.metadata.namespace !== namespace || !isActive(one)) continue;
+      const owned = asOwned(one);
+      if (controllerOf(owned)?.kind === 'DaemonSet') continue;
+      const { workload } = placed.rulesOf(owned);
+      const reference = { apiVersion: workload.apiVersion, kind: workload.kind, name: workload.metadata.name };
+      const key = migratedKey(namespace, reference);
+      const known = found.get(key) ?? { reference, workload, there: [] };
+      known.there.push(one);
+      found.set(key, known);
+    }
+    return found;
+  }
+
+  /**
+   * The pods of a workload, wherever they are; for why they stay one of each controller in the member is read, as those are alike.
+   * Undefined: one could not be read.
+   */
+  async of({ workload, there }: NamedWorkload, from: string, signal: AbortSignal): Promise<MigratedPod[] | undefined> {
+    const { placed, mover } = this.#o;
+    const whole = await this.wholePods(there, signal);
+    if (whole === undefined) return undefined;
+    const all = new Map<string, Pod>();
+    for (const pod of placed.ofWorkload(workload?.metadata.uid ?? '')) all.set(pod.metadata.uid ?? '', pod);
+    for (const pod of there) all.set(pod.metadata.uid ?? '', pod);
+    return [...all.values()].filter(isActive).map((pod): MigratedPod => {
+      const { nodeName } = pod.spec;
+      const cluster = nodeName === undefined || nodeName === '' ? undefined : placed.clusterOf(nodeName);
+      const live = whole.get(pod.metadata.uid ?? '');
+      return {
+        pod,
+        cluster,
+        isReady: isReady(pod),
+        isLeaving: mover.wasSent(pod),
+        surges: this.#surges(asOwned(pod)),
+        whyStays: cluster === from && live !== undefined ? this.whyStays(live) : undefined,
+      };
+    });
+  }
+
+  /** As they are in the host but for what differs from pod to pod; undefined when none of a controller could be read. By UID. */
+  async wholePods(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<string, Pod> | undefined> {
+    const samples = new Map<string, Pod>();
+    for (const pod of pods) {
+      if (samples.has(controllerUidOf(pod))) continue;
+      const live = await this.#o.mover.read(pod, signal);
+      if (live !== undefined) samples.set(controllerUidOf(pod), asOwned(live));
+    }
+    const whole = new Map<string, Pod>();
+    for (const pod of pods) {
+      const sample = samples.get(controllerUidOf(pod));
+      if (sample === undefined) return undefined;
+      const { name, uid = '' } = pod.metadata;
+      whole.set(uid, { ...sample, metadata: { ...sample.metadata, name, uid } });
+    }
+    return whole;
+  }
+
+  /** Why a pod, whole, is never moved; undefined when it may be. */
+  whyStays(live: Pod): string | undefined {
+    if (staysByPolicy('Migrate', this.#o.placed.rulesOf(live).failover)) return 'its policy says purgeMode: Never';
+    return whyNotMoved(live);
+  }
+
+  /** Whether a pod, which goes before another one is Ready, takes nothing away from its workload that is missed now. */
+  mayGoNow(live: Pod, one: NamedWorkload): boolean {
+    if (this.#surges(live)) return true;
+    const { placed, mover } = this.#o;
+    const pods = placed.ofWorkload(one.workload?.metadata.uid ?? '').filter((pod) => isActive(pod));
+    if (pods.some((pod) => mover.wasSent(pod))) return false;
+    const all = pods.map((pod) => ({ pod, cluster: pod.spec.nodeName, isReady: isReady(pod) }));
+    return mayGoAlone({ pod: live, isReady: isReady(live) }, all, this.wantedOf(one));
+  }
+
+  /** Pods that the workload asks for. */
+  wantedOf({ there: [first] }: NamedWorkload): number | undefined {
+    return first === undefined ? undefined : this.#o.placed.rulesOf(asOwned(first)).replicas;
+  }
+
+  #surges(pod: Pod): boolean {
+    const { placed } = this.#o;
+    return goesGracefully(pod, 'Migrate', placed.rulesOf(pod).failover) && placed.surgingSetOf(pod) !== undefined;
+  }
+}
+
+function controllerUidOf(pod: Pod): string {
+  return controllerOf(asOwned(pod))?.uid ?? pod.metadata.uid ?? '';
+}
+
+function inOrder({ kind, name }: MigratedReference): string {
+  return `${kind}/${name}`;
+}

@@ -1,0 +1,135 @@
+import { MOST_WORKLOADS, type MigratedWorkload, type WorkloadMigration } from '../api/workload-migration.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
+import { counted } from '../kube/counted.ts';
+import { keyOf } from '../kube/object.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import { wayOf } from '../placement/migrating.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { MigratedPods, NamedWorkload } from './migrated-pods.ts';
+import { silentMembers } from './silent-members.ts';
+
+/** Pods that are asked about together, within one turn of the event loop. */
+const MOST_PODS = 2_000;
+
+export interface MigrationReportOptions {
+  placed: Pick<PlacedPods, 'members' | 'hasRules' | 'wayOf' | 'whyNotTogether'>;
+  pods: Pick<MigratedPods, 'workloadsOf' | 'wholePods' | 'whyStays'>;
+}
+
+/** What the whole set comes to before anything is moved. `why`: it cannot be judged, or is too much. */
+export interface MigrationReport {
+  readonly why?: string;
+  readonly workloads: readonly MigratedWorkload[];
+}
+
+/** One workload of the set, and its pods as they are in the host; without them it does not move. */
+interface Judged {
+  readonly entry: MigratedWorkload;
+  readonly pods: readonly Pod[];
+}
+
+/** The fit report of a migration: what can be moved at all, and whether all of it together has a place. Changes nothing. */
+export async function migrationReport(
+  migration: WorkloadMigration,
+  { placed, pods }: MigrationReportOptions,
+  signal: AbortSignal,
+): Promise<MigrationReport> {
+  const way = wayOf(migration);
+  const why = whyNotAtAll(migration, placed);
+  if (why !== undefined) return { why, workloads: [] };
+  const named = pods.workloadsOf(migration);
+  if (named.length > MOST_WORKLOADS) {
+    return {
+      why: `it is about ${String(named.length)} workloads; name ${String(MOST_WORKLOADS)} at most`,
+      workloads: [],
+    };
+  }
+  const count = named.reduce((sum, { there }) => sum + there.length, 0);
+  if (count > MOST_PODS) {
+    return { why: `it is about ${String(count)} pods; name workloads of ${String(MOST_PODS)} at most`, workloads: [] };
+  }
+  const judged: Judged[] = [];
+  for (const one of named) {
+    const whole = await pods.wholePods(one.there, signal);
+    judged.push(judge(one, whole === undefined ? undefined : [...whole.values()], migration, { placed, pods }));
+  }
+  const whys = placed.whyNotTogether(
+    judged.flatMap((one) => one.pods),
+    way,
+  );
+  return { workloads: judged.map((one) => withPlaces(one, whys)) };
+}
+
+function whyNotAtAll(
+  { spec: { from, to } }: WorkloadMigration,
+  placed: MigrationReportOptions['placed'],
+): string | undefined {
+  const members = placed.members();
+  const missing = [from, to].find(
+    (name) => name !== undefined && name !== LOCAL && !members.some((one) => one.name === name),
+  );
+  if (missing !== undefined) return `there is no ${clusterInWords(missing)}`;
+  const silent = silentMembers(members).get(from);
+  return silent === undefined
+    ? undefined
+    : `${clusterInWords(from)}: ${silent}; what runs there is not known, and failover is what moves pods out of it`;
+}
+
+function judge(
+  { reference, workload, there }: NamedWorkload,
+  whole: readonly Pod[] | undefined,
+  migration: WorkloadMigration,
+  { placed, pods }: MigrationReportOptions,
+): Judged {
+  const { length } = there;
+  const stays = (reason: MigratedWorkload['reason'], message: string): Judged => ({
+    entry: { workload: reference, pods: length, waiting: length, moving: 0, moved: 0, reason, message },
+    pods: [],
+  });
+  if (workload === undefined) {
+    return stays('NotFound', 'there is no such workload, or its kind is not one whose pods go where policies say');
+  }
+  if (whole === undefined)
+    return stays('NotRead', 'its pods cannot be read (apply manifests/scheduler/descheduler.yaml)');
+  const whys = whole.map((pod) => pods.whyStays(pod)).filter((one) => one !== undefined);
+  const [unmovable] = whys;
+  if (unmovable !== undefined) {
+    const reason = migration.spec.unmovable === 'Leave' ? 'LeftBehind' : 'Unmovable';
+    return stays(reason, `${counted(length, 'pod')} in ${clusterInWords(migration.spec.from)}: ${unmovable}`);
+  }
+  const [first] = whole;
+  if (first !== undefined && !placed.hasRules(first)) {
+    return stays(
+      'NoPolicy',
+      'no policy and no label of its namespace speaks about it, so nothing says where its pods may go',
+    );
+  }
+  const other = placed.wayOf(workload)?.by;
+  if (other !== undefined && other !== keyOf(migration)) {
+    return stays('AlreadyMoving', `WorkloadMigration ${other} moves it now`);
+  }
+  const message = length === 0 ? `none of its pods is in ${clusterInWords(migration.spec.from)}` : undefined;
+  const entry: MigratedWorkload = {
+    workload: reference,
+    pods: length,
+    waiting: length,
+    moving: 0,
+    moved: 0,
+    reason: 'Fits',
+    ...(message === undefined ? {} : { message }),
+  };
+  return { entry, pods: whole };
+}
+
+function withPlaces({ entry, pods }: Judged, whys: ReadonlyMap<string, string>): MigratedWorkload {
+  const missing = pods.map(({ metadata: { uid = '' } }) => whys.get(uid)).filter((why) => why !== undefined);
+  const [first] = missing;
+  if (first === undefined) return entry;
+  const fitting = pods.length - missing.length;
+  return {
+    ...entry,
+    reason: 'DoesNotFit',
+    message: `a place for ${String(fitting)} of ${counted(pods.length, 'pod')} (${first})`,
+  };
+}

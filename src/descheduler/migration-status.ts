@@ -1,0 +1,91 @@
+import { type Condition, conditionNow } from '../api/conditions.ts';
+import type { MigratedWorkload, WorkloadMigration, WorkloadMigrationStatus } from '../api/workload-migration.ts';
+import { conditionOf } from '../kube/conditions.ts';
+import { timestamp } from '../kube/timestamps.ts';
+
+/** How far a migration has come: the reason of its condition Complete. */
+export type MigrationState = 'Progressing' | 'Suspended' | 'Refused' | 'PodsStay' | 'DryRun' | 'Moved';
+
+/** What was found of a migration. */
+export interface MigrationFound {
+  readonly state: MigrationState;
+  readonly message: string;
+  readonly workloads: readonly MigratedWorkload[];
+  /** Undefined while the whole set has not been judged. */
+  readonly fits: { readonly status: 'True' | 'False'; readonly message: string } | undefined;
+}
+
+/** States from which nothing leads on but another spec. */
+const OVER: ReadonlySet<MigrationState> = new Set(['Refused', 'PodsStay', 'DryRun', 'Moved']);
+const LONGEST = 1_024;
+
+/** Reasons for which nothing of the set is moved; Unmovable where the spec does not say that such pods are left. */
+const REFUSING: ReadonlySet<MigratedWorkload['reason']> = new Set([
+  'DoesNotFit',
+  'Unmovable',
+  'NoPolicy',
+  'NotFound',
+  'AlreadyMoving',
+  'NotRead',
+]);
+
+export function refused(workloads: readonly MigratedWorkload[]): readonly MigratedWorkload[] {
+  return workloads.filter(({ reason }) => REFUSING.has(reason));
+}
+
+/** `deployment/web (3 pods): message; ...`, for conditions. */
+export function listInText(workloads: readonly MigratedWorkload[]): string {
+  return workloads
+    .map(({ workload: { kind, name }, message }) => `${kind.toLowerCase()}/${name}: ${message ?? ''}`)
+    .join('; ');
+}
+
+/** The status that says so. `now` in ms. */
+export function migrationStatus(
+  { metadata, status: before }: WorkloadMigration,
+  { state, message, workloads, fits }: MigrationFound,
+  now: number,
+): WorkloadMigrationStatus {
+  const { generation: observedGeneration = 0 } = metadata;
+  const known = before?.observedGeneration === observedGeneration ? before : undefined;
+  const found: Omit<Condition, 'lastTransitionTime'>[] = [];
+  if (fits !== undefined) {
+    const reason = fits.status === 'True' ? 'AllFit' : 'DoesNotFit';
+    found.push({ type: 'Fits', status: fits.status, observedGeneration, reason, message: cut(fits.message) });
+  }
+  const status = state === 'Moved' ? 'True' : 'False';
+  found.push({ type: 'Complete', status, observedGeneration, reason: state, message: cut(message) });
+  return {
+    observedGeneration,
+    conditions: found.map((condition) => conditionNow(before, condition, now)),
+    workloads: workloads.map((one) => ({
+      ...one,
+      ...(one.message === undefined ? {} : { message: cut(one.message) }),
+    })),
+    ...(OVER.has(state) ? { finishTime: known?.finishTime ?? timestamp(now) } : {}),
+  };
+}
+
+/** The whole set was judged as it is asked for now. */
+export function isJudged({ metadata, status }: WorkloadMigration): boolean {
+  const { generation = 0 } = metadata;
+  return (
+    status?.observedGeneration === generation && conditionOf({ status }, 'Fits')?.observedGeneration === generation
+  );
+}
+
+export function isOver({ metadata, status }: WorkloadMigration): boolean {
+  return status?.observedGeneration === (metadata.generation ?? 0) && status.finishTime !== undefined;
+}
+
+/** Until it is to be deleted, in ms; undefined when it stays. */
+export function migrationDeletedInMs(migration: WorkloadMigration, now: number): number | undefined {
+  const { ttlSecondsAfterFinished: ttl } = migration.spec;
+  const finishTime = migration.status?.finishTime;
+  if (ttl === undefined || finishTime === undefined || !isOver(migration)) return undefined;
+  return Math.max(0, Date.parse(finishTime) + ttl * 1_000 - now);
+}
+
+function cut(text: string): string {
+  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`;
+}

@@ -1,0 +1,92 @@
+import type { Pod } from '../kube/core-v1.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import type { Migrating } from '../placement/migrating.ts';
+import type { WantedMove } from './wanted-move.ts';
+
+/** An active pod of a workload that is being migrated, released ones included. */
+export interface MigratedPod {
+  readonly pod: Pod;
+  /** Undefined: it has no node yet. */
+  readonly cluster: string | undefined;
+  readonly isReady: boolean;
+  /** It was released or evicted, and is not gone yet. */
+  readonly isLeaving: boolean;
+  /** Another one is Ready before it goes, so its turn need not wait for the others. */
+  readonly surges: boolean;
+  /** Why it is never moved, in words. */
+  readonly whyStays: string | undefined;
+}
+
+/** What is to be done for a workload, and how far it has come. */
+export interface MigrationStep {
+  /** Pods to be moved, in this order, as far as the mover lets them go. */
+  readonly moves: readonly Pod[];
+  /** Pods in the member that stay there, with the reason. */
+  readonly stays: readonly { readonly pod: Pod; readonly why: string }[];
+  /** Pods that are in the member and not on their way, those that stay included. */
+  readonly waiting: number;
+  readonly moving: number;
+  /** Pods that have no place yet. */
+  readonly unplaced: number;
+  /** Nothing of it is to be moved, or on its way, any more. */
+  readonly isOver: boolean;
+}
+
+/**
+ * Which pods of a workload are to leave the member now: those that are not Ready first, then the youngest, which have least to lose. Where
+ * another pod is Ready first (`surges`) all of them, as the mover sees to how many at a time; of others one at a time, see
+ * {@link mayGoAlone}. `wanted`: pods that the workload asks for.
+ */
+export function migrationStep(pods: readonly MigratedPod[], from: string, wanted: number | undefined): MigrationStep {
+  const there = pods.filter(({ cluster }) => cluster === from);
+  const moving = there.filter(({ isLeaving }) => isLeaving);
+  const still = there.filter(({ isLeaving }) => !isLeaving);
+  const stays = still.flatMap(({ pod, whyStays }) => (whyStays === undefined ? [] : [{ pod, why: whyStays }]));
+  const left = still.filter(({ whyStays }) => whyStays === undefined).toSorted(byLoss);
+  const unplaced = pods.filter(({ cluster }) => cluster === undefined).length;
+  const owned = pods.filter(({ isLeaving }) => !isLeaving);
+  const alone = moving.length > 0 ? undefined : left.find((one) => !one.surges && mayGoAlone(one, owned, wanted));
+  return {
+    moves: left.filter((one) => one.surges || one === alone).map(({ pod }) => pod),
+    stays,
+    waiting: still.length,
+    moving: moving.length,
+    unplaced,
+    isOver: left.length === 0 && moving.length === 0 && unplaced === 0,
+  };
+}
+
+/** The others have their places, and are Ready unless it is not itself: then its end takes nothing away. `all`: with the pod. */
+export function mayGoAlone(
+  { pod, isReady }: Pick<MigratedPod, 'pod' | 'isReady'>,
+  all: readonly Pick<MigratedPod, 'pod' | 'cluster' | 'isReady'>[],
+  wanted: number | undefined,
+): boolean {
+  const others = all.filter((one) => one.pod.metadata.uid !== pod.metadata.uid);
+  return (
+    others.length + 1 >= (wanted ?? 0) && others.every((one) => one.cluster !== undefined && (one.isReady || !isReady))
+  );
+}
+
+function byLoss(one: MigratedPod, other: MigratedPod): number {
+  if (one.isReady !== other.isReady) return one.isReady ? 1 : -1;
+  const [a, b] = [one.pod.metadata, other.pod.metadata];
+  return (b.creationTimestamp ?? '').localeCompare(a.creationTimestamp ?? '') || (a.name < b.name ? -1 : 1);
+}
+
+/** A pod of a workload that somebody wants out of a member. */
+export function migrationMove(pod: Pod, { from, to, by }: Migrating, recheck: WantedMove['recheck']): WantedMove {
+  const where =
+    to === undefined ? `out of ${clusterInWords(from)}` : `from ${clusterInWords(from)} to ${clusterInWords(to)}`;
+  return {
+    strategy: 'Migrate',
+    pod,
+    from,
+    recheck,
+    reason: 'PodMigrated',
+    heldReason: 'PodNotMigrated',
+    cause: `WorkloadMigration ${by}: its workload is moved ${where}`,
+    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes there`,
+    stays: `WorkloadMigration ${by}: its workload is moved ${where}, and it stays for now`,
+  };
+}

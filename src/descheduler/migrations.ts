@@ -1,0 +1,309 @@
+import { type MigratedWorkload, type WorkloadMigration, WORKLOAD_MIGRATIONS } from '../api/workload-migration.ts';
+import { isFinished } from '../api/pod-phase.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { counted } from '../kube/counted.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { isConflict, isNotFound } from '../kube/errors.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import { keyOf, splitKey } from '../kube/object.ts';
+import { patch, remove } from '../kube/verbs.ts';
+import type { HandlerResult } from '../kube/workqueue.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import { isUnderWay, wayOf } from '../placement/migrating.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
+import { migrationMove, migrationStep } from './migration.ts';
+import { migrationReport } from './migration-report.ts';
+import {
+  isJudged,
+  isOver,
+  listInText,
+  type MigrationFound,
+  migrationDeletedInMs,
+  migrationStatus,
+  refused,
+} from './migration-status.ts';
+import type { Mover } from './mover.ts';
+import { silentMembers } from './silent-members.ts';
+import type { Recheck } from './wanted-move.ts';
+
+/** Between two looks at a migration, in ms. */
+const LOOK_MS = 1_000;
+/** Policies and workloads that were written just before may not be known yet: a report counts that every look finds for so long, in ms. */
+const SETTLED_MS = 3_000;
+/** By then every replica that schedulers may ask knows which way the pods go, in ms. */
+const HEARD_MS = 2_000;
+/** A migration of which no pod could be moved for so long is given up, in ms. */
+const PATIENCE_MS = 600_000;
+/** Most pods tried in one look; then it is seen whether it is still to go on. */
+const AT_ONCE = 10;
+
+export interface MigrationsOptions {
+  host: KubeClient;
+  placed: Pick<
+    PlacedPods,
+    | 'members'
+    | 'inMember'
+    | 'ofWorkload'
+    | 'workloadNamed'
+    | 'rulesOf'
+    | 'hasRules'
+    | 'clusterOf'
+    | 'surgingSetOf'
+    | 'migration'
+    | 'wayOf'
+    | 'whyNotTogether'
+  >;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  /** Wall clock in ms, to be written on objects. */
+  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+/** Of a migration, as long as it asks for the same; forgotten in a restart, which only makes it take longer. Times in monotonic ms. */
+interface Sight {
+  readonly uid: string;
+  readonly generation: number;
+  /** The report, and since when each look finds it. */
+  report?: { readonly text: string; readonly since: number };
+  /** When it was first seen to be under way. */
+  begun?: number;
+  /** Fewest pods that were left, and since when they are. */
+  left: number;
+  leftSince: number;
+}
+
+/**
+ * Carries WorkloadMigrations out. First the whole set is judged; when it does not fit nothing is done. Then its status says that it is under way,
+ * by which all replicas let new pods of these workloads go one way only (`placement/migrating.ts`), and pods leave the member as
+ * the strategy (`migration.ts`) and the mover let them. All that has to outlive a restart stands in the status and on pods.
+ */
+export class Migrations {
+  readonly #o: MigrationsOptions;
+  readonly #pods: MigratedPods;
+  /** By key. */
+  readonly #sights = new Map<string, Sight>();
+
+  constructor(options: MigrationsOptions) {
+    this.#o = options;
+    this.#pods = new MigratedPods(options);
+  }
+
+  /** Throws what the host answers. */
+  async bringUpToDate(key: string, signal: AbortSignal): Promise<HandlerResult> {
+    const { placed, clock, host } = this.#o;
+    const migration = placed.migration(key);
+    if (migration === undefined || migration.metadata.deletionTimestamp !== undefined) return this.#forget(key);
+    const deletedIn = migrationDeletedInMs(migration, clock());
+    if (deletedIn === 0) {
+      const { uid, resourceVersion } = migration.metadata;
+      await remove(host, WORKLOAD_MIGRATIONS, splitKey(key), { uid, resourceVersion }, { signal }).catch(unlessOther);
+      return this.#forget(key);
+    }
+    if (isOver(migration)) {
+      this.#forget(key);
+      return deletedIn === undefined ? undefined : { requeueAfterMs: deletedIn };
+    }
+    const found = await this.#look(key, migration, signal);
+    if (found === undefined) return { requeueAfterMs: LOOK_MS };
+    const status = migrationStatus(migration, found, clock());
+    if (!jsonEqual(migration.status, status)) {
+      const body = { metadata: { uid: migration.metadata.uid }, status: { finishTime: null, ...status } };
+      const how = { type: 'merge', subresource: 'status' } as const;
+      await patch(host, WORKLOAD_MIGRATIONS, splitKey(key), body, how, { signal }).catch(unlessOther);
+    }
+    return found.state === 'Suspended' || status.finishTime !== undefined ? undefined : { requeueAfterMs: LOOK_MS };
+  }
+
+  /** Undefined: nothing is to be said yet. */
+  async #look(key: string, migration: WorkloadMigration, signal: AbortSignal): Promise<MigrationFound | undefined> {
+    const known = migration.status?.workloads ?? [];
+    if (migration.spec.suspend) {
+      this.#forget(key);
+      const message = 'no move begins while spec.suspend is true; afterwards what is left is judged anew';
+      return { state: 'Suspended', message, workloads: known, fits: undefined };
+    }
+    const sight = this.#sight(key, migration);
+    if (!isJudged(migration)) return await this.#judge(migration, sight, signal);
+    return await this.#goOn(key, migration, sight, signal);
+  }
+
+  /** The report, once it has been the same for a while. */
+  async #judge(migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound | undefined> {
+    const { why, workloads } = await migrationReport(migration, { placed: this.#o.placed, pods: this.#pods }, signal);
+    const against = refused(workloads);
+    const text = JSON.stringify([why, workloads.map(({ workload, reason }) => [workload, reason])]);
+    const now = this.#o.monotonic();
+    if (sight.report?.text !== text) sight.report = { text, since: now };
+    if (now - sight.report.since < SETTLED_MS) return undefined;
+    if (why !== undefined || against.length > 0) {
+      const message =
+        why ?? `${counted(against.length, 'workload')} of ${String(workloads.length)}: ${listInText(against)}`;
+      return {
+        state: 'Refused',
+        message: 'nothing was moved; edit the migration, or make it anew, to have it judged again',
+        workloads,
+        fits: { status: 'False', message },
+      };
+    }
+    const count = workloads.filter(({ reason }) => reason === 'Fits').reduce((sum, { pods }) => sum + pods, 0);
+    const fits = { status: 'True', message: `${counted(count, 'pod')} have a place where they are to go` } as const;
+    return migration.spec.dryRun
+      ? { state: 'DryRun', message: 'it fits; nothing is moved, as spec.dryRun is true', workloads, fits }
+      : { state: 'Progressing', message: 'pods are about to be moved', workloads, fits };
+  }
+
+  async #goOn(key: string, migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound> {
+    const { monotonic } = this.#o;
+    const { from } = migration.spec;
+    sight.begun ??= monotonic();
+    const named = new Map(this.#pods.workloadsOf(withWorkloads(migration)).map((one) => [inText(one.reference), one]));
+    const workloads: MigratedWorkload[] = [];
+    let [tries, unplaced] = [AT_ONCE, 0];
+    for (const entry of migration.status?.workloads ?? []) {
+      const one = entry.reason === 'LeftBehind' ? undefined : named.get(inText(entry.workload));
+      const pods = one === undefined ? undefined : await this.#pods.of(one, from, signal);
+      if (one === undefined || pods === undefined) {
+        workloads.push(entry);
+        continue;
+      }
+      const step = migrationStep(pods, from, this.#pods.wantedOf(one));
+      unplaced += step.unplaced;
+      workloads.push(seen(entry, step));
+      const isHeard = monotonic() - sight.begun >= HEARD_MS;
+      if (!isHeard || this.#whyNotNow(migration, one) !== undefined) continue;
+      for (const pod of step.moves) {
+        if (tries === 0) break;
+        const outcome = await this.#move(key, migration, one, pod, signal);
+        if (outcome !== 'rests') tries -= 1;
+        if (outcome === 'stop') break;
+      }
+    }
+    return this.#found(migration, workloads, unplaced, sight);
+  }
+
+  #found(
+    { spec, status }: WorkloadMigration,
+    workloads: readonly MigratedWorkload[],
+    unplaced: number,
+    sight: Sight,
+  ): MigrationFound {
+    const { monotonic } = this.#o;
+    const before = status?.conditions?.find(({ type }) => type === 'Fits')?.message;
+    const fits = { status: 'True', message: before ?? '' } as const;
+    const [waiting, moving] = [sumOf(workloads, 'waiting'), sumOf(workloads, 'moving')];
+    if (workloads.every(({ reason }) => reason === 'Moved' || reason === 'LeftBehind')) {
+      const left = workloads.filter(({ reason }) => reason === 'LeftBehind');
+      const message =
+        left.length === 0
+          ? 'all pods have left'
+          : `all pods have left but those that are never moved: ${listInText(left)}`;
+      return { state: 'Moved', message, workloads, fits };
+    }
+    const left = waiting + moving + unplaced;
+    if (left < sight.left || moving > 0) [sight.left, sight.leftSince] = [left, monotonic()];
+    if (monotonic() - sight.leftSince < PATIENCE_MS) {
+      const words = `${counted(waiting, 'pod')} wait in ${clusterInWords(spec.from)}, ${String(moving)} go as soon as others are Ready`;
+      const message = unplaced === 0 ? words : `${words}, ${counted(unplaced, 'new pod')} without a place yet`;
+      return { state: 'Progressing', message, workloads, fits };
+    }
+    const stays = 'no pod could be moved for ten minutes: Events of the pods say why';
+    return {
+      state: 'PodsStay',
+      message: `${stays}. What has moved stays moved`,
+      workloads: workloads.map((one) =>
+        one.reason === 'Moving' ? { ...one, reason: 'PodsStay', message: stays } : one,
+      ),
+      fits,
+    };
+  }
+
+  async #move(
+    key: string,
+    migration: WorkloadMigration,
+    one: NamedWorkload,
+    pod: Pod,
+    signal: AbortSignal,
+  ): Promise<'rests' | 'tried' | 'stop'> {
+    const { mover } = this.#o;
+    const { generation } = migration.metadata;
+    const move = migrationMove(pod, wayOf(migration), (live) => this.#recheck(live, key, generation, one));
+    if (mover.restMs(pod) > 0 || mover.keeps(move)) return 'rests';
+    return (await mover.move(move, signal)) === 'stop' ? 'stop' : 'tried';
+  }
+
+  /** Asked while the move waits for its turn, so from caches alone. */
+  #recheck(live: Pod, key: string, generation: number | undefined, one: NamedWorkload): Recheck {
+    const { placed } = this.#o;
+    const migration = placed.migration(key);
+    // Deleted, suspended or edited meanwhile.
+    if (migration === undefined || migration.metadata.generation !== generation || !isUnderWay(migration))
+      return 'void';
+    const { from } = migration.spec;
+    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
+    const not = this.#whyNotNow(migration, one);
+    if (not !== undefined) return { why: not, others: true };
+    const why = this.#pods.whyStays(live);
+    if (why !== undefined) return { why };
+    // One of the others does not run well by now: it will be looked at again.
+    return this.#pods.mayGoNow(live, one) ? undefined : 'void';
+  }
+
+  #whyNotNow(migration: WorkloadMigration, { workload }: NamedWorkload): string | undefined {
+    const { placed } = this.#o;
+    const { from } = migration.spec;
+    const silent = silentMembers(placed.members()).get(from);
+    if (silent !== undefined) return `${clusterInWords(from)}: ${silent}`;
+    const by = workload === undefined ? undefined : placed.wayOf(workload)?.by;
+    if (by === keyOf(migration)) return undefined;
+    return by === undefined
+      ? 'schedulers do not know yet where it goes'
+      : `WorkloadMigration ${by} moves its workload now`;
+  }
+
+  #sight(key: string, { metadata: { uid = '', generation = 0 } }: WorkloadMigration): Sight {
+    const known = this.#sights.get(key);
+    if (known?.uid === uid && known.generation === generation) return known;
+    const sight: Sight = { uid, generation, left: Infinity, leftSince: this.#o.monotonic() };
+    this.#sights.set(key, sight);
+    return sight;
+  }
+
+  #forget(key: string): undefined {
+    this.#sights.delete(key);
+  }
+}
+
+/** Those that the report is about: one that came later, to the namespace, is not of them. */
+function withWorkloads({ metadata, spec, status }: WorkloadMigration): WorkloadMigration {
+  return { metadata, spec: { ...spec, workloads: (status?.workloads ?? []).map(({ workload }) => workload) } };
+}
+
+function seen(
+  { workload, pods }: MigratedWorkload,
+  { waiting, moving, unplaced, stays, isOver: done }: ReturnType<typeof migrationStep>,
+): MigratedWorkload {
+  const counts = { workload, pods, waiting, moving, moved: Math.max(0, pods - waiting - moving) };
+  const [first] = stays;
+  if (done) {
+    return first === undefined
+      ? { ...counts, reason: 'Moved' }
+      : { ...counts, reason: 'LeftBehind', message: `${counted(stays.length, 'pod')}: ${first.why}` };
+  }
+  const message = unplaced === 0 ? {} : { message: `${counted(unplaced, 'new pod')} without a place yet` };
+  return { ...counts, reason: 'Moving', ...message };
+}
+
+function sumOf(workloads: readonly MigratedWorkload[], field: 'waiting' | 'moving'): number {
+  return workloads.reduce((sum, one) => sum + (one.reason === 'LeftBehind' ? 0 : one[field]), 0);
+}
+
+function inText({ apiVersion, kind, name }: MigratedWorkload['workload']): string {
+  return `${apiVersion}/${kind}/${name}`;
+}
+
+/** Gone, or changed meanwhile: the watch will show it. */
+function unlessOther(error: unknown): undefined {
+  if (!isNotFound(error) && !isConflict(error)) throw error;
+}

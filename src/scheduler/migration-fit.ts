@@ -1,0 +1,104 @@
+import type { Pod } from '../kube/core-v1.ts';
+import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
+import type { Decision, Plan } from '../placement/choice.ts';
+import { clusterInWords } from '../placement/cluster.ts';
+import type { Migrating } from '../placement/migrating.ts';
+import { nextPlace } from '../placement/next-place.ts';
+import { workloadOf } from '../placement/owner-chain.ts';
+import { refusalInWords } from '../placement/placement-refusal.ts';
+import { successorOf } from '../placement/refused-pod.ts';
+import { type PodCounts, withMore, withoutOne } from '../placement/workload.ts';
+import type { HostView } from './host-view.ts';
+import type { CapacityOf } from './member-fit.ts';
+import type { PlacementQuestions } from './placement-questions.ts';
+
+export interface MigrationFitOptions {
+  view: HostView;
+  questions: PlacementQuestions;
+  /** Also for `local`, the host's own nodes. */
+  capacityOf: CapacityOf;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** A workload in the course of the question: as if the pods before had moved. */
+interface Course {
+  pods: PodCounts;
+  plan: Plan | undefined;
+}
+
+/** Marks what is set aside for the time of the question. */
+const ASIDE = 'migration/';
+
+/**
+ * Whether pods fit, all together, where a migration would have them: the scheduler's own question about the pod that comes
+ * instead of each, one after the other, with the room and the seats of those before it set aside. All of that within one turn,
+ * so that nobody else finds anything set aside, and nothing is left behind.
+ */
+export class MigrationFit {
+  readonly #o: MigrationFitOptions;
+
+  constructor(options: MigrationFitOptions) {
+    this.#o = options;
+  }
+
+  /** Why pods do not fit, by UID; those that fit are not there. `pods`: as they are now, whole. */
+  whyNot(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, string> {
+    const whys = new Map<string, string>();
+    const aside: (readonly [VirtualNodeCapacity, string])[] = [];
+    const courses = new Map<string, Course>();
+    try {
+      for (const pod of pods) {
+        const why = this.#take(pod, way, courses, aside);
+        if (why !== undefined) whys.set(pod.metadata.uid ?? '', why);
+      }
+    } finally {
+      for (const [capacity, key] of aside) capacity.release(key);
+    }
+    return whys;
+  }
+
+  #take(
+    live: Pod,
+    way: Migrating,
+    courses: Map<string, Course>,
+    aside: (readonly [VirtualNodeCapacity, string])[],
+  ): string | undefined {
+    const { view, questions, capacityOf, clock } = this.#o;
+    const chain = view.owners.chainOf(live);
+    const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
+    if (chosen === undefined) return 'no policy and no label of its namespace speaks about it';
+    const now = clock();
+    const pod = successorOf(live, now, now);
+    const { facts, members } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
+    const { uid = '' } = workloadOf(chain).object.metadata;
+    const course = courses.get(uid) ?? { pods: facts.workload.pods, plan: facts.remembered };
+    const { revision } = facts.pod;
+    const without = withoutOne(course.pods, revision, way.from);
+    const decision = nextPlace({
+      ...facts,
+      migrating: way,
+      workload: { ...facts.workload, pods: without },
+      remembered: course.plan,
+    });
+    const place = decision.allowed.find(({ cluster }) => (facts.rooms.get(cluster)?.fits ?? 0) > 0);
+    if (place === undefined) return whyNowhere(decision, way);
+    const [best] = members.get(place.cluster)?.nodes ?? [];
+    const capacity = best === undefined ? undefined : capacityOf(best.name);
+    if (best !== undefined && capacity !== undefined) {
+      const key = `${ASIDE}${live.metadata.uid ?? ''}`;
+      capacity.reserve(key, best.request);
+      aside.push([capacity, key]);
+    }
+    courses.set(uid, { pods: withMore(without, revision, place.cluster, 1), plan: decision.plan });
+    return undefined;
+  }
+}
+
+/** Of the cluster that it is to go to; without one, of all others. */
+function whyNowhere({ allowed, refusals }: Decision, { from, to }: Migrating): string {
+  const told = refusals.filter(({ cluster }) => (to === undefined ? cluster !== from : cluster === to));
+  if (told.length > 0) return told.map(refusalInWords).join('; ');
+  if (allowed.length > 0) return 'it is not known whether there is room';
+  return to === undefined ? 'no other cluster takes it' : `there is no ${clusterInWords(to)}`;
+}

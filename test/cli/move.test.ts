@@ -1,0 +1,154 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runProgram } from '../../src/cli/program.ts';
+import { reportLines, resultLines, waitingFor } from '../../src/cli/move-text.ts';
+import type { MigratedWorkload, WorkloadMigration } from '../../src/api/workload-migration.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
+import { FakeTerminal } from './fake-terminal.ts';
+import { writeKubeconfig } from './served-kubeconfig.ts';
+
+const web = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
+const entry = (more: Partial<MigratedWorkload>): MigratedWorkload => ({
+  workload: web,
+  pods: 3,
+  waiting: 3,
+  moving: 0,
+  moved: 0,
+  reason: 'Fits',
+  ...more,
+});
+const migration = (status?: WorkloadMigration['status']): WorkloadMigration => ({
+  metadata: { name: 'm', namespace: 'shop' },
+  spec: { workloads: [web], all: false, from: 'east', unmovable: 'Refuse', dryRun: false, suspend: false },
+  ...(status === undefined ? {} : { status }),
+});
+
+describe('what is said of a migration', () => {
+  it('before: whether each workload fits, and why not; on one plain line', () => {
+    const hostile = entry({
+      pods: 1,
+      reason: 'DoesNotFit',
+      message: 'a place for 0 of 1 pod (member b: \u001b[31mno\nroom)',
+    });
+    expect(reportLines(migration({ workloads: [entry({ reason: 'Moving' }), hostile] }))).toEqual([
+      'deployment/web: 3 pods: Fits',
+      expect.stringMatching(/^deployment\/web: 1 pod: DoesNotFit: a place for 0 of 1 pod \(member b: .*no.*room\)$/),
+    ]);
+    expect(reportLines(migration({ workloads: [hostile] })).join()).not.toContain('\u001B');
+    expect(waitingFor(migration())).toBe('the manager to judge whether all of it fits');
+  });
+
+  it('afterwards: how many of its pods moved, and why others did not', () => {
+    const workloads = [
+      entry({ moved: 3, waiting: 0, reason: 'Moved' }),
+      entry({ moved: 1, waiting: 2, reason: 'PodsStay', message: 'no room' }),
+    ];
+    expect(resultLines(migration({ workloads }))).toEqual([
+      'deployment/web: 3 of 3 pods moved',
+      'deployment/web: 1 of 3 pods moved (PodsStay: no room)',
+    ]);
+  });
+});
+
+describe('the verb', () => {
+  const PATH = '/apis/spillway.dev/v1alpha1/namespaces/shop/workloadmigrations';
+  let folder: string;
+  let api: MemoryApi;
+  let server: MemoryApiServer;
+  let terminal: FakeTerminal;
+  /** What a manager would write as soon as there is something to judge. */
+  let timer: NodeJS.Timeout | undefined;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'move-'));
+    api = new MemoryApi();
+    server = await serveMemoryApi(api);
+    writeKubeconfig(join(folder, 'config'), { host: server });
+    terminal = new FakeTerminal();
+    const make = (path: string, body: object): void =>
+      void api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' });
+    make('/apis/apps/v1/namespaces/shop/deployments', { ...web, metadata: { name: 'web', namespace: 'shop' } });
+    for (const name of ['a', 'b']) make('/apis/spillway.dev/v1alpha1/memberclusters', { metadata: { name } });
+  });
+  afterEach(async () => {
+    clearInterval(timer);
+    await server.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const move = async (...words: string[]): Promise<number> =>
+    await runProgram(['move', '-n', 'shop', '--kubeconfig', join(folder, 'config'), ...words], terminal);
+  const stored = (): string[] => [...api.objects.keys()].filter((key) => key.startsWith(PATH));
+  const writes = (): string[] => api.seen.filter(({ method }) => method !== 'GET').map(({ method }) => method);
+  const answer = (status: 'True' | 'False', more: object = {}): void => {
+    const conditions = [{ type: 'Fits', status, reason: 'x', message: 'deployment/web: no room' }];
+    const workloads = [entry(status === 'True' ? {} : { reason: 'DoesNotFit', message: 'no room' })];
+    timer = setInterval(() => {
+      for (const key of stored()) api.edit(key, { status: { conditions, workloads, ...more } });
+    }, 20);
+  };
+
+  it.each([
+    [['--from', 'a'], 2, 'no workload is named'],
+    [['deployment/web', '--all', '--from', 'a'], 2, 'workloads are named, and --all is given'],
+    [['deployment/web', '--from', 'local'], 2, 'pods are moved out of members only'],
+    [['deployment/web', '--from', 'a', '--to', 'a'], 2, 'they are to go where they are'],
+    [['web', '--from', 'a'], 2, 'web is not the name of a workload'],
+    [['deployment/web'], 2, "required option '--from <member>' not specified"],
+    [['deployment/gone', '--from', 'a'], 4, 'deployments.apps "gone" not found'],
+    [['deployment/web', '--from', 'moon'], 4, 'memberclusters.spillway.dev "moon" not found'],
+    [['deployment/web', '--from', 'a', '--to', 'moon'], 4, 'memberclusters.spillway.dev "moon" not found'],
+  ])('refuses move %j with %i, and sends nothing', async (words, code, error) => {
+    expect(await move(...words)).toBe(code);
+    expect(terminal.notes.join('\n')).toContain(error);
+    expect(writes()).toEqual([]);
+  });
+
+  it('sends nothing in a dry run of the client', async () => {
+    expect(await move('deploy/web', '--from', 'a', '--to', 'b', '--dry-run=client')).toBe(0);
+    expect(terminal.stdout).toMatch(/^workloadmigration\.spillway\.dev\/web-[0-9a-f]{6} created \(dry run\)\n$/);
+    expect(writes()).toEqual([]);
+  });
+
+  it('prints the report in a dry run of the server, and leaves nothing', async () => {
+    answer('True');
+    expect(await move('deploy/web', '--from', 'a', '--to', 'local', '--dry-run=server')).toBe(0);
+    expect(terminal.stdout.split('\n')[1]).toBe('deployment/web: 3 pods: Fits');
+    const made = api.requests('POST', '/workloadmigrations')[0]?.body as { spec: object };
+    expect(made.spec).toMatchObject({ dryRun: true, from: 'a', to: 'local', unmovable: 'Refuse' });
+    expect(stored()).toEqual([]);
+  });
+
+  it('ends with 5 and the list when it does not fit', async () => {
+    answer('False', { finishTime: '2026-01-01T00:00:00Z' });
+    expect(await move('--all', '--from', 'a', '--wait')).toBe(5);
+    expect(terminal.stdout.split('\n')[1]).toBe('deployment/web: 3 pods: DoesNotFit: no room');
+    expect(terminal.notes.join('\n')).toContain(
+      'nothing was moved, as not all of it fits\nreason: deployment/web: no room',
+    );
+  });
+
+  it('goes on without waiting, unless told to', async () => {
+    answer('True');
+    expect(await move('deploy/web', '--from', 'a', '--leave-unmovable')).toBe(0);
+    expect(terminal.notes.at(-1)).toMatch(/^note: it goes on; kubectl get workloadmigration web-\w+ -n shop -w/);
+    expect(stored()).toHaveLength(1);
+  });
+
+  it.each([
+    ['True', 0],
+    ['False', 5],
+  ] as const)('with --wait tells what became of it: Complete %s, %i', async (complete, code) => {
+    const conditions = [
+      { type: 'Fits', status: 'True', reason: 'AllFit', message: '' },
+      { type: 'Complete', status: complete, reason: 'x', message: '' },
+    ];
+    const workloads = [entry({ moved: 3, waiting: 0, reason: 'Moved' })];
+    answer('True', { conditions, workloads, finishTime: '2026-01-01T00:00:00Z' });
+    expect(await move('deploy/web', '--from', 'a', '--wait')).toBe(code);
+    expect(terminal.stdout).toContain('\ndeployment/web: 3 of 3 pods moved\n');
+  });
+});

@@ -1,0 +1,355 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { parseWorkloadMigration, type WorkloadMigration } from '../../src/api/workload-migration.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { GOOD_MIGRATION, WRONG_MIGRATIONS } from '../api/wrong-migrations.ts';
+import { countedRoom } from '../fixtures/counted-room.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+/** Four pods of Deployment shop/web in member east. West and north are as wide as a test says. */
+const PATH = '/apis/spillway.dev/v1alpha1/namespaces/shop/workloadmigrations';
+const PODS = '/api/v1/namespaces/shop/pods';
+const POLICY = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
+const { signal } = new AbortController();
+/** The report has to be the same for so long, and be known to all replicas before the first move. */
+const [SETTLED_MS, HEARD_MS] = [3_000, 2_000];
+let room: SchedulerRoom;
+let set: TypedObject;
+let names: string[];
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west', 'north']);
+  ({ set } = await room.deploy('web', 4));
+  wide('west', 9);
+  wide('north', 9);
+  room.setRoom('local', 0);
+  room.place('p', { clusterAffinity: { clusterNames: ['east', 'west', 'north'] } });
+  await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
+  names = await room.run(set, { east: 4 });
+  ready(names);
+});
+afterEach(async () => {
+  await room.close();
+});
+
+/** Room for so many pods, those that it is set aside for counted in. */
+function wide(member: string, slots: number): void {
+  const reserved = new Map<string, string>();
+  room.capacities.set(
+    member,
+    countedRoom(member, () => slots - reserved.size, reserved),
+  );
+}
+
+function ready(pods: readonly string[]): void {
+  for (const name of pods)
+    room.api.edit(`${PODS}/${name}`, { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } });
+}
+
+function ask(more: object = {}, name = 'now'): void {
+  room.make(PATH, {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'WorkloadMigration',
+    metadata: { name, namespace: 'shop' },
+    spec: { ...GOOD_MIGRATION, ...more },
+  });
+}
+
+function stored(name = 'now'): WorkloadMigration | undefined {
+  const raw = room.api.objects.get(`${PATH}/${name}`) as KubeObject | undefined;
+  if (raw === undefined) return undefined;
+  const parsed = parseWorkloadMigration(raw);
+  if ('problems' in parsed) throw new Error(parsed.problems.join());
+  return parsed.migration;
+}
+
+/** One look, with caches that know all that was written before. */
+async function look(name = 'now'): Promise<unknown> {
+  const { placed, migrations } = room.process;
+  const version = (): string | undefined => room.api.objects.get(`${PATH}/${name}`)?.metadata.resourceVersion;
+  await room.seen('the caches know it', () => placed.migration(`shop/${name}`)?.metadata.resourceVersion === version());
+  return await migrations.bringUpToDate(`shop/${name}`, signal);
+}
+
+async function judged(name = 'now'): Promise<void> {
+  await look(name);
+  room.now += SETTLED_MS;
+  await look(name);
+}
+
+/** Judged, known everywhere, and looked at once more. */
+async function begun(name = 'now'): Promise<void> {
+  await judged(name);
+  await look(name);
+  room.now += HEARD_MS;
+  await look(name);
+}
+
+const state = (name = 'now'): string[] =>
+  (stored(name)?.status?.conditions ?? []).map(({ type, status, reason }) => `${type} ${status} ${reason}`);
+const said = (name = 'now'): string[] =>
+  (stored(name)?.status?.workloads ?? []).map(
+    ({ workload, reason, waiting, moving, moved, message }) =>
+      `${workload.name} ${reason} ${waiting}/${moving}/${moved}${message === undefined ? '' : `: ${message}`}`,
+  );
+const released = (): string[] =>
+  room.api
+    .requests('PATCH')
+    .filter(({ path }) => path.startsWith(`${PODS}/`) && !path.endsWith('/status'))
+    .map(({ path }) => path.slice(PODS.length + 1));
+const moves = (): string[] => [...room.evictions(), ...released()];
+const asked = (pod: Pod): string[] => {
+  const { view, questions } = room.process;
+  const chain = view.owners.chainOf(pod);
+  const { chosen } = view.policies.select(chain, undefined);
+  if (chosen === undefined) throw new Error('no rules');
+  const { facts } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
+  return facts.migrating === undefined ? [] : [facts.migrating.to ?? '-', facts.migrating.by];
+};
+
+describe('what fits', () => {
+  test('is said when each look for three seconds finds it; nothing is moved before every replica knows the way', async () => {
+    ask();
+    expect(await look()).toEqual({ requeueAfterMs: 1_000 });
+    expect(stored()?.status).toBeUndefined();
+    await judged();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False Progressing']);
+    expect(said()).toEqual(['web Fits 4/0/0']);
+    expect(moves()).toEqual([]);
+    await look();
+    expect(moves()).toEqual([]);
+    room.now += HEARD_MS;
+    await look();
+    expect(moves()).toHaveLength(1);
+  });
+
+  test('leaves, and new pods go that way alone, until all have left', async () => {
+    ask();
+    const [first] = room.pods();
+    if (first === undefined) throw new Error('there is no pod');
+    expect(asked(first)).toEqual([]);
+    await begun();
+    expect(asked(first)).toEqual(['west', 'shop/now']);
+    room.endPods(room.pods().map(({ metadata }) => metadata.name));
+    await room.seen('they are gone', () => room.pods().length === 0);
+    ready(await room.run(set, { west: 4 }));
+    await look();
+    expect(said()).toEqual(['web Moved 0/0/4']);
+    expect(state()).toEqual(['Fits True AllFit', 'Complete True Moved']);
+    expect(stored()?.status?.finishTime).toBeDefined();
+    expect(await look()).toBeUndefined();
+    expect(asked(first)).toEqual([]);
+  });
+
+  test('may be less by now: a pod without a place stays, and says why', async () => {
+    ask();
+    await judged();
+    wide('west', 0);
+    room.now += HEARD_MS;
+    await look();
+    room.now += HEARD_MS;
+    await look();
+    expect(moves()).toEqual([]);
+    expect(room.told('PodNotMigrated')[0]).toContain('member west: 3 nodes: insufficient cpu');
+    room.now += 600_000;
+    await look();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False PodsStay']);
+    expect(said()).toEqual(['web PodsStay 4/0/0: no pod could be moved for ten minutes: Events of the pods say why']);
+  });
+});
+
+describe('what does not fit is refused with the list, and nothing is changed', () => {
+  async function refusedFor(more: object = {}): Promise<string[]> {
+    ask(more);
+    await judged();
+    await begunAnyway();
+    expect(moves()).toEqual([]);
+    expect(state()).toEqual(['Fits False DoesNotFit', 'Complete False Refused']);
+    expect(asked(room.pods()[0] as Pod)).toEqual([]);
+    return said();
+  }
+  const begunAnyway = async (): Promise<void> => {
+    room.now += 60_000;
+    expect(await look()).toBeUndefined();
+  };
+
+  test('a cluster too small for all of them together', async () => {
+    wide('west', 3);
+    const [web] = await refusedFor();
+    expect(web).toMatch(/^web DoesNotFit 4\/0\/0: a place for 3 of 4 pods \(member west: .*insufficient cpu/);
+    expect(stored()?.status?.conditions?.[0]?.message).toMatch(/^1 workload of 1: deployment\/web: a place for 3 of 4/);
+  });
+
+  test('two workloads that fit one by one, and not together', async () => {
+    const { set: other } = await room.deploy('api', 3);
+    ready(await room.run(other, { east: 3 }));
+    wide('west', 5);
+    const [web, api] = await refusedFor({ workloads: ['web', 'api'].map(named) });
+    expect(web).toBe('web Fits 4/0/0');
+    expect(api).toMatch(/^api DoesNotFit 3\/0\/0: a place for 1 of 3 pods/);
+  });
+
+  test('nowhere to go out of it', async () => {
+    wide('west', 1);
+    wide('north', 2);
+    const [web] = await refusedFor({ to: undefined });
+    expect(web).toMatch(/a place for 3 of 4 pods \(local: .*; member north: .*; member west: /);
+  });
+
+  test('a cluster that the policy does not choose', async () => {
+    room.place('p', { clusterAffinity: { clusterNames: ['east', 'north'] } });
+    await room.seen('the policy is known', () => room.process.view.policies.get('shop/p')?.metadata.generation === 2);
+    expect(await refusedFor()).toEqual([
+      'web DoesNotFit 4/0/0: a place for 0 of 4 pods (member west: the policy does not name it)',
+    ]);
+  });
+
+  test('no such cluster, and no such workload', async () => {
+    expect(await refusedFor({ to: 'south' })).toEqual([]);
+    expect(stored()?.status?.conditions?.[0]?.message).toBe('there is no member south');
+    ask({ workloads: [named('gone')] }, 'other');
+    await judged('other');
+    expect(said('other')[0]).toMatch(/^gone NotFound 0\/0\/0: there is no such workload/);
+  });
+
+  test('a member that does not answer', async () => {
+    const since = '2026-01-01T00:00:00Z';
+    const conditions = [{ type: 'Ready', status: 'False', reason: 'Timeout', message: '', lastTransitionTime: since }];
+    room.editMember('east', { status: { conditions } });
+    await room.seen('it is known', () => room.process.placed.members().some((one) => one.unavailable !== undefined));
+    expect(await refusedFor()).toEqual([]);
+    expect(stored()?.status?.conditions?.[0]?.message).toMatch(/^member east: it is not ready \(Timeout\); what runs/);
+  });
+
+  test('one that another migration moves', async () => {
+    ask({ to: 'north' }, 'a');
+    await begun('a');
+    ask();
+    await judged();
+    expect(said()).toEqual(['web AlreadyMoving 3/0/0: WorkloadMigration shop/a moves it now']);
+  });
+
+  test('a workload that no rules speak about', async () => {
+    room.unplace('p');
+    await room.seen('the policy is gone', () => room.process.view.policies.get('shop/p') === undefined);
+    ask();
+    await judged();
+    expect(said()[0]).toMatch(/^web NoPolicy 4\/0\/0: no policy/);
+  });
+});
+
+const named = (name: string): object => ({ apiVersion: 'apps/v1', kind: 'Deployment', name });
+
+describe('pods that are never moved', () => {
+  beforeEach(async () => {
+    const { set: store } = await room.deploy('store', 1);
+    const [name = ''] = await room.run(store, { east: 1 });
+    ready([name]);
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }];
+    room.api.edit(`${PODS}/${name}`, { spec: { nodeName: 'east', containers: [{ name: 'main' }], volumes } });
+  });
+
+  test('have the whole namespace refused', async () => {
+    ask({ workloads: undefined, all: true });
+    await judged();
+    expect(said()).toEqual([
+      'store Unmovable 1/0/0: 1 pod in member east: it uses claims, and its data are there',
+      'web Fits 4/0/0',
+    ]);
+    expect(state()[1]).toBe('Complete False Refused');
+  });
+
+  test('or are left, when the migration says so; what comes in their place goes where they are', async () => {
+    ask({ workloads: undefined, all: true, unmovable: 'Leave' });
+    await begun();
+    expect(moves()).toHaveLength(1);
+    expect(moves()[0]).toMatch(/^web-/);
+    expect(said()[0]).toMatch(/^store LeftBehind 1\/0\/0/);
+    const store = room.pods().find(({ metadata }) => metadata.name.startsWith('store'));
+    expect(asked(store as Pod)).toEqual([]);
+    room.endPods(names.filter((name) => !moves().includes(name)));
+    await room.seen('they are gone', () => room.pods().length === 1);
+    ready(await room.run(set, { west: 4 }));
+    await look();
+    expect(state()[1]).toBe('Complete True Moved');
+    expect(stored()?.status?.conditions?.[1]?.message).toContain('deployment/store: 1 pod in member east');
+  });
+
+  test('by the word of their policy', async () => {
+    const before = room.api.objects.get(POLICY)?.['spec'] as object;
+    room.api.edit(POLICY, { spec: { ...before, failover: { cluster: { purgeMode: 'Never' } } } });
+    const { placed } = room.process;
+    await room.seen('the policy is known', () =>
+      room.pods().every((pod) => placed.rulesOf(pod).failover !== undefined),
+    );
+    ask();
+    await judged();
+    expect(said()).toEqual(['web Unmovable 4/0/0: 4 pods in member east: its policy says purgeMode: Never']);
+  });
+});
+
+describe('stopping it', () => {
+  test('suspended, nothing begins and pods go where they would; afterwards what is left is judged anew', async () => {
+    ask();
+    await begun();
+    expect(moves()).toHaveLength(1);
+    const [first] = room.pods();
+    room.api.edit(`${PATH}/now`, { spec: { ...GOOD_MIGRATION, suspend: true } });
+    expect(await look()).toBeUndefined();
+    expect(state()).toEqual(['Complete False Suspended']);
+    await room.seen('no way leads anywhere', () => asked(first as Pod).length === 0);
+    wide('west', 0);
+    room.api.edit(`${PATH}/now`, { spec: { ...GOOD_MIGRATION, suspend: false } });
+    await judged();
+    expect(state()).toEqual(['Fits False DoesNotFit', 'Complete False Refused']);
+    expect(moves()).toHaveLength(1);
+  });
+
+  test('deleted in the middle, it moves nothing more', async () => {
+    ask();
+    await begun();
+    const { length } = moves();
+    room.api.delete(`${PATH}/now`);
+    await room.seen('it is known to be gone', () => room.process.placed.migration('shop/now') === undefined);
+    expect(await room.process.migrations.bringUpToDate('shop/now', signal)).toBeUndefined();
+    expect(moves()).toHaveLength(length);
+  });
+
+  test('a dry run ends with the report', async () => {
+    ask({ dryRun: true });
+    await judged();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False DryRun']);
+    room.now += 60_000;
+    expect(await look()).toBeUndefined();
+    expect(moves()).toEqual([]);
+  });
+});
+
+test('another process goes on with what was judged, without judging it again', async () => {
+  ask();
+  await begun();
+  expect(moves()).toHaveLength(1);
+  wide('west', 3);
+  await room.restart();
+  await look();
+  room.now += HEARD_MS;
+  await look();
+  expect(state()).toEqual(['Fits True AllFit', 'Complete False Progressing']);
+});
+
+test('what is over goes in its time, refused or not, and only then', async () => {
+  ask({ to: 'south', ttlSecondsAfterFinished: 60 });
+  await judged();
+  room.now += 59_000;
+  expect(await look()).toEqual({ requeueAfterMs: 1_000 });
+  room.now += 1_000;
+  await look();
+  expect(stored()).toBeUndefined();
+});
+
+test.each(WRONG_MIGRATIONS.filter(({ field }) => field !== undefined))('$what is not read', ({ wrong, field }) => {
+  const raw: KubeObject & { spec: object } = { metadata: { name: 'x' }, spec: { ...GOOD_MIGRATION, ...wrong } };
+  const parsed = parseWorkloadMigration(raw);
+  expect(parsed).toEqual({ problems: [expect.stringContaining(`${field}: `)] });
+});
