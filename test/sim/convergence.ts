@@ -1,4 +1,5 @@
 import { MEMBER_LABEL, NODE_LABEL, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
+import { isTrue } from '../../src/kube/conditions.ts';
 import { unsettledCopies, waitsForObject } from './copies-convergence.ts';
 import { asPod, hostUidOf, isFinal, phaseOf } from './pod-shapes.ts';
 import type { SimObject } from './sim-cluster.ts';
@@ -70,8 +71,9 @@ export function unsettled(world: World): string[] {
       problems.push(`a copy (${of[0]?.name}) is left in ${of[0]?.cluster} of host pod ${uid}, which is gone`);
   }
   for (const { metadata, status } of world.host.list(PATHS.members) as (SimObject & {
-    status?: { taints?: object[] };
+    status?: { taints?: object[]; conditions?: readonly { type: string; status: string }[] };
   })[]) {
+    if (!isTrue({ status }, 'Reachable')) problems.push(`${metadata.name} is not known to answer`);
     if ((status?.taints ?? []).length > 0) problems.push(`${metadata.name} has the taint of a policy that is gone`);
   }
   return [...problems, ...unsettledCopies(world)];
