@@ -91,6 +91,11 @@ export const GRANTS: readonly Grant[] = [
     about: '`member/services.yaml`, optional. The file says what this right includes.',
     files: ['member/services.yaml'],
   },
+  {
+    title: 'The host in a member where it makes namespaces for privileged pods',
+    about: '`member/privileged.yaml`, optional. The file says what this right includes.',
+    files: ['member/privileged.yaml'],
+  },
 ];
 
 /** A Markdown page with every line of every RBAC manifest. */

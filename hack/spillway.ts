@@ -116,7 +116,7 @@ export async function waitReady(spillway: Spillway, timeoutMs = 60_000): Promise
 
 export interface MemberOptions {
   /** Laid over the MemberCluster's spec. */
-  spec?: Record<string, unknown>;
+  spec?: Record<string, unknown> & { namespaces?: { podSecurity?: string } & Record<string, unknown> };
   /** Path of the kubeconfig. Default: one with the rights of manifests/member/ and no more. */
   kubeconfig?: string;
   /** Let the host use these existing namespaces of the member. Default: `default`. */
@@ -137,11 +137,13 @@ export async function admitHost(
     lend = ['default'],
     rights = 'dedicated',
     services = false,
-  }: Pick<MemberOptions, 'lend' | 'rights' | 'services'> = {},
+    spec,
+  }: Pick<MemberOptions, 'lend' | 'rights' | 'services' | 'spec'> = {},
 ): Promise<void> {
   for (const file of ['read.yaml', 'guard.yaml', ...(services ? ['services.yaml'] : [])])
     await member.apply(manifest(`member/${file}`));
   if (rights === 'dedicated') await member.apply(manifest('member/dedicated.yaml'));
+  if (spec?.namespaces?.podSecurity === 'privileged') await member.apply(manifest('member/privileged.yaml'));
   for (const namespace of lend) {
     if (rights === 'namespaced') await member.apply(lendingOf(namespace));
     await member.kubectl(['label', 'namespace', namespace, 'spillway.dev/allow-host=any', '--overwrite']);

@@ -39,7 +39,11 @@ export async function startTestBed(workspace: Workspace, archive: string): Promi
   const serviceAccount = { mode: 'Host', apiServer: { host: hostname, port: Number(port) } };
   // One of the specs compares a container's /etc/hosts with that of its node.
   const hostPath = { policy: 'Allow', allowedPrefixes: ['/etc/hosts'] };
-  await addMember(host, member, { spec: { taintMode: 'None', podEvents: 'All', serviceAccount, hostPath } });
+  // Nor do all of them fit the baseline level.
+  const namespaces = { podSecurity: 'privileged' };
+  await addMember(host, member, {
+    spec: { taintMode: 'None', podEvents: 'All', serviceAccount, hostPath, namespaces },
+  });
   await waitForNode(host, VIRTUAL_NODE);
   return { host, member, node };
 }

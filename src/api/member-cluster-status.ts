@@ -20,6 +20,7 @@ export const memberClusterStatus = z
         'NodesRetired: no virtual node is left that is not in the spec any more. ' +
         'BudgetsMirrored: PodDisruptionBudgets of the host hold for evictions made in the member. ' +
         'ServicesMirrored: Services of the host stand in the member. ' +
+        'PodSecuritySet: pods with power over their nodes run only in namespaces of the member that set a Pod Security level. ' +
         'OutOfService: an administrator says that nothing runs on some of its virtual nodes any more, and that counts. ' +
         'ClusterUnique: no other MemberCluster stands for the same cluster. ' +
         'Leaving: it was deleted, and what is still there of it is why it has not gone yet.',

@@ -8,6 +8,7 @@ import { memberClusterStatus } from './member-cluster-status.ts';
 import type { MemberClusterStatus } from './member-cluster-status.ts';
 import { systemNamespaceCel } from './namespace-mapping.ts';
 import { parseObject } from './parse-object.ts';
+import { POD_SECURITY_LEVELS } from './pod-security.ts';
 import { SERVICE_ACCOUNT_MODE, SERVICE_ACCOUNT_MODES } from './service-account-mode.ts';
 import { storage } from './storage.ts';
 import type { Taint } from '../kube/core-v1.ts';
@@ -280,6 +281,14 @@ const namespaces = z
       .describe(
         'Use a namespace that Spillway did not create, if the owner of the member labelled it ' +
           `${ALLOW_HOST_LABEL}=<host id> or =any.`,
+      ),
+    podSecurity: z
+      .enum(POD_SECURITY_LEVELS)
+      .default('baseline')
+      .describe(
+        'Pod Security level of namespaces that Spillway creates in the member, whatever level they have in the host: pods that it does not ' +
+          'allow wait with reason MemberPodSecurity. It counts for namespaces made from then on; those that are there, and those that are lent, ' +
+          'keep what they have. privileged needs manifests/member/privileged.yaml in a member with the guard.',
       ),
   })
   .prefault({})

@@ -13,6 +13,7 @@ import type { MemberConnection } from '../members/connection.ts';
 import type { MemberScope } from '../members/member-scope.ts';
 import type { MemberFencing } from '../members/member-fencing.ts';
 import { MemberNamespaces } from '../members/namespaces.ts';
+import { PodSecurity } from '../members/pod-security.ts';
 import type { MemberServices } from '../services/member-services.ts';
 import { ActingMember, type MemberStanding } from './acting-member.ts';
 import { memberBudgets } from './budgets.ts';
@@ -60,6 +61,7 @@ export function startMemberScope(
     retiring: () => work.retirement.retiring(),
     budgets: () => work.budgets.finding(),
     services: () => work.services.finding(),
+    podSecurity: () => work.podSecurity.finding(),
     leaving: () => work.leaving.state,
     fencing: () => work.fencing.finding(),
   };
@@ -68,6 +70,7 @@ export function startMemberScope(
 class MemberWork {
   readonly budgets: MemberBudgets;
   readonly services: MemberServices;
+  readonly podSecurity: PodSecurity;
   readonly report: MemberReport;
   readonly held: HeldDeletions;
   readonly retirement: NodeRetirement;
@@ -132,6 +135,12 @@ class MemberWork {
       member: connection,
       hostId: services.hostId,
       spec: () => member().spec.namespaces,
+    });
+    this.podSecurity = new PodSecurity({
+      hostId: services.hostId,
+      pods: connection.pods,
+      namespaces: connection.namespaces,
+      wanted: () => member().spec.namespaces.podSecurity,
     });
     this.#dependents = new MemberDependents({
       services,
@@ -223,6 +232,7 @@ class MemberWork {
       services.namespaceModes.on(() => this.#translationChanged()),
       services.capacityMetrics.watch(connection.name, this.#capacity),
       connection.pods.on({ deleted: (pod) => this.#copyGone(pod) }),
+      this.podSecurity.follow(),
     ];
     this.#nodes.adjust();
     await Promise.all([

@@ -289,6 +289,7 @@ export class MemberRunner {
       retiring: scope?.retiring(),
       budgets: scope?.budgets(),
       services: scope?.services(),
+      podSecurity: scope?.podSecurity(),
       fencing: scope?.fencing(),
       sharedWith: this.#pinned === undefined ? undefined : this.#o.othersOf?.(this.#pinned),
       leaving: this.#leaving(),

@@ -3,6 +3,7 @@ import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KeptDeletions } from './kept-deletions.ts';
 import type { FencingFinding } from './member-fencing.ts';
 import type { BudgetsFinding, Hindrance, LeavingFinding, ServicesFinding } from './member-status.ts';
+import type { PodSecurityFinding } from './pod-security.ts';
 import type { RetiringNode } from './retiring-node.ts';
 import type { MemberConnection } from './connection.ts';
 
@@ -28,6 +29,8 @@ export interface MemberScope {
   budgets(): BudgetsFinding | undefined;
   /** Whether Services of the host stand there; undefined while there is nothing to say. Cheap. */
   services(): ServicesFinding | undefined;
+  /** Whether namespaces there say what pods may do to nodes; undefined while it is not known. Cheap. */
+  podSecurity(): PodSecurityFinding | undefined;
   /** What keeps it after it was deleted; undefined while it was not, or that is not known yet. Cheap. */
   leaving(): LeavingFinding | undefined;
   /** Virtual nodes that an administrator has taken out of service; undefined until it is known. Cheap. */

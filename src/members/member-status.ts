@@ -4,6 +4,7 @@ import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { FencingFinding } from './member-fencing.ts';
 import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
+import type { PodSecurityFinding } from './pod-security.ts';
 import type { Reachability } from './reachability.ts';
 import { retirementAdvice, retirementInWords, type RetiringNode } from './retiring-node.ts';
 
@@ -91,6 +92,7 @@ export interface MemberFacts {
   budgets?: BudgetsFinding | undefined;
   /** The same. */
   services?: ServicesFinding | undefined;
+  podSecurity?: PodSecurityFinding | undefined;
   /** Virtual nodes that an administrator has taken out of service; undefined while it is not known. */
   fencing?: FencingFinding | undefined;
   /** Other MemberClusters that stand for the same cluster. */
@@ -119,6 +121,7 @@ export function memberStatus(
     ...nodesRetired(facts, before),
     ...budgetsMirrored(facts, before),
     ...(facts.services === undefined ? [] : [{ type: SERVICES_MIRRORED, ...facts.services }]),
+    ...podSecuritySet(facts, before),
     ...outOfService(facts, before),
     ...clusterUnique(facts, before),
     ...leaves(facts),
@@ -276,6 +279,14 @@ function budgetsMirrored({ budgets }: MemberFacts, before: readonly Condition[])
   if (budgets === undefined) return [];
   const isSaid = before.some((one) => one.type === type);
   return budgets.reason === 'Ignored' && !isSaid ? [] : [{ type, ...budgets }];
+}
+
+/** Said once there is something to say. Not part of Ready: pods run there all the same. */
+function podSecuritySet({ podSecurity }: MemberFacts, before: readonly Condition[]): Finding[] {
+  const type = 'PodSecuritySet';
+  if (podSecurity === undefined) return [];
+  const isSaid = before.some((one) => one.type === type);
+  return podSecurity.reason === 'LevelsSet' && !isSaid ? [] : [{ type, ...podSecurity }];
 }
 
 /** Said once there is something to say. Not part of Ready: it works, but not as somebody may expect. */

@@ -1,6 +1,7 @@
 import { ALLOW_HOST_LABEL, HOST_LABEL, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import { memberNamespaceFor } from '../api/namespace-mapping.ts';
+import { ENFORCE_LABEL } from '../api/pod-security.ts';
 import type { Namespace } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
@@ -140,7 +141,7 @@ export class MemberNamespaces {
       kind: 'Namespace',
       metadata: {
         name,
-        labels: { [HOST_LABEL]: this.#o.hostId },
+        labels: { [HOST_LABEL]: this.#o.hostId, [ENFORCE_LABEL]: this.#o.spec().podSecurity },
         annotations: { [HOST_NAMESPACE_ANNOTATION]: hostNamespace },
       },
     };

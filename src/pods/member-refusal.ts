@@ -1,3 +1,4 @@
+import { ENFORCE_LABEL } from '../api/pod-security.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { ApiError, describeError, isConflict, isNotFound, isPermanent, isTransient } from '../kube/errors.ts';
 import type { Hold } from './decide.ts';
@@ -47,7 +48,9 @@ export function refusalOf(error: unknown, member: string): Hold {
   if (error.code === 403 && /violates PodSecurity/.test(words)) {
     return {
       reason: 'MemberPodSecurity',
-      message: `${said} It is tried again by itself; change the pod or the namespace's pod-security level there.`,
+      message:
+        `${said} It is tried again by itself; change the pod, or let the owner of that cluster change the level of the namespace there ` +
+        `(label ${ENFORCE_LABEL}). Namespaces that Spillway makes there get that of spec.namespaces.podSecurity of the MemberCluster.`,
     };
   }
   if (error.code === 403 && /is forbidden: User/.test(words)) {

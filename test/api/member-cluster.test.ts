@@ -33,7 +33,7 @@ describe('parseMemberCluster', () => {
       clusterTaints: [],
       virtualNodes: [],
       capacity: { headroom: {}, caps: {}, elastic: [] },
-      namespaces: { mapping: 'Same', create: true, adoptExisting: true },
+      namespaces: { mapping: 'Same', create: true, adoptExisting: true, podSecurity: 'baseline' },
       daemonSets: 'Ignore',
       unschedulable: false,
       probe: {

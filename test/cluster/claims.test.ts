@@ -193,6 +193,10 @@ test('files of nodes are shown to pods only where the MemberCluster allows the p
   await expect(allow({ policy: 'Allow' })).rejects.toThrow('policy Allow needs at least one path');
   await expect(allow({ policy: 'Allow', allowedPrefixes: ['/var/../etc'] })).rejects.toThrow('allowedPrefixes[0]');
   await allow({ policy: 'Allow', allowedPrefixes: ['/var/log'] });
+  // The namespace was made for these pods, so its level is one that they are beyond; its owner may say otherwise.
+  const beyond = await untilPod(host, NS, 'logs', 'waits', ({ status }) => status?.reason === 'MemberPodSecurity');
+  expect(beyond.status?.message).toMatch(/violates PodSecurity "baseline:latest".*spec\.namespaces\.podSecurity/);
+  await kubectl(east, ['label', '--overwrite', 'namespace', NS, 'pod-security.kubernetes.io/enforce=privileged']);
   await untilRunning(host, NS, 'logs');
   expect((await getPod(east, NS, 'logs')).spec.volumes?.[0]?.hostPath?.path).toBe('/var/log/app');
   expect(await refused('beside')).toContain('"/var/logs"');

@@ -48,7 +48,7 @@ describe.runIf(kubelets.ok)('Events of members', () => {
         {
           name: 'east',
           kubelet: 'east-1',
-          options: { spec: { namespaces: { mapping: 'Prefixed', prefix: 'h-' } } },
+          options: { spec: { namespaces: { mapping: 'Prefixed', prefix: 'h-', podSecurity: 'privileged' } } },
         },
         { name: 'lender', kwok: { nodes: 1 }, options: { rights: 'namespaced', lend: ['default', 'lent'] } },
       ],

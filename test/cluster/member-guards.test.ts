@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Api } from '../../hack/api-access.ts';
+import { repositoryRoot } from '../../hack/repository.ts';
+import { until } from '../../hack/until.ts';
 import {
   defaultAccount,
   type Guarded,
@@ -16,6 +20,8 @@ let guarded: Guarded;
 let thief: Api;
 
 const ours = { 'spillway.dev/host': 'h1' };
+const LEVEL = 'pod-security.kubernetes.io/enforce';
+const level = (value: string): object => ({ ...ours, [LEVEL]: value });
 const theirs = { app: 'shop' };
 const make = async (namespace: string, plural: string, body: object): Promise<unknown> =>
   await thief.call('POST', `/api/v1/namespaces/${namespace}/${plural}?dryRun=All`, body);
@@ -51,7 +57,7 @@ beforeAll(async () => {
     ]),
   ]);
   await untilRefused(() => make('private', 'secrets', secret(ours)), 'a host may only use namespaces');
-  const root = space('kube-x', ours);
+  const root = space('kube-x', level('baseline'));
   await untilRefused(() => thief.call('POST', '/api/v1/namespaces?dryRun=All', root), 'of the cluster itself');
   const exec = '/api/v1/namespaces/kube-system/pods/theirs/exec?command=true&stdout=true';
   await untilRefused(() => thief.call('POST', exec), 'a host may only use namespaces');
@@ -172,11 +178,16 @@ it('its own objects can be changed and deleted, and no others', async () => {
 });
 
 it.each([
-  ['of the cluster itself', space('openshift-x', ours)],
-  ['of its own account', space('spillway-access', ours)],
-  ['without the label', space('x')],
-  ['with a Pod Security level', space('x', { ...ours, 'pod-security.kubernetes.io/enforce': 'privileged' })],
-  ['with a finalizer', space('x', ours, KEPT)],
+  ['of the cluster itself', space('openshift-x', level('baseline'))],
+  ['of its own account', space('spillway-access', level('baseline'))],
+  ['without the label', space('x', { [LEVEL]: 'baseline' })],
+  ['without a Pod Security level', space('x', ours)],
+  ['for privileged pods', space('x', level('privileged'))],
+  [
+    'whose pods are judged by old rules',
+    space('x', { ...level('baseline'), 'pod-security.kubernetes.io/enforce-version': 'v1.0' }),
+  ],
+  ['with a finalizer', space('x', level('baseline'), KEPT)],
 ])('no namespace %s can be made', async (_, body) => {
   const made = thief.call('POST', '/api/v1/namespaces?dryRun=All', body);
   await expect(made).rejects.toThrow('spillway-host-namespace-guard');
@@ -184,9 +195,33 @@ it.each([
 
 it('a namespace can be made, and used at once', async () => {
   for (const name of ['new-1', 'new-2', 'new-3', 'new-4', 'new-5']) {
-    await thief.call('POST', '/api/v1/namespaces', space(name, ours));
+    await thief.call('POST', '/api/v1/namespaces', space(name, level(name === 'new-1' ? 'restricted' : 'baseline')));
     await thief.call('POST', `/api/v1/namespaces/${name}/secrets`, secret(ours));
   }
+});
+
+it.each(['new-1', 'made', 'lent', 'private', 'kube-system'])(
+  'the level of namespace %s stays as it is',
+  async (name) => {
+    const patched = thief.call('PATCH', `/api/v1/namespaces/${name}?dryRun=All`, {
+      metadata: { labels: level('privileged') },
+    });
+    await expect(patched).rejects.toThrow('cannot patch resource');
+  },
+);
+
+it('namespaces for privileged pods are made where the owner of the member grants it', async () => {
+  const make = async (): Promise<unknown> =>
+    await thief.call('POST', '/api/v1/namespaces?dryRun=All', space('new', level('privileged')));
+  await expect(make()).rejects.toThrow('the owner of this cluster applies manifests/member/privileged.yaml');
+  await guarded.cluster.apply(readFileSync(join(repositoryRoot(), 'manifests/member/privileged.yaml'), 'utf8'));
+  await until('it is granted', () =>
+    make().then(
+      () => true,
+      () => false,
+    ),
+  );
+  await guarded.cluster.kubectl(['delete', 'clusterrolebinding', 'spillway-privileged']);
 });
 
 it('only a namespace that it made is removed', async () => {

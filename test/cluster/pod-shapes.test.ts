@@ -44,7 +44,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
       { host: 'spillway', member: 'local' },
       { host: 'made', member: 'made' },
     ];
-    const options = { spec: { storage: { classes } } };
+    const options = { spec: { storage: { classes }, namespaces: { podSecurity: 'privileged' } } };
     topology = await startTopology({ members: [{ name: 'east', kubelet: 'east-1', options }] });
     host = topology.host;
     member = topology.member('east').cluster;

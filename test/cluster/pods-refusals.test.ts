@@ -197,6 +197,8 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
       lend('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' }),
       lend('policy'),
       lend('webhook'),
+      // Ports of nodes are beyond the level of namespaces that Spillway makes.
+      lend('unschedulable'),
       lend(open.name),
       ...[...all, open].map(({ name }) => newNamespace(host, name)),
     ]);
@@ -374,6 +376,18 @@ describe.runIf(kubelets.ok)('pods that the member does not take', () => {
       expect(condition(running, MEMBER_SCHEDULED_CONDITION), name).toBeUndefined();
     };
     await Promise.all([...all, open].map(started));
+  });
+
+  test('a privileged pod where nobody set a level is told of, until somebody says that it is meant', async () => {
+    const expression = '{.status.conditions[?(@.type=="PodSecuritySet")]}';
+    const said = async (words: RegExp): Promise<void> => {
+      await until(`PodSecuritySet says ${String(words)}`, async () =>
+        words.test(await kubectl(host, ['get', 'membercluster', 'east', '-o', `jsonpath=${expression}`])),
+      );
+    };
+    await said(/1 pod of the host has power over its node \(privileged\).*: restricted \(1\).*"status":"False"/);
+    await kubectl(member, ['label', 'namespace', 'restricted', 'pod-security.kubernetes.io/enforce=privileged']);
+    await said(/"reason":"LevelsSet","status":"True"/);
   });
 });
 

@@ -36,6 +36,7 @@ beforeAll(async () => {
       'member/node-metrics.yaml',
       'member/token.yaml',
       'member/services.yaml',
+      'member/privileged.yaml',
     ),
     install(
       lent,
@@ -171,7 +172,7 @@ const HOLDINGS: readonly Holding[] = [
     ...granted('scheduler/second-scheduler.yaml'),
   },
   {
-    what: 'the host in a dedicated member that shows what its nodes measure and has its Services, and renews its token',
+    what: 'the host in a dedicated member that shows what its nodes measure, has its Services, and may make namespaces for privileged pods, and renews its token',
     user: HOST_ACCOUNT,
     where: () => cluster,
     ...granted(
@@ -180,6 +181,7 @@ const HOLDINGS: readonly Holding[] = [
       'member/node-metrics.yaml',
       'member/services.yaml',
       'member/token.yaml',
+      'member/privileged.yaml',
     ),
   },
   {

@@ -352,6 +352,19 @@ describe('what people look at', () => {
     expect(conditions({ ...good, sharedWith: [] })['ClusterUnique']).toBeUndefined();
   });
 
+  it('says that pods have power over nodes which nobody granted, once there were such, and is ready all the same', () => {
+    const without = { status: 'False', reason: 'NoLevelSet', message: '3 pods' } as const;
+    const well = { status: 'True', reason: 'LevelsSet', message: '' } as const;
+    const said = memberStatus(undefined, { ...good, podSecurity: without }, NOW);
+    expect(conditions({ ...good, podSecurity: without })).toMatchObject({
+      Ready: 'True Ready',
+      PodSecuritySet: 'False NoLevelSet',
+    });
+    expect(conditions({ ...good, podSecurity: well }, said)).toMatchObject({ PodSecuritySet: 'True LevelsSet' });
+    expect(conditions({ ...good, podSecurity: undefined }, said)).toMatchObject({ PodSecuritySet: 'False NoLevelSet' });
+    expect(conditions({ ...good, podSecurity: well })['PodSecuritySet']).toBeUndefined();
+  });
+
   it('is not ready once it was deleted, and says what keeps it', () => {
     const leaving = { reason: 'PodsRemain', message: '2 pods are there.', pods: 2, copies: 0, claims: 0, done: false };
     const status = memberStatus(undefined, { ...good, leaving }, NOW);

@@ -6,7 +6,7 @@ import { MemoryApi } from '../fixtures/memory-api.ts';
 
 const HOST_ID = '0123456789abcdef';
 type Spec = ReturnType<MemberNamespacesOptions['spec']>;
-const DEFAULTS: Spec = { mapping: 'Same', create: true, adoptExisting: true };
+const DEFAULTS: Spec = { mapping: 'Same', create: true, adoptExisting: true, podSecurity: 'baseline' };
 
 /** A member whose namespace cache is as current as `cached` says. */
 function member(spec: Partial<Spec> = {}, cached = true) {
@@ -56,6 +56,25 @@ describe('MemberNamespaces', () => {
       metadata: { labels: { 'spillway.dev/host': HOST_ID }, annotations: { 'spillway.dev/host-namespace': 'shop' } },
     });
   });
+
+  it.each(['privileged', 'baseline', 'restricted'] as const)(
+    'gives a namespace that it creates the level %s, and never writes to one that has another',
+    async (podSecurity) => {
+      const { api, ensure, put } = member({ podSecurity });
+      await ensure();
+      expect(api.objects.get('/api/v1/namespaces/shop')?.metadata.labels).toEqual({
+        'spillway.dev/host': HOST_ID,
+        'pod-security.kubernetes.io/enforce': podSecurity,
+      });
+      for (const level of ['privileged', 'baseline', 'restricted']) {
+        put(level, { labels: { 'spillway.dev/host': HOST_ID, 'pod-security.kubernetes.io/enforce': level } });
+        expect(await ensure(level)).toEqual({ namespace: level });
+      }
+      put('former', { labels: { 'spillway.dev/host': HOST_ID } });
+      expect(await ensure('former')).toEqual({ namespace: 'former' });
+      expect(api.seen).toHaveLength(1);
+    },
+  );
 
   it('knows what was made for a namespace of the host before the mapping was edited', async () => {
     const prefixed: Partial<Spec> = { mapping: 'Prefixed', prefix: 'h-' };

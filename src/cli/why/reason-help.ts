@@ -23,7 +23,11 @@ export const REASON_HELP: ReadonlyMap<string, Advice> = new Map([
   ],
   [
     'MemberPodSecurity',
-    advice('change the securityContext of the pod, or the Pod Security level of the namespace in the member'),
+    advice(
+      'change the securityContext of the pod, or the Pod Security level of the namespace in the member: ' +
+        'kubectl label --overwrite namespace NAME pod-security.kubernetes.io/enforce=privileged there',
+      'concepts/virtual-nodes.md',
+    ),
   ],
   [
     'MemberForbidden',
