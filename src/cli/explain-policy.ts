@@ -1,51 +1,47 @@
 import type { Command } from 'commander';
-import { MEMBER_CLUSTERS, parseMemberCluster } from '../api/member-cluster.ts';
+import { MEMBER_CLUSTERS, type MemberCluster, parseMemberCluster } from '../api/member-cluster.ts';
+import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES, type OverridePolicyKind } from '../api/override-policy.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
 import { parseWorkloadPlacement, WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { Namespace } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { OWNER_KINDS } from '../kube/owner-kinds.ts';
-import { controllerOf } from '../kube/owner-references.ts';
-import { apiVersionOf, NAMESPACES, PODS, type Resource } from '../kube/resource.ts';
+import { NAMESPACES, type Resource } from '../kube/resource.ts';
 import { clusterOf, localCluster } from '../placement/cluster.ts';
 import type { Cli } from './cli.ts';
-import { CliError } from './cli-error.ts';
 import { compiledPolicies } from './compiled-policies.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { explainPolicy, type LiveWorkload } from './explain-policy/explain.ts';
+import { explainOverride } from './explain-policy/explain-override.ts';
+import { explainPolicy } from './explain-policy/explain.ts';
+import { explainedOverrideText } from './explain-policy/explained-override-text.ts';
 import { explainedPolicyText } from './explain-policy/explained-policy-text.ts';
+import { type HostWorkload, hostWorkloads } from './explain-policy/live-workloads.ts';
+import { namedPolicy } from './explain-policy/named-policy.ts';
 import { clusterFlags, namespaceFlags, outputFlags, type NamespaceFlags, type OutputFlags } from './flags.ts';
-import { manifestText } from './manifest-file.ts';
 import { documented, type Format } from './output.ts';
-import { manifestObject, manifestObjects } from './simulate/manifest-objects.ts';
-import { podsOf } from './simulate/workload-pods.ts';
+import { readableOverrides } from './override-policies.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 
 interface Flags extends NamespaceFlags, OutputFlags {
   filename?: string;
 }
 const FORMATS: readonly Format[] = ['table', 'json', 'yaml'];
-const TYPES: Readonly<Record<string, Resource>> = {
-  placementpolicy: PLACEMENT_POLICIES,
-  placementpolicies: PLACEMENT_POLICIES,
-  pp: PLACEMENT_POLICIES,
-  clusterplacementpolicy: CLUSTER_PLACEMENT_POLICIES,
-  clusterplacementpolicies: CLUSTER_PLACEMENT_POLICIES,
-  cpp: CLUSTER_PLACEMENT_POLICIES,
-};
-
 export function addExplainPolicy(program: Command, cli: Cli): void {
   const command = program
     .command('explain-policy')
     .summary(
-      'what a placement policy does here: which clusters, which workloads, and which other policy comes before it',
+      'what a policy does here: which clusters, which workloads, which fields, and which other policy comes before it',
     )
     .description(
       'Says of a PlacementPolicy or ClusterPlacementPolicy, or of one in a manifest that is not created yet, which clusters it chooses in which order and ' +
         'why not the others, which workloads it matches, whether it or another one decides about them, where their pods are, and what in it ' +
-        'contradicts itself. Ends with 5 when it cannot be used or is not consistent.',
+        'contradicts itself. Of an OverridePolicy or ClusterOverridePolicy: which of its rules are for which member, which fields of the next pod of which workload they ' +
+        'change there, which rule of another policy comes later and wins, and where no pod can be made, and why. Ends with 5 when it cannot be used or is not consistent, ' +
+        'or such a pod cannot be made.',
     )
-    .argument('[policy]', 'such as web, placementpolicy/web or clusterplacementpolicy/all')
+    .argument(
+      '[policy]',
+      'such as web, placementpolicy/web, clusterplacementpolicy/all, overridepolicy/gold or cop/eu-registry',
+    )
     .option('-f, --filename <file>', 'a manifest with one policy, YAML or JSON; - for standard input');
   outputFlags(namespaceFlags(clusterFlags(command)), FORMATS).action(
     async (named: string | undefined, flags: Flags) =>
@@ -54,110 +50,116 @@ export function addExplainPolicy(program: Command, cli: Cli): void {
 }
 
 async function explain(cli: Cli, host: Viewer, named: string | undefined, flags: Flags): Promise<ExitCode> {
-  const policy = await policyOf(host, named, flags);
-  const { namespace } = policy.metadata;
+  const found = await namedPolicy(host, named, flags);
   const missing = new Set<string>();
-  const list = async <T extends KubeObject>(resource: Resource): Promise<T[]> => {
-    const found = await host.tryList<T>(resource, namespace === undefined ? {} : { namespace });
-    if (!(found instanceof MissingRight)) return found;
-    missing.add(found.right);
+  const { namespace } = found.policy.metadata;
+  const list = async (resource: Resource): Promise<KubeObject[]> => {
+    const listed = await host.tryList<KubeObject>(resource, namespace === undefined ? {} : { namespace });
+    if (!(listed instanceof MissingRight)) return listed;
+    missing.add(listed.right);
     return [];
   };
+  const kind = OVERRIDE_KINDS.find((one) => one === found.resource.kind);
+  const { text, document, isWell } =
+    kind === undefined
+      ? await explainedPlacement(host, found.policy, list)
+      : await explainedOverrides(host, kind, found.policy, list, cli.terminal.signal);
+  cli.terminal.out(flags.output === 'table' ? text : documented(document, flags.output === 'json' ? 'json' : 'yaml'));
+  for (const right of missing)
+    cli.terminal.note(`note: it would be truer if you were allowed to ${right} (docs/reference/cli.md#rights)`);
+  return isWell ? EXIT.ok : EXIT.findings;
+}
+
+interface Answer {
+  text: string;
+  document: Record<string, unknown> & { kind: string };
+  isWell: boolean;
+}
+type Lister = (resource: Resource) => Promise<KubeObject[]>;
+
+async function explainedPlacement(host: Viewer, policy: KubeObject, list: Lister): Promise<Answer> {
+  const { namespace } = policy.metadata;
   const [members, clusterWide, own, namespaces, placements] = await Promise.all([
     host.list<KubeObject>(MEMBER_CLUSTERS),
     host.list<KubeObject>(CLUSTER_PLACEMENT_POLICIES),
     host.list<KubeObject>(PLACEMENT_POLICIES, namespace === undefined ? {} : { namespace }),
     namespacesOf(host, namespace),
-    list<KubeObject>(WORKLOAD_PLACEMENTS),
+    list(WORKLOAD_PLACEMENTS),
   ]);
   const wheres = wheresIn(placements);
-  const workloads: LiveWorkload[] = [];
-  for (const resource of [...OWNER_KINDS, PODS]) {
-    for (const object of await list<KubeObject>(resource)) {
-      const workload = liveWorkload(object, resource);
-      if (workload !== undefined) workloads.push({ ...workload, where: wheres.get(keyOf(workload)) });
-    }
-  }
-  const isSame = (one: KubeObject): boolean =>
-    one.metadata.name === policy.metadata.name && one.metadata.namespace === namespace;
+  const workloads = await hostWorkloads(list);
   const explained = explainPolicy({
     policy,
-    others: compiledPolicies([...own, ...clusterWide].filter((one) => !isSame(one))),
-    clusters: [
-      localCluster(),
-      ...members.flatMap((raw) => {
-        const parsed = parseMemberCluster(raw);
-        return 'member' in parsed ? [clusterOf(parsed.member)] : [];
-      }),
-    ],
-    workloads,
-    namespaceLabels: new Map(namespaces.map(({ metadata }) => [metadata.name, metadata.labels ?? {}])),
+    others: compiledPolicies([...own, ...clusterWide].filter((one) => !isSame(one, policy))),
+    clusters: [localCluster(), ...membersIn(members).map(clusterOf)],
+    workloads: workloads.map((workload) => ({ ...workload, where: wheres.get(keyOf(workload)) })),
+    namespaceLabels: labelsOf(namespaces),
   });
-  cli.terminal.out(
-    flags.output === 'table'
-      ? explainedPolicyText(explained)
-      : documented({ kind: 'ExplainedPolicy', ...explained }, flags.output === 'json' ? 'json' : 'yaml'),
+  return {
+    text: explainedPolicyText(explained),
+    document: { kind: 'ExplainedPolicy', ...explained },
+    isWell: explained.problems.length + explained.warnings.length === 0,
+  };
+}
+
+const OVERRIDE_KINDS: readonly OverridePolicyKind[] = ['OverridePolicy', 'ClusterOverridePolicy'];
+
+async function explainedOverrides(
+  host: Viewer,
+  kind: OverridePolicyKind,
+  policy: KubeObject,
+  list: Lister,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { namespace } = policy.metadata;
+  const [members, clusterWide, own, namespaces] = await Promise.all([
+    host.list<KubeObject>(MEMBER_CLUSTERS),
+    host.list<KubeObject>(CLUSTER_OVERRIDE_POLICIES),
+    host.list<KubeObject>(OVERRIDE_POLICIES, namespace === undefined ? {} : { namespace }),
+    namespacesOf(host, namespace),
+  ]);
+  const others = (one: readonly KubeObject[]): KubeObject[] => one.filter((each) => !isSame(each, policy));
+  const explained = await explainOverride(
+    {
+      kind,
+      policy,
+      others: [
+        ...readableOverrides('ClusterOverridePolicy', others(clusterWide)),
+        ...readableOverrides('OverridePolicy', others(own)),
+      ],
+      members: membersIn(members),
+      workloads: await hostWorkloads(list),
+      namespaceLabels: labelsOf(namespaces),
+    },
+    signal,
   );
-  for (const right of missing)
-    cli.terminal.note(`note: it would be truer if you were allowed to ${right} (docs/reference/cli.md#rights)`);
-  return explained.problems.length + explained.warnings.length === 0 ? EXIT.ok : EXIT.findings;
+  const { problems, warnings, workloads } = explained;
+  return {
+    text: explainedOverrideText(explained),
+    document: { ...explained, kind: 'ExplainedOverride' },
+    isWell: problems.length + warnings.length === 0 && workloads.every(({ refused }) => refused === null),
+  };
 }
 
-/** The one that is named, or that of the manifest. Throws CliError. */
-async function policyOf(host: Viewer, named: string | undefined, flags: Flags): Promise<KubeObject> {
-  const namespace = flags.namespace ?? host.namespace;
-  if ((named === undefined) === (flags.filename === undefined)) {
-    throw new CliError('it takes either the name of a policy or a manifest', {
-      exitCode: EXIT.usage,
-      fix: 'kubectl spillway explain-policy web, or: kubectl spillway explain-policy -f policy.yaml',
-    });
-  }
-  if (named === undefined) return policyIn(await manifestText(flags.filename ?? ''), namespace);
-  const [type, name, more] = named.includes('/') ? named.split('/') : ['placementpolicy', named];
-  const resource = TYPES[(type ?? '').toLowerCase().replace(/\.spillway\.dev$/, '')];
-  if (resource === undefined || name === undefined || name === '' || more !== undefined) {
-    throw new CliError(`${named} is not the name of a placement policy`, {
-      exitCode: EXIT.usage,
-      fix: 'name it like web, placementpolicy/web or clusterplacementpolicy/all',
-    });
-  }
-  return await host.get<KubeObject>(resource, resource.namespaced ? { namespace, name } : { name });
+/** Both are of the kinds of one family, and only one of these has namespaces. */
+function isSame(one: KubeObject, { metadata }: KubeObject): boolean {
+  return one.metadata.name === metadata.name && one.metadata.namespace === metadata.namespace;
 }
 
-function policyIn(text: string, fallback: string): KubeObject {
-  const kinds = [PLACEMENT_POLICIES, CLUSTER_PLACEMENT_POLICIES];
-  const policies = manifestObjects(text).flatMap((object) => {
-    const resource = kinds.find((one) => one.kind === object.kind && apiVersionOf(one) === object.apiVersion);
-    return resource === undefined ? [] : [{ object, resource }];
+function membersIn(raw: readonly KubeObject[]): MemberCluster[] {
+  return raw.flatMap((one) => {
+    const parsed = parseMemberCluster(one);
+    return 'member' in parsed ? [parsed.member] : [];
   });
-  const [found, another] = policies;
-  if (found === undefined || another !== undefined) {
-    throw new CliError(
-      `the manifest has ${found === undefined ? 'no placement policy' : 'more than one placement policy'}`,
-      {
-        exitCode: EXIT.usage,
-        fix: 'name a file with one PlacementPolicy or ClusterPlacementPolicy',
-      },
-    );
-  }
-  const { metadata, ...rest } = found.object;
-  const { name, namespace, labels = {} } = metadata;
-  const place = found.resource.namespaced ? { namespace: namespace ?? fallback } : {};
-  return { ...rest, metadata: { name, labels, ...place } };
+}
+
+function labelsOf(namespaces: readonly Namespace[]): Map<string, Readonly<Record<string, string>>> {
+  return new Map(namespaces.map(({ metadata }) => [metadata.name, metadata.labels ?? {}]));
 }
 
 async function namespacesOf(host: Viewer, namespace: string | undefined): Promise<Namespace[]> {
   if (namespace === undefined) return await host.list<Namespace>(NAMESPACES);
   return [await host.get<Namespace>(NAMESPACES, { name: namespace })];
-}
-
-/** A workload that no other one makes; undefined: it is part of another one, or goes where its nodes are. */
-function liveWorkload(raw: KubeObject, resource: Resource): Omit<LiveWorkload, 'where'> | undefined {
-  if (controllerOf(raw) !== undefined) return undefined;
-  const { namespace = '' } = raw.metadata;
-  const made = podsOf(manifestObject({ ...raw, apiVersion: apiVersionOf(resource), kind: resource.kind }), namespace);
-  if (made === undefined) return undefined;
-  return { namespace, of: made.of, chain: [{ ...made.pod, apiVersion: 'v1', kind: 'Pod' }, ...made.owners] };
 }
 
 /** `status.where` of each workload that the scheduler component has told of. */
@@ -172,6 +174,6 @@ function wheresIn(placements: readonly KubeObject[]): Map<string, string | undef
   );
 }
 
-function keyOf({ namespace, of }: Pick<LiveWorkload, 'namespace' | 'of'>): string {
+function keyOf({ namespace, of }: Pick<HostWorkload, 'namespace' | 'of'>): string {
   return `${namespace}/${of}`;
 }

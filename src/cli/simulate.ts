@@ -3,13 +3,7 @@ import type { Command } from 'commander';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { hostIdOf } from '../api/marks.ts';
 import { MEMBER_CLUSTERS, parseMemberCluster, virtualNodesOf, type MemberCluster } from '../api/member-cluster.ts';
-import {
-  CLUSTER_OVERRIDE_POLICIES,
-  OVERRIDE_POLICIES,
-  parseOverridePolicy,
-  type OverridePolicy,
-  type OverridePolicyKind,
-} from '../api/override-policy.ts';
+import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES, type OverridePolicy } from '../api/override-policy.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { describeError, isAlreadyExists, isForbidden } from '../kube/errors.ts';
@@ -18,7 +12,6 @@ import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS, NAMESPACES, NODES, PODS, SECRETS, SERVICES, type Resource } from '../kube/resource.ts';
 import { usesClaims } from '../kube/uses-claims.ts';
 import { create } from '../kube/verbs.ts';
-import type { ObjectIdentity } from '../overrides/selection.ts';
 import { clusterOf, localCluster } from '../placement/cluster.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { selectPolicy, type CompiledPolicy, type Rules } from '../placement/policy-selection.ts';
@@ -30,6 +23,8 @@ import { EXIT } from './exit-code.ts';
 import { clusterFlags, namespaceFlags, outputFlags, type NamespaceFlags, type OutputFlags } from './flags.ts';
 import { manifestText } from './manifest-file.ts';
 import { documented, type Format } from './output.ts';
+import { identitiesOf } from './override-identities.ts';
+import { readableOverrides } from './override-policies.ts';
 import { versionOf } from './host-version.ts';
 import { addressesNotKnown, memberPod, type HostFacts } from './simulate/member-pod.ts';
 import { placesByRules, placesWithoutRules, type Places } from './simulate/places.ts';
@@ -118,17 +113,10 @@ async function readWorld(host: Viewer): Promise<World> {
     nodes: nodes instanceof MissingRight ? undefined : nodes,
     pods: pods instanceof MissingRight ? undefined : pods,
     apiServer: apiServer instanceof MissingRight ? undefined : apiServer,
-    clusterWide: { placement, overrides: readable('ClusterOverridePolicy', overrides) },
+    clusterWide: { placement, overrides: readableOverrides('ClusterOverridePolicy', overrides) },
     missing: new Set(missing),
     copiesTopology: version.minor >= COPIES_TOPOLOGY,
   };
-}
-
-function readable(kind: OverridePolicyKind, raw: readonly KubeObject[]): OverridePolicy[] {
-  return raw.flatMap((one) => {
-    const parsed = parseOverridePolicy(kind, one);
-    return 'policy' in parsed ? [parsed.policy] : [];
-  });
 }
 
 async function simulated(host: Viewer, world: World, wanted: WantedPods, cli: Cli): Promise<Simulation> {
@@ -147,7 +135,7 @@ async function simulated(host: Viewer, world: World, wanted: WantedPods, cli: Cl
     namespaceLabels: labels.metadata.labels ?? {},
     services: services instanceof MissingRight ? [] : services,
     apiServer: world.apiServer,
-    policies: [...world.clusterWide.overrides, ...readable('OverridePolicy', overrides)],
+    policies: [...world.clusterWide.overrides, ...readableOverrides('OverridePolicy', overrides)],
     environmentKeys: await environmentKeys(host, pod, world.missing),
     nodes: world.nodes,
     copiesTopology: world.copiesTopology,
@@ -168,21 +156,12 @@ async function simulated(host: Viewer, world: World, wanted: WantedPods, cli: Cl
     hostFacts.namespaceLabels,
     cli.terminal.now(),
   );
-  const identities = chain.map(({ apiVersion, kind, metadata }): ObjectIdentity => ({
-    apiVersion,
-    kind,
-    name: metadata.name,
-    labels: metadata.labels ?? {},
-  }));
-  const [self, ...others] = identities;
+  const identities = identitiesOf(chain);
   const found: SimulatedPlace[] = [placeOf(LOCAL, places, [])];
   for (const member of world.members) {
     const becomes: SimulatedPlace['becomes'] = [];
     for (const { name } of virtualNodesOf(member)) {
-      const made =
-        self === undefined
-          ? { refused: '' }
-          : await memberPod(pod, [self, ...others], member, name, hostFacts, cli.terminal.signal);
+      const made = await memberPod(pod, identities, member, name, hostFacts, cli.terminal.signal);
       becomes.push(
         'pod' in made ? { node: name, pod: made.pod, refused: null } : { node: name, pod: null, refused: made.refused },
       );

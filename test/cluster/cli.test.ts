@@ -683,6 +683,32 @@ describe('explain-policy', () => {
       /PlacementPolicy web decides: it matches the workload more closely/,
     );
 
+    const labelled = (
+      name: string,
+      tier: string,
+      clusterNames: string[],
+      resourceSelectors: object[] = [],
+    ): object => ({
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'OverridePolicy',
+      metadata: { name, namespace: ns },
+      spec: {
+        resourceSelectors,
+        overrideRules: [
+          { targetCluster: { clusterNames }, overriders: { labelsOverrider: [{ operator: 'add', value: { tier } }] } },
+        ],
+      },
+    });
+    await host.apply([labelled('gold', 'gold', ['east', 'west'])]);
+    const overrides = await explain('op/gold');
+    expect(overrides.stdout).toMatch(/^explained +Deployment\/web +east,west +changes \/metadata\/labels\/tier$/m);
+    expect(overrides).toMatchObject({ code: 0, stderr: '' });
+    // One that is not there yet, before one that comes later by its name.
+    const first = JSON.stringify(labelled('a-first', 'silver', ['west']));
+    const before = await kubectlSpillway(host, ['explain-policy', '-n', ns, '-f', '-'], { input: first });
+    expect(before.stdout).toMatch(/overrideRules\[0\] comes later and wins$/m);
+    await kubectl(host, ['delete', 'overridepolicies', '-n', ns, '--all']);
+
     expect(await explain('gone')).toMatchObject({ code: 4, stdout: '' });
     expect(await explain('pod/web')).toMatchObject({ code: 2, stdout: '' });
     const rules = [

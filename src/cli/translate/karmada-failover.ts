@@ -22,7 +22,10 @@ export function failoverFrom(
     remarks.differs(application.of('purgeMode'), 'pods that do not get well are evicted at once');
   for (const part of [application, cluster]) {
     if (part?.take('statePreservation') !== undefined)
-      remarks.lost(part.of('statePreservation'), 'nothing of the old pod is given to the new one');
+      remarks.lost(
+        part.of('statePreservation'),
+        'the workload and its status stay on this cluster and need no keeping; of the status of the old pod nothing is given to the new one',
+      );
   }
   const gracePeriodSeconds = application?.take('gracePeriodSeconds');
   for (const part of [decision, application, cluster, from]) part?.end();

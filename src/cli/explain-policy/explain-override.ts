@@ -1,0 +1,127 @@
+import { type MemberCluster, virtualNodesOf } from '../../api/member-cluster.ts';
+import { type OverridePolicy, type OverridePolicyKind, parseOverridePolicy } from '../../api/override-policy.ts';
+import type { KubeObject } from '../../kube/object.ts';
+import { policyInWords } from '../../overrides/planned-rules.ts';
+import { overrideWarnings } from '../../overrides/policy-findings.ts';
+import { type OverrideSubject, selectPolicies } from '../../overrides/selection.ts';
+import { compileAffinity } from '../../placement/cluster-affinity.ts';
+import { type Cluster, clusterOf } from '../../placement/cluster.ts';
+import { identitiesOf } from '../override-identities.ts';
+import { type HostFacts, memberPod } from '../simulate/member-pod.ts';
+import type { ExplainedOverride, OverriddenCluster, OverriddenWorkload } from './explained-override.ts';
+import type { HostWorkload } from './live-workloads.ts';
+import { traceRules } from './rule-trace.ts';
+
+export interface OverrideFacts {
+  kind: OverridePolicyKind;
+  /** As the API server has it, or as a manifest would have it. */
+  policy: KubeObject;
+  /** All other override policies that can be used. */
+  others: readonly OverridePolicy[];
+  members: readonly MemberCluster[];
+  workloads: readonly HostWorkload[];
+  namespaceLabels: ReadonlyMap<string, Readonly<Record<string, string>>>;
+}
+
+/** A pod that nobody has created has no UID, and its copy is labelled with one. */
+const NO_UID = '00000000-0000-4000-8000-000000000000';
+/** Objects that are overridden beside pods. */
+const OTHER_KINDS = ['ConfigMap', 'Secret', 'PersistentVolumeClaim'];
+
+/** What an override policy does here and now, by the very functions of the manager. */
+export async function explainOverride(facts: OverrideFacts, signal: AbortSignal): Promise<ExplainedOverride> {
+  const { kind, members } = facts;
+  const { namespace, name } = facts.policy.metadata;
+  const head = { policy: `${kind} ${name}`, namespace: namespace ?? null };
+  const parsed = parseOverridePolicy(kind, facts.policy);
+  if ('problems' in parsed) {
+    const { problems } = parsed;
+    return { ...head, applyTo: null, problems, warnings: [], clusters: [], workloads: [], notes: [] };
+  }
+  const { policy } = parsed;
+  const clusters = members.map((member) => ({ member, cluster: clusterOf(member) }));
+  const rulesFor = new Map(clusters.map(({ cluster }) => [cluster.name, overriddenCluster(policy, cluster)]));
+  const workloads: OverriddenWorkload[] = [];
+  for (const workload of facts.workloads) {
+    const subject = { namespace: workload.namespace, identities: identitiesOf(workload.chain) };
+    const selection = selectPolicies(subject, [policy]);
+    if (!('selected' in selection) || selection.selected.length === 0) continue;
+    for (const { member, cluster } of clusters) {
+      if (rulesFor.get(cluster.name)?.rules.length === 0) continue;
+      workloads.push(await overriddenWorkload(workload, subject, policy, member, cluster, facts, signal));
+    }
+  }
+  return {
+    ...head,
+    applyTo: policy.spec.applyTo,
+    problems: [],
+    warnings: overrideWarnings(
+      policy,
+      clusters.map(({ cluster }) => cluster),
+    ),
+    clusters: [...rulesFor.values()],
+    workloads,
+    notes: notesOf(policy),
+  };
+}
+
+function overriddenCluster({ spec }: OverridePolicy, cluster: Cluster): OverriddenCluster {
+  const whys = spec.overrideRules.map(({ targetCluster }) =>
+    targetCluster === undefined ? undefined : compileAffinity(targetCluster)(cluster),
+  );
+  const rules = whys.flatMap((why, index) => (why === undefined ? [index] : []));
+  const says =
+    rules.length > 0
+      ? `${rules.map((rule) => `overrideRules[${String(rule)}]`).join(', ')} ${rules.length === 1 ? 'is' : 'are'} for it`
+      : [...new Set(whys)].join('; ') || 'it has no rules';
+  return { cluster: cluster.name, rules, says };
+}
+
+async function overriddenWorkload(
+  { namespace, of, pod, chain }: HostWorkload,
+  subject: OverrideSubject,
+  policy: OverridePolicy,
+  member: MemberCluster,
+  cluster: Cluster,
+  facts: OverrideFacts,
+  signal: AbortSignal,
+): Promise<OverriddenWorkload> {
+  const found = { namespace, workload: of, cluster: cluster.name };
+  const [node] = virtualNodesOf(member);
+  const hostPod = { ...pod, metadata: { ...pod.metadata, uid: NO_UID } };
+  const made = async (policies: readonly OverridePolicy[]): ReturnType<typeof memberPod> =>
+    await memberPod(
+      hostPod,
+      identitiesOf(chain),
+      member,
+      node?.name ?? cluster.name,
+      { ...HOST_FACTS, namespaceLabels: facts.namespaceLabels.get(namespace) ?? {}, policies },
+      signal,
+    );
+  const translated = await made([]);
+  if ('refused' in translated) return { ...found, changes: [], refused: translated.refused };
+  const policies = [policy, ...facts.others];
+  const result = await made(policies);
+  const context = { subject, member: cluster, pool: node?.nodeSelector ?? {} };
+  const changes = traceRules(translated.pod, policies, context).flatMap((rule) =>
+    rule.policy === policyInWords(policy) ? [{ rule: rule.rule, fields: [...rule.fields] }] : [],
+  );
+  return { ...found, changes, refused: 'refused' in result ? result.refused : null };
+}
+
+/** What decides about variables of Services and labels of nodes, which override policies do not look at. */
+const HOST_FACTS: Omit<HostFacts, 'namespaceLabels' | 'policies'> = {
+  hostId: '',
+  services: [],
+  apiServer: undefined,
+  environmentKeys: () => [],
+  nodes: undefined,
+  copiesTopology: false,
+};
+
+function notesOf({ spec }: OverridePolicy): string[] {
+  const { resourceSelectors } = spec;
+  const isForOthers =
+    resourceSelectors.length === 0 || resourceSelectors.some(({ kind }) => OTHER_KINDS.includes(kind));
+  return isForOthers ? ['ConfigMaps, Secrets and claims, for which it is too, were not looked at'] : [];
+}
