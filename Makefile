@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 HISTORIES ?= 300
 FROM ?= 1
-.PHONY: help build test simulate sim soak planted test-long soak-placement faults fuzz lint format manifests image bench conformance tools demo demo-down burst-demo
+.PHONY: help build test simulate sim soak planted test-long soak-placement test-page faults fuzz lint format manifests image bench conformance tools demo demo-down burst-demo
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -19,7 +19,7 @@ node_modules/.package-lock.json: package-lock.json
 
 build: node_modules/.package-lock.json ## compile to dist/
 	@echo '== compiling'
-	@node_modules/.bin/tsc -p tsconfig.build.json
+	@npm run --silent build
 
 test: build ## unit tests, histories in the simulator, then tests on real clusters
 	@node dist/hack/test.js unit
@@ -44,6 +44,9 @@ planted: dist/test/sim/main.js ## mistakes put into a copy of the program: the s
 
 test-long: build ## what shows only after minutes, on real clusters (40 minutes)
 	@node dist/hack/test.js long
+
+test-page: build ## the page of `kubectl spillway ui` in headless Chromium (1 minute; PICTURES=1: anew for docs/)
+	@$(if $(PICTURES),PAGE_PICTURES=1) node dist/hack/test.js page
 
 soak-placement: build ## 300 workloads on real clusters in which everything changes (MINUTES=10; SEED=s to repeat)
 	@$(if $(MINUTES),SOAK_MINUTES=$(MINUTES)) $(if $(SEED),SOAK_SEED=$(SEED)) node dist/hack/test.js soak

@@ -7,7 +7,14 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/cluster/**', 'test/faults/**', 'test/fuzz/**', 'test/long/**', 'test/soak/**'],
+          exclude: [
+            'test/cluster/**',
+            'test/faults/**',
+            'test/fuzz/**',
+            'test/long/**',
+            'test/soak/**',
+            'test/page/**',
+          ],
           testTimeout: 20_000,
           hookTimeout: 30_000,
           // They wait more than they compute: vitest's own choice, one on two cores, took more than twice as long.
@@ -34,7 +41,7 @@ export default defineConfig({
           execArgv: ['--max-old-space-size=400'],
         },
       },
-      ...['faults', 'long', 'soak'].map((name) => ({
+      ...['faults', 'long', 'page', 'soak'].map((name) => ({
         test: {
           name,
           include: [`test/${name}/**/*.test.ts`],

@@ -8,6 +8,7 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { codeVersion, commitOfCode } from './code-version.ts';
 import { FAULTS } from './fault-matrix.ts';
+import { ensureBrowser } from './browser.ts';
 import { ensureBinaries } from './binaries.ts';
 import { failedTests, slowestFiles } from './failed-tests.ts';
 import { faultRows, faultsPage, faultTable, rowsOfPage, wholeMatrix } from './faults-page.ts';
@@ -105,6 +106,7 @@ const total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 for (const project of projects) {
   if (project === 'cluster' || project === 'long') await prepareClusters();
   if (project === 'faults') await prepareFaults();
+  if (project === 'page') await ensureBrowser(say);
   if (project === 'soak') await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server'], { say });
   const counts = await runProject(project, more);
   total.passed += counts.passed;

@@ -11,7 +11,7 @@ import { checkImports } from './import-rules.ts';
 const root = repositoryRoot();
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const paths = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts'))
+  .filter((path) => /\.tsx?$/.test(path))
   .map((path) => `src/${path.replaceAll('\\', '/')}`);
 const sources = new Map(paths.map((path) => [path, textOf(path)]));
 const figures = houseFigures(sources);

@@ -54,6 +54,10 @@ const PURE_WITHIN = [
 /** Who may know every room: the one that wires them together, and what people call. */
 const COMPOSITION_ROOT = [/^manager\//, /^main\.ts$/, /^cli\//];
 
+/** What runs in a browser. It knows types of the program alone, and no package but these. */
+const PAGE = [/^cli\/ui\/page\//];
+const PAGE_PACKAGES = /^preact(\/|$)/;
+
 /** All that stands at the top of src. */
 const TOP = new Set(['main.ts', 'config.ts', 'version.ts']);
 
@@ -106,10 +110,12 @@ const isPure = (path: string): boolean => matches([...PURE, ...PURE_WITHIN], pat
 
 function checkEdge(edge: Edge): string[] {
   const { from, to } = edge;
+  if (matches(PAGE, from)) return checkPage(edge);
   if (to === undefined) return [];
   const breach = (rule: string): string[] => [`${from}:${edge.line}: imports ${to}: ${rule}`];
   if (!to.startsWith('src/')) return breach('the program imports nothing from outside src');
   const [source, target] = [roomOf(from), roomOf(to)];
+  if (matches(PAGE, to)) return breach('only browsers load the page');
   if (target === 'cli' && source !== 'cli') return breach('nothing knows the verbs of kubectl spillway');
   if (source === 'cli' && target === 'manager') return breach('verbs run without the manager');
   if (matches(COMPOSITION_ROOT, from) || (source === target && source !== '')) return [];
@@ -123,6 +129,14 @@ function checkEdge(edge: Edge): string[] {
   if (source === '') return breach('only manager/, main.ts and cli/ may import rooms');
   if (EFFECT_ROOMS.includes(target)) return breach('effect rooms get each other as interfaces, from manager/');
   return breach(`${target} is a room that the import rules do not know`);
+}
+
+function checkPage({ from, to, specifier, typeOnly, line }: Edge): string[] {
+  const isAllowed =
+    to === undefined ? PAGE_PACKAGES.test(specifier) : matches(PAGE, to) || (typeOnly && to.startsWith('src/cli/'));
+  return isAllowed
+    ? []
+    : [`${from}:${line}: imports ${to ?? specifier}: a browser has only the page itself, and preact`];
 }
 
 const onlyBelow = (floor: number): string =>

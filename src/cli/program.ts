@@ -17,6 +17,7 @@ import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
 import { addTop } from './top.ts';
 import { addTranslate } from './translate.ts';
+import { addUi } from './ui.ts';
 import { addUninstall } from './uninstall.ts';
 import type { Terminal } from './terminal.ts';
 import { addWhy } from './why.ts';
@@ -27,6 +28,7 @@ const VERBS: readonly AddVerb[] = [
   addClusters,
   addTop,
   addWhy,
+  addUi,
   addDoctor,
   addSimulate,
   addExplainPolicy,

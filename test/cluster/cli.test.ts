@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
+import type { PageState, WhyAnswer, WorkloadDetail } from '../../src/cli/ui/view.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { kubectlCompletion, kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
+import { kubectlCompletion, kubectlSpillway, startKubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import {
   type Fields,
   getPod,
@@ -315,6 +316,75 @@ describe('why', () => {
       servers.signal('SIGCONT');
     }
     await answers('on-west', /It runs in member west, and all is well/, SHOP, 60_000);
+  });
+});
+
+describe('ui', () => {
+  /** The page as a browser gets it that opens the address which is printed; `get` asks for more with the cookie. */
+  async function open(kubeconfig?: string, ...words: string[]) {
+    const run = startKubectlSpillway(host, ['ui', ...words], kubeconfig);
+    const url = await until('its address is printed', () => /http:\S+/.exec(run.stdout())?.[0]);
+    const entered = await fetch(url);
+    const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
+    const get = async (path: string): Promise<Response> => await fetch(new URL(path, url), { headers: { cookie } });
+    const json = async <T>(path: string): Promise<T> => (await (await get(path)).json()) as T;
+    return { run, url, get, json };
+  }
+
+  test('serves a page of the fleet with the rights of who runs it, until Ctrl-C', async () => {
+    const ns = await newNamespace(host, 'shown');
+    await host.apply([
+      policy(ns, 'all', { clusterAffinity: { clusterNames: ['east'] } }),
+      deployment(ns, 'web', 2, '100m'),
+    ]);
+    await settled(host, ns, 'web', { east: 2 });
+    const { run, url, get, json } = await open();
+    expect((await fetch(new URL('/', url))).status).toBe(403);
+    const document = await get('/');
+    expect(document.headers.get('content-security-policy')).toMatch(/^default-src 'none'/);
+    expect(await document.text()).toContain('<script type="module" src="/main.js">');
+    expect((await get('/main.js')).status).toBe(200);
+    const state = await until('the page has all parts', async () => {
+      const found = await json<PageState>('/api/state');
+      return (found.workloads ?? []).some(({ key }) => key === `${ns}/Deployment/web`) && found;
+    });
+    expect(state).toMatchObject({ missing: [], trouble: '', managers: [expect.anything()] });
+    const [local, east] = state.places;
+    expect(local).toMatchObject({ name: 'local', isLocal: true });
+    expect(east).toMatchObject({
+      name: 'east',
+      state: 'ready',
+      region: 'eu',
+      cpu: { offered: 16 },
+      nodes: { ready: 1 },
+    });
+    expect(state.workloads).toContainEqual(
+      expect.objectContaining({ key: `${ns}/Deployment/web`, places: [{ cluster: 'east', pods: 2 }], waiting: 0 }),
+    );
+    expect(state.safety.map(({ id }) => id)).toContain('held');
+    const detail = await json<WorkloadDetail>(`/api/workload?key=${encodeURIComponent(`${ns}/Deployment/web`)}`);
+    expect(detail).toMatchObject({ history: [{ places: [{ cluster: 'east', pods: 2 }] }] });
+    const [, name = ''] = detail.pods[0]?.pod.split('/') ?? [];
+    const { explanation } = await json<WhyAnswer>(`/api/why?namespace=${ns}&name=${name}`);
+    expect(explanation).toMatchObject({ phase: 'Running', answer: 'It runs in member east, and all is well.' });
+    expect(await run.interrupt()).toBe(130);
+    await expect(fetch(url)).rejects.toThrow();
+  });
+
+  test('shows to who may read one namespace what is there, and names what is missing', async () => {
+    const read = ['get', 'list'];
+    const kubeconfig = await viewer('page-of-pods', [
+      { apiGroups: [''], resources: ['pods'], verbs: read },
+      { apiGroups: ['spillway.dev'], resources: ['memberclusters'], verbs: read },
+    ]);
+    const { run, json } = await open(kubeconfig, '-n', 'shown');
+    const state = await json<PageState>('/api/state');
+    expect(state.missing).toContain('list nodes');
+    expect(state.missing).toContain('list workloadplacements.spillway.dev in namespace shown');
+    expect(state.workloads).toEqual([expect.objectContaining({ key: 'shown/Deployment/web' })]);
+    expect(state.places.find(({ name }) => name === 'east')).toMatchObject({ cpu: null, pods: { running: 2 } });
+    expect(await run.interrupt()).toBe(130);
+    await kubectl(host, ['delete', 'namespace', 'shown', '--wait=false']);
   });
 });
 

@@ -21,6 +21,10 @@ const GOOD: Record<string, string> = {
   'src/descheduler/mover.ts': "import { KubeClient } from '../kube/client.ts';\nimport { d } from './drain.ts';",
   'src/config.ts': "import { z } from 'zod';",
   'src/cli/verb.ts': "import '../pods/act.ts';\nimport '../nodes/keeper.ts';",
+  'src/cli/ui/page/main.tsx':
+    "import { render } from 'preact';\nimport { useState } from 'preact/hooks';\nimport './part.tsx';\nimport type { v } from '../view.ts';",
+  'src/cli/ui/page/part.tsx': 'export const part = 1;',
+  'src/cli/ui/view.ts': 'export interface V {}',
   'src/cli/main.ts': "import './verb.ts';\nimport { version } from '../version.ts';",
   'src/pods/serve.ts': "import '../serving/listener.ts';",
   'src/manager/member.ts': "import '../nodes/keeper.ts';\nimport '../pods/act.ts';",
@@ -39,6 +43,25 @@ test('a house in order has no breaches', () => {
 describe('breaches', () => {
   test.each<[string, string, string, RegExp]>([
     ['kube importing api', 'src/kube/bad.ts', "import { x } from '../api/kind.ts';", /kube knows nothing of Spillway/],
+    [
+      'the page importing code',
+      'src/cli/ui/page/bad.tsx',
+      "import { v } from '../view.ts';",
+      /a browser has only the page/,
+    ],
+    [
+      'the page importing Node.js',
+      'src/cli/ui/page/bad.tsx',
+      "import { v } from 'node:fs';",
+      /a browser has only the page/,
+    ],
+    [
+      'the page knowing a room',
+      'src/cli/ui/page/bad.tsx',
+      "import type { x } from '../../../pods/act.ts';",
+      /a browser has only/,
+    ],
+    ['a verb importing the page', 'src/cli/bad.ts', "import './ui/page/main.tsx';", /only browsers load the page/],
     ['kube importing even a type', 'src/kube/bad.ts', "import type { x } from '../pods/act.ts';", /kube knows nothing/],
     ['kube importing the version', 'src/kube/bad.ts', "import { v } from '../version.ts';", /kube knows nothing/],
     ['api importing a room', 'src/api/bad.ts', "import { x } from '../capacity/fit.ts';", /api may import only kube/],
