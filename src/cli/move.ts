@@ -174,6 +174,9 @@ async function followed(
       page: 'guides/drain-and-migrate.md',
     });
   }
+  if (judged.status?.workloads?.length === 0) {
+    terminal.note(`note: no workload of namespace ${ref.namespace} has pods in ${flags.from}`);
+  }
   if (flags.dryRun !== 'none') return EXIT.ok;
   if (flags.wait !== true) {
     terminal.note(

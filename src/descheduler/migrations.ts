@@ -204,7 +204,7 @@ export class Migrations {
     const left = waiting + moving + unplaced;
     if (left < sight.left || moving > 0) [sight.left, sight.leftSince] = [left, monotonic()];
     if (monotonic() - sight.leftSince < PATIENCE_MS) {
-      const words = `${counted(waiting, 'pod')} wait in ${clusterInWords(spec.from)}, ${String(moving)} go as soon as others are Ready`;
+      const words = `in ${clusterInWords(spec.from)}: ${String(waiting)} pods that wait, and ${String(moving)} on their way`;
       const message = unplaced === 0 ? words : `${words}, ${counted(unplaced, 'new pod')} without a place yet`;
       return { state: 'Progressing', message, workloads, fits };
     }

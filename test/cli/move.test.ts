@@ -131,6 +131,12 @@ describe('the verb', () => {
     );
   });
 
+  it('says that there is nothing to move', async () => {
+    answer('True', { workloads: [] });
+    expect(await move('--all', '--from', 'a')).toBe(0);
+    expect(terminal.notes).toContain('note: no workload of namespace shop has pods in a');
+  });
+
   it('goes on without waiting, unless told to', async () => {
     answer('True');
     expect(await move('deploy/web', '--from', 'a', '--leave-unmovable')).toBe(0);
