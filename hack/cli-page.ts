@@ -16,7 +16,8 @@ kubectl finds programs called \`kubectl-spillway\` on the \`PATH\` by itself, an
 completion (\`kubectl completion --help\`) is set up. Flags stand behind the verb.
 
 - The kubeconfig is found as kubectl finds it, exec plugins included. Of several files in \`KUBECONFIG\` the first with the context
-  counts, and its cluster and user have to be in the same file. \`proxy-url\` is not supported.
+  counts, and its cluster and user have to be in the same file. \`proxy-url\` [counts](../guides/private-members.md); \`HTTPS_PROXY\`
+  and \`NO_PROXY\` do not.
 - \`-o json\` and \`-o yaml\` give documents of \`apiVersion: cli.spillway.dev/v1alpha1\` for programs. Fields are added and never change their
   meaning within that version; \`null\` says that you may not know.
 - Nothing is coloured unless stdout is a terminal; \`NO_COLOR\` is respected. What takes more than a second says on stderr what it waits for.

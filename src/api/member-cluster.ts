@@ -89,7 +89,8 @@ const credentials = z
   .object({ secretRef })
   .describe(
     'How to reach the member: a kubeconfig with its server, its CA and a client certificate or a token, all inline. ' +
-      'Exec plugins, auth providers, file paths and insecure-skip-tls-verify are refused.',
+      'Exec plugins, auth providers, file paths and insecure-skip-tls-verify are refused. ' +
+      'A proxy-url in it (http, https, socks5) is honoured for all connections to the member.',
   );
 
 const taint = z.object({

@@ -11,6 +11,7 @@ export const UNREACHABLE = {
   Refused: 'silent',
   ConnectionReset: 'silent',
   NameNotFound: 'silent',
+  ProxyFailed: 'silent',
   TLSVerifyFailed: 'silent',
   NotAKubernetesAPI: 'silent',
   Unauthorized: 'refusing',

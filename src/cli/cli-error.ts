@@ -73,7 +73,7 @@ export function explained(error: unknown, what: string, context: string): CliErr
   if (error instanceof TransportError) {
     return new CliError(`${where} does not answer`, {
       reason: error.detail,
-      fix: 'check the server address in the kubeconfig and the network, or name another --context',
+      fix: 'check the server address, and the proxy-url if one is needed, in the kubeconfig and the network, or name another --context',
       cause: error,
     });
   }

@@ -4,6 +4,7 @@ import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import { conditionOf, isReady } from '../kube/conditions.ts';
 import type { Node } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
+import { proxyInWords } from '../kube/proxy.ts';
 import { NODES } from '../kube/resource.ts';
 import { applyAll } from './apply.ts';
 import { CliError } from './cli-error.ts';
@@ -25,6 +26,7 @@ import { waitFor, type Look } from './wait-for.ts';
 
 interface Flags extends MemberFlags, DryRunFlags {
   server?: string;
+  proxyUrl?: string;
   lend: string[];
   quota: Record<string, string>;
   nodeMetrics?: boolean;
@@ -42,6 +44,10 @@ export function addJoin(program: Command, cli: Cli): void {
     .argument('<name>', 'of the member in the host, and of its virtual node');
   memberFlags(command)
     .option('--server <url>', 'where the manager reaches the member, if not at the address in the kubeconfig')
+    .option(
+      '--proxy-url <url>',
+      'what makes the connections from the manager to the member, if not the proxy-url in the kubeconfig; none: nothing, they are straight',
+    )
     .option(
       '--lend <namespace>',
       'let the host use this namespace of the member only; repeatable (default: all, it is there for the host)',
@@ -87,8 +93,9 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   const { dryRun } = flags;
   const hostUid = await clusterUidOf(host);
   await checkMember(cli, joining, hostUid);
-  const endpoint = await memberEndpoint(joining.memberFlags, member, flags.server, terminal);
-  terminal.note(`joining ${endpoint.server} as ${name}: rights in the member (context ${member.context})`);
+  const endpoint = await memberEndpoint(joining.memberFlags, member, flags, terminal);
+  const through = endpoint.proxy === undefined ? '' : `through ${proxyInWords(endpoint.proxy)} `;
+  terminal.note(`joining ${endpoint.server} ${through}as ${name}: rights in the member (context ${member.context})`);
   const hostId = hostIdOf(hostUid);
   const grant = { lend: flags.lend, nodeMetrics: flags.nodeMetrics ?? false, quota: flags.quota };
   const objects = grantedObjects(grant, hostId);

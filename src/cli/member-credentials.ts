@@ -2,12 +2,15 @@ import { isIP } from 'node:net';
 import { RENEWED_TOKEN_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import type { Secret } from '../kube/core-v1.ts';
+import { CredentialsError } from '../kube/errors.ts';
 import { refusalOf } from '../kube/member-trial.ts';
+import { parseProxyUrl, proxyInWords, proxyUrl, type Proxy } from '../kube/proxy.ts';
 import { CONFIG_MAPS, resourcePath, SECRETS, SERVICE_ACCOUNTS } from '../kube/resource.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { tokenClaims, tokenIn, tokenRequestFor } from '../kube/service-account-token.ts';
 import { remove } from '../kube/verbs.ts';
 import { CliError } from './cli-error.ts';
+import { EXIT } from './exit-code.ts';
 import { dryRunOption, dryRunWords, type DryRun } from './flags.ts';
 import { SYSTEM_NAMESPACE } from './installation.ts';
 import type { ManifestObject } from './manifests.ts';
@@ -19,6 +22,7 @@ import { waitFor, type Look } from './wait-for.ts';
 
 /** The longest that manifests/member/token.yaml allows, in s. */
 const TOKEN_SECONDS = 7 * 24 * 3600;
+const PAGE = 'guides/private-members.md';
 /** Until rights that were just granted are in force, in ms. */
 const RIGHTS_MS = 20_000;
 
@@ -27,6 +31,9 @@ export interface Endpoint {
   readonly server: string;
   /** Where the person at the terminal reaches it. */
   readonly viewerServer: string;
+  /** What makes the connections there, for each of the two. */
+  readonly proxy: Proxy | undefined;
+  readonly viewerProxy: Proxy | undefined;
   readonly serverName: string | undefined;
   /** PEM. */
   readonly ca: string;
@@ -41,7 +48,7 @@ export function secretOf(member: string): { namespace: string; name: string } {
 export async function memberEndpoint(
   flags: ClusterFlags,
   member: Viewer,
-  server: string | undefined,
+  { server, proxyUrl: url }: { server?: string; proxyUrl?: string },
   terminal: Pick<Terminal, 'env'>,
 ): Promise<Endpoint> {
   const { access } = await viewerAccess(flags, terminal.env);
@@ -52,7 +59,9 @@ export async function memberEndpoint(
       fix: 'give one that begins with https:// by --server',
     });
   }
-  if (server === undefined && isLoopback(new URL(address).hostname)) {
+  const proxy = managersProxy(url, endpoint.proxy);
+  // A name, or address, behind a proxy is the proxy's.
+  if (server === undefined && proxy === undefined && isLoopback(new URL(address).hostname)) {
     throw new CliError(`the manager cannot reach the member at ${address}`, {
       reason: 'in its pod that is the pod itself',
       fix: 'give the address at which nodes of the host reach the API server of the member by --server (kind: https://NAME-control-plane:6443)',
@@ -62,9 +71,32 @@ export async function memberEndpoint(
   return {
     server: address,
     viewerServer,
+    proxy,
+    viewerProxy: endpoint.proxy,
     serverName: endpoint.serverName,
     ca: endpoint.ca ?? (await publishedCa(member)),
   };
+}
+
+/** Throws CliError where the manager could not use it. */
+function managersProxy(given: string | undefined, viewers: Proxy | undefined): Proxy | undefined {
+  if (given === 'none') return undefined;
+  if (given !== undefined) {
+    try {
+      return parseProxyUrl(given);
+    } catch (error) {
+      const reason = error instanceof CredentialsError ? error.message : undefined;
+      throw new CliError('--proxy-url cannot be used', { exitCode: EXIT.usage, reason, page: PAGE });
+    }
+  }
+  if (viewers !== undefined && isLoopback(new URL(proxyInWords(viewers).replace(/^[a-z0-9]+:/, 'http:')).hostname)) {
+    throw new CliError(`the manager cannot reach the member through ${proxyInWords(viewers)}`, {
+      reason: 'in its pod that is the pod itself',
+      fix: 'name the proxy that nodes of the host reach by --proxy-url, or --proxy-url=none where the manager needs none',
+      page: PAGE,
+    });
+  }
+  return viewers;
 }
 
 /** What a cluster tells its own pods to trust: of a kubeconfig that leaves that to the machine, or does not check at all. */
@@ -97,7 +129,7 @@ export async function memberCredentials(o: {
 }): Promise<ManifestObject> {
   const { host, member, secret, endpoint, terminal } = o;
   const kubeconfig = kubeconfigOf(endpoint);
-  const tried = kubeconfigOf({ ...endpoint, server: endpoint.viewerServer });
+  const tried = kubeconfigOf({ ...endpoint, server: endpoint.viewerServer, proxy: endpoint.viewerProxy });
   const before = await host.tryGet<Secret>(SECRETS, secret);
   const kept = before === undefined || before instanceof MissingRight ? undefined : tokenOf(before);
   const isGood =
@@ -164,10 +196,11 @@ async function newToken(member: Viewer): Promise<string> {
 }
 
 /** Without a token: that is beside it, so that it can be renewed without touching the rest. */
-function kubeconfigOf({ server, serverName, ca }: Endpoint): string {
+function kubeconfigOf({ server, serverName, ca, proxy }: Endpoint): string {
   const cluster = {
     server,
     ...(serverName === undefined ? {} : { 'tls-server-name': serverName }),
+    ...(proxy === undefined ? {} : { 'proxy-url': proxyUrl(proxy) }),
     'certificate-authority-data': Buffer.from(ca).toString('base64'),
   };
   return JSON.stringify({

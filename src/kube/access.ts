@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Proxy } from './proxy.ts';
 
 /** Where an API server is and how to know it. A value may change between requests where it comes from a file. */
 export interface ClusterEndpoint {
@@ -9,6 +10,8 @@ export interface ClusterEndpoint {
   /** Name to expect in the server's certificate (and to send as SNI) instead of the host in `server`. */
   readonly serverName?: string | undefined;
   readonly insecureSkipTlsVerify?: boolean | undefined;
+  /** What makes the connections to it; without, they are made straight. */
+  readonly proxy?: Proxy | undefined;
 }
 
 /** Who we are. `tls` and `fingerprint` are read after `headers` has resolved. */

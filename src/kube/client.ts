@@ -152,14 +152,13 @@ export class KubeClient {
     signal: AbortSignal,
     beforeSend: (() => void) | undefined,
   ): Promise<StreamResponse & { whole: () => Promise<Buffer> }> {
-    const { tls } = this.#transport.pools();
-    const { origin } = this.#transport;
+    const { route } = this.#transport.pools();
     const outgoing = this.#outgoing(r, headers);
     if (r.framed === true) {
-      const answer = await openFramed(origin, tls, outgoing, signal);
+      const answer = await openFramed(route, outgoing, signal);
       return { ...answer, status: answer.statusCode, whole: async () => await readFramed(answer) };
     }
-    const body = await openStream(origin, tls, outgoing, signal, beforeSend);
+    const body = await openStream(route, outgoing, signal, beforeSend);
     return {
       status: body.statusCode ?? 0,
       headers: body.headers,
@@ -204,7 +203,7 @@ export class KubeClient {
     this.#guard?.(where);
     let socket: Socket;
     try {
-      socket = await dialServer(this.#transport.origin, this.#transport.pools().tls, signal);
+      socket = await dialServer(this.#transport.pools().route, signal);
     } catch (e) {
       throw transportError(where, e);
     }

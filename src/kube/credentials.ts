@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { Access } from './access.ts';
 import { CredentialsError } from './errors.ts';
 import { fileAccess, type Source } from './file-access.ts';
-import { checkServer, decodeData, nonEmpty, readKubeconfig, type KubeconfigContext } from './kubeconfig.ts';
+import { checkServer, decodeData, nonEmpty, proxyOf, readKubeconfig, type KubeconfigContext } from './kubeconfig.ts';
 import { pluginAccess } from './plugin-access.ts';
 
 export type { Access, Credentials } from './access.ts';
@@ -54,9 +54,6 @@ async function kubeconfigAccess(file: string, context: string | undefined): Prom
   }
   const chosen = readKubeconfig(text, context);
   const { cluster, user } = chosen;
-  if (nonEmpty(cluster['proxy-url']) !== undefined) {
-    throw new CredentialsError('ProxyRefused', `kubeconfig ${file}: cluster.proxy-url is not supported`);
-  }
   if (
     (user['as-groups']?.length ?? 0) > 0 ||
     nonEmpty(user['as-uid']) !== undefined ||
@@ -66,7 +63,7 @@ async function kubeconfigAccess(file: string, context: string | undefined): Prom
   }
   const server = checkServer(cluster.server, true);
   if ((user.exec ?? undefined) !== undefined || (user['auth-provider'] ?? undefined) !== undefined) {
-    return pluginAccess(file, chosen.context, server);
+    return pluginAccess(file, chosen.context, { server, proxy: proxyOf(cluster) });
   }
   return fileAccess(fileOptions(chosen, server, dirname(file)));
 }
@@ -86,6 +83,7 @@ function fileOptions({ cluster, user }: KubeconfigContext, server: string, direc
     server,
     serverName: nonEmpty(cluster['tls-server-name']),
     insecureSkipTlsVerify: cluster['insecure-skip-tls-verify'] ?? false,
+    proxy: proxyOf(cluster),
     ca: source('certificate-authority', cluster['certificate-authority-data'], cluster['certificate-authority']),
     cert: source('client-certificate', user['client-certificate-data'], user['client-certificate']),
     key: source('client-key', user['client-key-data'], user['client-key']),

@@ -1,10 +1,31 @@
-import { connect as connectTcp, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
 import { CancelledError, DeadlineError } from './exchange.ts';
-import type { TlsSettings } from './transport.ts';
+import { proxyInWords, type Proxy } from './proxy.ts';
+import { openTunnel, ProxyError } from './tunnel.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const TCP_KEEP_ALIVE_MS = 15_000;
+/** What is read at once where there is no TLS, whose records are shorter, in bytes: undici's own choice. */
+const PIECE_BYTES = 65_536;
+
+/** Options for tls.connect; empty for plain http. */
+export interface TlsSettings {
+  secureContext?: SecureContext;
+  rejectUnauthorized?: boolean;
+  ALPNProtocols?: string[];
+  servername?: string;
+}
+
+/** Where an API server is, how it is known, and the way there. */
+export interface Route {
+  /** `https://host:port` or `http://host:port`. */
+  readonly origin: string;
+  /** Of the API server, whatever lies on the way to it. */
+  readonly tls: TlsSettings;
+  /** Undefined: straight. */
+  readonly proxy?: { readonly at: Proxy; readonly secureContext: SecureContext | undefined } | undefined;
+}
 
 /**
  * The newest TLS session that a server gave for each identity: the next connection resumes it, which saves both sides
@@ -13,24 +34,78 @@ const TCP_KEEP_ALIVE_MS = 15_000;
 const sessions = new WeakMap<TlsSettings, Buffer>();
 
 /**
- * A fresh connection to `origin`, TLS (verified, HTTP/1.1 by ALPN) or plain by its scheme, with Nagle's algorithm off
- * and TCP keep-alive on. Rejects with the socket's own error after at most ten seconds.
+ * A fresh connection to an API server, TLS (verified, HTTP/1.1 by ALPN) or plain by its scheme, with Nagle's algorithm off
+ * and TCP keep-alive on. All connections to clusters begin here, those of undici as well. Rejects with the socket's own error,
+ * or {@link ProxyError}, after at most ten seconds.
  */
-export function dialServer(origin: string, tls: TlsSettings, signal?: AbortSignal): Promise<Socket> {
+export async function dialServer(route: Route, signal?: AbortSignal): Promise<Socket> {
+  const stop = new AbortController();
+  const onAbort = (): void => stop.abort(new CancelledError('the caller stopped waiting'));
+  const through = route.proxy === undefined ? '' : ` through the proxy ${proxyInWords(route.proxy.at)}`;
+  const timer = setTimeout(() => {
+    stop.abort(new DeadlineError(`no connection${through} within ${CONNECT_TIMEOUT_MS} ms`));
+  }, CONNECT_TIMEOUT_MS);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  if (signal?.aborted === true) onAbort();
+  try {
+    return await connected(route, stop.signal);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+async function connected({ origin, tls, proxy }: Route, signal: AbortSignal): Promise<Socket> {
   const url = new URL(origin);
   const secure = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port);
+  signal.throwIfAborted();
+  const tunnel = proxy === undefined ? undefined : await tunnelled(proxy, { host, port }, signal);
+  if (!secure) return tunnel ?? (await untilOpen(plainSocket(host, port), 'connect', signal));
+  return await untilOpen(dialTls(tls, { host, port, ...(tunnel && { socket: tunnel }) }), 'secureConnect', signal);
+}
+
+/** A connection that a proxy has led to the server. */
+async function tunnelled(
+  { at, secureContext }: NonNullable<Route['proxy']>,
+  target: { host: string; port: number },
+  signal: AbortSignal,
+): Promise<Socket> {
+  const { host, port, secure } = at;
+  const name = isIP(host) === 0 ? { servername: host } : {};
+  let socket: Socket;
+  try {
+    socket = secure
+      ? await untilOpen(connectTls({ host, port, secureContext, ...name }), 'secureConnect', signal)
+      : await untilOpen(plainSocket(host, port), 'connect', signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new ProxyError(at, `cannot be reached: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  // The TLS connection inside of it has errors of its own.
+  socket.on('error', () => undefined);
+  const cut = (): void => void socket.destroy();
+  signal.addEventListener('abort', cut, { once: true });
+  try {
+    await openTunnel(socket, at, target);
+    signal.throwIfAborted();
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', cut);
+  }
+}
+
+/** The same socket, once it can be used. */
+function untilOpen<T extends Socket>(socket: T, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) {
-      reject(new CancelledError('the caller stopped waiting'));
-      return;
-    }
-    const socket: Socket = secure ? dialTls(tls, host, port) : connectTcp({ host, port });
     const settle = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
-      socket.off('error', onError);
+      signal.removeEventListener('abort', onAbort);
+      socket.off('error', fail);
       socket.off('close', onClose);
     };
     const fail = (error: Error): void => {
@@ -39,16 +114,12 @@ export function dialServer(origin: string, tls: TlsSettings, signal?: AbortSigna
       socket.destroy();
       reject(error);
     };
-    const onError = (error: Error): void => fail(error);
     const onClose = (): void => fail(Object.assign(new Error('closed during the handshake'), { code: 'ECONNRESET' }));
-    const onAbort = (): void => fail(new CancelledError('the caller stopped waiting'));
-    const timer = setTimeout(() => {
-      fail(new DeadlineError(`no connection within ${CONNECT_TIMEOUT_MS} ms`));
-    }, CONNECT_TIMEOUT_MS);
-    signal?.addEventListener('abort', onAbort, { once: true });
-    socket.on('error', onError);
+    const onAbort = (): void => fail(signal.reason as Error);
+    signal.addEventListener('abort', onAbort, { once: true });
+    socket.on('error', fail);
     socket.on('close', onClose);
-    socket.once(secure ? 'secureConnect' : 'connect', () => {
+    socket.once(event, () => {
       settle();
       socket.setNoDelay(true);
       socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS);
@@ -57,9 +128,14 @@ export function dialServer(origin: string, tls: TlsSettings, signal?: AbortSigna
   });
 }
 
-function dialTls(tls: TlsSettings, host: string, port: number): TLSSocket {
+function plainSocket(host: string, port: number): Socket {
+  const options = { host, port, highWaterMark: PIECE_BYTES };
+  return connectTcp(options);
+}
+
+function dialTls(tls: TlsSettings, to: { host: string; port: number; socket?: Socket }): TLSSocket {
   const session = sessions.get(tls);
-  const socket = connectTls({ ...tls, host, port, ...(session === undefined ? {} : { session }) });
+  const socket = connectTls({ ...tls, ...to, ...(session === undefined ? {} : { session }) });
   socket.on('session', (fresh) => sessions.set(tls, fresh));
   return socket;
 }

@@ -39,9 +39,9 @@ export class ApiError extends Error {
 
 /**
  * No usable answer came. `malformed`: an answer that cannot be what was asked for (HTML, `{}`, truncated JSON, a
- * redirect). `aborted`: the caller's own signal, never a fact about the cluster.
+ * redirect). `proxy`: what leads to the server does not. `aborted`: the caller's own signal, never a fact about the cluster.
  */
-export type TransportErrorKind = 'timeout' | 'refused' | 'reset' | 'dns' | 'tls' | 'aborted' | 'malformed';
+export type TransportErrorKind = 'timeout' | 'refused' | 'reset' | 'dns' | 'tls' | 'proxy' | 'aborted' | 'malformed';
 
 export class TransportError extends Error {
   override readonly name = 'TransportError';

@@ -10,6 +10,13 @@ export interface ExecConfig {
   provideClusterInfo?: boolean;
 }
 
+/** As far as a plugin may know it. */
+export interface ExecCluster {
+  server: string;
+  caData?: string;
+  proxyUrl?: string;
+}
+
 /** What a plugin answered: `status` of an ExecCredential. */
 export interface ExecStatus {
   token?: string;
@@ -27,10 +34,10 @@ const MAX_ANSWER_BYTES = 1 << 20;
 export class ExecPlugin {
   readonly #exec: ExecConfig;
   readonly #file: string;
-  readonly #cluster: { server: string; caData?: string } | null;
+  readonly #cluster: ExecCluster | null;
   #kept: { status: ExecStatus; untilMs: number } | undefined;
 
-  constructor(exec: ExecConfig, file: string, cluster: { server: string; caData?: string } | null) {
+  constructor(exec: ExecConfig, file: string, cluster: ExecCluster | null) {
     this.#exec = exec;
     this.#file = file;
     this.#cluster = cluster;
@@ -74,7 +81,13 @@ export class ExecPlugin {
     const { apiVersion = 'client.authentication.k8s.io/v1', provideClusterInfo } = this.#exec;
     const cluster =
       provideClusterInfo === true && this.#cluster !== null
-        ? { cluster: { server: this.#cluster.server, 'certificate-authority-data': this.#cluster.caData } }
+        ? {
+            cluster: {
+              server: this.#cluster.server,
+              'certificate-authority-data': this.#cluster.caData,
+              'proxy-url': this.#cluster.proxyUrl,
+            },
+          }
         : {};
     return JSON.stringify({ apiVersion, kind: 'ExecCredential', spec: { interactive: false, ...cluster } });
   }

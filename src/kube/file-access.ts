@@ -3,6 +3,7 @@ import { authorizationHeaders, fingerprintOf, type Access, type ClusterEndpoint,
 import { monotonic } from './clock.ts';
 import { CredentialsError } from './errors.ts';
 import { isKeyPair } from './key-pair.ts';
+import type { Proxy } from './proxy.ts';
 
 /** A value in hand, or the file that holds it. */
 export type Source = { data: string } | { file: string };
@@ -11,6 +12,7 @@ export interface FileAccessOptions {
   server: string;
   serverName?: string | undefined;
   insecureSkipTlsVerify?: boolean | undefined;
+  proxy?: Proxy | undefined;
   ca?: Source | undefined;
   cert?: Source | undefined;
   key?: Source | undefined;
@@ -65,6 +67,7 @@ class FileAccess implements Credentials {
       server: options.server,
       serverName: options.serverName,
       insecureSkipTlsVerify: options.insecureSkipTlsVerify,
+      proxy: options.proxy,
       get ca() {
         return material().ca;
       },

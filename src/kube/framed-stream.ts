@@ -2,8 +2,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Outgoing } from './exchange.ts';
 import { ChunkScanner } from './chunk-scanner.ts';
-import { dialServer } from './dial.ts';
-import type { TlsSettings } from './transport.ts';
+import { dialServer, type Route } from './dial.ts';
 
 /** How the end of a body is told. */
 export type Framing = { readonly kind: 'chunked' } | { readonly kind: 'length'; readonly bytes: number };
@@ -28,13 +27,8 @@ const END_OF_HEAD = '\r\n\r\n';
  * The connection is asked to be closed after it. Rejects with the socket's own error, or the signal's reason. The signal
  * also cuts the body.
  */
-export async function openFramed(
-  origin: string,
-  tls: TlsSettings,
-  outgoing: Outgoing,
-  signal: AbortSignal,
-): Promise<FramedAnswer> {
-  const socket = await dialServer(origin, tls, signal);
+export async function openFramed(route: Route, outgoing: Outgoing, signal: AbortSignal): Promise<FramedAnswer> {
+  const socket = await dialServer(route, signal);
   const onAbort = (): void => {
     socket.destroy(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
   };
@@ -71,7 +65,7 @@ export async function openFramed(
     };
     socket.on('data', onData);
     socket.once('end', onEnd);
-    socket.write(requestText(new URL(origin).host, outgoing), 'latin1');
+    socket.write(requestText(new URL(route.origin).host, outgoing), 'latin1');
   });
 }
 

@@ -1,6 +1,7 @@
 import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { z } from 'zod';
 import { CredentialsError } from './errors.ts';
+import { parseProxyUrl, type Proxy } from './proxy.ts';
 
 const listOf = <T extends z.ZodType>(item: T) => z.array(item).nullish();
 
@@ -120,6 +121,12 @@ export function checkServer(server: string | null | undefined, allowHttp: boolea
   let end = url.href.length;
   while (url.href[end - 1] === '/') end -= 1;
   return url.href.slice(0, end);
+}
+
+/** What makes the connections to the cluster; undefined: they are made straight. Throws {@link CredentialsError}. */
+export function proxyOf(cluster: KubeconfigCluster): Proxy | undefined {
+  const url = nonEmpty(cluster['proxy-url']);
+  return url === undefined ? undefined : parseProxyUrl(url);
 }
 
 /** Decodes a `*-data` field. */

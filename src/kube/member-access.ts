@@ -2,14 +2,13 @@ import { X509Certificate } from 'node:crypto';
 import type { Access } from './access.ts';
 import { CredentialsError } from './errors.ts';
 import { isKeyPair } from './key-pair.ts';
-import { checkServer, decodeData, nonEmpty, readKubeconfig } from './kubeconfig.ts';
+import { checkServer, decodeData, nonEmpty, proxyOf, readKubeconfig } from './kubeconfig.ts';
 import { staticAccess } from './static-access.ts';
 
 /** Why each field may not come from a Secret: it would make this process run, read or trust something. */
 const REFUSED_CLUSTER: Record<string, [reason: string, why: string]> = {
   'certificate-authority': ['FilePathRefused', 'a file path; put the bytes in certificate-authority-data'],
   'insecure-skip-tls-verify': ['InsecureRefused', 'it would send credentials to anyone who answers'],
-  'proxy-url': ['ProxyRefused', 'connections through a proxy are not supported'],
 };
 const REFUSED_USER: Record<string, [reason: string, why: string]> = {
   exec: ['ExecPluginRefused', 'it would run a command in this process; use a token or a client certificate'],
@@ -31,6 +30,7 @@ const KNOWN_CLUSTER = new Set([
   'server',
   'certificate-authority-data',
   'tls-server-name',
+  'proxy-url',
   'disable-compression',
   'extensions',
 ]);
@@ -59,7 +59,7 @@ export function memberAccess(kubeconfigText: string, renewed?: string): Access {
   const token = nonEmpty(renewed ?? user.token)?.trim();
   checkIdentity(cert, key, token);
   return staticAccess({
-    endpoint: { server, ca, serverName: nonEmpty(cluster['tls-server-name']) },
+    endpoint: { server, ca, serverName: nonEmpty(cluster['tls-server-name']), proxy: proxyOf(cluster) },
     token,
     cert,
     key,

@@ -13,11 +13,13 @@ const PLUGIN_DEADLINE_MS = 30_000;
  * Access for users whose kubeconfig runs an exec plugin or an auth provider (OIDC). The official client does that
  * work; it costs about 90 MB of memory, so it is loaded here and nowhere else. Throws {@link CredentialsError}.
  */
-export async function pluginAccess(file: string, context: string, server: string): Promise<Access> {
-  const plugin = new PluginCredentials(file, context, server);
+export async function pluginAccess(file: string, context: string, address: Address): Promise<Access> {
+  const plugin = new PluginCredentials(file, context, address);
   await plugin.headers();
   return { endpoint: plugin.endpoint, credentials: plugin };
 }
+
+type Address = Pick<ClusterEndpoint, 'server' | 'proxy'>;
 
 interface Answer {
   headers: Record<string, string>;
@@ -44,12 +46,13 @@ class PluginCredentials implements Credentials {
   #askedAt = -Infinity;
   #asking: Promise<Record<string, string>> | undefined;
 
-  constructor(file: string, context: string, server: string) {
+  constructor(file: string, context: string, { server, proxy }: Address) {
     this.#file = file;
     this.#context = context;
     const answer = () => this.#answer;
     this.endpoint = {
       server,
+      proxy,
       get ca() {
         return answer().ca;
       },
@@ -126,11 +129,15 @@ async function loadConfig(file: string, context: string): Promise<Loaded> {
   config.loadFromFile(file);
   config.setCurrentContext(context);
   const user = config.getCurrentUser();
+  const named = config.getCurrentCluster();
+  const cluster = named === null ? null : { ...named };
+  // It would make an agent for the proxy, which nobody uses.
+  if (named !== null) Reflect.deleteProperty(named, 'proxyUrl');
   const exec: unknown = user?.exec;
   if (user === null || typeof exec !== 'object' || exec === null) return { config, plugin: undefined };
   // The official client would wait for a plugin for ever, and leave it running.
   Reflect.deleteProperty(user, 'exec');
-  return { config, plugin: new ExecPlugin(exec, file, config.getCurrentCluster()) };
+  return { config, plugin: new ExecPlugin(exec, file, cluster) };
 }
 
 /** Runs `work`; its signal aborts when it takes too long. */

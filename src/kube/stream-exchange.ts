@@ -1,7 +1,6 @@
 import { request, type IncomingMessage } from 'node:http';
 import type { Outgoing } from './exchange.ts';
-import { askOrDestroy, dialServer } from './dial.ts';
-import type { TlsSettings } from './transport.ts';
+import { askOrDestroy, dialServer, type Route } from './dial.ts';
 
 /**
  * One request on a connection of its own, through Node's own HTTP client, up to the start of the answer: its body is a
@@ -11,20 +10,26 @@ import type { TlsSettings } from './transport.ts';
  * `beforeSend` is called when the connection is there; what it throws keeps the request back.
  */
 export async function openStream(
-  origin: string,
-  tls: TlsSettings,
+  route: Route,
   outgoing: Outgoing,
   signal: AbortSignal,
   beforeSend?: () => void,
 ): Promise<IncomingMessage> {
-  const socket = await dialServer(origin, tls, signal);
+  const socket = await dialServer(route, signal);
   askOrDestroy(socket, beforeSend);
   return await new Promise<IncomingMessage>((resolve, reject) => {
     const sent = request({
       createConnection: () => socket,
       method: outgoing.method,
       path: outgoing.path,
-      headers: ['host', new URL(origin).host, 'connection', 'close', ...outgoing.headers, ...lengthOf(outgoing.body)],
+      headers: [
+        'host',
+        new URL(route.origin).host,
+        'connection',
+        'close',
+        ...outgoing.headers,
+        ...lengthOf(outgoing.body),
+      ],
     });
     const onAbort = (): void => {
       sent.destroy(signal.reason instanceof Error ? signal.reason : new Error('aborted'));

@@ -16,6 +16,7 @@ const BY_CODE: ReadonlyMap<string, TransportErrorKind> = new Map([
   ['UND_ERR_ABORTED', 'aborted'],
   ['ABORT_ERR', 'aborted'],
   ['EPROTO', 'tls'],
+  ['ERR_PROXY', 'proxy'],
 ]);
 
 /** OpenSSL's verification results, as Node names them, beside the ERR_TLS_ and ERR_SSL_ families. */
@@ -48,6 +49,7 @@ const PHRASES: Record<TransportErrorKind, string> = {
   reset: 'the connection broke',
   dns: "the API server's name cannot be resolved",
   tls: 'no trusted TLS connection',
+  proxy: 'there is no way to the API server',
   aborted: 'the request was cancelled',
   malformed: 'the answer makes no sense',
 };

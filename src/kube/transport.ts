@@ -1,28 +1,22 @@
 import { isIP } from 'node:net';
-import { createSecureContext, type SecureContext } from 'node:tls';
-import { Pool } from 'undici';
+import { createSecureContext } from 'node:tls';
+import { callbackify } from 'node:util';
+import { Pool, type buildConnector } from 'undici';
 import type { ClusterEndpoint, Credentials } from './access.ts';
+import { dialServer, type Route, type TlsSettings } from './dial.ts';
 import { CancelledError } from './exchange.ts';
+import { proxyAuthorities } from './tunnel.ts';
 
-const CONNECT_TIMEOUT_MS = 10_000;
 /** Below the API server's own idle limit (90 s), so that it never closes under a request that we just sent. */
 const IDLE_TIMEOUT_MS = 60_000;
-const TCP_KEEP_ALIVE_MS = 15_000;
-
-/** Options for tls.connect; empty for plain http. */
-export interface TlsSettings {
-  secureContext?: SecureContext;
-  rejectUnauthorized?: boolean;
-  ALPNProtocols?: string[];
-  servername?: string;
-}
 
 interface Pools {
   /** Short requests share these connections. */
   calls: Pool;
   /** Each watch or log stream has a connection of its own, so streams and calls never wait for each other. */
   streams: Pool;
-  tls: TlsSettings;
+  /** For connections beside them. */
+  route: Route;
   fingerprint: string;
   ca: string | undefined;
 }
@@ -98,6 +92,17 @@ export class Transport {
           ...(serverName === undefined ? {} : { servername: serverName }),
         }
       : {};
+    const { proxy } = this.#endpoint;
+    const route: Route = {
+      origin: this.origin,
+      tls,
+      proxy: proxy && {
+        at: proxy,
+        secureContext: proxy.secure
+          ? createSecureContext({ ca: proxyAuthorities(ca), minVersion: 'TLSv1.2' })
+          : undefined,
+      },
+    };
     const options = {
       pipelining: 1,
       keepAliveTimeout: IDLE_TIMEOUT_MS,
@@ -105,12 +110,12 @@ export class Transport {
       headersTimeout: 0, // deadlines are kept by each exchange
       bodyTimeout: 0,
       allowH2: false,
-      connect: { ...tls, timeout: CONNECT_TIMEOUT_MS, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS },
+      connect: connectorOf(route),
     };
     return {
       calls: new Pool(this.origin, { ...options, connections: this.#connections }),
       streams: new Pool(this.origin, { ...options, connections: null }),
-      tls,
+      route,
       fingerprint,
       ca,
     };
@@ -121,4 +126,12 @@ export class Transport {
     await Promise.all([pools.calls.close(), pools.streams.close()]);
     this.#retired.delete(pools);
   }
+}
+
+/** What undici calls for a connection. */
+function connectorOf(route: Route): buildConnector.connector {
+  const dial = callbackify(async () => await dialServer(route));
+  return (_options, done) => {
+    dial((error: Error | null, socket) => (error === null ? done(null, socket) : done(error, null)));
+  };
 }

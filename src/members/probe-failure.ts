@@ -16,6 +16,7 @@ const TRANSPORT_REASONS: Record<TransportErrorKind, UnreachableReason> = {
   reset: 'ConnectionReset',
   dns: 'NameNotFound',
   tls: 'TLSVerifyFailed',
+  proxy: 'ProxyFailed',
   malformed: 'NotAKubernetesAPI',
   aborted: 'Aborted',
 };

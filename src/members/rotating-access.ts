@@ -1,5 +1,13 @@
 import type { Access, ClusterEndpoint, Credentials } from '../kube/access.ts';
 import { CredentialsError } from '../kube/errors.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+
+/** Where a member is, and the way there. */
+type Address = Pick<ClusterEndpoint, 'server' | 'serverName' | 'proxy'>;
+
+function addressIn({ server, serverName, proxy }: ClusterEndpoint): Address {
+  return { server, serverName, proxy };
+}
 
 /**
  * Access to one address whose CA, certificate and token may change while it is in use: requests made after a change
@@ -10,11 +18,12 @@ export class RotatingAccess implements Credentials {
   #access: Access | undefined;
   #refusal = new CredentialsError('NoCredentials', 'there are no credentials for this member yet');
 
-  private constructor(server: string, serverName: string | undefined) {
+  private constructor({ server, serverName, proxy }: Address) {
     const ca = (): string | undefined => this.#access?.endpoint.ca;
     this.endpoint = {
       server,
       serverName,
+      proxy,
       get ca() {
         return ca();
       },
@@ -23,22 +32,21 @@ export class RotatingAccess implements Credentials {
 
   /** With credentials. */
   static of(access: Access): RotatingAccess {
-    const rotating = new RotatingAccess(access.endpoint.server, access.endpoint.serverName);
+    const rotating = new RotatingAccess(access.endpoint);
     rotating.#access = access;
     return rotating;
   }
 
   /** Without credentials, and therefore without an address: fails at once, never connects. */
   static without(refusal: CredentialsError): RotatingAccess {
-    const rotating = new RotatingAccess('https://member.invalid', undefined);
+    const rotating = new RotatingAccess({ server: 'https://member.invalid' });
     rotating.#refusal = refusal;
     return rotating;
   }
 
   /** Takes over new credentials for the same address; false when they are for another one. */
   use(access: Access): boolean {
-    const { server, serverName } = access.endpoint;
-    if (server !== this.endpoint.server || serverName !== this.endpoint.serverName) return false;
+    if (!jsonEqual(addressIn(access.endpoint), addressIn(this.endpoint))) return false;
     this.#access = access;
     return true;
   }

@@ -2,7 +2,7 @@ import { isAnswering } from '../api/unreachable.ts';
 import type { Hold } from './decide.ts';
 
 /** Reasons of condition `Reachable` that pass by themselves: the cluster, or the way to it, comes back. */
-const PASSING = new Set(['Timeout', 'Refused', 'ConnectionReset', 'NameNotFound', 'Aborted']);
+const PASSING = new Set(['Timeout', 'Refused', 'ConnectionReset', 'NameNotFound', 'ProxyFailed', 'Aborted']);
 
 /** Why a new pod waits for its member, which is not reachable for that reason of condition `Reachable`; undefined: it is not known yet. */
 export function memberUnreachable(member: string, because: string | undefined): Hold {

@@ -16,11 +16,11 @@ afterAll(() => {
 const CA = 'a certificate';
 
 /** A kubeconfig of the member's administrator; `ca: false`: it leaves whom to trust to the machine. */
-function kubeconfig(server: string, ca = true): string {
+function kubeconfig(server: string, ca = true, more: object = {}): string {
   const file = join(folder, 'config');
   const trust = ca ? { 'certificate-authority-data': Buffer.from(CA).toString('base64') } : {};
   const config = {
-    clusters: [{ name: 'c', cluster: { server, ...trust } }],
+    clusters: [{ name: 'c', cluster: { server, ...trust, ...more } }],
     users: [{ name: 'u', user: { token: 'abc' } }],
     contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
   };
@@ -34,8 +34,13 @@ function member(ca?: string): Viewer {
   return { tryGet: async () => await Promise.resolve(configMap) } as unknown as Viewer;
 }
 
-const endpoint = async (file: string, server?: string, of = member()) =>
-  await memberEndpoint({ kubeconfig: file }, of, server, { env: {} });
+const endpoint = async (file: string, server?: string, of = member(), proxyUrl?: string) =>
+  await memberEndpoint(
+    { kubeconfig: file },
+    of,
+    { ...(server === undefined ? {} : { server }), ...(proxyUrl === undefined ? {} : { proxyUrl }) },
+    { env: {} },
+  );
 
 describe('where the manager reaches a member', () => {
   it('is where its administrator does', async () => {
@@ -62,6 +67,35 @@ describe('where the manager reaches a member', () => {
       'no address that the manager may use',
     );
     await expect(endpoint(kubeconfig('https://east.example.com'), 'east')).rejects.toThrow('no address');
+  });
+
+  it('is behind the proxy of its administrator, or another one, or none', async () => {
+    const file = kubeconfig('https://127.0.0.1:6443', true, { 'proxy-url': 'socks5://u:p@proxy.example' });
+    const host = (proxyUrl?: string) => endpoint(file, undefined, member(), proxyUrl).then(({ proxy }) => proxy?.host);
+    expect(await host()).toBe('proxy.example');
+    expect(await host('http://other')).toBe('other');
+    await expect(host('none')).rejects.toThrow('the manager cannot reach the member at https://127.0.0.1:6443');
+    const found = await endpoint(file, 'https://east.example.com', member(), 'none');
+    expect(found).toMatchObject({ proxy: undefined, viewerProxy: { host: 'proxy.example' } });
+  });
+
+  it.each(['http://127.0.0.1:3128', 'socks5://localhost', 'https://[::1]'])(
+    'is not behind a proxy on the machine of the administrator: %s',
+    async (proxy) => {
+      const file = kubeconfig('https://east.example.com:6443', true, { 'proxy-url': proxy });
+      await expect(endpoint(file)).rejects.toThrow('the manager cannot reach the member through');
+      expect(await endpoint(file, undefined, member(), 'none')).toMatchObject({ proxy: undefined });
+    },
+  );
+
+  it('is not behind what is no proxy, and says so without what may be a password', async () => {
+    const file = kubeconfig('https://east.example.com:6443');
+    const refused = endpoint(file, undefined, member(), 'ftp://u:s3cret@p');
+    await expect(refused).rejects.toThrow('--proxy-url cannot be used');
+    await expect(refused).rejects.toMatchObject({
+      exitCode: 2,
+      reason: expect.not.stringContaining('s3cret') as string,
+    });
   });
 
   it('has the authority that the member publishes, where the kubeconfig names none', async () => {

@@ -319,9 +319,9 @@ describe('hostAccess', () => {
 
   it('names what is wrong and never quotes secrets', async () => {
     const file = join(dir, 'config');
-    const cluster = { server: 'https://127.0.0.1:1', 'proxy-url': 'http://proxy' };
+    const cluster = { server: 'https://127.0.0.1:1', 'proxy-url': 'ftp://u:s3cret@proxy' };
     writeFileSync(file, kubeconfig(cluster, { token: 't' }));
-    expect((await reason(() => hostAccess({ kubeconfig: file })))[0]).toBe('ProxyRefused');
+    expect((await reason(() => hostAccess({ kubeconfig: file })))[0]).toBe('InvalidProxy');
     expect((await reason(() => hostAccess({ kubeconfig: join(dir, 'none') })))[0]).toBe('FileUnreadable');
     writeFileSync(file, 'users:\n- name: u\n  user: {token: s3cret\n  - ]');
     const [code, message] = await reason(() => hostAccess({ kubeconfig: file }));
@@ -403,7 +403,7 @@ describe('memberAccess', () => {
     expect(await refused(cluster({ 'insecure-skip-tls-verify': true }), token)).toBe(
       'InsecureRefused insecure-skip-tls-verify',
     );
-    expect(await refused(cluster({ 'proxy-url': 'http://p' }), token)).toBe('ProxyRefused proxy-url');
+    expect(await refused(cluster({ 'proxy-url': 'ftp://p' }), token)).toMatch(/^InvalidProxy/);
     expect(await refused(cluster({ 'certificate-authority': '/ca' }), token)).toMatch(
       /^FilePathRefused certificate-authority/,
     );

@@ -4,8 +4,7 @@ import { createSecureContext, createServer, TLSSocket, type Server } from 'node:
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority, issueClient, issueServing, type Authority } from '../../hack/pki.ts';
 import { until } from '../../hack/until.ts';
-import { dialServer } from '../../src/kube/dial.ts';
-import type { TlsSettings } from '../../src/kube/transport.ts';
+import { dialServer, type TlsSettings } from '../../src/kube/dial.ts';
 
 let authority: Authority;
 let server: Server;
@@ -38,7 +37,7 @@ async function settings(user: string): Promise<TlsSettings> {
 
 /** Dials, waits for the first byte, hangs up; whether the session was resumed. */
 async function resumes(tls: TlsSettings): Promise<boolean> {
-  const socket: Socket = await dialServer(origin, tls);
+  const socket: Socket = await dialServer({ origin, tls });
   if (!(socket instanceof TLSSocket)) throw new Error('not a TLS connection');
   await once(socket, 'data');
   expect(socket.authorized).toBe(true);

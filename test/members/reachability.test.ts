@@ -72,6 +72,7 @@ describe('probeFailure', () => {
     [transport('reset'), 'ConnectionReset'],
     [transport('dns'), 'NameNotFound'],
     [transport('tls'), 'TLSVerifyFailed'],
+    [transport('proxy'), 'ProxyFailed'],
     [transport('malformed'), 'NotAKubernetesAPI'],
     [api(401), 'Unauthorized'],
     [api(403), 'Forbidden'],
