@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { IMAGES } from '../../hack/images.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import type { PersistentVolume, Pod } from '../../src/kube/core-v1.ts';
+import { ForwardProxy } from '../fixtures/forward-proxy.ts';
+import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import {
   exitCodeOf,
   expectMirrored,
@@ -15,6 +17,7 @@ import {
   isReady,
   kubectl,
   newNamespace,
+  onNode,
   pod,
   podsOf,
   podSpec,
@@ -25,6 +28,7 @@ import {
   untilRunning,
 } from '../fixtures/live-pods.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+import { kubeconfigOf } from './member-harness.ts';
 
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
@@ -504,5 +508,54 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
       expect(pods.map((one) => exitCodeOf(one))).toEqual([4, 4]);
       for (const { metadata } of pods) expect(await logs(metadata.name)).toBe('trying\n');
     });
+  });
+
+  test('in a member that only a proxy reaches: logs and commands come through it, and an outage of it does no harm', async () => {
+    const name = 'hidden';
+    const user = { name: 'spillway', password: 'p@ss:w0rd/' };
+    const proxy = await ForwardProxy.start({ user, names: { 'api.hidden:6443': member.server } });
+    onTestFinished(() => proxy.close());
+    // By HTTP CONNECT for the administrator, by SOCKS5 for the manager.
+    const file = join(member.dir, 'hidden.kubeconfig');
+    const cluster = { 'tls-server-name': 'kubernetes', 'proxy-url': proxy.url('http') };
+    writeFileSync(file, await kubeconfigOf(member, { server: 'https://api.hidden:6443', cluster }), { mode: 0o600 });
+    const byKubectl = await host.kubectl(['--kubeconfig', file, 'get', 'namespace', 'default', '-o', 'name']);
+    expect(byKubectl).toMatchObject({ code: 0, stdout: 'namespace/default\n' });
+    const words = ['join', name, '--member-kubeconfig', file, '--proxy-url'];
+    const ofAdministrator = await kubectlSpillway(host, words.slice(0, -1));
+    expect(ofAdministrator.stderr).toContain('the manager cannot reach the member through http://127.0.0.1:');
+    const joined = await kubectlSpillway(host, [...words, proxy.url('socks5')], { timeoutMs: 70_000 });
+    expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('hidden is Ready') as string });
+
+    await host.apply([pod(name, ns, podSpec([shell(`echo from afar; ${IDLE}`)], onNode(name)))]);
+    const before = await untilRunning(host, ns, name);
+    expect(await logs(name)).toBe('from afar\n');
+    expect(await kubectl(host, ['exec', '-n', ns, name, '--', 'echo', 'done there'])).toBe('done there\n');
+    expect(new Set(proxy.asked)).toEqual(new Set(['api.hidden:6443']));
+
+    const condition = async (): Promise<string> => {
+      const path = '{.status.conditions[?(@.type=="Reachable")]}';
+      return await kubectl(host, ['get', 'membercluster', name, '-o', `jsonpath=${path}`]);
+    };
+    const probe = { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2 };
+    await kubectl(host, ['patch', 'membercluster', name, '--type=merge', '-p', JSON.stringify({ spec: { probe } })]);
+    proxy.refusal = { http: 503, socks: 4 };
+    proxy.cut();
+    const said = await until('it is unreachable', async () => {
+      const text = await condition();
+      return text.includes('"ProxyFailed"') ? text : undefined;
+    });
+    expect(said).toMatch(/the proxy socks5:\/\/127\.0\.0\.1:\d+ refuses: .*HostUnreachable/);
+    proxy.refusal = undefined;
+    await until('it is reachable again', async () => (await condition()).includes('"ProbeSucceeded"'));
+    expect((await untilRunning(host, ns, name)).metadata.uid).toBe(before.metadata.uid);
+    expect(await logs(name)).toBe('from afar\n');
+    const shown = await kubectl(host, ['get', 'memberclusters,events', '-A', '-o', 'yaml']);
+    for (const text of [said, shown, joined.stderr, readFileSync(topology.spillway.process.spec.logFile, 'utf8')]) {
+      for (const secret of [user.password, encodeURIComponent(user.password)]) expect(text).not.toContain(secret);
+    }
+    const gone = ['delete', 'pod', '-n', ns, name, '--timeout=30s'];
+    await kubectl(host, gone, { timeoutMs: 40_000 });
+    await kubectlSpillway(host, ['leave', name, '--timeout', '60'], { timeoutMs: 70_000 });
   });
 });
