@@ -47,6 +47,8 @@ const RIGHTS: Readonly<Record<string, string>> = {
   ui: 'none by itself, and each part what it shows: list `memberclusters`, `nodes`, `pods`, `workloadplacements`, `placementpolicies` (of all namespaces, or with -n of one), `clusterplacementpolicies`, `workloadrebalancers`, `leases` in the namespace of Spillway, `events` in namespace `default`; for a pod as `why`. The page names what you may not read',
   doctor:
     'each check needs what it looks at: list `customresourcedefinitions`, `leases` in the namespace of Spillway, `memberclusters`, `nodes`, `certificatesigningrequests`, `validatingadmissionpolicies` and their bindings, `mutatingadmissionpolicies`, `mutatingwebhookconfigurations`, `namespaces`, `placementpolicies`, `clusterplacementpolicies`, `workloadplacements`, `pods` of all namespaces, `servicecidrs`, `endpointslices` in the namespace of the webhook; get `nodes/proxy`; create `subjectaccessreviews`. A check without its right is shown as `?`',
+  'support-bundle':
+    'list what it has: all kinds of `spillway.dev`, `nodes`, `events` of all namespaces; `leases`, `deployments`, `pods` and `events` in the namespace of Spillway; get `pods/log` there, and `pods/proxy` for metrics; and what `status` and `doctor` need. What you may not read is listed in it',
   simulate:
     'list `memberclusters`, `clusterplacementpolicies`, `clusteroverridepolicies`; get `namespaces`; list `placementpolicies` and `overridepolicies` in the namespace; create `pods` there for the dry run. For more truth: list `nodes`, `pods` (of all namespaces) and `services`, get the `configmaps` and `secrets` that containers take all variables from',
   'explain-policy':

@@ -77,6 +77,7 @@ async function valuesOf(option: Option, given: Given, from: Completer): Promise<
       return only(await from.namespaces(given));
     case '--kubeconfig':
     case '--filename':
+    case '--file':
       return { suggestions: [], directive: FILES_TOO };
     default:
       return only([]);

@@ -94,7 +94,7 @@ export function addDoctor(program: Command, cli: Cli): void {
   );
 }
 
-async function examine(host: Viewer, systemNamespace: string): Promise<Finding[]> {
+export async function examine(host: Viewer, systemNamespace: string): Promise<Finding[]> {
   const [server, members, nodes, leases, policies, namespaces, placements] = await Promise.all([
     serverOf(host),
     host.tryList<KubeObject>(MEMBER_CLUSTERS).catch(notInstalled),

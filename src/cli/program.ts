@@ -15,6 +15,7 @@ import { addOrphans } from './orphans.ts';
 import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
+import { addSupportBundle } from './support-bundle.ts';
 import { addTop } from './top.ts';
 import { addTranslate } from './translate.ts';
 import { addUi } from './ui.ts';
@@ -30,6 +31,7 @@ const VERBS: readonly AddVerb[] = [
   addWhy,
   addUi,
   addDoctor,
+  addSupportBundle,
   addSimulate,
   addExplainPolicy,
   addCordon,

@@ -73,7 +73,7 @@ function shown(cli: Cli, found: Overview, format: Format): string {
   return overviewText(found, cli.terminal.now(), { wide: format === 'wide', bold });
 }
 
-async function readOverview(
+export async function readOverview(
   host: Viewer,
   systemNamespace: string,
   now: number,

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -809,6 +810,56 @@ describe('completion', () => {
 });
 
 /** Last, as it breaks what all others need. */
+describe('support-bundle', () => {
+  test('is one file that tar lists, with what is there and nothing secret', async () => {
+    await host.apply([
+      {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'planted', namespace: 'spillway-system' },
+        stringData: { kubeconfig: 'planted-here' },
+      },
+      {
+        ...policy('default', 'planted', {}, 'nobody'),
+        metadata: { name: 'planted', namespace: 'default', annotations: { note: 'planted-here' } },
+      },
+    ]);
+    const file = join(host.dir, 'support.tar.gz');
+    const { code, stderr } = await kubectlSpillway(host, ['support-bundle', '--file', file]);
+    expect(code).toBe(0);
+    expect(stderr).toContain('reading virtual nodes');
+    const tar = (...words: string[]): string => execFileSync('tar', words, { encoding: 'utf8', maxBuffer: 1 << 28 });
+    const names = tar('tzf', file).trimEnd().split('\n');
+    const paths = names.map((name) => name.replace(/^spillway-support-\d{8}T\d{6}Z\//, ''));
+    expect(paths).toEqual(
+      expect.arrayContaining([
+        'index.json',
+        'status.json',
+        'doctor.json',
+        'nodes.json',
+        'spillway.dev/memberclusters.json',
+      ]),
+    );
+    const all = tar('xOzf', file);
+    for (const shown of ['"name": "east"', '"planted"', '"providerID"', '"spillway-scheduler"'])
+      expect(all).toContain(shown);
+    const { ca, cert, key } = host.adminAccess;
+    for (const hidden of ['planted-here', 'PRIVATE KEY', cert, key, ca]) expect(all).not.toContain(hidden);
+    const index = JSON.parse(tar('xOzf', file, names[0] ?? '')) as { files: object[]; notRead: object[] };
+    expect(index.files.length).toBe(names.length - 1);
+    expect(index.notRead).toEqual([]);
+    const nothing = join(host.dir, 'nothing.tar.gz');
+    const kubeconfig = await viewer('bundler', []);
+    const answer = await kubectlSpillway(host, ['support-bundle', '-f', nothing, '-o', 'json'], { kubeconfig });
+    expect(answer.code).toBe(0);
+    const { notRead } = JSON.parse(answer.stdout) as { notRead: object[] };
+    expect(notRead).toContainEqual({ what: 'virtual nodes', why: 'you may not list nodes' });
+    const again = await kubectlSpillway(host, ['support-bundle', '--file', file]);
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('it is there already') as string });
+    await kubectl(host, ['delete', 'placementpolicy', 'planted', '-n', 'default']);
+  });
+});
+
 describe('doctor', () => {
   async function doctor(kubeconfig?: string): Promise<{ code: number; stdout: string; stderr: string }> {
     return await kubectlSpillway(host, ['doctor'], kubeconfig === undefined ? {} : { kubeconfig });
