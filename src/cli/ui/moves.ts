@@ -1,16 +1,18 @@
 import { releasedFrom } from '../../api/released.ts';
+import { parseWorkloadMigration } from '../../api/workload-migration.ts';
 import { parseWorkloadRebalancer } from '../../api/workload-rebalancer.ts';
 import type { WorkloadPlacement } from '../../api/workload-placement.ts';
 import { conditionOf } from '../../kube/conditions.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { keyFor, keyOf } from '../../kube/object.ts';
+import { clusterInWords } from '../../placement/cluster.ts';
 import { eventTime } from '../why/pod-facts.ts';
 import type { PageFacts } from './page-facts.ts';
 import type { PlaceOf } from './pod-places.ts';
 import type { MoveView, NewsView } from './view.ts';
 
-/** What is on its way: pods that are evicted, pods that wait for another one in their place, workloads that are rebalanced. */
-export function movesUnderWay({ pods = [], rebalancers = [] }: PageFacts, place: PlaceOf): MoveView[] {
+/** What is on its way: pods that are evicted, pods that wait for another one in their place, workloads that are rebalanced or migrated. */
+export function movesUnderWay({ pods = [], rebalancers = [], migrations = [] }: PageFacts, place: PlaceOf): MoveView[] {
   const found = pods.flatMap((pod): MoveView[] => {
     const { deletionTimestamp = null } = pod.metadata;
     const disrupted = conditionOf(pod, 'DisruptionTarget');
@@ -24,7 +26,7 @@ export function movesUnderWay({ pods = [], rebalancers = [] }: PageFacts, place:
     const says = 'It runs on until another pod is Ready in its place.';
     return [{ ...move, state: 'replacing', says, since: released.at }];
   });
-  return newestFirst([...found, ...rebalancers.flatMap(rebalanced)]);
+  return newestFirst([...found, ...rebalancers.flatMap(rebalanced), ...migrations.flatMap(migrated)]);
 }
 
 function rebalanced(raw: KubeObject): MoveView[] {
@@ -44,6 +46,25 @@ function rebalanced(raw: KubeObject): MoveView[] {
       pods: 0,
       from: '',
       says: `WorkloadRebalancer ${metadata.name} looks at it; one pod moves at a time.`,
+      since: metadata.creationTimestamp ?? null,
+    }));
+}
+
+function migrated(raw: KubeObject): MoveView[] {
+  const parsed = parseWorkloadMigration(raw);
+  if (!('migration' in parsed)) return [];
+  const { metadata, spec, status = {} } = parsed.migration;
+  if (status.finishTime !== undefined || spec.dryRun) return [];
+  const where = spec.to === undefined ? 'elsewhere' : `to ${clusterInWords(spec.to)}`;
+  return (status.workloads ?? [])
+    .filter(({ waiting }) => waiting > 0)
+    .map(({ workload, pods, moved, waiting, message = '' }) => ({
+      state: 'migrating',
+      what: `${metadata.namespace ?? ''}/${workload.kind}/${workload.name}`,
+      isPod: false,
+      pods: waiting,
+      from: spec.from,
+      says: `WorkloadMigration ${metadata.name} moves it ${where}: ${moved} of ${pods} have left. ${message}`.trim(),
       since: metadata.creationTimestamp ?? null,
     }));
 }

@@ -1,11 +1,14 @@
 import { MEMBER_CLUSTERS } from '../../api/member-cluster.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../../api/placement-policy.ts';
 import { WORKLOAD_PLACEMENTS } from '../../api/workload-placement.ts';
+import { WORKLOAD_MIGRATIONS } from '../../api/workload-migration.ts';
 import { WORKLOAD_REBALANCERS } from '../../api/workload-rebalancer.ts';
 import type { Event, Node, Pod } from '../../kube/core-v1.ts';
+import { ApiError } from '../../kube/errors.ts';
 import type { Lease } from '../../kube/lease.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { EVENTS, LEASES, NODES, PODS, type Resource } from '../../kube/resource.ts';
+import { CliError } from '../cli-error.ts';
 import { MissingRight, type Viewer } from '../viewer.ts';
 
 /** What of the cluster the page shows. */
@@ -26,6 +29,7 @@ export interface PageFacts {
   pods: readonly Pod[] | undefined;
   placements: readonly KubeObject[] | undefined;
   rebalancers: readonly KubeObject[] | undefined;
+  migrations: readonly KubeObject[] | undefined;
   policies: readonly { resource: string; object: KubeObject }[] | undefined;
   leases: readonly Lease[] | undefined;
   /** Events of MemberClusters. */
@@ -50,17 +54,19 @@ export async function readPageFacts(host: Viewer, { namespace, systemNamespace }
     return undefined;
   };
   const there = namespace === '' ? {} : { namespace };
-  const [members, nodes, pods, placements, rebalancers, own, clusterWide, leases, events] = await Promise.all([
-    list<KubeObject>(MEMBER_CLUSTERS),
-    list<Node>(NODES),
-    list<Pod>(PODS, there),
-    list<KubeObject>(WORKLOAD_PLACEMENTS, there),
-    list<KubeObject>(WORKLOAD_REBALANCERS),
-    list<KubeObject>(PLACEMENT_POLICIES, there),
-    list<KubeObject>(CLUSTER_PLACEMENT_POLICIES),
-    list<Lease>(LEASES, { namespace: systemNamespace }),
-    list<Event>(EVENTS, { namespace: EVENTS_OF_CLUSTER, fieldSelector: 'involvedObject.kind=MemberCluster' }),
-  ]);
+  const [members, nodes, pods, placements, rebalancers, migrations, own, clusterWide, leases, events] =
+    await Promise.all([
+      list<KubeObject>(MEMBER_CLUSTERS),
+      list<Node>(NODES),
+      list<Pod>(PODS, there),
+      list<KubeObject>(WORKLOAD_PLACEMENTS, there),
+      list<KubeObject>(WORKLOAD_REBALANCERS).catch(noneOfThem),
+      list<KubeObject>(WORKLOAD_MIGRATIONS, there).catch(noneOfThem),
+      list<KubeObject>(PLACEMENT_POLICIES, there),
+      list<KubeObject>(CLUSTER_PLACEMENT_POLICIES),
+      list<Lease>(LEASES, { namespace: systemNamespace }),
+      list<Event>(EVENTS, { namespace: EVENTS_OF_CLUSTER, fieldSelector: 'involvedObject.kind=MemberCluster' }),
+    ]);
   const policies = [
     ...(own ?? []).map((object) => ({ resource: PLACEMENT_POLICIES.plural, object })),
     ...(clusterWide ?? []).map((object) => ({ resource: CLUSTER_PLACEMENT_POLICIES.plural, object })),
@@ -73,9 +79,16 @@ export async function readPageFacts(host: Viewer, { namespace, systemNamespace }
     pods,
     placements,
     rebalancers,
+    migrations,
     policies: own === undefined && clusterWide === undefined ? undefined : policies,
     leases,
     events,
     missing: [...missing],
   };
+}
+
+/** An older installation has not all kinds, and is shown all the same. */
+function noneOfThem(error: unknown): [] {
+  if (error instanceof CliError && error.cause instanceof ApiError && error.cause.code === 404) return [];
+  throw error;
 }

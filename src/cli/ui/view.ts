@@ -40,8 +40,8 @@ export interface PlaceView {
 
 /** Something that is being moved, or was moved lately. */
 export interface MoveView {
-  /** `replacing`: runs on until another one is ready. `rebalancing`: a workload that somebody asked to be looked at. */
-  state: 'leaving' | 'replacing' | 'rebalancing' | 'moved';
+  /** `replacing`: runs on until another one is ready. `rebalancing`: a workload that somebody asked to be looked at. `migrating`: to leave a member, all of it. */
+  state: 'leaving' | 'replacing' | 'rebalancing' | 'migrating' | 'moved';
   /** `namespace/name` of a pod, or `namespace/Kind/name` of a workload. */
   what: string;
   isPod: boolean;

@@ -14,6 +14,7 @@ const EMPTY = {
   pods: [],
   placements: [],
   rebalancers: [],
+  migrations: [],
   policies: [],
   leases: [],
   events: [],

@@ -159,11 +159,26 @@ describe('moves', () => {
       ['leaving', 'singapore', 1],
       ['rebalancing', '', 0],
       ['replacing', 'local', 1],
+      ['migrating', 'basement', 4],
     ]);
+    expect(underWay[4]).toMatchObject({
+      what: 'shop/Deployment/nightly',
+      says: 'WorkloadMigration empty-basement moves it to member frankfurt: 2 of 6 have left.',
+    });
     expect(underWay[2]).toMatchObject({ what: 'shop/Deployment/search', isPod: false });
     expect(lately).toEqual([
       expect.objectContaining({ state: 'moved', what: 'shop/Deployment/web', from: 'basement', pods: 9 }),
     ]);
+  });
+
+  it('are over when the WorkloadMigration is, and none of a dry run', () => {
+    const [migration] = fleetWorld(NOW).migrations;
+    const ended = { status: { finishTime: '2026-03-01T11:59:00Z' } };
+    const dry = { spec: { all: true, from: 'basement', dryRun: true } };
+    for (const changes of [ended, dry]) {
+      const migrations = [{ metadata: { name: 'm', namespace: 'shop' }, ...migration, ...changes }];
+      expect(stateOf({ migrations }).underWay.map(({ state }) => state)).not.toContain('migrating');
+    }
   });
 
   it('are over when the WorkloadRebalancer is', () => {

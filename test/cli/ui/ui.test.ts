@@ -54,6 +54,14 @@ it('tells which rights are missing, and shows the rest', async () => {
   await page.end();
 });
 
+it('shows an installation that is older and has not all kinds', async () => {
+  host.absent = new Set(['workloadmigrations']);
+  const page = await openPage(kubeconfig);
+  expect(await page.get<PageState>('/api/state')).toMatchObject({ missing: [], trouble: '' });
+  host.absent.clear();
+  await page.end();
+});
+
 it('reads one namespace where that is asked for', async () => {
   const seen = host.server.seen.length;
   const page = await openPage(kubeconfig, '-n', 'other');

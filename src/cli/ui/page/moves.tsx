@@ -41,6 +41,7 @@ const STATES: Readonly<Record<MoveView['state'], string>> = {
   leaving: 'leaves',
   replacing: 'is being replaced in',
   rebalancing: 'is looked at',
+  migrating: 'is moved out of',
   moved: 'left',
 };
 
