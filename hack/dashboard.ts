@@ -110,9 +110,10 @@ export const ROWS: readonly Row[] = [
         series(
           'Services and budgets',
           'short',
-          'Of the host, that stand in the member.',
+          'Of the host, that stand in the member; imports are Services that clusters export to each other.',
           [`max by (member) (spillway_service_copies{${MEMBER}})`, 'services {{member}}'],
           [`max by (member) (spillway_budget_mirrors{${MEMBER}})`, 'budgets {{member}}'],
+          ['max by (cluster) (spillway_service_imports{cluster=~"$member|local"})', 'imports {{cluster}}'],
         ),
       ),
     ],

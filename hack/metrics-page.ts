@@ -16,6 +16,7 @@ import { NodeIdentityMetrics } from '../src/nodes/node-identity-metrics.ts';
 import { outageMetrics } from '../src/outages/outage-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
+import { exchangeMetrics } from '../src/multi-cluster/exchange-metrics.ts';
 import { serviceMetrics } from '../src/services/service-metrics.ts';
 import { InvariantCounter } from '../src/telemetry/invariant-counter.ts';
 import { createRegistry } from '../src/telemetry/metrics.ts';
@@ -80,6 +81,7 @@ export async function describeMetrics(): Promise<Described[]> {
   outageMetrics(registry);
   budgetMetrics(registry);
   serviceMetrics(registry);
+  exchangeMetrics(registry);
   tokenMetrics(registry);
   claimMetrics(registry);
   memberEventMetrics(registry);

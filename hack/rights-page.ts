@@ -63,6 +63,12 @@ export const GRANTS: readonly Grant[] = [
       '`admission/webhook.yaml`, on top of `secrets.yaml`, for hosts whose API server cannot do without the webhook.',
     files: ['admission/webhook.yaml'],
   },
+  {
+    title: 'The manager where Services are exchanged',
+    about:
+      '`multi-cluster/host.yaml`, on top, for the [Multi-Cluster Services API](../concepts/multi-cluster-services.md). A policy there says which objects.',
+    files: ['multi-cluster/host.yaml'],
+  },
   { title: 'The host in every member', about: '`member/read.yaml`.', files: ['member/read.yaml'] },
   {
     title: 'The host in a member that lends namespaces',
@@ -95,6 +101,12 @@ export const GRANTS: readonly Grant[] = [
     title: 'The host in a member where it makes namespaces for privileged pods',
     about: '`member/privileged.yaml`, optional. The file says what this right includes.',
     files: ['member/privileged.yaml'],
+  },
+  {
+    title: 'The host in a member that exchanges Services',
+    about:
+      '`member/multi-cluster.yaml`, optional, for the [Multi-Cluster Services API](../concepts/multi-cluster-services.md).',
+    files: ['member/multi-cluster.yaml'],
   },
 ];
 

@@ -128,6 +128,8 @@ export interface MemberOptions {
   rights?: 'dedicated' | 'namespaced';
   /** Services of the host stand in the member. Default false. */
   services?: boolean;
+  /** Services are exchanged with the member. Default false. */
+  exchange?: boolean;
 }
 
 /** What the owner of a member does for a host: grants rights and lends namespaces. */
@@ -137,11 +139,14 @@ export async function admitHost(
     lend = ['default'],
     rights = 'dedicated',
     services = false,
+    exchange = false,
     spec,
-  }: Pick<MemberOptions, 'lend' | 'rights' | 'services' | 'spec'> = {},
+  }: Pick<MemberOptions, 'lend' | 'rights' | 'services' | 'exchange' | 'spec'> = {},
 ): Promise<void> {
   for (const file of ['read.yaml', 'guard.yaml', ...(services ? ['services.yaml'] : [])])
     await member.apply(manifest(`member/${file}`));
+  if (exchange)
+    for (const file of ['multi-cluster/crds.yaml', 'member/multi-cluster.yaml']) await member.apply(manifest(file));
   if (rights === 'dedicated') await member.apply(manifest('member/dedicated.yaml'));
   if (spec?.namespaces?.podSecurity === 'privileged') await member.apply(manifest('member/privileged.yaml'));
   for (const namespace of lend) {
@@ -153,6 +158,8 @@ export async function admitHost(
 /** Registers a member: its owner admits the host, which gets a Secret and a MemberCluster. */
 export async function addMember(host: Cluster, member: Cluster, options: MemberOptions = {}): Promise<void> {
   await admitHost(member, options);
+  if (options.exchange === true)
+    for (const file of ['crds', 'host']) await host.apply(manifest(`multi-cluster/${file}.yaml`));
   const kubeconfig =
     options.kubeconfig === undefined
       ? await serviceAccountKubeconfig(member, MEMBER_ACCOUNT.namespace, MEMBER_ACCOUNT.name)
@@ -167,7 +174,14 @@ export async function addMember(host: Cluster, member: Cluster, options: MemberO
       spec: {
         credentials: { secretRef },
         ...(options.rights === 'namespaced' ? { namespaces: { create: false } } : {}),
-        ...(options.services === true ? { services: { mode: 'Mirror' } } : {}),
+        ...(options.services === true || options.exchange === true
+          ? {
+              services: {
+                ...(options.services === true ? { mode: 'Mirror' } : {}),
+                ...(options.exchange === true ? { multiCluster: 'Exchange' } : {}),
+              },
+            }
+          : {}),
         ...options.spec,
       },
     },

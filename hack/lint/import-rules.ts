@@ -31,6 +31,7 @@ const EFFECT_ROOMS = [
   'outages',
   'budgets',
   'services',
+  'multi-cluster',
   'leaving',
 ];
 
@@ -44,6 +45,7 @@ const PURE_WITHIN = [
   /^dependents\/(claim-decision|copy-decision|claim-readiness|readiness|data-guard|reclaim)\.ts$/,
   /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory|mirrored-budget|budgets-finding)\.ts$/,
   /^services\/(service-copy|member-slices|isolated-slices|host-service|services-finding)\.ts$/,
+  /^multi-cluster\/(export-record|merged-service|export-conditions|derived-service|imported-slices|exchange-finding)\.ts$/,
   /^gangs\/(gang|gang-kin|gang-patches)\.ts$/,
   /^leaving\/(leaving-words|remains)\.ts$/,
   // The strategies, and what is to become of released pods.

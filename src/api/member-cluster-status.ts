@@ -21,6 +21,7 @@ export const memberClusterStatus = z
         'BudgetsMirrored: PodDisruptionBudgets of the host hold for evictions made in the member. ' +
         'ServicesMirrored: Services of the host stand in the member. ' +
         'PodSecuritySet: pods with power over their nodes run only in namespaces of the member that set a Pod Security level. ' +
+        'ServicesExchanged: Services that ServiceExports ask for are exchanged between the member, the host and other members. ' +
         'OutOfService: an administrator says that nothing runs on some of its virtual nodes any more, and that counts. ' +
         'ClusterUnique: no other MemberCluster stands for the same cluster. ' +
         'Leaving: it was deleted, and what is still there of it is why it has not gone yet.',

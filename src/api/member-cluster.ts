@@ -339,6 +339,14 @@ const services = z
           message: 'system namespaces cannot be mapped',
         }),
       }),
+    multiCluster: z
+      .enum(['None', 'Exchange'])
+      .default('None')
+      .describe(
+        'Multi-Cluster Services API (KEP-1645). None: the member takes no part. Exchange: what ServiceExports of the member, of the host and of ' +
+          'other such members ask for stands in all of them as ServiceImports. Only with network Flat. Needs manifests/multi-cluster in the host and ' +
+          'in the member, and manifests/member/multi-cluster.yaml there.',
+      ),
   })
   .prefault({})
   .meta({
@@ -518,6 +526,11 @@ export function wantedNodesOf(member: MemberCluster): WantedNode[] {
 export function wantedServicesOf(member: MemberCluster): MemberClusterSpec['services'] {
   const { services } = member.spec;
   return isLeaving(member) ? { ...services, namespaces: [] } : services;
+}
+
+/** Whether Services are exchanged with it, as far as its spec says. */
+export function exchangesServices(member: MemberCluster): boolean {
+  return !isLeaving(member) && member.spec.services.multiCluster === 'Exchange';
 }
 
 /** The spec as it is for one virtual node, with the taints of its pool; for one that is not wanted any more with those of all. */

@@ -44,6 +44,23 @@ export function memberNamespaceFor(
   return { namespace: hostNamespace };
 }
 
+/** The namespace of the host that a namespace of the member stands for; undefined: none, or its name was cut. */
+export function hostNamespaceFor(spec: NamespaceMapping, memberNamespace: string): string | undefined {
+  const found = candidateFor(spec, memberNamespace);
+  if (found === undefined) return undefined;
+  const mapped = memberNamespaceFor(spec, found);
+  return 'namespace' in mapped && mapped.namespace === memberNamespace ? found : undefined;
+}
+
+function candidateFor(
+  { mapping, prefix = '', explicit: pairs = [] }: NamespaceMapping,
+  name: string,
+): string | undefined {
+  if (mapping === 'Same') return name;
+  if (mapping === 'Explicit') return pairs.find(({ member }) => member === name)?.host;
+  return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
+}
+
 function prefixed(prefix: string, hostNamespace: string): { namespace: string } | { refused: string } {
   if (prefix === '' || prefix.length > 30 || !/^[a-z0-9][-a-z0-9]*$/.test(prefix)) {
     return { refused: 'spec.namespaces.prefix is missing or not the beginning of a namespace name' };

@@ -5,7 +5,8 @@ import { UNCOUNTED } from '../api/invariants.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { counted } from '../kube/counted.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
+import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { SERVICE_IMPORTS } from '../kube/multicluster-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS, type Resource } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
@@ -32,6 +33,9 @@ import { MADE_THERE, type Orphan, orphanOf } from './orphans/orphan.ts';
 import { listed } from './output.ts';
 import type { Terminal } from './terminal.ts';
 import { inWords, MissingRight, type Viewer } from './viewer.ts';
+
+const isNotServed = (error: unknown): boolean =>
+  error instanceof CliError && error.cause instanceof ApiError && error.cause.code === 404;
 
 interface Flags extends MemberFlags, OutputFlags, DryRunFlags {
   delete?: boolean;
@@ -83,7 +87,13 @@ async function orphans(cli: Cli, host: Viewer, member: Viewer, flags: Flags): Pr
   // What is there was there before anything of the host is read: what is made meanwhile has its object in the host.
   const found: { resource: Resource; objects: KubeObject[] }[] = [];
   for (const resource of MADE_THERE) {
-    const objects = await member.tryList(resource, { labelSelector: `${HOST_LABEL}=${hostId}` });
+    const objects = await member
+      .tryList(resource, { labelSelector: `${HOST_LABEL}=${hostId}` })
+      .catch((error: unknown) => {
+        // Not every cluster has the kinds of others.
+        if (resource === SERVICE_IMPORTS && isNotServed(error)) return [];
+        throw error;
+      });
     if (objects instanceof MissingRight)
       terminal.note(
         `note: there may be more, as you may not ${objects.right} in the cluster of context ${member.context}`,

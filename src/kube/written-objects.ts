@@ -7,7 +7,7 @@ import { keyFor, keyOf, type KubeObject, type ObjectMeta, withoutManagedFields }
 import type { ReflectorTimings } from './reflector-timings.ts';
 import type { Resource } from './resource.ts';
 import { isOlder } from './resource-version.ts';
-import { create, get, remove, replace } from './verbs.ts';
+import { create, get, patch, remove, replace } from './verbs.ts';
 
 /** Longest wait between tries to read them, which the account may have no right to do, in ms. */
 const RETRY_MS = 60_000;
@@ -120,10 +120,28 @@ export class WrittenObjects<T extends KubeObject, V> {
     return replaced;
   }
 
-  /** With the UID as precondition. One that is gone already is no error. */
-  async remove({ namespace, name, uid }: ObjectMeta, signal: AbortSignal): Promise<void> {
+  /** A merge patch of the object, or of its `status`. */
+  async patch(
+    { namespace, name }: ObjectMeta,
+    body: object,
+    how: { subresource?: 'status'; fieldManager?: string },
+    signal: AbortSignal,
+  ): Promise<T> {
+    const { client, resource } = this.#o;
+    const patched = await patch<T>(client, resource, { namespace, name }, body, { ...how, type: 'merge' }, { signal });
+    this.#put(withoutManagedFields(patched));
+    return patched;
+  }
+
+  /** With the UID as precondition, and the version if `exactly` so. One that is gone already is no error. */
+  async remove(
+    { namespace, name, uid, resourceVersion }: ObjectMeta,
+    signal: AbortSignal,
+    exactly?: 'exactly',
+  ): Promise<void> {
+    const conditions = { uid, ...(exactly === undefined ? {} : { resourceVersion }) };
     try {
-      await remove(this.#o.client, this.#o.resource, { namespace, name }, { uid }, { signal });
+      await remove(this.#o.client, this.#o.resource, { namespace, name }, conditions, { signal });
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

@@ -1,7 +1,7 @@
 import { HOST_LABEL, MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isForbidden, isNotFound } from '../kube/errors.ts';
+import { ApiError, isForbidden, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import {
   CONFIG_MAPS,
@@ -13,6 +13,7 @@ import {
   SECRETS,
   SERVICES,
 } from '../kube/resource.ts';
+import { SERVICE_IMPORTS } from '../kube/multicluster-v1.ts';
 import { list } from '../kube/verbs.ts';
 import { nameIn, type Remains } from './remains.ts';
 
@@ -30,7 +31,7 @@ export interface MemberRemainsOptions {
   /** Others are known to: what is theirs is no news. */
   isKnownToBeShared: () => boolean;
   /** Kinds of which something was made there, as far as is known, though the right to look may be gone by now. */
-  mayHold: () => { budgets: boolean; services: boolean; claims: boolean };
+  mayHold: () => { budgets: boolean; services: boolean; imports: boolean; claims: boolean };
   /** Whether a pod of ours there refers to it still. */
   isInUse: (kind: 'ConfigMap' | 'Secret', namespace: string, name: string) => boolean;
 }
@@ -70,9 +71,11 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
     const place = isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '') ? others : copies;
     place.push(nameIn('PodDisruptionBudget', metadata));
   }
+  if (mayHold.imports)
+    for (const { metadata } of await read(SERVICE_IMPORTS, true)) copies.push(nameIn('ServiceImport', metadata));
   for (const namespace of namespaces()) {
     for (const resource of [SERVICES, ENDPOINT_SLICES]) {
-      for (const { metadata } of await read(resource, mayHold.services, namespace)) {
+      for (const { metadata } of await read(resource, mayHold.services || mayHold.imports, namespace)) {
         // Pods of another MemberCluster may need the same, which it sees to then.
         const isOthers = isShared() || isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '');
         (isOthers ? others : copies).push(nameIn(resource.kind, metadata));
@@ -106,6 +109,8 @@ async function readOurs(
     return items;
   } catch (error) {
     if (isNotFound(error)) return [];
+    // The member's owner may take the kind away.
+    if (resource === SERVICE_IMPORTS && error instanceof ApiError && error.code === 404) return [];
     throw error;
   }
 }

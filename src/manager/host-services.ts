@@ -30,6 +30,8 @@ import type { DeletionPermits } from '../pods/deletion-permits.ts';
 import type { PodMetrics } from '../pods/pod-metrics.ts';
 import type { PodOwners } from '../host/pod-owners.ts';
 import type { HostSlices } from '../services/host-slices.ts';
+import type { ExchangeMetrics } from '../multi-cluster/exchange-metrics.ts';
+import type { Hub } from '../multi-cluster/hub.ts';
 import type { ServiceMetrics } from '../services/service-metrics.ts';
 import type { UsageMetrics } from '../usage/metrics.ts';
 
@@ -58,6 +60,8 @@ export interface HostServices {
   /** All Services of the host, for the environment variables of pods, and for those that stand in members; indexed by namespace. */
   readonly services: Informer<Service>;
   readonly hostSlices: HostSlices;
+  /** What all clusters export. */
+  readonly hub: Hub;
   /** ConfigMaps and Secrets of the host that pods on virtual nodes refer to. */
   readonly hostObjects: HostObjects;
   /** Claims, and volumes of members. */
@@ -87,6 +91,7 @@ export interface HostServices {
   readonly outageMetrics: OutageMetrics;
   readonly budgetMetrics: BudgetMetrics;
   readonly serviceMetrics: ServiceMetrics;
+  readonly exchangeMetrics: ExchangeMetrics;
   readonly logger: Logger;
 }
 

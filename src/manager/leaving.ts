@@ -9,11 +9,12 @@ import { readMemberRemains } from '../leaving/member-remains.ts';
 import { NamespaceRemoval } from '../leaving/namespace-removal.ts';
 import { removeSigningRequests } from '../leaving/signing-requests.ts';
 import type { MemberDependents } from './member-dependents.ts';
-import { budgetsWereMirrored, servicesWereMirrored } from '../members/member-status.ts';
+import { budgetsWereMirrored, servicesWereExchanged, servicesWereMirrored } from '../members/member-status.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import type { ActingMember } from './acting-member.ts';
 import { isForced, whyNotAsked } from './given-up.ts';
 import type { NodeRetirement } from './node-retirement.ts';
+import type { MemberExchange } from '../multi-cluster/member-exchange.ts';
 import type { MemberServices } from '../services/member-services.ts';
 import type { VirtualNodeScope } from './virtual-node.ts';
 
@@ -24,6 +25,7 @@ export interface LeavingOptions {
   retirement: NodeRetirement;
   budgets: MemberBudgets;
   memberServices: MemberServices;
+  exchange: MemberExchange;
   /** Virtual nodes at work. */
   scopes: () => readonly VirtualNodeScope[];
 }
@@ -52,6 +54,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     mayHold: () => ({
       budgets: budgetsWereMirrored(member().status),
       services: servicesWereMirrored(member().status),
+      imports: servicesWereExchanged(member().status),
       claims: [...volumesIn(hostClaims, name)].length > 0,
     }),
   };
@@ -85,7 +88,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
 
 /** By name what is in the member, as caches have it and the pods and volumes of the host tell. */
 function* knownRemains(
-  { acting: { services, connection }, dependents, budgets, memberServices, scopes }: LeavingOptions,
+  { acting: { services, connection }, dependents, budgets, memberServices, exchange, scopes }: LeavingOptions,
   isOthersNode: (nodeName: string) => boolean,
 ): Generator<string> {
   for (const scope of scopes()) for (const copy of scope.copiesToldOf()) yield `Pod ${copy}`;
@@ -100,6 +103,7 @@ function* knownRemains(
   for (const { namespace, name } of budgets.inMember()) yield `PodDisruptionBudget ${namespace}/${name}`;
   for (const copy of memberServices.inMember())
     yield `${'addressType' in copy ? 'EndpointSlice' : 'Service'} ${keyOf(copy)}`;
+  for (const one of exchange.inMember()) yield `${one.kind ?? 'ServiceImport'} ${keyOf(one)}`;
 }
 
 /** Claims of the host whose data are in the member, as `namespace/name`. */

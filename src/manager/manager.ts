@@ -51,6 +51,9 @@ import { runPodWebhook } from './webhook.ts';
 import { type ProcessIdentity, processIdentity } from '../host/process-identity.ts';
 import { hostServiceProjection } from '../services/host-service.ts';
 import { HostSlices } from '../services/host-slices.ts';
+import { exchangeMetrics } from '../multi-cluster/exchange-metrics.ts';
+import { Hub } from '../multi-cluster/hub.ts';
+import { hostExchange } from './multi-cluster.ts';
 import { serviceMetrics } from '../services/service-metrics.ts';
 import { InvariantCounter } from '../telemetry/invariant-counter.ts';
 import { TelemetryServer } from '../telemetry/http-server.ts';
@@ -152,6 +155,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       // Whatever is kept may lead to the other cluster.
       for (const client of [host, ...nodeClients.values()]) void client.reconnect();
     });
+    const exchange = exchangeMetrics(registry);
     const services: HostServices = {
       config,
       host,
@@ -175,6 +179,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
         metrics: informerMetrics,
       }),
       hostSlices: new HostSlices({ host, logger, metrics: informerMetrics }),
+      hub: new Hub({ host, hostId, metrics: { exchange, informer: informerMetrics }, logger }),
       overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
       podOwners: new PodOwners(host),
       deletionPermits: new DeletionPermits(),
@@ -203,6 +208,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       outageMetrics: outageMetrics(registry),
       budgetMetrics: budgetMetrics(registry),
       serviceMetrics: serviceMetrics(registry),
+      exchangeMetrics: exchange,
       logger,
     };
     const self = has('members') ? await processIdentity(`${hostId}/${config.namespace}`) : undefined;
@@ -213,6 +219,8 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       services.events.run(signal),
       services.services.run(signal),
       services.hostSlices.run(signal),
+      services.hub.run(signal),
+      has('members') ? hostExchange(services, controller, signal) : undefined,
       services.hostObjects.run(signal),
       services.hostClaims.run(signal),
       services.hostBudgets.run(signal),

@@ -26,6 +26,8 @@ import { MemberDependents } from './member-dependents.ts';
 import { MemberReport } from './member-report.ts';
 import { NodeIdentities } from './node-identities.ts';
 import { NodeRetirement } from './node-retirement.ts';
+import type { MemberExchange } from '../multi-cluster/member-exchange.ts';
+import { memberExchange } from './multi-cluster.ts';
 import { memberServices } from './services.ts';
 import { tokenRenewal } from './token-renewal.ts';
 import { VirtualNodeScope } from './virtual-node.ts';
@@ -62,6 +64,7 @@ export function startMemberScope(
     budgets: () => work.budgets.finding(),
     services: () => work.services.finding(),
     podSecurity: () => work.podSecurity.finding(),
+    exchange: () => work.exchange.finding(),
     leaving: () => work.leaving.state,
     fencing: () => work.fencing.finding(),
   };
@@ -71,6 +74,7 @@ class MemberWork {
   readonly budgets: MemberBudgets;
   readonly services: MemberServices;
   readonly podSecurity: PodSecurity;
+  readonly exchange: MemberExchange;
   readonly report: MemberReport;
   readonly held: HeldDeletions;
   readonly retirement: NodeRetirement;
@@ -158,6 +162,7 @@ class MemberWork {
     this.retirement = this.#makeRetirement();
     this.budgets = memberBudgets(acting, nodes);
     this.services = memberServices(acting, nodes, this.#namespaces);
+    this.exchange = memberExchange(acting, this.#namespaces);
     this.leaving = memberLeaving({
       acting,
       namespaces: this.#namespaces,
@@ -165,6 +170,7 @@ class MemberWork {
       retirement: this.retirement,
       budgets: this.budgets,
       memberServices: this.services,
+      exchange: this.exchange,
       scopes: () => nodes.scopes(),
     });
     this.#memberEvents = this.#makeEvents();
@@ -238,6 +244,7 @@ class MemberWork {
     await Promise.all([
       this.#dependents.run(this.#signal),
       this.services.run(this.#signal),
+      this.exchange.run(this.#signal),
       this.retirement.run(this.#signal),
       tokenRenewal(this.#acting).run(this.#signal),
       this.leaving.run(this.#signal),
@@ -259,6 +266,7 @@ class MemberWork {
     this.#dependents.changed();
     this.budgets.changed();
     this.services.changed();
+    this.exchange.changed();
     for (const scope of this.#nodes.scopes()) scope.changed();
   }
 

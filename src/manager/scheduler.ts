@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { INCARNATION_ANNOTATION } from '../api/marks.ts';
 import { GangKeeper } from '../gangs/gang-keeper.ts';
 import type { GangEvictions } from '../gangs/gang-evictions.ts';
 import { gangMetrics } from '../gangs/gang-metrics.ts';
@@ -9,7 +8,6 @@ import type { HostServices } from './host-services.ts';
 import { monotonic, steadyClock } from '../kube/clock.ts';
 import { LeaseElection } from '../kube/lease-election.ts';
 import { ClientCa } from '../serving/client-ca.ts';
-import { processIdentity } from '../host/process-identity.ts';
 import { Descheduler } from '../descheduler/descheduler.ts';
 import { gangMove } from '../descheduler/gang-timed-out.ts';
 import type { Mover } from '../descheduler/mover.ts';
@@ -17,6 +15,7 @@ import { movesMetrics } from '../descheduler/moves-metrics.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import { schedulerMetrics } from '../scheduler/scheduler-metrics.ts';
+import { whileHeld } from './while-held.ts';
 import { UnheededPolicies } from '../scheduler/unheeded-policies.ts';
 
 /** Lease of the replica that opens the gates of gangs. */
@@ -140,27 +139,6 @@ function deschedulerOf(services: HostServices, placed: PlacedPods): Descheduler 
     clock: Date.now,
     monotonic,
   });
-}
-
-/** Works whenever this replica holds the Lease of that name; the next process in the same place inherits it. */
-async function whileHeld(
-  { host, hostId, config }: HostServices,
-  name: string,
-  logger: Logger,
-  signal: AbortSignal,
-  work: (held: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const self = await processIdentity(`${hostId}/${config.namespace}/${name}`);
-  const lease = new LeaseElection({
-    client: host,
-    namespace: config.namespace,
-    name,
-    identity: config.identity ?? self.identity,
-    incarnation: { annotation: INCARNATION_ANNOTATION, value: self.incarnation },
-    logger,
-  });
-  await lease.run({ signal, onAcquired: work });
-  self.release();
 }
 
 /** One bundle of two, either of which may be missing. */

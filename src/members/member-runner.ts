@@ -290,6 +290,7 @@ export class MemberRunner {
       budgets: scope?.budgets(),
       services: scope?.services(),
       podSecurity: scope?.podSecurity(),
+      exchange: scope?.exchange(),
       fencing: scope?.fencing(),
       sharedWith: this.#pinned === undefined ? undefined : this.#o.othersOf?.(this.#pinned),
       leaving: this.#leaving(),

@@ -2,7 +2,7 @@ import type { MemberCluster } from '../api/member-cluster.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KeptDeletions } from './kept-deletions.ts';
 import type { FencingFinding } from './member-fencing.ts';
-import type { BudgetsFinding, Hindrance, LeavingFinding, ServicesFinding } from './member-status.ts';
+import type { BudgetsFinding, ExchangeFinding, Hindrance, LeavingFinding, ServicesFinding } from './member-status.ts';
 import type { PodSecurityFinding } from './pod-security.ts';
 import type { RetiringNode } from './retiring-node.ts';
 import type { MemberConnection } from './connection.ts';
@@ -31,6 +31,8 @@ export interface MemberScope {
   services(): ServicesFinding | undefined;
   /** Whether namespaces there say what pods may do to nodes; undefined while it is not known. Cheap. */
   podSecurity(): PodSecurityFinding | undefined;
+  /** Whether Services that clusters export are exchanged with it; undefined while there is nothing to say. Cheap. */
+  exchange(): ExchangeFinding | undefined;
   /** What keeps it after it was deleted; undefined while it was not, or that is not known yet. Cheap. */
   leaving(): LeavingFinding | undefined;
   /** Virtual nodes that an administrator has taken out of service; undefined until it is known. Cheap. */

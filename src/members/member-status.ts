@@ -10,6 +10,7 @@ import { retirementAdvice, retirementInWords, type RetiringNode } from './retiri
 
 const DELETIONS_ALLOWED = 'DeletionsAllowed';
 const SERVICES_MIRRORED = 'ServicesMirrored';
+const SERVICES_EXCHANGED = 'ServicesExchanged';
 const BUDGETS_MIRRORED = 'BudgetsMirrored';
 /** Parts of it may be words of the member. */
 const MAX_MESSAGE_BYTES = 2_048;
@@ -39,6 +40,11 @@ export interface BudgetsFinding extends Refusal {
 
 /** Whether Services of the host stand in the member. */
 export interface ServicesFinding extends Refusal {
+  status: 'True' | 'False';
+}
+
+/** Whether Services that clusters export are exchanged with the member. */
+export interface ExchangeFinding extends Refusal {
   status: 'True' | 'False';
 }
 
@@ -92,6 +98,8 @@ export interface MemberFacts {
   budgets?: BudgetsFinding | undefined;
   /** The same. */
   services?: ServicesFinding | undefined;
+  /** The same. */
+  exchange?: ExchangeFinding | undefined;
   podSecurity?: PodSecurityFinding | undefined;
   /** Virtual nodes that an administrator has taken out of service; undefined while it is not known. */
   fencing?: FencingFinding | undefined;
@@ -121,6 +129,7 @@ export function memberStatus(
     ...nodesRetired(facts, before),
     ...budgetsMirrored(facts, before),
     ...(facts.services === undefined ? [] : [{ type: SERVICES_MIRRORED, ...facts.services }]),
+    ...(facts.exchange === undefined ? [] : [{ type: SERVICES_EXCHANGED, ...facts.exchange }]),
     ...podSecuritySet(facts, before),
     ...outOfService(facts, before),
     ...clusterUnique(facts, before),
@@ -234,6 +243,12 @@ export function wasBreakerOpen(status: MemberClusterStatus | undefined): boolean
 export function servicesWereMirrored(status: MemberClusterStatus | undefined): boolean {
   const before = conditionOf({ status }, SERVICES_MIRRORED);
   return before !== undefined && before.reason !== 'NotMirrored';
+}
+
+/** Whether anything that other clusters export stood in the member when this status was written, or may have. */
+export function servicesWereExchanged(status: MemberClusterStatus | undefined): boolean {
+  const before = conditionOf({ status }, SERVICES_EXCHANGED);
+  return before !== undefined && before.reason !== 'NotExchanged';
 }
 
 /** The same of disruption budgets. */

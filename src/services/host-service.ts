@@ -1,3 +1,4 @@
+import { HOST_LABEL } from '../api/marks.ts';
 import type { Service, ServiceSpec } from '../kube/core-v1.ts';
 import { PROXY_NAME_LABEL } from '../kube/discovery-v1.ts';
 import { identifying, type KubeObject } from '../kube/object.ts';
@@ -18,12 +19,19 @@ const KEPT = [
   'ipFamilyPolicy',
 ] as const satisfies readonly (keyof ServiceSpec)[];
 
+const KEPT_LABELS = [PROXY_NAME_LABEL, HOST_LABEL] as const;
+
 /** A Service as caches keep it. */
 export function hostServiceProjection(raw: KubeObject): Service {
   const { metadata, spec = {} } = raw as Service;
-  const proxy = metadata.labels?.[PROXY_NAME_LABEL];
+  const labels = Object.fromEntries(
+    KEPT_LABELS.flatMap((key) => {
+      const value = metadata.labels?.[key];
+      return value === undefined ? [] : [[key, value]];
+    }),
+  );
   return {
-    metadata: { ...identifying(metadata), ...(proxy === undefined ? {} : { labels: { [PROXY_NAME_LABEL]: proxy } }) },
+    metadata: { ...identifying(metadata), ...(Object.keys(labels).length === 0 ? {} : { labels }) },
     spec: Object.fromEntries(KEPT.filter((field) => spec[field] !== undefined).map((field) => [field, spec[field]])),
   };
 }

@@ -27,8 +27,12 @@ const COMPARED = [
   'ipFamilyPolicy',
 ] as const satisfies readonly (keyof ServiceSpec)[];
 
-/** Whether the Service of the host is one that pods may need elsewhere: the API server and the cluster's own are not. */
-export function isMirrored({ metadata: { namespace = '', name } }: Service): boolean {
+/**
+ * Whether the Service of the host is one that pods may need elsewhere: the API server and the cluster's own are not, nor are those
+ * that Spillway made for what is imported, as each cluster has its own of these.
+ */
+export function isMirrored({ metadata: { namespace = '', name, labels } }: Service): boolean {
+  if (labels?.[HOST_LABEL] !== undefined) return false;
   return !isSystemNamespace(namespace) && !(namespace === 'default' && name === 'kubernetes');
 }
 

@@ -46,7 +46,7 @@ describe('parseMemberCluster', () => {
       network: 'Flat',
       podEvents: 'Problems',
       disruptionBudgets: 'Mirror',
-      services: { mode: 'None', namespaces: [] },
+      services: { mode: 'None', namespaces: [], multiCluster: 'None' },
       serviceAccount: { mode: 'None', allowed: [] },
       hostPath: { policy: 'Refuse', allowedPrefixes: [] },
       storage: { classes: [{ host: 'spillway' }] },
@@ -115,9 +115,9 @@ describe('virtualNodesOf', () => {
 });
 
 it('a member that leaves has Services for no namespace but for those of pods that are there still', () => {
-  const services = { mode: 'Mirror', namespaces: ['data'] };
+  const services = { mode: 'Mirror', namespaces: ['data'], multiCluster: 'None' };
   expect(wantedServicesOf(parsed(raw({ services })))).toEqual(services);
   const leaving = raw({ services });
   leaving.metadata.deletionTimestamp = '2026-01-10T00:00:00Z';
-  expect(wantedServicesOf(parsed(leaving))).toEqual({ mode: 'Mirror', namespaces: [] });
+  expect(wantedServicesOf(parsed(leaving))).toEqual({ ...services, namespaces: [] });
 });

@@ -19,7 +19,14 @@ function settingsIn(objects: readonly ManifestObject[]): unknown {
 }
 
 /** Files that no installation of a host takes in, each with the reason. */
-const ELSEWHERE = ['member/', 'samples/', 'monitoring/', 'scheduler/kube-scheduler.yaml', 'kustomization.yaml'];
+const ELSEWHERE = [
+  'member/',
+  'multi-cluster/',
+  'samples/',
+  'monitoring/',
+  'scheduler/kube-scheduler.yaml',
+  'kustomization.yaml',
+];
 
 /** Policies that give pods what they need. */
 const PODS = [

@@ -36,12 +36,90 @@ beforeAll(async () => {
     'outages.yaml',
     'secrets.yaml',
     'admission/webhook.yaml',
+    'multi-cluster/crds.yaml',
+    'multi-cluster/host.yaml',
     'node-guard.yaml',
     'storage.yaml',
   );
   ({ cluster: host, thief } = guarded);
 });
 afterAll(() => guarded?.close());
+
+describe('what clusters export', () => {
+  const services = '/api/v1/namespaces/default/services';
+  const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';
+  const imports = '/apis/multicluster.x-k8s.io/v1beta1/namespaces/default/serviceimports';
+  const ours = { 'spillway.dev/host': 'h1' };
+  const managed = { ...ours, 'endpointslice.kubernetes.io/managed-by': 'spillway.dev' };
+  const service = (name: string, labels: object, spec: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, labels },
+    spec: { ports: [{ port: 80 }], ...spec },
+  });
+  const slice = (name: string, of: string, labels: object) => ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name, labels: { ...labels, 'kubernetes.io/service-name': of } },
+    addressType: 'IPv4',
+    endpoints: [],
+  });
+  const serviceImport = (name: string, labels: object) => ({
+    apiVersion: 'multicluster.x-k8s.io/v1beta1',
+    kind: 'ServiceImport',
+    metadata: { name, labels },
+    spec: { type: 'Headless', ports: [] },
+  });
+
+  beforeAll(async () => {
+    for (const [path, body] of [
+      [services, service('theirs', {})],
+      [slices, slice('theirs', 'theirs', {})],
+      [imports, serviceImport('theirs', {})],
+    ] as const)
+      await host.api.call('POST', path, body);
+    await untilRefused(
+      () => thief.call('POST', `${services}?dryRun=All`, service('derived-x', {})),
+      'carries its label',
+    );
+  });
+
+  it('is written', async () => {
+    for (const [path, body] of [
+      [services, service('derived-x', ours)],
+      [slices, slice('x', 'derived-x', managed)],
+      [imports, serviceImport('x', ours)],
+    ] as const) {
+      await thief.call('POST', path, body);
+      await thief.call('DELETE', `${path}/${body.metadata.name}`);
+    }
+  });
+
+  it.each<[string, string, object]>([
+    ['a Service without the label', services, service('derived-y', {})],
+    ['a Service by the name of others', services, service('db', ours)],
+    ['a Service with a selector', services, service('derived-y', ours, { selector: { app: 'x' } })],
+    ['a Service with ports of nodes', services, service('derived-y', ours, { type: 'NodePort' })],
+    ['a Service with external IPs', services, service('derived-y', ours, { externalIPs: ['192.0.2.1'] })],
+    ['a Service of the cluster itself', services.replace('default', 'kube-system'), service('derived-y', ours)],
+    ['endpoints of a Service of others', slices, slice('y', 'theirs', managed)],
+    ['endpoints that nobody manages', slices, slice('y', 'derived-y', ours)],
+    ['a ServiceImport without the label', imports, serviceImport('y', {})],
+  ])('does not allow %s', async (_, path, body) => {
+    await expect(thief.call('POST', `${path}?dryRun=All`, body)).rejects.toThrow('spillway-multi-cluster-guard');
+  });
+
+  it.each([services, slices, imports])('takes nothing of others away, nor changes it: %s', async (path) => {
+    await expect(thief.call('DELETE', `${path}/theirs?dryRun=All`)).rejects.toThrow('spillway-multi-cluster-guard');
+    const found = (await host.api.call('GET', `${path}/theirs`)) as { metadata: { labels?: object } };
+    const taken = { ...found, metadata: { ...found.metadata, labels: { ...found.metadata.labels, ...managed } } };
+    const written =
+      path === imports
+        ? thief.call('PATCH', `${path}/theirs?dryRun=All`, { metadata: { labels: ours } })
+        : thief.call('PUT', `${path}/theirs?dryRun=All`, taken);
+    await expect(written).rejects.toThrow('spillway-multi-cluster-guard');
+  });
+});
 
 describe('disruption budgets', () => {
   const path = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';

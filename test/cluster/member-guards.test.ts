@@ -34,10 +34,10 @@ const secret = (labels: object, more: object = {}) => object('Secret', 'x', labe
 const space = (name: string, labels: object = {}, more: object = {}) => object('Namespace', name, labels, more);
 
 beforeAll(async () => {
-  const files = ['read.yaml', 'dedicated.yaml', 'services.yaml', 'guard.yaml', 'token.yaml'].map(
+  const files = ['read.yaml', 'dedicated.yaml', 'services.yaml', 'multi-cluster.yaml', 'guard.yaml', 'token.yaml'].map(
     (file) => `member/${file}`,
   );
-  guarded = await startGuarded(HOST_ACCOUNT, ...files);
+  guarded = await startGuarded(HOST_ACCOUNT, 'multi-cluster/crds.yaml', ...files);
   ({ thief } = guarded);
   await guarded.cluster.apply([
     space('lent', { 'spillway.dev/allow-host': 'h1' }),
@@ -136,6 +136,37 @@ it.each([
   const made = thief.call('POST', path, { ...body, endpoints: [] });
   if (refusal === undefined) await made;
   else await expect(made).rejects.toThrow(refusal);
+});
+
+it.each([
+  ['of its own', 'lent', ours, undefined],
+  ['without the label', 'lent', {}, 'carries the label spillway.dev/host'],
+  ['where nothing is lent', 'private', ours, 'a host may only use namespaces'],
+])('whether a ServiceImport %s can be made', async (_, namespace, labels, refusal) => {
+  const path = `/apis/multicluster.x-k8s.io/v1beta1/namespaces/${namespace}/serviceimports?dryRun=All`;
+  const body = { ...object('ServiceImport', 'x', labels), apiVersion: 'multicluster.x-k8s.io/v1beta1' };
+  const made = thief.call('POST', path, { ...body, spec: { type: 'Headless', ports: [] } });
+  if (refusal === undefined) await made;
+  else await expect(made).rejects.toThrow(refusal);
+});
+
+it('of a ServiceExport nothing but the status is changed, and a ServiceImport of others stays', async () => {
+  const group = '/apis/multicluster.x-k8s.io/v1beta1/namespaces/lent';
+  const apiVersion = 'multicluster.x-k8s.io/v1beta1';
+  const { api } = guarded.cluster;
+  await api.call('POST', `${group}/serviceexports`, { ...object('ServiceExport', 'x', theirs), apiVersion });
+  const spec = { type: 'Headless', ports: [] };
+  await api.call('POST', `${group}/serviceimports`, { ...object('ServiceImport', 'theirs', theirs), apiVersion, spec });
+  const change = { metadata: { labels: ours }, spec: { exportedLabels: { a: 'b' } } };
+  await expect(thief.call('PATCH', `${group}/serviceexports/x`, change)).rejects.toThrow('forbidden');
+  const told = await thief.call('PATCH', `${group}/serviceexports/x/status`, { ...change, status: { conditions: [] } });
+  expect(told).not.toHaveProperty('spec.exportedLabels');
+  expect(told).not.toHaveProperty(['metadata', 'labels', 'spillway.dev/host']);
+  for (const path of ['theirs', 'theirs/status'])
+    await expect(
+      thief.call('PATCH', `${group}/serviceimports/${path}`, { metadata: { labels: ours } }),
+    ).rejects.toThrow('may only change and delete what it made');
+  await expect(thief.call('DELETE', `${group}/serviceimports/theirs`)).rejects.toThrow('may only change and delete');
 });
 
 it.each([

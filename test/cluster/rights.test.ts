@@ -37,6 +37,7 @@ beforeAll(async () => {
       'member/token.yaml',
       'member/services.yaml',
       'member/privileged.yaml',
+      'member/multi-cluster.yaml',
     ),
     install(
       lent,
@@ -50,6 +51,7 @@ beforeAll(async () => {
       'scheduler/descheduler.yaml',
       'scheduler/pod-guard.yaml',
       'admission/webhook.yaml',
+      'multi-cluster/host.yaml',
       'node-guard.yaml',
       'storage.yaml',
       'member/read.yaml',
@@ -163,6 +165,7 @@ const HOLDINGS: readonly Holding[] = [
       'scheduler/gangs.yaml',
       'scheduler/descheduler.yaml',
       'admission/webhook.yaml',
+      'multi-cluster/host.yaml',
     ),
   },
   {
@@ -172,7 +175,7 @@ const HOLDINGS: readonly Holding[] = [
     ...granted('scheduler/second-scheduler.yaml'),
   },
   {
-    what: 'the host in a dedicated member that shows what its nodes measure, has its Services, and may make namespaces for privileged pods, and renews its token',
+    what: 'the host in a dedicated member that shows what its nodes measure, has its Services and exchanges them, may make namespaces for privileged pods, and renews its token',
     user: HOST_ACCOUNT,
     where: () => cluster,
     ...granted(
@@ -180,6 +183,7 @@ const HOLDINGS: readonly Holding[] = [
       'member/dedicated.yaml',
       'member/node-metrics.yaml',
       'member/services.yaml',
+      'member/multi-cluster.yaml',
       'member/token.yaml',
       'member/privileged.yaml',
     ),

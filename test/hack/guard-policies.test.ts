@@ -38,6 +38,8 @@ const NOT_HELD: Record<string, string> = {
   'patch clustertaintpolicies/status': 'as above',
   'patch workloadrebalancers/status': 'as above',
   'patch workloadmigrations/status': 'as above',
+  'patch serviceexports/status':
+    'nothing but the status can be changed by way of it, of an object that has no use for it but to tell people',
   'delete workloadplacements': 'of our own; made anew from what is there',
   'create certificatesigningrequests/nodeclient': 'is asked about, and makes no object',
   'create tokenreviews': 'makes no object',

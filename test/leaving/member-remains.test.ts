@@ -45,7 +45,7 @@ async function remains({
     isOthersWork: (member: string) => shared !== undefined && member === 'twin',
     isShared: () => shared !== undefined,
     isKnownToBeShared: () => shared === 'known',
-    mayHold: () => ({ budgets: held, services: held, claims: held }),
+    mayHold: () => ({ budgets: held, services: held, imports: held, claims: held }),
     isInUse: () => false,
   };
   return await readMemberRemains(options, AbortSignal.timeout(5_000));
@@ -74,10 +74,17 @@ describe('what is left in a member', () => {
   });
 
   it('may be budgets, Services and claims that were made there, where these may not be listed any more', async () => {
-    const forbidden = ['poddisruptionbudgets', 'services', 'endpointslices', 'persistentvolumeclaims'];
+    const forbidden = [
+      'poddisruptionbudgets',
+      'serviceimports',
+      'services',
+      'endpointslices',
+      'persistentvolumeclaims',
+    ];
     const { unseen } = await remains({ forbidden, held: true });
     expect(unseen).toEqual([
       'PodDisruptionBudgets (which may not be listed)',
+      'ServiceImports (which may not be listed)',
       'Services of namespace shop (which may not be listed)',
       'EndpointSlices of namespace shop (which may not be listed)',
       'PersistentVolumeClaims of namespace shop (which may not be listed)',

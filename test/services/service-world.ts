@@ -182,7 +182,7 @@ export class ServiceWorld {
           reachable: () => true,
         },
         spec: () => ({
-          services: { mode: running.mode, namespaces: running.always },
+          services: { mode: running.mode, namespaces: running.always, multiCluster: 'None' },
           network: running.network,
         }),
         mayWrite: () => true,

@@ -1,5 +1,6 @@
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../../api/marks.ts';
 import { MANAGED_BY_LABEL } from '../../kube/discovery-v1.ts';
+import { SERVICE_IMPORTS } from '../../kube/multicluster-v1.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import {
   CONFIG_MAPS,
@@ -17,6 +18,7 @@ import {
 export const MADE_THERE: readonly Resource[] = [
   PODS,
   POD_DISRUPTION_BUDGETS,
+  SERVICE_IMPORTS,
   SERVICES,
   ENDPOINT_SLICES,
   CONFIG_MAPS,

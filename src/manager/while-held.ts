@@ -1,0 +1,26 @@
+import type { Logger } from 'pino';
+import { INCARNATION_ANNOTATION } from '../api/marks.ts';
+import { processIdentity } from '../host/process-identity.ts';
+import { LeaseElection } from '../kube/lease-election.ts';
+import type { HostServices } from './host-services.ts';
+
+/** Works whenever this replica holds the Lease of that name; the next process in the same place inherits it. */
+export async function whileHeld(
+  { host, hostId, config }: HostServices,
+  name: string,
+  logger: Logger,
+  signal: AbortSignal,
+  work: (held: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const self = await processIdentity(`${hostId}/${config.namespace}/${name}`);
+  const lease = new LeaseElection({
+    client: host,
+    namespace: config.namespace,
+    name,
+    identity: config.identity ?? self.identity,
+    incarnation: { annotation: INCARNATION_ANNOTATION, value: self.incarnation },
+    logger,
+  });
+  await lease.run({ signal, onAcquired: work });
+  self.release();
+}

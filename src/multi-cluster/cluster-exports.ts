@@ -1,0 +1,138 @@
+import type { Logger } from 'pino';
+import type { KubeClient } from '../kube/client.ts';
+import type { Service } from '../kube/core-v1.ts';
+import type { EndpointSlice } from '../kube/discovery-v1.ts';
+import { isConflict, isNotFound } from '../kube/errors.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { Informer } from '../kube/informer.ts';
+import { isJsonObject } from '../kube/json-equal.ts';
+import { SERVICE_EXPORTS, type ServiceExport } from '../kube/multicluster-v1.ts';
+import { identifying, keyOf, type KubeObject } from '../kube/object.ts';
+import { patch } from '../kube/verbs.ts';
+import { changedConditions, exportConditions, type ExportOutcome } from './export-conditions.ts';
+import { FIELD_MANAGER } from './imported-services.ts';
+
+/** Longest wait between tries to read them, which the account may have no right to do, in ms. */
+const RETRY_MS = 60_000;
+
+/** Services of one cluster, and where they lead. */
+export interface LocalServices {
+  readonly synced: boolean;
+  /** Why they cannot be read, in words; undefined while they are. */
+  readonly problem: string | undefined;
+  serviceOf(key: string): Service | undefined;
+  slicesOf(key: string): readonly EndpointSlice[];
+}
+
+interface KnownExport extends ServiceExport {
+  /** Who else has written its status. */
+  readonly toldBy: string | undefined;
+}
+
+export interface ClusterExportsOptions {
+  client: KubeClient;
+  /** Called with the key of a ServiceExport that came, changed or went. */
+  changed: (key: string) => void;
+  /** Wall clock in ms. */
+  clock?: () => number;
+  metrics?: InformerMetrics | undefined;
+  logger: Logger;
+}
+
+/** The ServiceExports of one cluster: what is asked, and what is told of it. */
+export class ClusterExports {
+  readonly #o: ClusterExportsOptions;
+  readonly #exports: Informer<KnownExport>;
+
+  constructor(options: ClusterExportsOptions) {
+    const { client, logger, metrics } = options;
+    this.#o = options;
+    this.#exports = new Informer<KnownExport>({
+      client,
+      resource: SERVICE_EXPORTS,
+      transform: known,
+      timings: { backoffMaxMs: RETRY_MS },
+      logger,
+      ...(metrics === undefined ? {} : { metrics }),
+    });
+  }
+
+  /** Follows them until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const seen = (one: ServiceExport): void => this.#o.changed(keyOf(one));
+    const off = this.#exports.on({ added: seen, updated: seen, deleted: seen });
+    await this.#exports.run(signal);
+    off();
+  }
+
+  get synced(): boolean {
+    return this.#exports.hasSynced;
+  }
+
+  /** Why they cannot be read, in words; undefined while they are. */
+  get problem(): string | undefined {
+    return this.#exports.problem;
+  }
+
+  get(key: string): ServiceExport | undefined {
+    const found = this.#exports.get(key);
+    return found?.metadata.deletionTimestamp === undefined ? found : undefined;
+  }
+
+  keys(): string[] {
+    return [...this.#exports.values()].map((one) => keyOf(one));
+  }
+
+  get size(): number {
+    return this.#exports.size;
+  }
+
+  /** One whose status another implementation has written, and by which name. */
+  foreign(): string | undefined {
+    for (const one of this.#exports.values())
+      if (one.toldBy !== undefined) return `ServiceExport ${keyOf(one)}, written by ${one.toldBy}`;
+    return undefined;
+  }
+
+  /** Says on the ServiceExport what became of it, if that is news. */
+  async tell(one: ServiceExport, outcome: ExportOutcome, signal: AbortSignal): Promise<void> {
+    const { client, clock = Date.now } = this.#o;
+    const { name, namespace, uid, resourceVersion, generation } = one.metadata;
+    const now = `${new Date(clock()).toISOString().slice(0, 19)}Z`;
+    const conditions = changedConditions(one.status?.conditions ?? [], exportConditions(outcome), { now, generation });
+    if (conditions === undefined) return;
+    const body = { metadata: { uid, resourceVersion }, status: { conditions } };
+    const how = { type: 'merge', subresource: 'status', fieldManager: FIELD_MANAGER } as const;
+    try {
+      await patch(client, SERVICE_EXPORTS, { namespace, name }, body, how, { signal });
+    } catch (error) {
+      // It is looked at again when the watch shows what it is now.
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+    }
+  }
+}
+
+/** What is kept of one. */
+function known(raw: KubeObject): KnownExport {
+  const { creationTimestamp, deletionTimestamp } = raw.metadata;
+  const { status } = raw as ServiceExport;
+  return {
+    metadata: {
+      ...identifying(raw.metadata),
+      ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    },
+    ...(status === undefined ? {} : { status }),
+    toldBy: otherWriter('managedFields' in raw.metadata ? raw.metadata.managedFields : undefined),
+  };
+}
+
+function otherWriter(managedFields: unknown): string | undefined {
+  if (!Array.isArray(managedFields)) return undefined;
+  for (const entry of managedFields) {
+    if (!isJsonObject(entry) || entry['subresource'] !== 'status') continue;
+    const { manager } = entry;
+    if (typeof manager === 'string' && manager !== FIELD_MANAGER) return manager.slice(0, 100);
+  }
+  return undefined;
+}

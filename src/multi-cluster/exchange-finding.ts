@@ -1,0 +1,95 @@
+/** What is to be said of the exchange of Services on the MemberCluster. */
+export interface ExchangeFinding {
+  status: 'True' | 'False';
+  reason:
+    | 'Exchanged'
+    | 'NotExchanged'
+    | 'NetworkIsolated'
+    | 'SharedCluster'
+    | 'KindsMissing'
+    | 'OtherImplementation'
+    | 'ExchangeRightMissing'
+    | 'ImportTaken'
+    | 'ImportRefused';
+  message: string;
+}
+
+export interface ExchangeFacts {
+  readonly member: string;
+  /** As spec.services.multiCluster says. */
+  readonly wanted: boolean;
+  readonly isIsolated: boolean;
+  /** Another MemberCluster stands for the same cluster. */
+  readonly isShared: boolean;
+  /** What another implementation has written, in each of the two clusters. */
+  readonly foreign: { host: string | undefined; member: string | undefined };
+  /** Why something cannot be read or written, in words of the cluster. */
+  readonly problems: { host: string | undefined; member: string | undefined };
+  readonly synced: boolean;
+  /** Things of ours stand in the member still. */
+  readonly remains: number;
+  /** Why ServiceImports do not stand in the member, by their keys there. */
+  readonly refused: ReadonlyMap<string, { reason: 'ImportTaken' | 'ImportRefused'; message: string }>;
+}
+
+/** So many of those that do not stand there are named. */
+const MAX_NAMED = 5;
+/** What API servers say of a kind that they do not serve. */
+const UNKNOWN_KIND = /\b404\b|could not find the requested resource/;
+
+/** The condition `ServicesExchanged` of a MemberCluster; undefined while there is nothing to say. */
+export function exchangeFinding(facts: ExchangeFacts): ExchangeFinding | undefined {
+  const { member, wanted, isIsolated, isShared, foreign, problems, synced, remains, refused } = facts;
+  const no = (reason: ExchangeFinding['reason'], message: string): ExchangeFinding => ({
+    status: 'False',
+    reason,
+    message,
+  });
+  if (!wanted) {
+    return remains > 0 ? undefined : no('NotExchanged', 'Services are not exchanged with the member.');
+  }
+  if (isIsolated) {
+    const message = `Services are not exchanged with the member, as its pods are reached from nowhere else (spec.network: Isolated). Set spec.services.multiCluster: None, or spec.network: Flat if they are.`;
+    return no('NetworkIsolated', message);
+  }
+  if (isShared) {
+    const message =
+      'Services are not exchanged with the member, as another MemberCluster stands for the same cluster. Delete one of the two, or set spec.services.multiCluster: None.';
+    return no('SharedCluster', message);
+  }
+  for (const [where, file] of [
+    ['host', 'manifests/multi-cluster/host.yaml'],
+    ['member', 'manifests/member/multi-cluster.yaml'],
+  ] as const) {
+    const cluster = where === 'host' ? 'the host' : `cluster "${member}"`;
+    const by = foreign[where];
+    if (by !== undefined) {
+      const message = `Services are not exchanged with the member, as another implementation of the Multi-Cluster Services API is in charge in ${cluster} (${by}). Take it away, or set spec.services.multiCluster: None.`;
+      return no('OtherImplementation', message);
+    }
+    const words = problems[where];
+    if (words === undefined) continue;
+    if (UNKNOWN_KIND.test(words)) {
+      const message = `Services are not exchanged with the member, as ${cluster} does not serve ServiceExports and ServiceImports (multicluster.x-k8s.io/v1beta1). Apply manifests/multi-cluster/crds.yaml there. It is tried again by itself.`;
+      return no('KindsMissing', message);
+    }
+    const message = `Services are not exchanged with the member: ${cluster} refuses it (${words}). Apply ${file} there, or set spec.services.multiCluster: None. It is tried again by itself.`;
+    return no('ExchangeRightMissing', message);
+  }
+  const [first] = [...refused].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (first !== undefined) {
+    const { reason, message: words } = first[1];
+    const keys = [...refused.keys()].toSorted();
+    const more = keys.length > MAX_NAMED ? ` and ${keys.length - MAX_NAMED} more` : '';
+    return no(
+      reason,
+      `Of the Services of other clusters these do not stand in the member: ${keys.slice(0, MAX_NAMED).join(', ')}${more}. ${words}`,
+    );
+  }
+  if (!synced) return undefined;
+  return {
+    status: 'True',
+    reason: 'Exchanged',
+    message: 'What is exported in the member and elsewhere is told to all.',
+  };
+}

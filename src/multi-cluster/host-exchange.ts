@@ -1,0 +1,177 @@
+import type { Logger } from 'pino';
+import { isSystemNamespace } from '../api/namespace-mapping.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
+import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { splitKey } from '../kube/object.ts';
+import { pause } from '../kube/timers.ts';
+import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
+import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
+import { ClusterExports, type LocalServices } from './cluster-exports.ts';
+import type { ImportPlace } from './derived-service.ts';
+import type { ExportOutcome } from './export-conditions.ts';
+import { type ExportRecord, HOST_CLUSTER, judgeExport } from './export-record.ts';
+import type { Hub } from './hub.ts';
+import { importedSlices } from './imported-slices.ts';
+import { acceptedPorts } from './merged-service.ts';
+
+/** Delay that batches changes of one Service into one look (ms). */
+const GATHER_MS = 300;
+/** Retry delay while something is in the way, or a right is missing (ms). */
+const PROBLEM_MS = 60_000;
+/** Requeue after a conflict, once caches have caught up. */
+const SOON = { requeueAfterMs: 250 };
+const POLL_MS = 1_000;
+const AT_ONCE = 8;
+
+export interface HostExchangeOptions {
+  host: KubeClient;
+  hub: Hub;
+  /** Services of the host; `on` is called with the key of a Service that changed, or that leads elsewhere. */
+  local: LocalServices & { on(listener: (key: string) => void): () => void };
+  /** Names of the MemberClusters that exchange Services; undefined while they are not known. */
+  members: () => readonly string[] | undefined;
+  /** Whether what is kept of a cluster may stay: it exchanges Services, or there is one of the name whose spec cannot be read. */
+  mayStay: (cluster: string) => boolean;
+  mayWrite: () => boolean;
+  metrics: { informer?: InformerMetrics | undefined; queue?: WorkQueueMetrics | undefined };
+  logger: Logger;
+}
+
+/**
+ * The host as one of the clusters that exchange Services, and the one that brings together what all export: the ServiceImport of each
+ * name, its address in the host, and that what is left of clusters that do not take part any more goes. One process does it.
+ */
+export class HostExchange {
+  readonly #o: HostExchangeOptions;
+  readonly #exports: ClusterExports;
+  readonly #queue: WorkQueue;
+  #refusedUntil = 0;
+  #known = '';
+
+  constructor(options: HostExchangeOptions) {
+    const { host, metrics, logger } = options;
+    this.#o = options;
+    this.#exports = new ClusterExports({
+      client: host,
+      changed: (key) => this.#queue.addAfter(key, GATHER_MS),
+      metrics: metrics.informer,
+      logger,
+    });
+    this.#queue = new WorkQueue({
+      name: 'exchange-local',
+      concurrency: AT_ONCE,
+      handler: async (key, signal) => await this.#look(key, signal),
+      backoff: { baseMs: 500, maxMs: 60_000 },
+      logger,
+      ...(metrics.queue === undefined ? {} : { metrics: metrics.queue }),
+    });
+  }
+
+  /** Works until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { hub, local } = this.#o;
+    const lookSoon = (key: string): void => this.#queue.addAfter(key, GATHER_MS);
+    const ofExported = (key: string): void => {
+      if (this.#exports.get(key) !== undefined) lookSoon(key);
+    };
+    const off = [hub.on(lookSoon), local.on(ofExported)];
+    await Promise.all([this.#exports.run(signal), this.#queue.run(signal), this.#followMembers(signal)]);
+    for (const end of off) end();
+  }
+
+  /** All is looked at once everything is known, and when a member begins or ends to take part. */
+  async #followMembers(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const now = this.#isKnown ? [...(this.#o.members() ?? [])].toSorted().join(' ') : undefined;
+      if (now !== undefined && `=${now}` !== this.#known) {
+        this.#known = `=${now}`;
+        for (const key of [...this.#exports.keys(), ...this.#o.hub.objects.keys()]) this.#queue.add(key);
+      }
+      await pause(POLL_MS, signal);
+    }
+  }
+
+  get #isKnown(): boolean {
+    const { hub, local, members } = this.#o;
+    return hub.objects.synced && this.#exports.synced && local.synced && members() !== undefined;
+  }
+
+  async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
+    if (!this.#o.mayWrite()) return { requeueAfterMs: POLL_MS };
+    // All keys are queued again once the caches have synced.
+    if (!this.#isKnown) return undefined;
+    const rest = this.#refusedUntil - monotonic();
+    if (rest > 0) return { requeueAfterMs: rest };
+    try {
+      return await this.#sync(key, signal);
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) return SOON;
+      if (!isForbidden(error) || !/is forbidden: User/.test(error.status.message ?? '')) throw error;
+      this.#o.logger.warn(`Services are not exchanged: ${describeError(error)}`);
+      this.#refusedUntil = monotonic() + PROBLEM_MS;
+      return { requeueAfterMs: PROBLEM_MS };
+    }
+  }
+
+  async #sync(key: string, signal: AbortSignal): Promise<HandlerResult> {
+    const { hub, local, members, mayStay } = this.#o;
+    const isOn =
+      (members() ?? []).length > 0 && hub.objects.foreign() === undefined && this.#exports.foreign() === undefined;
+    const exported = isOn ? this.#exports.get(key) : undefined;
+    const { namespace = '', name } = splitKey(key);
+    const judged =
+      exported === undefined || isSystemNamespace(namespace)
+        ? undefined
+        : judgeExport(exported, local.serviceOf(key), local.slicesOf(key).length);
+    const record = judged !== undefined && 'record' in judged ? judged.record : undefined;
+    const problem = await hub.keepRecord(key, HOST_CLUSTER, record, signal);
+    for (const cluster of hub.clustersOf(key)) {
+      if (cluster === HOST_CLUSTER || (isOn && mayStay(cluster))) continue;
+      await hub.keepRecord(key, cluster, undefined, signal);
+      await hub.keepSlices(key, cluster, [], signal);
+    }
+    const merged = hub.merged(key);
+    const place: ImportPlace = { hostId: hub.hostId, member: undefined, namespace, name };
+    let again: HandlerResult = undefined;
+    if (merged === undefined) await hub.objects.remove(key, signal);
+    else {
+      const refused = await hub.objects.keep(key, merged, place, signal);
+      if (refused !== undefined) {
+        this.#o.logger.warn({ serviceImport: key }, refused.message);
+        again = { requeueAfterMs: PROBLEM_MS };
+      }
+      await hub.keepSlices(key, HOST_CLUSTER, this.#ownSlices(key, record, place), signal);
+    }
+    if (exported !== undefined) {
+      const outcome = outcomeOf(judged, problem, merged, namespace);
+      await this.#exports.tell(exported, outcome, signal);
+    }
+    return again;
+  }
+
+  #ownSlices(hostKey: string, record: ExportRecord | undefined, place: ImportPlace): ReturnType<typeof importedSlices> {
+    const { hub, local } = this.#o;
+    const merged = hub.merged(hostKey);
+    if (record === undefined || merged === undefined) return [];
+    const ports = record.ports.length === 0 ? undefined : acceptedPorts(record, merged);
+    const slices = local.slicesOf(hostKey);
+    return importedSlices({ hostKey, type: merged.type, cluster: HOST_CLUSTER, slices, ports }, place);
+  }
+}
+
+/** What is to be told of an export. */
+export function outcomeOf(
+  judged: ReturnType<typeof judgeExport> | undefined,
+  problem: Awaited<ReturnType<Hub['keepRecord']>>,
+  merged: ReturnType<Hub['merged']>,
+  hostNamespace: string,
+): ExportOutcome {
+  if (judged === undefined) return { refusal: { failed: `Namespace ${hostNamespace} belongs to the cluster itself.` } };
+  if ('refusal' in judged) return judged;
+  if (problem === 'no namespace')
+    return { pending: `The host has no namespace ${hostNamespace}. It is tried again by itself.` };
+  if (problem !== undefined) return { refusal: { failed: problem.message } };
+  return merged === undefined ? { pending: 'The host is being told of it.' } : { merged };
+}

@@ -1,0 +1,147 @@
+import type { Logger } from 'pino';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { EndpointSlice } from '../kube/discovery-v1.ts';
+import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import { type ServiceImport, SOURCE_CLUSTER_LABEL } from '../kube/multicluster-v1.ts';
+import { splitKey } from '../kube/object.ts';
+import { importLabels } from './derived-service.ts';
+import type { ExchangeMetrics } from './exchange-metrics.ts';
+import { clustersIn, type ExportRecord, HOST_CLUSTER, recordAnnotation, recordsIn } from './export-record.ts';
+import { FIELD_MANAGER, ImportedServices, type ImportProblem, taken } from './imported-services.ts';
+import { mergeExports, type MergedService } from './merged-service.ts';
+
+export interface HubOptions {
+  host: KubeClient;
+  hostId: string;
+  metrics: { exchange: ExchangeMetrics; informer?: InformerMetrics | undefined };
+  logger: Logger;
+}
+
+/**
+ * What all clusters export, as the host keeps it: one ServiceImport a name, with what each cluster says of its Service in an annotation, and
+ * the EndpointSlices of each. Who acts for a cluster writes what that one exports, and reads what the others do. It is followed from
+ * when it is first used.
+ */
+export class Hub {
+  readonly objects: ImportedServices;
+  readonly hostId: string;
+  readonly #listeners = new Set<(key: string) => void>();
+  readonly #used = new AutoResetEvent();
+  #isUsed = false;
+
+  constructor({ host, hostId, metrics, logger }: HubOptions) {
+    this.hostId = hostId;
+    const changed = (key: string): void => {
+      for (const listener of this.#listeners) listener(key);
+    };
+    this.objects = new ImportedServices({ client: host, cluster: HOST_CLUSTER, hostId, changed, metrics, logger });
+  }
+
+  /** Works until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!this.#isUsed && !signal.aborted) await this.#used.wait(signal);
+    if (!signal.aborted) await this.objects.run(signal);
+  }
+
+  use(): void {
+    this.#isUsed = true;
+    this.#used.set();
+  }
+
+  get isUsed(): boolean {
+    return this.#isUsed;
+  }
+
+  /** Called with the key of the host's ServiceImport when anything of it changed. Returns how to stop that. */
+  on(listener: (key: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** What the exports of a name come to. */
+  merged(key: string): MergedService | undefined {
+    const { objects } = this;
+    const found = objects.importOf(key);
+    if (found === undefined || !objects.isOurs(found)) return undefined;
+    return mergeExports(recordsIn(found.metadata.annotations));
+  }
+
+  /** The clusters of which anything is kept under a name. */
+  clustersOf(key: string): Set<string> {
+    const sources = this.objects.slices
+      .of(key)
+      .flatMap(({ metadata }) => metadata.labels?.[SOURCE_CLUSTER_LABEL] ?? []);
+    return new Set([...clustersIn(this.objects.importOf(key)?.metadata.annotations), ...sources]);
+  }
+
+  slicesOf(key: string, which: (cluster: string) => boolean): EndpointSlice[] {
+    return this.objects.slices.of(key).filter((slice) => which(sourceOf(slice)));
+  }
+
+  /** Keeps what a cluster exports under a name, or that it does not; and returns why that cannot be. */
+  async keepRecord(
+    key: string,
+    cluster: string,
+    record: ExportRecord | undefined,
+    signal: AbortSignal,
+  ): Promise<ImportProblem | 'no namespace' | undefined> {
+    const { objects } = this;
+    const there = objects.importOf(key);
+    if (there !== undefined && !objects.isOurs(there)) return record === undefined ? undefined : taken(key);
+    const annotation = recordAnnotation(cluster);
+    if (there === undefined) {
+      if (record === undefined) return undefined;
+      return await this.#create(key, { [annotation]: JSON.stringify(record) }, record, signal);
+    }
+    const { annotations } = there.metadata;
+    if (record === undefined ? annotations?.[annotation] === undefined : this.#isKept(there, cluster, record))
+      return undefined;
+    const value = record === undefined ? null : JSON.stringify(record);
+    // The UID: the host may have taken it away as nobody exported it any more.
+    const body = { metadata: { uid: there.metadata.uid, annotations: { [annotation]: value } } };
+    await objects.imports.patch(there.metadata, body, { fieldManager: FIELD_MANAGER }, signal);
+    return undefined;
+  }
+
+  async #create(
+    key: string,
+    annotations: Record<string, string>,
+    { type, ports }: ExportRecord,
+    signal: AbortSignal,
+  ): Promise<'no namespace' | undefined> {
+    const { namespace = '', name } = splitKey(key);
+    const made: ServiceImport = {
+      apiVersion: 'multicluster.x-k8s.io/v1beta1',
+      kind: 'ServiceImport',
+      metadata: { name, namespace, labels: importLabels({ hostId: this.hostId, member: undefined }), annotations },
+      spec: { type, ports },
+    };
+    try {
+      await this.objects.imports.create(made, signal);
+      return undefined;
+    } catch (error) {
+      if (isNotFound(error)) return 'no namespace';
+      // Another cluster was first; it is looked at again when the watch shows that.
+      if (isAlreadyExists(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #isKept({ metadata }: ServiceImport, cluster: string, record: ExportRecord): boolean {
+    return jsonEqual(recordsIn(metadata.annotations).get(cluster), record);
+  }
+
+  /** Brings the EndpointSlices of one cluster up to date. */
+  async keepSlices(key: string, cluster: string, wanted: readonly EndpointSlice[], signal: AbortSignal): Promise<void> {
+    await this.objects.keepSlices(key, wanted, (slice) => sourceOf(slice) === cluster, signal);
+  }
+}
+
+function sourceOf({ metadata }: EndpointSlice): string {
+  return metadata.labels?.[SOURCE_CLUSTER_LABEL] ?? '';
+}

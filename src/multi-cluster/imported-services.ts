@@ -1,0 +1,266 @@
+import type { Logger } from 'pino';
+import { HOST_LABEL } from '../api/marks.ts';
+import { cleanText } from '../kube/clean-text.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Service } from '../kube/core-v1.ts';
+import type { EndpointSlice } from '../kube/discovery-v1.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound, isTransient } from '../kube/errors.ts';
+import type { InformerMetrics } from '../kube/informer-metrics.ts';
+import { isDnsLabel } from '../kube/dns-label.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
+import {
+  IMPORT_NAME_LABEL,
+  SERVICE_IMPORTS,
+  type ServiceImport,
+  SOURCE_CLUSTER_LABEL,
+} from '../kube/multicluster-v1.ts';
+import { keyFor, keyOf, type KubeObject } from '../kube/object.ts';
+import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
+import { WrittenObjects } from '../kube/written-objects.ts';
+import {
+  derivedService,
+  hasLabels,
+  type ImportPlace,
+  isDerivedAsWanted,
+  needsAnew,
+  replacingDerived,
+  serviceImport,
+} from './derived-service.ts';
+import type { ExchangeMetrics } from './exchange-metrics.ts';
+import { isSliceAsWanted } from './imported-slices.ts';
+import type { MergedService } from './merged-service.ts';
+
+export const FIELD_MANAGER = 'spillway';
+/** Longest part of a cluster's own words that is repeated to users, in bytes. */
+const MAX_WORDS = 500;
+
+export interface ImportedServicesOptions {
+  client: KubeClient;
+  /** Name of the cluster, for metrics. */
+  cluster: string;
+  hostId: string;
+  /** Called with the key of the ServiceImport, in this cluster, when something that stands for it came, changed or went. */
+  changed: (key: string) => void;
+  metrics: { exchange: ExchangeMetrics; informer?: InformerMetrics | undefined };
+  logger: Logger;
+}
+
+/** Why something that others export does not stand in a cluster. */
+export interface ImportProblem {
+  reason: 'ImportTaken' | 'ImportRefused';
+  message: string;
+}
+
+/**
+ * What stands in one cluster for Services that clusters export: the ServiceImport, the Service that has its address, and the
+ * EndpointSlices that this one leads to.
+ */
+export class ImportedServices {
+  readonly imports: WrittenObjects<ServiceImport, ServiceImport>;
+  readonly services: WrittenObjects<Service, Service>;
+  readonly slices: WrittenObjects<EndpointSlice, EndpointSlice>;
+  readonly #o: ImportedServicesOptions;
+
+  constructor(options: ImportedServicesOptions) {
+    const { client, hostId, changed, metrics, logger } = options;
+    this.#o = options;
+    const common = { client, changed, logger, metrics: metrics.informer };
+    this.imports = new WrittenObjects<ServiceImport, ServiceImport>({
+      ...common,
+      resource: SERVICE_IMPORTS,
+      labelSelector: '',
+      read: (value) => ({ subject: keyOf(value), value }),
+    });
+    const named = <T extends KubeObject>(value: T): { subject: string; value: T } | undefined => {
+      const { namespace, labels } = value.metadata;
+      const name = labels?.[IMPORT_NAME_LABEL] ?? '';
+      return labels?.[HOST_LABEL] === hostId && isDnsLabel(name)
+        ? { subject: keyFor(namespace, name), value }
+        : undefined;
+    };
+    const ours = `${HOST_LABEL}=${hostId},${IMPORT_NAME_LABEL}`;
+    this.services = new WrittenObjects<Service, Service>({
+      ...common,
+      resource: SERVICES,
+      labelSelector: `${ours},!${SOURCE_CLUSTER_LABEL}`,
+      read: named,
+    });
+    this.slices = new WrittenObjects<EndpointSlice, EndpointSlice>({
+      ...common,
+      resource: ENDPOINT_SLICES,
+      labelSelector: `${ours},${SOURCE_CLUSTER_LABEL}`,
+      read: named,
+    });
+  }
+
+  /** Follows the cluster until the signal aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.imports.run(signal), this.services.run(signal), this.slices.run(signal)]);
+    this.#o.metrics.exchange.imports.remove({ cluster: this.#o.cluster });
+  }
+
+  get synced(): boolean {
+    return this.imports.synced && this.services.synced && this.slices.synced;
+  }
+
+  /** Why they cannot be read, in words; undefined while they are. */
+  get problem(): string | undefined {
+    return this.imports.problem ?? this.services.problem ?? this.slices.problem;
+  }
+
+  isOurs({ metadata }: ServiceImport): boolean {
+    return metadata.labels?.[HOST_LABEL] === this.#o.hostId;
+  }
+
+  /** A ServiceImport that another implementation has filled in; only controllers may (KEP-1645). */
+  foreign(): string | undefined {
+    const found = this.imports.values().find((one) => !this.isOurs(one) && (one.status?.clusters ?? []).length > 0);
+    return found === undefined ? undefined : keyOf(found);
+  }
+
+  /** Keys of all that something of ours stands for. */
+  keys(): Set<string> {
+    const ours = this.imports.values().filter((one) => this.isOurs(one));
+    return new Set([...ours.map((one) => keyOf(one)), ...this.services.subjects(), ...this.slices.subjects()]);
+  }
+
+  /** All that is ours. */
+  own(): (ServiceImport | Service | EndpointSlice)[] {
+    const imports = this.imports.values().filter((one) => this.isOurs(one));
+    return [...imports, ...this.services.values(), ...this.slices.values()];
+  }
+
+  importOf(key: string): ServiceImport | undefined {
+    return this.imports.of(key)[0];
+  }
+
+  /** Brings the Service and the ServiceImport of a name up to date. Its labels besides, and annotations of others, stay. */
+  async keep(
+    hostKey: string,
+    merged: MergedService,
+    place: ImportPlace,
+    signal: AbortSignal,
+  ): Promise<ImportProblem | undefined> {
+    const key = keyFor(place.namespace, place.name);
+    const there = this.importOf(key);
+    if (there !== undefined && !this.isOurs(there)) return taken(key);
+    try {
+      const derived = await this.#keepDerived(key, derivedService(hostKey, merged, place), signal);
+      await this.#keepImport(there, serviceImport(hostKey, merged, derived, place), signal);
+      this.#o.metrics.exchange.imports.set({ cluster: this.#o.cluster }, this.keys().size);
+      return undefined;
+    } catch (error) {
+      const words = refusalIn(error);
+      if (words === undefined) throw error;
+      return {
+        reason: 'ImportRefused',
+        message: `ServiceImport ${key} cannot stand there: ${words}. It is tried again by itself.`,
+      };
+    }
+  }
+
+  async #keepDerived(key: string, wanted: Service, signal: AbortSignal): Promise<Service> {
+    const { services } = this;
+    const there = services.of(key).find(({ metadata }) => metadata.name === wanted.metadata.name);
+    if (there !== undefined && isDerivedAsWanted(there, wanted)) return there;
+    this.#count('service');
+    if (there === undefined) return await services.create(wanted, signal);
+    if (!needsAnew(there, wanted)) return await services.replace(replacingDerived(there, wanted), signal);
+    await services.remove(there.metadata, signal);
+    return await services.create(wanted, signal);
+  }
+
+  async #keepImport(there: ServiceImport | undefined, wanted: ServiceImport, signal: AbortSignal): Promise<void> {
+    let kept = there;
+    const { labels, annotations } = wanted.metadata;
+    if (kept === undefined) {
+      this.#count('import');
+      kept = await this.imports.create(wanted, signal);
+    } else if (
+      !jsonEqual(plain(kept.spec), plain(wanted.spec)) ||
+      !hasLabels(kept, wanted) ||
+      !Object.entries(annotations ?? {}).every(([name, value]) => kept?.metadata.annotations?.[name] === value)
+    ) {
+      this.#count('import');
+      // Fields that are not wanted any more would stay.
+      const gone = Object.fromEntries(Object.keys(kept.spec).map((field) => [field, null]));
+      const body = { metadata: { labels, annotations }, spec: { ...gone, ...wanted.spec } };
+      kept = await this.imports.patch(kept.metadata, body, { fieldManager: FIELD_MANAGER }, signal);
+    }
+    if (!jsonEqual(kept.status?.clusters ?? [], wanted.status?.clusters ?? [])) {
+      this.#count('import');
+      const how = { subresource: 'status', fieldManager: FIELD_MANAGER } as const;
+      await this.imports.patch(kept.metadata, { status: wanted.status }, how, signal);
+    }
+  }
+
+  /** Brings those EndpointSlices of a name up to date that `which` chooses. */
+  async keepSlices(
+    key: string,
+    wanted: readonly EndpointSlice[],
+    which: (slice: EndpointSlice) => boolean,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { slices } = this;
+    const there = new Map(slices.of(key).map((slice) => [slice.metadata.name, slice]));
+    for (const slice of wanted) {
+      const before = there.get(slice.metadata.name);
+      there.delete(slice.metadata.name);
+      if (before !== undefined && isSliceAsWanted(before, slice)) continue;
+      this.#count('endpointslice');
+      if (before === undefined) await slices.create(slice, signal);
+      else {
+        const { uid, resourceVersion } = before.metadata;
+        const marks = {
+          ...(uid === undefined ? {} : { uid }),
+          ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        };
+        await slices.replace({ ...slice, metadata: { ...slice.metadata, ...marks } }, signal);
+      }
+    }
+    for (const slice of there.values()) {
+      if (!which(slice)) continue;
+      this.#count('endpointslice');
+      await slices.remove(slice.metadata, signal);
+    }
+  }
+
+  /** Takes away all of ours that stands for a name. */
+  async remove(key: string, signal: AbortSignal): Promise<void> {
+    const there = this.importOf(key);
+    if (there !== undefined && this.isOurs(there)) {
+      this.#count('import');
+      // Another cluster may have begun to export it.
+      await this.imports.remove(there.metadata, signal, 'exactly');
+    }
+    for (const service of this.services.of(key)) {
+      this.#count('service');
+      await this.services.remove(service.metadata, signal);
+    }
+    await this.keepSlices(key, [], () => true, signal);
+    this.#o.metrics.exchange.imports.set({ cluster: this.#o.cluster }, this.keys().size);
+  }
+
+  #count(object: 'import' | 'service' | 'endpointslice'): void {
+    this.#o.metrics.exchange.writes.inc({ cluster: this.#o.cluster, object });
+  }
+}
+
+export function taken(key: string): ImportProblem {
+  const message = `There is a ServiceImport ${key} that is not ours, which stays as it is. Take it away to have what other clusters export under this name.`;
+  return { reason: 'ImportTaken', message };
+}
+
+/** Nothing and an empty list are the same; ports have a protocol. */
+function plain({ ips = [], ...spec }: ServiceImport['spec']): object {
+  const ports = spec.ports.map(({ protocol = 'TCP', ...port }) => ({ ...port, protocol }));
+  return { ...spec, ports, ips };
+}
+
+/** What a cluster says against one object, by its limits or policies; undefined: it is something else, such as a right that is missing. */
+export function refusalIn(error: unknown): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const words = error.status.message ?? error.message;
+  if (isTransient(error) || isNotFound(error) || isConflict(error) || isAlreadyExists(error)) return undefined;
+  return /is forbidden: User|being terminated/.test(words) ? undefined : cleanText(words, MAX_WORDS);
+}
