@@ -5,6 +5,7 @@ import { ensureBinaries } from './binaries.ts';
 import type { Cluster } from './cluster.ts';
 import { firstServiceAddress } from './control-plane.ts';
 import type { ManagedProcess } from './managed-process.ts';
+import { manifest } from './manifest.ts';
 import { kubeconfigYaml } from './pki.ts';
 import { GiveUp, until } from './until.ts';
 
@@ -20,21 +21,23 @@ export function dnsAddress({ serviceCidr }: Cluster): string {
 
 /**
  * Starts CoreDNS for `cluster.local` beside the API server, once for a cluster: pods reach it at {@link dnsAddress} by way of a Service
- * without pods. It knows no other names.
+ * without pods. It knows no other names but, if asked to, those below `clusterset.local` of Services that clusters export.
  */
-export function startClusterDns(cluster: Cluster): Promise<ManagedProcess> {
+export function startClusterDns(cluster: Cluster, { clusterset = false } = {}): Promise<ManagedProcess> {
   const known = started.get(cluster);
   if (known !== undefined) return known;
-  const starting = start(cluster);
+  const starting = start(cluster, clusterset);
   started.set(cluster, starting);
   return starting;
 }
 
-async function start(cluster: Cluster): Promise<ManagedProcess> {
+async function start(cluster: Cluster, clusterset: boolean): Promise<ManagedProcess> {
   const { workspace, server, caPem: ca } = cluster;
   const binaries = await ensureBinaries(['coredns'], { say: workspace.say });
   const address = new URL(server).hostname;
   const [port, readyPort] = [await freePort(address), await freePort(address)];
+  // It is ready once it has seen all kinds.
+  if (clusterset) await cluster.apply(manifest('multi-cluster/crds.yaml'));
   await cluster.apply([...rights(), ...service(dnsAddress(cluster), address, port)]);
   const dir = join(cluster.dir, 'coredns');
   mkdirSync(dir, { recursive: true });
@@ -42,7 +45,7 @@ async function start(cluster: Cluster): Promise<ManagedProcess> {
   const client = await cluster.issueClient(USER);
   writeFileSync(kubeconfig, kubeconfigYaml({ server, ca, user: USER, client }), { mode: 0o600 });
   const corefile = join(dir, 'Corefile');
-  writeFileSync(corefile, configuration({ kubeconfig, address, port, readyPort }));
+  writeFileSync(corefile, configuration({ kubeconfig, address, port, readyPort, clusterset }));
   const coredns = workspace.start({
     name: `${cluster.name}/coredns`,
     file: binaries.coredns,
@@ -65,24 +68,25 @@ interface Place {
   address: string;
   port: number;
   readyPort: number;
+  clusterset: boolean;
 }
 
 /** As kubeadm has it, but for names outside of the cluster; answers are kept for as long as the plugin says, 5 s. */
-function configuration({ kubeconfig, address, port, readyPort }: Place): string {
+function configuration({ kubeconfig, address, port, readyPort, clusterset }: Place): string {
   return `.:${port} {
   bind ${address}
   errors
   ready ${address}:${readyPort}
-  kubernetes cluster.local in-addr.arpa ip6.arpa {
+  kubernetes cluster.local${clusterset ? ' clusterset.local' : ''} in-addr.arpa ip6.arpa {
     kubeconfig ${kubeconfig}
-    pods insecure
+    pods insecure${clusterset ? '\n    multicluster clusterset.local' : ''}
   }
   cache 30
 }
 `;
 }
 
-/** As in kubeadm's manifests. */
+/** As in kubeadm's manifests, and what the names of other clusters take. */
 function rights(): object[] {
   const rbac = 'rbac.authorization.k8s.io';
   const read = ['list', 'watch'];
@@ -94,6 +98,7 @@ function rights(): object[] {
       rules: [
         { apiGroups: [''], resources: ['services', 'pods', 'namespaces'], verbs: read },
         { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: read },
+        { apiGroups: ['multicluster.x-k8s.io'], resources: ['serviceimports'], verbs: read },
       ],
     },
     {

@@ -24,9 +24,10 @@ export interface KubeletOptions {
   /** Default 110. */
   maxPods?: number;
   /**
-   * Services work for its pods: kube-proxy on the node, and DNS names of `cluster.local` in its cluster. Default false: they fail at once.
+   * Services work for its pods: kube-proxy on the node, and DNS names of `cluster.local` in its cluster; `clusterset`: also
+   * those of `clusterset.local`. Default false: they fail at once.
    */
-  services?: boolean;
+  services?: boolean | 'clusterset';
   /**
    * `Flat` (default): its pods and those of all other such nodes of the workspace reach each other, whatever their cluster.
    * `Isolated`: its pods and those of its cluster's other nodes.
@@ -72,7 +73,7 @@ export async function startKubelet(cluster: Cluster, options: KubeletOptions): P
   const containerd = await startContainerd(machine);
   const imported = containerd.ctr(['images', 'import', archive]);
   const { services = false } = options;
-  if (!services) {
+  if (services === false) {
     // Nothing answers in the service range; a refusal at once is kinder than a DNS timeout.
     const noServices = ['ip', 'route', 'add', 'unreachable', cluster.serviceCidr];
     await run('nsenter', [...machine.enter(), ...noServices]);
@@ -88,7 +89,13 @@ export async function startKubelet(cluster: Cluster, options: KubeletOptions): P
     },
     { timeoutMs: options.timeoutMs ?? 90_000 },
   );
-  const [proxy] = services ? await Promise.all([startKubeProxy(cluster, machine), startClusterDns(cluster)]) : [];
+  const [proxy] =
+    services === false
+      ? []
+      : await Promise.all([
+          startKubeProxy(cluster, machine),
+          startClusterDns(cluster, { clusterset: services === 'clusterset' }),
+        ]);
   workspace.say(`node ${node} of ${cluster.name} is Ready after ${((Date.now() - began) / 1000).toFixed(1)} s`);
   return { name: node, machine, kubelet, containerd, proxy, stop: () => machine.stop() };
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isSystemNamespace, memberNamespaceFor } from '../../src/api/namespace-mapping.ts';
+import { hostNamespaceFor, isSystemNamespace, memberNamespaceFor } from '../../src/api/namespace-mapping.ts';
 import type { NamespaceMapping } from '../../src/api/namespace-mapping.ts';
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -18,6 +18,25 @@ function refusal(spec: NamespaceMapping, host: string): string {
   const result = memberNamespaceFor(spec, host);
   return 'refused' in result ? result.refused : `mapped to ${result.namespace}`;
 }
+
+const explicit = [
+  { host: 'shop', member: 'lent' },
+  { host: 'kube-system', member: 'x' },
+];
+const long = 'a'.repeat(63);
+it.each([
+  [{ mapping: 'Same' }, 'shop', 'shop'],
+  [{ mapping: 'Same' }, 'kube-system', undefined],
+  [{ mapping: 'Prefixed', prefix: 'h-' }, 'h-shop', 'shop'],
+  [{ mapping: 'Prefixed', prefix: 'h-' }, 'shop', undefined],
+  [{ mapping: 'Prefixed', prefix: 'h-' }, 'h-', undefined],
+  [{ mapping: 'Prefixed', prefix: 'h-' }, `h-${long}`.slice(0, 63), undefined],
+  [{ mapping: 'Explicit', explicit }, 'lent', 'shop'],
+  [{ mapping: 'Explicit', explicit }, 'shop', undefined],
+  [{ mapping: 'Explicit', explicit }, 'x', undefined],
+] as const)('back from %j %s stands for %s', (spec, member, host) => {
+  expect(hostNamespaceFor(spec, member)).toBe(host);
+});
 
 describe('memberNamespaceFor', () => {
   it('keeps the name with mapping Same', () => {

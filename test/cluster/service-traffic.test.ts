@@ -33,12 +33,12 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
   beforeAll(async () => {
     const members = ['east', 'west'].map((name) => ({
       name,
-      kubelet: { node: `${name}-1`, services: true },
-      options: { services: true },
+      kubelet: { node: `${name}-1`, services: 'clusterset' as const },
+      options: { services: true, exchange: true },
     }));
     topology = await startTopology({ host: { reachable: true }, members });
     ({ host } = topology);
-    await startKubelet(host, { node: 'local', services: true });
+    await startKubelet(host, { node: 'local', services: 'clusterset' });
     ns = await newNamespace(host, 'traffic');
     await host.apply(services());
     const [home, inner, outer] = await Promise.all([makePod('home'), makePod('inner'), makePod('outer')]);
@@ -108,7 +108,7 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
   async function reaches(
     caller: Name,
     to: string,
-    name: Name,
+    name: Name | 'native',
     more: { port?: number; protocol?: string } = {},
   ): Promise<void> {
     await until(
@@ -146,6 +146,43 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
       await reaches(caller, `alias.${ns}`, 'home');
     },
   );
+
+  test('what a cluster exports answers in all clusters by the name that it has in all', async () => {
+    const east = topology.member('east').cluster;
+    const containers: Fields[] = [
+      { name: 'main', image: IMAGES.agnhost, args: ['netexec', `--http-port=${HTTP}`, `--udp-port=${UDP}`] },
+    ];
+    const labels = { app: 'native' };
+    await east.apply([
+      pod('native', ns, { nodeName: 'east-1', containers }, { labels }),
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'native', namespace: ns },
+        spec: {
+          selector: labels,
+          ports: [
+            { name: 'web', port: 80, targetPort: HTTP },
+            { name: 'datagrams', port: 81, protocol: 'UDP', targetPort: UDP },
+          ],
+        },
+      },
+    ]);
+    const exported = (name: string): Fields => ({
+      apiVersion: 'multicluster.x-k8s.io/v1beta1',
+      kind: 'ServiceExport',
+      metadata: { name, namespace: ns },
+    });
+    await east.apply([exported('native')]);
+    await host.apply([exported(serviceOf('home')), exported('peers')]);
+    const domain = `${ns}.svc.clusterset.local`;
+    for (const caller of NAMES) {
+      await reaches(caller, `native.${domain}`, 'native');
+      await reaches(caller, `native.${domain}`, 'native', { port: 81, protocol: 'udp' });
+      await reaches(caller, `${serviceOf('home')}.${domain}`, 'home');
+      await reaches(caller, `outer.local.peers.${domain}`, 'outer', { port: HTTP });
+    }
+  }, 120_000);
 
   test('no request fails while a Deployment over both members is rolled', async () => {
     const containers: Fields[] = [

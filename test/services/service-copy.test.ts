@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Service, ServiceSpec } from '../../src/kube/core-v1.ts';
+import { hostServiceProjection } from '../../src/services/host-service.ts';
 import {
   type CopyPlace,
   isAsWanted,
@@ -71,6 +72,13 @@ it.each([
   ['spillway-system', 'spillway', false],
 ])('whether Service %s/%s is taken along: %s, %s', (namespace, name, wanted) => {
   expect(isMirrored(service({}, { namespace, name }))).toBe(wanted);
+});
+
+it('a Service that Spillway made in the host does not stand in members, also as caches have it', () => {
+  const labels = { 'spillway.dev/host': 'us', app: 'x' };
+  const kept = hostServiceProjection(service({}, { name: 'derived-x', labels }));
+  expect(kept.metadata.labels).toEqual({ 'spillway.dev/host': 'us' });
+  expect(isMirrored(kept)).toBe(false);
 });
 
 describe('a copy that is there', () => {
