@@ -85,6 +85,9 @@ export async function extender(say: Say): Promise<SuiteReport> {
       annotationProblem: (_chain, problem) => {
         throw new Error(problem);
       },
+      unread: (_pod, problem) => {
+        throw new Error(problem);
+      },
       metrics: schedulerMetrics(new Registry()),
       monotonic,
     });

@@ -37,7 +37,8 @@ export const GRANTS: readonly Grant[] = [
   },
   {
     title: 'The manager beside the scheduler',
-    about: '`scheduler/rbac.yaml`, on top, where the component `scheduler` runs.',
+    about:
+      '`scheduler/rbac.yaml`, on top, where the component `scheduler` runs. Its second role, `spillway-scheduler-owners`, has no rules of its own: it gets those of all ClusterRoles with the label `spillway.dev/aggregate-to-scheduler: "true"`, by which you let Spillway read [owners of your own kinds](../concepts/placement.md#owners-of-your-own-kinds). Kubernetes lets nobody make such a role who has not got its rights.',
     files: ['scheduler/rbac.yaml'],
   },
   {

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { CacheAccount } from './cache-account.ts';
+import type { CacheShare } from './cache-room.ts';
 import type { KubeClient } from './client.ts';
 import { describeError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
@@ -21,6 +22,8 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   transform?: (raw: KubeObject) => T;
   /** Secondary indexes: name to the values an object is found under. */
   indexes?: Record<string, (o: T) => readonly string[]>;
+  /** What it may take of memory; default: what its client says. */
+  room?: CacheShare;
   logger?: Logger;
   metrics?: InformerMetrics;
   /** Milliseconds, monotonic. */
@@ -56,7 +59,7 @@ export class Informer<T extends KubeObject> {
   constructor(o: InformerOptions<T>) {
     this.#o = o;
     this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
-    const account = accountOf(o.client, o.resource);
+    const account = accountOf(o.client, o.resource, o.room);
     this.#account = account;
     this.#store = new ObjectStore<T>(
       {

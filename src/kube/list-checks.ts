@@ -3,6 +3,7 @@ import { ApiError, isNotFound } from './errors.ts';
 import type { KubeClient } from './client.ts';
 import { readListPage } from './list-page.ts';
 import type { Selection } from './list-pages.ts';
+import { acceptOf } from './metadata-only.ts';
 import type { KubeObject } from './object.ts';
 import { resourcePath, type Resource } from './resource.ts';
 import { get } from './verbs.ts';
@@ -19,7 +20,12 @@ const SAMPLE = 3;
 export async function currentVersion(o: Asked, signal: AbortSignal): Promise<string> {
   const { client, resource, namespace, labelSelector, fieldSelector } = o;
   const path = resourcePath(resource, namespace);
-  const raw = await client.request({ path, query: { labelSelector, fieldSelector, limit: 1 }, signal });
+  const raw = await client.request({
+    ...acceptOf(resource, 'list'),
+    path,
+    query: { labelSelector, fieldSelector, limit: 1 },
+    signal,
+  });
   return readListPage({ cluster: client.cluster, method: 'GET', path }, resource, raw).resourceVersion;
 }
 

@@ -4,6 +4,7 @@ import { TransportError } from './errors.ts';
 import { TooLargeError } from './exchange.ts';
 import { LimitError } from './limit-error.ts';
 import { readListPage } from './list-page.ts';
+import { acceptOf } from './metadata-only.ts';
 import type { KubeObject } from './object.ts';
 import { resourcePath, type Resource } from './resource.ts';
 
@@ -46,6 +47,7 @@ export async function readPages(
   const readPage = async (): Promise<{ next: string; isEmpty: boolean }> => {
     const raw = await client.request({
       ...o.request,
+      ...acceptOf(resource, 'list'),
       path,
       gzip: true,
       query: {

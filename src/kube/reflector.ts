@@ -7,10 +7,12 @@ import { DistrustError } from './distrust-error.ts';
 import { ApiError, describeError, isGone, TransportError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { CacheAccount } from './cache-account.ts';
+import type { CacheShare } from './cache-room.ts';
 import { LimitError } from './limit-error.ts';
 import { checkGone, currentVersion } from './list-checks.ts';
 import { readPages, type Selection } from './list-pages.ts';
 import { gather } from './initial-events.ts';
+import { acceptOf } from './metadata-only.ts';
 import { keyOf, type KubeObject } from './object.ts';
 import type { Outcome } from './object-store.ts';
 import { backoffMs, DEFAULT_TIMINGS, watchSeconds, type Pace, type ReflectorTimings } from './reflector-timings.ts';
@@ -62,8 +64,11 @@ const MAX_FAILURES_BESIDE_LISTS = 3;
 const PROOF_MARGIN_MS = 3_000;
 
 /** The account of one collection in the share of its cluster; undefined where caches are not bounded. */
-export function accountOf(client: KubeClient, resource: Resource): CacheAccount | undefined {
-  const { caches, cluster } = client;
+export function accountOf(
+  { caches: ofClient, cluster }: KubeClient,
+  resource: Resource,
+  caches: CacheShare | undefined = ofClient,
+): CacheAccount | undefined {
   return caches === undefined ? undefined : new CacheAccount(caches, `${resource.plural} of cluster ${cluster}`);
 }
 
@@ -333,7 +338,8 @@ export class Reflector<T extends KubeObject> {
         }
       }
     };
-    const request = { path: this.#path, query: watchQuery(this.#o, this.#resume, seconds), deadlineMs: startMs };
+    const query = watchQuery(this.#o, this.#resume, seconds);
+    const request = { ...acceptOf(this.#o.resource, 'one'), path: this.#path, query, deadlineMs: startMs };
     try {
       await round.run(this.#o.client, request, seconds, signal, onEvent);
     } catch (e) {

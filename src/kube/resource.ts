@@ -15,6 +15,8 @@ export interface Resource {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
+  /** Nothing but metadata is asked for, see metadata-only.ts. */
+  readonly metadataOnly?: true;
   /** What every object that comes from a server is checked against, where it comes in; default: its metadata only. */
   readonly shape?: Shape;
 }

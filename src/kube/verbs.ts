@@ -4,6 +4,7 @@ import type { KubeClient } from './client.ts';
 import { isGone } from './errors.ts';
 import { checkObject } from './list-page.ts';
 import { readPages, type Selection } from './list-pages.ts';
+import { acceptOf } from './metadata-only.ts';
 import type { KubeObject } from './object.ts';
 import type { Query } from './request.ts';
 import { misshapen, PODS, resourcePath, type Resource } from './resource.ts';
@@ -58,7 +59,7 @@ export async function get<T extends KubeObject>(
   options: VerbOptions & { subresource?: string } = {},
 ): Promise<T> {
   const path = resourcePath(resource, ref.namespace, ref.name, options.subresource);
-  const raw = await client.request({ ...common(options), path });
+  const raw = await client.request({ ...common(options), ...acceptOf(resource, 'one'), path });
   const object = options.subresource === undefined ? checked(client, 'GET', path, resource, raw) : (raw as KubeObject);
   if (object.metadata?.name !== ref.name) {
     throw malformed({ cluster: client.cluster, method: 'GET', path }, `it is another object than ${ref.name}`);

@@ -6,7 +6,8 @@ import type { Pod, Toleration } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { conditionOf } from '../kube/conditions.ts';
-import { ApiError, describeError, isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';
+import { describeError, isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';
+import { mayI } from '../kube/own-rights.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
@@ -24,11 +25,7 @@ const AT_ONCE = 2;
 /** A pod that is said to be gone is looked at again after so many times as long. */
 const LOOKS_AGAIN = 6;
 /** The same question for all pods: no request about any of them is refused where nobody granted this. */
-const QUESTION = {
-  apiVersion: 'authorization.k8s.io/v1',
-  kind: 'SelfSubjectAccessReview',
-  spec: { resourceAttributes: { verb: 'patch', resource: 'pods' } },
-};
+const PATCH_PODS = { verb: 'patch', resource: 'pods' };
 /** After a refusal nothing is tried for so long: it is the right that is missing, of all pods. */
 const REFUSED_MS = 600_000;
 
@@ -111,25 +108,13 @@ export class TolerationKeeper {
 
   /** Asked once, and again after it was denied. */
   async #mayPatch(signal: AbortSignal): Promise<boolean> {
-    this.#isGranted ??= this.#ask(signal);
+    this.#isGranted ??= mayI(this.#o.host, PATCH_PODS, signal);
     try {
       const granted = await this.#isGranted;
       if (!granted) this.#isGranted = undefined;
       return granted;
     } catch (error) {
       this.#isGranted = undefined;
-      throw error;
-    }
-  }
-
-  async #ask(signal: AbortSignal): Promise<boolean> {
-    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
-    try {
-      const answer = await this.#o.host.request({ method: 'POST', path, body: QUESTION, signal });
-      return (answer as { status?: { allowed?: boolean } }).status?.allowed === true;
-    } catch (error) {
-      // Whoever may not even ask may not do it either.
-      if (error instanceof ApiError && (error.code === 403 || error.code === 404)) return false;
       throw error;
     }
   }

@@ -63,19 +63,20 @@ function canDrift({ division }: CompiledPlacement): boolean {
 }
 
 /**
- * Selectors by label of kinds that are not followed, so that nobody knows the labels: they match nothing.
+ * Selectors by label of kinds of which no labels are known: they match nothing.
  *
- * @param follows whether objects of a kind are known as a whole; of others only their name, from those that they own.
+ * @param whyUnread of objects of a kind only the name is known, from those that they own, and why; undefined: they are known.
  */
 export function selectorWarnings(
   { spec: { resourceSelectors } }: PlacementPolicy,
-  follows: (apiVersion: string, kind: string) => boolean,
+  whyUnread: (apiVersion: string, kind: string) => string | undefined,
 ): string[] {
   return resourceSelectors.flatMap(({ apiVersion, kind, name, labelSelector }, index) => {
-    if (labelSelector === undefined || name !== undefined || follows(apiVersion, kind)) return [];
+    const why = labelSelector === undefined || name !== undefined ? undefined : whyUnread(apiVersion, kind);
+    if (why === undefined) return [];
     const message =
-      `labels of ${kind} (${apiVersion}) are not followed, so this matches none: choose the objects by name, all of the kind, ` +
-      'or the pods by labels of their own';
+      `labels of ${kind} (${apiVersion}) are not known, so this matches none: ${why}. Or choose the objects by name, all of the ` +
+      'kind, or the pods by labels of their own';
     return [`spec.resourceSelectors[${String(index)}].labelSelector: ${message}`];
   });
 }

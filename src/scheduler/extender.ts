@@ -1,4 +1,5 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
+import { cleanText } from '../kube/clean-text.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { OwnerReference } from '../kube/object.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
@@ -34,6 +35,8 @@ export interface ExtenderOptions {
   waiting: Pick<WaitingPods, 'answered' | 'resyncIn'>;
   /** Told what is wrong with annotations that were passed over. */
   annotationProblem: (chain: OwnerChain, problem: string) => void;
+  /** Told of a pod for which a policy was passed over because labels of its owner are not known, and why. */
+  unread: (pod: Pod, problem: string) => void;
   reservations: Reservations;
   nominees: Nominees;
   metrics: SchedulerMetrics;
@@ -41,6 +44,7 @@ export interface ExtenderOptions {
   monotonic: () => number;
 }
 
+const LONGEST_NAME = 253;
 /** By then an owner that is there is in the caches, or the host has said that it is not, in ms. */
 const OWNER_SOON_MS = 1_000;
 
@@ -125,6 +129,7 @@ export class Extender {
     const split = splitByMember(view.nodes, nodeNames);
     const selection = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
     if (selection.problem !== undefined) this.#o.annotationProblem(chain, selection.problem);
+    this.#tellUnread(pod, chain);
     const { chosen } = selection;
     const { nominees } = this.#o;
     const { cluster, result } = nominees.whileAside(pod, () =>
@@ -139,6 +144,20 @@ export class Extender {
     this.#o.waiting.answered(pod, cluster !== undefined);
     this.#confirmation.note(pod, answer);
     return answer;
+  }
+
+  /** A policy may be meant for the pod, but chooses by labels that Spillway may not read. */
+  #tellUnread(pod: Pod, chain: OwnerChain): void {
+    const { view, unread } = this.#o;
+    const last = chain.at(-1);
+    if (last === undefined || last.kind === 'Pod') return;
+    const { apiVersion, kind, metadata } = last;
+    const policy = view.policies.wantingLabelsOf(last)?.policy;
+    const why = policy === undefined ? undefined : view.owners.whyUnread(apiVersion, kind);
+    if (policy === undefined || why === undefined) return;
+    const owner = `its owner ${kind} ${cleanText(metadata.name, LONGEST_NAME)}`;
+    const name = `${policy.kind} ${policy.metadata.name}`;
+    unread(pod, `${name} is passed over, as it chooses by labels, and those of ${owner} are not known: ${why}`);
   }
 
   /** Nothing is said about a pod by rules that are not found only because its owners are not known. */

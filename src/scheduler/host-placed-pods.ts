@@ -291,6 +291,7 @@ export class HostPlacedPods implements PlacedPods {
       view.onClusters(rulesChanged),
       view.onVirtualNodes(rulesChanged),
       view.onNamespaceLabels(rulesChanged),
+      view.owners.onKinds(rulesChanged),
     ];
     return () => {
       for (const unsubscribe of off) unsubscribe();

@@ -11,7 +11,7 @@ import { NAMESPACES, PODS } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { HostNodes } from './host-nodes.ts';
-import { OwnerDirectory } from './owner-directory.ts';
+import { kindAbove, OwnerDirectory } from './owner-directory.ts';
 import { PodSeats } from './pod-seats.ts';
 import { PodWaits } from './pod-waits.ts';
 import { PolicyCache } from './policy-cache.ts';
@@ -34,6 +34,8 @@ export interface PodHandlers {
 /** Indexes of pods: the node they are bound to, the UID of their controller. */
 const NODE = 'node';
 const CONTROLLER = 'controller';
+/** The kind of the controller, if it is not Kubernetes' own. */
+const ABOVE = 'above';
 /** Poll interval while caches sync, in ms. */
 const SYNC_POLL_MS = 100;
 
@@ -51,7 +53,15 @@ export class HostView {
 
   constructor({ host, logger, metrics, monotonic }: HostViewOptions) {
     const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
-    this.owners = new OwnerDirectory({ host, logger, metrics, monotonic });
+    this.owners = new OwnerDirectory({
+      host,
+      logger,
+      metrics,
+      monotonic,
+      namedByPods: () => this.pods.indexValues(ABOVE),
+      chosen: () => this.policies.customKinds(),
+      isComplete: () => this.pods.hasSynced && this.policies.hasSynced,
+    });
     this.policies = new PolicyCache({ host, logger, metrics });
     this.nodes = new HostNodes({ host, logger, metrics });
     this.seats = new PodSeats({ clusterOf: (node) => this.nodes.clusterOf(node), monotonic });
@@ -67,6 +77,7 @@ export class HostView {
           const controller = controllerOf(pod);
           return controller === undefined ? [] : [controller.uid];
         },
+        [ABOVE]: kindAbove,
       },
     });
     const set = (pod: Pod): void => {
@@ -74,13 +85,17 @@ export class HostView {
       this.waits.set(pod);
     };
     this.pods.on({
-      added: set,
+      added: (pod) => {
+        set(pod);
+        this.owners.noticed(kindAbove(pod));
+      },
       updated: set,
       deleted: (pod) => {
         this.seats.delete(pod);
         this.waits.delete(pod);
       },
     });
+    this.policies.on(() => this.owners.noticed(this.policies.customKinds()));
     this.#unseen = new UnseenPods({
       isSeen: (pod) => this.#asShown(pod) !== undefined,
       hasLeft: (pod) => this.hasLeft(pod),

@@ -6,14 +6,18 @@ import { Informer } from '../kube/informer.ts';
 import { keyFor, type KubeObject, type OwnerReference } from '../kube/object.ts';
 import { MAX_OWNERS, OWNER_KINDS, ownerKind } from '../kube/owner-kinds.ts';
 import { controllerOf } from '../kube/owner-references.ts';
-import { apiVersionOf } from '../kube/resource.ts';
+import { metadataOnly } from '../kube/metadata-only.ts';
+import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
+import { customKindKey } from './custom-kinds.ts';
+import { CustomOwners } from './custom-owners.ts';
 import { ownerProjection } from './projections.ts';
 import { OwnerLookUp } from './owner-look-up.ts';
 import { WaitBudget } from './wait-budget.ts';
 
 const OWNER = 'owner';
 const UID = 'uid';
+const ABOVE = 'above';
 /** So long an owner is waited for, in ms. */
 const OWNER_WAIT_MS = 500;
 
@@ -23,20 +27,42 @@ export interface OwnerDirectoryOptions {
   metrics?: InformerMetrics | undefined;
   /** In ms. */
   monotonic: () => number;
+  /** Kinds, by their keys (custom-kinds.ts), that pods name as their controllers' now. */
+  namedByPods: () => Iterable<string>;
+  /** The same for what policies choose by. */
+  chosen: () => Iterable<string>;
+  /** Whether all pods and policies are known. */
+  isComplete: () => boolean;
+  /** Between two looks at kinds that are not Kubernetes' own, in ms. */
+  lookMs?: number;
 }
 
-/** Who owns pods of the host, from caches that hold of every workload what placement looks at. */
+/** An owner that may be there, but is not in the caches. */
+interface Missing {
+  readonly owner: OwnerReference;
+  /** Nothing is known of its whole kind yet. */
+  readonly ofKind: string | undefined;
+}
+
+/**
+ * Who owns pods of the host, from caches that hold of every workload what placement looks at; of kinds that are not Kubernetes' own
+ * the metadata, where that may be read (custom-owners.ts).
+ */
 export class OwnerDirectory {
   readonly #monotonic: () => number;
   readonly #informers: ReadonlyMap<string, Informer<TypedObject>>;
   readonly #waiters = new Map<string, Set<() => void>>();
   readonly #budget: WaitBudget;
   readonly #lookUp: OwnerLookUp;
+  readonly #custom: CustomOwners;
+  readonly #handlers = new Set<OwnerHandler>();
 
-  constructor({ host, logger, metrics, monotonic }: OwnerDirectoryOptions) {
+  constructor(options: OwnerDirectoryOptions) {
+    const { host, logger, metrics, monotonic, namedByPods, chosen, isComplete, lookMs } = options;
     this.#monotonic = monotonic;
     this.#budget = new WaitBudget(monotonic);
-    this.#lookUp = new OwnerLookUp(host, ownerKind, monotonic);
+    const resourceOf = (owner: OwnerReference): Resource | undefined => ownerKind(owner) ?? this.#customResource(owner);
+    this.#lookUp = new OwnerLookUp(host, resourceOf, monotonic);
     this.#informers = new Map(
       OWNER_KINDS.map((resource) => [
         kindKey(apiVersionOf(resource), resource.kind),
@@ -47,22 +73,42 @@ export class OwnerDirectory {
           indexes: {
             [OWNER]: (object) => [controllerOf(object)?.uid ?? ''],
             [UID]: ({ metadata }) => [metadata.uid ?? ''],
+            [ABOVE]: (object) => kindAbove(object),
           },
           logger,
           ...(metrics === undefined ? {} : { metrics }),
         }),
       ]),
     );
+    this.#custom = new CustomOwners({
+      host,
+      logger,
+      metrics,
+      monotonic,
+      isComplete: () => this.#hasOwn && isComplete(),
+      named: () => this.#named(namedByPods()),
+      chosen,
+      lookMs,
+      changed: (object, old) => {
+        this.#seen(object);
+        for (const handler of this.#handlers) handler(object, old);
+      },
+    });
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const informers = [...this.#informers.values()];
-    const off = informers.map((informer) => informer.on({ added: ({ metadata }) => this.#settled(metadata.uid) }));
-    await Promise.all(informers.map(async (informer) => await informer.run(signal)));
+    const off = informers.map((informer) => informer.on({ added: (object) => this.#seen(object) }));
+    await Promise.all([this.#custom.run(signal), ...informers.map(async (informer) => await informer.run(signal))]);
     for (const unsubscribe of off) unsubscribe();
   }
 
   get hasSynced(): boolean {
+    return this.#hasOwn && this.#custom.hasSettled;
+  }
+
+  /** The kinds of Kubernetes' own. */
+  get #hasOwn(): boolean {
     return [...this.#informers.values()].every(({ hasSynced }) => hasSynced);
   }
 
@@ -71,16 +117,28 @@ export class OwnerDirectory {
   }
 
   /** Calls the handler with every owner that came, changed (with what it was before) or went. Returns what ends that. */
-  on(handler: (object: TypedObject, old: TypedObject | undefined) => void): () => void {
+  on(handler: OwnerHandler): () => void {
     const handlers = {
       added: (object: TypedObject) => handler(object, undefined),
       updated: handler,
       deleted: (object: TypedObject) => handler(object, undefined),
     };
     const off = [...this.#informers.values()].map((informer) => informer.on(handlers));
+    this.#handlers.add(handler);
     return () => {
       for (const unsubscribe of off) unsubscribe();
+      this.#handlers.delete(handler);
     };
+  }
+
+  /** Calls the handler whenever more or less is known of a kind that is not Kubernetes' own. Returns what ends that. */
+  onKinds(handler: () => void): () => void {
+    return this.#custom.on(handler);
+  }
+
+  /** A pod or a policy names these kinds, by their keys. */
+  noticed(keys: Iterable<string>): void {
+    for (const key of keys) this.#custom.noticed(key);
   }
 
   /** The pod and its owners, as far as they are known. */
@@ -95,7 +153,7 @@ export class OwnerDirectory {
     return chain;
   }
 
-  /** By its UID, whatever its kind. */
+  /** By its UID, of a kind of Kubernetes' own. */
   byUid(uid: string): TypedObject | undefined {
     for (const informer of this.#informers.values()) {
       const [found] = informer.byIndex(UID, uid);
@@ -109,9 +167,11 @@ export class OwnerDirectory {
     return this.#informers.get(kindKey(o.apiVersion, o.kind))?.get(keyFor(o.namespace, o.name));
   }
 
-  /** Whether objects of a kind are known with their labels, if there are any. */
-  follows(apiVersion: string, kind: string): boolean {
-    return this.#informers.has(kindKey(apiVersion, kind)) || (apiVersion === 'v1' && kind === 'Pod');
+  /** Why labels of objects of a kind are not known, in words; undefined while they are, or that is being found out. */
+  whyUnread(apiVersion: string, kind: string): string | undefined {
+    if (this.#informers.has(kindKey(apiVersion, kind)) || (apiVersion === 'v1' && kind === 'Pod')) return undefined;
+    const key = customKindKey({ apiVersion, kind });
+    return key === undefined ? 'objects of this kind own no pods' : this.#custom.whyUnread(key);
   }
 
   /** Objects whose controller has that UID: the ReplicaSets of a Deployment. */
@@ -133,12 +193,17 @@ export class OwnerDirectory {
     const taken = left;
     let vainMs = 0;
     for (;;) {
-      const { uid } = missing;
-      this.#lookUp.ask(missing, pod.metadata.namespace, () => this.#settled(uid));
-      if (left <= 0) return missing;
-      const isSettled = await this.#wait(uid, left);
+      const { owner, ofKind } = missing;
+      if (ofKind === undefined) this.#lookUp.ask(owner, pod.metadata.namespace, () => this.#settled(owner.uid));
+      if (left <= 0) {
+        if (ofKind !== undefined) this.#custom.noticed(ofKind, true);
+        return owner;
+      }
+      const isSettled =
+        ofKind === undefined ? await this.#wait(owner.uid, left) : await this.#waitForKind(ofKind, left);
       const tookMs = this.#monotonic() - started;
-      if (this.#lookUp.isGone(uid)) vainMs = tookMs;
+      const isVain = ofKind === undefined ? this.#lookUp.isGone(owner.uid) : !this.#custom.isFollowed(ofKind);
+      vainMs = isVain ? tookMs : 0;
       left = isSettled ? taken - tookMs : 0;
       missing = this.#missing(pod);
       if (missing === undefined) break;
@@ -165,18 +230,43 @@ export class OwnerDirectory {
     });
   }
 
-  /** Of the owners the nearest one that is of a kind that is followed, but not in the caches, and perhaps there. */
-  #missing(pod: Pod): OwnerReference | undefined {
+  /** Resolves early when it is known what there is to know of the kind. */
+  async #waitForKind(key: string, ms: number): Promise<boolean> {
+    return await new Promise<boolean>((resolve) => {
+      const timer = setTimeout(() => {
+        takeBack();
+        resolve(false);
+      }, ms);
+      const takeBack = this.#custom.want(key, () => {
+        clearTimeout(timer);
+        resolve(true);
+      });
+    });
+  }
+
+  /** Of the owners the nearest one that is not in the caches, and perhaps there. */
+  #missing(pod: Pod): Missing | undefined {
     let above = controllerOf(pod);
     for (let steps = 0; above !== undefined && steps < MAX_OWNERS; steps += 1) {
       const object = this.#find(above, pod.metadata.namespace);
-      if (object === undefined) {
-        const isFollowed = this.#informers.has(kindKey(above.apiVersion, above.kind));
-        return isFollowed && !this.#lookUp.isGone(above.uid) ? above : undefined;
-      }
+      if (object === undefined) return this.#mayCome(above);
       above = controllerOf(object);
     }
     return undefined;
+  }
+
+  #mayCome(owner: OwnerReference): Missing | undefined {
+    const isOwn = this.#informers.has(kindKey(owner.apiVersion, owner.kind));
+    const key = isOwn ? undefined : customKindKey(owner);
+    const state = key === undefined ? undefined : this.#custom.stateOf(key);
+    if (state?.is === 'pending') return { owner, ofKind: key };
+    if (!isOwn && state?.is !== 'followed') return undefined;
+    return this.#lookUp.isGone(owner.uid) ? undefined : { owner, ofKind: undefined };
+  }
+
+  #seen(object: TypedObject): void {
+    this.#settled(object.metadata.uid);
+    this.noticed(kindAbove(object));
   }
 
   #settled(uid: string | undefined): void {
@@ -186,12 +276,33 @@ export class OwnerDirectory {
     for (const arrived of waiters ?? []) arrived();
   }
 
-  #find({ apiVersion, kind, name, uid }: OwnerReference, namespace: string | undefined): TypedObject | undefined {
-    const found = this.#informers.get(kindKey(apiVersion, kind))?.get(keyFor(namespace, name));
+  #find(owner: OwnerReference, namespace: string | undefined): TypedObject | undefined {
+    const { apiVersion, kind, name, uid } = owner;
+    const own = this.#informers.get(kindKey(apiVersion, kind));
+    const found = own === undefined ? this.#custom.find(owner, namespace) : own.get(keyFor(namespace, name));
     // Another object may have the name by now.
     return found?.metadata.uid === uid ? found : undefined;
   }
+
+  #customResource(owner: OwnerReference): Resource | undefined {
+    const resource = this.#custom.resourceOf(owner);
+    return resource === undefined ? undefined : metadataOnly(resource);
+  }
+
+  *#named(byPods: Iterable<string>): Generator<string> {
+    yield* byPods;
+    for (const informer of this.#informers.values()) yield* informer.indexValues(ABOVE);
+  }
 }
+
+/** The kind of an object's controller, by its key, if it is not Kubernetes' own. */
+export function kindAbove(object: KubeObject): readonly string[] {
+  const above = controllerOf(object);
+  const key = above === undefined ? undefined : customKindKey(above);
+  return key === undefined ? [] : [key];
+}
+
+type OwnerHandler = (object: TypedObject, old: TypedObject | undefined) => void;
 
 function kindKey(apiVersion: string, kind: string): string {
   return `${apiVersion} ${kind}`;

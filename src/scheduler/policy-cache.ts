@@ -10,9 +10,11 @@ import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { identifying, type KubeObject } from '../kube/object.ts';
-import type { OwnerChain } from '../placement/owner-chain.ts';
+import { labelsWanted } from '../placement/labels-wanted.ts';
+import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import { compilePolicy, selectPolicy } from '../placement/policy-selection.ts';
 import type { CompiledPolicy, Selection } from '../placement/policy-selection.ts';
+import { customKindKey } from './custom-kinds.ts';
 
 /** A policy as it was read: in use, or not, and then why. */
 export interface KnownPolicy extends KubeObject {
@@ -76,9 +78,22 @@ export class PolicyCache {
     yield* this.clusterWide.values();
   }
 
+  /** Kinds that are not Kubernetes' own, by their keys, that policies in use choose by. */
+  customKinds(): ReadonlySet<string> {
+    const keys = [...this.values()].flatMap(({ compiled }) =>
+      (compiled?.policy.spec.resourceSelectors ?? []).map((selector) => customKindKey(selector)),
+    );
+    return new Set(keys.filter((key) => key !== undefined));
+  }
+
   /** The rules for a pod. */
   select(chain: OwnerChain, namespaceLabels: Readonly<Record<string, string>> | undefined): Selection {
     return selectPolicy(chain, this.#in(chain[0].metadata.namespace ?? ''), namespaceLabels);
+  }
+
+  /** A policy that chooses such objects by their labels. */
+  wantingLabelsOf(owner: TypedObject): CompiledPolicy | undefined {
+    return labelsWanted(owner, this.#in(owner.metadata.namespace ?? ''));
   }
 
   #in(namespace: string): readonly CompiledPolicy[] {

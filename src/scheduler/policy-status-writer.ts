@@ -109,8 +109,8 @@ export class PolicyStatusWriter {
 
   #warnings(policy: PlacementPolicy): string[] {
     const { nodes, owners } = this.#o.view;
-    const follows = (apiVersion: string, kind: string): boolean => owners.follows(apiVersion, kind);
-    return [...selectorWarnings(policy, follows), ...policyWarnings(policy, nodes.clusters())];
+    const whyUnread = (apiVersion: string, kind: string): string | undefined => owners.whyUnread(apiVersion, kind);
+    return [...selectorWarnings(policy, whyUnread), ...policyWarnings(policy, nodes.clusters())];
   }
 }
 

@@ -138,6 +138,10 @@ export class Scheduler {
       questions,
       waiting: this.#waiting,
       annotationProblem: (chain, problem) => this.#tell(chain, problem),
+      unread: ({ metadata: { namespace, name, uid } }, problem) => {
+        const object = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+        this.#o.events.record(object, 'Warning', 'OwnerNotReadable', problem);
+      },
       reservations,
       nominees,
       metrics,
@@ -193,6 +197,7 @@ export class Scheduler {
     const off = [
       this.#view.policies.on(resync),
       this.#view.onNamespaceLabels(resync),
+      this.#view.owners.onKinds(resync),
       this.#view.onClusters(resync),
       this.#scores.on(resync),
       this.#migrations.onWays(resync),

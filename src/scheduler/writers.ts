@@ -104,6 +104,11 @@ export class Writers {
     const reorder = (workload: TypedObject): void => {
       for (const { metadata } of controllersOf(workload, view)) costs.addAfter(metadata.uid ?? '', SETTLE_MS);
     };
+    /** Each controller below may be a workload of its own, as the ReplicaSets of a Rollout are. */
+    const replan = (owner: TypedObject): void => {
+      for (const { metadata } of controllersOf(owner, view)) placements.addAfter(metadata.uid ?? '', SETTLE_MS);
+      reorder(owner);
+    };
     const planned = (workload: TypedObject): void => {
       placements.addAfter(workload.metadata.uid ?? '', SETTLE_MS);
       reorder(workload);
@@ -111,7 +116,7 @@ export class Writers {
     const ownerSeen = (owner: TypedObject, old: TypedObject | undefined): void => {
       placements.addAfter(owner.metadata.uid ?? '', SETTLE_MS);
       // Policies choose by labels, and some annotations are rules themselves.
-      if (old !== undefined && !isMarkedAlike(owner, old)) reorder(owner);
+      if (old !== undefined && !isMarkedAlike(owner, old)) replan(owner);
     };
     const rulesChanged = (): void => rules.addAfter('all', EDIT_MS);
     const policiesChanged = (): void => {
@@ -122,6 +127,7 @@ export class Writers {
     return [
       view.onPod({ changed: podSeen, gone: podSeen }),
       view.owners.on(ownerSeen),
+      view.owners.onKinds(policiesChanged),
       workloads.on(planned),
       view.policies.on(policiesChanged),
       ...(this.#o.onAsked === undefined ? [] : [this.#o.onAsked(policiesChanged)]),

@@ -834,6 +834,128 @@ describe('the room of a member', () => {
   }
 });
 
+describe('a workload of a kind that is not Kubernetes own', () => {
+  const GROUP = 'workloads.example.com';
+  const apiVersion = `${GROUP}/v1`;
+
+  beforeAll(async () => {
+    const openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+    await host.apply([
+      {
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'CustomResourceDefinition',
+        metadata: { name: `rollouts.${GROUP}` },
+        spec: {
+          group: GROUP,
+          scope: 'Namespaced',
+          names: { plural: 'rollouts', singular: 'rollout', kind: 'Rollout', listKind: 'RolloutList' },
+          versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema } }],
+        },
+      },
+    ]);
+    await until(
+      'the kind is served',
+      async () => (await kubectl(host, ['get', `rollouts.${GROUP}`, '-A'])) !== undefined,
+    );
+  });
+
+  afterEach(async () => {
+    await kubectl(host, ['delete', 'replicaset', '--all', '-n', 'owned', '--wait=false']);
+  });
+
+  /** Wherever no policy sends them. */
+  async function running(app: string): Promise<void> {
+    await until(`pods of ${app} run`, async () => {
+      const pods = await podsOf(host, 'owned', `app=${app}`);
+      return pods.length === 2 && pods.every(({ status }) => status?.phase === 'Running');
+    });
+  }
+
+  /** A Rollout with a ReplicaSet of its own, as its controller would make it. */
+  async function rollOut(name: string, tier: string): Promise<void> {
+    const metadata = { name, namespace: 'owned', labels: { tier } };
+    await host.apply([{ apiVersion, kind: 'Rollout', metadata, spec: { secret: 'not read' } }]);
+    const path = `/apis/${apiVersion}/namespaces/owned/rollouts/${name}`;
+    const { uid } = ((await host.api.call('GET', path)) as { metadata: { uid: string } }).metadata;
+    const { spec } = deployment('owned', name, 2, '1') as { spec: Fields };
+    const ownerReferences = [{ apiVersion, kind: 'Rollout', name, uid, controller: true }];
+    await host.apply([
+      { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name, namespace: 'owned', ownerReferences }, spec },
+    ]);
+  }
+
+  async function consistent(): Promise<string> {
+    const path = '{.status.conditions[?(@.type=="Consistent")]}';
+    const stdout = await kubectl(host, ['get', 'placementpolicy', 'front', '-n', 'owned', '-o', `jsonpath=${path}`]);
+    const { status = '', message = '' } = JSON.parse(stdout === '' ? '{}' : stdout) as {
+      status?: string;
+      message?: string;
+    };
+    return `${status} ${message}`;
+  }
+
+  /** Collections of the host that the manager follows. */
+  async function followed(): Promise<string[]> {
+    const text = await (await fetch(`${topology.spillway.url}/metrics`)).text();
+    const found = text.matchAll(/^kube_informer_objects\{cluster="host",resource="([^"]+)"\}/gm);
+    return [...found].map(([, resource]) => resource ?? '').toSorted();
+  }
+
+  test('is placed by its labels once its metadata may be read; until then its policy and its pods say what to grant', async () => {
+    await newNamespace(host, 'owned');
+    const labelSelector = { matchLabels: { tier: 'front' } };
+    const resourceSelectors = [{ apiVersion, kind: 'Rollout', labelSelector }];
+    const placement = { clusterAffinity: { clusterNames: ['east'] } };
+    await host.apply([
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'PlacementPolicy',
+        metadata: { name: 'front', namespace: 'owned' },
+        spec: { resourceSelectors, placement },
+      },
+    ]);
+    await rollOut('early', 'front');
+    await running('early');
+    await until('the policy says so', async () => /^False .*may not read rollouts\.workloads/.test(await consistent()));
+    const [early] = await podsOf(host, 'owned', 'app=early');
+    await until('and so does an Event of the pod', async () => {
+      const events = await eventsOf(host, 'owned', early?.metadata.name ?? '');
+      return events.some(
+        ({ reason, message }) => reason === 'OwnerNotReadable' && message.includes('make a ClusterRole'),
+      );
+    });
+    const before = await followed();
+    expect(before).not.toContain('rollouts');
+
+    const owner = { kind: 'Robot', name: 'r', uid: 'made-up', controller: true };
+    const madeUp = Array.from({ length: 100 }, (_, index) => {
+      const ownerReferences = [{ ...owner, apiVersion: `x${String(index)}.example.com/v1` }];
+      return pod(`made-up-${String(index)}`, 'owned', burstSpec('1', { schedulerName: 'nobody' }), { ownerReferences });
+    });
+    await host.apply(madeUp);
+    await host.apply([
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRole',
+        metadata: { name: 'owners-rollouts', labels: { 'spillway.dev/aggregate-to-scheduler': 'true' } },
+        rules: [{ apiGroups: [GROUP], resources: ['rollouts'], verbs: ['get', 'list', 'watch'] }],
+      },
+    ]);
+    await until('the policy is content', async () => (await consistent()).startsWith('True'), { timeoutMs: 60_000 });
+    await rollOut('web', 'front');
+    await rollOut('back', 'back');
+    await settled(host, 'owned', 'web', { east: 2 });
+    await running('back');
+    // Labels that are put on later count for the next pod.
+    await kubectl(host, ['label', `rollout.${GROUP}`, 'back', '-n', 'owned', 'tier=front', '--overwrite']);
+    await kubectl(host, ['delete', 'pod', '-n', 'owned', '-l', 'app=back', '--wait=false']);
+    await settled(host, 'owned', 'back', { east: 2 });
+    // Nothing of what was made up is.
+    expect(await followed()).toEqual([...before, 'rollouts'].toSorted());
+    expect(await metric('kube_informer_objects', { cluster: 'host', resource: 'rollouts' })).toBe(3);
+  });
+});
+
 /** Value of a sample; undefined when there is none with these labels. `url`: of a program; default: the first one. */
 async function metric(
   name: string,

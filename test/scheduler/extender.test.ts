@@ -188,6 +188,7 @@ beforeEach(async () => {
     nominees,
     waiting: { answered: () => undefined, resyncIn: () => undefined },
     annotationProblem: (_chain, problem) => problems.push(problem),
+    unread: (_pod, problem) => problems.push(problem),
     metrics: schedulerMetrics(new Registry()),
     monotonic: clock,
   });
@@ -757,6 +758,59 @@ describe('a pod whose owners are not all known', () => {
     // One that is late may be waited for again after a while.
     now += 20_000;
     expect(await took(['a'])).toBeGreaterThan(400);
+  });
+});
+
+describe('a pod of a kind that is not Kubernetes own', () => {
+  const sets = '/apis/apps/v1/namespaces/shop/replicasets';
+  const rollout = (name: string, labels: Record<string, string>): void => {
+    const path = `/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/${name}`;
+    const metadata = { name, namespace: 'shop', uid: `uid-${name}`, labels };
+    api.put(path, { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', metadata, spec: { replicas: 3 } });
+  };
+  const of = (apiVersion: string, kind: string, name: string): object => ({
+    ownerReferences: [{ apiVersion, kind, name, uid: `uid-${name}`, controller: true }],
+  });
+  /** Of a ReplicaSet of that Rollout. */
+  const podOf = async (name: string, owner: string): Promise<Pod> => {
+    const metadata = { name: `${owner}-1`, namespace: 'shop', uid: `uid-${owner}-1` };
+    const above = of('argoproj.io/v1alpha1', 'Rollout', owner);
+    api.put(`${sets}/${owner}-1`, { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { ...metadata, ...above } });
+    await seen('its set is known', () => view.owners.byUid(`uid-${owner}-1`) !== undefined);
+    return pod(name, { metadata: of('apps/v1', 'ReplicaSet', `${owner}-1`) });
+  };
+  const chooseFront = async (): Promise<void> => {
+    const labelSelector = { matchLabels: { tier: 'front' } };
+    const resourceSelectors = [{ apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', labelSelector }];
+    make('/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies', {
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'PlacementPolicy',
+      metadata: { name: 'residency', namespace: 'shop' },
+      spec: { resourceSelectors, placement: { clusterAffinity: { clusterNames: ['local'] } } },
+    });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+  };
+
+  test('is under the policy that chooses its Rollout by labels, and others are not', async () => {
+    await chooseFront();
+    rollout('shop', { tier: 'front' });
+    rollout('jobs', { tier: 'back' });
+    const [front, back] = [await podOf('a', 'shop'), await podOf('b', 'jobs')];
+    expect((await filter(front, ['east', 'west'])).NodeNames).toEqual([]);
+    expect((await filter(back, ['east', 'west'])).NodeNames).toHaveLength(1);
+    expect(problems).toEqual([]);
+  });
+
+  test('goes as if the policy were not there where Rollouts may not be read, and is told why', async () => {
+    api.fault = ({ path }) => (path.endsWith('/selfsubjectaccessreviews') ? { code: 403 } : undefined);
+    await chooseFront();
+    rollout('shop', { tier: 'front' });
+    expect((await filter(await podOf('a', 'shop'), ['east', 'west'])).NodeNames).toHaveLength(1);
+    expect(problems).toEqual([
+      expect.stringMatching(
+        /^PlacementPolicy residency is passed over, .* its owner Rollout shop are not known: .* may not read rollouts/,
+      ),
+    ]);
   });
 });
 

@@ -35,20 +35,35 @@ test('a policy that names a member which is not there says so, until the member 
   await told('False', /there is no member west/);
 });
 
-test('labels of a kind that nobody follows match nothing, which is said', async () => {
+test('labels of a kind that may not be read match nothing, which is said with what to do, until it may', async () => {
+  room.api.fault = ({ path }) => (path.endsWith('/selfsubjectaccessreviews') ? { code: 403 } : undefined);
   const rollout = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' };
   room.place('p', {}, { ...rollout, labelSelector: { matchLabels: { tier: 'front' } } });
   await told(
     'False',
-    /resourceSelectors\[0\].labelSelector: labels of Rollout \(argoproj.io\/v1alpha1\) are not followed/,
+    /resourceSelectors\[0\].labelSelector: labels of Rollout \(argoproj.io\/v1alpha1\) are not known, .* may not read rollouts\.argoproj\.io: make a ClusterRole with the label spillway.dev\/aggregate-to-scheduler: "true"/,
   );
   room.place('p', {}, { ...rollout, name: 'web' });
   await told('True', /no contradictions/);
+  room.place('p', {}, { ...rollout, labelSelector: { matchLabels: { tier: 'front' } } });
+  await told('False', /may not read rollouts/);
+  room.api.fault = undefined;
+  room.now += 60_000;
+  await told('True', /no contradictions/);
+});
+
+test('labels of a kind that is not there, or never owns a pod, match nothing, which is said', async () => {
+  const labelSelector = { matchLabels: { tier: 'front' } };
+  room.place('p', {}, { apiVersion: 'example.com/v1', kind: 'Robot', labelSelector });
+  await told('False', /labels of Robot \(example.com\/v1\) are not known, .* the host has no such kind/);
+  room.place('p', {}, { apiVersion: 'v1', kind: 'Secret', labelSelector });
+  await told('False', /objects of this kind own no pods/);
   for (const [apiVersion, kind] of [
     ['v1', 'Pod'],
     ['batch/v1', 'CronJob'],
+    ['argoproj.io/v1alpha1', 'Rollout'],
   ]) {
-    room.place('p', {}, { apiVersion, kind, labelSelector: { matchLabels: { tier: 'front' } } });
+    room.place('p', {}, { apiVersion, kind, labelSelector });
     await told('True', /no contradictions/);
   }
 });
