@@ -42,7 +42,7 @@ export interface HostServices {
   readonly host: KubeClient;
   readonly hostAccess: Access;
   /** A client of the host with another identity. */
-  readonly connectHost: (credentials: Credentials) => KubeClient;
+  readonly connectHost: (credentials: Credentials, leaseHeld?: () => boolean) => KubeClient;
   /** Each virtual node's own, by its name. */
   readonly nodeClients: Map<string, KubeClient>;
   readonly nodeRemovals: NodeRemovals;

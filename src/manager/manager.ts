@@ -12,6 +12,7 @@ import { HostClaims } from '../dependents/host-claims.ts';
 import { HostObjects } from '../dependents/host-objects.ts';
 import { ClusterTaintController } from '../host/cluster-taint-controller.ts';
 import { hostGuard } from '../host/host-guard.ts';
+import { leaseGuard } from '../host/lease-guard.ts';
 import { HostIdentity } from '../host/host-identity.ts';
 import { tokenMetrics } from '../dependents/token-metrics.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
@@ -95,10 +96,10 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
     () => hostIdentity?.problem,
     (name) => nodeRemovals.may(name),
   );
-  const clientOptions = { cluster: 'host', endpoint, userAgent, logger, metrics: clientMetrics, guard };
+  const clientOptions = { cluster: 'host', endpoint, userAgent, logger, metrics: clientMetrics };
   const confirmCluster = async (): Promise<void> => await hostIdentity?.expect();
-  const connectHost = (credentials: Credentials): KubeClient =>
-    new KubeClient({ ...clientOptions, credentials, confirmCluster });
+  const connectHost = (credentials: Credentials, leaseHeld: () => boolean = () => true): KubeClient =>
+    new KubeClient({ ...clientOptions, credentials, confirmCluster, guard: leaseGuard(guard, leaseHeld) });
   const host = connectHost(access.credentials);
   logger.info({ version, server: host.server, nodeAddress }, 'starting');
 

@@ -49,7 +49,7 @@ export class NodeIdentities {
       mode: config.hostIdentity,
       manager: host,
       access: hostAccess,
-      connect: connectHost,
+      connect: (credentials) => connectHost(credentials, this.#acting.standing.leaseHeld),
       metrics: nodeIdentityMetrics,
       logger: this.#acting.logger,
     });

@@ -1,0 +1,20 @@
+import type { RequestGuard } from '../kube/client.ts';
+import { TransportError } from '../kube/errors.ts';
+
+/** Questions that leave nothing behind. */
+const REVIEWS = /^\/apis\/(?:authentication|authorization)\.k8s\.io\//;
+
+/**
+ * Stands between a virtual node and the host, before {@link hostGuard}: whatever is sent, but reads, has waited for its turn and for a
+ * connection, and the lease of the member may have gone to another replica meanwhile, which acts by now.
+ */
+export function leaseGuard(guard: RequestGuard, leaseHeld: () => boolean): RequestGuard {
+  return (request) => {
+    const { method, path } = request;
+    if (!leaseHeld() && !REVIEWS.test(path)) {
+      const detail = 'not sent: the lease of the member is not held any more';
+      throw new TransportError({ cluster: 'host', kind: 'aborted', method, path, detail });
+    }
+    guard(request);
+  };
+}
