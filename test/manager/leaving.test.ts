@@ -124,6 +124,12 @@ async function leave({ twin, givenUp = false, secretOf }: Plan) {
         { kind: 'EndpointSlice', addressType: 'IPv4', ...object('web-1') },
       ],
     },
+    exchange: {
+      inMember: () => [
+        { kind: 'ServiceImport', ...object('cart') },
+        { kind: 'Service', ...object('derived-x') },
+      ],
+    },
     scopes: () => [],
   } as unknown as LeavingOptions;
   const stop = new AbortController();
@@ -181,6 +187,8 @@ it('all that is known to be in a member that is given up is named', async () => 
     'PersistentVolumeClaim shop/one',
     'Pod shop/p',
     'PodDisruptionBudget shop/web',
+    'Service shop/derived-x',
     'Service shop/web',
+    'ServiceImport shop/cart',
   ]);
 });
