@@ -46,11 +46,13 @@ const PURE_WITHIN = [
   /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory|mirrored-budget|budgets-finding)\.ts$/,
   /^services\/(service-copy|member-slices|isolated-slices|host-service|services-finding)\.ts$/,
   /^multi-cluster\/(export-record|merged-service|export-conditions|derived-service|imported-slices|exchange-finding)\.ts$/,
+  /^members\/node-powers\.ts$/,
+  /^scheduler\/(custom-kinds|kinds-to-follow)\.ts$/,
   /^gangs\/(gang|gang-kin|gang-patches)\.ts$/,
   /^leaving\/(leaving-words|remains)\.ts$/,
   // The strategies, and what is to become of released pods.
   /^descheduler\/(member-lost|taint-no-execute|drain|unschedulable-in-member|displaced|displaced-rules|gang-timed-out)\.ts$/,
-  /^descheduler\/(wanted-move|replaceable|eviction-time|purge-mode|release-step|release-patches)\.ts$/,
+  /^descheduler\/(migration|migration-status|wanted-move|replaceable|eviction-time|purge-mode|release-step|release-patches)\.ts$/,
 ];
 
 /** Who may know every room: the one that wires them together, and what people call. */

@@ -33,7 +33,7 @@ export function refused(workloads: readonly MigratedWorkload[]): readonly Migrat
   return workloads.filter(({ reason }) => REFUSING.has(reason));
 }
 
-/** `deployment/web (3 pods): message; ...`, for conditions. */
+/** `deployment/web: message; ...`, for conditions. */
 export function listInText(workloads: readonly MigratedWorkload[]): string {
   return workloads
     .map(({ workload: { kind, name }, message }) => `${kind.toLowerCase()}/${name}: ${message ?? ''}`)

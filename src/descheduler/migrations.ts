@@ -148,7 +148,10 @@ export class Migrations {
       };
     }
     const count = workloads.filter(({ reason }) => reason === 'Fits').reduce((sum, { pods }) => sum + pods, 0);
-    const fits = { status: 'True', message: `${counted(count, 'pod')} have a place where they are to go` } as const;
+    const fits = {
+      status: 'True',
+      message: `there is a place for ${counted(count, 'pod')} where the migration leads`,
+    } as const;
     return migration.spec.dryRun
       ? { state: 'DryRun', message: 'it fits; nothing is moved, as spec.dryRun is true', workloads, fits }
       : { state: 'Progressing', message: 'pods are about to be moved', workloads, fits };
@@ -204,7 +207,7 @@ export class Migrations {
     const left = waiting + moving + unplaced;
     if (left < sight.left || moving > 0) [sight.left, sight.leftSince] = [left, monotonic()];
     if (monotonic() - sight.leftSince < PATIENCE_MS) {
-      const words = `in ${clusterInWords(spec.from)}: ${String(waiting)} pods that wait, and ${String(moving)} on their way`;
+      const words = `in ${clusterInWords(spec.from)}: ${counted(waiting, 'pod')} still there, and ${String(moving)} on the way`;
       const message = unplaced === 0 ? words : `${words}, ${counted(unplaced, 'new pod')} without a place yet`;
       return { state: 'Progressing', message, workloads, fits };
     }

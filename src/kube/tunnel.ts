@@ -21,8 +21,8 @@ export class ProxyError extends Error {
 }
 
 /**
- * The certificates by which a proxy that is spoken to by TLS is known: those of the machine, and what the kubeconfig
- * trusts, as that is where kubectl looks.
+ * The certificates by which a proxy that is spoken to by TLS is known: the public ones that Node.js brings, not those of
+ * the machine, and what the kubeconfig trusts.
  */
 export function proxyAuthorities(ca: string | undefined): string[] {
   return [...rootCertificates, ...(ca === undefined ? [] : [ca])];

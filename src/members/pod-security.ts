@@ -2,6 +2,7 @@ import { HOST_LABEL } from '../api/marks.ts';
 import { ENFORCE_LABEL, enforcedLevel, POD_SECURITY_LEVELS, type PodSecurityLevel } from '../api/pod-security.ts';
 import type { Namespace, Pod } from '../kube/core-v1.ts';
 import type { InformerHandler } from '../kube/informer.ts';
+import { keyOf } from '../kube/object.ts';
 import { nodePowersOf } from './node-powers.ts';
 
 /** So many namespaces are named. */
@@ -124,8 +125,4 @@ function strictness(level: PodSecurityLevel | undefined): number {
 function named(names: readonly string[], words: (name: string) => string): string {
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
   return `${names.slice(0, MAX_NAMED).map(words).join(', ')}${more}`;
-}
-
-function keyOf({ metadata: { namespace = '', name } }: Pod): string {
-  return `${namespace}/${name}`;
 }

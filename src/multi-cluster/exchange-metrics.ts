@@ -10,7 +10,7 @@ export function exchangeMetrics(registry: Registry): ExchangeMetrics {
   return {
     imports: new Gauge({
       name: 'spillway_service_imports',
-      help: 'Services of other clusters that stand in the cluster, as ServiceImports; local is the host.',
+      help: 'ServiceImports that stand in the cluster, for what it exports itself, too; local is the host.',
       labelNames: ['cluster'],
       registers,
     }),

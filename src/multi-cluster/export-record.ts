@@ -3,9 +3,6 @@ import { GROUP, HOST_LABEL } from '../api/marks.ts';
 import type { Service } from '../kube/core-v1.ts';
 import type { ServiceExport } from '../kube/multicluster-v1.ts';
 
-/** The host, where clusters have names: no MemberCluster is called so. */
-export const HOST_CLUSTER = 'local';
-
 /** Ports of a Service that is exported, at most: what a cluster exports is kept in an annotation of the host. */
 const MAX_PORTS = 100;
 /** EndpointSlices of a Service that is exported, at most. */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
@@ -11,7 +12,7 @@ import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { ClusterExports, type LocalServices } from './cluster-exports.ts';
 import type { ImportPlace } from './derived-service.ts';
 import type { ExportOutcome } from './export-conditions.ts';
-import { type ExportRecord, HOST_CLUSTER, judgeExport } from './export-record.ts';
+import { type ExportRecord, judgeExport } from './export-record.ts';
 import type { Hub } from './hub.ts';
 import { importedSlices } from './imported-slices.ts';
 import { acceptedPorts } from './merged-service.ts';
@@ -126,9 +127,9 @@ export class HostExchange {
         ? undefined
         : judgeExport(exported, local.serviceOf(key), local.slicesOf(key).length);
     const record = judged !== undefined && 'record' in judged ? judged.record : undefined;
-    const problem = await hub.keepRecord(key, HOST_CLUSTER, record, signal);
+    const problem = await hub.keepRecord(key, LOCAL, record, signal);
     for (const cluster of hub.clustersOf(key)) {
-      if (cluster === HOST_CLUSTER || (isOn && mayStay(cluster))) continue;
+      if (cluster === LOCAL || (isOn && mayStay(cluster))) continue;
       await hub.keepRecord(key, cluster, undefined, signal);
       await hub.keepSlices(key, cluster, [], signal);
     }
@@ -142,7 +143,7 @@ export class HostExchange {
         this.#o.logger.warn({ serviceImport: key }, refused.message);
         again = { requeueAfterMs: PROBLEM_MS };
       }
-      await hub.keepSlices(key, HOST_CLUSTER, this.#ownSlices(key, record, place), signal);
+      await hub.keepSlices(key, LOCAL, this.#ownSlices(key, record, place), signal);
     }
     if (exported !== undefined) {
       const outcome = outcomeOf(judged, problem, merged, namespace);
@@ -157,7 +158,7 @@ export class HostExchange {
     if (record === undefined || merged === undefined) return [];
     const ports = record.ports.length === 0 ? undefined : acceptedPorts(record, merged);
     const slices = local.slicesOf(hostKey);
-    return importedSlices({ hostKey, type: merged.type, cluster: HOST_CLUSTER, slices, ports }, place);
+    return importedSlices({ hostKey, type: merged.type, cluster: LOCAL, slices, ports }, place);
   }
 }
 

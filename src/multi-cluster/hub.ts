@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
@@ -9,7 +10,7 @@ import { type ServiceImport, SOURCE_CLUSTER_LABEL } from '../kube/multicluster-v
 import { splitKey } from '../kube/object.ts';
 import { importLabels } from './derived-service.ts';
 import type { ExchangeMetrics } from './exchange-metrics.ts';
-import { clustersIn, type ExportRecord, HOST_CLUSTER, recordAnnotation, recordsIn } from './export-record.ts';
+import { clustersIn, type ExportRecord, recordAnnotation, recordsIn } from './export-record.ts';
 import { FIELD_MANAGER, ImportedServices, type ImportProblem, taken } from './imported-services.ts';
 import { mergeExports, type MergedService } from './merged-service.ts';
 
@@ -37,7 +38,7 @@ export class Hub {
     const changed = (key: string): void => {
       for (const listener of this.#listeners) listener(key);
     };
-    this.objects = new ImportedServices({ client: host, cluster: HOST_CLUSTER, hostId, changed, metrics, logger });
+    this.objects = new ImportedServices({ client: host, cluster: LOCAL, hostId, changed, metrics, logger });
   }
 
   /** Works until the signal aborts; never rejects. */

@@ -1,3 +1,4 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
 import { createHash } from 'node:crypto';
 import {
   type Endpoint,
@@ -11,7 +12,6 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { IMPORT_NAME_LABEL, type ImportType, SOURCE_CLUSTER_LABEL } from '../kube/multicluster-v1.ts';
 import { splitKey } from '../kube/object.ts';
 import { derivedName, importLabels, type ImportPlace } from './derived-service.ts';
-import { HOST_CLUSTER } from './export-record.ts';
 
 /** Who writes the EndpointSlices, in their label. */
 const MANAGED_BY = 'spillway.dev';
@@ -39,7 +39,7 @@ export function importedSlices(
   { hostKey, type, cluster, slices, ports }: SliceSource,
   place: ImportPlace,
 ): EndpointSlice[] {
-  const isOwn = cluster === (place.member ?? HOST_CLUSTER);
+  const isOwn = cluster === (place.member ?? LOCAL);
   return slices.flatMap((slice) => {
     const endpoints = (slice.endpoints ?? []).filter(takesTraffic).map((endpoint) => told(endpoint, isOwn));
     const kept =

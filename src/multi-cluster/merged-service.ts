@@ -1,6 +1,7 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
 import type { ImportPort, ImportType } from '../kube/multicluster-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import { type ExportRecord, HOST_CLUSTER } from './export-record.ts';
+import { type ExportRecord } from './export-record.ts';
 
 /** The reasons of condition `Conflict` of KEP-1645, in the order in which they are told. */
 const CONFLICTS = [
@@ -39,9 +40,7 @@ export interface MergedService {
 export function mergeExports(records: ReadonlyMap<string, ExportRecord>): MergedService | undefined {
   const ordered = [...records].toSorted(
     ([a, { since: sinceA }], [b, { since: sinceB }]) =>
-      Number(b === HOST_CLUSTER) - Number(a === HOST_CLUSTER) ||
-      Date.parse(sinceA) - Date.parse(sinceB) ||
-      (a < b ? -1 : 1),
+      Number(b === LOCAL) - Number(a === LOCAL) || Date.parse(sinceA) - Date.parse(sinceB) || (a < b ? -1 : 1),
   );
   const [first, ...rest] = ordered;
   if (first === undefined) return undefined;

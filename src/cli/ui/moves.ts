@@ -6,6 +6,7 @@ import { conditionOf } from '../../kube/conditions.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { keyFor, keyOf } from '../../kube/object.ts';
 import { clusterInWords } from '../../placement/cluster.ts';
+import { isUnderWay } from '../../placement/migrating.ts';
 import { eventTime } from '../why/pod-facts.ts';
 import type { PageFacts } from './page-facts.ts';
 import type { PlaceOf } from './pod-places.ts';
@@ -54,15 +55,15 @@ function migrated(raw: KubeObject): MoveView[] {
   const parsed = parseWorkloadMigration(raw);
   if (!('migration' in parsed)) return [];
   const { metadata, spec, status = {} } = parsed.migration;
-  if (status.finishTime !== undefined || spec.dryRun) return [];
+  if (!isUnderWay(parsed.migration)) return [];
   const where = spec.to === undefined ? 'elsewhere' : `to ${clusterInWords(spec.to)}`;
   return (status.workloads ?? [])
-    .filter(({ waiting }) => waiting > 0)
-    .map(({ workload, pods, moved, waiting, message = '' }) => ({
+    .filter(({ reason, waiting, moving }) => reason !== 'LeftBehind' && waiting + moving > 0)
+    .map(({ workload, pods, moved, waiting, moving, message = '' }) => ({
       state: 'migrating',
       what: `${metadata.namespace ?? ''}/${workload.kind}/${workload.name}`,
       isPod: false,
-      pods: waiting,
+      pods: waiting + moving,
       from: spec.from,
       says: `WorkloadMigration ${metadata.name} moves it ${where}: ${moved} of ${pods} have left. ${message}`.trim(),
       since: metadata.creationTimestamp ?? null,

@@ -156,7 +156,8 @@ it('serves all that the page loads, each import a file that is there', async () 
     for (const [, name = ''] of text.matchAll(/(?:from|import)\s*["']([^"']+)["']/g)) {
       wanted.push(name.startsWith('.') ? new URL(name, `http://page${path}`).pathname : (map.imports[name] ?? name));
     }
-    expect(text).not.toMatch(/innerHTML\s*=\s*[a-z]+\.[a-z]+Html/);
+    // The library knows how to; nothing of ours asks it to.
+    if (!path.startsWith('/packages/')) expect(text, path).not.toMatch(/innerHTML/i);
   }
   expect(wanted.length).toBeGreaterThan(20);
   expect(wanted.filter((path) => !files.has(path))).toEqual([]);

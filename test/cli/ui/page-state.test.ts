@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { WorkloadMigration } from '../../../src/api/workload-migration.ts';
 import { MOST_MOMENTS, remember, type History } from '../../../src/cli/ui/history.ts';
 import type { PageFacts } from '../../../src/cli/ui/page-facts.ts';
 import { closeUp, lookAt } from '../../../src/cli/ui/page-state.ts';
@@ -171,12 +172,19 @@ describe('moves', () => {
     ]);
   });
 
-  it('are over when the WorkloadMigration is, and none of a dry run', () => {
-    const [migration] = fleetWorld(NOW).migrations;
-    const ended = { status: { finishTime: '2026-03-01T11:59:00Z' } };
-    const dry = { spec: { all: true, from: 'basement', dryRun: true } };
-    for (const changes of [ended, dry]) {
-      const migrations = [{ metadata: { name: 'm', namespace: 'shop' }, ...migration, ...changes }];
+  it('are over when the WorkloadMigration is, or is stopped, and none of a dry run or of what stays', () => {
+    const [migration] = fleetWorld(NOW).migrations as WorkloadMigration[];
+    if (migration === undefined) throw new Error('no migration');
+    const { spec, status } = migration;
+    const [moved] = status?.workloads ?? [];
+    const left = moved === undefined ? [] : [{ ...moved, reason: 'LeftBehind' as const }];
+    for (const changes of [
+      { status: { ...status, finishTime: '2026-03-01T11:59:00Z' } },
+      { status: { ...status, workloads: left } },
+      { spec: { ...spec, dryRun: true } },
+      { spec: { ...spec, suspend: true } },
+    ]) {
+      const migrations = [{ ...migration, ...changes }];
       expect(stateOf({ migrations }).underWay.map(({ state }) => state)).not.toContain('migrating');
     }
   });
