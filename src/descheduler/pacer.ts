@@ -30,7 +30,8 @@ export class Pacer {
     const now = this.#monotonic();
     for (const [name, free] of this.#free) if (free < now - FORGET_MS) this.#free.delete(name);
     const at = Math.max(now, this.#totalFree, this.#free.get(member) ?? 0);
-    this.#totalFree = at + 1_000 / this.#rates.total;
+    // A member whose own turn is far away takes no turn of others.
+    this.#totalFree = Math.max(now, this.#totalFree) + 1_000 / this.#rates.total;
     this.#free.set(member, at + 1_000 / this.#rates.perMember);
     if (at === now) return false;
     await pause(at - now, signal);

@@ -24,6 +24,15 @@ test('moves are spaced out of each member, and in total; nothing is saved up', a
   expect(await pacer.turn('east', signal)).toBe(false);
 });
 
+test('a member with many waiting moves holds up no other one', async () => {
+  let now = 0;
+  const pacer = new Pacer({ total: 10, perMember: 1 }, () => now);
+  await pacer.turn('east', signal);
+  for (let count = 0; count < 4; count += 1) await pacer.turn('east', over);
+  now = 500;
+  expect(await pacer.turn('west', signal)).toBe(false);
+});
+
 test('it waits as long as it takes', async () => {
   const pacer = new Pacer({ total: 1_000, perMember: 20 }, () => performance.now());
   const began = performance.now();
