@@ -31,7 +31,8 @@ export async function ownersOf(
     if (found instanceof MissingRight) missing = found;
     const owner = found instanceof MissingRight || found?.metadata.uid !== uid ? undefined : found;
     const inNamespace = namespace === undefined ? {} : { namespace };
-    chain.push({ ...(owner ?? { metadata: { name, uid, ...inNamespace } }), apiVersion, kind });
+    const metadata = { ...inNamespace, ...(owner?.metadata ?? { name, uid }) };
+    chain.push({ ...owner, metadata, apiVersion, kind });
     above = owner === undefined ? undefined : controllerOf(owner);
   }
   return { chain, missing };

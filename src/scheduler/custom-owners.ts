@@ -53,6 +53,8 @@ interface Kind {
   isFirst: boolean;
   follower: FollowedKind | undefined;
   startedAt: number;
+  /** Since when it cannot be read as a whole, in monotonic ms. */
+  illSince: number | undefined;
 }
 
 /** What all these kinds may take in memory together. */
@@ -170,9 +172,17 @@ export class CustomOwners {
   whyUnread(key: string): string | undefined {
     const state = this.stateOf(key);
     if (state.is === 'unread') return state.why;
+    if (state.is === 'followed') return this.problemOf(key);
     const { apiVersion, kind } = customKindOf(key);
     const isNone = state.is === 'none' || (!this.#kinds.has(key) && this.#directory.wasAbsent(apiVersion, kind));
     return isNone ? 'the host has no such kind' : undefined;
+  }
+
+  /** Why objects of a kind that is followed may be missing for longer than a moment, in words. */
+  problemOf(key: string): string | undefined {
+    const { follower, illSince } = this.#kinds.get(key) ?? {};
+    if (follower?.problem === undefined || illSince === undefined) return undefined;
+    return this.#o.monotonic() - illSince < SYNC_MS ? undefined : failing(follower.problem);
   }
 
   /** How a kind that is followed is addressed. */
@@ -200,6 +210,7 @@ export class CustomOwners {
     for (const { follower } of this.#kinds.values()) for (const key of follower?.kindsAbove() ?? []) wanted.add(key);
     for (const [key, known] of this.#kinds) {
       known.byPolicy = this.#chosen.has(key);
+      known.illSince = known.follower?.problem === undefined ? undefined : (known.illSince ?? now);
       if (wanted.has(key)) known.wantedAt = now;
       else if (known.follower === undefined) this.#kinds.delete(key);
     }
@@ -317,7 +328,7 @@ export class CustomOwners {
       for (const settled of waiters) settled();
     }
     const all = new Set([...this.#kinds.keys(), ...this.#chosen]);
-    const told = JSON.stringify([...all].toSorted().map((key) => [key, this.stateOf(key)]));
+    const told = JSON.stringify([...all].toSorted().map((key) => [key, this.stateOf(key), this.problemOf(key)]));
     if (told === this.#told) return;
     this.#told = told;
     for (const handler of this.#handlers) handler();
@@ -335,6 +346,7 @@ function fresh(resource: Resource, byPolicy: boolean, now: number): Kind {
     isFirst: false,
     follower: undefined,
     startedAt: now,
+    illSince: undefined,
   };
 }
 

@@ -147,7 +147,7 @@ export class OwnerDirectory {
     let above = controllerOf(pod);
     while (above !== undefined && chain.length <= MAX_OWNERS) {
       const object = this.#find(above, pod.metadata.namespace) ?? unknownOwner(above, pod);
-      chain.push(object);
+      chain.push(inNamespaceOf(pod, object));
       above = controllerOf(object);
     }
     return chain;
@@ -261,6 +261,8 @@ export class OwnerDirectory {
     const state = key === undefined ? undefined : this.#custom.stateOf(key);
     if (state?.is === 'pending') return { owner, ofKind: key };
     if (!isOwn && state?.is !== 'followed') return undefined;
+    // Its watch may have stopped before this one.
+    if (key !== undefined && this.#custom.problemOf(key) !== undefined) return undefined;
     return this.#lookUp.isGone(owner.uid) ? undefined : { owner, ofKind: undefined };
   }
 
@@ -306,6 +308,12 @@ type OwnerHandler = (object: TypedObject, old: TypedObject | undefined) => void;
 
 function kindKey(apiVersion: string, kind: string): string {
   return `${apiVersion} ${kind}`;
+}
+
+/** Policies of a namespace choose pods there by their owners, be these in no namespace. */
+function inNamespaceOf({ metadata: { namespace } }: KubeObject, owner: TypedObject): TypedObject {
+  if (namespace === undefined || owner.metadata.namespace !== undefined) return owner;
+  return { ...owner, metadata: { ...owner.metadata, namespace } };
 }
 
 function unknownOwner({ apiVersion, kind, name, uid }: OwnerReference, pod: KubeObject): TypedObject {

@@ -561,6 +561,14 @@ See: docs/concepts/virtual-nodes.md
     );
   });
 
+  it('says that Spillway may see less of owners than whoever asks', () => {
+    const unread = event('OwnerNotReadable', 'labels of Rollout web may not be read');
+    const { steps } = explain(facts(bound({ phase: 'Running' }), { events: [unread] }));
+    expect(steps.find(({ by }) => by === 'policy')?.says).toMatch(
+      / Spillway itself sees less than you: labels of Rollout web may not be read$/,
+    );
+  });
+
   it('tells what a pod was made without', () => {
     const running = bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] });
     const { steps } = explain(

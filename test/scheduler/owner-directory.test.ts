@@ -188,6 +188,35 @@ describe('owners of kinds that are not Kubernetes own', () => {
     expect(owners.whyUnread(ROLLOUT.apiVersion, ROLLOUT.kind)).toBeUndefined();
   });
 
+  test('that a watch does not bring any more are waited for no longer than it takes to see that', async () => {
+    rollout('web', { tier: 'front' });
+    const web = pod('web-x', ROLLOUT, 'web');
+    run();
+    await synced();
+    await until('it is read', () => labelsAbove(web)[0] !== undefined);
+    api.fault = ({ path, query }) => (path === ROLLOUTS && query['watch'] !== undefined ? { code: 500 } : undefined);
+    server.cutWatches();
+    rollout('late', { tier: 'back' });
+    const late = pod('late-x', ROLLOUT, 'late');
+    await until('that it cannot be read is seen', () => {
+      now += 1_000;
+      return owners.whyUnread(ROLLOUT.apiVersion, ROLLOUT.kind) !== undefined;
+    });
+    expect(await owners.whenKnown(late)).toBeUndefined();
+    expect(labelsAbove(web)).toEqual([{ tier: 'front' }]);
+  });
+
+  test('are chosen by policies of the namespace of the pod, be they in none themselves', async () => {
+    const fleet = { apiVersion: 'fleets.example.com/v1', kind: 'Fleet' };
+    const metadata = { name: 'all', uid: 'uid-all', labels: { team: 'a' } };
+    api.put('/apis/fleets.example.com/v1/fleets/all', { ...fleet, metadata });
+    const web = pod('web-x', fleet, 'all');
+    run();
+    await synced();
+    await until('it is read', () => labelsAbove(web)[0] !== undefined);
+    expect(owners.chainOf(web).map((one) => one.metadata.namespace)).toEqual(['shop', 'shop']);
+  });
+
   test('stay known while the host denies what it granted for less than three looks', async () => {
     rollout('web', { tier: 'front' });
     const web = pod('web-x', ROLLOUT, 'web');

@@ -3,7 +3,7 @@ import { clusterOf, localCluster, type Cluster } from '../../placement/cluster.t
 import type { CompiledPlacement } from '../../placement/compiled-placement.ts';
 import { selectPolicy, type PolicySource, type Rules } from '../../placement/policy-selection.ts';
 import type { Step } from './explanation.ts';
-import type { PodFacts } from './pod-facts.ts';
+import { eventOf, type PodFacts } from './pod-facts.ts';
 
 const PLACEMENT = 'concepts/placement.md';
 
@@ -31,7 +31,10 @@ export function knownRules(facts: PodFacts): KnownRules {
     };
   }
   const { chosen, problem } = selectPolicy(chain, policies, namespaceLabels);
-  const passedOver = problem === undefined ? '' : ` An annotation was passed over: ${problem}.`;
+  const unread = eventOf(facts.events, 'OwnerNotReadable')?.message;
+  const passedOver =
+    (problem === undefined ? '' : ` An annotation was passed over: ${problem}.`) +
+    (unread === undefined ? '' : ` Spillway itself sees less than you: ${unread}`);
   if (chosen === undefined) {
     const says =
       'No policy speaks about it and its namespace has no label spillway.dev/burst=enabled: it stays on the nodes of this cluster unless ' +
