@@ -64,6 +64,23 @@ export function memberUpdates(hostPod: Pod, memberPod: Pod, context: TranslateCo
   return updates;
 }
 
+/**
+ * The update as it is sent after another one of the same change was refused: without the record of what was received, as not all was.
+ * Undefined: there is nothing else in it that the member's pod has not got.
+ */
+export function withoutRecord(update: MemberUpdate, memberPod: Pod): MemberUpdate | undefined {
+  if (update.kind !== 'patch') return update;
+  const metadata = recordOf(update.patch['metadata']) ?? {};
+  const { [APPLIED_ANNOTATION]: _record, ...others } = recordOf(metadata['annotations']) ?? {};
+  const there = memberPod.metadata.annotations ?? {};
+  const annotations = Object.fromEntries(
+    Object.entries(others).filter(([key, value]) => (value ?? undefined) !== there[key]),
+  );
+  const isEmpty =
+    update.patch['spec'] === undefined && metadata['labels'] === undefined && Object.keys(annotations).length === 0;
+  return isEmpty ? undefined : { ...update, patch: { ...update.patch, metadata: { ...metadata, annotations } } };
+}
+
 function newEphemeral(hostPod: Pod, memberPod: Pod, context: TranslateContext): JsonRecord[] {
   const known = new Set(listOf(memberPod.spec.ephemeralContainers).map((item) => recordOf(item)?.['name']));
   // Whether the host's token volume is there was settled when the pod was made.

@@ -6,7 +6,7 @@ import { podSubject } from '../api/pod-subject.ts';
 import type { Pod, PodStatus } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { conditionOf } from '../kube/conditions.ts';
-import { describeError, isNotFound } from '../kube/errors.ts';
+import { describeError, isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
@@ -39,6 +39,7 @@ import type {
   ServicesPort,
 } from './pod-ports.ts';
 import { isAnotherPod, refusalOf } from './member-refusal.ts';
+import { withoutRecord } from './member-updates.ts';
 import { slowCreation, tellIfSlow } from './slow-creation.ts';
 import { StatusCorrections, statusKey } from './status-corrections.ts';
 import { statusPatch } from './status-patch.ts';
@@ -275,10 +276,20 @@ export class PodActor {
     }
     try {
       let current = memberPod;
+      let refused: unknown;
       for (const update of overrides.updates(hostPod, memberPod, context)) {
-        current = await this.#writes.updateMember(current, update, signal);
-        memory.member = current;
+        const sent = refused === undefined ? update : withoutRecord(update, current);
+        if (sent === undefined) continue;
+        try {
+          current = await this.#writes.updateMember(current, sent, signal);
+          memory.member = current;
+        } catch (error) {
+          // What a member does not take of a change keeps the rest of it from nothing.
+          if (!(isPermanent(error) || isForbidden(error)) || isAnotherPod(error)) throw error;
+          refused ??= error;
+        }
       }
+      if (refused !== undefined) throw refused;
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof InvariantError) throw error;

@@ -37,7 +37,13 @@ beforeAll(async () => {
       {
         name: 'east',
         kwok: { nodes: 2, cpu: '8' },
-        options: { spec: { region: 'eu', serviceAccount: { allowed: ['Member'] } } },
+        options: {
+          spec: {
+            region: 'eu',
+            serviceAccount: { allowed: ['Member'] },
+            namespaces: { podSecurity: 'privileged' },
+          },
+        },
       },
       { name: 'west', kwok: { nodes: 2, cpu: '4' } },
     ],

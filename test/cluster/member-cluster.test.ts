@@ -90,7 +90,7 @@ describe('the kind', () => {
     expect((JSON.parse(stdout) as { spec: object }).spec).toEqual({
       credentials: { secretRef: { namespace: 'fleet', name: 'x', key: 'kubeconfig' } },
       taintMode: 'NoSchedule',
-      namespaces: { mapping: 'Same', create: true, adoptExisting: true },
+      namespaces: { mapping: 'Same', create: true, adoptExisting: true, podSecurity: 'baseline' },
       unschedulable: false,
       probe: {
         periodSeconds: 10,
@@ -106,7 +106,7 @@ describe('the kind', () => {
       storage: { classes: [{ host: 'spillway' }] },
       hostPath: { policy: 'Refuse' },
       disruptionBudgets: 'Mirror',
-      services: { mode: 'None' },
+      services: { mode: 'None', multiCluster: 'None' },
     });
   });
 

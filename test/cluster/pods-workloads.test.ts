@@ -44,7 +44,9 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
   let member: Cluster;
 
   beforeAll(async () => {
-    topology = await startTopology({ members: [{ name: 'east', kubelet: 'east-1' }] });
+    // kubectl debug takes more than baseline allows.
+    const options = { spec: { namespaces: { podSecurity: 'privileged' } } };
+    topology = await startTopology({ members: [{ name: 'east', kubelet: 'east-1', options }] });
     host = topology.host;
     member = topology.member('east').cluster;
   });
