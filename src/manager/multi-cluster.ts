@@ -30,6 +30,7 @@ export function memberExchange(acting: ActingMember, namespaces: MemberNamespace
       memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
       reachable: () => connection.reachable(),
       isLost: () => {
+        if (connection.observedIdentity !== undefined && !connection.identityOk()) return true;
         const since = connection.unreachableSince();
         const { podsUnreadyAfterSeconds } = member().spec.probe;
         return since !== undefined && monotonic() - since.monotonic >= podsUnreadyAfterSeconds * 1000;
@@ -42,6 +43,7 @@ export function memberExchange(acting: ActingMember, namespaces: MemberNamespace
       mapping: member().spec.namespaces,
     }),
     mayWrite,
+    mayWriteHost: () => services.hostIdentity.problem === undefined && standing.leaseHeld(),
     wereExchanged: servicesWereExchanged(member().status),
     metrics: { exchange: exchangeMetrics, informer: informerMetrics, queue: queueMetrics },
     logger,

@@ -46,18 +46,20 @@ export interface MemberExchangeOptions {
   member: {
     readonly name: string;
     readonly client: KubeClient;
-    readonly namespaces: Pick<Informer<Namespace>, 'get' | 'on'>;
+    readonly namespaces: Pick<Informer<Namespace>, 'get' | 'on' | 'hasSynced'>;
     /** Whether a namespace of it is ours: made by us, or lent to us. */
     readonly isUsable: (namespace: Namespace) => boolean;
     readonly memberNamespaceOf: (hostNamespace: string) => string | undefined;
     readonly reachable: () => boolean;
-    /** It has not answered for so long that its pods count as not ready. */
+    /** It has not answered for so long that its pods count as not ready, or another cluster answers in its place. */
     readonly isLost: () => boolean;
     /** Another MemberCluster stands for the same cluster. */
     readonly isShared: () => boolean;
   };
   spec: () => { wanted: boolean; isIsolated: boolean; mapping: NamespaceMapping };
   mayWrite: () => boolean;
+  /** Whether the host may be told of the member, whatever is known of the member itself. */
+  mayWriteHost: () => boolean;
   /** Services were exchanged before this process began, or may have been. */
   wereExchanged: boolean;
   metrics: {
@@ -224,8 +226,11 @@ export class MemberExchange {
   }
 
   get #isKnown(): boolean {
+    const { hub, member } = this.#o;
     const { exports, local, imported } = this.#followed;
-    return exports.synced && local.synced && imported.synced && this.#o.hub.objects.synced;
+    const isRead = exports.synced && local.synced && imported.synced && hub.objects.synced;
+    // A namespace that is not known yet would count as not lent, which takes all of its Services away.
+    return isRead && member.namespaces.hasSynced;
   }
 
   #isUsableNow(now: Namespace, old: Namespace): boolean {
@@ -265,8 +270,8 @@ export class MemberExchange {
   }
 
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
-    const { hub, mayWrite, member } = this.#o;
-    if (!mayWrite()) return { requeueAfterMs: IDLE_MS };
+    const { hub, mayWrite, mayWriteHost, member } = this.#o;
+    if (!mayWriteHost()) return { requeueAfterMs: IDLE_MS };
     if (!hub.objects.synced) return undefined;
     const rest = this.#refusedUntil - monotonic();
     if (rest > 0) return { requeueAfterMs: rest };
@@ -275,7 +280,8 @@ export class MemberExchange {
         await this.#tellHost(key.slice(UNMAPPED.length), undefined, [], signal);
         return undefined;
       }
-      if (!member.reachable()) return await this.#unreached(key, signal);
+      if (!member.reachable() || member.isLost()) return await this.#unreached(key, signal);
+      if (!mayWrite()) return { requeueAfterMs: IDLE_MS };
       // All keys are queued again once the caches have synced.
       if (!this.#isKnown) return undefined;
       const again = await this.#sync(key, signal);

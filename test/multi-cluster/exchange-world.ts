@@ -30,6 +30,8 @@ interface MemberState {
   isShared: boolean;
   reachable: boolean;
   isLost: boolean;
+  /** It was seen to be the cluster that it should be. */
+  isPinned: boolean;
   mapping: NamespaceMapping;
 }
 
@@ -118,7 +120,8 @@ export class ExchangeWorld {
           isShared: () => state.isShared,
         },
         spec: () => state,
-        mayWrite: () => true,
+        mayWrite: () => state.isPinned,
+        mayWriteHost: () => true,
         wereExchanged: false,
         metrics: { exchange },
         logger,
@@ -245,6 +248,7 @@ function newState(): MemberState {
     isShared: false,
     reachable: true,
     isLost: false,
+    isPinned: true,
     mapping: { mapping: 'Same' },
   };
 }

@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ExchangeWorld } from './exchange-world.ts';
+
+let world: ExchangeWorld;
+beforeEach(async () => {
+  world = await ExchangeWorld.start();
+});
+afterEach(async () => {
+  await world.close();
+});
+
+const soon = async (check: () => void): Promise<void> => {
+  await vi.waitFor(check, { timeout: 10_000, interval: 20 });
+};
+const sleep = async (ms: number): Promise<void> => {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+};
+const ALL = ['host', 'east', 'west'] as const;
+
+test('namespaces that are known late, after a restart, take nothing away', async () => {
+  world.offer('east', 'db', '10.1.0.1');
+  world.export('east', 'db');
+  for (const cluster of ALL) await soon(() => expect(world.led(cluster, 'db')).toEqual(['10.1.0.1 <- east']));
+  await soon(() => expect(world.importOf('east', 'db')?.status?.clusters).toHaveLength(1));
+  await soon(() => expect(world.importOf('west', 'db')?.status?.clusters).toHaveLength(1));
+  await soon(() => expect(world.told('east', 'db')).toContain('Ready=True Exported'));
+  await world.stop();
+  world.forgetWrites();
+  world.apis.east.fault = ({ path }) => (path === '/api/v1/namespaces' ? { code: 503 } : undefined);
+  world.run();
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('Exchanged'));
+  await sleep(1_500);
+  expect(world.writes()).toEqual([]);
+});
+
+test.each([
+  ['that does not answer', false],
+  ['in whose place another cluster answers', true],
+])('what a member exported leads nowhere when it is lost, also after a restart: one %s', async (_, reachable) => {
+  world.offer('east', 'db', '10.1.0.1');
+  world.export('east', 'db');
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.1.0.1 <- east']));
+  await world.stop();
+  Object.assign(world.members.east, { reachable, isPinned: false, isLost: reachable });
+  world.apis.east.fault = () => (reachable ? undefined : 'reset');
+  world.run();
+  if (!reachable) {
+    await sleep(1_500);
+    expect(world.led('west', 'db')).toEqual(['10.1.0.1 <- east']);
+    world.members.east.isLost = true;
+  }
+  for (const cluster of ['host', 'west'] as const) await soon(() => expect(world.led(cluster, 'db')).toEqual([]));
+  expect(world.importOf('west', 'db')).toBeDefined();
+  expect(world.led('east', 'db')).toEqual(['10.1.0.1 <- east']);
+});
