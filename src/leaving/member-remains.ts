@@ -71,15 +71,15 @@ export async function readMemberRemains(options: MemberRemainsOptions, signal: A
     const place = isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '') ? others : copies;
     place.push(nameIn('PodDisruptionBudget', metadata));
   }
+  // Another MemberCluster may need the same, which it sees to then.
+  const placeOf = ({ metadata }: KubeObject): string[] =>
+    isShared() || isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '') ? others : copies;
   if (mayHold.imports)
-    for (const { metadata } of await read(SERVICE_IMPORTS, true)) copies.push(nameIn('ServiceImport', metadata));
+    for (const one of await read(SERVICE_IMPORTS, true)) placeOf(one).push(nameIn('ServiceImport', one.metadata));
   for (const namespace of namespaces()) {
     for (const resource of [SERVICES, ENDPOINT_SLICES]) {
-      for (const { metadata } of await read(resource, mayHold.services || mayHold.imports, namespace)) {
-        // Pods of another MemberCluster may need the same, which it sees to then.
-        const isOthers = isShared() || isOthersWork(metadata.labels?.[MEMBER_LABEL] ?? '');
-        (isOthers ? others : copies).push(nameIn(resource.kind, metadata));
-      }
+      for (const one of await read(resource, mayHold.services || mayHold.imports, namespace))
+        placeOf(one).push(nameIn(resource.kind, one.metadata));
     }
     for (const resource of [CONFIG_MAPS, SECRETS]) {
       const kind = resource === SECRETS ? 'Secret' : 'ConfigMap';

@@ -36,6 +36,7 @@ export function memberExchange(acting: ActingMember, namespaces: MemberNamespace
         return since !== undefined && monotonic() - since.monotonic >= podsUnreadyAfterSeconds * 1000;
       },
       isShared: standing.isKnownToBeShared,
+      sharesCluster: standing.sharesCluster,
     },
     spec: () => ({
       wanted: exchangesServices(member()),

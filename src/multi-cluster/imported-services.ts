@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { HOST_LABEL } from '../api/marks.ts';
+import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Service } from '../kube/core-v1.ts';
@@ -39,6 +39,8 @@ export interface ImportedServicesOptions {
   /** Name of the cluster, for metrics. */
   cluster: string;
   hostId: string;
+  /** Whether what the MemberCluster of that name wrote is for that one to keep and to take away. Default: there is no other. */
+  isOthers?: (writer: string) => boolean;
   /** Called with the key of the ServiceImport, in this cluster, when something that stands for it came, changed or went. */
   changed: (key: string) => void;
   metrics: { exchange: ExchangeMetrics; informer?: InformerMetrics | undefined };
@@ -124,10 +126,15 @@ export class ImportedServices {
     return new Set([...ours.map((one) => keyOf(one)), ...this.services.subjects(), ...this.slices.subjects()]);
   }
 
-  /** All that is ours. */
+  /** All that is ours, and no other MemberCluster's. */
   own(): (ServiceImport | Service | EndpointSlice)[] {
     const imports = this.imports.values().filter((one) => this.isOurs(one));
-    return [...imports, ...this.services.values(), ...this.slices.values()];
+    return [...imports, ...this.services.values(), ...this.slices.values()].filter((one) => !this.#isOthers(one));
+  }
+
+  #isOthers({ metadata }: KubeObject): boolean {
+    const writer = metadata.labels?.[MEMBER_LABEL];
+    return writer !== undefined && this.#o.isOthers?.(writer) === true;
   }
 
   importOf(key: string): ServiceImport | undefined {
@@ -219,21 +226,22 @@ export class ImportedServices {
       }
     }
     for (const slice of there.values()) {
-      if (!which(slice)) continue;
+      if (!which(slice) || this.#isOthers(slice)) continue;
       this.#count('endpointslice');
       await slices.remove(slice.metadata, signal);
     }
   }
 
-  /** Takes away all of ours that stands for a name. */
+  /** Takes away all of ours that stands for a name. What another MemberCluster wrote is for that one. */
   async remove(key: string, signal: AbortSignal): Promise<void> {
     const there = this.importOf(key);
-    if (there !== undefined && this.isOurs(there)) {
+    if (there !== undefined && this.isOurs(there) && !this.#isOthers(there)) {
       this.#count('import');
       // Another cluster may have begun to export it.
       await this.imports.remove(there.metadata, signal, 'exactly');
     }
     for (const service of this.services.of(key)) {
+      if (this.#isOthers(service)) continue;
       this.#count('service');
       await this.services.remove(service.metadata, signal);
     }

@@ -55,6 +55,8 @@ export interface MemberExchangeOptions {
     readonly isLost: () => boolean;
     /** Another MemberCluster stands for the same cluster. */
     readonly isShared: () => boolean;
+    /** Whether the MemberCluster of that name stands for the same cluster, or may. */
+    readonly sharesCluster: (member: string) => boolean;
   };
   spec: () => { wanted: boolean; isIsolated: boolean; mapping: NamespaceMapping };
   mayWrite: () => boolean;
@@ -177,6 +179,7 @@ export class MemberExchange {
         client,
         cluster: name,
         hostId: hub.hostId,
+        isOthers: (writer) => writer !== name && member.sharesCluster(writer),
         changed: (key) => this.#lookSoon(key),
         metrics: { exchange: metrics.exchange, informer: metrics.informer },
         logger,

@@ -10,7 +10,7 @@ interface Plan {
   namespaces?: string[];
   /** Collections, as the ends of their paths. */
   forbidden?: string[];
-  /** A Service and a Secret are there that the MemberCluster of that name wrote last. */
+  /** A Service, a Secret and a ServiceImport are there that the MemberCluster of that name wrote last. */
   writer?: string;
   /** Another MemberCluster `twin` stands for the same cluster, or may. */
   shared?: 'known' | 'may be';
@@ -27,9 +27,11 @@ async function remains({
   held = false,
 }: Plan): Promise<Remains> {
   const itemsOf = (kind: string): object[] => {
-    if (writer === undefined || !['Service', 'Secret'].includes(kind)) return [];
+    if (writer === undefined || !['ServiceImport', 'Service', 'Secret'].includes(kind)) return [];
     const labels = { 'spillway.dev/host': 'h1', 'spillway.dev/member': writer };
-    return [{ metadata: { namespace: 'shop', name: 'web', uid: 'u', resourceVersion: '1', labels } }];
+    const spec = { type: 'ClusterSetIP', ports: [] };
+    const metadata = { namespace: 'shop', name: 'web', uid: 'u', resourceVersion: '1', labels };
+    return [kind === 'ServiceImport' ? { metadata, spec } : { metadata }];
   };
   const request = ({ method = 'GET', path }: KubeRequest): Promise<unknown> => {
     if (forbidden.some((end) => path.endsWith(`/${end}`)))
@@ -112,6 +114,14 @@ describe('what is left in a member', () => {
     ['of another one that is in the same cluster', { writer: 'twin', shared: 'known' }, { copies: [], others: [] }],
   ])('is a copy, or is named, unless another MemberCluster is known to see to it: %s', async (_, plan, left) => {
     expect(await remains(plan)).toMatchObject(left);
+  });
+
+  it('is a ServiceImport, unless another MemberCluster is known to see to it', async () => {
+    const labels = ['ServiceImport shop/web', 'Service shop/web', 'Secret shop/web'];
+    expect((await remains({ writer: 'east', held: true })).copies).toEqual(labels);
+    expect(await remains({ writer: 'twin', held: true, shared: 'known' })).toMatchObject({ copies: [], others: [] });
+    const { others } = await remains({ writer: 'east', held: true, shared: 'may be' });
+    expect(others).toEqual(['ServiceImport shop/web', 'Service shop/web']);
   });
 
   it('is not known while pods may not be listed', async () => {

@@ -53,3 +53,23 @@ test.each([
   expect(world.importOf('west', 'db')).toBeDefined();
   expect(world.led('east', 'db')).toEqual(['10.1.0.1 <- east']);
 });
+
+test('of two MemberClusters for one cluster, the one that leaves lets the other one have what stands there', async () => {
+  world.members.east.wanted = false;
+  world.offer('host', 'db', '10.0.0.1');
+  world.export('host', 'db');
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']));
+  await world.stop();
+  world.apis.east = world.apis.west;
+  Object.assign(world.members.west, { wanted: false, isShared: true, wereExchanged: true });
+  world.members.east.wanted = true;
+  world.run();
+  await soon(() => expect(world.exchanges?.east.finding()?.reason).toBe('Exchanged'));
+  await soon(() => expect(world.exchanges?.east.inMember()).toHaveLength(3));
+  await soon(() => expect(world.exchanges?.west.inMember()).toEqual([]));
+  await sleep(500);
+  world.forgetWrites();
+  await sleep(1_500);
+  expect(world.writes()).toEqual([]);
+  expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']);
+});

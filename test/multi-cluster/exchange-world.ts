@@ -32,6 +32,8 @@ interface MemberState {
   isLost: boolean;
   /** It was seen to be the cluster that it should be. */
   isPinned: boolean;
+  /** Before the program began. */
+  wereExchanged: boolean;
   mapping: NamespaceMapping;
 }
 
@@ -118,11 +120,12 @@ export class ExchangeWorld {
           reachable: () => state.reachable,
           isLost: () => state.isLost,
           isShared: () => state.isShared,
+          sharesCluster: (other) => names.some((one) => one === other && this.apis[one] === this.apis[name]),
         },
         spec: () => state,
         mayWrite: () => state.isPinned,
         mayWriteHost: () => true,
-        wereExchanged: false,
+        wereExchanged: state.wereExchanged,
         metrics: { exchange },
         logger,
       });
@@ -249,6 +252,7 @@ function newState(): MemberState {
     reachable: true,
     isLost: false,
     isPinned: true,
+    wereExchanged: false,
     mapping: { mapping: 'Same' },
   };
 }
