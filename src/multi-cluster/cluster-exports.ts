@@ -24,8 +24,9 @@ export interface LocalServices {
   slicesOf(key: string): readonly EndpointSlice[];
 }
 
-interface KnownExport extends ServiceExport {
-  /** Who else has written its status. */
+/** A ServiceExport as it is known here. */
+export interface KnownExport extends ServiceExport {
+  /** Who else has written its status: it is another implementation's, or somebody's who may write that. */
   readonly toldBy: string | undefined;
 }
 
@@ -74,7 +75,7 @@ export class ClusterExports {
     return this.#exports.problem;
   }
 
-  get(key: string): ServiceExport | undefined {
+  get(key: string): KnownExport | undefined {
     const found = this.#exports.get(key);
     return found?.metadata.deletionTimestamp === undefined ? found : undefined;
   }
@@ -85,13 +86,6 @@ export class ClusterExports {
 
   get size(): number {
     return this.#exports.size;
-  }
-
-  /** One whose status another implementation has written, and by which name. */
-  foreign(): string | undefined {
-    for (const one of this.#exports.values())
-      if (one.toldBy !== undefined) return `ServiceExport ${keyOf(one)}, written by ${one.toldBy}`;
-    return undefined;
   }
 
   /** Says on the ServiceExport what became of it, if that is news. */

@@ -82,10 +82,11 @@ export class HostExchange {
     for (const end of off) end();
   }
 
-  /** All is looked at once everything is known, and when a member begins or ends to take part. */
+  /** All is looked at once everything is known, and when a member, or another implementation, begins or ends to take part. */
   async #followMembers(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const now = this.#isKnown ? [...(this.#o.members() ?? [])].toSorted().join(' ') : undefined;
+      const { hub, members } = this.#o;
+      const now = this.#isKnown ? [...(members() ?? []).toSorted(), hub.foreign() ?? ''].join(' ') : undefined;
       if (now !== undefined && `=${now}` !== this.#known) {
         this.#known = `=${now}`;
         for (const key of [...this.#exports.keys(), ...this.#o.hub.objects.keys()]) this.#queue.add(key);
@@ -118,9 +119,10 @@ export class HostExchange {
 
   async #sync(key: string, signal: AbortSignal): Promise<HandlerResult> {
     const { hub, local, members, mayStay } = this.#o;
-    const isOn =
-      (members() ?? []).length > 0 && hub.objects.foreign() === undefined && this.#exports.foreign() === undefined;
-    const exported = isOn ? this.#exports.get(key) : undefined;
+    const isOn = (members() ?? []).length > 0 && hub.foreign() === undefined;
+    const found = isOn ? this.#exports.get(key) : undefined;
+    // One that others tell of is theirs. What members export under its name stands in the host nevertheless.
+    const exported = found?.toldBy === undefined ? found : undefined;
     const { namespace = '', name } = splitKey(key);
     const judged =
       exported === undefined || isSystemNamespace(namespace)

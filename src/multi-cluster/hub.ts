@@ -64,6 +64,11 @@ export class Hub {
     };
   }
 
+  /** What another implementation has written in the host, which is in charge of all names then. */
+  foreign(): string | undefined {
+    return this.objects.foreign();
+  }
+
   /** What the exports of a name come to. */
   merged(key: string): MergedService | undefined {
     const { objects } = this;

@@ -9,6 +9,7 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { isDnsLabel } from '../kube/dns-label.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import {
+  DERIVED_SERVICE_ANNOTATION,
   IMPORT_NAME_LABEL,
   SERVICE_IMPORTS,
   type ServiceImport,
@@ -110,12 +111,17 @@ export class ImportedServices {
     return this.imports.problem ?? this.services.problem ?? this.slices.problem;
   }
 
+  /** By its label, or as the Service that it says to be behind it is ours: whoever takes the label away puts nobody else in charge. */
   isOurs({ metadata }: ServiceImport): boolean {
-    return metadata.labels?.[HOST_LABEL] === this.#o.hostId;
+    const { labels, annotations } = metadata;
+    if (labels?.[HOST_LABEL] === this.#o.hostId) return true;
+    const behind = annotations?.[DERIVED_SERVICE_ANNOTATION];
+    return behind !== undefined && this.services.of(keyOf({ metadata })).some((one) => one.metadata.name === behind);
   }
 
   /** A ServiceImport that another implementation has filled in; only controllers may (KEP-1645). */
   foreign(): string | undefined {
+    if (!this.imports.synced || !this.services.synced) return undefined;
     const found = this.imports.values().find((one) => !this.isOurs(one) && (one.status?.clusters ?? []).length > 0);
     return found === undefined ? undefined : keyOf(found);
   }
@@ -256,6 +262,12 @@ export class ImportedServices {
 
 export function taken(key: string): ImportProblem {
   const message = `There is a ServiceImport ${key} that is not ours, which stays as it is. Take it away to have what other clusters export under this name.`;
+  return { reason: 'ImportTaken', message };
+}
+
+/** `by`: who else has written the status of the ServiceExport of that name. */
+export function toldByOthers(key: string, by: string): ImportProblem {
+  const message = `The status of ServiceExport ${key} was written by ${cleanText(by, MAX_WORDS)}, so it is left to that one. Delete it and make it again to have the Service exchanged by Spillway.`;
   return { reason: 'ImportTaken', message };
 }
 

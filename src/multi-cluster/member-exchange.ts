@@ -22,7 +22,7 @@ import { type ExportRecord, judgeExport } from './export-record.ts';
 import { outcomeOf } from './host-exchange.ts';
 import type { Hub } from './hub.ts';
 import { copiedSlice, importedSlices } from './imported-slices.ts';
-import { ImportedServices, type ImportProblem, refusalIn } from './imported-services.ts';
+import { ImportedServices, type ImportProblem, refusalIn, toldByOthers } from './imported-services.ts';
 import { MemberLocalServices } from './member-local-services.ts';
 import { acceptedPorts } from './merged-service.ts';
 
@@ -143,7 +143,7 @@ export class MemberExchange {
       wanted,
       isIsolated,
       isShared: member.isShared(),
-      foreign: { host: hub.objects.foreign(), member: exports.foreign() ?? imported.foreign() },
+      foreign: { host: hub.foreign(), member: imported.foreign() },
       problems: {
         host:
           (hub.objects.synced ? undefined : hub.objects.problem) ??
@@ -160,8 +160,7 @@ export class MemberExchange {
   get #takesPart(): boolean {
     const { hub, member, spec } = this.#o;
     const { wanted, isIsolated } = spec();
-    const { exports, imported } = this.#followed;
-    const isOthers = hub.objects.foreign() ?? exports.foreign() ?? imported.foreign();
+    const isOthers = hub.foreign() ?? this.#followed.imported.foreign();
     return wanted && !isIsolated && !member.isShared() && isOthers === undefined;
   }
 
@@ -319,7 +318,8 @@ export class MemberExchange {
     const found = member.namespaces.get(namespace);
     const isUsable = found !== undefined && found.metadata.deletionTimestamp === undefined && member.isUsable(found);
     const isOpen = takesPart && hostKey !== undefined && isUsable;
-    const exported = takesPart ? exports.get(key) : undefined;
+    const known = takesPart ? exports.get(key) : undefined;
+    const exported = known?.toldBy === undefined ? known : undefined;
     const judged = exported === undefined || !isOpen ? undefined : this.#judge(exported, key);
     const record = judged !== undefined && 'record' in judged ? judged.record : undefined;
     const place: ImportPlace = { hostId: hub.hostId, member: member.name, namespace, name };
@@ -332,8 +332,8 @@ export class MemberExchange {
       problem ??= await this.#tellSlices(hostKey, own, signal);
     }
     const merged = isOpen ? hub.merged(hostKey) : undefined;
-    let refused: ImportProblem | undefined;
-    if (merged === undefined || hostKey === undefined) await imported.remove(key, signal);
+    let refused = known?.toldBy === undefined ? undefined : toldByOthers(key, known.toldBy);
+    if (merged === undefined || hostKey === undefined || refused !== undefined) await imported.remove(key, signal);
     else {
       refused = await imported.keep(hostKey, merged, place, signal);
       const others = hub

@@ -15,6 +15,7 @@ const soon = async (check: () => void): Promise<void> => {
 const sleep = async (ms: number): Promise<void> => {
   await new Promise((resolve) => setTimeout(resolve, ms));
 };
+const PATH = '/apis/multicluster.x-k8s.io/v1beta1/namespaces/shop';
 const ALL = ['host', 'east', 'west'] as const;
 
 test('namespaces that are known late, after a restart, take nothing away', async () => {
@@ -72,4 +73,54 @@ test('of two MemberClusters for one cluster, the one that leaves lets the other 
   await sleep(1_500);
   expect(world.writes()).toEqual([]);
   expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']);
+});
+
+test('whoever writes the status of a ServiceExport keeps that name out, and nothing else', async () => {
+  for (const cluster of ['host', 'west'] as const) {
+    const managedFields = [{ manager: 'tenant', operation: 'Update', subresource: 'status', fieldsType: 'FieldsV1' }];
+    world.write(cluster, 'POST', `${PATH}/serviceexports`, { metadata: { name: `of-${cluster}`, managedFields } });
+    world.offer(cluster, `of-${cluster}`, '10.9.0.1');
+  }
+  for (const name of ['of-west', 'of-host', 'db']) {
+    world.offer('east', name, '10.1.0.1');
+    world.export('east', name);
+  }
+  for (const cluster of ALL) await soon(() => expect(world.led(cluster, 'db')).toEqual(['10.1.0.1 <- east']));
+  await soon(() => expect(world.led('host', 'of-west')).toEqual(['10.1.0.1 <- east']));
+  await soon(() => expect(world.led('west', 'of-host')).toEqual(['10.1.0.1 <- east']));
+  expect(world.led('west', 'of-west')).toEqual([]);
+  expect(world.importOf('west', 'of-west')).toBeUndefined();
+  for (const cluster of ['host', 'west'] as const) expect(world.told(cluster, `of-${cluster}`)).toEqual([]);
+  const taken = { reason: 'ImportTaken', message: expect.stringContaining('was written by tenant') as string };
+  expect(world.exchanges?.west.finding()).toMatchObject(taken);
+  await sleep(1_500);
+  world.forgetWrites();
+  await sleep(1_500);
+  expect(world.writes()).toEqual([]);
+});
+
+test('whoever takes our label off a ServiceImport puts nobody else in charge', async () => {
+  world.offer('host', 'db', '10.0.0.1');
+  world.export('host', 'db');
+  for (const cluster of ALL) await soon(() => expect(world.importOf(cluster, 'db')?.status?.clusters).toHaveLength(1));
+  for (const cluster of ['host', 'west'] as const) {
+    const metadata = { labels: { 'spillway.dev/host': null } };
+    world.write(cluster, 'PATCH', `${PATH}/serviceimports/db`, { metadata });
+    await soon(() => expect(world.importOf(cluster, 'db')?.metadata.labels).toHaveProperty(['spillway.dev/host'], 'us'));
+  }
+  expect(world.exchanges?.west.finding()?.reason).toBe('Exchanged');
+  expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']);
+});
+
+test('what the host exports goes when another implementation comes, and comes back when that one goes', async () => {
+  world.offer('host', 'db', '10.0.0.1');
+  world.export('host', 'db');
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']));
+  await sleep(1_500);
+  const spec = { type: 'ClusterSetIP', ports: [{ port: 1 }] };
+  const status = { clusters: [{ cluster: 'c' }] };
+  world.write('host', 'POST', `${PATH}/serviceimports`, { metadata: { name: 'theirs' }, spec, status });
+  for (const cluster of ALL) await soon(() => expect(world.ours(cluster)).toEqual([]));
+  world.write('host', 'DELETE', `${PATH}/serviceimports/theirs`, {});
+  for (const cluster of ALL) await soon(() => expect(world.led(cluster, 'db')).toEqual(['10.0.0.1 <- local']));
 });
