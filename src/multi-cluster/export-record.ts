@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { GROUP, HOST_LABEL } from '../api/marks.ts';
 import type { Service } from '../kube/core-v1.ts';
+import { isDnsLabel } from '../kube/dns-label.ts';
 import type { ServiceExport } from '../kube/multicluster-v1.ts';
 
 /** Ports of a Service that is exported, at most: what a cluster exports is kept in an annotation of the host. */
@@ -9,27 +10,37 @@ const MAX_PORTS = 100;
 const MAX_SLICES = 100;
 /** Text, at most so long: what all clusters say of a name has to fit into one object. */
 const text = (max: number) => z.string().max(max);
-const record = z.object({
-  /** When it was exported, as the exporting cluster says, RFC 3339. */
-  since: z.iso.datetime({ offset: true }),
-  type: z.enum(['ClusterSetIP', 'Headless']),
-  ports: z
-    .array(
-      z.object({
-        name: text(63).exactOptional(),
-        protocol: text(8).exactOptional(),
-        appProtocol: text(100).exactOptional(),
-        port: z.int().min(1).max(65_535),
-      }),
-    )
-    .max(MAX_PORTS),
-  ipFamilies: z.array(z.enum(['IPv4', 'IPv6'])).max(2),
-  sessionAffinity: text(63),
-  /** How long a client is led to the same pod, in seconds. */
-  affinitySeconds: z.int().exactOptional(),
-  internalTrafficPolicy: text(63).exactOptional(),
-  trafficDistribution: text(63).exactOptional(),
-});
+/** As API servers take them: what one of them refuses would keep the name out of all clusters. */
+const portName = z.string().refine((name) => name === '' || isDnsLabel(name));
+const appProtocol = z
+  .string()
+  .max(316)
+  .regex(/^(?:[a-z\d](?:[-a-z\d]*[a-z\d])?(?:\.[a-z\d](?:[-a-z\d]*[a-z\d])?)*\/)?[A-Za-z\d](?:[-\w.]{0,61}[A-Za-z\d])?$/);
+const record = z
+  .object({
+    /** When it was exported, as the exporting cluster says, RFC 3339. */
+    since: z.iso.datetime({ offset: true }),
+    type: z.enum(['ClusterSetIP', 'Headless']),
+    ports: z
+      .array(
+        z.object({
+          name: portName.exactOptional(),
+          protocol: z.enum(['TCP', 'UDP', 'SCTP']).exactOptional(),
+          appProtocol: appProtocol.exactOptional(),
+          port: z.int().min(1).max(65_535),
+        }),
+      )
+      .max(MAX_PORTS),
+    ipFamilies: z.array(z.enum(['IPv4', 'IPv6'])).max(2),
+    sessionAffinity: z.enum(['None', 'ClientIP']),
+    /** How long a client is led to the same pod, in seconds. */
+    affinitySeconds: z.int().min(1).max(86_400).exactOptional(),
+    internalTrafficPolicy: z.enum(['Cluster', 'Local']).exactOptional(),
+    /** Not enforced by any kind that is made of it. */
+    trafficDistribution: text(63).exactOptional(),
+  })
+  .refine(({ sessionAffinity, affinitySeconds }) => sessionAffinity === 'ClientIP' || affinitySeconds === undefined)
+  .refine(({ type, ports }) => type === 'Headless' || ports.length > 0);
 
 /** What other clusters have to know of a Service that one cluster exports, besides its endpoints. */
 export type ExportRecord = z.output<typeof record>;
@@ -75,7 +86,7 @@ export function judgeExport(
   });
   if (parsed.success) return { record: parsed.data };
   return refuse({
-    failed: `The Service cannot be exported: it has more than ${MAX_PORTS} ports, or a field that is out of bounds.`,
+    failed: `The Service cannot be exported: it has more than ${MAX_PORTS} ports, or a field that API servers do not take.`,
   });
 }
 

@@ -147,6 +147,11 @@ export class ImportedServices {
     return this.imports.of(key)[0];
   }
 
+  /** Whether the Service of a name is there, whose endpoints are worth to be kept even while it cannot be changed. */
+  hasService(key: string): boolean {
+    return this.services.of(key).length > 0;
+  }
+
   /** Brings the Service and the ServiceImport of a name up to date. Its labels besides, and annotations of others, stay. */
   async keep(
     hostKey: string,

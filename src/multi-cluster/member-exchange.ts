@@ -340,7 +340,8 @@ export class MemberExchange {
         .slicesOf(hostKey, (cluster) => cluster !== member.name)
         .map((slice) => copiedSlice(slice, place));
       const own = this.#ownSlices(hostKey, local.slicesOf(key), record, place);
-      if (refused === undefined) await imported.keepSlices(key, [...others, ...own], () => true, signal);
+      if (refused === undefined || (refused.reason === 'ImportRefused' && imported.hasService(key)))
+        await imported.keepSlices(key, [...others, ...own], () => true, signal);
     }
     if (refused === undefined) this.#refused.delete(key);
     else this.#refused.set(key, refused);

@@ -124,3 +124,21 @@ test('what the host exports goes when another implementation comes, and comes ba
   world.write('host', 'DELETE', `${PATH}/serviceimports/theirs`, {});
   for (const cluster of ALL) await soon(() => expect(world.led(cluster, 'db')).toEqual(['10.0.0.1 <- local']));
 });
+
+test('endpoints are kept up to date where a change of the Service behind them is refused', async () => {
+  for (const cluster of ['host', 'east'] as const) {
+    world.offer(cluster, 'db', cluster === 'host' ? '10.0.0.1' : '10.1.0.1');
+    world.export(cluster, 'db');
+  }
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local', '10.1.0.1 <- east']));
+  const message = 'Service "derived" is invalid';
+  world.apis.west.fault = ({ method, path }) =>
+    method !== 'GET' && path.includes('/services/') ? { code: 422, reason: 'Invalid', message } : undefined;
+  const spec = { internalTrafficPolicy: 'Local' };
+  world.write('host', 'PATCH', '/api/v1/namespaces/shop/services/db', { spec });
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('ImportRefused'));
+  world.write('host', 'PATCH', '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/db-1', {
+    endpoints: [{ addresses: ['10.0.0.2'], conditions: { ready: true } }],
+  });
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.2 <- local', '10.1.0.1 <- east']));
+});

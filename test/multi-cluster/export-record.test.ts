@@ -60,3 +60,20 @@ test('an annotation that is no record is none, and is known to be there', () => 
   expect(recordsIn(annotations).size).toBe(0);
   expect(clustersIn(annotations)).toEqual(['a', 'b']);
 });
+
+const HTTP = { name: 'http', port: 80, protocol: 'TCP', appProtocol: 'kubernetes.io/h2c' };
+test.each<[string, Service['spec']]>([
+  ['a name of a port', { ports: [{ ...HTTP, name: 'Not a label' }] }],
+  ['a long name of a port', { ports: [{ ...HTTP, name: 'x'.repeat(64) }] }],
+  ['a protocol', { ports: [{ ...HTTP, protocol: 'ICMP' }] }],
+  ['an application protocol', { ports: [{ ...HTTP, appProtocol: 'a b' }] }],
+  ['a session affinity', { ports: [HTTP], sessionAffinity: 'Always' }],
+  ['a time', { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 86_401 } } }],
+  ['a time of no affinity', { ports: [HTTP], sessionAffinityConfig: { clientIP: { timeoutSeconds: 10 } } }],
+  ['a traffic policy', { ports: [HTTP], internalTrafficPolicy: 'Remote' }],
+  ['no port', { ports: [] }],
+])('what no API server would take is not told to any: %s', (_, spec) => {
+  expect(judgeExport(EXPORT, service({ ports: [HTTP] }))).toHaveProperty('record');
+  const failed = expect.stringContaining('that API servers do not take') as string;
+  expect(judgeExport(EXPORT, service({ ports: [HTTP], ...spec }))).toEqual({ refusal: { failed } });
+});

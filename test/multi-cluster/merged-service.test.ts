@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ExportRecord } from '../../src/multi-cluster/export-record.ts';
 import { acceptedPorts, mergeExports } from '../../src/multi-cluster/merged-service.ts';
 
-const HTTP = { name: 'http', port: 80, protocol: 'TCP' };
+const HTTP = { name: 'http', port: 80, protocol: 'TCP' } as const;
 
 function record(more: Partial<ExportRecord> = {}): ExportRecord {
   return {
