@@ -88,6 +88,14 @@ export class ClusterExports {
     return this.#exports.size;
   }
 
+  /** Whether we say of any that the other clusters are told of it. */
+  get sayReady(): boolean {
+    return [...this.#exports.values()].some(({ status, toldBy, metadata }) => {
+      const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+      return ready?.status === 'True' && toldBy === undefined && metadata.deletionTimestamp === undefined;
+    });
+  }
+
   /** Says on the ServiceExport what became of it, if that is news. */
   async tell(one: ServiceExport, outcome: ExportOutcome, signal: AbortSignal): Promise<void> {
     const { client, clock = Date.now } = this.#o;

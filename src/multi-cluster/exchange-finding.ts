@@ -37,6 +37,11 @@ const MAX_NAMED = 5;
 /** What API servers say of a kind that they do not serve. */
 const UNKNOWN_KIND = /\b404\b|could not find the requested resource/;
 
+/** Whether a cluster that answers says that it does not serve a kind, or that we may not read it: waiting does not help. */
+export function isRefusedForGood(words: string | undefined): boolean {
+  return words !== undefined && (UNKNOWN_KIND.test(words) || /\b403\b|is forbidden/.test(words));
+}
+
 /** The condition `ServicesExchanged` of a MemberCluster; undefined while there is nothing to say. */
 export function exchangeFinding(facts: ExchangeFacts): ExchangeFinding | undefined {
   const { member, wanted, isIsolated, isShared, foreign, problems, synced, remains, refused } = facts;

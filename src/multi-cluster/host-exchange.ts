@@ -25,6 +25,7 @@ const PROBLEM_MS = 60_000;
 const SOON = { requeueAfterMs: 250 };
 const POLL_MS = 1_000;
 const AT_ONCE = 8;
+const NO_MEMBERS = 'No member exchanges Services with the host (spec.services.multiCluster of its MemberClusters).';
 
 export interface HostExchangeOptions {
   host: KubeClient;
@@ -119,10 +120,12 @@ export class HostExchange {
 
   async #sync(key: string, signal: AbortSignal): Promise<HandlerResult> {
     const { hub, local, members, mayStay } = this.#o;
-    const isOn = (members() ?? []).length > 0 && hub.foreign() === undefined;
-    const found = isOn ? this.#exports.get(key) : undefined;
+    const isForeign = hub.foreign() !== undefined;
+    const isOn = (members() ?? []).length > 0 && !isForeign;
     // One that others tell of is theirs. What members export under its name stands in the host nevertheless.
-    const exported = found?.toldBy === undefined ? found : undefined;
+    const known = this.#exports.get(key);
+    const told = known?.toldBy === undefined && !isForeign ? known : undefined;
+    const exported = isOn ? told : undefined;
     const { namespace = '', name } = splitKey(key);
     const judged =
       exported === undefined || isSystemNamespace(namespace)
@@ -150,7 +153,7 @@ export class HostExchange {
     if (exported !== undefined) {
       const outcome = outcomeOf(judged, problem, merged, namespace);
       await this.#exports.tell(exported, outcome, signal);
-    }
+    } else if (told !== undefined) await this.#exports.tell(told, { refusal: { failed: NO_MEMBERS } }, signal);
     return again;
   }
 

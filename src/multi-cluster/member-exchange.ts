@@ -16,7 +16,7 @@ import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { ClusterExports } from './cluster-exports.ts';
 import type { ImportPlace } from './derived-service.ts';
-import { exchangeFinding, type ExchangeFinding } from './exchange-finding.ts';
+import { exchangeFinding, type ExchangeFinding, isRefusedForGood } from './exchange-finding.ts';
 import type { ExchangeMetrics } from './exchange-metrics.ts';
 import { type ExportRecord, judgeExport } from './export-record.ts';
 import { outcomeOf } from './host-exchange.ts';
@@ -38,6 +38,8 @@ const POLL_MS = 1_000;
 const AT_ONCE = 8;
 /** Services that one member may export. */
 const MAX_EXPORTS = 1_000;
+const NO_PART =
+  'Services are not exchanged with this cluster. Condition ServicesExchanged of its MemberCluster, in the host, says why, while there is one.';
 /** Before the key of something of the host that no namespace of the member stands for. */
 const UNMAPPED = '>';
 
@@ -89,6 +91,8 @@ export class MemberExchange {
   readonly #refused = new Map<string, ImportProblem>();
   #followed: Followed;
   #was: boolean;
+  /** Nothing of the member is followed any more. */
+  #hasEnded = false;
   #refusal: { host: boolean; words: string } | undefined;
   #refusedUntil = 0;
   #state = '';
@@ -136,6 +140,8 @@ export class MemberExchange {
     const { exports, local, imported } = this.#followed;
     const { wanted, isIsolated } = spec();
     if (!wanted && !this.#was) return undefined;
+    // What stands there is not known yet.
+    if (!wanted && !this.#hasEnded && !imported.synced) return undefined;
     const refusal = this.#refusal;
     const unread = [exports, local, imported].find(({ synced, problem }) => !synced && problem !== undefined)?.problem;
     return exchangeFinding({
@@ -164,6 +170,12 @@ export class MemberExchange {
     return wanted && !isIsolated && !member.isShared() && isOthers === undefined;
   }
 
+  /** Its ServiceExports are told that it does not: not where another implementation, or another MemberCluster, tells them. */
+  get #tellsNoPart(): boolean {
+    const { member, spec } = this.#o;
+    return this.#followed.imported.foreign() === undefined && (spec().wanted || !member.isShared());
+  }
+
   #newFollowed(): Followed {
     const { hub, member, metrics, logger } = this.#o;
     const { client, name } = member;
@@ -188,7 +200,7 @@ export class MemberExchange {
 
   /** Follows the member while Services are exchanged, and afterwards until nothing of ours is there. */
   async #follow(signal: AbortSignal): Promise<void> {
-    const { hub, spec } = this.#o;
+    const { hub, member, spec } = this.#o;
     while (!signal.aborted) {
       const isWanted = (): boolean => spec().wanted;
       while (!isWanted() && !this.#was && !signal.aborted) await pause(POLL_MS, signal);
@@ -199,9 +211,13 @@ export class MemberExchange {
       this.#followed = followed;
       const { exports, local, imported } = followed;
       const running = Promise.all([exports.run(child.signal), local.run(child.signal), imported.run(child.signal)]);
+      const isDone = ({ synced, problem }: ClusterExports | ImportedServices, isAllDone: () => boolean): boolean =>
+        synced ? isAllDone() : member.reachable() && isRefusedForGood(problem);
       const isUsed = (): boolean =>
         isWanted() ||
-        (imported.synced && hub.objects.synced ? imported.own().length > 0 : imported.problem === undefined);
+        !isDone(imported, () => hub.objects.synced && imported.own().length === 0) ||
+        !isDone(exports, () => !exports.sayReady || !this.#tellsNoPart || this.#refusal !== undefined);
+      this.#hasEnded = false;
       while (isUsed() && !signal.aborted) {
         if (isWanted()) this.#was = true;
         this.#lookIfChanged();
@@ -211,6 +227,7 @@ export class MemberExchange {
       child.release();
       await running;
       if (signal.aborted) return;
+      this.#hasEnded = true;
       this.#refused.clear();
       this.#state = '';
       // What may not be read is left there.
@@ -318,8 +335,9 @@ export class MemberExchange {
     const found = member.namespaces.get(namespace);
     const isUsable = found !== undefined && found.metadata.deletionTimestamp === undefined && member.isUsable(found);
     const isOpen = takesPart && hostKey !== undefined && isUsable;
-    const known = takesPart ? exports.get(key) : undefined;
-    const exported = known?.toldBy === undefined ? known : undefined;
+    const known = exports.get(key);
+    const told = known?.toldBy === undefined ? known : undefined;
+    const exported = takesPart ? told : undefined;
     const judged = exported === undefined || !isOpen ? undefined : this.#judge(exported, key);
     const record = judged !== undefined && 'record' in judged ? judged.record : undefined;
     const place: ImportPlace = { hostId: hub.hostId, member: member.name, namespace, name };
@@ -332,7 +350,7 @@ export class MemberExchange {
       problem ??= await this.#tellSlices(hostKey, own, signal);
     }
     const merged = isOpen ? hub.merged(hostKey) : undefined;
-    let refused = known?.toldBy === undefined ? undefined : toldByOthers(key, known.toldBy);
+    let refused = !takesPart || known?.toldBy === undefined ? undefined : toldByOthers(key, known.toldBy);
     if (merged === undefined || hostKey === undefined || refused !== undefined) await imported.remove(key, signal);
     else {
       refused = await imported.keep(hostKey, merged, place, signal);
@@ -350,6 +368,8 @@ export class MemberExchange {
         ? outcomeOf(judged, problem, merged, splitKey(hostKey).namespace ?? '')
         : { refusal: { failed: this.#whyClosed(namespace, hostKey) } };
       await exports.tell(exported, outcome, signal);
+    } else if (told !== undefined && this.#tellsNoPart) {
+      await exports.tell(told, { refusal: { failed: NO_PART } }, signal);
     }
     return refused === undefined && (problem === undefined || record === undefined)
       ? undefined

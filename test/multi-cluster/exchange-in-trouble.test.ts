@@ -142,3 +142,50 @@ test('endpoints are kept up to date where a change of the Service behind them is
   });
   await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.2 <- local', '10.1.0.1 <- east']));
 });
+
+test('a member that leaves is cleaned once it answers, though it did not when the program began', async () => {
+  world.offer('host', 'db', '10.0.0.1');
+  world.export('host', 'db');
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']));
+  await world.stop();
+  Object.assign(world.members.west, { wanted: false, wereExchanged: true, reachable: false });
+  world.apis.west.fault = () => 'reset';
+  world.run();
+  await sleep(2_500);
+  expect(world.exchanges?.west.finding()).toBeUndefined();
+  world.apis.west.fault = undefined;
+  world.members.west.reachable = true;
+  await soon(() => expect(world.ours('west')).toEqual([]));
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('NotExchanged'));
+});
+
+test('a member whose owner took the right away is let go', async () => {
+  Object.assign(world.members.west, { wanted: false });
+  await world.stop();
+  world.members.west.wereExchanged = true;
+  world.apis.west.fault = ({ path }) =>
+    path.startsWith('/apis/multicluster') ? { code: 403, reason: 'Forbidden', message: 'is forbidden: User' } : undefined;
+  world.run();
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('NotExchanged'));
+});
+
+test.each([
+  ['wanted', false],
+  ['isIsolated', true],
+  ['isShared', true],
+])('ServiceExports of a cluster that takes no part any more are told so: %s', async (what, value) => {
+  world.members.east.wanted = false;
+  for (const cluster of ['host', 'west'] as const) {
+    world.offer(cluster, `of-${cluster}`, '10.0.0.1');
+    world.export(cluster, `of-${cluster}`);
+    await soon(() => expect(world.told(cluster, `of-${cluster}`)).toContain('Ready=True Exported'));
+  }
+  Object.assign(world.members.west, { [what]: value });
+  await soon(() => expect(world.told('west', 'of-west')).toEqual(['Valid=True Valid', 'Ready=False Failed']));
+  await soon(() => expect(world.ours('west')).toEqual([]));
+  if (what === 'wanted')
+    await soon(() => expect(world.told('host', 'of-host')).toEqual(['Valid=True Valid', 'Ready=False Failed']));
+  Object.assign(world.members.west, { [what]: !value });
+  for (const cluster of ['host', 'west'] as const)
+    await soon(() => expect(world.told(cluster, `of-${cluster}`)).toContain('Ready=True Exported'));
+});
