@@ -84,6 +84,10 @@ export class ClusterExports {
     return [...this.#exports.values()].map((one) => keyOf(one));
   }
 
+  values(): Iterable<KnownExport> {
+    return this.#exports.values();
+  }
+
   get size(): number {
     return this.#exports.size;
   }

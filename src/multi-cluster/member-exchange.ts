@@ -10,7 +10,7 @@ import { describeError, isConflict, isForbidden, isNotFound } from '../kube/erro
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
 import type { ServiceExport } from '../kube/multicluster-v1.ts';
-import { keyFor, splitKey } from '../kube/object.ts';
+import { keyFor, keyOf, splitKey } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -18,6 +18,7 @@ import { ClusterExports } from './cluster-exports.ts';
 import type { ImportPlace } from './derived-service.ts';
 import { exchangeFinding, type ExchangeFinding, isRefusedForGood } from './exchange-finding.ts';
 import type { ExchangeMetrics } from './exchange-metrics.ts';
+import { oldestExports } from './export-limit.ts';
 import { type ExportRecord, judgeExport } from './export-record.ts';
 import { outcomeOf } from './host-exchange.ts';
 import type { Hub } from './hub.ts';
@@ -64,6 +65,10 @@ export interface MemberExchangeOptions {
   mayWrite: () => boolean;
   /** Whether the host may be told of the member, whatever is known of the member itself. */
   mayWriteHost: () => boolean;
+  /** Services that the member may export. */
+  maxExports?: number;
+  /** Retry delay while something is in the way, or a right is missing (ms). */
+  problemMs?: number;
   /** Services were exchanged before this process began, or may have been. */
   wereExchanged: boolean;
   metrics: {
@@ -91,6 +96,8 @@ export class MemberExchange {
   readonly #refused = new Map<string, ImportProblem>();
   #followed: Followed;
   #was: boolean;
+  /** Keys of the exports that count while there are too many, worked out so long ago (monotonic ms). */
+  #counting: { keys: Set<string>; at: number } | undefined;
   /** Nothing of the member is followed any more. */
   #hasEnded = false;
   #refusal: { host: boolean; words: string } | undefined;
@@ -313,8 +320,8 @@ export class MemberExchange {
       if (this.#refusal === undefined)
         this.#o.logger.warn({ member: member.name }, `Services are not exchanged: ${words}`);
       this.#refusal = { host: error.cluster !== member.name, words };
-      this.#refusedUntil = monotonic() + PROBLEM_MS;
-      return { requeueAfterMs: PROBLEM_MS };
+      this.#refusedUntil = monotonic() + this.#problemMs;
+      return { requeueAfterMs: this.#problemMs };
     }
   }
 
@@ -332,9 +339,7 @@ export class MemberExchange {
     const { namespace = '', name } = splitKey(key);
     const takesPart = this.#takesPart;
     const hostKey = this.#hostKeyOf(key);
-    const found = member.namespaces.get(namespace);
-    const isUsable = found !== undefined && found.metadata.deletionTimestamp === undefined && member.isUsable(found);
-    const isOpen = takesPart && hostKey !== undefined && isUsable;
+    const isOpen = takesPart && hostKey !== undefined && this.#openHostKey(key) !== undefined;
     const known = exports.get(key);
     const told = known?.toldBy === undefined ? known : undefined;
     const exported = takesPart ? told : undefined;
@@ -371,9 +376,10 @@ export class MemberExchange {
     } else if (told !== undefined && this.#tellsNoPart) {
       await exports.tell(told, { refusal: { failed: NO_PART } }, signal);
     }
-    return refused === undefined && (problem === undefined || record === undefined)
+    const isOneTooMany = judged !== undefined && !this.#isCounted(key);
+    return refused === undefined && !isOneTooMany && (problem === undefined || record === undefined)
       ? undefined
-      : { requeueAfterMs: PROBLEM_MS };
+      : { requeueAfterMs: this.#problemMs };
   }
 
   /** A member may say what the host's API server does not take. */
@@ -397,14 +403,40 @@ export class MemberExchange {
   }
 
   #judge(exported: ServiceExport, key: string): ReturnType<typeof judgeExport> {
-    const { exports, local } = this.#followed;
-    if (exports.size > MAX_EXPORTS)
-      return {
-        refusal: {
-          failed: `This cluster has more than ${MAX_EXPORTS} ServiceExports, which is more than the host takes.`,
-        },
-      };
+    const { local } = this.#followed;
+    if (!this.#isCounted(key)) {
+      const failed = `This cluster has more than ${this.#maxExports} ServiceExports, which is more than the host takes: the oldest ones count. It is tried again by itself.`;
+      return { refusal: { failed } };
+    }
     return judgeExport(exported, local.serviceOf(key), local.slicesOf(key).length);
+  }
+
+  get #problemMs(): number {
+    return this.#o.problemMs ?? PROBLEM_MS;
+  }
+
+  get #maxExports(): number {
+    return this.#o.maxExports ?? MAX_EXPORTS;
+  }
+
+  /** Whether it is one of those that the host takes. */
+  #isCounted(key: string): boolean {
+    const { exports } = this.#followed;
+    if (exports.size <= this.#maxExports) return true;
+    const now = monotonic();
+    if (this.#counting === undefined || now - this.#counting.at > POLL_MS) {
+      const open = [...exports.values()].filter((one) => this.#openHostKey(keyOf(one)) !== undefined);
+      this.#counting = { keys: oldestExports(open, this.#maxExports), at: now };
+    }
+    return this.#counting.keys.has(key);
+  }
+
+  /** The key in the host of something in a namespace that is lent to us. */
+  #openHostKey(key: string): string | undefined {
+    const { member } = this.#o;
+    const found = member.namespaces.get(splitKey(key).namespace ?? '');
+    const isUsable = found !== undefined && found.metadata.deletionTimestamp === undefined && member.isUsable(found);
+    return isUsable ? this.#hostKeyOf(key) : undefined;
   }
 
   #whyClosed(namespace: string, hostKey: string | undefined): string {

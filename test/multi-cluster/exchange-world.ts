@@ -41,6 +41,8 @@ interface MemberState {
 export class ExchangeWorld {
   readonly apis = { host: new MemoryApi(), east: new MemoryApi(), west: new MemoryApi() };
   readonly members = { east: newState(), west: newState() };
+  /** What is other than usual from the next start on. */
+  limits: { maxExports?: number; problemMs?: number } = {};
   exchanges: { east: MemberExchange; west: MemberExchange } | undefined;
   readonly #servers = new Map<MemoryApi, MemoryApiServer>();
   #stop: (() => Promise<void>) | undefined;
@@ -125,6 +127,7 @@ export class ExchangeWorld {
         spec: () => state,
         mayWrite: () => state.isPinned,
         mayWriteHost: () => true,
+        ...this.limits,
         wereExchanged: state.wereExchanged,
         metrics: { exchange },
         logger,
