@@ -132,15 +132,17 @@ export class HostExchange {
         ? undefined
         : judgeExport(exported, local.serviceOf(key), local.slicesOf(key).length);
     const record = judged !== undefined && 'record' in judged ? judged.record : undefined;
-    const problem = await hub.keepRecord(key, LOCAL, record, signal);
+    // First, as what is to be written may need the room.
     for (const cluster of hub.clustersOf(key)) {
       if (cluster === LOCAL || (isOn && mayStay(cluster))) continue;
       await hub.keepRecord(key, cluster, undefined, signal);
       await hub.keepSlices(key, cluster, [], signal);
     }
+    const problem = await hub.keepRecord(key, LOCAL, record, signal);
     const merged = hub.merged(key);
     const place: ImportPlace = { hostId: hub.hostId, member: undefined, namespace, name };
-    let again: HandlerResult = undefined;
+    let again: HandlerResult =
+      problem === undefined || record === undefined ? undefined : { requeueAfterMs: PROBLEM_MS };
     if (merged === undefined) await hub.objects.remove(key, signal);
     else {
       const refused = await hub.objects.keep(key, merged, place, signal);

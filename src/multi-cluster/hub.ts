@@ -11,7 +11,7 @@ import { splitKey } from '../kube/object.ts';
 import { importLabels } from './derived-service.ts';
 import type { ExchangeMetrics } from './exchange-metrics.ts';
 import { clustersIn, type ExportRecord, recordAnnotation, recordsIn } from './export-record.ts';
-import { FIELD_MANAGER, ImportedServices, type ImportProblem, taken } from './imported-services.ts';
+import { FIELD_MANAGER, ImportedServices, type ImportProblem, refusalIn, taken } from './imported-services.ts';
 import { mergeExports, type MergedService } from './merged-service.ts';
 
 export interface HubOptions {
@@ -91,6 +91,22 @@ export class Hub {
 
   /** Keeps what a cluster exports under a name, or that it does not; and returns why that cannot be. */
   async keepRecord(
+    key: string,
+    cluster: string,
+    record: ExportRecord | undefined,
+    signal: AbortSignal,
+  ): Promise<ImportProblem | 'no namespace' | undefined> {
+    try {
+      return await this.#keepRecord(key, cluster, record, signal);
+    } catch (error) {
+      const words = refusalIn(error);
+      if (words === undefined) throw error;
+      const message = `The host does not take what is exported: ${words}. It is tried again by itself.`;
+      return { reason: 'ImportRefused', message };
+    }
+  }
+
+  async #keepRecord(
     key: string,
     cluster: string,
     record: ExportRecord | undefined,

@@ -189,3 +189,39 @@ test.each([
   for (const cluster of ['host', 'west'] as const)
     await soon(() => expect(world.told(cluster, `of-${cluster}`)).toContain('Ready=True Exported'));
 });
+
+test('of too many exports the oldest go on, others come when there is room, and namespaces that are not lent count nothing', async () => {
+  await world.stop();
+  world.limits = { maxExports: 2, problemMs: 500 };
+  for (const name of ['x', 'y']) {
+    const inPrivate = `${PATH.replace('shop', 'private')}/serviceexports`;
+    world.write('east', 'POST', inPrivate, { metadata: { name } });
+  }
+  for (const name of ['a', 'b', 'c']) world.offer('east', name, '10.1.0.1');
+  for (const name of ['a', 'b', 'c']) world.export('east', name);
+  world.run();
+  for (const name of ['a', 'b']) await soon(() => expect(world.led('west', name)).toEqual(['10.1.0.1 <- east']));
+  await soon(() => expect(world.told('east', 'c')).toEqual(['Valid=True Valid', 'Ready=False Failed']));
+  expect(world.importOf('west', 'c')).toBeUndefined();
+  world.unexport('east', 'a');
+  await soon(() => expect(world.led('west', 'c')).toEqual(['10.1.0.1 <- east']));
+});
+
+test('what a cluster left is taken away though the host has no room to write, and the ServiceExport is told', async () => {
+  world.offer('east', 'db', '10.1.0.1');
+  world.export('east', 'db');
+  await soon(() => expect(world.led('host', 'db')).toEqual(['10.1.0.1 <- east']));
+  await world.stop();
+  world.members.east.wanted = false;
+  world.offer('host', 'db', '10.0.0.1');
+  world.export('host', 'db');
+  const message = 'metadata.annotations: Too long: may not be more than 262144 bytes';
+  world.apis.host.fault = ({ method, body }) =>
+    method === 'PATCH' && /export.local":"/.test(JSON.stringify(body)) ? { code: 422, reason: 'Invalid', message } : undefined;
+  world.run();
+  for (const cluster of ['host', 'west'] as const) await soon(() => expect(world.led(cluster, 'db')).toEqual([]));
+  world.apis.host.fault = ({ method }) => (method === 'POST' ? { code: 422, reason: 'Invalid', message } : undefined);
+  world.export('host', 'more');
+  world.offer('host', 'more', '10.0.0.1');
+  await soon(() => expect(world.told('host', 'more')).toEqual(['Valid=True Valid', 'Ready=False Failed']));
+});
