@@ -15,7 +15,9 @@ const portName = z.string().refine((name) => name === '' || isDnsLabel(name));
 const appProtocol = z
   .string()
   .max(316)
-  .regex(/^(?:[a-z\d](?:[-a-z\d]*[a-z\d])?(?:\.[a-z\d](?:[-a-z\d]*[a-z\d])?)*\/)?[A-Za-z\d](?:[-\w.]{0,61}[A-Za-z\d])?$/);
+  .regex(
+    /^(?:[a-z\d](?:[-a-z\d]*[a-z\d])?(?:\.[a-z\d](?:[-a-z\d]*[a-z\d])?)*\/)?[A-Za-z\d](?:[-\w.]{0,61}[A-Za-z\d])?$/,
+  );
 const record = z
   .object({
     /** When it was exported, as the exporting cluster says, RFC 3339. */

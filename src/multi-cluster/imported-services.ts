@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
+import { canonicalJson } from '../kube/canonical-json.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Service } from '../kube/core-v1.ts';
@@ -63,6 +64,8 @@ export class ImportedServices {
   readonly services: WrittenObjects<Service, Service>;
   readonly slices: WrittenObjects<EndpointSlice, EndpointSlice>;
   readonly #o: ImportedServicesOptions;
+  /** By kind and key, what was wanted and what the cluster stored instead, by its own answer: not sent again, or it would be sent for ever. */
+  readonly #declined = new Map<string, string>();
 
   constructor(options: ImportedServicesOptions) {
     const { client, hostId, changed, metrics, logger } = options;
@@ -180,35 +183,42 @@ export class ImportedServices {
   async #keepDerived(key: string, wanted: Service, signal: AbortSignal): Promise<Service> {
     const { services } = this;
     const there = services.of(key).find(({ metadata }) => metadata.name === wanted.metadata.name);
-    if (there !== undefined && isDerivedAsWanted(there, wanted)) return there;
+    if (there !== undefined && (isDerivedAsWanted(there, wanted) || this.#isDeclined('Service', wanted, there)))
+      return there;
     this.#count('service');
-    if (there === undefined) return await services.create(wanted, signal);
-    if (!needsAnew(there, wanted)) return await services.replace(replacingDerived(there, wanted), signal);
-    await services.remove(there.metadata, signal);
-    return await services.create(wanted, signal);
+    if (there !== undefined && needsAnew(there, wanted)) await services.remove(there.metadata, signal);
+    const isReplaced = there !== undefined && !needsAnew(there, wanted);
+    const kept = isReplaced
+      ? await services.replace(replacingDerived(there, wanted), signal)
+      : await services.create(wanted, signal);
+    this.#noteAnswer('Service', wanted, kept, isDerivedAsWanted(kept, wanted));
+    return kept;
   }
 
   async #keepImport(there: ServiceImport | undefined, wanted: ServiceImport, signal: AbortSignal): Promise<void> {
     let kept = there;
-    const { labels, annotations } = wanted.metadata;
+    const { metadata, spec, status } = wanted;
+    const { labels, annotations } = metadata;
+    const asked = { metadata, spec };
     if (kept === undefined) {
       this.#count('import');
       kept = await this.imports.create(wanted, signal);
-    } else if (
-      !jsonEqual(plain(kept.spec), plain(wanted.spec)) ||
-      !hasLabels(kept, wanted) ||
-      !Object.entries(annotations ?? {}).every(([name, value]) => kept?.metadata.annotations?.[name] === value)
-    ) {
+      this.#noteAnswer('ServiceImport', asked, kept, isImportAsWanted(kept, wanted));
+    } else if (!isImportAsWanted(kept, wanted) && !this.#isDeclined('ServiceImport', asked, kept)) {
       this.#count('import');
       // Fields that are not wanted any more would stay.
       const gone = Object.fromEntries(Object.keys(kept.spec).map((field) => [field, null]));
-      const body = { metadata: { labels, annotations }, spec: { ...gone, ...wanted.spec } };
+      const body = { metadata: { labels, annotations }, spec: { ...gone, ...spec } };
       kept = await this.imports.patch(kept.metadata, body, { fieldManager: FIELD_MANAGER }, signal);
+      this.#noteAnswer('ServiceImport', asked, kept, isImportAsWanted(kept, wanted));
     }
-    if (!jsonEqual(kept.status?.clusters ?? [], wanted.status?.clusters ?? [])) {
+    const clusters = ({ status: { clusters: found = [] } = {} }: ServiceImport): object => found;
+    const told = { metadata, status };
+    if (!jsonEqual(clusters(kept), clusters(wanted)) && !this.#isDeclined('status', told, kept)) {
       this.#count('import');
       const how = { subresource: 'status', fieldManager: FIELD_MANAGER } as const;
-      await this.imports.patch(kept.metadata, { status: wanted.status }, how, signal);
+      kept = await this.imports.patch(kept.metadata, { status }, how, signal);
+      this.#noteAnswer('status', told, kept, jsonEqual(clusters(kept), clusters(wanted)));
     }
   }
 
@@ -224,21 +234,25 @@ export class ImportedServices {
     for (const slice of wanted) {
       const before = there.get(slice.metadata.name);
       there.delete(slice.metadata.name);
-      if (before !== undefined && isSliceAsWanted(before, slice)) continue;
+      const isKept = before !== undefined && isSliceAsWanted(before, slice);
+      if (isKept || (before !== undefined && this.#isDeclined('EndpointSlice', slice, before))) continue;
       this.#count('endpointslice');
-      if (before === undefined) await slices.create(slice, signal);
+      let kept: EndpointSlice;
+      if (before === undefined) kept = await slices.create(slice, signal);
       else {
         const { uid, resourceVersion } = before.metadata;
         const marks = {
           ...(uid === undefined ? {} : { uid }),
           ...(resourceVersion === undefined ? {} : { resourceVersion }),
         };
-        await slices.replace({ ...slice, metadata: { ...slice.metadata, ...marks } }, signal);
+        kept = await slices.replace({ ...slice, metadata: { ...slice.metadata, ...marks } }, signal);
       }
+      this.#noteAnswer('EndpointSlice', slice, kept, isSliceAsWanted(kept, slice));
     }
     for (const slice of there.values()) {
       if (!which(slice) || this.#isOthers(slice)) continue;
       this.#count('endpointslice');
+      this.#declined.delete(`EndpointSlice ${keyOf(slice)}`);
       await slices.remove(slice.metadata, signal);
     }
   }
@@ -253,11 +267,24 @@ export class ImportedServices {
     }
     for (const service of this.services.of(key)) {
       if (this.#isOthers(service)) continue;
+      this.#declined.delete(`Service ${keyOf(service)}`);
       this.#count('service');
       await this.services.remove(service.metadata, signal);
     }
     await this.keepSlices(key, [], () => true, signal);
+    for (const what of ['ServiceImport', 'status']) this.#declined.delete(`${what} ${key}`);
     this.#o.metrics.exchange.imports.set({ cluster: this.#o.cluster }, this.keys().size);
+  }
+
+  #isDeclined(what: string, wanted: KubeObject, there: KubeObject): boolean {
+    const before = this.#declined.get(`${what} ${keyOf(wanted)}`);
+    return before !== undefined && before === sentAndStored(what, wanted, there);
+  }
+
+  #noteAnswer(what: string, wanted: KubeObject, answer: KubeObject, isStored: boolean): void {
+    const key = `${what} ${keyOf(wanted)}`;
+    if (isStored) this.#declined.delete(key);
+    else this.#declined.set(key, sentAndStored(what, wanted, answer));
   }
 
   #count(object: 'import' | 'service' | 'endpointslice'): void {
@@ -274,6 +301,24 @@ export function taken(key: string): ImportProblem {
 export function toldByOthers(key: string, by: string): ImportProblem {
   const message = `The status of ServiceExport ${key} was written by ${cleanText(by, MAX_WORDS)}, so it is left to that one. Delete it and make it again to have the Service exchanged by Spillway.`;
   return { reason: 'ImportTaken', message };
+}
+
+/** What was wanted, and what is there instead, of all that anybody but the API server decides. */
+function sentAndStored(what: string, wanted: KubeObject, { metadata, ...body }: KubeObject): string {
+  const { labels, annotations } = metadata;
+  const fields = Object.entries(body).filter(([field]) => (field === 'status') === (what === 'status'));
+  const stored = fields.filter(([field]) => field !== 'kind' && field !== 'apiVersion');
+  return canonicalJson([wanted, what === 'status' ? [] : [labels, annotations], Object.fromEntries(stored)]);
+}
+
+/** Whether it says all that the wanted one says, besides the status. */
+function isImportAsWanted(is: ServiceImport, shall: ServiceImport): boolean {
+  const marks = Object.entries(shall.metadata.annotations ?? {});
+  return (
+    jsonEqual(plain(is.spec), plain(shall.spec)) &&
+    hasLabels(is, shall) &&
+    marks.every(([name, value]) => is.metadata.annotations?.[name] === value)
+  );
 }
 
 /** Nothing and an empty list are the same; ports have a protocol. */

@@ -50,7 +50,7 @@ export function importedSlices(
       renderSlice({ hostKey, type, cluster, source }, place, {
         addressType: slice.addressType,
         endpoints,
-        ports: kept,
+        ports: kept.map(asStored),
       }),
     ];
   });
@@ -65,13 +65,18 @@ export function copiedSlice(slice: EndpointSlice, place: ImportPlace): EndpointS
     metadata: { name, namespace: place.namespace, labels: { ...labels, ...importLabels(place) } },
     addressType: slice.addressType,
     endpoints: (slice.endpoints ?? []).map((endpoint) => told(endpoint, false)),
-    ports: slice.ports ?? [],
+    ports: (slice.ports ?? []).map(asStored),
   };
 }
 
 /** Ready, or at least serving while it ends, which is what proxies fall back to. */
 function takesTraffic({ conditions }: Endpoint): boolean {
   return conditions?.ready !== false || conditions.serving === true;
+}
+
+/** With what API servers add, so that what stands there is what was sent. */
+function asStored({ name = '', protocol = 'TCP', ...port }: EndpointPort): EndpointPort {
+  return { name, protocol, ...port };
 }
 
 function told(endpoint: Endpoint, isOwn: boolean): Endpoint {

@@ -106,7 +106,9 @@ test('whoever takes our label off a ServiceImport puts nobody else in charge', a
   for (const cluster of ['host', 'west'] as const) {
     const metadata = { labels: { 'spillway.dev/host': null } };
     world.write(cluster, 'PATCH', `${PATH}/serviceimports/db`, { metadata });
-    await soon(() => expect(world.importOf(cluster, 'db')?.metadata.labels).toHaveProperty(['spillway.dev/host'], 'us'));
+    await soon(() =>
+      expect(world.importOf(cluster, 'db')?.metadata.labels).toHaveProperty(['spillway.dev/host'], 'us'),
+    );
   }
   expect(world.exchanges?.west.finding()?.reason).toBe('Exchanged');
   expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']);
@@ -164,7 +166,9 @@ test('a member whose owner took the right away is let go', async () => {
   await world.stop();
   world.members.west.wereExchanged = true;
   world.apis.west.fault = ({ path }) =>
-    path.startsWith('/apis/multicluster') ? { code: 403, reason: 'Forbidden', message: 'is forbidden: User' } : undefined;
+    path.startsWith('/apis/multicluster')
+      ? { code: 403, reason: 'Forbidden', message: 'is forbidden: User' }
+      : undefined;
   world.run();
   await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('NotExchanged'));
 });
@@ -217,11 +221,43 @@ test('what a cluster left is taken away though the host has no room to write, an
   world.export('host', 'db');
   const message = 'metadata.annotations: Too long: may not be more than 262144 bytes';
   world.apis.host.fault = ({ method, body }) =>
-    method === 'PATCH' && /export.local":"/.test(JSON.stringify(body)) ? { code: 422, reason: 'Invalid', message } : undefined;
+    method === 'PATCH' && /export.local":"/.test(JSON.stringify(body))
+      ? { code: 422, reason: 'Invalid', message }
+      : undefined;
   world.run();
   for (const cluster of ['host', 'west'] as const) await soon(() => expect(world.led(cluster, 'db')).toEqual([]));
   world.apis.host.fault = ({ method }) => (method === 'POST' ? { code: 422, reason: 'Invalid', message } : undefined);
   world.export('host', 'more');
   world.offer('host', 'more', '10.0.0.1');
   await soon(() => expect(world.told('host', 'more')).toEqual(['Valid=True Valid', 'Ready=False Failed']));
+});
+
+test('what a cluster stores differently is not sent again, and what somebody changes of it is put right', async () => {
+  const stored = { Service: 0, EndpointSlice: 0, ServiceImport: 0 };
+  // As a webhook does that changes what is sent.
+  world.apis.west.fault = (request) => {
+    const { method, path, body } = request;
+    if (method === 'GET' || path.endsWith('/status')) return undefined;
+    const sent = structuredClone(body) as { kind?: string; spec?: Record<string, unknown>; endpoints?: object[] };
+    if (path.includes('/services')) Object.assign(sent.spec ?? {}, { ipFamilyPolicy: 'RequireDualStack' });
+    if (path.includes('/serviceimports')) Object.assign(sent.spec ?? {}, { trafficDistribution: 'PreferClose' });
+    for (const endpoint of sent.endpoints ?? []) Object.assign(endpoint, { zone: 'z9' });
+    request.body = sent;
+    for (const kind of ['Service', 'EndpointSlice', 'ServiceImport'] as const)
+      if (path.includes(`/${kind.toLowerCase()}s`)) stored[kind] += 1;
+    return undefined;
+  };
+  world.offer('host', 'db', '10.0.0.1');
+  world.export('host', 'db');
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']));
+  await soon(() => expect(world.importOf('west', 'db')?.status?.clusters).toHaveLength(1));
+  await sleep(2_500);
+  expect(stored).toEqual({ Service: 1, EndpointSlice: 1, ServiceImport: 1 });
+  const derived = world.services('west').find(({ metadata }) => metadata.name.startsWith('derived-'));
+  world.write('west', 'PATCH', `/api/v1/namespaces/shop/services/${derived?.metadata.name ?? ''}`, {
+    spec: { selector: { app: 'evil' } },
+  });
+  await soon(() => expect(world.services('west').some(({ spec }) => spec?.selector !== undefined)).toBe(false));
+  await sleep(1_500);
+  expect(stored).toEqual({ Service: 2, EndpointSlice: 1, ServiceImport: 1 });
 });

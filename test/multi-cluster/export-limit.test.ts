@@ -7,6 +7,5 @@ const made = (name: string, second: number, uid: string) => ({
 
 test('of too many exports the oldest count, and of two of one second always the same', () => {
   const found = [made('new', 3, 'a'), made('b', 2, 'b'), made('c', 2, 'c'), made('old', 1, 'd')];
-  for (const some of [found, found.toReversed()])
-    expect([...oldestExports(some, 2)]).toEqual(['shop/old', 'shop/b']);
+  for (const some of [found, found.toReversed()]) expect([...oldestExports(some, 2)]).toEqual(['shop/old', 'shop/b']);
 });

@@ -142,3 +142,13 @@ test('a slice that is headless no more is written again', () => {
   expect(isSliceAsWanted(headless, now)).toBe(false);
   expect(isSliceAsWanted(now, now)).toBe(true);
 });
+
+test('ports are told as API servers store them', () => {
+  const [told] = importedSlices(
+    { ...source, cluster: 'east', slices: [slice({ ports: [{ port: 8080 }] })], ports: undefined },
+    HOST,
+  );
+  expect(told?.ports).toEqual([{ name: '', protocol: 'TCP', port: 8080 }]);
+  if (told === undefined) throw new Error('no slice');
+  expect(copiedSlice({ ...told, ports: [{ port: 8080 }] }, EAST).ports).toEqual(told.ports);
+});
