@@ -5,12 +5,15 @@ import { ENFORCE_LABEL } from '../api/pod-security.ts';
 import type { Namespace } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
-import { describeError, isAlreadyExists, isForbidden, isNotFound } from '../kube/errors.ts';
+import { ApiError, describeError, isAlreadyExists, isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';
 import { NAMESPACES } from '../kube/resource.ts';
 import { create, get } from '../kube/verbs.ts';
 
 /** How long a namespace that we made is taken for there although the watch has not shown it, in ms. */
 const MADE_MS = 15_000;
+
+/** What manifests/member/guard.yaml says to any Pod Security level in members where it is of a version before `podSecurity`. */
+const NO_LEVELS = /spillway-host-namespace-guard.*how secure pods have to be is not for hosts to say/s;
 
 /** Why no pod of a namespace can be in the member at the moment: a CamelCase reason, and words for people. */
 export interface NamespaceHold {
@@ -120,7 +123,7 @@ export class MemberNamespaces {
       if (!(await this.#o.member.confirmIdentity(signal))) {
         return this.#hold('MemberIdentityChanged', 'another cluster answers in its place; nothing is written there.');
       }
-      const made = await create<Namespace>(client, NAMESPACES, this.#render(name, hostNamespace), { signal });
+      const made = await this.#make(client, this.#render(name, hostNamespace), signal);
       this.#made.set(name, { namespace: made, at: monotonic() });
       return this.#judge(made, hostNamespace);
     } catch (error) {
@@ -132,6 +135,22 @@ export class MemberNamespaces {
     } catch (error) {
       signal.throwIfAborted();
       return this.#refused(name, error);
+    }
+  }
+
+  /** Without a level where the guard of the member is of a version that takes none: condition PodSecuritySet tells of that. */
+  async #make(client: KubeClient, wanted: Namespace, signal: AbortSignal): Promise<Namespace> {
+    try {
+      return await create<Namespace>(client, NAMESPACES, wanted, { signal });
+    } catch (error) {
+      if (!(error instanceof ApiError && NO_LEVELS.test(error.status.message ?? ''))) throw error;
+      const { [ENFORCE_LABEL]: _level, ...labels } = wanted.metadata.labels ?? {};
+      return await create<Namespace>(
+        client,
+        NAMESPACES,
+        { ...wanted, metadata: { ...wanted.metadata, labels } },
+        { signal },
+      );
     }
   }
 
@@ -181,7 +200,7 @@ export class MemberNamespaces {
   }
 
   #refused(name: string, error: unknown): NamespaceAnswer {
-    if (isForbidden(error)) {
+    if (isForbidden(error) || isDenied(error) || isPermanent(error)) {
       return this.#hold(
         'NamespaceCreateForbidden',
         `namespace ${name} does not exist there and may not be created: ${describeError(error)}. Create it with the label ` +
@@ -200,4 +219,9 @@ export class MemberNamespaces {
   #hold(reason: NamespaceHold['reason'], words: string): { hold: NamespaceHold } {
     return { hold: { reason, message: `Cluster "${this.#o.member.name}": ${words}` } };
   }
+}
+
+/** By an admission policy, which answers 422 by default, or a webhook, which answers whatever it likes. */
+function isDenied(error: unknown): boolean {
+  return error instanceof ApiError && / denied (the )?request/.test(error.status.message ?? '');
 }

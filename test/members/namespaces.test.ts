@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/kube/json-equal.ts';
 import { MemberNamespaces } from '../../src/members/namespaces.ts';
 import type { MemberNamespacesOptions } from '../../src/members/namespaces.ts';
-import { MemoryApi } from '../fixtures/memory-api.ts';
+import { MemoryApi, type MemoryRequest } from '../fixtures/memory-api.ts';
 
 const HOST_ID = '0123456789abcdef';
 type Spec = ReturnType<MemberNamespacesOptions['spec']>;
@@ -196,6 +196,40 @@ describe('MemberNamespaces', () => {
     expect((await held()).reason).toBe('MemberUnavailable');
     api.fault = undefined;
     expect((await held()).reason).toBe('namespace shop');
+  });
+
+  const denied = (words: string, policy = 'spillway-host-namespace-guard') => ({
+    code: 422,
+    reason: 'Invalid',
+    message: `namespaces "shop" is forbidden: ValidatingAdmissionPolicy '${policy}' with binding '${policy}' denied request: ${words}`,
+  });
+  const hasLevel = ({ body }: MemoryRequest): boolean =>
+    JSON.stringify(body ?? {}).includes('pod-security.kubernetes.io/');
+
+  it('creates one without a level where the guard of the member is of a version that takes none', async () => {
+    const { api, ensure } = member();
+    api.fault = (request) =>
+      hasLevel(request) ? denied('how secure pods have to be is not for hosts to say') : undefined;
+    expect(await ensure()).toEqual({ namespace: 'shop' });
+    expect(api.objects.get('/api/v1/namespaces/shop')?.metadata.labels).toEqual({ 'spillway.dev/host': HOST_ID });
+    expect(api.requests('POST')).toHaveLength(2);
+  });
+
+  it.each([
+    denied('how secure pods have to be is not for hosts to say', 'another-policy'),
+    denied('a namespace that a host makes has the Pod Security level baseline or restricted'),
+    denied('by which version of the rules pods are judged is not for hosts to say'),
+    { code: 400, message: 'admission webhook "names.example" denied the request: no such names' },
+    { code: 500, message: 'admission webhook "names.example" denied the request: no such names' },
+    { code: 422, reason: 'Invalid', message: 'Namespace "shop" is invalid: metadata.labels: Invalid value' },
+  ])('does not say of a denial that it passes by itself, nor asks twice: $message', async (fault) => {
+    const { api, held } = member();
+    api.fault = (request) => (hasLevel(request) ? fault : undefined);
+    expect(await held()).toMatchObject({
+      reason: 'NamespaceCreateForbidden',
+      message: expect.stringContaining(fault.message),
+    });
+    expect(api.requests('POST')).toHaveLength(1);
   });
 
   it('rejects only when it is told to stop', async () => {

@@ -51,7 +51,14 @@ export const REASON_HELP: ReadonlyMap<string, Advice> = new Map([
     'NamespaceMissing',
     advice('create the namespace in the member, or set spec.namespaces.create of the MemberCluster'),
   ],
-  ['NamespaceCreateForbidden', advice('create the namespace in the member, with label spillway.dev/allow-host=any')],
+  [
+    'NamespaceCreateForbidden',
+    advice(
+      'create the namespace in the member, with label spillway.dev/allow-host=any; or, where the message names a Pod Security level, ' +
+        'let the owner of the member apply manifests/member/guard.yaml of this version and, for privileged, privileged.yaml there',
+      'concepts/virtual-nodes.md',
+    ),
+  ],
   ['NamespaceTerminating', waiting()],
   ['MemberIdentityChanged', advice('see condition IdentityPinned of the MemberCluster', 'security.md')],
   ['MandatoryConfigMapNotFound', advice('create the ConfigMap in the namespace of the pod, in this cluster')],
