@@ -34,8 +34,11 @@ const patch = (path: string, value: unknown): object => ({
   overriders: { plaintext: [{ path, operator: 'add', value }] },
 });
 
-async function deployment(name: string, namespace = 'shop'): Promise<HostWorkload> {
-  const template = { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'app', image: 'web:1' }] } };
+async function deployment(name: string, namespace = 'shop', args: string[] = []): Promise<HostWorkload> {
+  const template = {
+    metadata: { labels: { app: name } },
+    spec: { containers: [{ name: 'app', image: 'web:1', args }] },
+  };
   const object = { metadata: { name, namespace }, spec: { replicas: 2, template } } as KubeObject;
   const [found] = await hostWorkloads(({ kind }) => Promise.resolve(kind === 'Deployment' ? [object] : []));
   if (found === undefined) throw new Error('there is no workload');
@@ -85,8 +88,8 @@ describe('explain-policy of an override policy', () => {
       overriders: { imageOverrider: [{ component: 'Tag', operator: 'replace', value: '${member.region}' }] },
     };
     const found = await explained(raw('p', [rule, labels({ tier: 'gold' }, IN_EAST)], selector), { workloads });
-    const image = { rule: 0, fields: [{ path: '/spec/containers/0/image', overruledBy: null }] };
-    const label = { rule: 1, fields: [{ path: '/metadata/labels/tier', overruledBy: null }] };
+    const image = { rule: 0, fields: [{ path: '/spec/containers/0/image', overruledBy: null, changedAgainBy: null }] };
+    const label = { rule: 1, fields: [{ path: '/metadata/labels/tier', overruledBy: null, changedAgainBy: null }] };
     const web = { namespace: 'shop', workload: 'Deployment/web', refused: null };
     expect(found.workloads).toEqual([
       { ...web, cluster: 'east', changes: [image, label] },
@@ -113,7 +116,38 @@ describe('explain-policy of an override policy', () => {
     ],
   ])('tells which rule wins against a policy %s', async (_, other, overruledBy) => {
     const { workloads } = await explained(raw('p', [labels({ tier: 'gold' }, IN_EAST)]), { others: [other] });
-    expect(workloads[0]?.changes).toEqual([{ rule: 0, fields: [{ path: '/metadata/labels/tier', overruledBy }] }]);
+    const field = { path: '/metadata/labels/tier', overruledBy, changedAgainBy: null };
+    expect(workloads[0]?.changes).toEqual([{ rule: 0, fields: [field] }]);
+  });
+
+  const args = (operator: string, ...value: string[]): object => ({
+    overriders: { argsOverrider: [{ containerName: 'app', operator, value }] },
+  });
+  const later = 'OverridePolicy shop/p, overrideRules[1]';
+  it.each<[string, [object, object], string | null, string | null]>([
+    ['adds to the same list', [args('add', '--one'), args('add', '--two')], null, later],
+    ['takes away what was added', [args('add', '--one'), args('remove', '--one')], later, null],
+    ['makes the list anew', [args('add', '--one'), patch('/spec/containers/0/args', ['--two'])], later, null],
+    ['puts back what was taken away', [args('remove', '--given'), args('add', '--given')], later, null],
+    [
+      'adds in front of an item that was changed',
+      [patch('/spec/containers/0/args/0', '--one'), patch('/spec/containers/0/args/0', '--two')],
+      null,
+      later,
+    ],
+    [
+      'changes an item that was added',
+      [
+        patch('/spec/tolerations', [{ key: 'a', operator: 'Exists' }]),
+        { overriders: { plaintext: [{ path: '/spec/tolerations/0/key', operator: 'replace', value: 'b' }] } },
+      ],
+      later,
+      null,
+    ],
+  ])('tells of lists what a later rule does that %s', async (_, rules, overruledBy, changedAgainBy) => {
+    const web = await deployment('web', 'shop', ['--given']);
+    const { workloads } = await explained(raw('p', rules), { workloads: [web] });
+    expect(workloads[0]?.changes[0]?.fields).toMatchObject([{ overruledBy, changedAgainBy }]);
   });
 
   it('tells which of its own rules wins', async () => {

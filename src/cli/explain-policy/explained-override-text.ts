@@ -54,11 +54,16 @@ function inWords({ changes, refused }: OverriddenWorkload): string {
   if (fields.length === 0) return 'changes nothing';
   const counting = fields.filter(({ overruledBy }) => overruledBy === null).map(({ path }) => path);
   const overruled = fields.filter(({ overruledBy }) => overruledBy !== null);
+  const shared = fields.filter(({ changedAgainBy }) => changedAgainBy !== null);
   const words = [
     ...(counting.length === 0 ? [] : [`changes ${listed(counting)}`]),
     ...[...new Set(overruled.map(({ overruledBy }) => overruledBy))].map((by) => {
       const paths = overruled.filter((one) => one.overruledBy === by).map(({ path }) => path);
       return `${listed(paths)}: ${by ?? ''} comes later and wins`;
+    }),
+    ...[...new Set(shared.map(({ changedAgainBy }) => changedAgainBy))].map((by) => {
+      const paths = shared.filter((one) => one.changedAgainBy === by).map(({ path }) => path);
+      return `${listed(paths)}: changed again by ${by ?? ''}`;
     }),
   ];
   return words.join('; ');
