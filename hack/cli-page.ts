@@ -64,7 +64,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
   upgrade: 'as `install`, and delete what is not there any more',
   join: 'in the host: list and patch `memberclusters`, get and patch `secrets` in `spillway-system`, get namespace `kube-system`, list `nodes`. In the member: get and patch what `manifests/member` has, roles included, create `serviceaccounts/token` in `spillway-access`, get namespace `kube-system`',
   leave:
-    'get, list, watch and delete `memberclusters`; with --mode=drain list `nodes` and `pods` (of all namespaces), create `pods/eviction`; with --mode=force patch `memberclusters`',
+    'get, list, watch and delete `memberclusters`; with --mode=drain list `nodes` and `pods` (of all namespaces), create `pods/eviction`; with --mode=force patch `memberclusters`; get and delete `secrets` in `spillway-system`. With --member-context, in the member: get namespace `kube-system`, list `configmaps` in `spillway-access`, `namespaces`, `pods` and `persistentvolumeclaims`, get and patch `namespaces`, delete what `manifests/member` has',
   orphans:
     'in the host: get namespace `kube-system`, list `memberclusters` and `pods` of all namespaces. In the other cluster: get namespace `kube-system`, list all that Spillway makes in members (`pods`, `services`, `endpointslices`, `configmaps`, `secrets`, `persistentvolumeclaims`, `poddisruptionbudgets`, `namespaces`); with --delete delete these, and list every kind in a namespace that is to go',
   uninstall: 'list `memberclusters`; get and delete all that `manifests` have',

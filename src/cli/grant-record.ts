@@ -16,15 +16,24 @@ export interface GrantRecord {
   readonly member: string;
   /** Namespaces that were lent to it, by any join. */
   readonly lent: readonly string[];
+  /** Whether any join let it use the whole member. */
+  readonly dedicated: boolean;
+  /** Whether any join let it ask kubelets. */
+  readonly nodeMetrics: boolean;
 }
 
 /** The object that remembers it. */
-export function recordOf({ hostId, member, lent }: GrantRecord): ManifestObject {
+export function recordOf({ hostId, member, lent, dedicated, nodeMetrics }: GrantRecord): ManifestObject {
   return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { namespace: MEMBER_ACCOUNT.namespace, name: `${PREFIX}${hostId}` },
-    data: { member, lent: lent.toSorted().join(' ') },
+    data: {
+      member,
+      lent: lent.toSorted().join(' '),
+      dedicated: String(dedicated),
+      nodeMetrics: String(nodeMetrics),
+    },
   } as ManifestObject;
 }
 
@@ -39,5 +48,8 @@ export async function grantRecords(member: Viewer): Promise<GrantRecord[]> {
       hostId: metadata.name.slice(PREFIX.length),
       member: cleanText(data?.['member'] ?? '', LONGEST_NAME),
       lent: (data?.['lent'] ?? '').split(' ').filter((name) => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)),
+      // One of a version that did not say so may have either.
+      dedicated: data?.['dedicated'] !== 'false',
+      nodeMetrics: data?.['nodeMetrics'] !== 'false',
     }));
 }

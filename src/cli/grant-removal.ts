@@ -1,56 +1,89 @@
-import { ALLOW_HOST_LABEL, HOST_LABEL } from '../api/marks.ts';
-import { cleanText } from '../kube/clean-text.ts';
+import { ALLOW_HOST_LABEL } from '../api/marks.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { NAMESPACES, PODS } from '../kube/resource.ts';
+import { NAMESPACES } from '../kube/resource.ts';
 import { get, patch } from '../kube/verbs.ts';
 import { takeAway } from './apply.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
 import { dryRunOption, dryRunWords, type DryRun } from './flags.ts';
-import { grantRecords, recordOf } from './grant-record.ts';
+import { grantRecords, recordOf, type GrantRecord } from './grant-record.ts';
+import { ANY, firstOf, marksOfOthers, type HostMark } from './host-marks.ts';
 import { nameOf } from './known-kinds.ts';
-import { lendingObjects, revocableObjects } from './member-grant.ts';
+import type { ManifestObject } from './manifests.ts';
+import {
+  dedicatedObjects,
+  lendingObjects,
+  MEMBER_ACCOUNT,
+  nodeMetricsObjects,
+  revocableObjects,
+} from './member-grant.ts';
 import type { Terminal } from './terminal.ts';
 import type { Viewer } from './viewer.ts';
 
 /**
  * Takes away what join granted a host in a member. The account, its roles and what holds them to what the host made are those of all
- * hosts: they stay as long as another host has joined, or has anything there. Namespaces that were lent stay, without the mark that
- * lends them. Throws CliError.
+ * hosts: they stay as long as another host has joined, or has anything there, which is a finding. Namespaces that were lent stay,
+ * without the mark that lends them. Throws CliError.
  */
-export async function takeGrantAway(member: Viewer, hostId: string, dryRun: DryRun, terminal: Terminal): Promise<void> {
+export async function takeGrantAway(
+  member: Viewer,
+  hostId: string,
+  dryRun: DryRun,
+  terminal: Terminal,
+): Promise<ExitCode> {
   const records = await grantRecords(member);
   const ours = records.find((record) => record.hostId === hostId);
+  const others = records.filter((record) => record !== ours);
   if (ours === undefined) {
+    if (others.length > 0) return noteOthers(others, [], terminal);
     terminal.note(
       'note: the account that the host has there was made without join: whoever made it takes it away (manifests/member)',
     );
-    return;
+    return EXIT.ok;
   }
-  const others = new Map(records.filter(({ hostId: id }) => id !== hostId).map((record) => [record.hostId, record]));
-  const stillLent = new Set([...others.values()].flatMap(({ lent }) => lent));
+  const marks = await marksOfOthers(member, hostId, ours.lent);
   for (const namespace of ours.lent) await lendNoMore(member, namespace, hostId, dryRun, terminal);
-  const hosts = new Set([...others.keys(), ...(await hostsSeen(member, hostId))]);
-  const isLast = hosts.size === 0;
+  const isLast = others.length === 0 && marks.length === 0;
   // What remembers the rest goes last, with its namespace where that goes: until then this can be repeated.
-  const objects = isLast
-    ? revocableObjects(ours.lent)
-    : [...ours.lent.filter((namespace) => !stillLent.has(namespace)).flatMap(lendingObjects), recordOf(ours)];
+  const objects = isLast ? revocableObjects(ours.lent) : [...ownRights(ours, others, marks), recordOf(ours)];
   for (const object of objects) {
     if (await takeAway(member, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
-  if (isLast) return;
-  const named = [...hosts].toSorted().map((id) => cleanText(id, 63));
-  terminal.note(`note: account and roles stay there, as other hosts use them too: ${named.join(', ')}`);
+  return isLast ? EXIT.ok : noteOthers(others, marks, terminal);
 }
 
-/** Ids of hosts that have anything there: such as may have been let in without join. */
-async function hostsSeen(member: Viewer, hostId: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const resource of [NAMESPACES, PODS]) {
-    const objects = await member.list(resource, { labelSelector: HOST_LABEL });
-    found.push(...objects.map(({ metadata }) => metadata.labels?.[HOST_LABEL] ?? hostId));
+/** What the account has for this host alone. What a host needs that has no record is not known: it may be anything. */
+function ownRights(ours: GrantRecord, others: readonly GrantRecord[], marks: readonly HostMark[]): ManifestObject[] {
+  const stillLent = new Set([...others.flatMap(({ lent }) => lent), ...marks.map(({ lends }) => lends)]);
+  const isKnown = marks.every((mark) => mark.hostId === ANY || others.some(({ hostId }) => hostId === mark.hostId));
+  const isOurs = (what: 'dedicated' | 'nodeMetrics'): boolean =>
+    isKnown && ours[what] && !others.some((other) => other[what]);
+  return [
+    ...(isOurs('nodeMetrics') ? nodeMetricsObjects() : []),
+    ...(isOurs('dedicated') ? dedicatedObjects() : []),
+    ...ours.lent.filter((namespace) => !stillLent.has(namespace)).flatMap(lendingObjects),
+  ];
+}
+
+/** Why rights stay, and what that means. */
+function noteOthers(others: readonly GrantRecord[], marks: readonly HostMark[], terminal: Terminal): ExitCode {
+  const hosts = new Map<string, string[]>(
+    others.map((record) => [record.hostId, [`configmap/${recordOf(record).metadata.name}`]]),
+  );
+  const joined = new Set(hosts.keys());
+  for (const { hostId, object } of marks) {
+    if (!joined.has(hostId)) hosts.set(hostId, [...(hosts.get(hostId) ?? []), object]);
   }
-  return found.filter((id) => id !== hostId);
+  const named = [...hosts].toSorted(([one], [other]) => (one < other ? -1 : 1));
+  const { namespace, name } = MEMBER_ACCOUNT;
+  terminal.note(
+    `note: account and roles stay there, as other hosts use them too: ${named.map(([id, objects]) => `${id} (${firstOf(objects)})`).join(', ')}`,
+  );
+  terminal.note(
+    `note: so whoever has a token of the host that left can go on with it, and renew it. In the member, kubectl delete serviceaccount -n ${namespace} ${name} ends all ` +
+      'tokens at once, those of the other hosts too, which join again then; what no host needs any more goes with the last host that leaves, or by hand',
+  );
+  return EXIT.findings;
 }
 
 async function lendNoMore(

@@ -17,6 +17,7 @@ import { seconds } from './install.ts';
 import { SYSTEM_NAMESPACE } from './installation.ts';
 import { memberCredentials, memberEndpoint, secretOf } from './member-credentials.ts';
 import { grantRecords, recordOf } from './grant-record.ts';
+import { labelsToKeep, withLabels } from './lent-namespaces.ts';
 import { grantedObjects, MEMBER_ACCOUNT } from './member-grant.ts';
 import type { ManifestObject } from './manifests.ts';
 import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
@@ -92,15 +93,22 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   const { name, host, member, flags } = joining;
   const { dryRun } = flags;
   const hostUid = await clusterUidOf(host);
+  const hostId = hostIdOf(hostUid);
   await checkMember(cli, joining, hostUid);
+  const kept = await labelsToKeep(member, flags.lend, hostId);
   const endpoint = await memberEndpoint(joining.memberFlags, member, flags, terminal);
   const through = endpoint.proxy === undefined ? '' : `through ${proxyInWords(endpoint.proxy)} `;
   terminal.note(`joining ${endpoint.server} ${through}as ${name}: rights in the member (context ${member.context})`);
-  const hostId = hostIdOf(hostUid);
   const grant = { lend: flags.lend, nodeMetrics: flags.nodeMetrics ?? false, quota: flags.quota };
-  const objects = grantedObjects(grant, hostId);
-  const lentBefore = (await grantRecords(member)).find((record) => record.hostId === hostId)?.lent ?? [];
-  const record = recordOf({ hostId, member: name, lent: [...new Set([...lentBefore, ...flags.lend])] });
+  const objects = grantedObjects(grant, hostId).map((object) => withLabels(object, kept));
+  const before = (await grantRecords(member)).find((record) => record.hostId === hostId);
+  const record = recordOf({
+    hostId,
+    member: name,
+    lent: [...new Set([...(before?.lent ?? []), ...flags.lend])],
+    dedicated: flags.lend.length === 0 || before?.dedicated === true,
+    nodeMetrics: grant.nodeMetrics || before?.nodeMetrics === true,
+  });
   // Remembered before it is granted, so that all of it can be taken away whatever happens.
   const isHome = ({ kind, metadata }: ManifestObject): boolean =>
     kind === 'Namespace' && metadata.name === MEMBER_ACCOUNT.namespace;

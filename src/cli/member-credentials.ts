@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { RENEWED_TOKEN_LABEL } from '../api/marks.ts';
-import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { Secret } from '../kube/core-v1.ts';
 import { CredentialsError } from '../kube/errors.ts';
 import { refusalOf } from '../kube/member-trial.ts';
@@ -147,12 +147,20 @@ export async function memberCredentials(o: {
   } as ManifestObject;
 }
 
-type Member = KubeObject & Partial<Pick<MemberCluster, 'spec'>>;
+type Member = KubeObject & { spec?: { credentials?: { secretRef: { namespace: string; name: string } } } };
 
-/** Deletes the Secret that join made, once no member needs it. One that was made otherwise is not ours to delete. Throws CliError. */
-export async function removeCredentials(terminal: Terminal, host: Viewer, left: Member, dryRun: DryRun): Promise<void> {
+/**
+ * Deletes the Secret that join made, once no member needs it; whether it was there. One that was made otherwise is not ours to
+ * delete. Throws CliError.
+ */
+export async function removeCredentials(
+  terminal: Terminal,
+  host: Viewer,
+  left: Member,
+  dryRun: DryRun,
+): Promise<boolean> {
   const { namespace, name } = left.spec?.credentials?.secretRef ?? {};
-  if (namespace !== SYSTEM_NAMESPACE || name !== secretOf(left.metadata.name).name) return;
+  if (namespace !== SYSTEM_NAMESPACE || name !== secretOf(left.metadata.name).name) return false;
   const others = await host.list<Member>(MEMBER_CLUSTERS);
   const isNeeded = others.some(
     ({ metadata, spec }) => metadata.uid !== left.metadata.uid && spec?.credentials?.secretRef?.name === name,
@@ -160,9 +168,9 @@ export async function removeCredentials(terminal: Terminal, host: Viewer, left: 
   const secret = isNeeded ? undefined : await host.tryGet<Secret>(SECRETS, { namespace, name });
   if (secret instanceof MissingRight) {
     terminal.note(`note: secret/${name} of namespace ${namespace} may still be there, as you may not ${secret.right}`);
-    return;
+    return false;
   }
-  if (secret?.metadata.labels?.[RENEWED_TOKEN_LABEL] !== 'true') return;
+  if (secret?.metadata.labels?.[RENEWED_TOKEN_LABEL] !== 'true') return false;
   const { uid, resourceVersion } = secret.metadata;
   if (dryRun !== 'client')
     await host.ask('delete secrets', async (signal) => {
@@ -175,6 +183,7 @@ export async function removeCredentials(terminal: Terminal, host: Viewer, left: 
       );
     });
   terminal.out(`secret/${name} deleted${dryRunWords(dryRun)}\n`);
+  return true;
 }
 
 function tokenOf({ data }: Secret): string | undefined {

@@ -18,10 +18,8 @@ export const MEMBER_ACCOUNT = { namespace: 'spillway-access', name: 'spillway-ho
 export function grantedObjects({ lend, nodeMetrics, quota }: Grant, hostId: string): ManifestObject[] {
   return [
     ...['member/read.yaml', 'member/guard.yaml', 'member/token.yaml'].flatMap(manifestObjects),
-    ...(lend.length === 0
-      ? manifestObjects('member/dedicated.yaml')
-      : lend.flatMap((name) => lending(name, quota, hostId))),
-    ...(nodeMetrics ? manifestObjects('member/node-metrics.yaml') : []),
+    ...(lend.length === 0 ? manifestObjects(DEDICATED) : lend.flatMap((name) => lending(name, quota, hostId))),
+    ...(nodeMetrics ? manifestObjects(NODE_METRICS) : []),
   ];
 }
 
@@ -41,9 +39,17 @@ const REVOKED = [
 /** All that manifests/member can have brought a member for that account, in the order in which it is taken away; no namespace that was lent. */
 export function revocableObjects(lent: readonly string[]): ManifestObject[] {
   const files = manifestFiles('member').filter((file) => file !== LENDING);
-  return [...files.flatMap(manifestObjects), ...lent.flatMap(lendingObjects)].toSorted(
-    (one, other) => REVOKED.indexOf(one.kind) - REVOKED.indexOf(other.kind),
-  );
+  return inOrder([...files.flatMap(manifestObjects), ...lent.flatMap(lendingObjects)]);
+}
+
+/** What lets a host use the whole member. */
+export function dedicatedObjects(): ManifestObject[] {
+  return inOrder(manifestObjects(DEDICATED));
+}
+
+/** What lets a host ask kubelets. */
+export function nodeMetricsObjects(): ManifestObject[] {
+  return inOrder(manifestObjects(NODE_METRICS));
 }
 
 /** What lending adds to a namespace. */
@@ -52,6 +58,12 @@ export function lendingObjects(namespace: string): ManifestObject[] {
 }
 
 const LENDING = 'member/namespaced.yaml';
+const DEDICATED = 'member/dedicated.yaml';
+const NODE_METRICS = 'member/node-metrics.yaml';
+
+function inOrder(objects: readonly ManifestObject[]): ManifestObject[] {
+  return objects.toSorted((one, other) => REVOKED.indexOf(one.kind) - REVOKED.indexOf(other.kind));
+}
 
 /** manifests/member/namespaced.yaml for another namespace than `shop`. */
 function lending(namespace: string, quota: Grant['quota'], hostId: string): ManifestObject[] {

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hostIdOf, RENEWED_TOKEN_LABEL } from '../../src/api/marks.ts';
-import { recordOf } from '../../src/cli/grant-record.ts';
+import { recordOf, type GrantRecord } from '../../src/cli/grant-record.ts';
 import { resourceOf } from '../../src/cli/known-kinds.ts';
 import type { ManifestObject } from '../../src/cli/manifests.ts';
 import { grantedObjects, revocableObjects } from '../../src/cli/member-grant.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import { resourcePath } from '../../src/kube/resource.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PODS, resourcePath } from '../../src/kube/resource.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { FakeTerminal } from './fake-terminal.ts';
@@ -17,6 +17,8 @@ import { writeKubeconfig } from './served-kubeconfig.ts';
 const HOST_UID = '11111111-1111-4111-8111-111111111111';
 const MEMBER_UID = '22222222-2222-4222-8222-222222222222';
 const OURS = hostIdOf(HOST_UID);
+const ANOTHER = 'another0host0000';
+const LENT_ONLY: GrantRecord = { hostId: ANOTHER, member: 'b', lent: [], dedicated: false, nodeMetrics: false };
 
 let host: MemoryApi;
 let member: MemoryApi;
@@ -42,14 +44,16 @@ const namespace = (name: string, labels: object = {}): ManifestObject =>
   ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }) as ManifestObject;
 
 function send(api: MemoryApi, object: ManifestObject & { spec?: object; status?: object }): void {
-  const path = resourcePath(resourceOf(object), object.metadata.namespace);
-  api.handle({ method: 'POST', path, query: {}, body: object, contentType: 'application/json' });
+  const made = [PODS, PERSISTENT_VOLUME_CLAIMS].find(({ kind }) => kind === object.kind);
+  const path = resourcePath(made ?? resourceOf(object), object.metadata.namespace);
+  const body = made === undefined ? object : { ...object, spec: { containers: [{ name: 'main', image: 'app' }] } };
+  api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' });
 }
 
 /** As join leaves the member behind. */
 function grant(lend: string[], hostId = OURS): void {
   send(member, namespace('spillway-access'));
-  send(member, recordOf({ hostId, member: 'east', lent: lend }));
+  send(member, recordOf({ ...LENT_ONLY, hostId, lent: lend, dedicated: lend.length === 0, nodeMetrics: true }));
   for (const object of grantedObjects({ lend, nodeMetrics: true, quota: { pods: '5' } }, hostId)) {
     if (object.metadata.name !== 'spillway-access') send(member, object);
   }
@@ -120,22 +124,107 @@ describe('a member that leaves by the name of its context', () => {
     );
   });
 
-  it.each<[string, () => void]>([
-    ['another host has joined', () => send(member, recordOf({ hostId: 'another0host0000', member: 'b', lent: [] }))],
+  const inShop = { namespace: 'shop', name: 'x', labels: { 'spillway.dev/host': ANOTHER } };
+  it.each<[string, () => void, string]>([
+    ['another host has joined', () => send(member, recordOf(LENT_ONLY)), `${ANOTHER} (configmap/joined-by-${ANOTHER})`],
     [
-      'another host has anything there',
-      () => send(member, namespace('b', { 'spillway.dev/host': 'another0host0000' })),
+      'another host has a namespace there',
+      () => send(member, namespace('b', { 'spillway.dev/host': ANOTHER })),
+      `${ANOTHER} (namespace/b)`,
     ],
-  ])('keeps account and roles when %s', async (_what, make) => {
+    [
+      'another host has pods there',
+      () => {
+        for (const name of ['a', 'b', 'c', 'd', 'e'])
+          send(member, { apiVersion: 'v1', kind: 'Pod', metadata: { ...inShop, name } });
+      },
+      `${ANOTHER} (pod/a of namespace shop; pod/b of namespace shop; pod/c of namespace shop; 2 more)`,
+    ],
+    [
+      'another host has a claim there',
+      () => send(member, { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: inShop }),
+      `${ANOTHER} (persistentvolumeclaim/x of namespace shop)`,
+    ],
+    [
+      'a namespace is lent to another host',
+      () => send(member, namespace('b', { 'spillway.dev/allow-host': ANOTHER })),
+      `${ANOTHER} (namespace/b, which is lent)`,
+    ],
+    [
+      'a namespace is lent to any host',
+      () => send(member, namespace('b', { 'spillway.dev/allow-host': 'any' })),
+      'any (namespace/b, which is lent)',
+    ],
+  ])('keeps account and roles when %s, and says why', async (_what, make, why) => {
     grant(['shop']);
     make();
-    const before = left().filter((name) => /ClusterRole|ServiceAccount|Policy/.test(name));
+    const before = left().filter((name) => /ClusterRole\/|ServiceAccount|Policy/.test(name));
     const { code, notes, stdout } = await leave(...IN_EAST);
-    expect(code).toBe(0);
-    expect(left().filter((name) => /ClusterRole|ServiceAccount|Policy/.test(name))).toEqual(before);
+    expect(code).toBe(5);
+    expect(left().filter((name) => /ClusterRole\/|ServiceAccount|Policy/.test(name)).length).toBeGreaterThan(8);
+    expect(before).toEqual(
+      expect.arrayContaining(left().filter((name) => /ClusterRole\/|ServiceAccount|Policy/.test(name))),
+    );
     expect(stdout).toContain('rolebinding.rbac.authorization.k8s.io/spillway-workloads deleted\n');
     expect(stdout).toContain(`configmap/joined-by-${OURS} deleted\n`);
-    expect(notes).toContain('other hosts use them too: another0host0000');
+    expect(notes).toContain(`as other hosts use them too: ${why}\n`);
+    expect(notes).toContain('kubectl delete serviceaccount -n spillway-access spillway-host ends all tokens');
+  });
+
+  it('says the same when it is asked again', async () => {
+    grant(['shop']);
+    send(member, recordOf(LENT_ONLY));
+    await leave(...IN_EAST);
+    const { code, notes } = await leave(...IN_EAST);
+    expect(code).toBe(5);
+    expect(notes).toContain(`use them too: ${ANOTHER} (configmap/joined-by-${ANOTHER})`);
+  });
+
+  it('was lent a namespace whose owner has lent it to any host since: that is no other host', async () => {
+    grant([]);
+    send(member, namespace('shop', { 'spillway.dev/allow-host': 'any' }));
+    const record = { ...LENT_ONLY, hostId: OURS, lent: ['shop'] };
+    member.handle({
+      method: 'PATCH',
+      path: `/api/v1/namespaces/spillway-access/configmaps/joined-by-${OURS}`,
+      query: {},
+      body: { data: recordOf(record)['data' as never] },
+      contentType: 'application/merge-patch+json',
+    });
+    expect((await leave(...IN_EAST)).code).toBe(0);
+  });
+
+  const CLUSTER_WIDE = ['spillway-namespaces', 'spillway-workloads', 'spillway-node-metrics'];
+  const bindings = (): string[] => CLUSTER_WIDE.filter((name) => left().includes(`ClusterRoleBinding/${name}`));
+  it.each<[string, () => void, string[]]>([
+    ['has lent namespaces only', () => send(member, recordOf(LENT_ONLY)), []],
+    ['has the whole member', () => send(member, recordOf({ ...LENT_ONLY, dedicated: true })), CLUSTER_WIDE.slice(0, 2)],
+    ['may ask kubelets', () => send(member, recordOf({ ...LENT_ONLY, nodeMetrics: true })), CLUSTER_WIDE.slice(2)],
+    [
+      'joined by a version that did not write down which',
+      () => send(member, { ...recordOf(LENT_ONLY), data: { member: 'b', lent: '' } } as ManifestObject),
+      CLUSTER_WIDE,
+    ],
+    ['came without join', () => send(member, namespace('b', { 'spillway.dev/host': ANOTHER })), CLUSTER_WIDE],
+  ])('leaves another host what that one needs, which %s', async (_what, make, kept) => {
+    grant([]);
+    expect(bindings()).toEqual(CLUSTER_WIDE);
+    make();
+    expect((await leave(...IN_EAST)).code).toBe(5);
+    expect(bindings()).toEqual(kept);
+  });
+
+  it('keeps the roles of a namespace that is lent to another host by now', async () => {
+    grant(['shop']);
+    member.handle({
+      method: 'PATCH',
+      path: '/api/v1/namespaces/shop',
+      query: {},
+      body: { metadata: { labels: { 'spillway.dev/allow-host': ANOTHER } } },
+      contentType: 'application/merge-patch+json',
+    });
+    expect((await leave(...IN_EAST)).code).toBe(5);
+    expect(left()).toContain('RoleBinding/spillway-workloads');
   });
 
   it('keeps its rights while another MemberCluster of this host needs them', async () => {
@@ -146,6 +235,28 @@ describe('a member that leaves by the name of its context', () => {
     const { code, notes } = await leave(...IN_EAST);
     expect([code, left()]).toEqual([0, before]);
     expect(notes).toContain('rights stay in the member, as it is, or may be, also: twin');
+  });
+
+  it.each<[string, () => void, string]>([
+    [
+      'pods',
+      () =>
+        send(member, { apiVersion: 'v1', kind: 'Pod', metadata: { ...inShop, labels: { 'spillway.dev/host': OURS } } }),
+      'as 1 object of this cluster is still there: pod/x of namespace shop.',
+    ],
+    [
+      'namespaces',
+      () => send(member, namespace('made', { 'spillway.dev/host': OURS })),
+      'as 1 object of this cluster is still there: namespace/made.',
+    ],
+  ])('was given up, and %s of this cluster are there still: they go first', async (_what, make, words) => {
+    grant(['shop']);
+    make();
+    const before = left();
+    const { code, notes, stdout } = await leave(...IN_EAST);
+    expect([code, stdout, left()]).toEqual([5, '', before]);
+    expect(notes).toContain(words);
+    expect(notes).toContain('First kubectl spillway orphans --member-context east --delete');
   });
 
   it('is another cluster: nothing is done', async () => {
@@ -190,4 +301,36 @@ it('a Secret that join did not make, or that another member uses, stays', async 
   host.handle({ method: 'PATCH', path, query: {}, body, contentType: 'application/merge-patch+json' });
   expect((await leave()).code).toBe(0);
   expect(host.objects.has(path)).toBe(true);
+});
+
+describe('a member that left before, when nobody waited for it', () => {
+  const SECRET = '/api/v1/namespaces/spillway-system/secrets/member-east';
+  const credentials = (labels: object = { [RENEWED_TOKEN_LABEL]: 'true' }): void => {
+    const metadata = { namespace: 'spillway-system', name: 'member-east', labels };
+    send(host, { apiVersion: 'v1', kind: 'Secret', metadata } as ManifestObject);
+  };
+
+  it('loses its credentials', async () => {
+    credentials();
+    const { code, stdout, notes } = await leave();
+    expect([code, stdout]).toEqual([0, 'secret/member-east deleted\n']);
+    expect(notes).toContain('kubectl spillway leave east --member-context CONTEXT takes it away');
+    expect(host.objects.has(SECRET)).toBe(false);
+    expect((await leave()).code).toBe(4);
+  });
+
+  it('loses them with its rights', async () => {
+    credentials();
+    grant([]);
+    const { code, stdout } = await leave(...IN_EAST);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^secret\/member-east deleted\n/);
+    expect(host.objects.has(SECRET)).toBe(false);
+  });
+
+  it('keeps a Secret that join did not make, and was not there', async () => {
+    credentials({});
+    expect((await leave()).code).toBe(4);
+    expect(host.objects.has(SECRET)).toBe(true);
+  });
 });
