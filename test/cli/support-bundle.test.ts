@@ -215,6 +215,27 @@ describe('what is let in', () => {
     ['eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln', 'eyJzdWI'],
     ['data c3VwZXJzZWNyZXRzdXBlcnNlY3JldHN1cGVyc2VjcmV0', 'c3VwZXJz'],
     ['client-key-data: LS0tLS1CRUdJTg', 'LS0tLS1'],
+    ['{"name":"DB_PASSWORD","value":"hunter22"}', 'hunter22'],
+    ['{"env":[{"name": "DB_PASSWORD_OLD", "value": "hunter 22"}]}', 'hunter'],
+    ['{Name:DB_PASSWORD Value:hunter22 ValueFrom:nil}', 'hunter22'],
+    ['run --password hunter22 --other', 'hunter22'],
+    ['run -db-password "hunter 22"', 'hunter'],
+    ['["run","--password","hunter22"]', 'hunter22'],
+    ['DB_PASS=hunter22', 'hunter22'],
+    ['passphrase=hunter22', 'hunter22'],
+    ['pwd=hunter22', 'hunter22'],
+    ['SECRET_KEY_BASE=hunter22', 'hunter22'],
+    ['TOKEN_VALUE=hunter22', 'hunter22'],
+    ['{"TOKEN_VALUE":"my hunter22"}', 'hunter22'],
+    ['dial https://spillway:h/unter22@proxy:3128 failed', 'unter22'],
+    ['dial https://spillway:h@unter22@proxy:3128 failed', 'unter22'],
+    ['dial https://hunter22@proxy:3128 failed', 'hunter22'],
+    ['password: "correct horse battery"', 'battery'],
+    ["password='correct horse battery'", 'battery'],
+    ['password="correct \\"horse\\" battery"', 'battery'],
+    ['key q1/Zc+T9vYx0aBcDeFgHiJkLmNoPqRsTuVwXyZ/4bM=', 'aBcDeF'],
+    ['key q1-Zc_T9vYx0aBcDeFgHiJkLmNoPqRsTuVwXyZ-4bM', 'aBcDeF'],
+    ['key AbC1defG/hIjKlMn+PqRsTu/VwXyZ/aBcD+eFgH/iJ4=', 'PqRsTu'],
   ])('not in a text: %s', (text, secret) => {
     expect(harmlessText(text)).not.toContain(secret);
     expect(harmlessLines(`a\n${text}\nb`, 10_000)).not.toContain(secret);
@@ -224,8 +245,24 @@ describe('what is let in', () => {
   it('keeps what helps', () => {
     const line =
       'GET /api/v1/namespaces/spillway-system/pods/web-7d9f8b6c5d-abcde in cluster east: 404 pods "web-7d9f8b6c5d-abcde" not found uid 8c5dd0cb-a5a9-4d4f-9b47-7f4e8a2f2b10';
-    expect(harmlessText(line)).toBe(line);
-    expect(harmlessLines(`${line}\n`, 10_000)).toBe(`${line}\n`);
+    for (const text of [
+      line,
+      'ClusterOverridePolicy/NamespaceCreateForbidden and /apis/apps/v1/namespaces/shop/deployments/web-7d9f8b6c5d-abcde',
+      'docker-pullable://registry:5000/web@sha256:0e5574283393e7c1d8d5dd3ad5ce0ea2c8f1ed1a0b2c3d4e5f60718293a4b5c6',
+      'secrets "member-east" is forbidden: the compass and the bypass: open',
+      'run --token-file /var/run/token --v 3',
+    ]) {
+      expect(harmlessText(text)).toBe(text);
+      expect(harmlessLines(`${text}\n`, 10_000)).toBe(`${text}\n`);
+    }
+  });
+
+  it('keeps JSON what it is', () => {
+    const text = JSON.stringify({ msg: 'TOKEN_VALUE="a b" and --password "c d"', env: { DB_PASS: 'e f' } });
+    expect(JSON.parse(harmlessLines(text, 10_000))).toEqual({
+      msg: 'TOKEN_VALUE="[redacted]" and --password "[redacted]"',
+      env: { DB_PASS: '[redacted]' },
+    });
   });
 
   /** Letters only, so that no rule but the place of it can know it as a secret. */
@@ -272,7 +309,8 @@ describe('what is let in', () => {
           ...(isOverride ? { spec: { overrideRules: [{ overriders: { plaintext: [{ value: planted }] } }] } } : {}),
           status: {
             message: `Authorization: Bearer ${planted}`,
-            conditions: [{ message: `see https://u:${planted}@host/` }],
+            reason: `run --db-password ${planted}`,
+            conditions: [{ message: `see https://u:${planted}@host/` }, { message: `"TOKEN_VALUE": "a ${planted}"` }],
           },
         };
         const shown = JSON.stringify(allowedPart(parseJson(JSON.stringify(object)), allowedOf(kind)));
@@ -312,6 +350,10 @@ describe('what is let in', () => {
             `proxy http://user:${planted}@proxy:3128`,
             `-----BEGIN PRIVATE KEY-----\n${planted}\n-----END PRIVATE KEY-----`,
             `password=${planted}`,
+            `{"name":"DB_PASSWORD","value":"${planted}"}`,
+            `run --password ${planted}`,
+            `DB_PASS='a ${planted} b' SECRET_KEY_BASE=${planted}`,
+            `proxy http://user:/@${planted}@proxy:3128`,
           ].join('\n'),
           [`${PODS}/spillway-manager-0:8080/proxy/metrics`]: `some{url="https://u:${planted}@x"} 1\n`,
         };
@@ -338,11 +380,33 @@ describe('what is let in', () => {
     );
   });
 
+  it('is no key of 32 bytes, in whichever base64', () => {
+    const bytes = fc.uint8Array({ minLength: 32, maxLength: 32 });
+    fc.assert(
+      fc.property(bytes, fc.constantFrom('base64', 'base64url'), (key, encoding) => {
+        const text = Buffer.from(key).toString(encoding);
+        // One of thousands has hardly any capital letter, or no digit: that may be a path.
+        fc.pre(/\d/.test(text) && [/[A-Z]/g, /[a-z]/g].every((kind) => (text.match(kind)?.length ?? 0) > 5));
+        expect(harmlessText(`got ${text} there`)).not.toContain(text.slice(8, 20));
+      }),
+    );
+  });
+
   it('takes no time by the square of a line', () => {
     for (const text of [
       '://a'.repeat(50_000),
       'token: '.repeat(30_000),
       'A'.repeat(200_000),
+      'aB1/'.repeat(50_000),
+      '-a'.repeat(100_000),
+      '-pass'.repeat(40_000),
+      'name:pass'.repeat(25_000),
+      'name="_'.repeat(30_000),
+      'secret_'.repeat(30_000),
+      'pass="'.repeat(30_000),
+      'pass=\\"'.repeat(30_000),
+      "pass='".repeat(30_000),
+      '://a:'.repeat(40_000),
       'a.'.repeat(100_000),
       '{"a":'.repeat(40_000),
     ]) {

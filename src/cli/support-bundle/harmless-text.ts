@@ -6,13 +6,32 @@ const REDACTED = '[redacted]';
 const LONGEST_VALUE = 4_000;
 const LONGEST_LINE = 16_000;
 
-/** `user:password@` of a URL. */
-const USER_IN_URL = /:\/\/[^\s/@"']{1,1000}@/g;
-/** What is called a secret, with what follows it up to the next mark. */
-const NAMED_SECRET =
-  /((?:password|passwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential|authorization|cookie)s?\\?["']?[ \t]{0,3}[:=][ \t]{0,3}\\?["']?)(?:(?:Bearer|Basic) )?[^\s"',;&\\]{3,}/gi;
+/** `user@` of a URL, and `user:password@`, whose password may have any mark in it. No image is meant by that. */
+const USER_IN_URL = /:\/\/(?:[^\s/@"':]{0,200}:[^\s"']{1,300}|[^\s/@"']{1,1000})@(?!sha256:)/g;
+
+const NAMES =
+  '(?:password|passwd|passphrase|pwd|(?<![a-z])pass(?![a-z])|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential|authorization|cookie)s?';
+/** In JSON that stands in JSON, too. */
+const QUOTE = String.raw`\\?["']?`;
+const BECOMES = String.raw`${QUOTE}[ \t]{0,3}[:=][ \t]{0,3}`;
+/** To its closing quotation mark, or up to the next mark. All that can be long in it is taken as it comes: no text takes time by the square of it. */
+const VALUE = String.raw`(?:(\\")(?:[^"\\]|\\\\\\"|\\[^"]){1,4000}|(")(?:[^"\\]|\\[^]){1,4000}|(')[^']{1,4000}|(?:(?:Bearer|Basic) )?[^\s"',;&\\]{3,})`;
+/** What is called a secret, `DB_PASS=x` or `"token_value": "x"`, with what follows it. */
+const NAMED_SECRET = new RegExp(String.raw`(${NAMES}(?:_[a-z0-9]{1,20}){0,4}${BECOMES})${VALUE}`, 'gi');
+/** `--password x`, also as items of a list. */
+const FLAG_SECRET = new RegExp(
+  String.raw`((?<![\w-])--?(?:[a-z0-9]{1,30}[-_]){0,5}${NAMES}(?:[ \t]{1,3}|\\?["'],[ \t]{0,3}(?=\\?["'])))(?!-)${VALUE}`,
+  'gi',
+);
+/** `"name": "DB_PASSWORD", "value": "x"`, as environments of containers have it. */
+const NAMED_VALUE = new RegExp(
+  String.raw`(\bname${BECOMES}${QUOTE}[\w.-]{0,60}${NAMES}[\w.-]{0,40}${QUOTE}(?:[,\s]|\\n){1,12}${QUOTE}value${BECOMES})${VALUE}`,
+  'gi',
+);
 /** Nothing harmless is that long without a mark inside of it, digests of images aside. */
 const OPAQUE = /(?<![A-Za-z0-9+_]|sha256:)[A-Za-z0-9+_]{40,}={0,2}/g;
+/** Keys in base64 and base64url, and paths. */
+const PERHAPS_OPAQUE = /(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{40,}={0,2}/g;
 
 /** The text as one line of plain characters, without what looks like a secret. */
 export function harmlessText(text: string): string {
@@ -48,8 +67,20 @@ function harmlessLine(line: string): string {
 }
 
 function withoutSecrets(text: string): string {
+  const named = (_match: string, name: string, ...quotes: (string | undefined)[]): string =>
+    `${name}${quotes.slice(0, 3).find((quote) => quote !== undefined) ?? ''}${REDACTED}`;
   return redactText(text)
     .replaceAll(USER_IN_URL, `://${REDACTED}@`)
-    .replaceAll(NAMED_SECRET, (_match, name: string) => `${name}${REDACTED}`)
-    .replaceAll(OPAQUE, REDACTED);
+    .replaceAll(NAMED_VALUE, named)
+    .replaceAll(NAMED_SECRET, named)
+    .replaceAll(FLAG_SECRET, named)
+    .replaceAll(OPAQUE, REDACTED)
+    .replaceAll(PERHAPS_OPAQUE, (run) => (isRandom(run) ? REDACTED : run));
+}
+
+/** Paths and names of Kubernetes hardly have capital letters, and those of its kinds no digits; of what is random each is an eighth at least. */
+function isRandom(run: string): boolean {
+  const share = run.length / 8;
+  const many = (kind: RegExp): boolean => (run.match(kind)?.length ?? 0) >= share;
+  return /[0-9+]/.test(run) && many(/[A-Z]/g) && many(/[a-z]/g);
 }
