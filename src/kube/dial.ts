@@ -2,9 +2,12 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
 import { CancelledError, DeadlineError } from './exchange.ts';
 import { proxyInWords, type Proxy } from './proxy.ts';
+import { rootCause } from './transport-failure.ts';
 import { openTunnel, ProxyError } from './tunnel.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** For the way through a proxy: less than what a probe of a member waits by default, so that this one tells of the proxy. */
+const PROXY_TIMEOUT_MS = 4_000;
 const TCP_KEEP_ALIVE_MS = 15_000;
 /** What is read at once where there is no TLS, whose records are shorter, in bytes: undici's own choice. */
 const PIECE_BYTES = 65_536;
@@ -36,7 +39,7 @@ const sessions = new WeakMap<TlsSettings, Buffer>();
 /**
  * A fresh connection to an API server, TLS (verified, HTTP/1.1 by ALPN) or plain by its scheme, with Nagle's algorithm off
  * and TCP keep-alive on. All connections to clusters begin here, those of undici as well. Rejects with the socket's own error,
- * or {@link ProxyError}, after at most ten seconds.
+ * or {@link ProxyError}, after at most ten seconds, four of them for a proxy.
  */
 export async function dialServer(route: Route, signal?: AbortSignal): Promise<Socket> {
   const stop = new AbortController();
@@ -68,6 +71,22 @@ async function connected({ origin, tls, proxy }: Route, signal: AbortSignal): Pr
 
 /** A connection that a proxy has led to the server. */
 async function tunnelled(
+  proxy: NonNullable<Route['proxy']>,
+  target: { host: string; port: number },
+  signal: AbortSignal,
+): Promise<Socket> {
+  const late = new AbortController();
+  const timer = setTimeout(() => {
+    late.abort(new ProxyError(proxy.at, `has not led to the API server within ${PROXY_TIMEOUT_MS} ms`));
+  }, PROXY_TIMEOUT_MS);
+  try {
+    return await led(proxy, target, AbortSignal.any([signal, late.signal]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function led(
   { at, secureContext }: NonNullable<Route['proxy']>,
   target: { host: string; port: number },
   signal: AbortSignal,
@@ -81,7 +100,8 @@ async function tunnelled(
       : await untilOpen(plainSocket(host, port), 'connect', signal);
   } catch (error) {
     signal.throwIfAborted();
-    throw new ProxyError(at, `cannot be reached: ${error instanceof Error ? error.message : String(error)}`);
+    const root = rootCause(error);
+    throw new ProxyError(at, `cannot be reached: ${root instanceof Error ? root.message : String(root)}`);
   }
   // The TLS connection inside of it has errors of its own.
   socket.on('error', () => undefined);

@@ -69,7 +69,7 @@ function kindOf(error: unknown, code: string): TransportErrorKind {
 }
 
 /** Dialling several addresses fails with an AggregateError; its first member says as much as all of them. */
-function rootCause(error: unknown): unknown {
+export function rootCause(error: unknown): unknown {
   if (error instanceof AggregateError && error.errors.length > 0) {
     return rootCause(error.errors[0]);
   }

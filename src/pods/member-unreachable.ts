@@ -2,7 +2,7 @@ import { isAnswering } from '../api/unreachable.ts';
 import type { Hold } from './decide.ts';
 
 /** Reasons of condition `Reachable` that pass by themselves: the cluster, or the way to it, comes back. */
-const PASSING = new Set(['Timeout', 'Refused', 'ConnectionReset', 'NameNotFound', 'ProxyFailed', 'Aborted']);
+const PASSING = new Set(['Timeout', 'Refused', 'ConnectionReset', 'NameNotFound', 'Aborted']);
 
 /** Why a new pod waits for its member, which is not reachable for that reason of condition `Reachable`; undefined: it is not known yet. */
 export function memberUnreachable(member: string, because: string | undefined): Hold {
@@ -13,6 +13,12 @@ export function memberUnreachable(member: string, because: string | undefined): 
     return {
       reason,
       message: `Cluster "${member}" ${what}. The pod starts there as soon as it does; nothing needs to be done.`,
+    };
+  }
+  if (because === 'ProxyFailed') {
+    return {
+      reason,
+      message: `Cluster "${member}" cannot be reached through its proxy. The pod starts there as soon as it can; where that does not pass by itself, condition Reachable of MemberCluster "${member}" says what the proxy answers.`,
     };
   }
   return {

@@ -1,3 +1,4 @@
+import dns from 'node:dns';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { once } from 'node:events';
@@ -8,7 +9,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import { pino } from 'pino';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createAuthority, issueClient, issueServing, type Authority } from '../../hack/pki.ts';
 import { until } from '../../hack/until.ts';
 import { KubeClient } from '../../src/kube/client.ts';
@@ -208,6 +209,34 @@ describe.each(['http', 'socks5', 'socks5h'] as const)('a cluster behind a proxy 
     stop.abort();
     expect(await dialing).toMatchObject({ kind: 'aborted' });
   });
+});
+
+it('a proxy that takes connections and stays silent is named before a probe gives up, which waits for 5 s', async () => {
+  const proxy = await proxyTo(await apiServer());
+  proxy.refusal = 'hang';
+  const error = await failure(clientOf(proxy.url('http')).request({ path: '/call', retry: false, deadlineMs: 5_000 }));
+  const detail = expect.stringContaining('has not led to the API server within 4000 ms') as string;
+  expect(error).toMatchObject({ kind: 'proxy', detail });
+  expect(proxy.connections).toBe(1);
+});
+
+it('a proxy with addresses of both kinds is said why it cannot be reached', async () => {
+  const proxy = await proxyTo(await apiServer());
+  const url = proxy.url('http').replace('127.0.0.1', 'proxy.example');
+  await proxy.close();
+  closers.pop();
+  const addresses = [
+    { address: '127.0.0.1', family: 4 },
+    { address: '::1', family: 6 },
+  ];
+  type Found = (error: null, addresses: object[]) => void;
+  const lookup = vi
+    .spyOn(dns, 'lookup')
+    .mockImplementation(((_name: string, _how: object, found: Found) => found(null, addresses)) as typeof dns.lookup);
+  const error = await failure(clientOf(url).request({ path: '/call', retry: false }));
+  expect(lookup).toHaveBeenCalled();
+  lookup.mockRestore();
+  expect(error).toMatchObject({ detail: expect.stringMatching(/cannot be reached: connect E[A-Z]+ /) as string });
 });
 
 describe('a proxy that is spoken to by TLS', () => {
