@@ -1,4 +1,5 @@
 import { HOST_LABEL } from '../api/marks.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import { ENFORCE_LABEL, enforcedLevel, POD_SECURITY_LEVELS, type PodSecurityLevel } from '../api/pod-security.ts';
 import type { Namespace, Pod } from '../kube/core-v1.ts';
 import type { InformerHandler } from '../kube/informer.ts';
@@ -59,7 +60,7 @@ export class PodSecurity {
 
   #note(pod: Pod): void {
     const { namespace = '', labels } = pod.metadata;
-    const powers = labels?.[HOST_LABEL] === this.#o.hostId ? nodePowersOf(pod) : [];
+    const powers = labels?.[HOST_LABEL] === this.#o.hostId && !isFinished(pod) ? nodePowersOf(pod) : [];
     if (powers.length === 0) this.#powerful.delete(keyOf(pod));
     else this.#powerful.set(keyOf(pod), { namespace, powers });
   }

@@ -55,6 +55,31 @@ describe('nodePowersOf', () => {
     ['each flag', { hostIPC: true, hostPID: true, hostNetwork: true }, ['hostPID', 'hostNetwork', 'hostIPC']],
     ['an init container', { initContainers: PRIVILEGED.containers }, ['privileged']],
     ['one that was added for debugging', { ephemeralContainers: PRIVILEGED.containers }, ['privileged']],
+    ...[
+      { capabilities: { add: ['SYS_ADMIN'] } },
+      { capabilities: { add: ['CHOWN', 'NET_RAW'] } },
+      { capabilities: { add: ['ALL'] } },
+    ].map((context): [string, Partial<PodSpec>, string[]] => [
+      `more than baseline lets add: ${JSON.stringify(context)}`,
+      { initContainers: [{ name: 'a', securityContext: context }] },
+      ['capabilities'],
+    ]),
+    ...[
+      { capabilities: { drop: ['ALL'], add: ['NET_BIND_SERVICE', 'CHOWN'] }, procMount: 'Default' },
+      { capabilities: null, windowsOptions: 7, procMount: undefined },
+      { windowsOptions: { hostProcess: false } },
+    ].map((context): [string, Partial<PodSpec>, string[]] => [
+      `what baseline allows: ${JSON.stringify(context)}`,
+      { initContainers: [{ name: 'a', securityContext: context }], securityContext: context },
+      [],
+    ]),
+    ['a whole /proc', { initContainers: [{ name: 'a', securityContext: { procMount: 'Unmasked' } }] }, ['procMount']],
+    [
+      'a process of a Windows node',
+      { initContainers: [{ name: 'a', securityContext: { windowsOptions: { hostProcess: true } } }] },
+      ['hostProcess'],
+    ],
+    ['a pod of such', { securityContext: { windowsOptions: { hostProcess: true } } }, ['hostProcess']],
     [
       'files of nodes',
       {
@@ -110,6 +135,18 @@ describe('PodSecurity', () => {
     );
     namespace('shop', { [LEVEL]: 'privileged' });
     expect(security.finding()).toMatchObject({ status: 'True', reason: 'LevelsSet' });
+  });
+
+  it.each(['Succeeded', 'Failed'] as const)('counts no pod that is %s', (phase) => {
+    const { security, namespace, add, update } = stage();
+    namespace('shop');
+    const one = pod('shop', 'one', PRIVILEGED);
+    add({ ...one, status: { phase } });
+    expect(security.finding()).toMatchObject({ status: 'True', reason: 'LevelsSet' });
+    add(one);
+    expect(security.finding()?.status).toBe('False');
+    update({ ...one, status: { phase } }, one);
+    expect(security.finding()?.status).toBe('True');
   });
 
   it('names five namespaces and counts the rest', () => {
