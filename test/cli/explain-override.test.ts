@@ -211,6 +211,10 @@ describe('explain-policy of an override policy', () => {
     expect(text).toMatch(
       /^shop +Deployment\/api +west +changes \/metadata\/labels\/tier, \/metadata\/labels\/l0, .* and 4 more$/m,
     );
+    const both = explainedOverrideText(await explained(raw('p', [args('add', '--one'), args('add', '--two')])));
+    expect(both).toMatch(
+      /changes \/spec\/containers\/0\/args; \/spec\/containers\/0\/args: changed again by OverridePolicy shop\/p, overrideRules\[1\]$/m,
+    );
     const same = explainedOverrideText(await explained(raw('p', [labels({ a: '1' })], { applyTo: 'RunningPods' })));
     expect(same).toMatch(/follow it, too/);
     expect(same).toMatch(/^shop +Deployment\/web +east,west +changes \/metadata\/labels\/a$/m);
