@@ -44,7 +44,7 @@ const spec = z
       .enum(['Refuse', 'Leave'])
       .default('Refuse')
       .describe(
-        'What becomes of it when there are pods that are never moved: with claims, of gangs, without a controller. Refuse: nothing is moved. Leave: they stay, and the others are moved.',
+        'What becomes of it when there are pods that are never moved: with claims, of gangs, of Jobs, without a controller. Refuse: nothing is moved. Leave: they stay, and the others are moved.',
       ),
     dryRun: z.boolean().default(false).describe('Only say whether all of it fits; move nothing.'),
     suspend: z

@@ -60,7 +60,7 @@ export function addMove(program: Command, cli: Cli): void {
     .option('--all', 'all workloads of the namespace that have pods there')
     .option(
       '--leave-unmovable',
-      'leave pods that are never moved (with claims, of gangs, without a controller) where they are',
+      'leave pods that are never moved (with claims, of gangs, of Jobs, without a controller) where they are',
     )
     .option('--wait', 'wait until it is over, and tell what became of each workload')
     .option('--timeout <seconds>', 'how long to wait', seconds, 3600)

@@ -8,8 +8,9 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { HealthAges } from './health-ages.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
+import { whyNotMovedAtWill } from './replaceable.ts';
 import { silentMembers } from './silent-members.ts';
-import { illGroups, unhealthyAfterMs, whyItStaysIll } from './unhealthy-in-member.ts';
+import { illGroups, unhealthyAfterMs } from './unhealthy-in-member.ts';
 import type { IllGroup, PodHealth } from './unhealthy-in-member.ts';
 
 /** A mark that ends sooner is made anew while pods are ill (ms). */
@@ -94,7 +95,7 @@ export class IllPods {
   /** None while nothing is to be moved. Those that pods left for the same reason lately, too: no pod comes back to where it was ill. */
   #toAvoid(workload: TypedObject, groups: readonly IllGroup[]): string[] {
     const leaving = groups.filter(
-      ({ wellElsewhere, pods }) => wellElsewhere > 0 && pods.some((pod) => whyItStaysIll(pod) === undefined),
+      ({ wellElsewhere, pods }) => wellElsewhere > 0 && pods.some((pod) => whyNotMovedAtWill(pod) === undefined),
     );
     if (leaving.length === 0) return [];
     return [

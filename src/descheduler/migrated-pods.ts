@@ -10,7 +10,7 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import { type MigratedPod, mayGoAlone } from './migration.ts';
 import type { Mover } from './mover.ts';
 import { goesGracefully, staysByPolicy } from './purge-mode.ts';
-import { whyNotMoved } from './replaceable.ts';
+import { whyNotMovedAtWill } from './replaceable.ts';
 
 /** One of the workloads that are named, or all that have pods in the member. */
 export interface NamedWorkload {
@@ -112,7 +112,7 @@ export class MigratedPods {
   /** Why a pod, whole, is never moved; undefined when it may be. */
   whyStays(live: Pod): string | undefined {
     if (staysByPolicy('Migrate', this.#o.placed.rulesOf(live).failover)) return 'its policy says purgeMode: Never';
-    return whyNotMoved(live);
+    return whyNotMovedAtWill(live);
   }
 
   /** Whether a pod, which goes before another one is Ready, takes nothing away from its workload that is missed now. */

@@ -37,6 +37,13 @@ export function whyNotMoved(pod: Pod): string | undefined {
   return usesClaims(pod) ? 'it uses claims, and its data are there' : undefined;
 }
 
+/** The same for a move that nobody is forced to make: it is to cost the controller nothing. */
+export function whyNotMovedAtWill(pod: Pod): string | undefined {
+  return controllerKindOf(pod) === 'batch/Job'
+    ? 'a Job counts a pod that is deleted as one that failed'
+    : whyNotMoved(pod);
+}
+
 /** Why nobody would make another one once the pod is gone; undefined when somebody would. */
 export function whyNotMadeAnew(pod: Pod): string | undefined {
   const controller = controllerKindOf(pod);

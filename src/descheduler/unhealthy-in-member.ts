@@ -4,11 +4,9 @@ import type { Failover } from '../api/failover.ts';
 import { isActive } from '../api/pod-phase.ts';
 import { conditionOf, isReady, isTrue } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 import { clusterInWords } from '../placement/cluster.ts';
 import { durationInWords } from '../placement/duration.ts';
 import type { Health } from './health-ages.ts';
-import { whyNotMoved } from './replaceable.ts';
 import type { WantedMove } from './wanted-move.ts';
 
 /**
@@ -117,15 +115,6 @@ export function isIllInMember(live: Pod): boolean {
   if (!isActive(live) || isReady(live) || !isTrue(live, MIRRORED_CONDITION)) return false;
   // Only readiness gates are left, which are for controllers of the host.
   return !isTrue(live, 'ContainersReady');
-}
-
-/** Why a pod that is ill stays for what it is; undefined when it may be moved. */
-export function whyItStaysIll(pod: Pod): string | undefined {
-  const controller = controllerOf(pod);
-  if (controller !== undefined && groupKindOf(controller) === 'batch/Job') {
-    return 'a Job counts a pod that is deleted as one that failed';
-  }
-  return whyNotMoved(pod);
 }
 
 /** What is wrong with it: the reason why a container waits, or that of its condition. */

@@ -7,8 +7,9 @@ import type { HealthAges } from './health-ages.ts';
 import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
+import { whyNotMovedAtWill } from './replaceable.ts';
 import { silentMembers } from './silent-members.ts';
-import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove, whyItStaysIll } from './unhealthy-in-member.ts';
+import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove } from './unhealthy-in-member.ts';
 import type { IllGroup } from './unhealthy-in-member.ts';
 import type { Recheck } from './wanted-move.ts';
 
@@ -99,7 +100,7 @@ export class UnhealthyPods {
     const { illForMs } = ages.of(workloadUid, live.metadata.uid ?? '');
     if (afterMs === undefined || illForMs < afterMs) return 'void';
     const ill = `(${illnessOf(live)})`;
-    const own = whyItStaysIll(live);
+    const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: `${own} ${ill}` };
     const silent = silentMembers(placed.members());
     const why = silent.get(cluster);

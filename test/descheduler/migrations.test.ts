@@ -276,6 +276,29 @@ describe('pods that are never moved', () => {
     expect(stored()?.status?.conditions?.[1]?.message).toContain('deployment/store: 1 pod in member east');
   });
 
+  test('those of Jobs, which count them as failed', async () => {
+    const { metadata } = room.make('/apis/batch/v1/namespaces/shop/jobs', {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'sums', namespace: 'shop' },
+      spec: {},
+    });
+    const { owners, pods } = room.process.view;
+    await room.seen('the Job is known', () => owners.byUid(metadata.uid ?? '') !== undefined);
+    const owner = { apiVersion: 'batch/v1', kind: 'Job', name: 'sums', uid: metadata.uid, controller: true };
+    room.make(PODS, {
+      metadata: { name: 'sums-1', namespace: 'shop', ownerReferences: [owner] },
+      spec: { nodeName: 'east', containers: [{ name: 'main' }] },
+      status: { phase: 'Running' },
+    });
+    await room.seen('the pod is known', () => pods.get('shop/sums-1') !== undefined);
+    ask({ workloads: [{ apiVersion: 'batch/v1', kind: 'Job', name: 'sums' }] });
+    await judged();
+    expect(said()).toEqual([
+      'sums Unmovable 1/0/0: 1 pod in member east: a Job counts a pod that is deleted as one that failed',
+    ]);
+  });
+
   test('by the word of their policy', async () => {
     const before = room.api.objects.get(POLICY)?.['spec'] as object;
     room.api.edit(POLICY, { spec: { ...before, failover: { cluster: { purgeMode: 'Never' } } } });

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Health } from '../../src/descheduler/health-ages.ts';
+import { whyNotMovedAtWill } from '../../src/descheduler/replaceable.ts';
 import {
   illGroups,
   illnessOf,
   isIllInMember,
   type PodHealth,
   unhealthyAfterMs,
-  whyItStaysIll,
 } from '../../src/descheduler/unhealthy-in-member.ts';
 import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 
@@ -221,8 +221,8 @@ describe('a pod, as it is in the host', () => {
       /its data are there/,
     ],
   ])('%s', (_, pod, why) => {
-    if (why === undefined) expect(whyItStaysIll(pod)).toBeUndefined();
-    else expect(whyItStaysIll(pod)).toMatch(why);
+    if (why === undefined) expect(whyNotMovedAtWill(pod)).toBeUndefined();
+    else expect(whyNotMovedAtWill(pod)).toMatch(why);
   });
 });
 
