@@ -1,11 +1,11 @@
-import { isActive } from '../api/pod-phase.ts';
+import { isActive, isFinished } from '../api/pod-phase.ts';
 import { asOwned } from '../api/released.ts';
 import type { MigratedReference, WorkloadMigration } from '../api/workload-migration.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { migratedKey } from '../placement/migrating.ts';
-import type { TypedObject } from '../placement/owner-chain.ts';
+import { replicasOf, type TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { type MigratedPod, mayGoAlone } from './migration.ts';
 import type { Mover } from './mover.ts';
@@ -19,10 +19,22 @@ export interface NamedWorkload {
   readonly workload: TypedObject | undefined;
   /** Its active pods in the member, released ones included. */
   readonly there: readonly Pod[];
+  /** Its pods in the member that are being deleted, and have yet to end. */
+  readonly ending: readonly Pod[];
+}
+
+interface FoundThere {
+  readonly reference: MigratedReference;
+  readonly workload: TypedObject;
+  readonly there: Pod[];
+  readonly ending: Pod[];
 }
 
 export interface MigratedPodsOptions {
-  placed: Pick<PlacedPods, 'inMember' | 'ofWorkload' | 'workloadNamed' | 'rulesOf' | 'clusterOf' | 'surgingSetOf'>;
+  placed: Pick<
+    PlacedPods,
+    'inMember' | 'ofWorkload' | 'workloadNamed' | 'workloadByUid' | 'rulesOf' | 'clusterOf' | 'surgingSetOf'
+  >;
   mover: Pick<Mover, 'read' | 'wasSent'>;
 }
 
@@ -40,43 +52,53 @@ export class MigratedPods {
     const { namespace = '' } = metadata;
     const byKey = this.#inMember(namespace, spec.from);
     if (spec.workloads === undefined) {
-      return [...byKey.values()].toSorted((a, b) => (inOrder(a.reference) < inOrder(b.reference) ? -1 : 1));
+      const all = [...byKey.values()].filter(({ there }) => there.length > 0);
+      return all.toSorted((a, b) => (inOrder(a.reference) < inOrder(b.reference) ? -1 : 1));
     }
     return spec.workloads.map((reference) => {
       const workload = placed.workloadNamed({ ...reference, namespace });
-      return { reference, workload, there: byKey.get(migratedKey(namespace, reference))?.there ?? [] };
+      const { there = [], ending = [] } = byKey.get(migratedKey(namespace, reference)) ?? {};
+      return { reference, workload, there, ending };
     });
   }
 
-  #inMember(namespace: string, member: string): Map<string, NamedWorkload> {
+  #inMember(namespace: string, member: string): Map<string, FoundThere> {
     const { placed } = this.#o;
-    const found = new Map<string, { reference: MigratedReference; workload: TypedObject; there: Pod[] }>();
+    const found = new Map<string, FoundThere>();
     for (const one of placed.inMember(member)) {
-      if (one.metadata.namespace !== namespace || !isActive(one)) continue;
+      if (one.metadata.namespace !== namespace || isFinished(one)) continue;
       const owned = asOwned(one);
       if (controllerOf(owned)?.kind === 'DaemonSet') continue;
       const { workload } = placed.rulesOf(owned);
       const reference = { apiVersion: workload.apiVersion, kind: workload.kind, name: workload.metadata.name };
       const key = migratedKey(namespace, reference);
-      const known = found.get(key) ?? { reference, workload, there: [] };
-      known.there.push(one);
+      const known = found.get(key) ?? { reference, workload, there: [], ending: [] };
+      (isActive(one) ? known.there : known.ending).push(one);
       found.set(key, known);
     }
     return found;
   }
 
   /**
-   * The pods of a workload, wherever they are; for why they stay one of each controller in the member is read, as those are alike.
+   * The active pods of a workload, wherever they are, and those that have yet to end in the member; for why they stay one of each controller in the member is read, as those are alike.
    * Undefined: one could not be read.
    */
-  async of({ workload, there }: NamedWorkload, from: string, signal: AbortSignal): Promise<MigratedPod[] | undefined> {
+  async of(
+    { workload, there, ending }: NamedWorkload,
+    from: string,
+    signal: AbortSignal,
+  ): Promise<MigratedPod[] | undefined> {
     const { placed, mover } = this.#o;
     const whole = await this.wholePods(there, signal);
     if (whole === undefined) return undefined;
     const all = new Map<string, Pod>();
     for (const pod of placed.ofWorkload(workload?.metadata.uid ?? '')) all.set(pod.metadata.uid ?? '', pod);
     for (const pod of there) all.set(pod.metadata.uid ?? '', pod);
-    return [...all.values()].filter(isActive).map((pod): MigratedPod => {
+    const gone = ending.map((pod): MigratedPod => {
+      const isLeaving = { isLeaving: true, surges: this.#surges(asOwned(pod)), whyStays: undefined };
+      return { pod, cluster: from, isReady: isReady(pod), ...isLeaving };
+    });
+    const active = [...all.values()].filter(isActive).map((pod): MigratedPod => {
       const { nodeName } = pod.spec;
       const cluster = nodeName === undefined || nodeName === '' ? undefined : placed.clusterOf(nodeName);
       const live = whole.get(pod.metadata.uid ?? '');
@@ -89,6 +111,7 @@ export class MigratedPods {
         whyStays: cluster === from && live !== undefined ? this.whyStays(live) : undefined,
       };
     });
+    return [...active, ...gone];
   }
 
   /** As they are in the host but for what differs from pod to pod; undefined when none of a controller could be read. By UID. */
@@ -119,15 +142,16 @@ export class MigratedPods {
   mayGoNow(live: Pod, one: NamedWorkload): boolean {
     if (this.#surges(live)) return true;
     const { placed, mover } = this.#o;
-    const pods = placed.ofWorkload(one.workload?.metadata.uid ?? '').filter((pod) => isActive(pod));
+    const pods = placed.ofWorkload(one.workload?.metadata.uid ?? '').filter(isActive);
     if (pods.some((pod) => mover.wasSent(pod))) return false;
     const all = pods.map((pod) => ({ pod, cluster: pod.spec.nodeName, isReady: isReady(pod) }));
     return mayGoAlone({ pod: live, isReady: isReady(live) }, all, this.wantedOf(one));
   }
 
-  /** Pods that the workload asks for. */
-  wantedOf({ there: [first] }: NamedWorkload): number | undefined {
-    return first === undefined ? undefined : this.#o.placed.rulesOf(asOwned(first)).replicas;
+  /** Pods that the workload asks for, as it is by now; undefined: it is gone, or does not say. */
+  wantedOf({ workload }: NamedWorkload): number | undefined {
+    if (workload === undefined) return undefined;
+    return replicasOf(this.#o.placed.workloadByUid(workload.metadata.uid ?? '') ?? workload);
   }
 
   #surges(pod: Pod): boolean {

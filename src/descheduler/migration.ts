@@ -3,13 +3,13 @@ import { clusterInWords } from '../placement/cluster.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import type { WantedMove } from './wanted-move.ts';
 
-/** An active pod of a workload that is being migrated, released ones included. */
+/** A pod of a workload that is being migrated: an active one, released ones included, or one that has yet to end in the member. */
 export interface MigratedPod {
   readonly pod: Pod;
   /** Undefined: it has no node yet. */
   readonly cluster: string | undefined;
   readonly isReady: boolean;
-  /** It was released or evicted, and is not gone yet. */
+  /** It was released or evicted, or is being deleted, and is not gone yet. */
   readonly isLeaving: boolean;
   /** Another one is Ready before it goes, so its turn need not wait for the others. */
   readonly surges: boolean;
@@ -28,6 +28,8 @@ export interface MigrationStep {
   readonly moving: number;
   /** Pods that have no place yet. */
   readonly unplaced: number;
+  /** Pods that the workload asks for, and nobody has made yet: a StatefulSet makes one when the former of its name is gone. */
+  readonly missing: number;
   /** Nothing of it is to be moved, or on its way, any more. */
   readonly isOver: boolean;
 }
@@ -45,6 +47,7 @@ export function migrationStep(pods: readonly MigratedPod[], from: string, wanted
   const left = still.filter(({ whyStays }) => whyStays === undefined).toSorted(byLoss);
   const unplaced = pods.filter(({ cluster }) => cluster === undefined).length;
   const owned = pods.filter(({ isLeaving }) => !isLeaving);
+  const missing = Math.max(0, (wanted ?? 0) - owned.length);
   const alone = moving.length > 0 ? undefined : left.find((one) => !one.surges && mayGoAlone(one, owned, wanted));
   return {
     moves: left.filter((one) => one.surges || one === alone).map(({ pod }) => pod),
@@ -52,7 +55,8 @@ export function migrationStep(pods: readonly MigratedPod[], from: string, wanted
     waiting: still.length,
     moving: moving.length,
     unplaced,
-    isOver: left.length === 0 && moving.length === 0 && unplaced === 0,
+    missing,
+    isOver: left.length === 0 && moving.length === 0 && unplaced === 0 && missing === 0,
   };
 }
 

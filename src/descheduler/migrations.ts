@@ -46,6 +46,7 @@ export interface MigrationsOptions {
     | 'inMember'
     | 'ofWorkload'
     | 'workloadNamed'
+    | 'workloadByUid'
     | 'rulesOf'
     | 'hasRules'
     | 'clusterOf'

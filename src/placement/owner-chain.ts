@@ -53,7 +53,7 @@ export function rolloutOf({ metadata }: KubeObject): number {
 }
 
 /** Pods that run at the same time: `spec.replicas`; of a Job its parallelism, or what is left to complete if that is less. */
-function replicasOf(object: TypedObject): number | undefined {
+export function replicasOf(object: TypedObject): number | undefined {
   const { spec = {}, status = {} } = object as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
   if (object.kind === 'Job' && object.apiVersion.startsWith('batch/')) {
     const parallelism = count(spec['parallelism']) ?? 1;

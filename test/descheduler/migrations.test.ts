@@ -312,6 +312,84 @@ describe('pods that are never moved', () => {
   });
 });
 
+describe.each([1, 3])('a StatefulSet of %i, which makes a pod when the former one of its name is gone', (replicas) => {
+  let owner: object;
+  const typed = { apiVersion: 'apps/v1', kind: 'StatefulSet' };
+  const key = '/apis/apps/v1/namespaces/shop/statefulsets/db';
+
+  async function shows(name: string, shown: (pod: Pod | undefined) => boolean): Promise<void> {
+    await room.seen(`${name} is known`, () => shown(room.process.view.pods.get(`shop/${name}`)));
+  }
+  async function make(name: string, nodeName?: string): Promise<void> {
+    room.make(PODS, {
+      metadata: { name, namespace: 'shop', ownerReferences: [owner] },
+      spec: { ...(nodeName === undefined ? {} : { nodeName }), containers: [{ name: 'main' }] },
+      status: { phase: nodeName === undefined ? 'Pending' : 'Running' },
+    });
+    if (nodeName !== undefined) ready([name]);
+    await shows(name, (pod) => pod !== undefined && pod.spec.nodeName === nodeName);
+  }
+  /** One that was evicted takes longer to end than the mover remembers it. */
+  async function endSlowly(name: string): Promise<void> {
+    await make(name, 'east');
+    room.api.edit(`${PODS}/${name}`, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
+    await shows(name, (pod) => pod?.metadata.deletionTimestamp !== undefined);
+    room.now += 40_000;
+    await look();
+  }
+  async function gone(name: string): Promise<void> {
+    room.endPods([name]);
+    await shows(name, (pod) => pod === undefined);
+    await look();
+  }
+
+  beforeEach(async () => {
+    room.place('s', { clusterAffinity: { clusterNames: ['east', 'west'] } }, typed);
+    await room.seen('the policy is known', () => room.process.view.policies.get('shop/s') !== undefined);
+    const set = { ...typed, metadata: { name: 'db', namespace: 'shop' }, spec: { replicas } };
+    const { uid = '' } = room.make('/apis/apps/v1/namespaces/shop/statefulsets', set).metadata;
+    await room.seen('it is known', () => room.process.view.owners.byUid(uid) !== undefined);
+    owner = { ...typed, name: 'db', uid, controller: true };
+    for (let ordinal = 0; ordinal < replicas; ordinal += 1) await make(`db-${String(ordinal)}`, 'east');
+    ask({ workloads: [{ ...typed, name: 'db' }] });
+    await begun();
+  });
+
+  test('is led there until its last pod has a place', async () => {
+    for (let count = 1; count <= replicas; count += 1) {
+      const left = replicas - count;
+      expect(room.evictions()).toHaveLength(count);
+      const name = room.evictions().at(-1) ?? '';
+      await endSlowly(name);
+      expect(said()).toEqual([`db Moving ${String(left)}/1/${String(count - 1)}`]);
+      await gone(name);
+      expect(state()[1]).toBe('Complete False Progressing');
+      await make(name);
+      await look();
+      expect(said()[0]).toContain('1 new pod without a place yet');
+      expect(asked(room.process.view.pods.get(`shop/${name}`) as Pod)).toEqual(['west', 'shop/now']);
+      expect(room.evictions()).toHaveLength(count);
+      await gone(name);
+      await make(name, 'west');
+      await look();
+    }
+    expect(state()[1]).toBe('Complete True Moved');
+  });
+
+  test('or until it asks for none', async () => {
+    room.api.edit(key, { spec: { replicas: 0 } });
+    for (const { metadata } of room.pods().filter(({ metadata: { name } }) => name.startsWith('db-'))) {
+      room.endPods([metadata.name]);
+      await shows(metadata.name, (pod) => pod === undefined);
+    }
+    const { owners } = room.process.view;
+    const asks = (): unknown => owners.named({ ...typed, namespace: 'shop', name: 'db' });
+    await room.seen('it is known', () => JSON.stringify(asks()).includes('"replicas":0'));
+    await look();
+    expect(state()[1]).toBe('Complete True Moved');
+  });
+});
+
 describe('stopping it', () => {
   test('suspended, nothing begins and pods go where they would; afterwards what is left is judged anew', async () => {
     ask();
