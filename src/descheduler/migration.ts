@@ -30,6 +30,8 @@ export interface MigrationStep {
   readonly unplaced: number;
   /** Pods that the workload asks for, and nobody has made yet: a StatefulSet makes one when the former of its name is gone. */
   readonly missing: number;
+  /** It takes its time: pods of it have yet to end, to be made, or to be Ready elsewhere. */
+  readonly isComing: boolean;
   /** Nothing of it is to be moved, or on its way, any more. */
   readonly isOver: boolean;
 }
@@ -56,6 +58,9 @@ export function migrationStep(pods: readonly MigratedPod[], from: string, wanted
     moving: moving.length,
     unplaced,
     missing,
+    isComing:
+      moving.length + missing > 0 ||
+      owned.some(({ cluster, isReady }) => cluster !== undefined && cluster !== from && !isReady),
     isOver: left.length === 0 && moving.length === 0 && unplaced === 0 && missing === 0,
   };
 }

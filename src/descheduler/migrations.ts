@@ -1,4 +1,5 @@
 import { type MigratedWorkload, type WorkloadMigration, WORKLOAD_MIGRATIONS } from '../api/workload-migration.ts';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { counted } from '../kube/counted.ts';
@@ -35,6 +36,10 @@ const SETTLED_MS = 3_000;
 const HEARD_MS = 2_000;
 /** A migration of which no pod could be moved for so long is given up, in ms. */
 const PATIENCE_MS = 600_000;
+/** The same while pods take their time to end, or to be Ready. */
+const LONG_PATIENCE_MS = 3_600_000;
+/** Without a word from a cluster for so long its pods are not kept waiting for it any more, in ms. */
+const LOST_MS = 60_000;
 /** Most pods tried in one look; then it is seen whether it is still to go on. */
 const AT_ONCE = 10;
 
@@ -73,6 +78,20 @@ interface Sight {
   /** Fewest pods that were left, and since when they are. */
   left: number;
   leftSince: number;
+  moving: number;
+  /** When last something changed, or was still coming. */
+  stirred: number;
+  /** Since when a cluster of the way cannot be reckoned with. */
+  lostSince: number | undefined;
+}
+
+/** What is known of the workloads of a migration in a look. */
+interface Course {
+  readonly workloads: MigratedWorkload[];
+  /** Pods without a place. */
+  unplaced: number;
+  missing: number;
+  isComing: boolean;
 }
 
 /**
@@ -163,8 +182,9 @@ export class Migrations {
     const { from } = migration.spec;
     sight.begun ??= monotonic();
     const named = new Map(this.#pods.workloadsOf(withWorkloads(migration)).map((one) => [inText(one.reference), one]));
-    const workloads: MigratedWorkload[] = [];
-    let [tries, unplaced] = [AT_ONCE, 0];
+    const course: Course = { workloads: [], unplaced: 0, missing: 0, isComing: false };
+    const { workloads } = course;
+    let tries = AT_ONCE;
     for (const entry of migration.status?.workloads ?? []) {
       const one = entry.reason === 'LeftBehind' ? undefined : named.get(inText(entry.workload));
       const pods = one === undefined ? undefined : await this.#pods.of(one, from, signal);
@@ -173,8 +193,10 @@ export class Migrations {
         continue;
       }
       const step = migrationStep(pods, from, this.#pods.wantedOf(one));
-      unplaced += step.unplaced;
       workloads.push(seen(entry, step));
+      course.unplaced += step.unplaced;
+      course.missing += step.missing;
+      course.isComing ||= step.isComing && !step.isOver;
       const isHeard = monotonic() - sight.begun >= HEARD_MS;
       if (!isHeard || this.#whyNotNow(migration, one) !== undefined) continue;
       for (const pod of step.moves) {
@@ -184,16 +206,12 @@ export class Migrations {
         if (outcome === 'stop') break;
       }
     }
-    return this.#found(migration, workloads, unplaced, sight);
+    return this.#found(migration, course, sight);
   }
 
-  #found(
-    { spec, status }: WorkloadMigration,
-    workloads: readonly MigratedWorkload[],
-    unplaced: number,
-    sight: Sight,
-  ): MigrationFound {
-    const { monotonic } = this.#o;
+  #found({ spec, status }: WorkloadMigration, course: Course, sight: Sight): MigrationFound {
+    const { workloads, unplaced, missing } = course;
+    const now = this.#o.monotonic();
     const before = status?.conditions?.find(({ type }) => type === 'Fits')?.message;
     const fits = { status: 'True', message: before ?? '' } as const;
     const [waiting, moving] = [sumOf(workloads, 'waiting'), sumOf(workloads, 'moving')];
@@ -206,13 +224,18 @@ export class Migrations {
       return { state: 'Moved', message, workloads, fits };
     }
     const left = waiting + moving + unplaced;
-    if (left < sight.left || moving > 0) [sight.left, sight.leftSince] = [left, monotonic()];
-    if (monotonic() - sight.leftSince < PATIENCE_MS) {
+    if (left < sight.left) [sight.left, sight.leftSince, sight.stirred] = [left, now, now];
+    if (moving !== sight.moving || course.isComing) [sight.moving, sight.stirred] = [moving, now];
+    const lost = this.#lost(spec);
+    sight.lostSince = lost === undefined ? undefined : (sight.lostSince ?? now);
+    const isLost = now - (sight.lostSince ?? now) >= LOST_MS;
+    const isStuck = now - sight.stirred >= PATIENCE_MS || now - sight.leftSince >= LONG_PATIENCE_MS;
+    if (!isLost && !isStuck) {
       const words = `in ${clusterInWords(spec.from)}: ${counted(waiting, 'pod')} still there, and ${String(moving)} on the way`;
       const message = unplaced === 0 ? words : `${words}, ${counted(unplaced, 'new pod')} without a place yet`;
-      return { state: 'Progressing', message, workloads, fits };
+      return { state: 'Progressing', message: lost === undefined ? message : `${message}; ${lost}`, workloads, fits };
     }
-    const stays = 'no pod could be moved for ten minutes: Events of the pods say why';
+    const stays = (isLost ? lost : undefined) ?? whyStuck(waiting + moving, unplaced, missing);
     return {
       state: 'PodsStay',
       message: `${stays}. What has moved stays moved`,
@@ -221,6 +244,18 @@ export class Migrations {
       ),
       fits,
     };
+  }
+
+  /** Which cluster of the way does not answer, or is none any more: pods that may go nowhere else would wait for it. */
+  #lost({ from, to }: WorkloadMigration['spec']): string | undefined {
+    const members = this.#o.placed.members();
+    const silent = silentMembers(members);
+    for (const name of [to, from]) {
+      if (name === undefined || name === LOCAL) continue;
+      const why = members.some((one) => one.name === name) ? silent.get(name) : 'there is no such member';
+      if (why !== undefined) return `${clusterInWords(name)}: ${why}`;
+    }
+    return undefined;
   }
 
   async #move(
@@ -269,7 +304,16 @@ export class Migrations {
   #sight(key: string, { metadata: { uid = '', generation = 0 } }: WorkloadMigration): Sight {
     const known = this.#sights.get(key);
     if (known?.uid === uid && known.generation === generation) return known;
-    const sight: Sight = { uid, generation, left: Infinity, leftSince: this.#o.monotonic() };
+    const now = this.#o.monotonic();
+    const sight: Sight = {
+      uid,
+      generation,
+      left: Infinity,
+      leftSince: now,
+      moving: 0,
+      stirred: now,
+      lostSince: undefined,
+    };
     this.#sights.set(key, sight);
     return sight;
   }
@@ -277,6 +321,13 @@ export class Migrations {
   #forget(key: string): undefined {
     this.#sights.delete(key);
   }
+}
+
+function whyStuck(there: number, unplaced: number, missing: number): string {
+  if (there > 0) return 'no pod could be moved for too long: Events of the pods say why';
+  return unplaced > 0
+    ? `${counted(unplaced, 'new pod')} found no place for too long: Events of these say why`
+    : `${counted(missing, 'pod')} that the workloads ask for did not come for too long: Events of their controllers say why`;
 }
 
 /** Those that the report is about: one that came later, to the namespace, is not of them. */

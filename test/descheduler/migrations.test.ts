@@ -155,7 +155,95 @@ describe('what fits', () => {
     room.now += 600_000;
     await look();
     expect(state()).toEqual(['Fits True AllFit', 'Complete False PodsStay']);
-    expect(said()).toEqual(['web PodsStay 4/0/0: no pod could be moved for ten minutes: Events of the pods say why']);
+    expect(said()).toEqual(['web PodsStay 4/0/0: no pod could be moved for too long: Events of the pods say why']);
+  });
+});
+
+describe('no pod is kept waiting for a cluster', () => {
+  const since = '2026-01-01T00:00:00Z';
+  const silent = [{ type: 'Ready', status: 'False', reason: 'Timeout', message: '', lastTransitionTime: since }];
+
+  test.each(['west', 'east'])('that does not answer for a minute: %s', async (member) => {
+    ask();
+    await begun();
+    const [first] = room.pods();
+    room.editMember(member, { status: { conditions: silent } });
+    const { placed } = room.process;
+    await room.seen('it is known', () => placed.members().some((one) => one.unavailable !== undefined));
+    await look();
+    room.now += 59_000;
+    await look();
+    expect(state()[1]).toBe('Complete False Progressing');
+    expect(asked(first as Pod)).toEqual(['west', 'shop/now']);
+    room.now += 1_000;
+    await look();
+    expect(state()[1]).toBe('Complete False PodsStay');
+    expect(stored()?.status?.conditions?.[1]?.message).toMatch(
+      new RegExp(`^member ${member}: it is not ready .*What has moved stays moved`),
+    );
+    await room.seen('no way leads anywhere', () => asked(first as Pod).length === 0);
+  });
+
+  test('that answers in time, or that is gone', async () => {
+    ask();
+    await begun();
+    const { placed } = room.process;
+    for (const [status, conditions] of [
+      ['False', silent],
+      ['True', [{ ...silent[0], status: 'True' }]],
+    ] as const) {
+      room.editMember('west', { status: { conditions } });
+      const isKnown = (): boolean =>
+        placed.members().some((one) => one.unavailable !== undefined) === (status === 'False');
+      await room.seen('it is known', isKnown);
+      await look();
+      room.now += 59_000;
+    }
+    await look();
+    expect(state()[1]).toBe('Complete False Progressing');
+    room.removeMember('west');
+    await room.seen('it is gone', () => placed.members().every(({ name }) => name !== 'west'));
+    await look();
+    room.now += 60_000;
+    await look();
+    expect(stored()?.status?.conditions?.[1]?.message).toMatch(/^member west: there is no such member/);
+  });
+});
+
+describe('how long it goes on without a pod that leaves', () => {
+  async function allBut(last: () => Promise<void>): Promise<void> {
+    ask();
+    await begun();
+    room.endPods(room.pods().map(({ metadata }) => metadata.name));
+    await room.seen('they are gone', () => room.process.view.pods.get(`shop/${names[0] ?? ''}`) === undefined);
+    await last();
+    await look();
+  }
+
+  test('an hour, while pods have yet to be Ready elsewhere', async () => {
+    await allBut(async () => {
+      ready(await room.run(set, { east: 2 }));
+      await room.run(set, { west: 2 });
+    });
+    for (let minutes = 0; minutes < 59; minutes += 5) {
+      room.now += 300_000;
+      if (minutes < 55) {
+        await look();
+        expect(state()[1]).toBe('Complete False Progressing');
+      }
+    }
+    await look();
+    expect(state()[1]).toBe('Complete False PodsStay');
+  });
+
+  test('ten minutes, when what is left are new pods that find no place', async () => {
+    await allBut(async () => {
+      ready(await room.run(set, { west: 3 }));
+      await room.run(set, { '': 1 });
+    });
+    room.now += 600_000;
+    await look();
+    expect(said()[0]).toMatch(/^web PodsStay 0\/0\/4: 1 new pod found no place for too long: Events of these say why/);
   });
 });
 
