@@ -61,6 +61,8 @@ export interface MigrationsOptions {
     | 'whyNotTogether'
   >;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  /** No pod is moved: no migration begins, or goes on. */
+  dryRun: boolean;
   /** Wall clock in ms, to be written on objects. */
   clock: () => number;
   /** In ms. */
@@ -146,6 +148,11 @@ export class Migrations {
     }
     const sight = this.#sight(key, migration);
     if (!isJudged(migration)) return await this.#judge(migration, sight, signal);
+    if (this.#o.dryRun) {
+      // New pods are not to be led anywhere either.
+      const message = 'it is not gone on with, as descheduler.dryRun is set. What has moved stays moved';
+      return { state: 'DryRun', message, workloads: known, fits: { status: 'True', message: saidOfFit(migration) } };
+    }
     return await this.#goOn(key, migration, sight, signal);
   }
 
@@ -172,8 +179,10 @@ export class Migrations {
       status: 'True',
       message: `there is a place for ${counted(count, 'pod')} where the migration leads`,
     } as const;
-    return migration.spec.dryRun
-      ? { state: 'DryRun', message: 'it fits; nothing is moved, as spec.dryRun is true', workloads, fits }
+    const { dryRun } = migration.spec;
+    const because = dryRun ? 'spec.dryRun is true' : 'descheduler.dryRun is set';
+    return dryRun || this.#o.dryRun
+      ? { state: 'DryRun', message: `it fits; nothing is moved, as ${because}`, workloads, fits }
       : { state: 'Progressing', message: 'pods are about to be moved', workloads, fits };
   }
 
@@ -209,11 +218,11 @@ export class Migrations {
     return this.#found(migration, course, sight);
   }
 
-  #found({ spec, status }: WorkloadMigration, course: Course, sight: Sight): MigrationFound {
+  #found(migration: WorkloadMigration, course: Course, sight: Sight): MigrationFound {
+    const { spec } = migration;
     const { workloads, unplaced, missing } = course;
     const now = this.#o.monotonic();
-    const before = status?.conditions?.find(({ type }) => type === 'Fits')?.message;
-    const fits = { status: 'True', message: before ?? '' } as const;
+    const fits = { status: 'True', message: saidOfFit(migration) } as const;
     const [waiting, moving] = [sumOf(workloads, 'waiting'), sumOf(workloads, 'moving')];
     if (workloads.every(({ reason }) => reason === 'Moved' || reason === 'LeftBehind')) {
       const left = workloads.filter(({ reason }) => reason === 'LeftBehind');
@@ -321,6 +330,10 @@ export class Migrations {
   #forget(key: string): undefined {
     this.#sights.delete(key);
   }
+}
+
+function saidOfFit({ status }: WorkloadMigration): string {
+  return status?.conditions?.find(({ type }) => type === 'Fits')?.message ?? '';
 }
 
 function whyStuck(there: number, unplaced: number, missing: number): string {

@@ -515,6 +515,31 @@ describe('stopping it', () => {
   });
 });
 
+describe('a descheduler that moves nothing (dryRun)', () => {
+  const asksNobody = async (): Promise<void> =>
+    await room.seen('no way leads anywhere', () => asked(room.pods()[0] as Pod).length === 0);
+
+  test('ends a migration with the report, and leads no pods', async () => {
+    room.dryRun = true;
+    await room.restart();
+    ask();
+    await judged();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False DryRun']);
+    expect(stored()?.status?.conditions?.[1]?.message).toContain('descheduler.dryRun is set');
+    await asksNobody();
+  });
+
+  test('ends one that is under way', async () => {
+    ask();
+    await begun();
+    room.dryRun = true;
+    await room.restart();
+    await look();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False DryRun']);
+    await asksNobody();
+  });
+});
+
 test('another process goes on with what was judged, without judging it again', async () => {
   ask();
   await begun();
