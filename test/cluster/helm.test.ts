@@ -8,6 +8,7 @@ import { dashboard } from '../../hack/dashboard.ts';
 import { COMBINATIONS } from '../../hack/helm-chart.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { Workspace } from '../../hack/workspace.ts';
+import { KINDS } from '../../src/api/kinds.ts';
 import { DEFAULT_CHOICES, installation, type Choices } from '../../src/cli/installation.ts';
 import { nameOf } from '../../src/cli/known-kinds.ts';
 import { manifestObjects, type ManifestObject } from '../../src/cli/manifests.ts';
@@ -293,7 +294,7 @@ describe('a release', () => {
       'deployments,configmaps,services,serviceaccounts,poddisruptionbudgets',
     ];
     expect(await names(others.join(','))).toEqual([]);
-    expect(await names('crds')).toHaveLength(9);
+    expect(await names('crds')).toHaveLength(KINDS.length);
     await release.run('install', 'spillway', CHART, ...IN, '--wait');
     expect(await shortNames()).toEqual(['pscore']);
     expect(await names('placementpolicies.spillway.dev')).toEqual(['placementpolicy.spillway.dev/web']);
