@@ -20,17 +20,14 @@ import { prometheusRule } from './monitoring.ts';
 import { referencePage } from './reference-page.ts';
 import { rightsPage } from './rights-page.ts';
 
-/** Every generated file: path below the root of the project, and content. */
+/** Every generated file: path below the root of the project, and content, as what stands in manifests/ has it. */
 export async function generatedFiles(kinds: readonly KindDefinition[] = KINDS): Promise<Map<string, string>> {
-  const files = new Map([
-    ['docs/reference/metrics.md', await metricsPage()],
-    ['manifests/monitoring/prometheus-rule.yaml', prometheusRule()],
-    ['deploy/grafana/spillway.json', dashboard()],
-    ['docs/reference/rights.md', rightsPage()],
-    ['docs/reference/cli.md', cliPage()],
-    ...kustomizations(),
-    ...helmChart(),
-  ]);
+  return new Map([...manifestFiles(kinds), ...(await filesOfManifests())]);
+}
+
+/** What follows from the code alone, manifests among it. */
+function manifestFiles(kinds: readonly KindDefinition[]): Map<string, string> {
+  const files = new Map([['manifests/monitoring/prometheus-rule.yaml', prometheusRule()]]);
   for (const kind of kinds) {
     const { plural, group } = kind.resource;
     const crd = stringify(customResourceDefinition(kind), { lineWidth: 0, aliasDuplicateObjects: false });
@@ -41,6 +38,18 @@ export async function generatedFiles(kinds: readonly KindDefinition[] = KINDS): 
   return files;
 }
 
+/** What is made of manifests/ as it stands there. */
+async function filesOfManifests(): Promise<Map<string, string>> {
+  return new Map([
+    ['docs/reference/metrics.md', await metricsPage()],
+    ['deploy/grafana/spillway.json', dashboard()],
+    ['docs/reference/rights.md', rightsPage()],
+    ['docs/reference/cli.md', cliPage()],
+    ...kustomizations(),
+    ...helmChart(),
+  ]);
+}
+
 function kebab(kind: string): string {
   return kind.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter}`).toLowerCase();
 }
@@ -48,8 +57,15 @@ function kebab(kind: string): string {
 async function main(args: readonly string[]): Promise<number> {
   const check = args.includes('--check');
   const root = args.find((argument) => !argument.startsWith('--')) ?? process.cwd();
+  const write = async (files: Map<string, string>): Promise<number> => await written(files, root, check);
+  const drifted = (await write(manifestFiles(KINDS))) + (await write(await filesOfManifests()));
+  return check && drifted > 0 ? 1 : 0;
+}
+
+/** How many were not as they should be. */
+async function written(files: Map<string, string>, root: string, check: boolean): Promise<number> {
   let drifted = 0;
-  for (const [path, content] of await generatedFiles()) {
+  for (const [path, content] of files) {
     const file = join(root, path);
     const present = await readFile(file, 'utf8').catch(() => undefined);
     if (present === content) continue;
@@ -62,7 +78,7 @@ async function main(args: readonly string[]): Promise<number> {
       console.log(`wrote ${path}`);
     }
   }
-  return check && drifted > 0 ? 1 : 0;
+  return drifted;
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
