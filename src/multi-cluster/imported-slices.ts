@@ -1,5 +1,6 @@
-import { LOCAL } from '../api/cluster-tiers.ts';
 import { createHash } from 'node:crypto';
+import { LOCAL } from '../api/cluster-tiers.ts';
+import { GROUP } from '../api/marks.ts';
 import {
   type Endpoint,
   type EndpointPort,
@@ -8,13 +9,12 @@ import {
   MANAGED_BY_LABEL,
   SERVICE_NAME_LABEL,
 } from '../kube/discovery-v1.ts';
+import { takesTraffic } from '../kube/endpoint-slices.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { IMPORT_NAME_LABEL, type ImportType, SOURCE_CLUSTER_LABEL } from '../kube/multicluster-v1.ts';
 import { splitKey } from '../kube/object.ts';
 import { derivedName, importLabels, type ImportPlace } from './derived-service.ts';
 
-/** Who writes the EndpointSlices, in their label. */
-const MANAGED_BY = 'spillway.dev';
 const HASH_LENGTH = 10;
 /** Longest name of an object. */
 const MAX_NAME = 253;
@@ -69,11 +69,6 @@ export function copiedSlice(slice: EndpointSlice, place: ImportPlace): EndpointS
   };
 }
 
-/** Ready, or at least serving while it ends, which is what proxies fall back to. */
-function takesTraffic({ conditions }: Endpoint): boolean {
-  return conditions?.ready !== false || conditions.serving === true;
-}
-
 /** With what API servers add, so that what stands there is what was sent. */
 function asStored({ name = '', protocol = 'TCP', ...port }: EndpointPort): EndpointPort {
   return { name, protocol, ...port };
@@ -107,7 +102,7 @@ function renderSlice(
       labels: {
         ...importLabels(place),
         [SERVICE_NAME_LABEL]: derivedName(hostKey),
-        [MANAGED_BY_LABEL]: MANAGED_BY,
+        [MANAGED_BY_LABEL]: GROUP,
         [IMPORT_NAME_LABEL]: name,
         [SOURCE_CLUSTER_LABEL]: cluster,
         ...(type === 'Headless' ? { [HEADLESS_LABEL]: '' } : {}),

@@ -2,10 +2,11 @@ import type { Logger } from 'pino';
 import { HOST_LABEL } from '../api/marks.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Service } from '../kube/core-v1.ts';
-import { type EndpointSlice, SERVICE_NAME_LABEL } from '../kube/discovery-v1.ts';
+import type { EndpointSlice } from '../kube/discovery-v1.ts';
+import { endpointSliceProjection, serviceKeyOf } from '../kube/endpoint-slices.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
-import { identifying, keyFor, keyOf, withoutManagedFields } from '../kube/object.ts';
+import { keyOf, withoutManagedFields } from '../kube/object.ts';
 import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
 import type { LocalServices } from './cluster-exports.ts';
 
@@ -43,7 +44,7 @@ export class MemberLocalServices implements LocalServices {
     this.#slices = new Informer<EndpointSlice>({
       ...common,
       resource: ENDPOINT_SLICES,
-      transform: (raw) => projection(raw as EndpointSlice),
+      transform: (raw) => endpointSliceProjection(raw as EndpointSlice),
       indexes: { [SERVICE_INDEX]: serviceKeyOf },
     });
   }
@@ -77,19 +78,4 @@ export class MemberLocalServices implements LocalServices {
   slicesOf(key: string): readonly EndpointSlice[] {
     return this.#slices.byIndex(SERVICE_INDEX, key);
   }
-}
-
-function serviceKeyOf({ metadata: { namespace, labels } }: EndpointSlice): readonly string[] {
-  const name = labels?.[SERVICE_NAME_LABEL];
-  return name === undefined ? [] : [keyFor(namespace, name)];
-}
-
-function projection({ metadata, addressType, endpoints, ports }: EndpointSlice): EndpointSlice {
-  const name = metadata.labels?.[SERVICE_NAME_LABEL];
-  return {
-    metadata: { ...identifying(metadata), ...(name === undefined ? {} : { labels: { [SERVICE_NAME_LABEL]: name } }) },
-    addressType,
-    ...(endpoints === undefined ? {} : { endpoints }),
-    ...(ports === undefined ? {} : { ports }),
-  };
 }

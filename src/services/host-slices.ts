@@ -2,10 +2,10 @@ import type { Logger } from 'pino';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { childSignal } from '../kube/child-signal.ts';
-import { type EndpointSlice, SERVICE_NAME_LABEL } from '../kube/discovery-v1.ts';
+import type { EndpointSlice } from '../kube/discovery-v1.ts';
+import { endpointSliceProjection, serviceKeyOf } from '../kube/endpoint-slices.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
-import { identifying, keyFor } from '../kube/object.ts';
 import { ENDPOINT_SLICES } from '../kube/resource.ts';
 
 /** Longest wait between tries to read them, which the manager may have no right to do, in ms. */
@@ -96,7 +96,7 @@ export class HostSlices {
     return new Informer<EndpointSlice>({
       client: host,
       resource: ENDPOINT_SLICES,
-      transform: (raw) => projection(raw as EndpointSlice),
+      transform: (raw) => endpointSliceProjection(raw as EndpointSlice),
       indexes: { [SERVICE_INDEX]: serviceKeyOf },
       timings: { backoffMaxMs: RETRY_MS },
       logger,
@@ -108,19 +108,4 @@ export class HostSlices {
     const [key] = serviceKeyOf(slice);
     if (key !== undefined) for (const listener of this.#listeners) listener(key);
   }
-}
-
-function serviceKeyOf({ metadata: { namespace, labels } }: EndpointSlice): readonly string[] {
-  const name = labels?.[SERVICE_NAME_LABEL];
-  return name === undefined ? [] : [keyFor(namespace, name)];
-}
-
-function projection({ metadata, addressType, endpoints, ports }: EndpointSlice): EndpointSlice {
-  const name = metadata.labels?.[SERVICE_NAME_LABEL];
-  return {
-    metadata: { ...identifying(metadata), ...(name === undefined ? {} : { labels: { [SERVICE_NAME_LABEL]: name } }) },
-    addressType,
-    ...(endpoints === undefined ? {} : { endpoints }),
-    ...(ports === undefined ? {} : { ports }),
-  };
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
+import { GROUP, HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
 import type { Service } from '../kube/core-v1.ts';
 import {
   type Endpoint,
@@ -10,10 +10,9 @@ import {
   PROXY_NAME_LABEL,
   SERVICE_NAME_LABEL,
 } from '../kube/discovery-v1.ts';
+import { isReadyEndpoint, takesTraffic } from '../kube/endpoint-slices.ts';
 import { type CopyPlace, isHeadless } from './service-copy.ts';
 
-/** Who writes the EndpointSlices, in their label. */
-const MANAGED_BY = 'spillway.dev';
 /** Longest name of an object. */
 const MAX_NAME = 253;
 const HASH_LENGTH = 10;
@@ -71,15 +70,6 @@ export function memberSlices({ service, slices, own, place }: SliceFacts): Endpo
     );
 }
 
-/** Ready, or at least serving while it ends, which is what proxies fall back to. */
-function takesTraffic(endpoint: Endpoint): boolean {
-  return isReadyEndpoint(endpoint) || endpoint.conditions?.serving === true;
-}
-
-function isReadyEndpoint({ conditions }: Endpoint): boolean {
-  return conditions?.ready !== false;
-}
-
 function inMember(endpoint: Endpoint, own: SliceFacts['own']): Endpoint {
   const { addresses, conditions, hostname, zone, targetRef } = endpoint;
   const pod = targetRef?.kind === 'Pod' && targetRef.uid !== undefined ? own(targetRef.uid) : undefined;
@@ -122,7 +112,7 @@ export function renderSlice(
       namespace,
       labels: {
         [SERVICE_NAME_LABEL]: name,
-        [MANAGED_BY_LABEL]: MANAGED_BY,
+        [MANAGED_BY_LABEL]: GROUP,
         ...(isHeadless(service) ? { [HEADLESS_LABEL]: '' } : {}),
         ...(proxy === undefined ? {} : { [PROXY_NAME_LABEL]: proxy }),
         [HOST_LABEL]: hostId,
