@@ -1,8 +1,6 @@
 import type { RequestGuard } from '../kube/client.ts';
 import { TransportError } from '../kube/errors.ts';
-
-/** Questions that leave nothing behind. */
-const REVIEWS = /^\/apis\/(?:authentication|authorization)\.k8s\.io\//;
+import { isReview } from '../kube/reviews.ts';
 
 /**
  * Stands between a virtual node and the host, before {@link hostGuard}: whatever is sent, but reads, has waited for its turn and for a
@@ -11,7 +9,7 @@ const REVIEWS = /^\/apis\/(?:authentication|authorization)\.k8s\.io\//;
 export function leaseGuard(guard: RequestGuard, leaseHeld: () => boolean): RequestGuard {
   return (request) => {
     const { method, path } = request;
-    if (!leaseHeld() && !REVIEWS.test(path)) {
+    if (!leaseHeld() && !isReview(path)) {
       const detail = 'not sent: the lease of the member is not held any more';
       throw new TransportError({ cluster: 'host', kind: 'aborted', method, path, detail });
     }

@@ -107,6 +107,11 @@ export function isForbidden(e: unknown): e is ApiError {
   return e instanceof ApiError && e.code === 403;
 }
 
+/** The identity lacks a right, by the words of Kubernetes' authorizers: admission that refuses an object answers 403 as well. */
+export function isRightMissing(e: unknown): e is ApiError {
+  return isForbidden(e) && /is forbidden: User/.test(e.status.message ?? '');
+}
+
 export function isUnauthorized(e: unknown): e is ApiError {
   return e instanceof ApiError && e.code === 401;
 }

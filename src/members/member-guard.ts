@@ -3,6 +3,7 @@ import { HOST_LABEL } from '../api/marks.ts';
 import type { RequestGuard } from '../kube/client.ts';
 import { TransportError } from '../kube/errors.ts';
 import { isJsonObject } from '../kube/json-equal.ts';
+import { isReview } from '../kube/reviews.ts';
 
 export interface MemberGuardOptions {
   member: string;
@@ -20,8 +21,6 @@ export interface MemberGuardOptions {
 const COLLECTION = /^\/api(?:s\/[^/]+)?\/[^/]+\/(?:namespaces\/[^/]+\/)?[^/]+$/;
 /** An object of a collection, and none of its subresources. A namespace's subresources look like collections. */
 const OBJECT = /^\/api(?:s\/[^/]+)?\/[^/]+\/(?:namespaces\/[^/]+\/[^/]+\/[^/]+|(?!namespaces\/[^/]+\/)[^/]+\/[^/]+)$/;
-/** Questions that leave nothing behind. */
-const REVIEWS = /^\/apis\/(?:authentication|authorization)\.k8s\.io\//;
 
 /**
  * Stands between everything and a member: whatever is sent there, but reads, passes here. The cluster has to be the
@@ -44,7 +43,7 @@ export function memberGuard(options: MemberGuardOptions): RequestGuard {
       const detail = 'not sent: the lease of the member is not held any more';
       throw new TransportError({ cluster: member, kind: 'aborted', method, path, detail });
     }
-    if (method === 'POST' && COLLECTION.test(path) && !REVIEWS.test(path) && labelOf(body) !== hostId) {
+    if (method === 'POST' && COLLECTION.test(path) && !isReview(path) && labelOf(body) !== hostId) {
       throw invariants.violated('I15', 'an object without our label', where);
     }
     if (method === 'PUT' && OBJECT.test(path) && labelOf(body) !== hostId) {

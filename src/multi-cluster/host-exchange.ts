@@ -3,7 +3,7 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
-import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import { describeError, isConflict, isNotFound, isRightMissing } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { splitKey } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
@@ -111,7 +111,7 @@ export class HostExchange {
       return await this.#sync(key, signal);
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return SOON;
-      if (!isForbidden(error) || !/is forbidden: User/.test(error.status.message ?? '')) throw error;
+      if (!isRightMissing(error)) throw error;
       this.#o.logger.warn(`Services are not exchanged: ${describeError(error)}`);
       this.#refusedUntil = monotonic() + PROBLEM_MS;
       return { requeueAfterMs: PROBLEM_MS };

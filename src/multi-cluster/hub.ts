@@ -8,10 +8,11 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { type ServiceImport, SOURCE_CLUSTER_LABEL } from '../kube/multicluster-v1.ts';
 import { splitKey } from '../kube/object.ts';
+import { refusalIn } from '../kube/refusal-words.ts';
 import { importLabels } from './derived-service.ts';
 import type { ExchangeMetrics } from './exchange-metrics.ts';
 import { clustersIn, type ExportRecord, recordAnnotation, recordsIn } from './export-record.ts';
-import { FIELD_MANAGER, ImportedServices, type ImportProblem, refusalIn, taken } from './imported-services.ts';
+import { FIELD_MANAGER, ImportedServices, type ImportProblem, taken } from './imported-services.ts';
 import { mergeExports, type MergedService } from './merged-service.ts';
 
 export interface HubOptions {

@@ -5,7 +5,6 @@ import { cleanText } from '../kube/clean-text.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Service } from '../kube/core-v1.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
-import { ApiError, isAlreadyExists, isConflict, isNotFound, isTransient } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { isDnsLabel } from '../kube/dns-label.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
@@ -17,6 +16,7 @@ import {
   SOURCE_CLUSTER_LABEL,
 } from '../kube/multicluster-v1.ts';
 import { keyFor, keyOf, type KubeObject } from '../kube/object.ts';
+import { refusalIn } from '../kube/refusal-words.ts';
 import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
 import { WrittenObjects } from '../kube/written-objects.ts';
 import {
@@ -33,7 +33,7 @@ import { isSliceAsWanted } from './imported-slices.ts';
 import type { MergedService } from './merged-service.ts';
 
 export const FIELD_MANAGER = 'spillway';
-/** Longest part of a cluster's own words that is repeated to users, in bytes. */
+/** Longest part of what somebody else wrote that is repeated to users, in bytes. */
 const MAX_WORDS = 500;
 
 export interface ImportedServicesOptions {
@@ -325,12 +325,4 @@ function isImportAsWanted(is: ServiceImport, shall: ServiceImport): boolean {
 function plain({ ips = [], ...spec }: ServiceImport['spec']): object {
   const ports = spec.ports.map(({ protocol = 'TCP', ...port }) => ({ ...port, protocol }));
   return { ...spec, ports, ips };
-}
-
-/** What a cluster says against one object, by its limits or policies; undefined: it is something else, such as a right that is missing. */
-export function refusalIn(error: unknown): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  const words = error.status.message ?? error.message;
-  if (isTransient(error) || isNotFound(error) || isConflict(error) || isAlreadyExists(error)) return undefined;
-  return /is forbidden: User|being terminated/.test(words) ? undefined : cleanText(words, MAX_WORDS);
 }

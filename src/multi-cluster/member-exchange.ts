@@ -6,11 +6,12 @@ import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Namespace } from '../kube/core-v1.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
-import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import { describeError, isConflict, isNotFound, isRightMissing } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
 import type { ServiceExport } from '../kube/multicluster-v1.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';
+import { refusalIn } from '../kube/refusal-words.ts';
 import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -23,7 +24,7 @@ import { type ExportRecord, judgeExport } from './export-record.ts';
 import { outcomeOf } from './host-exchange.ts';
 import type { Hub } from './hub.ts';
 import { copiedSlice, importedSlices } from './imported-slices.ts';
-import { ImportedServices, type ImportProblem, refusalIn, toldByOthers } from './imported-services.ts';
+import { ImportedServices, type ImportProblem, toldByOthers } from './imported-services.ts';
 import { MemberLocalServices } from './member-local-services.ts';
 import { acceptedPorts } from './merged-service.ts';
 
@@ -315,7 +316,7 @@ export class MemberExchange {
       return again;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return SOON;
-      if (!isForbidden(error) || !/is forbidden: User/.test(error.status.message ?? '')) throw error;
+      if (!isRightMissing(error)) throw error;
       const words = describeError(error);
       if (this.#refusal === undefined)
         this.#o.logger.warn({ member: member.name }, `Services are not exchanged: ${words}`);

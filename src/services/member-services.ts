@@ -1,7 +1,7 @@
 import type { Pod, Service } from '../kube/core-v1.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import { monotonic } from '../kube/clock.ts';
-import { describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import { describeError, isConflict, isNotFound, isRightMissing } from '../kube/errors.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
@@ -261,7 +261,7 @@ export class MemberServices {
       return again;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return SOON;
-      if (!isForbidden(error) || !/is forbidden: User/.test(error.status.message ?? '')) throw error;
+      if (!isRightMissing(error)) throw error;
       return this.#refused(member.name, describeError(error));
     }
   }

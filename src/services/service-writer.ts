@@ -2,17 +2,14 @@ import { MEMBER_LABEL } from '../api/marks.ts';
 import type { Service } from '../kube/core-v1.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
-import { cleanText } from '../kube/clean-text.ts';
-import { ApiError, isAlreadyExists, isConflict, isNotFound, isTransient } from '../kube/errors.ts';
+import { isAlreadyExists } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
+import { refusalIn } from '../kube/refusal-words.ts';
 import type { CopyStore } from './copy-store.ts';
 import { type CopyPlace, hasMarks, isAsWanted, needsAnew, replacing, serviceCopy } from './service-copy.ts';
 import type { ServiceMetrics } from './service-metrics.ts';
 import type { ServiceProblem } from './services-finding.ts';
-
-/** Longest part of a member's own words that is repeated to users, in bytes. */
-const MAX_WORDS = 500;
 
 export interface ServiceWriterOptions {
   /** Name of the MemberCluster. */
@@ -163,12 +160,4 @@ function isSameSlice(is: EndpointSlice, shall: EndpointSlice): boolean {
     jsonEqual(is.ports ?? [], shall.ports ?? []) &&
     jsonEqual(is.endpoints ?? [], shall.endpoints ?? [])
   );
-}
-
-/** What a member says against one Service, by its limits or its policies; undefined: it is something else, such as a right that is missing. */
-function refusalIn(error: unknown): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  const words = error.status.message ?? error.message;
-  if (isTransient(error) || isNotFound(error) || isConflict(error)) return undefined;
-  return /is forbidden: User|being terminated/.test(words) ? undefined : cleanText(words, MAX_WORDS);
 }
