@@ -1,5 +1,6 @@
 import { GROUP } from '../api/marks.ts';
-import type { OwnerReference } from '../kube/object.ts';
+import type { KubeObject, OwnerReference } from '../kube/object.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 
 /** Of Kubernetes: what of them owns pods stands in kube/owner-kinds.ts. */
 const OF_KUBERNETES: ReadonlySet<string> = new Set([
@@ -54,4 +55,11 @@ export function customKindKey({ apiVersion, kind }: Pick<OwnerReference, 'apiVer
 export function customKindOf(key: string): CustomKind {
   const space = key.lastIndexOf(' ');
   return { apiVersion: key.slice(0, space), kind: key.slice(space + 1) };
+}
+
+/** The kind of an object's controller, by its key, if it is not Kubernetes' own. */
+export function kindAbove(object: KubeObject): readonly string[] {
+  const above = controllerOf(object);
+  const key = above === undefined ? undefined : customKindKey(above);
+  return key === undefined ? [] : [key];
 }

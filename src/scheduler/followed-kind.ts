@@ -5,10 +5,9 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { metadataOnly } from '../kube/metadata-only.ts';
 import { keyFor } from '../kube/object.ts';
-import { controllerOf } from '../kube/owner-references.ts';
 import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
-import { customKindKey } from './custom-kinds.ts';
+import { kindAbove } from './custom-kinds.ts';
 import { ownerProjection } from './projections.ts';
 
 const ABOVE = 'above';
@@ -40,13 +39,7 @@ export class FollowedKind {
       client: host,
       resource: metadataOnly(resource),
       transform: ownerProjection(apiVersionOf(resource), resource.kind),
-      indexes: {
-        [ABOVE]: (object) => {
-          const above = controllerOf(object);
-          const key = above === undefined ? undefined : customKindKey(above);
-          return key === undefined ? [] : [key];
-        },
-      },
+      indexes: { [ABOVE]: kindAbove },
       room: share,
       logger,
       ...(metrics === undefined ? {} : { metrics }),

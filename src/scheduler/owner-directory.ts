@@ -9,7 +9,7 @@ import { controllerOf } from '../kube/owner-references.ts';
 import { metadataOnly } from '../kube/metadata-only.ts';
 import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
-import { customKindKey } from './custom-kinds.ts';
+import { customKindKey, kindAbove } from './custom-kinds.ts';
 import { CustomOwners } from './custom-owners.ts';
 import { ownerProjection } from './projections.ts';
 import { OwnerLookUp } from './owner-look-up.ts';
@@ -73,7 +73,7 @@ export class OwnerDirectory {
           indexes: {
             [OWNER]: (object) => [controllerOf(object)?.uid ?? ''],
             [UID]: ({ metadata }) => [metadata.uid ?? ''],
-            [ABOVE]: (object) => kindAbove(object),
+            [ABOVE]: kindAbove,
           },
           logger,
           ...(metrics === undefined ? {} : { metrics }),
@@ -295,13 +295,6 @@ export class OwnerDirectory {
     yield* byPods;
     for (const informer of this.#informers.values()) yield* informer.indexValues(ABOVE);
   }
-}
-
-/** The kind of an object's controller, by its key, if it is not Kubernetes' own. */
-export function kindAbove(object: KubeObject): readonly string[] {
-  const above = controllerOf(object);
-  const key = above === undefined ? undefined : customKindKey(above);
-  return key === undefined ? [] : [key];
 }
 
 type OwnerHandler = (object: TypedObject, old: TypedObject | undefined) => void;
