@@ -1,16 +1,8 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { PODS, type Resource } from '../kube/resource.ts';
+import { DEPLOYMENTS, PODS } from '../kube/resource.ts';
 import type { Look } from './wait-for.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
-
-const DEPLOYMENTS: Resource = {
-  group: 'apps',
-  version: 'v1',
-  kind: 'Deployment',
-  plural: 'deployments',
-  namespaced: true,
-};
 
 export interface Deployment extends KubeObject {
   spec: {

@@ -17,8 +17,15 @@ import { setUnschedulable } from './cordon.ts';
 import { counted } from '../kube/counted.ts';
 import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
 import { EXIT } from './exit-code.ts';
-import { clusterFlags, dryRunFlag, dryRunOption, dryRunWords, type DryRun, type DryRunFlags } from './flags.ts';
-import { seconds } from './install.ts';
+import {
+  clusterFlags,
+  dryRunFlag,
+  dryRunOption,
+  dryRunWords,
+  seconds,
+  type DryRun,
+  type DryRunFlags,
+} from './flags.ts';
 import type { Terminal } from './terminal.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import type { Viewer } from './viewer.ts';

@@ -1,4 +1,4 @@
-import { Option, type Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { ClusterFlags } from './viewer-access.ts';
 import { FORMATS, formatOf, type Format } from './output.ts';
 
@@ -77,4 +77,11 @@ export function dryRunOption(mode: DryRun): { dryRun: boolean } {
 /** What kubectl adds to what it says was done. */
 export function dryRunWords(mode: DryRun): string {
   return mode === 'none' ? '' : mode === 'server' ? ' (server dry run)' : ' (dry run)';
+}
+
+/** A flag's argument, in s. */
+export function seconds(text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value <= 86_400)) throw new InvalidArgumentError('must be a number of seconds, at most 86400');
+  return value;
 }

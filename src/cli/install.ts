@@ -8,7 +8,7 @@ import { CliError } from './cli-error.ts';
 import type { Cli } from './cli.ts';
 import { rolledOut } from './deployments.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { clusterFlags, dryRunFlag, dryRunWords, type DryRunFlags } from './flags.ts';
+import { clusterFlags, dryRunFlag, dryRunWords, seconds, type DryRunFlags } from './flags.ts';
 import { hasMutatingPolicies, versionOf } from './host-version.ts';
 import {
   DEFAULT_CHOICES,
@@ -221,11 +221,5 @@ function count(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 1 || value > 100)
     throw new InvalidArgumentError('must be a whole number, 1 to 100');
-  return value;
-}
-
-export function seconds(text: string): number {
-  const value = Number(text);
-  if (!(value > 0 && value <= 86_400)) throw new InvalidArgumentError('must be a number of seconds, at most 86400');
   return value;
 }

@@ -20,10 +20,10 @@ import {
   dryRunFlag,
   dryRunWords,
   namespaceFlags,
+  seconds,
   type DryRunFlags,
   type NamespaceFlags,
 } from './flags.ts';
-import { seconds } from './install.ts';
 import { reportLines, resultLines, waitingFor } from './move-text.ts';
 import { inWords, type Viewer } from './viewer.ts';
 import { waitFor } from './wait-for.ts';

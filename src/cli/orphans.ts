@@ -23,11 +23,11 @@ import {
   dryRunOption,
   dryRunWords,
   outputFlags,
+  seconds,
   type DryRun,
   type DryRunFlags,
   type OutputFlags,
 } from './flags.ts';
-import { seconds } from './install.ts';
 import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
 import { MADE_THERE, type Orphan, orphanOf } from './orphans/orphan.ts';
 import { listed } from './output.ts';

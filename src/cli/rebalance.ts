@@ -17,10 +17,10 @@ import {
   dryRunOption,
   dryRunWords,
   namespaceFlags,
+  seconds,
   type DryRunFlags,
   type NamespaceFlags,
 } from './flags.ts';
-import { seconds } from './install.ts';
 import { inWords, type Viewer } from './viewer.ts';
 import { waitFor } from './wait-for.ts';
 import { workloadNamed } from './workload-arguments.ts';

@@ -9,8 +9,14 @@ import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
 import { examine } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { clusterFlags, outputFlags, systemNamespaceFlag, type OutputFlags, type SystemFlags } from './flags.ts';
-import { seconds } from './install.ts';
+import {
+  clusterFlags,
+  outputFlags,
+  systemNamespaceFlag,
+  seconds,
+  type OutputFlags,
+  type SystemFlags,
+} from './flags.ts';
 import { documented, type Format } from './output.ts';
 import { readOverview } from './status.ts';
 import { allowedPart } from './support-bundle/allowed.ts';

@@ -50,6 +50,14 @@ export const LEASES: Resource = {
   namespaced: true,
 };
 
+export const DEPLOYMENTS: Resource = {
+  group: 'apps',
+  version: 'v1',
+  kind: 'Deployment',
+  plural: 'deployments',
+  namespaced: true,
+};
+
 export const REPLICA_SETS: Resource = {
   group: 'apps',
   version: 'v1',

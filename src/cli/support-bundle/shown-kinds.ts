@@ -7,7 +7,7 @@ import { PLACEMENT_SCORES } from '../../api/placement-score.ts';
 import { WORKLOAD_MIGRATIONS } from '../../api/workload-migration.ts';
 import { WORKLOAD_PLACEMENTS } from '../../api/workload-placement.ts';
 import { WORKLOAD_REBALANCERS } from '../../api/workload-rebalancer.ts';
-import { EVENTS, LEASES, NODES, PODS, type Resource } from '../../kube/resource.ts';
+import { DEPLOYMENTS, EVENTS, LEASES, NODES, PODS, type Resource } from '../../kube/resource.ts';
 import type { Allowed } from './allowed.ts';
 
 /** Objects of one kind, and what of each goes into a bundle. */
@@ -24,14 +24,6 @@ export interface ShownKind {
   /** Beside {@link METADATA}. */
   readonly shows: { readonly [field: string]: Allowed };
 }
-
-const DEPLOYMENTS: Resource = {
-  group: 'apps',
-  version: 'v1',
-  kind: 'Deployment',
-  plural: 'deployments',
-  namespaced: true,
-};
 
 /** No annotations: whoever writes one may put anything into it. Labels are ours, or those that nodes have. */
 const METADATA: Allowed = {
