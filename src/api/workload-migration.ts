@@ -85,6 +85,7 @@ const moved = z.object({
     .enum([
       'Fits',
       'DoesNotFit',
+      'NotKnown',
       'Unmovable',
       'NoPolicy',
       'NotFound',
@@ -103,7 +104,7 @@ const status = z
   .object({
     observedGeneration: observedGeneration(),
     conditions: conditions(
-      'Fits: the whole set has a place where it is to go. Complete: True when it has been moved; False with reason Progressing, Suspended, Refused, PodsStay or DryRun.',
+      'Fits: the whole set has a place where it is to go; Unknown while that cannot be told yet. Complete: True when it has been moved; False with reason Progressing, Suspended, Refused, PodsStay or DryRun.',
     ),
     workloads: z.array(moved).max(MOST_WORKLOADS).exactOptional().describe('What is known of each workload.'),
     finishTime: z.iso.datetime().exactOptional().meta({

@@ -161,7 +161,8 @@ async function followed(
     const migration = await host.get<WorkloadMigration>(WORKLOAD_MIGRATIONS, ref);
     return isDone(migration) ? { value: migration } : { waitingFor: waitingFor(migration) };
   };
-  const isJudged = ({ status }: WorkloadMigration): boolean => conditionOf({ status }, 'Fits') !== undefined;
+  const isJudged = ({ status }: WorkloadMigration): boolean =>
+    (conditionOf({ status }, 'Fits')?.status ?? 'Unknown') !== 'Unknown';
   const timeoutMs = flags.timeout * 1000;
   const judged = await waitFor(terminal, 'it is judged', Math.min(REPORT_MS, timeoutMs), look(isJudged), fix);
   for (const line of reportLines(judged)) terminal.out(`${line}\n`);

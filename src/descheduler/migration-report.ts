@@ -3,9 +3,9 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import { counted } from '../kube/counted.ts';
 import { keyOf } from '../kube/object.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords, NOT_CONTACTED } from '../placement/cluster.ts';
 import { wayOf } from '../placement/migrating.ts';
-import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { NoPlaceTogether, PlacedPods } from '../placement/placed-pods.ts';
 import type { MigratedPods, NamedWorkload } from './migrated-pods.ts';
 import { silentMembers } from './silent-members.ts';
 
@@ -13,13 +13,17 @@ import { silentMembers } from './silent-members.ts';
 const MOST_PODS = 2_000;
 
 export interface MigrationReportOptions {
-  placed: Pick<PlacedPods, 'members' | 'hasRules' | 'wayOf' | 'whyNotTogether'>;
+  placed: Pick<PlacedPods, 'problem' | 'members' | 'hasRules' | 'wayOf' | 'whyNotTogether'>;
   pods: Pick<MigratedPods, 'workloadsOf' | 'wholePods' | 'whyStays'>;
 }
 
-/** What the whole set comes to before anything is moved. `why`: it cannot be judged, or is too much. */
+/**
+ * What the whole set comes to before anything is moved. `why`: it can never be judged, or is too much. `notKnown`: what would have to be
+ * known to judge it is not known yet.
+ */
 export interface MigrationReport {
   readonly why?: string;
+  readonly notKnown?: string;
   readonly workloads: readonly MigratedWorkload[];
 }
 
@@ -36,6 +40,8 @@ export async function migrationReport(
   signal: AbortSignal,
 ): Promise<MigrationReport> {
   const way = wayOf(migration);
+  const notKnown = whatIsNotKnown(migration, placed);
+  if (notKnown !== undefined) return { notKnown, workloads: [] };
   const why = whyNotAtAll(migration, placed);
   if (why !== undefined) return { why, workloads: [] };
   const named = pods.workloadsOf(migration);
@@ -59,6 +65,17 @@ export async function migrationReport(
     way,
   );
   return { workloads: judged.map((one) => withPlaces(one, whys)) };
+}
+
+/** What the host says may be otherwise by now, or a member was never asked. */
+function whatIsNotKnown(
+  { spec: { from, to } }: WorkloadMigration,
+  placed: MigrationReportOptions['placed'],
+): string | undefined {
+  if (placed.problem !== undefined) return `the host cannot be followed now (${placed.problem})`;
+  const silent = silentMembers(placed.members());
+  const untold = [from, to].find((name) => name !== undefined && silent.get(name) === NOT_CONTACTED);
+  return untold === undefined ? undefined : `${clusterInWords(untold)}: ${NOT_CONTACTED}`;
 }
 
 function whyNotAtAll(
@@ -122,14 +139,12 @@ function judge(
   return { entry, pods: whole };
 }
 
-function withPlaces({ entry, pods }: Judged, whys: ReadonlyMap<string, string>): MigratedWorkload {
-  const missing = pods.map(({ metadata: { uid = '' } }) => whys.get(uid)).filter((why) => why !== undefined);
-  const [first] = missing;
+function withPlaces({ entry, pods }: Judged, whys: ReadonlyMap<string, NoPlaceTogether>): MigratedWorkload {
+  const missing = pods.map(({ metadata: { uid = '' } }) => whys.get(uid)).filter((one) => one !== undefined);
+  // What is known to have no place has none, whatever is not known of others.
+  const first = missing.find(({ isKnown }) => isKnown) ?? missing[0];
   if (first === undefined) return entry;
   const fitting = pods.length - missing.length;
-  return {
-    ...entry,
-    reason: 'DoesNotFit',
-    message: `a place for ${String(fitting)} of ${counted(pods.length, 'pod')} (${first})`,
-  };
+  const message = `a place for ${String(fitting)} of ${counted(pods.length, 'pod')} (${first.why})`;
+  return { ...entry, reason: first.isKnown ? 'DoesNotFit' : 'NotKnown', message };
 }

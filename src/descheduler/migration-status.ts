@@ -11,13 +11,14 @@ export interface MigrationFound {
   readonly state: MigrationState;
   readonly message: string;
   readonly workloads: readonly MigratedWorkload[];
-  /** Undefined while the whole set has not been judged. */
-  readonly fits: { readonly status: 'True' | 'False'; readonly message: string } | undefined;
+  /** Undefined while the whole set has not been judged; Unknown when it cannot be yet. */
+  readonly fits: { readonly status: 'True' | 'False' | 'Unknown'; readonly message: string } | undefined;
 }
 
 /** States from which nothing leads on but another spec. */
 const OVER: ReadonlySet<MigrationState> = new Set(['Refused', 'PodsStay', 'DryRun', 'Moved']);
 const LONGEST = 1_024;
+const FITS = { True: 'AllFit', False: 'DoesNotFit', Unknown: 'NotKnown' } as const;
 
 /** Reasons for which nothing of the set is moved; Unmovable where the spec does not say that such pods are left. */
 const REFUSING: ReadonlySet<MigratedWorkload['reason']> = new Set([
@@ -50,7 +51,7 @@ export function migrationStatus(
   const known = before?.observedGeneration === observedGeneration ? before : undefined;
   const found: Omit<Condition, 'lastTransitionTime'>[] = [];
   if (fits !== undefined) {
-    const reason = fits.status === 'True' ? 'AllFit' : 'DoesNotFit';
+    const reason = FITS[fits.status];
     found.push({ type: 'Fits', status: fits.status, observedGeneration, reason, message: cut(fits.message) });
   }
   const status = state === 'Moved' ? 'True' : 'False';
@@ -69,8 +70,9 @@ export function migrationStatus(
 /** The whole set was judged as it is asked for now. */
 export function isJudged({ metadata, status }: WorkloadMigration): boolean {
   const { generation = 0 } = metadata;
+  const fits = conditionOf({ status }, 'Fits');
   return (
-    status?.observedGeneration === generation && conditionOf({ status }, 'Fits')?.observedGeneration === generation
+    status?.observedGeneration === generation && fits?.observedGeneration === generation && fits.status !== 'Unknown'
   );
 }
 

@@ -32,6 +32,10 @@ import type { Recheck } from './wanted-move.ts';
 const LOOK_MS = 1_000;
 /** Policies and workloads that were written just before may not be known yet: a report counts that every look finds for so long, in ms. */
 const SETTLED_MS = 3_000;
+/** Between two looks at a migration of which it is not known yet whether it fits, in ms. */
+const NOT_KNOWN_MS = 2_000;
+/** After a start members are known by then; what is not known after so long lacks something, in ms. */
+const LONG_NOT_KNOWN_MS = 60_000;
 /** By then every replica that schedulers may ask knows which way the pods go, in ms. */
 const HEARD_MS = 2_000;
 /** A migration of which no pod could be moved for so long is given up, in ms. */
@@ -59,6 +63,7 @@ export interface MigrationsOptions {
     | 'migration'
     | 'wayOf'
     | 'whyNotTogether'
+    | 'problem'
   >;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
   /** No pod is moved: no migration begins, or goes on. */
@@ -75,6 +80,8 @@ interface Sight {
   readonly generation: number;
   /** The report, and since when each look finds it. */
   report?: { readonly text: string; readonly since: number };
+  /** Since when it is not known whether it fits. */
+  notKnownSince?: number;
   /** When it was first seen to be under way. */
   begun?: number;
   /** Fewest pods that were left, and since when they are. */
@@ -135,7 +142,8 @@ export class Migrations {
       const how = { type: 'merge', subresource: 'status' } as const;
       await patch(host, WORKLOAD_MIGRATIONS, splitKey(key), body, how, { signal }).catch(unlessOther);
     }
-    return found.state === 'Suspended' || status.finishTime !== undefined ? undefined : { requeueAfterMs: LOOK_MS };
+    if (found.state === 'Suspended' || status.finishTime !== undefined) return undefined;
+    return { requeueAfterMs: found.fits?.status === 'Unknown' ? NOT_KNOWN_MS : LOOK_MS };
   }
 
   /** Undefined: nothing is to be said yet. */
@@ -158,9 +166,10 @@ export class Migrations {
 
   /** The report, once it has been the same for a while. */
   async #judge(migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound | undefined> {
-    const { why, workloads } = await migrationReport(migration, { placed: this.#o.placed, pods: this.#pods }, signal);
+    const report = await migrationReport(migration, { placed: this.#o.placed, pods: this.#pods }, signal);
+    const { why, notKnown, workloads } = report;
     const against = refused(workloads);
-    const text = JSON.stringify([why, workloads.map(({ workload, reason }) => [workload, reason])]);
+    const text = JSON.stringify([why, notKnown, workloads.map(({ workload, reason }) => [workload, reason])]);
     const now = this.#o.monotonic();
     if (sight.report?.text !== text) sight.report = { text, since: now };
     if (now - sight.report.since < SETTLED_MS) return undefined;
@@ -174,6 +183,9 @@ export class Migrations {
         fits: { status: 'False', message },
       };
     }
+    const missing = notKnown ?? listInText(workloads.filter(({ reason }) => reason === 'NotKnown'));
+    if (missing !== '') return this.#notKnown(missing, workloads, sight);
+    delete sight.notKnownSince;
     const count = workloads.filter(({ reason }) => reason === 'Fits').reduce((sum, { pods }) => sum + pods, 0);
     const fits = {
       status: 'True',
@@ -184,6 +196,17 @@ export class Migrations {
     return dryRun || this.#o.dryRun
       ? { state: 'DryRun', message: `it fits; nothing is moved, as ${because}`, workloads, fits }
       : { state: 'Progressing', message: 'pods are about to be moved', workloads, fits };
+  }
+
+  /** No verdict, and none that it does not fit, from what is not known yet: as after a start of this process. */
+  #notKnown(missing: string, workloads: readonly MigratedWorkload[], sight: Sight): MigrationFound {
+    const now = this.#o.monotonic();
+    sight.notKnownSince ??= now;
+    const isLong = now - sight.notKnownSince >= LONG_NOT_KNOWN_MS;
+    const message = isLong
+      ? `for more than a minute it has not been known whether all of it fits: ${missing}. Nothing is moved, and it is asked again; kubectl spillway status shows what the manager knows of each member`
+      : `it is not known yet whether all of it fits: ${missing}. Nothing is moved, and it is asked again`;
+    return { state: 'Progressing', message, workloads, fits: { status: 'Unknown', message: missing } };
   }
 
   async #goOn(key: string, migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound> {

@@ -14,6 +14,8 @@ export interface Room {
   readonly fits: number | undefined;
   /** Why none fits, for people. */
   readonly why?: string;
+  /** None is known to fit because nodes, overrides or the like are not known yet, as `why` says; it may be otherwise in a moment. */
+  readonly notKnown?: true;
   /** Why the pod can never run there, whatever the room, such as a node selector that no node has; for people. */
   readonly impossible?: string;
   /** How much of the pod's images the nodes there have, 0 to 100; undefined when not known. */

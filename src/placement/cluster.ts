@@ -55,7 +55,7 @@ function whyUnavailable(member: MemberCluster): string | undefined {
   if (member.metadata.deletionTimestamp !== undefined) return 'it is being removed';
   if (member.spec.unschedulable) return 'it takes no new pods (spec.unschedulable)';
   const ready = conditionOf(member, 'Ready');
-  if (ready === undefined) return 'it has not been contacted yet';
+  if (ready === undefined) return NOT_CONTACTED;
   return ready.status === 'True' ? undefined : `it is not ready (${ready.reason})`;
 }
 
@@ -74,6 +74,9 @@ export function localCluster(
     price: undefined,
   };
 }
+
+/** Of a member of which nothing is known yet: why it takes no pods. */
+export const NOT_CONTACTED = 'it has not been contacted yet';
 
 /** `member east`, or `local`: how messages begin. */
 export function clusterInWords(name: string): string {

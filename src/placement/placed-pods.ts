@@ -74,6 +74,14 @@ export interface NoPlace {
   readonly isTaken: boolean;
 }
 
+/** Why a pod has no place beside others that are to go with it. */
+export interface NoPlaceTogether {
+  /** For people. */
+  readonly why: string;
+  /** False: what would say whether there is one is not known yet. */
+  readonly isKnown: boolean;
+}
+
 /** Where pods of the host are, and where they could be: from caches only. */
 export interface PlacedPods {
   /** Resolves when all is known, or the signal aborts. */
@@ -126,7 +134,7 @@ export interface PlacedPods {
   /** The way that pods of the workload go now, if it is being migrated. */
   wayOf(workload: TypedObject): Migrating | undefined;
   /** Why pods, whole, do not all fit together where that way leads, by UID; those that fit are not there. */
-  whyNotTogether(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, string>;
+  whyNotTogether(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, NoPlaceTogether>;
   /** Calls the handler with the key of each migration that came, changed or went. */
   followMigrations(changed: (key: string) => void): () => void;
   /** Calls the handlers after pods or members changed. Returns what ends that. */

@@ -25,6 +25,7 @@ import type {
   MoveRecord,
   MoveRules,
   NoPlace,
+  NoPlaceTogether,
   PlacedMember,
   PlacedPods,
   PlacedPodsHandlers,
@@ -274,7 +275,7 @@ export class HostPlacedPods implements PlacedPods {
     return this.#o.migrations.wayOf(workload);
   }
 
-  whyNotTogether(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, string> {
+  whyNotTogether(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, NoPlaceTogether> {
     return this.#o.migrationFit.whyNot(pods, way);
   }
 

@@ -41,30 +41,38 @@ export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacity
   const nodes: { name: string; slots: number; request: FitRequest }[] = [];
   const reasons: string[] = [];
   const refusals: string[] = [];
+  const unknown: string[] = [];
   for (const name of asked) {
     const capacity = capacityOf(name);
     if (capacity === undefined || !capacity.ready) {
-      reasons.push(capacity?.problem ?? 'its nodes are not known yet');
+      unknown.push(capacity?.problem ?? 'its nodes are not known yet');
       continue;
     }
     const request = capacity.request(pod);
     if ('refused' in request) refusals.push(request.refused);
-    else if ('unknown' in request) reasons.push(request.unknown);
+    else if ('unknown' in request) unknown.push(request.unknown);
     else {
       const answer = capacity.fits(request);
       if (answer.fits) nodes.push({ name, slots: Math.max(1, capacity.slots(request, upTo)), request });
       else reasons.push(`${reasonsInWords(answer.reasons)}${largestInWords(capacity, request)}`);
     }
   }
-  if (nodes.length === 0 && reasons.length === 0) {
+  if (nodes.length + reasons.length + unknown.length === 0) {
     return { room: { fits: 0, impossible: refusals[0] ?? 'it cannot run the pod' }, nodes };
   }
   nodes.sort((a, b) => b.slots - a.slots || (a.name < b.name ? -1 : 1));
   const [first] = nodes;
   const fits = nodes.reduce((sum, { slots }) => sum + slots, 0);
-  const why = [...new Set(reasons)].join('; ');
+  const why = [...new Set([...unknown, ...reasons])].join('; ');
+  const isPending = nodes.length === 0 && unknown.length > 0;
   const images = first === undefined ? undefined : capacityOf(first.name)?.images(pod);
-  return { room: { fits, ...(why === '' ? {} : { why }), ...(images === undefined ? {} : { images }) }, nodes };
+  const room = {
+    fits,
+    ...(why === '' ? {} : { why }),
+    ...(isPending ? { notKnown: true as const } : {}),
+    ...(images === undefined ? {} : { images }),
+  };
+  return { room, nodes };
 }
 
 function largestInWords(capacity: VirtualNodeCapacity, request: FitRequest): string {

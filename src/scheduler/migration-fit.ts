@@ -1,11 +1,12 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
-import type { Decision, Plan } from '../placement/choice.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import type { Decision, PlacementFacts, Plan } from '../placement/choice.ts';
+import { clusterInWords, NOT_CONTACTED } from '../placement/cluster.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
-import { refusalInWords } from '../placement/placement-refusal.ts';
+import type { NoPlaceTogether } from '../placement/placed-pods.ts';
+import { type Refusal, type RefusalReason, refusalInWords } from '../placement/placement-refusal.ts';
 import { successorOf } from '../placement/refused-pod.ts';
 import { type PodCounts, withMore, withoutOne } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
@@ -43,8 +44,8 @@ export class MigrationFit {
   }
 
   /** Why pods do not fit, by UID; those that fit are not there. `pods`: as they are now, whole. */
-  whyNot(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, string> {
-    const whys = new Map<string, string>();
+  whyNot(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, NoPlaceTogether> {
+    const whys = new Map<string, NoPlaceTogether>();
     const aside: (readonly [VirtualNodeCapacity, string])[] = [];
     const courses = new Map<string, Course>();
     try {
@@ -63,11 +64,11 @@ export class MigrationFit {
     way: Migrating,
     courses: Map<string, Course>,
     aside: (readonly [VirtualNodeCapacity, string])[],
-  ): string | undefined {
+  ): NoPlaceTogether | undefined {
     const { view, questions, capacityOf, clock } = this.#o;
     const chain = view.owners.chainOf(live);
     const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
-    if (chosen === undefined) return 'no policy and no label of its namespace speaks about it';
+    if (chosen === undefined) return { why: 'no policy and no label of its namespace speaks about it', isKnown: true };
     const now = clock();
     const pod = successorOf(live, now, now);
     const { facts, members } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
@@ -82,7 +83,7 @@ export class MigrationFit {
       remembered: course.plan,
     });
     const place = decision.allowed.find(({ cluster }) => (facts.rooms.get(cluster)?.fits ?? 0) > 0);
-    if (place === undefined) return whyNowhere(decision, way);
+    if (place === undefined) return whyNowhere(decision, way, facts.rooms);
     const [best] = members.get(place.cluster)?.nodes ?? [];
     const capacity = best === undefined ? undefined : capacityOf(best.name);
     if (best !== undefined && capacity !== undefined) {
@@ -95,10 +96,31 @@ export class MigrationFit {
   }
 }
 
-/** Of the cluster that it is to go to; without one, of all others. */
-function whyNowhere({ allowed, refusals }: Decision, { from, to }: Migrating): string {
+/** Of the cluster that it is to go to; without one, of all others. Room there that is not known yet makes it no more than that. */
+function whyNowhere(
+  { allowed, refusals }: Decision,
+  { from, to }: Migrating,
+  rooms: PlacementFacts['rooms'],
+): NoPlaceTogether {
   const told = refusals.filter(({ cluster }) => (to === undefined ? cluster !== from : cluster === to));
-  if (told.length > 0) return told.map(refusalInWords).join('; ');
-  if (allowed.length > 0) return 'it is not known whether there is room';
-  return to === undefined ? 'no other cluster takes it' : `there is no ${clusterInWords(to)}`;
+  const isKnown = allowed.length === 0 && !told.some((refusal) => mayStillTakeIt(refusal, rooms));
+  if (told.length > 0) return { why: told.map(refusalInWords).join('; '), isKnown };
+  if (allowed.length > 0) return { why: 'it is not known whether there is room', isKnown };
+  return { why: to === undefined ? 'no other cluster takes it' : `there is no ${clusterInWords(to)}`, isKnown };
+}
+
+/** Reasons that hold whatever room there is. */
+const WHATEVER_ROOM: ReadonlySet<RefusalReason> = new Set([
+  'NotSelected',
+  'OtherGroup',
+  'Impossible',
+  'Tainted',
+  'Avoided',
+  'Migrating',
+  'NoShare',
+]);
+
+function mayStillTakeIt({ cluster, reason, message }: Refusal, rooms: PlacementFacts['rooms']): boolean {
+  if (reason === 'Unavailable') return message === NOT_CONTACTED;
+  return !WHATEVER_ROOM.has(reason) && rooms.get(cluster)?.notKnown === true;
 }

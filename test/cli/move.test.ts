@@ -131,6 +131,20 @@ describe('the verb', () => {
     );
   });
 
+  it('takes no verdict from what is not known yet', async () => {
+    const missing = 'it is not known yet whether all of it fits: member b: its nodes are not known yet';
+    const conditions = [
+      { type: 'Fits', status: 'Unknown', reason: 'NotKnown', message: 'member b: its nodes are not known yet' },
+      { type: 'Complete', status: 'False', reason: 'Progressing', message: missing },
+    ];
+    timer = setInterval(() => {
+      for (const key of stored()) api.edit(key, { status: { conditions, workloads: [entry({ reason: 'NotKnown' })] } });
+    }, 20);
+    await move('deploy/web', '--from', 'a', '--timeout', '1');
+    expect(terminal.notes.join('\n')).toMatch(/it is judged: not within 1 s\nreason: it is not known yet .*member b/);
+    expect(terminal.stdout).not.toContain('NotKnown');
+  });
+
   it('says that there is nothing to move', async () => {
     answer('True', { workloads: [] });
     expect(await move('--all', '--from', 'a')).toBe(0);

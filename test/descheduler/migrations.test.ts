@@ -159,6 +159,78 @@ describe('what fits', () => {
   });
 });
 
+describe('what is not known yet is no verdict', () => {
+  /** Nobody in this process knows the nodes of the member, as in the first seconds after a start. */
+  function unknown(member: string, problem?: string): void {
+    const known = countedRoom(member, () => 9);
+    if (problem === undefined) room.capacities.delete(member);
+    else room.capacities.set(member, { ...known, ready: false, problem });
+  }
+  const unsaid = ['Fits Unknown NotKnown', 'Complete False Progressing'];
+  const saidOf = (type: string): string =>
+    stored()?.status?.conditions?.find((one) => one.type === type)?.message ?? '';
+
+  test('nodes of the member: it is asked again, says so, and goes on as soon as they are known', async () => {
+    unknown('west');
+    ask();
+    await judged();
+    expect(state()).toEqual(unsaid);
+    expect(said()).toEqual(['web NotKnown 4/0/0: a place for 0 of 4 pods (member west: its nodes are not known yet)']);
+    expect(saidOf('Complete')).toMatch(/^it is not known yet whether all of it fits: deployment\/web: .*asked again$/);
+    expect(stored()?.status?.finishTime).toBeUndefined();
+    expect(asked(room.pods()[0] as Pod)).toEqual([]);
+    expect(await look()).toEqual({ requeueAfterMs: 2_000 });
+    wide('west', 9);
+    await begun();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False Progressing']);
+    expect(moves()).toHaveLength(1);
+  });
+
+  test('for a minute: what is missing is told plainly, and what is known by then is judged', async () => {
+    unknown('west', 'nodes of the member cannot be listed (403)');
+    ask();
+    await judged();
+    room.now += 60_000;
+    await look();
+    expect(state()).toEqual(unsaid);
+    expect(saidOf('Complete')).toMatch(
+      /^for more than a minute .* \(member west: nodes of the member cannot be listed \(403\)\)\. .*kubectl spillway status/,
+    );
+    wide('west', 3);
+    await judged();
+    expect(state()).toEqual(['Fits False DoesNotFit', 'Complete False Refused']);
+  });
+
+  test('a cluster that is known to be too small does not hide one that is not known', async () => {
+    unknown('north');
+    wide('west', 1);
+    ask({ to: undefined });
+    await judged();
+    expect(state()).toEqual(unsaid);
+    expect(said()[0]).toMatch(
+      /^web NotKnown 4\/0\/0: a place for 1 of 4 pods \(local: .*north: its nodes are not known yet/,
+    );
+  });
+
+  test('a policy that does not choose the cluster is a verdict, whatever is known of its room', async () => {
+    unknown('west');
+    room.place('p', { clusterAffinity: { clusterNames: ['east', 'north'] } });
+    await room.seen('the policy is known', () => room.process.view.policies.get('shop/p')?.metadata.generation === 2);
+    ask();
+    await judged();
+    expect(state()[1]).toBe('Complete False Refused');
+  });
+
+  test('a member that nobody has asked anything yet', async () => {
+    room.editMember('west', { status: { conditions: [] } });
+    await room.seen('it is known', () => room.process.placed.members().some((one) => one.unavailable !== undefined));
+    ask();
+    await judged();
+    expect(state()).toEqual(unsaid);
+    expect(saidOf('Fits')).toBe('member west: it has not been contacted yet');
+  });
+});
+
 describe('no pod is kept waiting for a cluster', () => {
   const since = '2026-01-01T00:00:00Z';
   const silent = [{ type: 'Ready', status: 'False', reason: 'Timeout', message: '', lastTransitionTime: since }];
