@@ -7,7 +7,7 @@ import { controllerOf } from '../kube/owner-references.ts';
 import { migratedKey } from '../placement/migrating.ts';
 import { replicasOf, type TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
-import { type MigratedPod, mayGoAlone } from './migration.ts';
+import { type MigratedPod, mayGoAlone, migrationStep } from './migration.ts';
 import type { Mover } from './mover.ts';
 import { goesGracefully, staysByPolicy } from './purge-mode.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
@@ -62,14 +62,21 @@ export class MigratedPods {
     });
   }
 
+  /** Those that the report of a migration under way is about, without those that are left behind: one that came later, to the namespace, is not of them. */
+  movedBy({ metadata, spec, status }: WorkloadMigration): NamedWorkload[] {
+    const judged = (status?.workloads ?? []).filter(({ reason }) => reason !== 'LeftBehind');
+    return this.workloadsOf({ metadata, spec: { ...spec, workloads: judged.map(({ workload }) => workload) } });
+  }
+
   #inMember(namespace: string, member: string): Map<string, FoundThere> {
     const { placed } = this.#o;
     const found = new Map<string, FoundThere>();
+    const workloadOf = perController((pod) => placed.rulesOf(pod).workload);
     for (const one of placed.inMember(member)) {
       if (one.metadata.namespace !== namespace || isFinished(one)) continue;
       const owned = asOwned(one);
       if (controllerOf(owned)?.kind === 'DaemonSet') continue;
-      const { workload } = placed.rulesOf(owned);
+      const workload = workloadOf(owned);
       const reference = { apiVersion: workload.apiVersion, kind: workload.kind, name: workload.metadata.name };
       const key = migratedKey(namespace, reference);
       const known = found.get(key) ?? { reference, workload, there: [], ending: [] };
@@ -91,11 +98,14 @@ export class MigratedPods {
     const { placed, mover } = this.#o;
     const whole = await this.wholePods(there, signal);
     if (whole === undefined) return undefined;
+    const whyStays = perController((live) => this.whyStays(live));
+    const wouldSurge = perController((owned) => this.#surges(owned));
+    const surges = (pod: Pod): boolean => isReady(pod) && wouldSurge(asOwned(pod));
     const all = new Map<string, Pod>();
     for (const pod of placed.ofWorkload(workload?.metadata.uid ?? '')) all.set(pod.metadata.uid ?? '', pod);
     for (const pod of there) all.set(pod.metadata.uid ?? '', pod);
     const gone = ending.map((pod): MigratedPod => {
-      const isLeaving = { isLeaving: true, surges: this.#surges(asOwned(pod)), whyStays: undefined };
+      const isLeaving = { isLeaving: true, surges: surges(pod), whyStays: undefined };
       return { pod, cluster: from, isReady: isReady(pod), ...isLeaving };
     });
     const active = [...all.values()].filter(isActive).map((pod): MigratedPod => {
@@ -107,11 +117,31 @@ export class MigratedPods {
         cluster,
         isReady: isReady(pod),
         isLeaving: mover.wasSent(pod),
-        surges: this.#surges(asOwned(pod)),
-        whyStays: cluster === from && live !== undefined ? this.whyStays(live) : undefined,
+        surges: surges(pod),
+        whyStays: cluster === from && live !== undefined ? whyStays(live) : undefined,
       };
     });
     return [...active, ...gone];
+  }
+
+  /**
+   * Pods of a workload under way that have yet to find their places, whole: those in the member that may leave it, new ones without a
+   * place, and those on their way out that nothing was made for yet.
+   */
+  async yetToPlace(one: NamedWorkload, from: string, signal: AbortSignal): Promise<readonly Pod[]> {
+    const pods = await this.of(one, from, signal);
+    if (pods === undefined) return [];
+    const still = pods.filter(
+      ({ cluster, isLeaving, whyStays }) => cluster === from && !isLeaving && whyStays === undefined,
+    );
+    const unplaced = pods.filter(({ cluster }) => cluster === undefined);
+    const { missing } = migrationStep(pods, from, this.wantedOf(one));
+    const leaving = pods.filter(({ isLeaving }) => isLeaving).slice(0, missing);
+    const whole = await this.wholePods(
+      [...still, ...unplaced, ...leaving].map(({ pod }) => pod),
+      signal,
+    );
+    return [...(whole?.values() ?? [])];
   }
 
   /** As they are in the host but for what differs from pod to pod; undefined when none of a controller could be read. By UID. */
@@ -158,6 +188,17 @@ export class MigratedPods {
     const { placed } = this.#o;
     return goesGracefully(pod, 'Migrate', placed.rulesOf(pod).failover) && placed.surgingSetOf(pod) !== undefined;
   }
+}
+
+/** Asks about one pod of each controller what is alike in all of them: there may be thousands. */
+export function perController<T>(ask: (pod: Pod) => T): (pod: Pod) => T {
+  const known = new Map<string, { readonly answer: T }>();
+  return (pod) => {
+    const uid = controllerUidOf(pod);
+    const found = known.get(uid) ?? { answer: ask(pod) };
+    known.set(uid, found);
+    return found.answer;
+  };
 }
 
 function controllerUidOf(pod: Pod): string {

@@ -4,67 +4,61 @@ import { counted } from '../kube/counted.ts';
 import { keyOf } from '../kube/object.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { clusterInWords, NOT_CONTACTED } from '../placement/cluster.ts';
-import { wayOf } from '../placement/migrating.ts';
 import type { NoPlaceTogether, PlacedPods } from '../placement/placed-pods.ts';
-import type { MigratedPods, NamedWorkload } from './migrated-pods.ts';
+import { type MigratedPods, type NamedWorkload, perController } from './migrated-pods.ts';
 import { silentMembers } from './silent-members.ts';
 
-/** Pods that are asked about together, within one turn of the event loop. */
+/** Pods that are asked about together. */
 const MOST_PODS = 2_000;
 
 export interface MigrationReportOptions {
-  placed: Pick<PlacedPods, 'problem' | 'members' | 'hasRules' | 'wayOf' | 'whyNotTogether'>;
+  placed: Pick<PlacedPods, 'problem' | 'members' | 'hasRules' | 'wayOf'>;
   pods: Pick<MigratedPods, 'workloadsOf' | 'wholePods' | 'whyStays'>;
 }
 
 /**
- * What the whole set comes to before anything is moved. `why`: it can never be judged, or is too much. `notKnown`: what would have to be
- * known to judge it is not known yet.
+ * What can be said of a migration without asking for room. `why`: it can never be judged, or is too much. `notKnown`: what would have
+ * to be known to judge it is not known yet.
  */
 export interface MigrationReport {
   readonly why?: string;
   readonly notKnown?: string;
-  readonly workloads: readonly MigratedWorkload[];
+  readonly judged: readonly JudgedWorkload[];
 }
 
 /** One workload of the set, and its pods as they are in the host; without them it does not move. */
-interface Judged {
+export interface JudgedWorkload {
   readonly entry: MigratedWorkload;
   readonly pods: readonly Pod[];
 }
 
-/** The fit report of a migration: what can be moved at all, and whether all of it together has a place. Changes nothing. */
+/** The first part of the fit report of a migration, which costs little: what can be moved at all. Changes nothing. */
 export async function migrationReport(
   migration: WorkloadMigration,
   { placed, pods }: MigrationReportOptions,
   signal: AbortSignal,
 ): Promise<MigrationReport> {
-  const way = wayOf(migration);
   const notKnown = whatIsNotKnown(migration, placed);
-  if (notKnown !== undefined) return { notKnown, workloads: [] };
+  if (notKnown !== undefined) return { notKnown, judged: [] };
   const why = whyNotAtAll(migration, placed);
-  if (why !== undefined) return { why, workloads: [] };
+  if (why !== undefined) return { why, judged: [] };
   const named = pods.workloadsOf(migration);
   if (named.length > MOST_WORKLOADS) {
     return {
       why: `it is about ${String(named.length)} workloads; name ${String(MOST_WORKLOADS)} at most`,
-      workloads: [],
+      judged: [],
     };
   }
   const count = named.reduce((sum, { there }) => sum + there.length, 0);
   if (count > MOST_PODS) {
-    return { why: `it is about ${String(count)} pods; name workloads of ${String(MOST_PODS)} at most`, workloads: [] };
+    return { why: `it is about ${String(count)} pods; name workloads of ${String(MOST_PODS)} at most`, judged: [] };
   }
-  const judged: Judged[] = [];
+  const judged: JudgedWorkload[] = [];
   for (const one of named) {
     const whole = await pods.wholePods(one.there, signal);
     judged.push(judge(one, whole === undefined ? undefined : [...whole.values()], migration, { placed, pods }));
   }
-  const whys = placed.whyNotTogether(
-    judged.flatMap((one) => one.pods),
-    way,
-  );
-  return { workloads: judged.map((one) => withPlaces(one, whys)) };
+  return { judged };
 }
 
 /** What the host says may be otherwise by now, or a member was never asked. */
@@ -98,9 +92,9 @@ function judge(
   whole: readonly Pod[] | undefined,
   migration: WorkloadMigration,
   { placed, pods }: MigrationReportOptions,
-): Judged {
+): JudgedWorkload {
   const { length } = there;
-  const stays = (reason: MigratedWorkload['reason'], message: string): Judged => ({
+  const stays = (reason: MigratedWorkload['reason'], message: string): JudgedWorkload => ({
     entry: { workload: reference, pods: length, waiting: length, moving: 0, moved: 0, reason, message },
     pods: [],
   });
@@ -109,7 +103,7 @@ function judge(
   }
   if (whole === undefined)
     return stays('NotRead', 'its pods cannot be read (apply manifests/scheduler/descheduler.yaml)');
-  const whys = whole.map((pod) => pods.whyStays(pod)).filter((one) => one !== undefined);
+  const whys = whole.map(perController((pod) => pods.whyStays(pod))).filter((one) => one !== undefined);
   const [unmovable] = whys;
   if (unmovable !== undefined) {
     const reason = migration.spec.unmovable === 'Leave' ? 'LeftBehind' : 'Unmovable';
@@ -139,7 +133,11 @@ function judge(
   return { entry, pods: whole };
 }
 
-function withPlaces({ entry, pods }: Judged, whys: ReadonlyMap<string, NoPlaceTogether>): MigratedWorkload {
+/** The second part: which of its pods have no place, by UID. */
+export function withPlaces(
+  { entry, pods }: JudgedWorkload,
+  whys: ReadonlyMap<string, NoPlaceTogether>,
+): MigratedWorkload {
   const missing = pods.map(({ metadata: { uid = '' } }) => whys.get(uid)).filter((one) => one !== undefined);
   // What is known to have no place has none, whatever is not known of others.
   const first = missing.find(({ isKnown }) => isKnown) ?? missing[0];

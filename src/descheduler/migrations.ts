@@ -13,8 +13,8 @@ import { clusterInWords } from '../placement/cluster.ts';
 import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
+import { type Judging, MigrationJudge } from './migration-judge.ts';
 import { migrationMove, migrationStep } from './migration.ts';
-import { migrationReport } from './migration-report.ts';
 import {
   isJudged,
   isOver,
@@ -22,7 +22,6 @@ import {
   type MigrationFound,
   migrationDeletedInMs,
   migrationStatus,
-  refused,
 } from './migration-status.ts';
 import type { Mover } from './mover.ts';
 import { silentMembers } from './silent-members.ts';
@@ -30,12 +29,8 @@ import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at a migration, in ms. */
 const LOOK_MS = 1_000;
-/** Policies and workloads that were written just before may not be known yet: a report counts that every look finds for so long, in ms. */
-const SETTLED_MS = 3_000;
 /** Between two looks at a migration of which it is not known yet whether it fits, in ms. */
 const NOT_KNOWN_MS = 2_000;
-/** After a start members are known by then; what is not known after so long lacks something, in ms. */
-const LONG_NOT_KNOWN_MS = 60_000;
 /** By then every replica that schedulers may ask knows which way the pods go, in ms. */
 const HEARD_MS = 2_000;
 /** A migration of which no pod could be moved for so long is given up, in ms. */
@@ -62,6 +57,7 @@ export interface MigrationsOptions {
     | 'surgingSetOf'
     | 'migration'
     | 'wayOf'
+    | 'migrationKeys'
     | 'whyNotTogether'
     | 'problem'
   >;
@@ -78,10 +74,7 @@ export interface MigrationsOptions {
 interface Sight {
   readonly uid: string;
   readonly generation: number;
-  /** The report, and since when each look finds it. */
-  report?: { readonly text: string; readonly since: number };
-  /** Since when it is not known whether it fits. */
-  notKnownSince?: number;
+  readonly judging: Judging;
   /** When it was first seen to be under way. */
   begun?: number;
   /** Fewest pods that were left, and since when they are. */
@@ -111,12 +104,14 @@ interface Course {
 export class Migrations {
   readonly #o: MigrationsOptions;
   readonly #pods: MigratedPods;
+  readonly #judge: MigrationJudge;
   /** By key. */
   readonly #sights = new Map<string, Sight>();
 
   constructor(options: MigrationsOptions) {
     this.#o = options;
     this.#pods = new MigratedPods(options);
+    this.#judge = new MigrationJudge({ ...options, pods: this.#pods });
   }
 
   /** Throws what the host answers. */
@@ -134,6 +129,15 @@ export class Migrations {
       this.#forget(key);
       return deletedIn === undefined ? undefined : { requeueAfterMs: deletedIn };
     }
+    try {
+      return await this.#lookAt(key, migration, signal);
+    } finally {
+      this.#judge.written(key);
+    }
+  }
+
+  async #lookAt(key: string, migration: WorkloadMigration, signal: AbortSignal): Promise<HandlerResult> {
+    const { clock, host } = this.#o;
     const found = await this.#look(key, migration, signal);
     if (found === undefined) return { requeueAfterMs: LOOK_MS };
     const status = migrationStatus(migration, found, clock());
@@ -155,7 +159,7 @@ export class Migrations {
       return { state: 'Suspended', message, workloads: known, fits: undefined };
     }
     const sight = this.#sight(key, migration);
-    if (!isJudged(migration)) return await this.#judge(migration, sight, signal);
+    if (!isJudged(migration)) return await this.#judge.judge(migration, sight.judging, signal);
     if (this.#o.dryRun) {
       // New pods are not to be led anywhere either.
       const message = 'it is not gone on with, as descheduler.dryRun is set. What has moved stays moved';
@@ -164,61 +168,16 @@ export class Migrations {
     return await this.#goOn(key, migration, sight, signal);
   }
 
-  /** The report, once it has been the same for a while. */
-  async #judge(migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound | undefined> {
-    const report = await migrationReport(migration, { placed: this.#o.placed, pods: this.#pods }, signal);
-    const { why, notKnown, workloads } = report;
-    const against = refused(workloads);
-    const text = JSON.stringify([why, notKnown, workloads.map(({ workload, reason }) => [workload, reason])]);
-    const now = this.#o.monotonic();
-    if (sight.report?.text !== text) sight.report = { text, since: now };
-    if (now - sight.report.since < SETTLED_MS) return undefined;
-    if (why !== undefined || against.length > 0) {
-      const message =
-        why ?? `${counted(against.length, 'workload')} of ${String(workloads.length)}: ${listInText(against)}`;
-      return {
-        state: 'Refused',
-        message: 'nothing was moved; edit the migration, or make it anew, to have it judged again',
-        workloads,
-        fits: { status: 'False', message },
-      };
-    }
-    const missing = notKnown ?? listInText(workloads.filter(({ reason }) => reason === 'NotKnown'));
-    if (missing !== '') return this.#notKnown(missing, workloads, sight);
-    delete sight.notKnownSince;
-    const count = workloads.filter(({ reason }) => reason === 'Fits').reduce((sum, { pods }) => sum + pods, 0);
-    const fits = {
-      status: 'True',
-      message: `there is a place for ${counted(count, 'pod')} where the migration leads`,
-    } as const;
-    const { dryRun } = migration.spec;
-    const because = dryRun ? 'spec.dryRun is true' : 'descheduler.dryRun is set';
-    return dryRun || this.#o.dryRun
-      ? { state: 'DryRun', message: `it fits; nothing is moved, as ${because}`, workloads, fits }
-      : { state: 'Progressing', message: 'pods are about to be moved', workloads, fits };
-  }
-
-  /** No verdict, and none that it does not fit, from what is not known yet: as after a start of this process. */
-  #notKnown(missing: string, workloads: readonly MigratedWorkload[], sight: Sight): MigrationFound {
-    const now = this.#o.monotonic();
-    sight.notKnownSince ??= now;
-    const isLong = now - sight.notKnownSince >= LONG_NOT_KNOWN_MS;
-    const message = isLong
-      ? `for more than a minute it has not been known whether all of it fits: ${missing}. Nothing is moved, and it is asked again; kubectl spillway status shows what the manager knows of each member`
-      : `it is not known yet whether all of it fits: ${missing}. Nothing is moved, and it is asked again`;
-    return { state: 'Progressing', message, workloads, fits: { status: 'Unknown', message: missing } };
-  }
-
   async #goOn(key: string, migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound> {
     const { monotonic } = this.#o;
     const { from } = migration.spec;
     sight.begun ??= monotonic();
-    const named = new Map(this.#pods.workloadsOf(withWorkloads(migration)).map((one) => [inText(one.reference), one]));
+    const named = new Map(this.#pods.movedBy(migration).map((one) => [inText(one.reference), one]));
     const course: Course = { workloads: [], unplaced: 0, missing: 0, isComing: false };
     const { workloads } = course;
     let tries = AT_ONCE;
     for (const entry of migration.status?.workloads ?? []) {
-      const one = entry.reason === 'LeftBehind' ? undefined : named.get(inText(entry.workload));
+      const one = named.get(inText(entry.workload));
       const pods = one === undefined ? undefined : await this.#pods.of(one, from, signal);
       if (one === undefined || pods === undefined) {
         workloads.push(entry);
@@ -340,6 +299,7 @@ export class Migrations {
     const sight: Sight = {
       uid,
       generation,
+      judging: {},
       left: Infinity,
       leftSince: now,
       moving: 0,
@@ -364,11 +324,6 @@ function whyStuck(there: number, unplaced: number, missing: number): string {
   return unplaced > 0
     ? `${counted(unplaced, 'new pod')} found no place for too long: Events of these say why`
     : `${counted(missing, 'pod')} that the workloads ask for did not come for too long: Events of their controllers say why`;
-}
-
-/** Those that the report is about: one that came later, to the namespace, is not of them. */
-function withWorkloads({ metadata, spec, status }: WorkloadMigration): WorkloadMigration {
-  return { metadata, spec: { ...spec, workloads: (status?.workloads ?? []).map(({ workload }) => workload) } };
 }
 
 function seen(

@@ -74,6 +74,12 @@ export interface NoPlace {
   readonly isTaken: boolean;
 }
 
+/** Pods, whole, that are to go one way, all of them. */
+export interface GoingTogether {
+  readonly pods: readonly Pod[];
+  readonly way: Migrating;
+}
+
 /** Why a pod has no place beside others that are to go with it. */
 export interface NoPlaceTogether {
   /** For people. */
@@ -133,8 +139,11 @@ export interface PlacedPods {
   migrationKeys(): readonly string[];
   /** The way that pods of the workload go now, if it is being migrated. */
   wayOf(workload: TypedObject): Migrating | undefined;
-  /** Why pods, whole, do not all fit together where that way leads, by UID; those that fit are not there. */
-  whyNotTogether(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, NoPlaceTogether>;
+  /**
+   * Why pods do not all fit together where their ways lead, by UID; those that fit are not there. What fits of the sets before
+   * has its room. Takes its time, and rejects when the signal aborts.
+   */
+  whyNotTogether(sets: readonly GoingTogether[], signal: AbortSignal): Promise<ReadonlyMap<string, NoPlaceTogether>>;
   /** Calls the handler with the key of each migration that came, changed or went. */
   followMigrations(changed: (key: string) => void): () => void;
   /** Calls the handlers after pods or members changed. Returns what ends that. */

@@ -22,6 +22,7 @@ import { nextPlace } from '../placement/next-place.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import type {
+  GoingTogether,
   MoveRecord,
   MoveRules,
   NoPlace,
@@ -275,8 +276,11 @@ export class HostPlacedPods implements PlacedPods {
     return this.#o.migrations.wayOf(workload);
   }
 
-  whyNotTogether(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, NoPlaceTogether> {
-    return this.#o.migrationFit.whyNot(pods, way);
+  async whyNotTogether(
+    sets: readonly GoingTogether[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, NoPlaceTogether>> {
+    return await this.#o.migrationFit.whyNot(sets, signal);
   }
 
   followMigrations(changed: (key: string) => void): () => void {

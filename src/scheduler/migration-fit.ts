@@ -1,3 +1,4 @@
+import { Breath } from '../kube/breath.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { Decision, PlacementFacts, Plan } from '../placement/choice.ts';
@@ -5,7 +6,7 @@ import { clusterInWords, NOT_CONTACTED } from '../placement/cluster.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
-import type { NoPlaceTogether } from '../placement/placed-pods.ts';
+import type { GoingTogether, NoPlaceTogether } from '../placement/placed-pods.ts';
 import { type Refusal, type RefusalReason, refusalInWords } from '../placement/placement-refusal.ts';
 import { successorOf } from '../placement/refused-pod.ts';
 import { type PodCounts, withMore, withoutOne } from '../placement/workload.ts';
@@ -18,8 +19,12 @@ export interface MigrationFitOptions {
   questions: PlacementQuestions;
   /** Also for `local`, the host's own nodes. */
   capacityOf: CapacityOf;
+  /** Room that was set aside while others were asked about is free again: pods that were refused for it are worth another look. */
+  freed: () => void;
   /** Wall clock in ms. */
   clock: () => number;
+  /** Lets others have their turn between two pods. */
+  breath?: () => Pick<Breath, 'take'>;
 }
 
 /** A workload in the course of the question: as if the pods before had moved. */
@@ -33,8 +38,9 @@ const ASIDE = 'migration/';
 
 /**
  * Whether pods fit, all together, where a migration would have them: the scheduler's own question about the pod that comes
- * instead of each, one after the other, with the room and the seats of those before it set aside. All of that within one turn,
- * so that nobody else finds anything set aside, and nothing is left behind.
+ * instead of each, one after the other, with the room and the seats of those before it set aside. Thousands of them take
+ * seconds, so others have their turn in between; for these the room that is set aside is taken until the question ends, however
+ * it ends.
  */
 export class MigrationFit {
   readonly #o: MigrationFitOptions;
@@ -43,18 +49,28 @@ export class MigrationFit {
     this.#o = options;
   }
 
-  /** Why pods do not fit, by UID; those that fit are not there. `pods`: as they are now, whole. */
-  whyNot(pods: readonly Pod[], way: Migrating): ReadonlyMap<string, NoPlaceTogether> {
+  /**
+   * Why pods do not fit, by UID; those that fit are not there. Sets one after the other, each with its own way. Rejects when the
+   * signal aborts.
+   */
+  async whyNot(sets: readonly GoingTogether[], signal: AbortSignal): Promise<ReadonlyMap<string, NoPlaceTogether>> {
+    const { breath: newBreath = () => new Breath(), freed } = this.#o;
     const whys = new Map<string, NoPlaceTogether>();
     const aside: (readonly [VirtualNodeCapacity, string])[] = [];
     const courses = new Map<string, Course>();
+    const breath = newBreath();
     try {
-      for (const pod of pods) {
-        const why = this.#take(pod, way, courses, aside);
-        if (why !== undefined) whys.set(pod.metadata.uid ?? '', why);
+      for (const { pods, way } of sets) {
+        for (const pod of pods) {
+          await breath.take();
+          signal.throwIfAborted();
+          const why = this.#take(pod, way, courses, aside);
+          if (why !== undefined) whys.set(pod.metadata.uid ?? '', why);
+        }
       }
     } finally {
       for (const [capacity, key] of aside) capacity.release(key);
+      if (aside.length > 0) freed();
     }
     return whys;
   }
@@ -86,7 +102,8 @@ export class MigrationFit {
     if (place === undefined) return whyNowhere(decision, way, facts.rooms);
     const [best] = members.get(place.cluster)?.nodes ?? [];
     const capacity = best === undefined ? undefined : capacityOf(best.name);
-    if (best !== undefined && capacity !== undefined) {
+    // A pod that was told its place a moment ago has it already.
+    if (best !== undefined && capacity !== undefined && !capacity.holds(live.metadata.uid ?? '')) {
       const key = `${ASIDE}${live.metadata.uid ?? ''}`;
       capacity.reserve(key, best.request);
       aside.push([capacity, key]);

@@ -127,7 +127,13 @@ export class Scheduler {
       workloads,
       questions,
       migrations,
-      migrationFit: new MigrationFit({ view, questions, capacityOf, clock }),
+      migrationFit: new MigrationFit({
+        view,
+        questions,
+        capacityOf,
+        freed: () => this.#waiting.resyncIn(0),
+        clock,
+      }),
       stored: (workload) => store.get(workload),
       clock,
     });

@@ -33,13 +33,14 @@ afterEach(async () => {
   await room.close();
 });
 
-/** Room for so many pods, those that it is set aside for counted in. */
-function wide(member: string, slots: number): void {
+/** Room for so many pods, those that it is set aside for counted in. @returns those, node by key. */
+function wide(member: string, slots: number): Map<string, string> {
   const reserved = new Map<string, string>();
   room.capacities.set(
     member,
     countedRoom(member, () => slots - reserved.size, reserved),
   );
+  return reserved;
 }
 
 function ready(pods: readonly string[]): void {
@@ -65,11 +66,11 @@ function stored(name = 'now'): WorkloadMigration | undefined {
 }
 
 /** One look, with caches that know all that was written before. */
-async function look(name = 'now'): Promise<unknown> {
+async function look(name = 'now', until = signal): Promise<unknown> {
   const { placed, migrations } = room.process;
   const version = (): string | undefined => room.api.objects.get(`${PATH}/${name}`)?.metadata.resourceVersion;
   await room.seen('the caches know it', () => placed.migration(`shop/${name}`)?.metadata.resourceVersion === version());
-  return await migrations.bringUpToDate(`shop/${name}`, signal);
+  return await migrations.bringUpToDate(`shop/${name}`, until);
 }
 
 async function judged(name = 'now'): Promise<void> {
@@ -156,6 +157,111 @@ describe('what fits', () => {
     await look();
     expect(state()).toEqual(['Fits True AllFit', 'Complete False PodsStay']);
     expect(said()).toEqual(['web PodsStay 4/0/0: no pod could be moved for too long: Events of the pods say why']);
+  });
+});
+
+describe('the question about the whole set', () => {
+  let aside: Map<string, string>;
+  const settled = async (): Promise<void> => {
+    ask();
+    await look();
+    room.now += SETTLED_MS;
+  };
+  beforeEach(() => (aside = wide('west', 9)));
+
+  test('is asked once, when all else has settled; others have their turn before each pod, and nothing stays set aside', async () => {
+    const sizes: number[] = [];
+    room.onBreath = () => void sizes.push(aside.size);
+    ask();
+    await look();
+    await look();
+    room.now += SETTLED_MS - 1;
+    await look();
+    expect(room.breaths).toBe(0);
+    room.now += 1;
+    await look();
+    expect(state()[0]).toBe('Fits True AllFit');
+    expect(sizes).toEqual([0, 1, 2, 3]);
+    expect([aside.size, room.freed]).toEqual([0, 1]);
+  });
+
+  test('leaves nothing set aside when it is broken off, and is asked anew', async () => {
+    await settled();
+    const ended = new AbortController();
+    room.onBreath = () => (room.breaths === 3 ? ended.abort() : undefined);
+    await expect(look('now', ended.signal)).rejects.toThrow(/abort/);
+    expect([aside.size, room.freed, stored()?.status]).toEqual([0, 1, undefined]);
+    await look();
+    expect(state()[0]).toBe('Fits True AllFit');
+  });
+
+  test('nor when it fails', async () => {
+    await settled();
+    const west = room.capacities.get('west');
+    if (west === undefined) throw new Error('there is no room');
+    const fails = (): never => {
+      throw new Error('it broke');
+    };
+    room.onBreath = () => void (room.breaths === 3 && room.capacities.set('west', { ...west, fits: fails }));
+    await expect(look()).rejects.toThrow('it broke');
+    expect([aside.size, room.freed]).toEqual([0, 1]);
+    room.capacities.set('west', west);
+    await look();
+    expect(state()[0]).toBe('Fits True AllFit');
+  });
+});
+
+describe('of two that are judged at about the same time', () => {
+  beforeEach(async () => {
+    const { set: other } = await room.deploy('api', 3);
+    ready(await room.run(other, { east: 3 }));
+  });
+  const both = async (): Promise<void> => {
+    ask({}, 'a');
+    ask({ workloads: [named('api')] }, 'b');
+    await look('a');
+    await look('b');
+    room.now += SETTLED_MS;
+  };
+
+  test('the second waits for what is found of the first', async () => {
+    await both();
+    let between: unknown;
+    room.onBreath = async () => void (room.breaths === 2 && (between = await look('b')));
+    await look('a');
+    expect(between).toEqual({ requeueAfterMs: 1_000 });
+    expect(room.breaths).toBe(4);
+    room.onBreath = () => undefined;
+    await room.seen('it is under way', () => room.process.placed.migration('shop/a')?.status !== undefined);
+    await look('b');
+    expect(state('b')[0]).toBe('Fits True AllFit');
+  });
+
+  test('the second finds the room of the first taken', async () => {
+    wide('west', 5);
+    await both();
+    await look('a');
+    await room.seen('it is under way', () => room.process.placed.migration('shop/a')?.status !== undefined);
+    await look('b');
+    expect([state('a')[0], state('b')[0]]).toEqual(['Fits True AllFit', 'Fits False DoesNotFit']);
+    expect(said('b')[0]).toMatch(/^api DoesNotFit 3\/0\/0: a place for 1 of 3 pods/);
+  });
+
+  test('what the first has moved is not counted twice: only pods that have yet to find a place', async () => {
+    ask({}, 'a');
+    await begun('a');
+    // One was released, and its successor has its place; one more waits for one.
+    const [out = ''] = moves();
+    const [placed = '', waits = ''] = [...(await room.run(set, { west: 1 })), ...(await room.run(set, { '': 1 }))];
+    expect([out, placed, waits]).not.toContain('');
+    wide('west', 7);
+    ask({ workloads: [named('api')] }, 'b');
+    await judged('b');
+    expect(state('b')[0]).toBe('Fits True AllFit');
+    wide('west', 6);
+    ask({ workloads: [named('api')] }, 'c');
+    await judged('c');
+    expect(state('c')[0]).toBe('Fits False DoesNotFit');
   });
 });
 

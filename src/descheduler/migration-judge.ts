@@ -1,0 +1,157 @@
+import type { WorkloadMigration } from '../api/workload-migration.ts';
+import { counted } from '../kube/counted.ts';
+import { keyOf } from '../kube/object.ts';
+import { isUnderWay, wayOf } from '../placement/migrating.ts';
+import type { GoingTogether, PlacedPods } from '../placement/placed-pods.ts';
+import type { MigratedPods } from './migrated-pods.ts';
+import { migrationReport, withPlaces } from './migration-report.ts';
+import { isJudged, listInText, type MigrationFound, refused } from './migration-status.ts';
+
+/** Policies and workloads that were written just before may not be known yet: a report counts that every look finds for so long, in ms. */
+const SETTLED_MS = 3_000;
+/** After a start members are known by then; what is not known after so long lacks something, in ms. */
+const LONG_NOT_KNOWN_MS = 60_000;
+/** By then the caches show what was written, in ms. */
+const SHOWN_MS = 10_000;
+
+export interface MigrationJudgeOptions {
+  placed: Pick<
+    PlacedPods,
+    'problem' | 'members' | 'hasRules' | 'wayOf' | 'whyNotTogether' | 'migration' | 'migrationKeys'
+  >;
+  pods: MigratedPods;
+  /** No pod is moved: no migration begins. */
+  dryRun: boolean;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+/** What is remembered of a migration that is being judged, times in monotonic ms; may be lost. */
+export interface Judging {
+  /** What can be said without asking for room, and since when each look finds it. */
+  report?: { readonly text: string; readonly since: number };
+  /** Since when it is not known whether it fits. */
+  notKnownSince?: number;
+}
+
+/**
+ * Judges migrations as a whole, one at a time: the next one finds the room taken that those under way have yet to use. The question
+ * costs seconds of a large one, so it is asked once, when all else has settled.
+ */
+export class MigrationJudge {
+  readonly #o: MigrationJudgeOptions;
+  /** By its key: the one that is asked about, until what was found is written. */
+  #asking: string | undefined;
+  /** Found to fit last: until the caches show that it is under way its room counts for nobody. */
+  #fitted: { readonly migration: WorkloadMigration; readonly at: number } | undefined;
+
+  constructor(options: MigrationJudgeOptions) {
+    this.#o = options;
+  }
+
+  /** Undefined: nothing is to be said yet. To be followed by {@link written}. */
+  async judge(
+    migration: WorkloadMigration,
+    judging: Judging,
+    signal: AbortSignal,
+  ): Promise<MigrationFound | undefined> {
+    const { placed, pods, monotonic } = this.#o;
+    const key = keyOf(migration);
+    const report = await migrationReport(migration, { placed, pods }, signal);
+    const { why, notKnown, judged } = report;
+    const entries = judged.map(({ entry }) => entry);
+    const text = JSON.stringify([why, notKnown, entries.map(({ workload, reason }) => [workload, reason])]);
+    const now = monotonic();
+    if (judging.report?.text !== text) judging.report = { text, since: now };
+    if (now - judging.report.since < SETTLED_MS) return undefined;
+    if (notKnown !== undefined) return this.#notKnown({ missing: notKnown, workloads: entries }, judging);
+    if (why !== undefined) return refusal(why, entries);
+    if (this.#isTaken(key)) return undefined;
+    this.#asking = key;
+    const own: GoingTogether = { pods: judged.flatMap((one) => one.pods), way: wayOf(migration) };
+    const whys = await placed.whyNotTogether([...(await this.#underWay(key, signal)), own], signal);
+    return this.#verdict(
+      migration,
+      judged.map((one) => withPlaces(one, whys)),
+      judging,
+    );
+  }
+
+  /** What was found of the migration is written, or never will be. */
+  written(key: string): void {
+    if (this.#asking === key) this.#asking = undefined;
+  }
+
+  #verdict(migration: WorkloadMigration, workloads: MigrationFound['workloads'], judging: Judging): MigrationFound {
+    const { dryRun: isDry, monotonic } = this.#o;
+    const against = refused(workloads);
+    if (against.length > 0) {
+      const words = `${counted(against.length, 'workload')} of ${String(workloads.length)}: ${listInText(against)}`;
+      return refusal(words, workloads);
+    }
+    const missing = listInText(workloads.filter(({ reason }) => reason === 'NotKnown'));
+    if (missing !== '') return this.#notKnown({ missing, workloads }, judging);
+    delete judging.notKnownSince;
+    const count = workloads.filter(({ reason }) => reason === 'Fits').reduce((sum, { pods }) => sum + pods, 0);
+    const message = `there is a place for ${counted(count, 'pod')} where the migration leads`;
+    const fits = { status: 'True', message } as const;
+    const { dryRun } = migration.spec;
+    if (dryRun || isDry) {
+      const because = dryRun ? 'spec.dryRun is true' : 'descheduler.dryRun is set';
+      return { state: 'DryRun', message: `it fits; nothing is moved, as ${because}`, workloads, fits };
+    }
+    this.#fitted = { migration, at: monotonic() };
+    return { state: 'Progressing', message: 'pods are about to be moved', workloads, fits };
+  }
+
+  /** No verdict, and none that it does not fit, from what is not known yet: as after a start of this process. */
+  #notKnown(
+    { missing, workloads }: { missing: string; workloads: MigrationFound['workloads'] },
+    judging: Judging,
+  ): MigrationFound {
+    const now = this.#o.monotonic();
+    judging.notKnownSince ??= now;
+    const isLong = now - judging.notKnownSince >= LONG_NOT_KNOWN_MS;
+    const message = isLong
+      ? `for more than a minute it has not been known whether all of it fits: ${missing}. Nothing is moved, and it is asked again; kubectl spillway status shows what the manager knows of each member`
+      : `it is not known yet whether all of it fits: ${missing}. Nothing is moved, and it is asked again`;
+    return { state: 'Progressing', message, workloads, fits: { status: 'Unknown', message: missing } };
+  }
+
+  /** Another one is being judged, or was found to fit, and its room is not seen to be taken yet. */
+  #isTaken(key: string): boolean {
+    const { placed, monotonic } = this.#o;
+    if (this.#asking !== undefined) return true;
+    if (this.#fitted === undefined || keyOf(this.#fitted.migration) === key) return false;
+    const { migration, at } = this.#fitted;
+    const shown = placed.migration(keyOf(migration));
+    const isSame =
+      shown?.metadata.uid === migration.metadata.uid && shown?.metadata.generation === migration.metadata.generation;
+    if (shown !== undefined && isSame && !isJudged(shown) && monotonic() - at < SHOWN_MS) return true;
+    this.#fitted = undefined;
+    return false;
+  }
+
+  /** What others that are under way have yet to find a place for. */
+  async #underWay(key: string, signal: AbortSignal): Promise<GoingTogether[]> {
+    const { placed, pods } = this.#o;
+    const found: GoingTogether[] = [];
+    for (const other of placed.migrationKeys()) {
+      const migration = other === key ? undefined : placed.migration(other);
+      if (migration === undefined || !isUnderWay(migration)) continue;
+      const going: GoingTogether['pods'][] = [];
+      for (const one of pods.movedBy(migration)) going.push(await pods.yetToPlace(one, migration.spec.from, signal));
+      found.push({ pods: going.flat(), way: wayOf(migration) });
+    }
+    return found;
+  }
+}
+
+function refusal(message: string, workloads: MigrationFound['workloads']): MigrationFound {
+  return {
+    state: 'Refused',
+    message: 'nothing was moved; edit the migration, or make it anew, to have it judged again',
+    workloads,
+    fits: { status: 'False', message },
+  };
+}
