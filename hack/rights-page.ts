@@ -15,7 +15,8 @@ export const GRANTS: readonly Grant[] = [
   {
     title: 'The manager in the host',
     about:
-      "`rbac.yaml`. It also binds Kubernetes' own role `extension-apiserver-authentication-reader` in `kube-system`: the CA that client certificates of callers are checked with.",
+      "`rbac.yaml`. It also binds Kubernetes' own role `extension-apiserver-authentication-reader` in `kube-system`: the CA that client certificates of callers are checked with." +
+      ' Its role `spillway-owners` has no rules of its own: it gets those of all ClusterRoles with the label `spillway.dev/aggregate-to-owners: "true"`, by which you let Spillway read [owners of your own kinds](../concepts/placement.md#owners-of-your-own-kinds). Kubernetes lets nobody make such a role who has not got its rights.',
     files: ['rbac.yaml'],
   },
   {
@@ -37,8 +38,7 @@ export const GRANTS: readonly Grant[] = [
   },
   {
     title: 'The manager beside the scheduler',
-    about:
-      '`scheduler/rbac.yaml`, on top, where the component `scheduler` runs. Its second role, `spillway-scheduler-owners`, has no rules of its own: it gets those of all ClusterRoles with the label `spillway.dev/aggregate-to-scheduler: "true"`, by which you let Spillway read [owners of your own kinds](../concepts/placement.md#owners-of-your-own-kinds). Kubernetes lets nobody make such a role who has not got its rights.',
+    about: '`scheduler/rbac.yaml`, on top, where the component `scheduler` runs.',
     files: ['scheduler/rbac.yaml'],
   },
   {

@@ -7,7 +7,7 @@ import { MAX_OWNERS, ownerKind } from '../kube/owner-kinds.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { Resource } from '../kube/resource.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
-import { customKindKey } from '../scheduler/custom-kinds.ts';
+import { customKindKey } from '../api/custom-kinds.ts';
 import { CliError } from './cli-error.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 

@@ -7,7 +7,7 @@ import { describeError, isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { lookAgain } from '../kube/look-again.ts';
 import { patch } from '../kube/verbs.ts';
-import { overridePolicyStatus, overrideWarnings } from '../overrides/policy-findings.ts';
+import { kindsByLabels, overridePolicyStatus, overrideWarnings, unreadWarning } from '../overrides/policy-findings.ts';
 import type { Cluster } from '../placement/cluster.ts';
 
 /** Between two looks, in ms. */
@@ -28,6 +28,8 @@ export interface OverridePolicyStatusesOptions {
   policies: { seen(): Iterable<SeenPolicy>; unknown(): object | undefined };
   /** All members; undefined while they are not known. */
   members: () => readonly Cluster[] | undefined;
+  /** Why labels of objects of a kind cannot be read, in words; undefined: they can, or own no pods. */
+  whyUnread: (kind: { apiVersion: string; kind: string }, signal: AbortSignal) => Promise<string | undefined>;
   logger: Logger;
   /** Wall clock in ms. */
   clock?: () => number;
@@ -56,11 +58,21 @@ export class OverridePolicyStatuses {
     const fleet = members();
     if (fleet === undefined || policies.unknown() !== undefined) return;
     for (const { kind, metadata, status: before, problems, policy } of policies.seen()) {
-      const warnings = policy === undefined ? [] : overrideWarnings(policy, fleet);
+      const warnings =
+        policy === undefined ? [] : [...overrideWarnings(policy, fleet), ...(await this.#unread(policy, signal))];
       const generation = metadata.generation ?? 0;
       const status = overridePolicyStatus({ generation, problems, warnings, before, now: clock() });
       if (!jsonEqual(before, status)) await this.#write(kind, metadata, status, signal);
     }
+  }
+
+  async #unread(policy: OverridePolicy, signal: AbortSignal): Promise<string[]> {
+    const warnings: string[] = [];
+    for (const selector of kindsByLabels(policy)) {
+      const why = await this.#o.whyUnread(selector, signal);
+      if (why !== undefined) warnings.push(unreadWarning(selector, why));
+    }
+    return warnings;
   }
 
   async #write(

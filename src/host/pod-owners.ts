@@ -1,4 +1,6 @@
 import { LRUCache } from 'lru-cache';
+import { customKindKey } from '../api/custom-kinds.ts';
+import { ownersMayNotBeRead } from '../api/owner-rights.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
@@ -10,6 +12,7 @@ import { controllerOf } from '../kube/owner-references.ts';
 import { resourcePath } from '../kube/resource.ts';
 import { identitiesOfPod } from '../overrides/owners.ts';
 import type { ObjectIdentity, OverrideSubject } from '../overrides/selection.ts';
+import type { OwnerKinds } from './owner-kinds.ts';
 
 type Identities = OverrideSubject['identities'];
 
@@ -17,6 +20,8 @@ type Identities = OverrideSubject['identities'];
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
 /** Labels of a workload may change; nobody waits for it to the second. */
 const FRESH_MS = 60_000;
+/** Whoever grants a right waits for what it brings, in ms. */
+const UNREAD_MS = 10_000;
 
 interface Owner {
   identity: ObjectIdentity;
@@ -24,18 +29,31 @@ interface Owner {
   above: OwnerReference | undefined;
 }
 
+export interface PodOwnersOptions {
+  host: Pick<KubeClient, 'request'>;
+  kinds: Pick<OwnerKinds, 'find'>;
+  /**
+   * Whether policies for objects of a namespace choose by kinds that are not Kubernetes' own. Else these are not read: what serves
+   * them may not answer.
+   */
+  wantsCustom: (namespace: string) => boolean;
+  /** In ms. */
+  monotonic?: () => number;
+}
+
 /**
  * Who owns pods of the host: their controllers, and the controllers of those, with their labels. Read when asked for, and
- * kept for a minute.
+ * kept for a minute. Of kinds that are not Kubernetes' own those that may be read, where a policy chooses by such kinds.
  */
 export class PodOwners {
-  readonly #host: Pick<KubeClient, 'request'>;
+  readonly #o: PodOwnersOptions;
   readonly #owners: LRUCache<string, Promise<Owner> | Owner>;
   readonly #reading = new Set<Promise<void>>();
   #signal: AbortSignal | undefined;
 
-  constructor(host: Pick<KubeClient, 'request'>, now: () => number = monotonic) {
-    this.#host = host;
+  constructor(options: PodOwnersOptions) {
+    this.#o = options;
+    const now = options.monotonic ?? monotonic;
     this.#owners = new LRUCache({ ...atMost(10_000), ttl: FRESH_MS, ttlResolution: 0, perf: { now } });
   }
 
@@ -63,7 +81,7 @@ export class PodOwners {
     const identities: [ObjectIdentity, ...ObjectIdentity[]] = [identitiesOfPod(pod)[0]];
     let above = controllerOf(pod);
     while (above !== undefined && identities.length <= MAX_OWNERS) {
-      const owner = this.#owners.get(cacheKeyOf(above, pod));
+      const owner = this.#isLeftOut(above, pod) ? unreadOwner(above) : this.#owners.get(cacheKeyOf(above, pod));
       if (owner === undefined || owner instanceof Promise) return undefined;
       identities.push(owner.identity);
       above = owner.above;
@@ -79,11 +97,16 @@ export class PodOwners {
     const identities: [ObjectIdentity, ...ObjectIdentity[]] = [identitiesOfPod(pod)[0]];
     let above = controllerOf(pod);
     while (above !== undefined && identities.length <= MAX_OWNERS) {
-      const owner = await this.#owner(above, pod, signal);
+      const owner = this.#isLeftOut(above, pod) ? unreadOwner(above) : await this.#owner(above, pod, signal);
       identities.push(owner.identity);
       above = owner.above;
     }
     return identities;
+  }
+
+  #isLeftOut(owner: OwnerReference, pod: Pod): boolean {
+    if (ownerKind(owner) !== undefined) return false;
+    return customKindKey(owner) === undefined || !this.#o.wantsCustom(pod.metadata.namespace ?? '');
   }
 
   /** Pods of one owner come in crowds; the first of them reads it for all. */
@@ -97,7 +120,8 @@ export class PodOwners {
     if (!(owner instanceof Promise)) return owner;
     try {
       const found = await owner;
-      if (this.#owners.peek(key) === owner) this.#owners.set(key, found);
+      const ttl = found.identity.labels === undefined ? UNREAD_MS : FRESH_MS;
+      if (this.#owners.peek(key) === owner) this.#owners.set(key, found, { ttl });
       return found;
     } catch (error) {
       if (this.#owners.peek(key) === owner) this.#owners.delete(key);
@@ -108,21 +132,27 @@ export class PodOwners {
   async #fetch(reference: OwnerReference, pod: Pod, signal: AbortSignal): Promise<Owner> {
     const { apiVersion, kind, name, uid } = reference;
     const gone: Owner = { identity: { apiVersion, kind, name, labels: {} }, above: undefined };
-    const unread: Owner = { identity: { ...gone.identity, labels: undefined }, above: aboveByName(reference, pod) };
-    const resource = ownerKind(reference);
-    if (resource === undefined) return unread;
+    const own = ownerKind(reference);
+    const found = own === undefined ? await this.#o.kinds.find(reference, signal) : { resource: own };
+    if ('why' in found) return unreadOwner(reference, found.why);
+    const { resource } = found;
     try {
       const path = resourcePath(resource, pod.metadata.namespace, name);
-      const { metadata } = await this.#host.request<KubeObject>({ path, accept: METADATA_ONLY, signal });
+      const { metadata } = await this.#o.host.request<KubeObject>({ path, accept: METADATA_ONLY, signal });
       // Another object may have the name by now.
       if (uid !== '' && metadata.uid !== uid) return gone;
       return { identity: { ...gone.identity, labels: metadata.labels ?? {} }, above: controllerOf({ metadata }) };
     } catch (error) {
-      if (isForbidden(error)) return unread;
       if (isNotFound(error)) return gone;
-      throw error;
+      if (!isForbidden(error)) throw error;
+      if (own === undefined) return unreadOwner(reference, ownersMayNotBeRead(resource));
+      return { ...unreadOwner(reference), above: aboveByName(reference, pod) };
     }
   }
+}
+
+function unreadOwner({ apiVersion, kind, name }: OwnerReference, unread?: string): Owner {
+  return { identity: { apiVersion, kind, name, labels: undefined, unread }, above: undefined };
 }
 
 /** Above a ReplicaSet that may not be read: the Deployment that its pod tells of. */

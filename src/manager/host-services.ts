@@ -20,6 +20,7 @@ import type { Informer } from '../kube/informer.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import type { KubeletPorts } from '../kubelet/kubelet-ports.ts';
 import type { MemberEventMetrics } from '../member-events/metrics.ts';
+import type { OwnerKinds } from '../host/owner-kinds.ts';
 import type { NamespaceModes } from '../host/namespace-modes.ts';
 import type { OverridePolicies } from '../host/override-policies.ts';
 import type { CapacityMetrics } from '../members/capacity-metrics.ts';
@@ -69,6 +70,7 @@ export interface HostServices {
   readonly hostBudgets: HostBudgets;
   /** What changes objects on their way to members. */
   readonly overridePolicies: OverridePolicies;
+  readonly ownerKinds: OwnerKinds;
   readonly podOwners: PodOwners;
   readonly deletionPermits: DeletionPermits;
   /** The rooms behind virtual nodes, of members that this process acts for and of those that it observes. */

@@ -16,9 +16,11 @@ import { leaseGuard } from '../host/lease-guard.ts';
 import { HostIdentity } from '../host/host-identity.ts';
 import { tokenMetrics } from '../dependents/token-metrics.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
+import { askForCustomOwners } from '../overrides/owners.ts';
 import { ClientMetrics } from '../kube/client-metrics.ts';
 import { KubeClient, type KubeClientOptions } from '../kube/client.ts';
 import { hostAccess, type Credentials } from '../kube/credentials.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError } from '../kube/errors.ts';
 import { EventRecorder } from '../kube/event-recorder.ts';
 import { InformerMetrics } from '../kube/informer-metrics.ts';
@@ -44,6 +46,7 @@ import { NodeIdentityMetrics } from '../nodes/node-identity-metrics.ts';
 import { outageMetrics } from '../outages/outage-metrics.ts';
 import { DeletionPermits } from '../pods/deletion-permits.ts';
 import { podMetrics } from '../pods/pod-metrics.ts';
+import { OwnerKinds } from '../host/owner-kinds.ts';
 import { PodOwners } from '../host/pod-owners.ts';
 import { podIndexes } from '../pods/pod-indexes.ts';
 import { schedulerComponent, type SchedulerComponent, unheededPolicies } from './scheduler.ts';
@@ -157,6 +160,9 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       for (const client of [host, ...nodeClients.values()]) void client.reconnect();
     });
     const exchange = exchangeMetrics(registry);
+    const overridePolicies = new OverridePolicies({ host, events, logger, metrics: informerMetrics });
+    const ownerKinds = new OwnerKinds(host, monotonic);
+    const wantsCustom = (namespace: string): boolean => askForCustomOwners(overridePolicies.in(namespace));
     const services: HostServices = {
       config,
       host,
@@ -181,8 +187,9 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       }),
       hostSlices: new HostSlices({ host, logger, metrics: informerMetrics }),
       hub: new Hub({ host, hostId, metrics: { exchange, informer: informerMetrics }, logger }),
-      overridePolicies: new OverridePolicies({ host, events, logger, metrics: informerMetrics }),
-      podOwners: new PodOwners(host),
+      overridePolicies,
+      ownerKinds,
+      podOwners: new PodOwners({ host, kinds: ownerKinds, wantsCustom }),
       deletionPermits: new DeletionPermits(),
       rooms: new VirtualNodeFits(),
       namespaceModes: new NamespaceModes({ host, logger, metrics: informerMetrics }),
@@ -297,11 +304,13 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
 }
 
 function overridePolicyStatuses(
-  { host, overridePolicies, logger }: HostServices,
+  { host, overridePolicies, ownerKinds, logger }: HostServices,
   controller: MemberClusterController,
 ): OverridePolicyStatuses {
   const members = (): Cluster[] | undefined => controller.members?.map((member) => clusterOf(member));
-  return new OverridePolicyStatuses({ host, policies: overridePolicies, members, logger });
+  const whyUnread = async (kind: { apiVersion: string; kind: string }, signal: AbortSignal) =>
+    await ownerKinds.whyUnread(kind, signal);
+  return new OverridePolicyStatuses({ host, policies: overridePolicies, members, whyUnread, logger });
 }
 
 function clusterTaints(

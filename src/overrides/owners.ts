@@ -1,3 +1,4 @@
+import { customKindKey } from '../api/custom-kinds.ts';
 import type { OverridePolicy } from '../api/override-policy.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { ResourceSelector } from '../api/selectors.ts';
@@ -37,6 +38,11 @@ export function tellsOwners(pod: Pod, policies: readonly OverridePolicy[]): bool
     ({ apiVersion, kind }) =>
       TOLD_BY_PODS.has(`${apiVersion} ${kind}`) || (apiVersion === 'batch/v1' && kind === 'CronJob' && below !== 'Job'),
   );
+}
+
+/** Whether owners of kinds that are not Kubernetes' own have to be read to tell which of the policies apply to a pod. */
+export function askForCustomOwners(policies: readonly OverridePolicy[]): boolean {
+  return ownerSelectors(policies).some((selector) => customKindKey(selector) !== undefined);
 }
 
 function ownerSelectors(policies: readonly OverridePolicy[]): ResourceSelector[] {

@@ -22,6 +22,28 @@ export function overrideWarnings({ spec }: OverridePolicy, members: readonly Clu
   });
 }
 
+/** Kinds whose objects a policy chooses by labels, each with the path of the selector. */
+export function kindsByLabels({
+  spec,
+}: OverridePolicy): { readonly path: string; readonly apiVersion: string; readonly kind: string }[] {
+  return spec.resourceSelectors.flatMap(({ apiVersion, kind, name, labelSelector }, index) =>
+    labelSelector === undefined || name !== undefined
+      ? []
+      : [{ path: `spec.resourceSelectors[${String(index)}].labelSelector`, apiVersion, kind }],
+  );
+}
+
+/** The warning for a selector by labels of a kind of which no labels can be read. */
+export function unreadWarning(
+  { path, apiVersion, kind }: ReturnType<typeof kindsByLabels>[number],
+  why: string,
+): string {
+  return (
+    `${path}: labels of ${kind} (${apiVersion}) cannot be read, so no pod of such an object is sent to a member: ${why}. Or choose ` +
+    'the objects by name, all of the kind, or the pods by labels of their own'
+  );
+}
+
 /** The status of a policy for what was found out about it; times of conditions that stay as they are do not change. */
 export function overridePolicyStatus(found: {
   generation: number;

@@ -9,6 +9,8 @@ export interface ObjectIdentity {
   readonly name: string;
   /** Undefined: not known, for an owner that has not been read. */
   readonly labels: Readonly<Record<string, string>> | undefined;
+  /** Why not, in words, if that is known. */
+  readonly unread?: string | undefined;
 }
 
 /** An object of the host that is rendered for a member: itself, then its owners from the nearest to the farthest. */

@@ -16,10 +16,11 @@ export function overrideRefused(message: string): Hold {
   return { reason: 'OverrideRefused', message };
 }
 
-export function ownerNotRead({ kind, name }: ObjectIdentity): Hold {
+export function ownerNotRead({ kind, name, unread }: ObjectIdentity): Hold {
+  const why = unread === undefined ? '' : `: ${unread}`;
   return overrideRefused(
     `An override policy chooses objects of kind ${kind} by their labels, and those of ${kind} "${name}", which owns the pod, ` +
-      'cannot be read. This does not pass by itself. Let the policy choose by name or kind, or choose pods by their labels.',
+      `cannot be read${why}. This does not pass by itself. Let the policy choose by name or kind, or choose pods by their labels.`,
   );
 }
 

@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
+import { customKindKey, customKindOf } from '../api/custom-kinds.ts';
+import { ownersMayNotBeRead } from '../api/owner-rights.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { CacheRoom } from '../kube/cache-room.ts';
 import { cleanText } from '../kube/clean-text.ts';
@@ -12,7 +14,6 @@ import type { OwnerReference } from '../kube/object.ts';
 import { mayI } from '../kube/own-rights.ts';
 import type { Resource } from '../kube/resource.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
-import { customKindKey, customKindOf } from './custom-kinds.ts';
 import { FollowedKind } from './followed-kind.ts';
 import { IDLE_MS, kindsToFollow, MOST_KINDS } from './kinds-to-follow.ts';
 
@@ -71,9 +72,6 @@ const POLL_MS = 100;
 /** One that was read is given up when rights are denied so often in a row: an API server that starts denies what it will not soon after. */
 const LAST_DENIAL = 3;
 const LONGEST_WORDS = 300;
-
-/** Of ClusterRoles that are added to those of the component scheduler: manifests/scheduler/rbac.yaml. */
-const OWNERS_ROLE_LABEL = 'spillway.dev/aggregate-to-scheduler';
 
 /**
  * Owners of pods of kinds that are not Kubernetes' own (a Rollout, a CloneSet), by their metadata. A kind is followed when pods, their owners
@@ -161,7 +159,7 @@ export class CustomOwners {
       return failure === undefined ? { is: 'pending' } : unread(known?.resource, failing(failure.why));
     }
     const { resource, isAllowed, isFirst, follower, startedAt } = known;
-    if (!isAllowed) return unread(resource, forbidden(resource));
+    if (!isAllowed) return unread(resource, ownersMayNotBeRead(resource));
     if (!isFirst)
       return unread(resource, `no more than ${String(MOST_KINDS)} kinds are followed, and others come first`);
     if (follower === undefined || this.#o.monotonic() - startedAt < SYNC_MS) return { is: 'pending' };
@@ -360,11 +358,4 @@ function unread(resource: Resource | undefined, why: string): KindState {
 
 function failing(problem: string): string {
   return `it is tried again: ${cleanText(problem, LONGEST_WORDS)}`;
-}
-
-function forbidden({ group, plural }: Resource): string {
-  return (
-    `Spillway may not read ${plural}.${group}: make a ClusterRole with the label ${OWNERS_ROLE_LABEL}: "true" that lets ` +
-    'get, list and watch them'
-  );
 }

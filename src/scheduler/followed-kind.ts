@@ -7,7 +7,7 @@ import { metadataOnly } from '../kube/metadata-only.ts';
 import { keyFor } from '../kube/object.ts';
 import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
-import { kindAbove } from './custom-kinds.ts';
+import { kindAbove } from '../api/custom-kinds.ts';
 import { ownerProjection } from './projections.ts';
 
 const ABOVE = 'above';

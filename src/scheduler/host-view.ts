@@ -11,7 +11,7 @@ import { NAMESPACES, PODS } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { HostNodes } from './host-nodes.ts';
-import { kindAbove } from './custom-kinds.ts';
+import { kindAbove } from '../api/custom-kinds.ts';
 import { OwnerDirectory } from './owner-directory.ts';
 import { PodSeats } from './pod-seats.ts';
 import { PodWaits } from './pod-waits.ts';

@@ -9,7 +9,7 @@ import { controllerOf } from '../kube/owner-references.ts';
 import { metadataOnly } from '../kube/metadata-only.ts';
 import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
-import { customKindKey, kindAbove } from './custom-kinds.ts';
+import { customKindKey, kindAbove } from '../api/custom-kinds.ts';
 import { CustomOwners } from './custom-owners.ts';
 import { ownerProjection } from './projections.ts';
 import { OwnerLookUp } from './owner-look-up.ts';

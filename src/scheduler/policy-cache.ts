@@ -14,7 +14,7 @@ import { labelsWanted } from '../placement/labels-wanted.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import { compilePolicy, selectPolicy } from '../placement/policy-selection.ts';
 import type { CompiledPolicy, Selection } from '../placement/policy-selection.ts';
-import { customKindKey } from './custom-kinds.ts';
+import { customKindKey } from '../api/custom-kinds.ts';
 
 /** A policy as it was read: in use, or not, and then why. */
 export interface KnownPolicy extends KubeObject {

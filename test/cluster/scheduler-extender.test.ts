@@ -871,22 +871,22 @@ describe('a workload of a kind that is not Kubernetes own', () => {
     });
   }
 
-  /** A Rollout with a ReplicaSet of its own, as its controller would make it. */
-  async function rollOut(name: string, tier: string): Promise<void> {
+  /** A Rollout with a ReplicaSet of its own, as its controller would make it. Returns what names it as an owner. */
+  async function rollOut(name: string, tier: string): Promise<Fields> {
     const metadata = { name, namespace: 'owned', labels: { tier } };
     await host.apply([{ apiVersion, kind: 'Rollout', metadata, spec: { secret: 'not read' } }]);
     const path = `/apis/${apiVersion}/namespaces/owned/rollouts/${name}`;
     const { uid } = ((await host.api.call('GET', path)) as { metadata: { uid: string } }).metadata;
     const { spec } = deployment('owned', name, 2, '1') as { spec: Fields };
-    const ownerReferences = [{ apiVersion, kind: 'Rollout', name, uid, controller: true }];
-    await host.apply([
-      { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name, namespace: 'owned', ownerReferences }, spec },
-    ]);
+    const owner = { apiVersion, kind: 'Rollout', name, uid, controller: true };
+    const ofSet = { name, namespace: 'owned', ownerReferences: [owner] };
+    await host.apply([{ apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: ofSet, spec }]);
+    return owner;
   }
 
-  async function consistent(): Promise<string> {
+  async function consistent(kind = 'placementpolicy'): Promise<string> {
     const path = '{.status.conditions[?(@.type=="Consistent")]}';
-    const stdout = await kubectl(host, ['get', 'placementpolicy', 'front', '-n', 'owned', '-o', `jsonpath=${path}`]);
+    const stdout = await kubectl(host, ['get', kind, 'front', '-n', 'owned', '-o', `jsonpath=${path}`]);
     const { status = '', message = '' } = JSON.parse(stdout === '' ? '{}' : stdout) as {
       status?: string;
       message?: string;
@@ -901,7 +901,7 @@ describe('a workload of a kind that is not Kubernetes own', () => {
     return [...found].map(([, resource]) => resource ?? '').toSorted();
   }
 
-  test('is placed by its labels once its metadata may be read; until then its policy and its pods say what to grant', async () => {
+  test('is placed and overridden by its labels once its metadata may be read; until then policies and pods say what to grant', async () => {
     await newNamespace(host, 'owned');
     const labelSelector = { matchLabels: { tier: 'front' } };
     const resourceSelectors = [{ apiVersion, kind: 'Rollout', labelSelector }];
@@ -914,9 +914,29 @@ describe('a workload of a kind that is not Kubernetes own', () => {
         spec: { resourceSelectors, placement },
       },
     ]);
-    await rollOut('early', 'front');
+    const owner = await rollOut('early', 'front');
     await running('early');
-    await until('the policy says so', async () => /^False .*may not read rollouts\.workloads/.test(await consistent()));
+    await host.apply([
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'OverridePolicy',
+        metadata: { name: 'front', namespace: 'owned' },
+        spec: {
+          resourceSelectors,
+          overrideRules: [{ overriders: { labelsOverrider: [{ operator: 'add', value: { seen: 'front' } }] } }],
+        },
+      },
+      pod('sent', 'owned', burstSpec('1', { nodeName: 'west' }), { ownerReferences: [owner] }),
+    ]);
+    const mayNot = /^False .*may not read rollouts\.workloads/;
+    await until('the override policy says so', async () => mayNot.test(await consistent('overridepolicy')));
+    const [sent] = await until('its pod is held, and says what to grant', async () => {
+      const pods = (await podsOf(host, 'owned')).filter(({ metadata }) => metadata.name === 'sent');
+      return pods.some(({ status }) => status?.reason === 'OverrideRefused') ? pods : undefined;
+    });
+    expect(sent?.status?.message).toContain('make a ClusterRole with the label');
+    expect(await podsOf(topology.member('west').cluster, 'owned')).toEqual([]);
+    await until('the policy says so', async () => mayNot.test(await consistent()));
     const [early] = await podsOf(host, 'owned', 'app=early');
     await until('and so does an Event of the pod', async () => {
       const events = await eventsOf(host, 'owned', early?.metadata.name ?? '');
@@ -927,9 +947,9 @@ describe('a workload of a kind that is not Kubernetes own', () => {
     const before = await followed();
     expect(before).not.toContain('rollouts');
 
-    const owner = { kind: 'Robot', name: 'r', uid: 'made-up', controller: true };
+    const robot = { kind: 'Robot', name: 'r', uid: 'made-up', controller: true };
     const madeUp = Array.from({ length: 100 }, (_, index) => {
-      const ownerReferences = [{ ...owner, apiVersion: `x${String(index)}.example.com/v1` }];
+      const ownerReferences = [{ ...robot, apiVersion: `x${String(index)}.example.com/v1` }];
       return pod(`made-up-${String(index)}`, 'owned', burstSpec('1', { schedulerName: 'nobody' }), { ownerReferences });
     });
     await host.apply(madeUp);
@@ -937,14 +957,19 @@ describe('a workload of a kind that is not Kubernetes own', () => {
       {
         apiVersion: 'rbac.authorization.k8s.io/v1',
         kind: 'ClusterRole',
-        metadata: { name: 'owners-rollouts', labels: { 'spillway.dev/aggregate-to-scheduler': 'true' } },
+        metadata: { name: 'owners-rollouts', labels: { 'spillway.dev/aggregate-to-owners': 'true' } },
         rules: [{ apiGroups: [GROUP], resources: ['rollouts'], verbs: ['get', 'list', 'watch'] }],
       },
     ]);
     await until('the policy is content', async () => (await consistent()).startsWith('True'), { timeoutMs: 60_000 });
+    await until('so is the override policy', async () => (await consistent('overridepolicy')).startsWith('True'));
     await rollOut('web', 'front');
     await rollOut('back', 'back');
     await settled(host, 'owned', 'web', { east: 2 });
+    await until('what was held runs with what the policy says', async () => {
+      return (await podsOf(topology.member('west').cluster, 'owned', 'seen=front')).length === 1;
+    });
+    expect(await podsOf(topology.member('east').cluster, 'owned', 'app=web,seen=front')).toHaveLength(2);
     await running('back');
     // Labels that are put on later count for the next pod.
     await kubectl(host, ['label', `rollout.${GROUP}`, 'back', '-n', 'owned', 'tier=front', '--overwrite']);

@@ -109,13 +109,19 @@ describe('OverridePolicies', () => {
       await make(made, namespaced('odd', 'shop', { applyTo: 'Everything' }));
       const targetCluster = { clusterNames: ['esat'] };
       await make(made, namespaced('typo', 'shop', { overrideRules: [{ targetCluster, overriders: {} }] }));
+      const labelSelector = { matchLabels: { tier: 'front' } };
+      const kind = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' };
+      await make(made, namespaced('by-labels', 'shop', { resourceSelectors: [{ ...kind, labelSelector }] }));
+      await make(made, namespaced('by-name', 'shop', { resourceSelectors: [{ ...kind, labelSelector, name: 'web' }] }));
     });
     await until(() => expect(policies.unknown()).toBeUndefined());
     await until(() => expect(notified()).toBeGreaterThan(0));
     const before = notified();
     const stop = new AbortController();
+    const logger = pino({ level: 'silent' });
     const members = () => [];
-    const statuses = new OverridePolicyStatuses({ host: client, policies, members, logger: pino({ level: 'silent' }) });
+    const whyUnread = async () => await Promise.resolve('nobody granted it');
+    const statuses = new OverridePolicyStatuses({ host: client, policies, members, whyUnread, logger });
     const running = statuses.run(stop.signal);
     const said = () =>
       [...policies.seen()].map(({ metadata, status }) => [
@@ -124,10 +130,14 @@ describe('OverridePolicies', () => {
       ]);
     await until(() =>
       expect(said()).toEqual([
+        ['by-labels', 'Accepted True', 'Consistent False'],
+        ['by-name', 'Accepted True', 'Consistent True'],
         ['odd', 'Accepted False', 'Consistent False'],
         ['typo', 'Accepted True', 'Consistent False'],
       ]),
     );
+    const [byLabels] = [...policies.seen()];
+    expect(byLabels?.status?.conditions?.[1]?.message).toMatch(/Selectors\[0\]\.labelSelector: .* nobody granted it/);
     await new Promise((resolve) => setTimeout(resolve, 3_500));
     stop.abort();
     await running;

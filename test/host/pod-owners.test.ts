@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../src/kube/errors.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import type { KubeRequest } from '../../src/kube/request.ts';
+import { OwnerKinds } from '../../src/host/owner-kinds.ts';
 import { PodOwners } from '../../src/host/pod-owners.ts';
 import { boundPod } from '../fixtures/translation.ts';
 import { webPod } from '../overrides/rendered-pod.ts';
@@ -17,20 +18,31 @@ const owner = (kind: string, name: string, uid: string, apiVersion = 'apps/v1') 
   controller: true,
 });
 
-function setup(objects: Record<string, KubeObject['metadata'] | Error>) {
+const ROLLOUTS = { name: 'rollouts', kind: 'Rollout', namespaced: true, verbs: ['get', 'list', 'watch'] };
+const APPS = { name: 'apps', kind: 'App', namespaced: false, verbs: ['get', 'list', 'watch'] };
+const SERVED: Record<string, object> = {
+  '/apis': { groups: [{ name: 'argoproj.io', versions: [{ version: 'v1alpha1' }] }] },
+  '/apis/argoproj.io/v1alpha1': { resources: [ROLLOUTS, APPS] },
+};
+
+function setup(objects: Record<string, KubeObject['metadata'] | Error>, wantsCustom = false) {
   const requests: KubeRequest[] = [];
   let now = 1000;
   const host = {
     request: async <T>(request: KubeRequest): Promise<T> => {
       requests.push(request);
       await Promise.resolve();
+      const served = SERVED[request.path];
+      if (served !== undefined) return served as T;
       const found = objects[request.path.split('/').slice(-2).join('/')] ?? refusal(404, 'NotFound');
       if (found instanceof Error) throw found;
       return { metadata: found } as T;
     },
   };
-  const owners = new PodOwners(host, () => now);
-  return { owners, requests, pass: (ms: number) => (now += ms) };
+  const monotonic = (): number => now;
+  const kinds = new OwnerKinds(host, monotonic);
+  const owners = new PodOwners({ host, kinds, wantsCustom: () => wantsCustom, monotonic });
+  return { owners, kinds, requests, pass: (ms: number) => (now += ms) };
 }
 const REPLICA_SET = {
   name: 'web-5d4f8',
@@ -126,11 +138,70 @@ describe('PodOwners', () => {
     ]);
   });
 
-  it('does not try to read kinds it has no rights to', async () => {
-    const { owners, requests } = setup({});
-    const pod = boundPod({}, { ownerReferences: [owner('Rollout', 'web', 'r', 'argoproj.io/v1alpha1')] });
-    expect(inWords(await owners.read(pod, SIGNAL))?.slice(1)).toEqual(['Rollout web undefined']);
-    expect(requests).toEqual([]);
+  describe('of kinds that are not Kubernetes’ own', () => {
+    const ROLLOUT = { name: 'web', uid: 'r', labels: { tier: 'front' } };
+    const rollout = owner('Rollout', 'web', 'r', 'argoproj.io/v1alpha1');
+    const ofRollout = boundPod({}, { ownerReferences: [rollout] });
+
+    it('reads nothing, and asks for no kinds, where no policy chooses by them', async () => {
+      const { owners, requests } = setup({ 'rollouts/web': ROLLOUT });
+      expect(inWords(owners.known(ofRollout))?.slice(1)).toEqual(['Rollout web undefined']);
+      expect(inWords(await owners.read(ofRollout, SIGNAL))?.slice(1)).toEqual(['Rollout web undefined']);
+      expect(requests).toEqual([]);
+    });
+
+    it('reads the whole chain, to what is in no namespace, by its metadata, once for all', async () => {
+      const { owners, requests } = setup(
+        {
+          'replicasets/web-5d4f8': { ...REPLICA_SET, ownerReferences: [rollout] },
+          'rollouts/web': { ...ROLLOUT, ownerReferences: [owner('App', 'shop', 'a', 'argoproj.io/v1alpha1')] },
+          'apps/shop': { name: 'shop', uid: 'a', labels: { team: 'c' } },
+        },
+        true,
+      );
+      expect(owners.known(webPod())).toBeUndefined();
+      await Promise.all([1, 2, 3].map(async () => await owners.read(webPod(), SIGNAL)));
+      expect(inWords(owners.known(webPod()))?.slice(1)).toEqual([
+        'ReplicaSet web-5d4f8 {"app":"web"}',
+        'Rollout web {"tier":"front"}',
+        'App shop {"team":"c"}',
+      ]);
+      expect(requests.map(({ path }) => path).slice(1)).toEqual([
+        '/apis',
+        '/apis/argoproj.io/v1alpha1',
+        '/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web',
+        '/apis/argoproj.io/v1alpha1/apps/shop',
+      ]);
+    });
+
+    it('does not know their labels while it may not read them, says what to grant, and looks again soon', async () => {
+      const objects: Record<string, KubeObject['metadata'] | Error> = { 'rollouts/web': refusal(403, 'Forbidden') };
+      const { owners, pass } = setup(objects, true);
+      const [, unread] = await owners.read(ofRollout, SIGNAL);
+      expect(unread?.labels).toBeUndefined();
+      expect(unread?.unread).toMatch(/may not read rollouts\.argoproj\.io: make a ClusterRole with the label/);
+      objects['rollouts/web'] = ROLLOUT;
+      expect(owners.known(ofRollout)).toHaveLength(2);
+      pass(10_001);
+      expect(owners.known(ofRollout)).toBeUndefined();
+      expect(inWords(await owners.read(ofRollout, SIGNAL))?.slice(1)).toEqual(['Rollout web {"tier":"front"}']);
+    });
+
+    it('costs no more than a look at what the host serves, however many kinds somebody makes up', async () => {
+      const { owners, requests } = setup({}, true);
+      for (let index = 0; index < 100; index += 1) {
+        const madeUp = owner('Robot', 'r', `made-up-${index}`, `x${index}.example.com/v1`);
+        const [, unread] = await owners.read(boundPod({}, { ownerReferences: [madeUp] }), SIGNAL);
+        expect(unread).toMatchObject({ labels: undefined, unread: 'the host has no such kind' });
+      }
+      expect(requests.map(({ path }) => path)).toEqual(['/apis']);
+    });
+
+    it('are not taken for ones without labels while the host does not answer', async () => {
+      const { owners } = setup({ 'rollouts/web': refusal(503, 'ServiceUnavailable') }, true);
+      await expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow();
+      expect(owners.known(ofRollout)).toBeUndefined();
+    });
   });
 
   it('passes on passing errors, and tries again', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { customKindKey, customKindOf } from '../../src/scheduler/custom-kinds.ts';
+import { customKindKey, customKindOf } from '../../src/api/custom-kinds.ts';
 import { type FollowCandidate, IDLE_MS, kindsToFollow, MOST_KINDS } from '../../src/scheduler/kinds-to-follow.ts';
 
 const NOW = 10_000_000;

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { customKindKey } from '../../src/scheduler/custom-kinds.ts';
+import { customKindKey } from '../../src/api/custom-kinds.ts';
 import { OwnerDirectory } from '../../src/scheduler/owner-directory.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';

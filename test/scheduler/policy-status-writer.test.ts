@@ -41,7 +41,7 @@ test('labels of a kind that may not be read match nothing, which is said with wh
   room.place('p', {}, { ...rollout, labelSelector: { matchLabels: { tier: 'front' } } });
   await told(
     'False',
-    /resourceSelectors\[0\].labelSelector: labels of Rollout \(argoproj.io\/v1alpha1\) are not known, .* may not read rollouts\.argoproj\.io: make a ClusterRole with the label spillway.dev\/aggregate-to-scheduler: "true"/,
+    /resourceSelectors\[0\].labelSelector: labels of Rollout \(argoproj.io\/v1alpha1\) are not known, .* may not read rollouts\.argoproj\.io: make a ClusterRole with the label spillway.dev\/aggregate-to-owners: "true"/,
   );
   room.place('p', {}, { ...rollout, name: 'web' });
   await told('True', /no contradictions/);

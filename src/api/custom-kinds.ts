@@ -1,4 +1,4 @@
-import { GROUP } from '../api/marks.ts';
+import { GROUP } from './marks.ts';
 import type { KubeObject, OwnerReference } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 
