@@ -13,15 +13,15 @@ import { timestamp } from '../kube/timestamps.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { ignoresPod } from './daemon-pod.ts';
+import { catchUp, CREATED_OVERDUE_MS, isExpected, isOverdue, runsFor } from './catch-up.ts';
 import { type Copies, chooseCopy } from './copies.ts';
-import { intentOf } from './creation-intent.ts';
 import { decide, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { DeletionSweep, SWEEP_MS } from './forgotten-deletion.ts';
 import { hostAnnotations, hostStatus, mirroredUid } from './host-status.ts';
 import { OrphanedPods } from './orphaned-pods.ts';
-import { PodActor, type Next } from './pod-actor.ts';
+import { PodActor } from './pod-actor.ts';
 import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import { PodOverrides } from './pod-overrides.ts';
@@ -37,11 +37,9 @@ import {
   type ServiceAccountsPort,
   type ServicesPort,
 } from './pod-ports.ts';
+import type { Next } from './retry-later.ts';
 import type { TranslateContext } from './translate.ts';
-import { unansweredByFormer } from './unanswered-creation.ts';
 
-/** A member pod that we made is read past the cache when the watch has not shown it for this long, in ms. */
-const CREATED_OVERDUE_MS = 15_000;
 /** So many deletions of host pods are remembered after they are done, about 1 MB: copies may come to life late. */
 const REMEMBERED_DELETIONS = 10_000;
 /** The deletion breaker closes by itself when it has had nothing to hold back for so long, in ms. */
@@ -185,9 +183,8 @@ export class PodController {
   /** Wakes what no event will wake: pods we made that the watch has not shown, because they came and went unseen. */
   #sweep(): void {
     const now = this.#monotonic();
-    for (const [key, { created }] of this.#memories.entries()) {
-      if (created === undefined || now - created.at <= CREATED_OVERDUE_MS) continue;
-      if (this.#own(key).length === 0) this.#queue.add(key);
+    for (const [key, memory] of this.#memories.entries()) {
+      if (isOverdue(memory, now) && this.#own(key).length === 0) this.#queue.add(key);
     }
   }
 
@@ -232,7 +229,7 @@ export class PodController {
 
   /** How long it takes until nothing can come any more of creations that this process has sent, in ms. */
   get creationsOpenMs(): number {
-    return this.#actor.openCreations.openMs;
+    return this.#actor.creationsOpenMs;
   }
 
   /** Pods that are kept although their host pods are gone. */
@@ -337,7 +334,7 @@ export class PodController {
     const hostPod = bound === undefined ? undefined : newest(bound, memory.host);
     const { memberPod: cached, second } = this.#copiesOf(key, hostPod);
     // An answer counts for a pod that the cache has, and for one that it does not know yet.
-    if (cached === undefined && !this.#isExpected(memory)) delete memory.member;
+    if (cached === undefined && !isExpected(memory, this.#monotonic())) delete memory.member;
     // Between two copies it is chosen by what the cache has.
     const isChosen = second === undefined || memory.member?.metadata.uid === cached?.metadata.uid;
     const memberPod = isChosen ? newest(cached, memory.member) : cached;
@@ -351,7 +348,7 @@ export class PodController {
       return undefined;
     }
     if (elsewhere) this.#nameWaiters.set(keyOf(memberPod), key);
-    this.#tidy(memory, hostPod, memberPod);
+    catchUp(memory, hostPod, memberPod, this.#monotonic());
     if (hostPod !== undefined && memberPod !== undefined && runsFor(memberPod, hostPod)) {
       await this.#overrides.prepare(hostPod, memberPod, signal);
     }
@@ -371,64 +368,6 @@ export class PodController {
     if (since === undefined) return undefined;
     const rest = since.monotonic + this.#options.podsUnreadyAfterMs() - this.#monotonic();
     return rest > 0 ? { requeueAfterMs: rest } : undefined;
-  }
-
-  /** There is a member pod that the watch has not shown, and nothing is wrong with that. */
-  #isExpected(memory: PodMemory): boolean {
-    return memory.created !== undefined && !this.#isOverdue(memory);
-  }
-
-  #isOverdue({ created }: PodMemory): boolean {
-    return created !== undefined && this.#monotonic() - created.at > CREATED_OVERDUE_MS;
-  }
-
-  /** Forgets what the caches have caught up with. */
-  #tidy(memory: PodMemory, hostPod: Pod | undefined, memberPod: Pod | undefined): void {
-    if (memory.host !== undefined && memory.host !== hostPod) delete memory.host;
-    if (memory.member !== undefined && memory.member !== memberPod) delete memory.member;
-    if (hostPod !== undefined) delete memory.hostMissingSince;
-    if (memory.departed !== undefined && memory.departed.metadata.labels?.[UID_LABEL] !== hostPod?.metadata.uid) {
-      delete memory.departed;
-    }
-    if (hostPod !== undefined) {
-      this.#tidyCreated(memory, hostPod, memberPod);
-      this.#tidyIntent(memory, hostPod, memberPod);
-    }
-  }
-
-  /** What may come of creations without an answer: those of a former process, too, as far as it has written them down. */
-  #tidyIntent(memory: PodMemory, hostPod: Pod, memberPod: Pod | undefined): void {
-    const { uid: of = '' } = hostPod.metadata;
-    if (memory.intent?.of !== of || mirroredUid(hostPod) !== undefined) delete memory.intent;
-    const intent = intentOf(hostPod);
-    if (memory.intent === undefined && intent !== undefined) {
-      memory.intent = { of, at: -Infinity, open: true, unclear: 0 };
-      memory.place = { of, namespace: intent.namespace };
-      memory.unanswered = unansweredByFormer(of, this.#monotonic());
-    }
-    const { unanswered } = memory;
-    if (unanswered === undefined) return;
-    const isSeen = unanswered.single && memberPod !== undefined && runsFor(memberPod, hostPod);
-    if (!isSeen && unanswered.of === of && this.#monotonic() < unanswered.until) return;
-    delete memory.unanswered;
-    // From now on an answer is final; the one that there is was not.
-    if (memory.intent?.absentUpTo !== undefined) memory.intent.open = true;
-  }
-
-  /**
-   * That a member pod exists is remembered here for as long as the host pod does not say so: the host may refuse writes for
-   * long, and a pod that comes and goes meanwhile must not be made again.
-   */
-  #tidyCreated(memory: PodMemory, hostPod: Pod, memberPod: Pod | undefined): void {
-    const { uid: of = '' } = hostPod.metadata;
-    const isShown = memory.member === undefined && memberPod !== undefined && runsFor(memberPod, hostPod);
-    const uid = isShown ? (memberPod.metadata.uid ?? '') : undefined;
-    if (isShown) memory.place = { of, namespace: memberPod.metadata.namespace ?? '' };
-    else if (memory.place !== undefined && memory.place.of !== of) delete memory.place;
-    if (memory.created !== undefined && memory.created.of !== of) delete memory.created;
-    if (uid === undefined) return;
-    if (mirroredUid(hostPod) === uid) delete memory.created;
-    else if (memory.created?.uid !== uid) memory.created = { of, uid, at: this.#monotonic() };
   }
 
   /** Our member pods of that key. */
@@ -488,7 +427,7 @@ export class PodController {
       endsFirst: () => this.#endsFirst(),
       reachable: member.reachable(),
       unreachableBecause: member.unreachableBecause(),
-      ...(memory.created === undefined ? {} : { created: { overdue: this.#isOverdue(memory) } }),
+      ...(memory.created === undefined ? {} : { created: { overdue: isOverdue(memory, now) } }),
       ...(memory.departed === undefined ? {} : { departed: memory.departed }),
       ...(memory.unanswered === undefined ? {} : { unansweredMs: memory.unanswered.until - now }),
       unansweredElsewhere: memory.unanswered !== undefined && this.#isElsewhere(memory, hostPod),
@@ -513,10 +452,6 @@ export class PodController {
       now: nowText,
     };
   }
-}
-
-function runsFor(memberPod: Pod, hostPod: Pod): boolean {
-  return memberPod.metadata.labels?.[UID_LABEL] === hostPod.metadata.uid;
 }
 
 /**

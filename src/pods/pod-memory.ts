@@ -50,6 +50,12 @@ export interface PodMemory {
   corrections?: Corrections;
 }
 
+/** The copy exists, which the cache may not show for a moment. `at`: monotonic, in ms. */
+export function copyFound(memory: PodMemory, hostPod: Pod, memberPod: Pod, at: number): void {
+  memory.member = memberPod;
+  memory.created = { of: hostPod.metadata.uid ?? '', uid: memberPod.metadata.uid ?? '', at };
+}
+
 /** Memories by key of the host pod. */
 export class PodMemories {
   readonly #memories = new Map<string, PodMemory>();

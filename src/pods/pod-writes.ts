@@ -19,6 +19,9 @@ import {
   type Violation,
 } from './write-guards.ts';
 
+/** How long a sent DELETE counts as under way, in ms. */
+export const DELETE_UNDER_WAY_MS = 30_000;
+
 export interface PodWritesOptions {
   host: KubeClient;
   hostPods: Pick<Informer<Pod>, 'hasSynced'>;

@@ -152,9 +152,9 @@ export const MISTAKES: readonly Mistake[] = [
       NO_GUARDS,
       NO_WRITE_AHEAD,
       {
-        file: 'pods/pod-controller.ts',
-        from: '    else if (memory.created?.uid !== uid) memory.created = { of, uid, at: this.#monotonic() };\n',
-        to: '    else delete memory.created;\n',
+        file: 'pods/catch-up.ts',
+        from: '  else if (memory.created?.uid !== uid) memory.created = { of, uid, at: now };\n',
+        to: '  else delete memory.created;\n',
       },
     ],
   },
@@ -324,7 +324,7 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       NO_GUARDS,
       {
-        file: 'pods/pod-actor.ts',
+        file: 'pods/pod-ending.ts',
         from: '    if (!(await fencing.tell(hostPod, signal))) {',
         to: '    if (hostPod === undefined) {',
       },
