@@ -1,18 +1,19 @@
 import { z } from 'zod';
+import type { Taint } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 import { clusterTaint, type ClusterTaint, isSameTaint } from './cluster-taint.ts';
 import { hostPath } from './host-path.ts';
-import { ALLOW_HOST_LABEL, GROUP, VIRTUAL_NODE_TAINT } from './marks.ts';
+import { GROUP, VIRTUAL_NODE_TAINT } from './marks.ts';
 import { memberClusterStatus } from './member-cluster-status.ts';
 import type { MemberClusterStatus } from './member-cluster-status.ts';
-import { systemNamespaceCel } from './namespace-mapping.ts';
+import { namespaces } from './member-namespaces.ts';
+import { capacity, daemonSets, MAX_POOL_NAME, taints, virtualNodes } from './member-nodes.ts';
+import { services } from './member-services.ts';
 import { parseObject } from './parse-object.ts';
-import { POD_SECURITY_LEVELS } from './pod-security.ts';
 import { SERVICE_ACCOUNT_MODE, SERVICE_ACCOUNT_MODES } from './service-account-mode.ts';
 import { storage } from './storage.ts';
-import type { Taint } from '../kube/core-v1.ts';
-import { cel, dnsLabel, dnsSubdomain, labelKey, labelMap, labelValue, listMap, quantityMap } from './schema-parts.ts';
+import { cel, dnsLabel, dnsSubdomain, labelMap, labelValue, listMap } from './schema-parts.ts';
 
 export const MEMBER_CLUSTERS: Resource = {
   group: GROUP,
@@ -22,9 +23,8 @@ export const MEMBER_CLUSTERS: Resource = {
   namespaced: false,
 };
 
-/** With `-` and the longest pool name, a node name still fits the 63 characters of a label. */
+/** With `-` and the longest name of a pool ({@link MAX_POOL_NAME}), a node name still fits the 63 characters of a label. */
 const MAX_MEMBER_NAME = 40;
-const MAX_POOL_NAME = 20;
 
 const secretRef = z
   .object({
@@ -93,45 +93,6 @@ const credentials = z
       'A proxy-url in it (http, https, socks5) is honoured for all connections to the member.',
   );
 
-const taint = z.object({
-  key: labelKey().describe('Taint key.'),
-  value: labelValue().exactOptional().describe('Taint value.'),
-  effect: z
-    .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
-    .describe('What happens to pods that do not tolerate the taint.'),
-});
-const noTaintOfOurs = {
-  rule: `self.all(t, !t.key.startsWith('${GROUP}/'))`,
-  message: `taint keys of ${GROUP} are set by Spillway itself`,
-};
-const taints = z
-  .array(taint)
-  .max(32)
-  .default([])
-  .meta({
-    description:
-      `More taints for the virtual nodes, besides ${VIRTUAL_NODE_TAINT} (see taintMode). Nodes of the member with these very taints ` +
-      'count as capacity, since pods that come tolerate them. NoExecute stands on the Node as NoSchedule, and pods that do not ' +
-      'tolerate it are moved elsewhere by the descheduler, one after the other.',
-    ...listMap('key', 'effect'),
-    ...cel(noTaintOfOurs),
-  });
-
-const poolTaints = z
-  .array(taint)
-  .max(8)
-  .default([])
-  .meta({
-    description:
-      'Taints of the nodes of this pool. They stand on the virtual node, so that only pods come that tolerate them, and nodes of the member ' +
-      'that have no other taints of effect NoSchedule or NoExecute count as capacity. Besides those of spec.taints, one of the same key and effect excepted.',
-    ...listMap('key', 'effect'),
-    ...cel(noTaintOfOurs, {
-      rule: "self.all(t, !t.key.startsWith('node.kubernetes.io/') && !t.key.startsWith('node.cloudprovider.kubernetes.io/'))",
-      message: 'taints of node.kubernetes.io and node.cloudprovider.kubernetes.io tell of states that pass',
-    }),
-  });
-
 /** They are not on the Node: a scheduler would let only pods through that tolerate them themselves, which says nothing of policies. */
 const clusterTaints = z
   .array(clusterTaint)
@@ -152,212 +113,6 @@ const labels = labelMap({
 })
   .default({})
   .describe('More labels for the virtual nodes.');
-
-const daemonSets = () =>
-  z
-    .enum(['Ignore', 'Run'])
-    .describe(
-      'Pods of DaemonSets that tolerate the taints of virtual nodes. Ignore: they do not run in the member, and are shown ' +
-        'as ready so that no roll-out waits for them. Run: one per virtual node runs in the member, on some node of it.',
-    );
-
-const virtualNodes = z
-  .array(
-    z.object({
-      name: dnsLabel(MAX_POOL_NAME).describe(`Name of the pool. Its virtual node is called <MemberCluster>-<name>.`),
-      nodeSelector: labelMap()
-        .default({})
-        .describe('Labels that a node of the member must carry to belong to this pool. Empty: every node.'),
-      taints: poolTaints,
-      daemonSets: daemonSets().exactOptional().meta({
-        description: 'What becomes of pods of DaemonSets on this virtual node. Default: as spec.daemonSets says.',
-      }),
-    }),
-  )
-  .max(16)
-  .default([])
-  .meta({
-    description:
-      'Node pools of the member, each shown as a virtual node of its own. ' +
-      'Empty: one virtual node for all nodes, named as the MemberCluster.',
-    ...listMap('name'),
-  });
-
-const elasticGroup = z.object({
-  name: dnsLabel().describe('Name of the group, for messages.'),
-  resources: quantityMap().describe('What one of its nodes offers to pods, as in status.allocatable of a node.'),
-  maxNodes: z.int().min(1).max(1000).describe('How many nodes the group can have, those included that are there.'),
-  leadTimeSeconds: z
-    .int()
-    .min(0)
-    .max(86_400)
-    .default(300)
-    .meta({ description: 'How long pods may have to wait for a new node.', unit: 'seconds' }),
-  nodeLabels: labelMap()
-    .default({})
-    .describe('Labels of its nodes. Those that are there are counted by them; empty: every node is of the group.'),
-  taints: z
-    .array(taint)
-    .max(32)
-    .default([])
-    .describe(
-      'Taints of its nodes. With one of effect NoSchedule or NoExecute they count in pools only that have it too.',
-    ),
-});
-
-const capacity = z
-  .object({
-    excludeNodes: z
-      .object({ matchLabels: labelMap().describe('Nodes with all of these labels are left out.') })
-      .exactOptional()
-      .describe('Nodes of the member that do not count as capacity.'),
-    headroom: quantityMap().default({}).describe('Kept free for the member itself in every pool, by resource name.'),
-    caps: quantityMap().default({}).describe('The most that a virtual node offers, by resource name.'),
-    elastic: z
-      .array(elasticGroup)
-      .max(8)
-      .default([])
-      .meta({
-        description:
-          'Nodes that the member gets by itself when pods need them, such as autoscaled node groups. ' +
-          'What they would offer counts as capacity, but pods go to nodes that are there first.',
-        ...listMap('name'),
-      }),
-  })
-  .prefault({})
-  .describe('What part of the member the virtual nodes offer.');
-
-const required = (field: string, mapping: string) => [
-  {
-    rule: `self.mapping != '${mapping}' || has(self.${field})`,
-    message: `${field} is required when mapping is ${mapping}`,
-    reason: 'FieldValueRequired' as const,
-    fieldPath: `.${field}`,
-  },
-  {
-    rule: `self.mapping == '${mapping}' || !has(self.${field})`,
-    message: `${field} is only allowed when mapping is ${mapping}`,
-    reason: 'FieldValueForbidden' as const,
-    fieldPath: `.${field}`,
-  },
-];
-
-const namespaces = z
-  .object({
-    mapping: z
-      .enum(['Same', 'Prefixed', 'Explicit'])
-      .default('Same')
-      .describe(
-        'Same: a namespace has the same name in the member. Prefixed: its name gets the prefix, ' +
-          'and is cut and hashed where it would have 63 characters or more. Explicit: only the listed pairs are used.',
-      ),
-    prefix: z
-      .string()
-      .min(1)
-      .max(30)
-      .regex(/^[a-z0-9][-a-z0-9]*$/)
-      .exactOptional()
-      .describe('Put before every namespace name. Required with mapping Prefixed, forbidden otherwise.'),
-    explicit: z
-      .array(
-        z.object({
-          host: dnsLabel().describe('Namespace in the host.'),
-          member: dnsLabel().describe('Namespace in the member.'),
-        }),
-      )
-      .min(1)
-      .max(128)
-      .exactOptional()
-      .meta({
-        description: 'Pairs of namespaces, both sides unique. Required with mapping Explicit, forbidden otherwise.',
-        ...listMap('host'),
-      }),
-    create: z
-      .boolean()
-      .default(true)
-      .describe('Create a missing namespace in the member. If false, pods wait until its owner has made it.'),
-    adoptExisting: z
-      .boolean()
-      .default(true)
-      .describe(
-        'Use a namespace that Spillway did not create, if the owner of the member labelled it ' +
-          `${ALLOW_HOST_LABEL}=<host id> or =any.`,
-      ),
-    podSecurity: z
-      .enum(POD_SECURITY_LEVELS)
-      .default('baseline')
-      .describe(
-        'Pod Security level of namespaces that Spillway creates in the member, whatever level they have in the host: pods that it does not ' +
-          'allow wait with reason MemberPodSecurity. It counts for namespaces made from then on; those that are there, and those that are lent, ' +
-          'keep what they have. privileged needs manifests/member/privileged.yaml in a member with the guard.',
-      ),
-  })
-  .prefault({})
-  .meta({
-    description: 'Which namespace of the member stands for a namespace of the host. System namespaces are never used.',
-    ...cel(
-      ...required('prefix', 'Prefixed'),
-      ...required('explicit', 'Explicit'),
-      {
-        rule: `!has(self.prefix) || !(${systemNamespaceCel('self.prefix')})`,
-        message: 'must not lead into system namespaces',
-        fieldPath: '.prefix',
-      },
-      {
-        rule: `!has(self.explicit) || self.explicit.all(e, !(${systemNamespaceCel('e.host')}) && !(${systemNamespaceCel('e.member')}))`,
-        message: 'system namespaces cannot be mapped',
-        fieldPath: '.explicit',
-      },
-      {
-        rule: '!has(self.explicit) || self.explicit.all(e, self.explicit.exists_one(o, o.member == e.member))',
-        message: 'two host namespaces must not share a member namespace',
-        fieldPath: '.explicit',
-      },
-    ),
-  });
-
-const services = z
-  .object({
-    mode: z
-      .enum(['None', 'Mirror'])
-      .default('None')
-      .describe(
-        'None: the member has no Services of the host, and pods get variables of Services as in the host. Mirror: each Service of a namespace ' +
-          'that has pods in the member stands there under the same name, with the endpoints that the host knows, as far as spec.network ' +
-          'lets pods reach them. Needs manifests/member/services.yaml in the member.',
-      ),
-    namespaces: z
-      .array(dnsLabel())
-      .max(64)
-      .default([])
-      .meta({
-        description:
-          'Namespaces of the host whose Services stand in the member also while none of their pods are there. With mode Mirror.',
-        'x-kubernetes-list-type': 'set',
-        ...cel({
-          rule: `self.all(n, !(${systemNamespaceCel('n')}))`,
-          message: 'system namespaces cannot be mapped',
-        }),
-      }),
-    multiCluster: z
-      .enum(['None', 'Exchange'])
-      .default('None')
-      .describe(
-        'Multi-Cluster Services API (KEP-1645). None: the member takes no part. Exchange: what ServiceExports of the member, of the host and of ' +
-          'other such members ask for stands in all of them as ServiceImports. Only with network Flat. Needs manifests/multi-cluster in the host and ' +
-          'in the member, and manifests/member/multi-cluster.yaml there.',
-      ),
-  })
-  .prefault({})
-  .meta({
-    description: 'Services of the host for pods in the member.',
-    ...cel({
-      rule: "!has(self.namespaces) || self.namespaces.size() == 0 || (has(self.mode) && self.mode == 'Mirror')",
-      message: 'namespaces are only allowed when mode is Mirror',
-      fieldPath: '.namespaces',
-      reason: 'FieldValueForbidden',
-    }),
-  });
 
 const seconds = (min: number, max: number, value: number, description: string) =>
   z.int().min(min).max(max).default(value).meta({ description, unit: 'seconds' });
