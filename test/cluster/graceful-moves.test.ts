@@ -11,6 +11,7 @@ import type { WorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { eventsOf, type Fields, isReady, kubectl, newNamespace, podsOf, read } from '../fixtures/live-pods.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
+import { fewestReady } from '../fixtures/ready-count.ts';
 import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -122,27 +123,6 @@ async function comeBack(): Promise<void> {
   await waitReady(topology.spillway);
 }
 
-/** The fewest pods that were Ready, and not going, after any event meanwhile. */
-async function fewestReady(work: () => Promise<void>): Promise<number> {
-  const ended = new AbortController();
-  const all = new Map<string, Pod>((await pods()).map((pod) => [pod.metadata.name, pod]));
-  const ready = (): number => [...all.values()].filter((pod) => isReady(pod) && !isGoing(pod)).length;
-  let fewest = ready();
-  const following = host.api.follow(`/api/v1/namespaces/${namespace}/pods`, ended.signal, ({ type, object }) => {
-    const pod = object as Pod;
-    if (type === 'DELETED') all.delete(pod.metadata.name);
-    else all.set(pod.metadata.name, pod);
-    fewest = Math.min(fewest, ready());
-  });
-  try {
-    await work();
-  } finally {
-    ended.abort();
-    await following;
-  }
-  return fewest;
-}
-
 test('20 pods move one after the other under a budget that allows no disruption, and 20 are Ready all the time', async () => {
   const budget = {
     apiVersion: 'policy/v1',
@@ -153,7 +133,7 @@ test('20 pods move one after the other under a budget that allows no disruption,
   await inUse(rules());
   await host.apply([deployment(namespace, 'web', 20, '100m'), budget]);
   const before = await settled(host, namespace, 'web', { east: 20 });
-  const fewest = await fewestReady(async () => {
+  const fewest = await fewestReady(host, namespace, 'web', async () => {
     await taint(true);
     await settled(host, namespace, 'web', { west: 20 }, 120_000);
   });
@@ -240,7 +220,7 @@ test('what is not replaced in time is given back: the other one goes, and no pod
   await inUse(rules({ gracePeriodSeconds: 3 }));
   await gatedAreReady(3);
   const uids = (await pods()).map(({ metadata }) => metadata.uid);
-  const fewest = await fewestReady(async () => {
+  const fewest = await fewestReady(host, namespace, 'web', async () => {
     await taint(true);
     const first = await released();
     // It takes the ReplicaSet a while to have it again: meanwhile no other one is released.
@@ -353,7 +333,7 @@ describe('a WorkloadRebalancer', () => {
       },
     ]);
     await settled(host, namespace, 'web', { east: 4 });
-    const fewest = await fewestReady(async () => {
+    const fewest = await fewestReady(host, namespace, 'web', async () => {
       const others = [named('apps/v1', 'Deployment', 'gone'), nightly];
       await host.apply([policy(namespace, 'all', evenly), rebalancer({ ttlSecondsAfterFinished: 5 }, ...others)]);
       await settled(host, namespace, 'web', { east: 2, west: 2 });
@@ -403,7 +383,7 @@ describe('kubectl spillway move', () => {
     );
     expect([dry.code, await stored(), evictions(), writes('patch')]).toEqual([0, [], [], []]);
     let done = dry;
-    const fewest = await fewestReady(async () => {
+    const fewest = await fewestReady(host, namespace, 'web', async () => {
       done = await move('--all', '--wait', '--timeout', '90');
       await settled(host, namespace, 'web', { west: 3 });
     });
