@@ -55,12 +55,24 @@ const valuesSchema = z.strictObject({
     .enum(['Auto', 'ServiceAccount'])
     .default(DEFAULT_CHOICES.hostIdentity)
     .describe('ServiceAccount where the cluster signs no certificates for nodes (docs/security.md).'),
+  multiCluster: z
+    .enum(['None', 'Exchange'])
+    .default(DEFAULT_CHOICES.multiCluster)
+    .describe(
+      'Exchange: members may exchange Services with the host by the Multi-Cluster Services API (docs/concepts/multi-cluster-services.md), which takes further rights.',
+    ),
   crds: z
     .strictObject({
       install: z.boolean().default(true).describe('False where something else applies manifests/crds.'),
+      multiCluster: z
+        .boolean()
+        .default(true)
+        .describe('With multiCluster: Exchange, the upstream kinds. False where the cluster has them already.'),
     })
     .prefault({})
-    .describe('The kinds of Spillway. They are upgraded with the release, and stay when it is uninstalled.'),
+    .describe(
+      'The kinds of Spillway (install) and, with multiCluster: Exchange, the upstream ones of ServiceExports and ServiceImports (multiCluster; false where the cluster has them already). They are upgraded with the release, and stay when it is uninstalled.',
+    ),
   monitoring: z
     .strictObject({
       podMonitor: z.boolean().default(false).describe('Have the Prometheus operator scrape the manager.'),

@@ -36,6 +36,12 @@ const COMPONENTS: readonly { folder: string; about: string; choices: Partial<Cho
       'Pods get what they need by a webhook of the manager, where the API server has no MutatingAdmissionPolicy (before 1.36).',
     choices: { admission: 'Webhook' },
   },
+  {
+    folder: 'multi-cluster',
+    about:
+      'Members may exchange Services with the host: kinds and rights of the Multi-Cluster Services API, docs/concepts/multi-cluster-services.md.',
+    choices: { multiCluster: 'Exchange' },
+  },
 ];
 
 export const OVERLAYS: readonly Overlay[] = [
@@ -47,6 +53,7 @@ export const OVERLAYS: readonly Overlay[] = [
   { name: 'single', about: 'One replica each.', choices: { replicas: 1 } },
   { name: 'own-scheduler', about: COMPONENTS[0]?.about ?? '', choices: { scheduler: 'Own' } },
   { name: 'webhook', about: COMPONENTS[1]?.about ?? '', choices: { admission: 'Webhook' } },
+  { name: 'multi-cluster', about: COMPONENTS[2]?.about ?? '', choices: { multiCluster: 'Exchange' } },
 ];
 
 const base = { apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' };
@@ -75,8 +82,12 @@ export function kustomizations(): Map<string, string> {
   return files;
 }
 
-function overlayOf({ replicas, scheduler, admission }: Partial<Choices>): object {
-  const components = [...(scheduler === 'Own' ? ['scheduler'] : []), ...(admission === 'Webhook' ? ['admission'] : [])];
+function overlayOf({ replicas, scheduler, admission, multiCluster }: Partial<Choices>): object {
+  const components = [
+    ...(scheduler === 'Own' ? ['scheduler'] : []),
+    ...(admission === 'Webhook' ? ['admission'] : []),
+    ...(multiCluster === 'Exchange' ? ['multi-cluster'] : []),
+  ];
   const deployments = [MANAGER, SECOND_SCHEDULER];
   return {
     ...base,
@@ -102,7 +113,7 @@ function componentOf(folder: string, choices: Partial<Choices>): object {
     apiVersion: 'kustomize.config.k8s.io/v1alpha1',
     kind: 'Component',
     resources: added.map((file) => file.replace(`${folder}/`, '')),
-    patches,
+    ...(patches.length === 0 ? {} : { patches }),
   };
 }
 

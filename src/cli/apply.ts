@@ -12,7 +12,7 @@ import { inWords, type Viewer } from './viewer.ts';
 /** Objects that are applied at the same time. */
 const AT_A_TIME = 8;
 /** In whose name fields are applied. */
-const FIELD_MANAGER = 'kubectl-spillway';
+export const FIELD_MANAGER = 'kubectl-spillway';
 
 export type Outcome = 'created' | 'configured' | 'unchanged' | 'not judged';
 

@@ -17,6 +17,7 @@ import { notAllowed, type Finding } from './doctor/finding.ts';
 import { findingsText } from './doctor/findings-text.ts';
 import {
   clockSkew,
+  exchangeKindsPresent,
   hostVersion,
   kindsPresent,
   managerClock,
@@ -34,6 +35,7 @@ import {
   portsReached,
   schedulingWired,
   virtualNodesWell,
+  wantsExchange,
   type PortAnswer,
 } from './doctor/spillway-checks.ts';
 import { webhooksServed, type Endpoints, type WebhookConfiguration } from './doctor/webhook-checks.ts';
@@ -65,6 +67,8 @@ const WEBHOOKS = admission('MutatingWebhookConfiguration', 'mutatingwebhookconfi
 const SERVICE_RANGES = cluster('networking.k8s.io', 'ServiceCIDR', 'servicecidrs');
 /** Name of both, in manifests/admission. */
 const POD_DEFAULTS = 'spillway-pod-defaults';
+/** Rights and guards of the manager where members exchange Services. */
+const EXCHANGE = 'multi-cluster/host.yaml';
 /** Of each virtual node so many pods are looked at. */
 const MOST_PODS = 50;
 /** For one question to a virtual node, in ms. */
@@ -114,6 +118,7 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
   const names = known.members.map(({ metadata }) => metadata.name);
   const ports = nodes instanceof MissingRight ? nodes : await portAnswers(host, nodes);
   const answersSchedulers = known.leases.some((lease) => lease.metadata.name === SCHEDULER_LEASE && isHeld(lease, now));
+  const exchange = wantsExchange(known.members);
   const versions = new Map(known.members.map((one) => [one.metadata.name, versionOf(one)]));
   const scheduling = [leases, policies, namespaces, placements].find((one) => one instanceof MissingRight);
   return [
@@ -125,7 +130,10 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
           leases.map(({ spec }) => spec?.renewTime ?? ''),
           now,
         )),
-    ...(await judged(host, 'kinds', DEFINITIONS, (found) => kindsPresent(KINDS, found))),
+    ...(await judged(host, 'kinds', DEFINITIONS, (found) => [
+      ...kindsPresent(KINDS, found),
+      ...(exchange ? exchangeKindsPresent(found) : []),
+    ])),
     ...judge('manager', leases, (found) => managersAlive(names, found, now)),
     ...judge('members', members, membersWell),
     ...memberVersions(server.version, versions),
@@ -142,8 +150,18 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
         now,
       }),
     )),
-    ...(await rights(host, answersSchedulers)),
-    ...(await guards(host, answersSchedulers)),
+    ...(await rights(host, [
+      'rbac.yaml',
+      ...(answersSchedulers ? ['scheduler/rbac.yaml'] : []),
+      ...(exchange ? [EXCHANGE] : []),
+    ])),
+    ...(await guards(host, [
+      'rbac.yaml',
+      'node-guard.yaml',
+      'storage.yaml',
+      ...(answersSchedulers ? ['scheduler/pod-guard.yaml'] : []),
+      ...(exchange ? [EXCHANGE] : []),
+    ])),
     ...(await defaulting(host, known.namespaces)),
     ...(await webhooks(host, now)),
     ...(scheduling instanceof MissingRight
@@ -239,9 +257,9 @@ async function portAnswers(host: Viewer, nodes: readonly Node[]): Promise<PortAn
     : answers.filter((one): one is PortAnswer => !(one instanceof MissingRight));
 }
 
-async function rights(host: Viewer, withScheduler: boolean): Promise<Finding[]> {
+async function rights(host: Viewer, files: readonly string[]): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const file of ['rbac.yaml', ...(withScheduler ? ['scheduler/rbac.yaml'] : [])]) {
+  for (const file of files) {
     const manifests = manifestsOf(file);
     if (manifests === undefined) return [withoutManifests('rights')];
     const wanted = rightsIn(manifests);
@@ -283,13 +301,7 @@ async function mayThey(host: Viewer, { user, ...resourceAttributes }: Right): Pr
   return review.status?.allowed === true;
 }
 
-async function guards(host: Viewer, withScheduler: boolean): Promise<Finding[]> {
-  const files = [
-    'rbac.yaml',
-    'node-guard.yaml',
-    'storage.yaml',
-    ...(withScheduler ? ['scheduler/pod-guard.yaml'] : []),
-  ];
+async function guards(host: Viewer, files: readonly string[]): Promise<Finding[]> {
   const manifests = new Map<string, readonly Manifest[]>();
   for (const file of files) {
     const found = manifestsOf(file);

@@ -1,7 +1,7 @@
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS } from '../kube/resource.ts';
-import { MEMBER_ACCOUNT } from './member-grant.ts';
+import { MEMBER_ACCOUNT, OPTIONAL_GRANTS, optionalGrants, type OptionalGrants } from './member-grant.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { Viewer } from './viewer.ts';
 
@@ -9,8 +9,8 @@ import type { Viewer } from './viewer.ts';
 const PREFIX = 'joined-by-';
 const LONGEST_NAME = 253;
 
-/** What a member remembers of a host that has joined it. */
-export interface GrantRecord {
+/** What a member remembers of a host that has joined it; of what is optional, whether any join has granted it. */
+export interface GrantRecord extends OptionalGrants {
   readonly hostId: string;
   /** The MemberCluster in that host. */
   readonly member: string;
@@ -18,12 +18,10 @@ export interface GrantRecord {
   readonly lent: readonly string[];
   /** Whether any join let it use the whole member. */
   readonly dedicated: boolean;
-  /** Whether any join let it ask kubelets. */
-  readonly nodeMetrics: boolean;
 }
 
 /** The object that remembers it. */
-export function recordOf({ hostId, member, lent, dedicated, nodeMetrics }: GrantRecord): ManifestObject {
+export function recordOf({ hostId, member, lent, dedicated, ...optional }: GrantRecord): ManifestObject {
   return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -32,7 +30,7 @@ export function recordOf({ hostId, member, lent, dedicated, nodeMetrics }: Grant
       member,
       lent: lent.toSorted().join(' '),
       dedicated: String(dedicated),
-      nodeMetrics: String(nodeMetrics),
+      ...Object.fromEntries(OPTIONAL_GRANTS.map((one) => [one, String(optional[one])])),
     },
   } as ManifestObject;
 }
@@ -48,8 +46,8 @@ export async function grantRecords(member: Viewer): Promise<GrantRecord[]> {
       hostId: metadata.name.slice(PREFIX.length),
       member: cleanText(data?.['member'] ?? '', LONGEST_NAME),
       lent: (data?.['lent'] ?? '').split(' ').filter((name) => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)),
-      // One of a version that did not say so may have either.
+      // One of a version that did not say so may have each, if only by hand.
       dedicated: data?.['dedicated'] !== 'false',
-      nodeMetrics: data?.['nodeMetrics'] !== 'false',
+      ...optionalGrants((one) => data?.[one] !== 'false'),
     }));
 }

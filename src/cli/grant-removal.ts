@@ -14,9 +14,12 @@ import {
   dedicatedObjects,
   lendingObjects,
   MEMBER_ACCOUNT,
-  nodeMetricsObjects,
+  OPTIONAL_GRANTS,
+  optionalObjects,
   revocableObjects,
+  type OptionalGrant,
 } from './member-grant.ts';
+import { kindsThatStay, stays } from './multi-cluster-kinds.ts';
 import type { Terminal } from './terminal.ts';
 import type { Viewer } from './viewer.ts';
 
@@ -49,6 +52,7 @@ export async function takeGrantAway(
   for (const object of objects) {
     if (await takeAway(member, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
+  if (isLast && ours.multiCluster) for (const kind of await kindsThatStay(member)) terminal.note(stays(kind));
   return isLast ? EXIT.ok : noteOthers(others, marks, terminal);
 }
 
@@ -56,10 +60,10 @@ export async function takeGrantAway(
 function ownRights(ours: GrantRecord, others: readonly GrantRecord[], marks: readonly HostMark[]): ManifestObject[] {
   const stillLent = new Set([...others.flatMap(({ lent }) => lent), ...marks.map(({ lends }) => lends)]);
   const isKnown = marks.every((mark) => mark.hostId === ANY || others.some(({ hostId }) => hostId === mark.hostId));
-  const isOurs = (what: 'dedicated' | 'nodeMetrics'): boolean =>
+  const isOurs = (what: 'dedicated' | OptionalGrant): boolean =>
     isKnown && ours[what] && !others.some((other) => other[what]);
   return [
-    ...(isOurs('nodeMetrics') ? nodeMetricsObjects() : []),
+    ...OPTIONAL_GRANTS.filter(isOurs).flatMap(optionalObjects),
     ...(isOurs('dedicated') ? dedicatedObjects() : []),
     ...ours.lent.filter((namespace) => !stillLent.has(namespace)).flatMap(lendingObjects),
   ];

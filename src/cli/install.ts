@@ -20,6 +20,7 @@ import {
 } from './installation.ts';
 import { inventoryOf, readInventory } from './inventory.ts';
 import { nameOf } from './known-kinds.ts';
+import { checkNobodyExchanges, isUpstreamKind, kindsOfOthers, stays } from './multi-cluster-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import type { Viewer } from './viewer.ts';
@@ -35,6 +36,7 @@ interface Flags extends ClusterFlags, DryRunFlags {
   admission?: Choices['admission'];
   schedulerImage?: string;
   hostIdentity?: Choices['hostIdentity'];
+  multiCluster?: Choices['multiCluster'];
   timeout: number;
   wait: boolean;
   output?: 'yaml';
@@ -104,6 +106,12 @@ function add(
         'ServiceAccount where the cluster signs no certificates for nodes (default: Auto)',
       ).choices(['Auto', 'ServiceAccount']),
     )
+    .addOption(
+      new Option(
+        '--multi-cluster <services>',
+        'Exchange: members may exchange Services with this cluster by the Multi-Cluster Services API, which takes its kinds and further rights (default: None)',
+      ).choices(['None', 'Exchange']),
+    )
     .option('--timeout <seconds>', 'how long to wait until all is ready', seconds, 300)
     .option('--no-wait', 'do not wait until all is ready')
     .addOption(new Option('-o, --output <format>', 'with --dry-run=client: print the objects').choices(['yaml']));
@@ -150,7 +158,10 @@ async function install(cli: Cli, host: Viewer, verb: 'install' | 'upgrade', flag
   terminal.note(
     `installing Spillway ${programVersion()} into the cluster of context ${host.context} (Kubernetes ${version.text})`,
   );
-  const objects = installation(choices);
+  if (before?.choices.multiCluster === 'Exchange' && choices.multiCluster === 'None') await checkNobodyExchanges(host);
+  const foreign = await kindsOfOthers(host, installation(choices));
+  for (const kind of foreign) terminal.note(`note: ${nameOf(kind)} is left as it is: somebody else brought it`);
+  const objects = installation(choices).filter((object) => !foreign.some((kind) => nameOf(kind) === nameOf(object)));
   const kinds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
   await applyAll(host, kinds, dryRun, terminal);
   if (dryRun === 'none') await untilServed(cli, host, kinds);
@@ -162,7 +173,8 @@ async function install(cli: Cli, host: Viewer, verb: 'install' | 'upgrade', flag
   );
   const kept = new Set(objects.map(identityOf));
   for (const object of (before?.objects ?? []).filter((one) => !kept.has(identityOf(one)))) {
-    if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
+    if (isUpstreamKind(object)) terminal.note(stays(object));
+    else if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
   if (dryRun === 'none') await apply(host, inventoryOf(choices, objects), dryRun);
   if (dryRun === 'none' && flags.wait) {
@@ -178,8 +190,8 @@ async function usual(host: Viewer): Promise<Choices> {
 }
 
 function withFlags(choices: Choices, flags: Flags): Choices {
-  const { image, replicas, scheduler, admission, schedulerImage, hostIdentity } = flags;
-  const given = { image, replicas, scheduler, admission, schedulerImage, hostIdentity };
+  const { image, replicas, scheduler, admission, schedulerImage, hostIdentity, multiCluster } = flags;
+  const given = { image, replicas, scheduler, admission, schedulerImage, hostIdentity, multiCluster };
   return { ...choices, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) };
 }
 

@@ -17,6 +17,8 @@ export interface Choices {
   schedulerImage: string;
   /** Whom virtual nodes are towards the host; ServiceAccount where the host signs no certificates for nodes. */
   hostIdentity: 'Auto' | 'ServiceAccount';
+  /** Whether members may exchange Services with the host (spec.services.multiCluster), which takes upstream kinds and further rights. */
+  multiCluster: 'None' | 'Exchange';
 }
 
 export const DEFAULT_CHOICES: Choices = {
@@ -26,6 +28,7 @@ export const DEFAULT_CHOICES: Choices = {
   admission: 'Policies',
   schedulerImage: '',
   hostIdentity: 'Auto',
+  multiCluster: 'None',
 };
 
 export const SYSTEM_NAMESPACE = 'spillway-system';
@@ -37,11 +40,14 @@ export function filesOf({
   scheduler,
   admission,
   hostIdentity,
+  multiCluster,
 }: Omit<Choices, 'image' | 'replicas' | 'schedulerImage'>): string[] {
   const second = scheduler === 'Second';
   const policies = admission === 'Policies';
+  const exchange = multiCluster === 'Exchange';
   return [
     ...manifestFiles('crds'),
+    ...(exchange ? ['multi-cluster/crds.yaml'] : []),
     'rbac.yaml',
     'secrets.yaml',
     'node-guard.yaml',
@@ -54,6 +60,7 @@ export function filesOf({
     'scheduler/descheduler.yaml',
     'scheduler/service.yaml',
     'admission/validation.yaml',
+    ...(exchange ? ['multi-cluster/host.yaml'] : []),
     'manager.yaml',
     ...(second ? ['scheduler/second-scheduler.yaml'] : []),
     ...(policies ? ['admission/pod-defaults.yaml', 'admission/node-constraints.yaml'] : ['admission/webhook.yaml']),

@@ -17,9 +17,11 @@ import { SYSTEM_NAMESPACE } from './installation.ts';
 import { memberCredentials, memberEndpoint, secretOf } from './member-credentials.ts';
 import { grantRecords, recordOf } from './grant-record.ts';
 import { labelsToKeep, withLabels } from './lent-namespaces.ts';
-import { grantedObjects, MEMBER_ACCOUNT } from './member-grant.ts';
+import { nameOf } from './known-kinds.ts';
+import { grantedObjects, MEMBER_ACCOUNT, optionalGrants, type Grant } from './member-grant.ts';
 import type { ManifestObject } from './manifests.ts';
 import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
+import { kindsOfOthers } from './multi-cluster-kinds.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 import { waitFor, type Look } from './wait-for.ts';
@@ -30,6 +32,9 @@ interface Flags extends MemberFlags, DryRunFlags {
   lend: string[];
   quota: Record<string, string>;
   nodeMetrics?: boolean;
+  mirrorServices?: boolean;
+  exchangeServices?: boolean;
+  allowPrivileged?: boolean;
   timeout: number;
 }
 
@@ -64,6 +69,18 @@ export function addJoin(program: Command, cli: Cli): void {
       '--node-metrics',
       'let the host ask the kubelets of the member what pods use; docs/reference/rights.md says what else that allows',
     )
+    .option(
+      '--mirror-services',
+      'Services of the host stand in the member under their own names (spec.services.mode: Mirror), which takes rights on Services there',
+    )
+    .option(
+      '--exchange-services',
+      'the member takes part in the Multi-Cluster Services API (spec.services.multiCluster: Exchange), which takes its kinds and rights on Services there; the host needs install --multi-cluster Exchange',
+    )
+    .option(
+      '--allow-privileged',
+      'let namespaces that the host makes in the member allow privileged pods (spec.namespaces.podSecurity: privileged). Such a pod can do everything on the node that it runs on, and so can then whoever steals the credentials of the host',
+    )
     .option('--timeout <seconds>', 'how long to wait until the node is Ready', seconds, 60);
   dryRunFlag(clusterFlags(command)).action(
     async (name: string, flags: Flags) =>
@@ -94,19 +111,31 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   const hostUid = await clusterUidOf(host);
   const hostId = hostIdOf(hostUid);
   await checkMember(cli, joining, hostUid);
+  checkFlags(flags);
   const kept = await labelsToKeep(member, flags.lend, hostId);
   const endpoint = await memberEndpoint(joining.memberFlags, member, flags, terminal);
   const through = endpoint.proxy === undefined ? '' : `through ${proxyInWords(endpoint.proxy)} `;
   terminal.note(`joining ${endpoint.server} ${through}as ${name}: rights in the member (context ${member.context})`);
-  const grant = { lend: flags.lend, nodeMetrics: flags.nodeMetrics ?? false, quota: flags.quota };
-  const objects = grantedObjects(grant, hostId).map((object) => withLabels(object, kept));
+  const grant: Grant = {
+    lend: flags.lend,
+    nodeMetrics: flags.nodeMetrics ?? false,
+    services: flags.mirrorServices ?? false,
+    multiCluster: flags.exchangeServices ?? false,
+    privileged: flags.allowPrivileged ?? false,
+    quota: flags.quota,
+  };
+  if (grant.privileged) terminal.note(PRIVILEGED);
+  const wanted = grantedObjects(grant, hostId).map((object) => withLabels(object, kept));
+  const foreign = await kindsOfOthers(member, wanted);
+  for (const kind of foreign) terminal.note(`note: ${nameOf(kind)} is left as it is: somebody else brought it`);
+  const objects = wanted.filter((object) => !foreign.some((kind) => nameOf(kind) === nameOf(object)));
   const before = (await grantRecords(member)).find((record) => record.hostId === hostId);
   const record = recordOf({
     hostId,
     member: name,
     lent: [...new Set([...(before?.lent ?? []), ...flags.lend])],
     dedicated: flags.lend.length === 0 || before?.dedicated === true,
-    nodeMetrics: grant.nodeMetrics || before?.nodeMetrics === true,
+    ...optionalGrants((one) => grant[one] || before?.[one] === true),
   });
   // Remembered before it is granted, so that all of it can be taken away whatever happens.
   const isHome = ({ kind, metadata }: ManifestObject): boolean =>
@@ -125,7 +154,7 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   const secret = secretOf(name);
   const credentials = await memberCredentials({ host, member, secret, endpoint, terminal });
   terminal.note(`credentials and MemberCluster in the host (context ${host.context})`);
-  await applyAll(host, [credentials, memberCluster(name, secret, flags.lend.length > 0)], dryRun, terminal);
+  await applyAll(host, [credentials, memberCluster(name, secret, grant)], dryRun, terminal);
   const { status } = await untilReady(cli, host, name, flags.timeout * 1000);
   const { cpu = '0', memory = '0', pods = '0' } = status?.allocatable ?? {};
   terminal.out(`${name} is Ready: room for ${cpu} CPUs, ${memory} of memory, ${pods} pods\n`);
@@ -157,12 +186,36 @@ async function checkMember(cli: Cli, { name, host, member }: Joining, hostUid: s
   }
 }
 
-function memberCluster(name: string, secretRef: { namespace: string; name: string }, isLent: boolean): ManifestObject {
+const PRIVILEGED =
+  'note: namespaces that the host makes in the member may allow privileged pods, which can do everything on the nodes that they run on. ' +
+  'So can whoever steals the credentials of the host. To take that back: kubectl delete clusterrolebinding spillway-privileged there';
+
+function checkFlags({ lend, allowPrivileged = false }: Flags): void {
+  if (!allowPrivileged || lend.length === 0) return;
+  throw new CliError('--lend and --allow-privileged exclude each other', {
+    exitCode: EXIT.usage,
+    reason:
+      'the host makes no namespaces where some are lent to it, and those keep the Pod Security level that they have',
+    fix: 'label the namespace in the member: kubectl label --overwrite namespace NAMESPACE pod-security.kubernetes.io/enforce=privileged',
+    page: 'concepts/virtual-nodes.md#what-pods-may-do-to-nodes-of-a-member',
+  });
+}
+
+function memberCluster(name: string, secretRef: { namespace: string; name: string }, grant: Grant): ManifestObject {
+  const namespaces = {
+    ...(grant.lend.length > 0 ? { create: false } : {}),
+    ...(grant.privileged ? { podSecurity: 'privileged' } : {}),
+  };
+  const services = {
+    ...(grant.services ? { mode: 'Mirror' } : {}),
+    ...(grant.multiCluster ? { multiCluster: 'Exchange' } : {}),
+  };
+  const given = Object.entries({ namespaces, services }).filter(([, fields]) => Object.keys(fields).length > 0);
   return {
     apiVersion: 'spillway.dev/v1alpha1',
     kind: 'MemberCluster',
     metadata: { name },
-    spec: { credentials: { secretRef }, ...(isLent ? { namespaces: { create: false } } : {}) },
+    spec: { credentials: { secretRef }, ...Object.fromEntries(given) },
   } as ManifestObject;
 }
 

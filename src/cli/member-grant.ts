@@ -1,12 +1,38 @@
 import { ALLOW_HOST_LABEL } from '../api/marks.ts';
+import { UPSTREAM_KINDS } from './multi-cluster-kinds.ts';
 import { manifestFiles, manifestObjects, manifestText, objectsIn, type ManifestObject } from './manifests.ts';
 
+/** What a host may be granted beyond what running pods takes, by the file below manifests/ that says what it includes. */
+const OPTIONAL = {
+  /** To ask kubelets, which lets it do much else. */
+  nodeMetrics: 'member/node-metrics.yaml',
+  /** Services of the host under their own names. */
+  services: 'member/services.yaml',
+  /** The exchange of Services by the Multi-Cluster Services API. */
+  multiCluster: 'member/multi-cluster.yaml',
+  /** Namespaces of the host's making that allow privileged pods. */
+  privileged: 'member/privileged.yaml',
+} as const;
+
+export type OptionalGrant = keyof typeof OPTIONAL;
+export const OPTIONAL_GRANTS = Object.keys(OPTIONAL) as readonly OptionalGrant[];
+/** Which of them. */
+export type OptionalGrants = Readonly<Record<OptionalGrant, boolean>>;
+
+/** For each the same question. */
+export function optionalGrants(is: (one: OptionalGrant) => boolean): OptionalGrants {
+  return {
+    nodeMetrics: is('nodeMetrics'),
+    services: is('services'),
+    multiCluster: is('multiCluster'),
+    privileged: is('privileged'),
+  };
+}
+
 /** What the owner of a member grants a host. */
-export interface Grant {
+export interface Grant extends OptionalGrants {
   /** Namespaces that are lent; none: the whole member is there for the host. */
   readonly lend: readonly string[];
-  /** Whether the host may ask kubelets, which lets it do much else. */
-  readonly nodeMetrics: boolean;
   /** What all pods of the host may use together in a namespace that is lent, such as `requests.cpu` to `32`. */
   readonly quota: Readonly<Record<string, string>>;
 }
@@ -15,11 +41,12 @@ export interface Grant {
 export const MEMBER_ACCOUNT = { namespace: 'spillway-access', name: 'spillway-host' } as const;
 
 /** What is applied in the member, in that order. `hostId`: whom namespaces are lent to. */
-export function grantedObjects({ lend, nodeMetrics, quota }: Grant, hostId: string): ManifestObject[] {
+export function grantedObjects({ lend, quota, ...optional }: Grant, hostId: string): ManifestObject[] {
   return [
+    ...(optional.multiCluster ? manifestObjects(UPSTREAM_KINDS) : []),
     ...['member/read.yaml', 'member/guard.yaml', 'member/token.yaml'].flatMap(manifestObjects),
     ...(lend.length === 0 ? manifestObjects(DEDICATED) : lend.flatMap((name) => lending(name, quota, hostId))),
-    ...(nodeMetrics ? manifestObjects(NODE_METRICS) : []),
+    ...OPTIONAL_GRANTS.filter((one) => optional[one]).flatMap((one) => manifestObjects(OPTIONAL[one])),
   ];
 }
 
@@ -47,9 +74,9 @@ export function dedicatedObjects(): ManifestObject[] {
   return inOrder(manifestObjects(DEDICATED));
 }
 
-/** What lets a host ask kubelets. */
-export function nodeMetricsObjects(): ManifestObject[] {
-  return inOrder(manifestObjects(NODE_METRICS));
+/** What goes when one of them is taken back; kinds that are not of Spillway alone stay. */
+export function optionalObjects(grant: OptionalGrant): ManifestObject[] {
+  return inOrder(manifestObjects(OPTIONAL[grant]));
 }
 
 /** What lending adds to a namespace. */
@@ -59,7 +86,6 @@ export function lendingObjects(namespace: string): ManifestObject[] {
 
 const LENDING = 'member/namespaced.yaml';
 const DEDICATED = 'member/dedicated.yaml';
-const NODE_METRICS = 'member/node-metrics.yaml';
 
 function inOrder(objects: readonly ManifestObject[]): ManifestObject[] {
   return objects.toSorted((one, other) => REVOKED.indexOf(one.kind) - REVOKED.indexOf(other.kind));

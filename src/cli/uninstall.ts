@@ -12,6 +12,7 @@ import { clusterFlags, dryRunFlag, dryRunWords, seconds, type DryRunFlags } from
 import { DEFAULT_CHOICES, installation, SYSTEM_NAMESPACE } from './installation.ts';
 import { readInventory } from './inventory.ts';
 import { nameOf } from './known-kinds.ts';
+import { isUpstreamKind, stays } from './multi-cluster-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import type { Viewer } from './viewer.ts';
@@ -28,7 +29,7 @@ export function addUninstall(program: Command, cli: Cli): void {
     .summary('take Spillway out of the cluster of the context')
     .description(
       'Deletes what install applied, and namespace spillway-system with all that is in it. Refuses while there are MemberClusters: their ' +
-        'pods would be left behind. Policies, and the kinds that they are of, stay unless --purge is given.',
+        'pods would be left behind. Policies, and the kinds that they are of, stay unless --purge is given. The kinds of the Multi-Cluster Services API stay in any case.',
     )
     .option('--purge', 'delete the kinds of Spillway, too, and with them all policies')
     .option('--timeout <seconds>', 'how long to wait until the namespace is gone', seconds, 120);
@@ -50,12 +51,14 @@ async function uninstall(cli: Cli, host: Viewer, { purge = false, dryRun, timeou
   const present = await readInventory(host);
   const objects = present?.objects ?? everything();
   const namespace = objects.filter(({ kind }) => kind === 'Namespace');
-  const kinds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
-  const others = objects.filter((object) => !namespace.includes(object) && !kinds.includes(object));
+  const upstream = objects.filter(isUpstreamKind);
+  const kinds = objects.filter((object) => object.kind === 'CustomResourceDefinition' && !isUpstreamKind(object));
+  const others = objects.filter((object) => ![...namespace, ...kinds, ...upstream].includes(object));
   // The manager first, then what limits it, then what it may: in the reverse order.
   for (const object of [...others.toReversed(), ...namespace, ...(purge ? kinds.toReversed() : [])]) {
     if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
+  for (const kind of present === undefined ? [] : upstream) terminal.note(stays(kind));
   if (dryRun !== 'none') return EXIT.ok;
   const look = async () => {
     const left = await host.tryGet<KubeObject>(NAMESPACES, { name: SYSTEM_NAMESPACE });
@@ -89,7 +92,13 @@ async function memberNames(host: Viewer): Promise<string[]> {
 function everything(): ManifestObject[] {
   const all = (['Second', 'Own'] as const).flatMap((scheduler) =>
     (['Policies', 'Webhook'] as const).flatMap((admission) =>
-      installation({ ...DEFAULT_CHOICES, scheduler, admission, hostIdentity: 'ServiceAccount' }),
+      installation({
+        ...DEFAULT_CHOICES,
+        scheduler,
+        admission,
+        hostIdentity: 'ServiceAccount',
+        multiCluster: 'Exchange',
+      }),
     ),
   );
   return [...new Map(all.map((object) => [identityOf(object), object])).values()];

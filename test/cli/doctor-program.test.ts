@@ -80,6 +80,30 @@ const member = (broken: Record<string, string> = {}, version = 'v1.35.1'): objec
     ),
   },
 });
+/** One that is to exchange Services; `bad`: what is told of that. */
+const exchanging = (bad: object[] = []): object => {
+  const { spec, status, ...rest } = member() as { spec: object; status: { conditions: object[] } };
+  const conditions = [...status.conditions, ...bad];
+  return { ...rest, spec: { ...spec, services: { multiCluster: 'Exchange' } }, status: { ...status, conditions } };
+};
+const told = (one: object): object => {
+  const { status, ...rest } = member() as { status: { conditions: object[] } };
+  return { ...rest, status: { ...status, conditions: [...status.conditions, one] } };
+};
+const upstreamKinds = (): object[] =>
+  (manifestsOf('multi-cluster/crds.yaml') ?? []).map((one) => ({
+    ...one,
+    status: { conditions: [condition('Established', 'True')] },
+  }));
+/** A host in which all is there that the exchange of Services needs. */
+function exchange(one: World): void {
+  put(MEMBERS, exchanging())(one);
+  one.lists[CRDS]?.push(...upstreamKinds());
+  const of = (kind: string): object[] =>
+    (manifestsOf('multi-cluster/host.yaml') ?? []).filter((object) => object.kind === kind);
+  one.lists[GUARDS]?.push(...of('ValidatingAdmissionPolicy'));
+  one.lists[BINDINGS]?.push(...of('ValidatingAdmissionPolicyBinding'));
+}
 /** It lasts as long as the slowest machine takes for all tests, which share some of these. */
 const lease = (name: string, renewed = ago(2)): object => ({
   metadata: { name },
@@ -307,6 +331,84 @@ const BROKEN: Record<string, Breakage> = {
     says: /IdentityPinned is False/,
     fix: /confirm the other cluster/,
   },
+  'pods have power over nodes where no level says so': {
+    do: put(MEMBERS, told(condition('PodSecuritySet', 'False', 'NoLevelSet', 'kubectl label namespace shop'))),
+    check: 'members',
+    verdict: 'warning',
+    says: /east: PodSecuritySet is False \(NoLevelSet\): kubectl label namespace shop/,
+    fix: /owner of the member says/,
+  },
+  'namespaces allow more than the spec says': {
+    do: put(MEMBERS, told(condition('PodSecuritySet', 'True', 'OtherLevels', '1 namespace allows more'))),
+    check: 'members',
+    verdict: 'warning',
+    says: /PodSecuritySet is True \(OtherLevels\): 1 namespace allows more/,
+    fix: /owner of the member says/,
+  },
+  'two MemberClusters stand for one cluster': {
+    do: put(MEMBERS, told(condition('ClusterUnique', 'False', 'SharedCluster', 'west, too'))),
+    check: 'members',
+    verdict: 'warning',
+    says: /ClusterUnique is False \(SharedCluster\): west, too/,
+    fix: /delete one of the two/,
+  },
+  'Services are to be exchanged, and the host has no kinds for it': {
+    do: (one) => {
+      exchange(one);
+      one.lists[CRDS] = one.lists[CRDS]?.slice(0, KINDS.length) ?? [];
+    },
+    check: 'kinds',
+    says: /serviceexports\.multicluster\.x-k8s\.io, serviceimports\.multicluster\.x-k8s\.io is not served in v1beta1/,
+    fix: /upgrade --multi-cluster Exchange/,
+  },
+  'Services are to be exchanged, and the kinds of the host are too old': {
+    do: (one) => {
+      exchange(one);
+      const old = upstreamKinds().map((kind) => ({
+        ...kind,
+        spec: {
+          versions: [
+            { name: 'v1beta1', served: false },
+            { name: 'v1alpha1', served: true },
+          ],
+        },
+      }));
+      one.lists[CRDS] = [...(one.lists[CRDS]?.slice(0, KINDS.length) ?? []), ...old];
+    },
+    check: 'kinds',
+    says: /is not served in v1beta1/,
+    fix: /to v0\.5 or newer/,
+  },
+  'Services are to be exchanged, and the manager has no right to': {
+    do: (one) => {
+      exchange(one);
+      one.lacks = (resource) => resource === 'serviceimports';
+    },
+    check: 'rights',
+    says: /may not list serviceimports\.multicluster\.x-k8s\.io/,
+    fix: /apply -f manifests\/multi-cluster\/host\.yaml/,
+  },
+  'Services are to be exchanged, and nothing holds the manager to its own': {
+    do: (one) => {
+      exchange(one);
+      one.lists[BINDINGS] = guardsOf('ValidatingAdmissionPolicyBinding');
+    },
+    check: 'guards',
+    says: /not there: ValidatingAdmissionPolicyBinding spillway-multi-cluster-guard/,
+    fix: /apply -f manifests\/multi-cluster\/host\.yaml/,
+  },
+  'Services are to be exchanged, and the member grants no rights': {
+    do: (one) => {
+      exchange(one);
+      put(
+        MEMBERS,
+        exchanging([condition('ServicesExchanged', 'False', 'ExchangeRightMissing', 'It refuses it.')]),
+      )(one);
+    },
+    check: 'members',
+    says: /east: ServicesExchanged is False \(ExchangeRightMissing\): It refuses it\./,
+    fix: /join --exchange-services/,
+  },
   'a virtual node is not served': {
     do: (one) => put(NODES, virtual('Unknown'), ...(one.lists[NODES] ?? []).slice(1))(one),
     check: 'virtual nodes',
@@ -444,6 +546,21 @@ describe('doctor', () => {
     const looked = new Set(findings.map(({ check }) => check));
     const broken = Object.values(BROKEN).map(({ check }) => check);
     expect([...looked].filter((check) => !broken.includes(check))).toEqual([]);
+  });
+
+  it.each<[string, (one: World) => void]>([
+    ['Services are exchanged', exchange],
+    [
+      'they are not any more, as somebody wants it',
+      put(MEMBERS, told(condition('ServicesExchanged', 'False', 'NotExchanged'))),
+    ],
+    ['virtual nodes are in service again', put(MEMBERS, told(condition('OutOfService', 'False', 'InService')))],
+  ])('finds nothing wrong where %s', async (_name, act) => {
+    world = healthy();
+    act(world);
+    const { code, findings } = await doctor();
+    expect(findings.filter(({ verdict }) => verdict !== 'ok')).toEqual([]);
+    expect(code).toBe(0);
   });
 
   it.each(Object.entries(BROKEN))('names it, and nothing else: %s', async (_name, { do: act, ...wanted }) => {

@@ -5,7 +5,7 @@ import { managerConfigSchema } from '../../src/config.ts';
 import { identityOf } from '../../src/cli/apply.ts';
 import { DEFAULT_CHOICES, filesOf, installation, type Choices } from '../../src/cli/installation.ts';
 import { nameOf, resourceOf } from '../../src/cli/known-kinds.ts';
-import { grantedObjects } from '../../src/cli/member-grant.ts';
+import { grantedObjects, optionalGrants } from '../../src/cli/member-grant.ts';
 import { manifestObjects, type ManifestObject } from '../../src/cli/manifests.ts';
 
 const named = (objects: readonly ManifestObject[]): string[] => objects.map(nameOf);
@@ -19,14 +19,7 @@ function settingsIn(objects: readonly ManifestObject[]): unknown {
 }
 
 /** Files that no installation of a host takes in, each with the reason. */
-const ELSEWHERE = [
-  'member/',
-  'multi-cluster/',
-  'samples/',
-  'monitoring/',
-  'scheduler/kube-scheduler.yaml',
-  'kustomization.yaml',
-];
+const ELSEWHERE = ['member/', 'samples/', 'monitoring/', 'scheduler/kube-scheduler.yaml', 'kustomization.yaml'];
 
 /** Policies that give pods what they need. */
 const PODS = [
@@ -57,7 +50,8 @@ describe('an installation', () => {
     const taken = new Set<string>();
     for (const scheduler of ['Second', 'Own'] as const) {
       for (const admission of ['Policies', 'Webhook'] as const) {
-        for (const file of filesOf({ scheduler, admission, hostIdentity: 'ServiceAccount' })) taken.add(file);
+        const chosen = { scheduler, admission, hostIdentity: 'ServiceAccount', multiCluster: 'Exchange' } as const;
+        for (const file of filesOf(chosen)) taken.add(file);
       }
     }
     const all = readdirSync('manifests', { recursive: true, encoding: 'utf8' }).filter((file) =>
@@ -73,6 +67,7 @@ describe('an installation', () => {
       { scheduler: 'Own' },
       { admission: 'Webhook' },
       { hostIdentity: 'ServiceAccount' },
+      { multiCluster: 'Exchange' },
     ] as const) {
       const objects = rendered(choices);
       const identities = objects.map(identityOf);
@@ -125,10 +120,29 @@ describe('an installation', () => {
 });
 
 describe('what a member grants', () => {
+  const NO_MORE = optionalGrants(() => false);
+
+  it.each([
+    ['privileged', ['clusterrole.rbac.authorization.k8s.io/spillway-privileged']],
+    ['services', ['clusterrole.rbac.authorization.k8s.io/spillway-read-services']],
+    [
+      'multiCluster',
+      [
+        'clusterrole.rbac.authorization.k8s.io/spillway-imports',
+        'customresourcedefinition.apiextensions.k8s.io/serviceexports.multicluster.x-k8s.io',
+      ],
+    ],
+  ] as const)('has %s only if that is asked for', (grant, brings) => {
+    const usual = named(grantedObjects({ lend: [], ...NO_MORE, quota: {} }, 'abc'));
+    const more = named(grantedObjects({ lend: [], ...NO_MORE, [grant]: true, quota: {} }, 'abc'));
+    for (const name of brings) expect([usual.includes(name), more.includes(name)]).toEqual([false, true]);
+    expect(more).toEqual(expect.arrayContaining(usual));
+  });
+
   it('is all of it by default, or the namespaces that are lent, to this host only', () => {
-    const all = grantedObjects({ lend: [], nodeMetrics: false, quota: {} }, 'abc');
+    const all = grantedObjects({ lend: [], ...NO_MORE, quota: {} }, 'abc');
     expect(named(all)).toContain('clusterrolebinding.rbac.authorization.k8s.io/spillway-namespaces');
-    const lent = grantedObjects({ lend: ['shop', 'bakery'], nodeMetrics: false, quota: { pods: '5' } }, 'abc');
+    const lent = grantedObjects({ lend: ['shop', 'bakery'], ...NO_MORE, quota: { pods: '5' } }, 'abc');
     expect(named(lent)).not.toContain('clusterrolebinding.rbac.authorization.k8s.io/spillway-namespaces');
     expect(named(lent)).not.toContain('clusterrolebinding.rbac.authorization.k8s.io/spillway-node-metrics');
     for (const namespace of ['shop', 'bakery']) {
@@ -145,7 +159,7 @@ describe('what a member grants', () => {
   });
 
   it('has no quota unless one is asked for', () => {
-    const lent = grantedObjects({ lend: ['bakery'], nodeMetrics: true, quota: {} }, 'abc');
+    const lent = grantedObjects({ lend: ['bakery'], ...NO_MORE, nodeMetrics: true, quota: {} }, 'abc');
     expect(lent.some(({ kind }) => kind === 'ResourceQuota')).toBe(false);
     expect(named(lent)).toContain('clusterrolebinding.rbac.authorization.k8s.io/spillway-node-metrics');
   });

@@ -102,10 +102,33 @@ describe('namespaces that are lent to a host that joins', () => {
 
 it('a member writes down what any join has granted', async () => {
   const written = (): unknown => member.objects.get(RECORD)?.['data'];
+  const NO_MORE = { nodeMetrics: 'false', services: 'false', multiCluster: 'false', privileged: 'false' };
   await runJoin('--lend=shop');
-  expect(written()).toEqual({ member: 'east', lent: 'shop', dedicated: 'false', nodeMetrics: 'false' });
+  expect(written()).toEqual({ member: 'east', lent: 'shop', dedicated: 'false', ...NO_MORE });
   await runJoin('--lend=bank', '--node-metrics');
-  expect(written()).toEqual({ member: 'east', lent: 'bank shop', dedicated: 'false', nodeMetrics: 'true' });
+  expect(written()).toEqual({ member: 'east', lent: 'bank shop', dedicated: 'false', ...NO_MORE, nodeMetrics: 'true' });
   await runJoin();
-  expect(written()).toEqual({ member: 'east', lent: 'bank shop', dedicated: 'true', nodeMetrics: 'true' });
+  expect(written()).toEqual({ member: 'east', lent: 'bank shop', dedicated: 'true', ...NO_MORE, nodeMetrics: 'true' });
+});
+
+describe('privileged pods', () => {
+  const BINDING = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/spillway-privileged';
+
+  it('may be in namespaces that the host makes only where the owner of the member says so, who is told what that means', async () => {
+    expect((await runJoin()).notes).not.toContain('privileged');
+    expect(member.objects.has(BINDING)).toBe(false);
+    const { notes } = await runJoin('--allow-privileged');
+    expect(notes).toContain('can do everything on the nodes that they run on. So can whoever steals the credentials');
+    expect(member.objects.get(BINDING)).toMatchObject({ roleRef: { name: 'spillway-privileged' } });
+    expect(member.objects.get(RECORD)).toMatchObject({ data: { privileged: 'true' } });
+  });
+
+  it('have no place in namespaces that are lent: nothing is done', async () => {
+    const { code, notes } = await runJoin('--lend=shop', '--allow-privileged');
+    expect(code).toBe(2);
+    expect(notes).toContain(
+      'kubectl label --overwrite namespace NAMESPACE pod-security.kubernetes.io/enforce=privileged',
+    );
+    expect(member.seen.filter(({ method }) => method !== 'GET')).toEqual([]);
+  });
 });

@@ -6,7 +6,8 @@ import { hostIdOf, RENEWED_TOKEN_LABEL } from '../../src/api/marks.ts';
 import { recordOf, type GrantRecord } from '../../src/cli/grant-record.ts';
 import { resourceOf } from '../../src/cli/known-kinds.ts';
 import type { ManifestObject } from '../../src/cli/manifests.ts';
-import { grantedObjects, revocableObjects } from '../../src/cli/member-grant.ts';
+import { grantedObjects, optionalGrants, revocableObjects } from '../../src/cli/member-grant.ts';
+import { isUpstreamKind } from '../../src/cli/multi-cluster-kinds.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS, resourcePath } from '../../src/kube/resource.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
@@ -18,7 +19,13 @@ const HOST_UID = '11111111-1111-4111-8111-111111111111';
 const MEMBER_UID = '22222222-2222-4222-8222-222222222222';
 const OURS = hostIdOf(HOST_UID);
 const ANOTHER = 'another0host0000';
-const LENT_ONLY: GrantRecord = { hostId: ANOTHER, member: 'b', lent: [], dedicated: false, nodeMetrics: false };
+const LENT_ONLY: GrantRecord = {
+  hostId: ANOTHER,
+  member: 'b',
+  lent: [],
+  dedicated: false,
+  ...optionalGrants(() => false),
+};
 
 let host: MemoryApi;
 let member: MemoryApi;
@@ -51,11 +58,12 @@ function send(api: MemoryApi, object: ManifestObject & { spec?: object; status?:
 }
 
 /** As join leaves the member behind. */
+const EVERYTHING = optionalGrants(() => true);
 function grant(lend: string[], hostId = OURS): void {
   send(member, namespace('spillway-access'));
-  send(member, recordOf({ ...LENT_ONLY, hostId, lent: lend, dedicated: lend.length === 0, nodeMetrics: true }));
-  for (const object of grantedObjects({ lend, nodeMetrics: true, quota: { pods: '5' } }, hostId)) {
-    if (object.metadata.name !== 'spillway-access') send(member, object);
+  send(member, recordOf({ ...LENT_ONLY, ...EVERYTHING, hostId, lent: lend, dedicated: lend.length === 0 }));
+  for (const object of grantedObjects({ lend, ...EVERYTHING, quota: { pods: '5' } }, hostId)) {
+    if (object.metadata.name !== 'spillway-access' && !isUpstreamKind(object)) send(member, object);
   }
 }
 
@@ -194,12 +202,25 @@ describe('a member that leaves by the name of its context', () => {
     expect((await leave(...IN_EAST)).code).toBe(0);
   });
 
-  const CLUSTER_WIDE = ['spillway-namespaces', 'spillway-workloads', 'spillway-node-metrics'];
+  const CLUSTER_WIDE = [
+    'spillway-namespaces',
+    'spillway-workloads',
+    'spillway-node-metrics',
+    'spillway-services',
+    'spillway-imports',
+    'spillway-privileged',
+  ];
   const bindings = (): string[] => CLUSTER_WIDE.filter((name) => left().includes(`ClusterRoleBinding/${name}`));
   it.each<[string, () => void, string[]]>([
     ['has lent namespaces only', () => send(member, recordOf(LENT_ONLY)), []],
     ['has the whole member', () => send(member, recordOf({ ...LENT_ONLY, dedicated: true })), CLUSTER_WIDE.slice(0, 2)],
-    ['may ask kubelets', () => send(member, recordOf({ ...LENT_ONLY, nodeMetrics: true })), CLUSTER_WIDE.slice(2)],
+    ['may ask kubelets', () => send(member, recordOf({ ...LENT_ONLY, nodeMetrics: true })), ['spillway-node-metrics']],
+    ['may export', () => send(member, recordOf({ ...LENT_ONLY, multiCluster: true })), ['spillway-imports']],
+    [
+      'may have privileged pods',
+      () => send(member, recordOf({ ...LENT_ONLY, privileged: true })),
+      ['spillway-privileged'],
+    ],
     [
       'joined by a version that did not write down which',
       () => send(member, { ...recordOf(LENT_ONLY), data: { member: 'b', lent: '' } } as ManifestObject),
@@ -286,7 +307,8 @@ describe('a member that leaves by the name of its context', () => {
   });
 
   it('keeps what was applied without join', async () => {
-    for (const object of grantedObjects({ lend: [], nodeMetrics: false, quota: {} }, OURS)) send(member, object);
+    for (const object of grantedObjects({ lend: [], ...optionalGrants(() => false), quota: {} }, OURS))
+      send(member, object);
     const before = left();
     const { code, notes } = await leave(...IN_EAST);
     expect([code, left()]).toEqual([0, before]);

@@ -59,10 +59,13 @@ describe('the chart', () => {
     expect(await helm.run('lint', '--strict', CHART)).toContain('1 chart(s) linted, 0 chart(s) failed');
   });
 
-  test.each(COMBINATIONS)('renders what install applies: $scheduler, $admission, $hostIdentity', async (chosen) => {
-    const expected = comparable(installation({ ...DEFAULT_CHOICES, ...chosen }));
-    expect(comparable(await helm.template(...KUBERNETES, ...set(chosen)))).toEqual(expected);
-  });
+  test.each(COMBINATIONS)(
+    'renders what install applies: $scheduler, $admission, $hostIdentity, $multiCluster',
+    async (chosen) => {
+      const expected = comparable(installation({ ...DEFAULT_CHOICES, ...chosen }));
+      expect(comparable(await helm.template(...KUBERNETES, ...set(chosen)))).toEqual(expected);
+    },
+  );
 
   test('and with other images and numbers', async () => {
     const chosen: Partial<Choices> = {
@@ -82,6 +85,15 @@ describe('the chart', () => {
     const recent = await helm.template('--kube-version', 'v1.36.0-vendor.1', '--namespace', 'default');
     expect(recent.map(nameOf)).toContain('mutatingadmissionpolicy.admissionregistration.k8s.io/spillway-pod-defaults');
     await expect(helm.template('--kube-version', 'v1.29.0')).rejects.toThrow(/kubeVersion: >=1\.30/);
+  });
+
+  test('keeps the kinds of the Multi-Cluster Services API, too, and leaves them out where the cluster has them', async () => {
+    const kindsWith = async (values: object): Promise<(string | undefined)[]> =>
+      (await helm.template(...KUBERNETES, ...set(values)))
+        .filter(({ metadata }) => metadata.name.endsWith('.multicluster.x-k8s.io'))
+        .map(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy']);
+    expect(await kindsWith({ multiCluster: 'Exchange' })).toEqual(['keep', 'keep']);
+    expect(await kindsWith({ multiCluster: 'Exchange', 'crds.multiCluster': false })).toEqual([]);
   });
 
   test('keeps the kinds when the release goes, and restarts the manager when its configuration changes', async () => {
@@ -161,6 +173,7 @@ describe('the chart', () => {
     [{ image: '' }, "at '/image'"],
     [{ scheduler: 'second' }, "at '/scheduler'"],
     [{ admission: 'None' }, "at '/admission'"],
+    [{ multiCluster: 'Mirror' }, "at '/multiCluster'"],
     [{ crds: { keep: false } }, "at '/crds'"],
     [{ config: { logLevel: 'loud' } }, "at '/config/logLevel'"],
     [{ config: { descheduler: { movesPerSecond: -1 } } }, "at '/config/descheduler/movesPerSecond'"],

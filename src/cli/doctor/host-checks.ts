@@ -85,10 +85,39 @@ export function managerClock(renewed: readonly string[], server: number): Findin
 
 type Definition = KubeObject & {
   spec?: {
-    versions?: { name?: string; schema?: unknown; subresources?: unknown; additionalPrinterColumns?: unknown }[];
+    versions?: {
+      name?: string;
+      served?: boolean;
+      schema?: unknown;
+      subresources?: unknown;
+      additionalPrinterColumns?: unknown;
+    }[];
   };
   status?: { conditions?: Condition[] };
 };
+
+/** Of the Multi-Cluster Services API, in the version that the manager speaks. */
+const EXCHANGE_KINDS = ['serviceexports.multicluster.x-k8s.io', 'serviceimports.multicluster.x-k8s.io'];
+const EXCHANGE_VERSION = 'v1beta1';
+
+/** Whether this cluster has what members need that are to exchange Services with it. */
+export function exchangeKindsPresent(found: readonly KubeObject[]): Finding[] {
+  const check = 'kinds';
+  const serving = (found as readonly Definition[]).filter(({ spec }) =>
+    spec?.versions?.some(({ name, served }) => name === EXCHANGE_VERSION && served === true),
+  );
+  const missing = EXCHANGE_KINDS.filter((name) => !serving.some(({ metadata }) => metadata.name === name));
+  if (missing.length === 0) return [ok(check, 'those of the Multi-Cluster Services API are there')];
+  return [
+    {
+      check,
+      verdict: 'failed',
+      says: `a member is to exchange Services, and ${missing.join(', ')} is not served in ${EXCHANGE_VERSION}`,
+      fix: 'kubectl spillway upgrade --multi-cluster Exchange, or bring the kinds that are there to v0.5 or newer (manifests/multi-cluster/crds.yaml)',
+      page: 'concepts/multi-cluster-services.md',
+    },
+  ];
+}
 
 /** Whether our kinds are there, accepted, and as this version of the program has them. */
 export function kindsPresent(kinds: readonly KindDefinition[], found: readonly KubeObject[]): Finding[] {

@@ -1,4 +1,4 @@
-import { parseMemberCluster, virtualNodesOf, type MemberCluster } from '../../api/member-cluster.ts';
+import { exchangesServices, parseMemberCluster, virtualNodesOf, type MemberCluster } from '../../api/member-cluster.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import { conditionOf } from '../../kube/conditions.ts';
 import type { Condition, Node } from '../../kube/core-v1.ts';
@@ -41,10 +41,32 @@ const MEMBER_FIX: ReadonlyMap<string, string> = new Map([
   ['CapacityFresh', 'read the message: rights of the credentials in the member, or memory of the manager'],
   ['NodesRetired', 'drain the virtual nodes that the message names'],
   ['BudgetsMirrored', 'apply manifests/member/read.yaml in the member, or manifests/rbac.yaml here'],
+  [
+    'ServicesMirrored',
+    'read the message; rights in the member: manifests/member/services.yaml, or kubectl spillway join --mirror-services',
+  ],
+  [
+    'ServicesExchanged',
+    'read the message; kinds and rights: kubectl spillway upgrade --multi-cluster Exchange here, kubectl spillway join --exchange-services for the member',
+  ],
+  ['PodSecuritySet', 'the owner of the member says whether that is meant, by the command of the message'],
+  ['ClusterUnique', 'delete one of the two MemberClusters, unless that is meant'],
+  ['OutOfService', 'take the taint away, as the message says'],
   ['Ready', 'read the message'],
 ]);
 
-/** What the managers report of the members: every condition that is not True, the causes before what follows from them. */
+/** Reasons that say what somebody wanted, whatever the status is. */
+const AS_WANTED: ReadonlySet<string> = new Set(['Ignored', 'NotMirrored', 'NotExchanged', 'InService']);
+
+/** Pods are sent there and run all the same, and perhaps that is meant. */
+const NO_FAILURE: ReadonlySet<string> = new Set(['PodSecuritySet', 'ClusterUnique', 'OutOfService']);
+
+/** Also of a condition that is True: namespaces that Spillway made allow more than the spec says. */
+function isTrouble({ status, reason = '' }: Condition): boolean {
+  return reason === 'OtherLevels' || (status !== 'True' && !AS_WANTED.has(reason));
+}
+
+/** What the managers report of the members: every condition that is not well, the causes before what follows from them. */
 export function membersWell(raw: readonly KubeObject[]): Finding[] {
   const check = 'members';
   if (raw.length === 0) {
@@ -73,9 +95,12 @@ export function membersWell(raw: readonly KubeObject[]): Finding[] {
       ];
     }
     const conditions = parsed.member.status?.conditions ?? [];
-    const bad = conditions.filter(({ status, reason }) => status !== 'True' && reason !== 'Ignored');
-    // Ready repeats the reason of the first of the others.
-    const causes = bad.length > 1 ? bad.filter(({ type }) => type !== 'Ready') : bad;
+    const bad = conditions.filter(isTrouble);
+    // Ready repeats the reason of the first of those that it is made of.
+    const isCaused = bad.some(
+      ({ type, reason }) => type !== 'Ready' && reason === conditionOf(parsed.member, 'Ready')?.reason,
+    );
+    const causes = isCaused ? bad.filter(({ type }) => type !== 'Ready') : bad;
     if (conditions.length === 0) {
       return [
         {
@@ -92,7 +117,7 @@ export function membersWell(raw: readonly KubeObject[]): Finding[] {
       : causes;
     return shown.map(({ type, status, reason, message }) => ({
       check,
-      verdict: 'failed' as const,
+      verdict: NO_FAILURE.has(type) ? ('warning' as const) : ('failed' as const),
       says: `${name}: ${type} is ${status} (${reason}): ${message}`,
       fix: MEMBER_FIX.get(type) ?? 'read the message',
       page: EVENTS,
@@ -101,6 +126,14 @@ export function membersWell(raw: readonly KubeObject[]): Finding[] {
   return findings.length > 0
     ? findings
     : [ok(check, `${raw.length === 1 ? '1 member is' : `all ${raw.length} are`} reachable, known and ready`)];
+}
+
+/** Whether any member is to exchange Services with this cluster. */
+export function wantsExchange(raw: readonly KubeObject[]): boolean {
+  return raw.some((object) => {
+    const parsed = parseMemberCluster(object);
+    return 'member' in parsed && exchangesServices(parsed.member);
+  });
 }
 
 /** Whether each wanted virtual node is there, ours, and served. */
