@@ -14,6 +14,7 @@ import { explainOverride } from './explain-policy/explain-override.ts';
 import { explainPolicy } from './explain-policy/explain.ts';
 import { explainedOverrideText } from './explain-policy/explained-override-text.ts';
 import { explainedPolicyText } from './explain-policy/explained-policy-text.ts';
+import { hostData } from './explain-policy/overridden-data.ts';
 import { type HostWorkload, hostWorkloads } from './explain-policy/live-workloads.ts';
 import { namedPolicy } from './explain-policy/named-policy.ts';
 import { clusterFlags, namespaceFlags, outputFlags, type NamespaceFlags, type OutputFlags } from './flags.ts';
@@ -35,7 +36,7 @@ export function addExplainPolicy(program: Command, cli: Cli): void {
       'Says of a PlacementPolicy or ClusterPlacementPolicy, or of one in a manifest that is not created yet, which clusters it chooses in which order and ' +
         'why not the others, which workloads it matches, whether it or another one decides about them, where their pods are, and what in it ' +
         'contradicts itself. Of an OverridePolicy or ClusterOverridePolicy: which of its rules are for which member, which fields of the next pod of which workload they ' +
-        'change there, which rule of another policy comes later and wins, and where no pod can be made, and why. Ends with 5 when it cannot be used or is not consistent, ' +
+        'change there, which of the ConfigMaps and claims that its selectors are for, which rule of another policy comes later and wins, and where no pod can be made, and why. Ends with 5 when it cannot be used or is not consistent, ' +
         'or such a pod cannot be made.',
     )
     .argument(
@@ -129,6 +130,7 @@ async function explainedOverrides(
       ],
       members: membersIn(members),
       workloads: await hostWorkloads(list),
+      data: async (usable) => await hostData(usable, list),
       namespaceLabels: labelsOf(namespaces),
     },
     signal,

@@ -6,6 +6,7 @@ import { explainOverride } from '../../src/cli/explain-policy/explain-override.t
 import type { ExplainedOverride } from '../../src/cli/explain-policy/explained-override.ts';
 import { explainedOverrideText } from '../../src/cli/explain-policy/explained-override-text.ts';
 import { hostWorkloads, type HostWorkload } from '../../src/cli/explain-policy/live-workloads.ts';
+import { hostData } from '../../src/cli/explain-policy/overridden-data.ts';
 import { readableOverrides } from '../../src/cli/override-policies.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 
@@ -45,9 +46,11 @@ async function deployment(name: string, namespace = 'shop', args: string[] = [])
   return found;
 }
 
+type Listed = Record<string, KubeObject[]>;
+
 async function explained(
   policy: KubeObject,
-  o: { others?: KubeObject[]; workloads?: HostWorkload[]; members?: MemberCluster[] } = {},
+  o: { others?: KubeObject[]; workloads?: HostWorkload[]; members?: MemberCluster[]; data?: Listed } = {},
 ): Promise<ExplainedOverride> {
   const kindOf = ({ metadata }: KubeObject): OverridePolicyKind =>
     metadata.namespace === undefined ? 'ClusterOverridePolicy' : 'OverridePolicy';
@@ -58,11 +61,66 @@ async function explained(
       others: (o.others ?? []).flatMap((other) => readableOverrides(kindOf(other), [other])),
       members: o.members ?? FLEET,
       workloads: o.workloads ?? [await deployment('web')],
+      data: async (usable) => await hostData(usable, async ({ kind }) => await Promise.resolve(o.data?.[kind] ?? [])),
       namespaceLabels: new Map(),
     },
     AbortSignal.timeout(5_000),
   );
 }
+
+describe('explain-policy of ConfigMaps and claims', () => {
+  const object = (name: string, more: object): KubeObject => ({ metadata: { name, namespace: 'shop' }, ...more });
+  const config = object('settings', { data: { 'app.yaml': 'level: info\n', other: 'x' } });
+  const claim = object('data', { spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'standard' } });
+  const here: Listed = { ConfigMap: [config, object('others', {})], PersistentVolumeClaim: [claim] };
+  const only = (kind: string, name: string): object => ({ resourceSelectors: [{ apiVersion: 'v1', kind, name }] });
+  const level = (value: string, targetCluster: object = IN_EAST): object => ({
+    targetCluster,
+    overriders: {
+      fieldOverrider: [{ fieldPath: '/data/app.yaml', yaml: [{ subPath: '/level', operator: 'replace', value }] }],
+    },
+  });
+  const storage = (value: string): object => ({
+    targetCluster: IN_EAST,
+    overriders: { storageClassOverrider: [{ operator: 'replace', from: 'standard', value }] },
+  });
+
+  it('that its selectors are for, and of no others', async () => {
+    const { workloads, notes } = await explained(raw('p', [level('debug')], only('ConfigMap', 'settings')), {
+      data: here,
+    });
+    const fields = [{ path: '/data/app.yaml', overruledBy: null, changedAgainBy: null }];
+    expect(workloads).toEqual([
+      {
+        namespace: 'shop',
+        workload: 'ConfigMap/settings',
+        cluster: 'east',
+        changes: [{ rule: 0, fields }],
+        refused: null,
+      },
+    ]);
+    expect(notes).toEqual(['ConfigMaps come to a member with the first pod there that refers to them']);
+    expect((await explained(raw('p', [level('debug')]), { data: here })).workloads).toHaveLength(1);
+  });
+
+  it('tells of a later rule that wins, of the class of a claim, and of what cannot be made', async () => {
+    const later = raw('z', [level('trace')], only('ConfigMap', 'settings'));
+    const overruled = await explained(raw('p', [level('debug')], only('ConfigMap', 'settings')), {
+      data: here,
+      others: [later],
+    });
+    expect(explainedOverrideText(overruled)).toMatch(
+      /ConfigMap\/settings +east +\/data\/app\.yaml: OverridePolicy shop\/z, overrideRules\[0\] comes later and wins/,
+    );
+    const ofClaim = await explained(raw('p', [storage('fast')], only('PersistentVolumeClaim', 'data')), { data: here });
+    expect(explainedOverrideText(ofClaim)).toMatch(
+      /PersistentVolumeClaim\/data +east +changes \/spec\/storageClassName\nnote: the class of a claim is set when/,
+    );
+    const missing = { ...here, ConfigMap: [object('settings', { data: {} })] };
+    const refused = await explained(raw('p', [level('debug')], only('ConfigMap', 'settings')), { data: missing });
+    expect(explainedOverrideText(refused)).toMatch(/ConfigMap\/settings +east +pods that need it wait: .*app\.yaml/);
+  });
+});
 
 describe('explain-policy of an override policy', () => {
   it('tells which rules are for which member, and why the others are not', async () => {
@@ -190,7 +248,9 @@ describe('explain-policy of an override policy', () => {
     );
     const found = await explained(raw('p', [labels({ a: '1' }, { clusterNames: ['moon'] })]));
     expect(found.warnings).toEqual(['spec.overrideRules[0].targetCluster: there is no member moon']);
-    expect(found.notes).toEqual(['ConfigMaps, Secrets and claims, for which it is too, were not looked at']);
+    expect(found.notes).toEqual([
+      expect.stringMatching(/^it is for everything, so for ConfigMaps, .*: those were not/),
+    ]);
     const pods = { resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod' }] };
     expect((await explained(raw('p', [], pods))).notes).toEqual([]);
   });

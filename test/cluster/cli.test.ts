@@ -784,6 +784,18 @@ describe('explain-policy', () => {
     const first = JSON.stringify(labelled('a-first', 'silver', ['west']));
     const before = await kubectlSpillway(host, ['explain-policy', '-n', ns, '-f', '-'], { input: first });
     expect(before.stdout).toMatch(/overrideRules\[0\] comes later and wins$/m);
+    // ConfigMaps, where it is for them.
+    await kubectl(host, ['create', 'configmap', 'settings', '-n', ns, '--from-literal=level=info']);
+    const settings = labelled(
+      'settings',
+      'gold',
+      ['west'],
+      [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'settings' }],
+    );
+    const ofData = await kubectlSpillway(host, ['explain-policy', '-n', ns, '-f', '-'], {
+      input: JSON.stringify(settings),
+    });
+    expect(ofData.stdout).toMatch(/^explained +ConfigMap\/settings +west +changes \/metadata\/labels/m);
     await kubectl(host, ['delete', 'overridepolicies', '-n', ns, '--all']);
 
     expect(await explain('gone')).toMatchObject({ code: 4, stdout: '' });

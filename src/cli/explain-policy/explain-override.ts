@@ -10,7 +10,8 @@ import { identitiesOf } from '../override-identities.ts';
 import { type HostFacts, memberPod } from '../simulate/member-pod.ts';
 import type { ExplainedOverride, OverriddenCluster, OverriddenWorkload } from './explained-override.ts';
 import type { HostWorkload } from './live-workloads.ts';
-import { traceRules } from './rule-trace.ts';
+import { type HostData, subjectOfData, tracedData } from './overridden-data.ts';
+import { type TracedRule, traceRules } from './rule-trace.ts';
 
 export interface OverrideFacts {
   kind: OverridePolicyKind;
@@ -20,13 +21,13 @@ export interface OverrideFacts {
   others: readonly OverridePolicy[];
   members: readonly MemberCluster[];
   workloads: readonly HostWorkload[];
+  /** What the policy itself is for of ConfigMaps and claims; asked only if it can be used. */
+  data: (policy: OverridePolicy) => Promise<readonly HostData[]>;
   namespaceLabels: ReadonlyMap<string, Readonly<Record<string, string>>>;
 }
 
 /** A pod that nobody has created has no UID, and its copy is labelled with one. */
 const NO_UID = '00000000-0000-4000-8000-000000000000';
-/** Objects that are overridden beside pods. */
-const OTHER_KINDS = ['ConfigMap', 'Secret', 'PersistentVolumeClaim'];
 
 /** What an override policy does here and now, by the very functions of the manager. */
 export async function explainOverride(facts: OverrideFacts, signal: AbortSignal): Promise<ExplainedOverride> {
@@ -49,6 +50,18 @@ export async function explainOverride(facts: OverrideFacts, signal: AbortSignal)
     for (const { member, cluster } of clusters) {
       if (rulesFor.get(cluster.name)?.rules.length === 0) continue;
       workloads.push(await overriddenWorkload(workload, subject, policy, member, cluster, facts, signal));
+    }
+  }
+  for (const data of await facts.data(policy)) {
+    const subject = subjectOfData(data);
+    const selection = selectPolicies(subject, [policy]);
+    if (!('selected' in selection) || selection.selected.length === 0) continue;
+    for (const { cluster } of clusters) {
+      if (rulesFor.get(cluster.name)?.rules.length === 0) continue;
+      const { traced, refused } = tracedData(data, [policy, ...facts.others], cluster);
+      const workload = `${data.kind}/${data.object.metadata.name}`;
+      const found = { namespace: subject.namespace, workload, cluster: cluster.name };
+      workloads.push({ ...found, changes: changesOf(policy, traced), refused });
     }
   }
   return {
@@ -103,9 +116,7 @@ async function overriddenWorkload(
   const policies = [policy, ...facts.others];
   const result = await made(policies);
   const context = { subject, member: cluster, pool: node?.nodeSelector ?? {} };
-  const changes = traceRules(translated.pod, policies, context).flatMap((rule) =>
-    rule.policy === policyInWords(policy) ? [{ rule: rule.rule, fields: [...rule.fields] }] : [],
-  );
+  const changes = changesOf(policy, traceRules(translated.pod, policies, context));
   return { ...found, changes, refused: 'refused' in result ? result.refused : null };
 }
 
@@ -119,9 +130,24 @@ const HOST_FACTS: Omit<HostFacts, 'namespaceLabels' | 'policies'> = {
   copiesTopology: false,
 };
 
-function notesOf({ spec }: OverridePolicy): string[] {
-  const { resourceSelectors } = spec;
-  const isForOthers =
-    resourceSelectors.length === 0 || resourceSelectors.some(({ kind }) => OTHER_KINDS.includes(kind));
-  return isForOthers ? ['ConfigMaps, Secrets and claims, for which it is too, were not looked at'] : [];
+/** Those of the policy itself. */
+function changesOf(policy: OverridePolicy, traced: readonly TracedRule[]): OverriddenWorkload['changes'] {
+  return traced.flatMap((rule) =>
+    rule.policy === policyInWords(policy) ? [{ rule: rule.rule, fields: [...rule.fields] }] : [],
+  );
+}
+
+function notesOf({ spec: { resourceSelectors } }: OverridePolicy): string[] {
+  const isFor = (...kinds: string[]): boolean => resourceSelectors.some(({ kind }) => kinds.includes(kind));
+  if (resourceSelectors.length === 0)
+    return [
+      'it is for everything, so for ConfigMaps, Secrets and claims, too: those were not looked at; name them by selectors to see what becomes of them',
+    ];
+  return [
+    ...(isFor('Secret') ? ['Secrets, for which it is too, were not looked at'] : []),
+    ...(isFor('ConfigMap') ? ['ConfigMaps come to a member with the first pod there that refers to them'] : []),
+    ...(isFor('PersistentVolumeClaim')
+      ? ['the class of a claim is set when it is made in the member, with its first pod, and stays']
+      : []),
+  ];
 }

@@ -48,8 +48,9 @@ function grouped(
   return [...groups.values()];
 }
 
-function inWords({ changes, refused }: OverriddenWorkload): string {
-  if (refused !== null) return `no pod is made: ${refused}`;
+function inWords({ workload, changes, refused }: OverriddenWorkload): string {
+  const what = /^(ConfigMap|PersistentVolumeClaim)\//.exec(workload)?.[1];
+  if (refused !== null) return what === undefined ? `no pod is made: ${refused}` : `pods that need it wait: ${refused}`;
   const fields = changes.flatMap((change) => change.fields);
   if (fields.length === 0) return 'changes nothing';
   const counting = fields.filter(({ overruledBy }) => overruledBy === null).map(({ path }) => path);

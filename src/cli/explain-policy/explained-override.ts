@@ -27,13 +27,13 @@ export interface OverriddenCluster {
   says: string;
 }
 
-/** What becomes of the next pod of a workload in one member. */
+/** What becomes of the next pod of a workload in one member, or of a ConfigMap or claim that comes along. */
 export interface OverriddenWorkload {
   namespace: string;
-  /** `Deployment/web` */
+  /** `Deployment/web`, `ConfigMap/settings` */
   workload: string;
   cluster: string;
   changes: { rule: number; fields: TracedField[] }[];
-  /** Why no pod of it would be made there, because of override policies or of anything else; null: nothing speaks against it. */
+  /** Why no pod of it, or no copy, would be made there, because of override policies or of anything else; null: nothing speaks against it. */
   refused: string | null;
 }

@@ -1,12 +1,12 @@
 import type { OverridePolicy } from '../../api/override-policy.ts';
-import type { Pod } from '../../kube/core-v1.ts';
 import { jsonEqual } from '../../kube/json-equal.ts';
+import type { KubeObject } from '../../kube/object.ts';
 import { applyRules, type OverrideContext } from '../../overrides/apply-overrides.ts';
 import { parsePointer, valueAt } from '../../overrides/json-pointer.ts';
 import { planRules } from '../../overrides/planned-rules.ts';
 import { changedPaths } from './changed-paths.ts';
 
-/** What one rule does to a pod, after all rules that come before it. */
+/** What one rule does to an object, after all rules that come before it. */
 export interface TracedRule {
   /** `OverridePolicy shop/gold` */
   readonly policy: string;
@@ -16,7 +16,7 @@ export interface TracedRule {
 }
 
 export interface TracedField {
-  /** JSON Pointer into the pod. */
+  /** JSON Pointer into the object. */
   readonly path: string;
   /** The last rule after this one that undoes it, `OverridePolicy shop/gold, overrideRules[1]`; null: none does. */
   readonly overruledBy: string | null;
@@ -24,12 +24,16 @@ export interface TracedField {
   readonly changedAgainBy: string | null;
 }
 
-/** Each rule that applies to a pod in a member, in their order, up to the first that is refused. `pod`: as it is translated for that member. */
-export function traceRules(pod: Pod, policies: readonly OverridePolicy[], context: OverrideContext): TracedRule[] {
+/** Each rule that applies to an object in a member, in their order, up to the first that is refused. `object`: as it comes to that member without policies. */
+export function traceRules(
+  object: KubeObject,
+  policies: readonly OverridePolicy[],
+  context: OverrideContext,
+): TracedRule[] {
   const plan = planRules(context.subject, policies, context.member);
   if (!('rules' in plan)) return [];
   const steps: Step[] = [];
-  let current = pod;
+  let current = object;
   for (const planned of plan.rules) {
     const outcome = applyRules(current, [planned], context);
     if ('refused' in outcome) break;
@@ -60,8 +64,8 @@ interface Step {
   readonly policy: string;
   readonly rule: number;
   readonly paths: readonly string[];
-  readonly before: Pod;
-  readonly after: Pod;
+  readonly before: KubeObject;
+  readonly after: KubeObject;
 }
 
 function named(step: Step | undefined): string | null {
@@ -71,7 +75,7 @@ function named(step: Step | undefined): string | null {
 /** Whether a later step undoes what one did to a field. In a list each item counts for itself: rules may add to it one after the other. */
 function isUndone(step: Step, path: string, later: Step, other: string): boolean {
   const shared = parsePointer(path.length < other.length ? path : other) ?? [];
-  const [before, after, then] = [step.before, step.after, later.after].map((pod) => valueAt(pod, shared));
+  const [before, after, then] = [step.before, step.after, later.after].map((object) => valueAt(object, shared));
   if (!Array.isArray(after)) return true;
   return !isWithin(added(before, after), then) || isWithinAny(added(after, before), then);
 }
