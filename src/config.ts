@@ -270,15 +270,25 @@ export type ManagerConfig = z.infer<typeof managerConfigSchema>;
  * @throws Error naming the file and the field that is wrong.
  */
 export function loadConfig(file: string | undefined, flags: Record<string, unknown>): ManagerConfig {
-  const text = file === undefined ? '' : readFileSync(file, 'utf8');
-  const document: unknown = parse(text) ?? {};
-  if (typeof document !== 'object' || Array.isArray(document) || document === null) {
-    throw new Error(`${file}: the configuration must be a mapping`);
+  const read = readConfig(file === undefined ? '' : readFileSync(file, 'utf8'), flags);
+  if ('problem' in read) throw new Error(`${file ?? 'flags'}: ${read.problem}`);
+  return read.config;
+}
+
+/** The text of a configuration file with flags over it, or in words what is wrong with it, field by field. Pure. */
+function readConfig(
+  text: string,
+  flags: Record<string, unknown> = {},
+): { config: ManagerConfig } | { problem: string } {
+  let document: unknown;
+  try {
+    document = parse(text) ?? {};
+  } catch (error) {
+    return { problem: `it is no YAML: ${error instanceof Error ? error.message : ''}` };
   }
-  const merged = merge(document as Record<string, unknown>, flags);
-  const result = managerConfigSchema.safeParse(merged);
-  if (!result.success) throw new Error(`${file ?? 'flags'}: ${z.prettifyError(result.error)}`);
-  return result.data;
+  if (!isRecord(document)) return { problem: 'the configuration must be a mapping' };
+  const result = managerConfigSchema.safeParse(merge(document, flags));
+  return result.success ? { config: result.data } : { problem: z.prettifyError(result.error) };
 }
 
 function merge(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { setFlagsFromString } from 'node:v8';
 import { Command, InvalidArgumentError } from 'commander';
+import { stringify } from 'yaml';
 import { loadConfig } from './config.ts';
 import { programVersion } from './version.ts';
 
@@ -27,6 +28,16 @@ program
   .command('version')
   .description('print the version')
   .action(() => console.log(`spillway ${programVersion()}`));
+
+program
+  .command('config')
+  .description('what a configuration file of the manager says')
+  .command('check')
+  .description(
+    'say what is wrong with a configuration file, or print it with every default; starts nothing and asks nobody',
+  )
+  .requiredOption('--config <file>', 'configuration file (YAML)')
+  .action((flags: { config: string }) => console.log(stringify(loadConfig(flags.config, {})).trimEnd()));
 
 program
   .command('manager')

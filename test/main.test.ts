@@ -124,3 +124,30 @@ describe('a mistake that nobody caught ends the manager in order', () => {
     expect(code).toBe(1);
   });
 });
+
+describe('config check', () => {
+  test('prints what the manager would do, every default included', async () => {
+    const { code, stdout, stderr } = await spillway(
+      'config',
+      'check',
+      '--config',
+      config('well.yaml', 'logLevel: debug\n'),
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^logLevel: debug$/m);
+    expect(stdout).toMatch(/^forceLeaveSeconds: 300$/m);
+  });
+
+  test.each([
+    ['logLevel: loud\n', /Invalid option.*\n.*at logLevel/],
+    ['loglevel: debug\n', /Unrecognized key: "loglevel"/],
+    ['- a\n', /must be a mapping/],
+    ['a: [\n', /it is no YAML/],
+  ])('names what is wrong with %j', async (text, says) => {
+    const file = config('wrong.yaml', text);
+    const { code, stdout, stderr } = await spillway('config', 'check', '--config', file);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(file);
+    expect(stderr).toMatch(says);
+  });
+});

@@ -1,6 +1,6 @@
 import { exchangesServices, MEMBER_CLUSTERS, parseMemberCluster } from '../api/member-cluster.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { servicesWereExchanged } from '../members/member-status.ts';
 import { FIELD_MANAGER } from './apply.ts';
 import { CliError } from './cli-error.ts';
 import { nameOf, resourceOf } from './known-kinds.ts';
@@ -59,7 +59,9 @@ export async function checkNobodyExchanges(host: Pick<Viewer, 'list'>): Promise<
     const parsed = parseMemberCluster(object);
     if (!('member' in parsed)) return [];
     const { member } = parsed;
-    return exchangesServices(member) || servicesWereExchanged(member.status) ? [member.metadata.name] : [];
+    const told = conditionOf(member, 'ServicesExchanged');
+    const isClean = told === undefined || told.reason === 'NotExchanged';
+    return exchangesServices(member) || !isClean ? [member.metadata.name] : [];
   });
   if (taking.length === 0) return;
   throw new CliError('the rights to exchange Services are in use', {

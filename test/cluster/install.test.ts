@@ -175,35 +175,6 @@ describe('install', () => {
     expect(back).toContain('deployment.apps/spillway-kube-scheduler created');
   });
 
-  test('brings what the exchange of Services needs only where that is chosen; the upstream kinds stay, and others are left alone', async () => {
-    const may = async (): Promise<string> => {
-      const as = ['--as', 'system:serviceaccount:spillway-system:spillway-manager'];
-      return (
-        await host.kubectl(['auth', 'can-i', 'create', 'serviceimports.multicluster.x-k8s.io', '-A', ...as])
-      ).stdout.trim();
-    };
-    const kind = 'customresourcedefinition.apiextensions.k8s.io/serviceexports.multicluster.x-k8s.io';
-    const guard = 'validatingadmissionpolicy.admissionregistration.k8s.io/spillway-multi-cluster-guard';
-    const lines = await run('upgrade', '--multi-cluster', 'Exchange', '--no-wait');
-    expect(lines).toEqual(expect.arrayContaining([`${kind} created`, `${guard} created`]));
-    expect(await may()).toBe('yes');
-    // Remembered, and changed by nobody else: kept up to date.
-    expect((await run('upgrade', '--no-wait')).filter((line) => !line.endsWith(' unchanged'))).toEqual([]);
-    const back = await attempt('upgrade', '--multi-cluster', 'None', '--no-wait');
-    expect(back.stdout).toContain(`${guard} deleted`);
-    expect(back.stderr).toContain(`note: ${kind} stays`);
-    expect(await may()).toBe('no');
-    const others = ['annotate', '--overwrite', 'crd', 'serviceexports.multicluster.x-k8s.io', 'of=others'];
-    expect((await host.kubectl([...others, '--field-manager=kubectl-annotate'])).code).toBe(0);
-    await host.kubectl(['delete', 'crd', 'serviceimports.multicluster.x-k8s.io']);
-    const crds = join(repositoryRoot(), 'manifests/multi-cluster/crds.yaml');
-    expect((await host.kubectl(['create', '-f', crds])).stdout).toContain('serviceimports');
-    const again = await attempt('upgrade', '--multi-cluster', 'Exchange', '--no-wait');
-    expect(again.stderr).toContain('serviceimports.multicluster.x-k8s.io is left as it is: somebody else brought it');
-    expect(again.stdout).toContain(`${kind} unchanged`);
-    expect((await attempt('upgrade', '--multi-cluster', 'None', '--no-wait')).code).toBe(0);
-  });
-
   test('names a context that is not there', async () => {
     const { code, stderr } = await attempt('install', '--context', 'nowhere');
     expect(code).toBe(1);

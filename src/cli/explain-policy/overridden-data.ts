@@ -1,6 +1,4 @@
 import type { OverridePolicy } from '../../api/override-policy.ts';
-import { copyOf } from '../../dependents/copy.ts';
-import { memberClaimFor } from '../../dependents/member-volume.ts';
 import type { PersistentVolumeClaim } from '../../kube/core-v1.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, type Resource } from '../../kube/resource.ts';
@@ -57,10 +55,13 @@ export function tracedData(
   return { traced: traceRules(object, policies, context), refused };
 }
 
-/** Without any policy. Rules see the class that a claim has in the host. */
+/** Without any policy: what others say of it stays behind. Rules see the class that a claim has in the host. */
 function inMember({ kind, object }: HostData): KubeObject {
-  const { namespace = '' } = object.metadata;
-  if (kind === 'ConfigMap') return copyOf(kind, object, { hostId: '', member: '', memberNamespace: namespace });
-  const claim = object as PersistentVolumeClaim;
-  return memberClaimFor(claim, claim.spec.storageClassName, { hostId: '', namespace });
+  const { name, namespace = '' } = object.metadata;
+  const typed = { apiVersion: 'v1', kind, metadata: { name, namespace } };
+  if (kind === 'ConfigMap') return { ...object, ...typed };
+  const { accessModes, resources, volumeMode, storageClassName } = (object as PersistentVolumeClaim).spec;
+  const spec = { accessModes, resources, volumeMode, storageClassName };
+  const asked = Object.entries(spec).filter(([, value]) => value !== undefined);
+  return { ...typed, spec: Object.fromEntries(asked) } as KubeObject;
 }
