@@ -1,6 +1,7 @@
 import { FORCE_LEAVE_ANNOTATION } from '../api/marks.ts';
 import { isLeaving, MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import { isAnswering } from '../api/unreachable.ts';
+import { childSignal } from '../kube/child-signal.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { monotonic } from '../kube/clock.ts';
 import { conditionOf } from '../kube/conditions.ts';
@@ -163,7 +164,7 @@ export class Leave {
   async #follow(member: Leaver): Promise<Leaver> {
     const { terminal } = this.#cli;
     const { name, uid } = member.metadata;
-    const stop = new AbortController();
+    const stop = childSignal(terminal.signal);
     const informer = new Informer<Leaver>({
       client: this.#host.client,
       resource: MEMBER_CLUSTERS,
@@ -184,7 +185,7 @@ export class Leave {
         isGone = true;
       },
     });
-    const following = informer.run(AbortSignal.any([stop.signal, terminal.signal]));
+    const following = informer.run(stop.signal);
     try {
       for (;;) {
         isGone ||= informer.hasSynced && informer.get(name) === undefined;
@@ -199,6 +200,7 @@ export class Leave {
     } finally {
       stop.abort();
       await following;
+      stop.release();
     }
   }
 

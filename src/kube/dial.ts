@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
+import { childSignal } from './child-signal.ts';
 import { CancelledError, DeadlineError } from './exchange.ts';
 import { proxyInWords, type Proxy } from './proxy.ts';
 import { rootCause } from './transport-failure.ts';
@@ -75,14 +76,15 @@ async function tunnelled(
   target: { host: string; port: number },
   signal: AbortSignal,
 ): Promise<Socket> {
-  const late = new AbortController();
+  const late = childSignal(signal);
   const timer = setTimeout(() => {
     late.abort(new ProxyError(proxy.at, `has not led to the API server within ${PROXY_TIMEOUT_MS} ms`));
   }, PROXY_TIMEOUT_MS);
   try {
-    return await led(proxy, target, AbortSignal.any([signal, late.signal]));
+    return await led(proxy, target, late.signal);
   } finally {
     clearTimeout(timer);
+    late.release();
   }
 }
 

@@ -1,3 +1,4 @@
+import { childSignal } from '../../kube/child-signal.ts';
 import { ApiError, describeError, isForbidden } from '../../kube/errors.ts';
 import type { KubeRequest } from '../../kube/request.ts';
 import { resourcePath } from '../../kube/resource.ts';
@@ -29,7 +30,7 @@ export class BundleReader {
     this.#host = host;
     this.#terminal = terminal;
     this.#contents = contents;
-    this.#signal = AbortSignal.any([terminal.signal, deadline]);
+    this.#signal = childSignal(terminal.signal, deadline).signal;
   }
 
   /** Does `work`, and writes down why it could not be done. Rejects when the person wants to stop, and else never. */
