@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import type { AuditEvent } from '../hack/cluster.ts';
+import type { AuditEvent } from '../hack/audit-log.ts';
 
 /** How often each kind of request was made, by `verb resource[/subresource]`. */
 export type RequestCounts = Map<string, number>;

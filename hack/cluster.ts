@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { freePort } from './addresses.ts';
 import { Api, type ApiAccess } from './api-access.ts';
+import { type AuditEvent, AuditLog } from './audit-log.ts';
 import { ensureBinaries } from './binaries.ts';
 import * as plane from './control-plane.ts';
 import { extenderSettings, ownSchedulerConfiguration } from './extender.ts';
@@ -50,27 +51,6 @@ export interface ClusterOptions {
   timeoutMs?: number;
 }
 
-/** The parts of an audit.k8s.io/v1 Event at Metadata level that tests look at. */
-export interface AuditEvent {
-  auditID: string;
-  stage: string;
-  requestURI: string;
-  verb: string;
-  user: { username: string; groups?: string[] };
-  userAgent?: string;
-  objectRef?: {
-    resource: string;
-    namespace?: string;
-    name?: string;
-    subresource?: string;
-    apiGroup?: string;
-    uid?: string;
-  };
-  responseStatus?: { code?: number; reason?: string };
-  requestReceivedTimestamp: string;
-  stageTimestamp: string;
-}
-
 /**
  * A Kubernetes control plane from plain processes: its own etcd, CA, ports and folder. It ends with its workspace,
  * or earlier by `stop`.
@@ -93,7 +73,7 @@ export class Cluster {
   /** Its certificates and keys. */
   readonly files: plane.ControlPlaneFiles;
   readonly #components = new Map<ComponentName, ManagedProcess>();
-  readonly #auditLog: string | undefined;
+  readonly #auditLog: AuditLog | undefined;
 
   /** Use {@link startCluster}. */
   constructor(
@@ -113,7 +93,7 @@ export class Cluster {
     this.adminAccess = this.api.access;
     this.files = files;
     this.kubectlPath = settings.kubectl;
-    this.#auditLog = settings.auditLog;
+    this.#auditLog = settings.auditLog === undefined ? undefined : new AuditLog(settings.auditLog);
   }
 
   /** For startCluster: registers a started process. */
@@ -175,9 +155,7 @@ export class Cluster {
   /** Every finished request so far, oldest first; needs `audit: true`. */
   auditEvents(): AuditEvent[] {
     if (this.#auditLog === undefined) throw new Error(`cluster ${this.name} was started without audit`);
-    const lines = readFileSync(this.#auditLog, 'utf8').split('\n');
-    // The last line is empty or still being written.
-    return lines.slice(0, -1).map((line) => JSON.parse(line) as AuditEvent);
+    return this.#auditLog.events();
   }
 
   /** Waits until /readyz says ok; ends early when the API server or etcd has died. */

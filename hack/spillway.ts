@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import type { Node } from '../src/kube/core-v1.ts';
 import { freePort } from './addresses.ts';
 import type { Cluster } from './cluster.ts';
 import { writeExtenderConfig } from './extender.ts';
@@ -47,11 +48,16 @@ export interface Spillway {
 
 /** Puts Spillway's kinds, its namespace and its rights into a host cluster, as its administrator would. */
 export async function installSpillway(host: Cluster): Promise<void> {
-  for (const file of readdirSync(join(repositoryRoot(), 'manifests/crds'))) await host.apply(manifest(`crds/${file}`));
-  for (const file of ['rbac.yaml', 'node-guard.yaml', 'storage.yaml', 'secrets.yaml']) await host.apply(manifest(file));
+  const kinds = readdirSync(join(repositoryRoot(), 'manifests/crds')).map((file) => `crds/${file}`);
+  await applyManifests(host, [...kinds, 'rbac.yaml', 'node-guard.yaml', 'storage.yaml', 'secrets.yaml']);
   const established = ['wait', '--for=condition=Established', 'crd/memberclusters.spillway.dev', '--timeout=30s'];
   const result = await host.kubectl(established);
   if (result.code !== 0) throw new Error(result.stderr);
+}
+
+/** Applies files below manifests/ all at once: every kubectl takes its time, and so does each change of the server's own API. */
+async function applyManifests(cluster: Cluster, files: readonly string[]): Promise<void> {
+  await cluster.apply(files.map(manifest).join('\n---\n'));
 }
 
 /** Starts the built program as a process of the host's workspace and waits until it is ready. */
@@ -62,7 +68,7 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
   if (hostIdentity !== undefined) await host.apply(manifest('rbac-service-account.yaml'));
   const { extenderPort } = options;
   if (extenderPort !== undefined) {
-    for (const file of ['rbac.yaml', 'pod-guard.yaml']) await host.apply(manifest(`scheduler/${file}`));
+    await applyManifests(host, ['scheduler/rbac.yaml', 'scheduler/pod-guard.yaml']);
   }
   const components =
     extenderPort === undefined
@@ -143,23 +149,27 @@ export async function admitHost(
     spec,
   }: Pick<MemberOptions, 'lend' | 'rights' | 'services' | 'exchange' | 'spec'> = {},
 ): Promise<void> {
-  for (const file of ['read.yaml', 'guard.yaml', ...(services ? ['services.yaml'] : [])])
-    await member.apply(manifest(`member/${file}`));
-  if (exchange)
-    for (const file of ['multi-cluster/crds.yaml', 'member/multi-cluster.yaml']) await member.apply(manifest(file));
-  if (rights === 'dedicated') await member.apply(manifest('member/dedicated.yaml'));
-  if (spec?.namespaces?.podSecurity === 'privileged') await member.apply(manifest('member/privileged.yaml'));
+  const files = ['read', 'guard', ...(services ? ['services'] : []), ...(exchange ? ['multi-cluster'] : [])];
+  if (rights === 'dedicated') files.push('dedicated');
+  if (spec?.namespaces?.podSecurity === 'privileged') files.push('privileged');
+  const kinds = exchange ? ['multi-cluster/crds.yaml'] : [];
+  await applyManifests(member, [...kinds, ...files.map((file) => `member/${file}.yaml`)]);
   for (const namespace of lend) {
     if (rights === 'namespaced') await member.apply(lendingOf(namespace));
-    await member.kubectl(['label', 'namespace', namespace, 'spillway.dev/allow-host=any', '--overwrite']);
+    const labels = { 'spillway.dev/allow-host': 'any' };
+    await member.api.call('PATCH', `/api/v1/namespaces/${namespace}`, { metadata: { labels } });
   }
 }
 
 /** Registers a member: its owner admits the host, which gets a Secret and a MemberCluster. */
 export async function addMember(host: Cluster, member: Cluster, options: MemberOptions = {}): Promise<void> {
   await admitHost(member, options);
-  if (options.exchange === true)
-    for (const file of ['crds', 'host']) await host.apply(manifest(`multi-cluster/${file}.yaml`));
+  await registerMember(host, member, options);
+}
+
+/** What the host gets of a member that admits it: a Secret and a MemberCluster. */
+export async function registerMember(host: Cluster, member: Cluster, options: MemberOptions = {}): Promise<void> {
+  if (options.exchange === true) await applyManifests(host, ['multi-cluster/crds.yaml', 'multi-cluster/host.yaml']);
   const kubeconfig =
     options.kubeconfig === undefined
       ? await serviceAccountKubeconfig(member, MEMBER_ACCOUNT.namespace, MEMBER_ACCOUNT.name)
@@ -199,9 +209,9 @@ export async function waitForNode(host: Cluster, name: string, timeoutMs = 30_00
   await until(
     `virtual node ${name} is Ready`,
     async () => {
-      const template = '{.status.conditions[?(@.type=="Ready")].status} {.status.allocatable.pods}';
-      const { stdout } = await host.kubectl(['get', 'node', name, '-o', `jsonpath=${template}`]);
-      return /^True [1-9]/.test(stdout);
+      const { status } = (await host.api.call('GET', `/api/v1/nodes/${name}`)) as Node;
+      const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+      return ready?.status === 'True' && Number(status?.allocatable?.['pods'] ?? 0) > 0;
     },
     { timeoutMs, intervalMs: 100 },
   );

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
+import type { AuditEvent } from '../../hack/audit-log.ts';
+import type { Cluster } from '../../hack/cluster.ts';
 import { freePort } from '../../hack/addresses.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { type Spillway, startSpillway, SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';

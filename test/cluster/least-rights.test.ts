@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Api } from '../../hack/api-access.ts';
-import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
+import type { AuditEvent } from '../../hack/audit-log.ts';
+import type { Cluster } from '../../hack/cluster.ts';
 import { IMAGES } from '../../hack/images.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';

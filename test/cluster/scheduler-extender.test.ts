@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../hack/addresses.ts';
-import type { AuditEvent, Cluster } from '../../hack/cluster.ts';
+import type { AuditEvent } from '../../hack/audit-log.ts';
+import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { startSecondScheduler } from '../../hack/second-scheduler.ts';
 import { startSpillway, waitReady } from '../../hack/spillway.ts';
