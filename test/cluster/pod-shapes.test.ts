@@ -97,7 +97,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
   const terminated = (ended: Pod, name: string) =>
     ended.status?.containerStatuses?.find((one) => one.name === name)?.state?.terminated;
 
-  describe('what is started', () => {
+  describe.concurrent('what is started', () => {
     test('a command that says hello', async () => {
       expect(await outputOf('hello', [shell('echo hello, world')])).toBe('hello, world\n');
     });
@@ -135,7 +135,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe('environment', () => {
+  describe.concurrent('environment', () => {
     test('variables, in order and by reference', async () => {
       const env = [
         { name: 'FIRST', value: 'one' },
@@ -184,7 +184,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe('volumes', () => {
+  describe.concurrent('volumes', () => {
     test('an emptyDir is shared by containers of a pod', async () => {
       const shared = { volumeMounts: [{ name: 'work', mountPath: '/work' }] };
       const output = await outputOf(
@@ -264,7 +264,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe('init containers', () => {
+  describe.concurrent('init containers', () => {
     const work = { volumeMounts: [{ name: 'work', mountPath: '/work' }] };
     const volumes = [{ name: 'work', emptyDir: {} }];
 
@@ -285,7 +285,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe('limits', () => {
+  describe.concurrent('limits', () => {
     test('are seen by the container, and who takes more memory is killed and named so', async () => {
       const resources = { requests: { cpu: '20m', memory: '16Mi' }, limits: { cpu: '200m', memory: '48Mi' } };
       const variable = (name: string, resource: string): Fields => ({
@@ -312,7 +312,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe('probes and hooks', () => {
+  describe.concurrent('probes and hooks', () => {
     test('startup, readiness and liveness by exec, HTTP and TCP', async () => {
       const quick = { periodSeconds: 1, failureThreshold: 1 };
       const serve =
@@ -369,7 +369,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe('claims', () => {
+  describe.concurrent('claims', () => {
     // The member's controller deletes what is below /tmp, and nothing else.
     const disks = mkdtempSync('/tmp/spillway-disks-');
     afterAll(() => rmSync(disks, { recursive: true, force: true }));
@@ -432,7 +432,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
       ]);
     });
 
-    test.concurrent.each([
+    test.each([
       ['of its first pod, on a local disk that is kept', 'disk', 'spillway', 'local', ['notes']],
       ['that binds at once, on one that goes with it', 'bind', 'made', 'made', ['gone']],
     ])('data of a claim %s', async (_, name, storageClassName, disk, left) => {
@@ -459,7 +459,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe('failures', () => {
+  describe.concurrent('failures', () => {
     test('each container of a failing pod keeps its own exit code and last words', async () => {
       const words = 'echo last words > /dev/termination-log';
       await create('failing', [
