@@ -1,4 +1,8 @@
+import { totalmem } from 'node:os';
 import { defineConfig } from 'vitest/config';
+
+/** What a file of cluster tests needs at most, with its control planes and kubelets (bytes). */
+const OF_A_FILE = 3 * 2 ** 30;
 
 export default defineConfig({
   test: {
@@ -27,8 +31,8 @@ export default defineConfig({
           include: ['test/cluster/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 300_000,
-          // Each file has clusters of its own, and waits more than it computes: two at a time take half as long.
-          maxWorkers: 2,
+          // Each file has clusters of its own, and two of them wait for more than a third of the time.
+          maxWorkers: totalmem() < 4 * OF_A_FILE ? 2 : 3,
           pool: 'forks',
         },
       },
