@@ -16,7 +16,12 @@ let topology: Topology;
 let host: Cluster;
 
 beforeAll(async () => {
-  topology = await startTopology({ extender: true, members: [{ name: 'east', kwok: { nodes: 2, cpu: '8' } }] });
+  topology = await startTopology({
+    // Whatever fits nowhere is tried again every second, instead of every ten.
+    host: { schedulerConfig: { podMaxBackoffSeconds: 1 } },
+    extender: true,
+    members: [{ name: 'east', kwok: { nodes: 2, cpu: '8' } }],
+  });
   ({ host } = topology);
   await startKwok(host, { nodes: 1, cpu: '10', prefix: LOCAL_PREFIX });
   await host.apply(PRIORITY_CLASSES);
@@ -149,7 +154,7 @@ test('nothing is evicted in vain: neither where a policy forbids the pod, nor wh
     const [pod] = await podsOf(host, 'vain');
     return pod !== undefined && condition(pod, 'PodScheduled')?.status === 'False';
   });
-  await untilSeenThatNothingIsEvicted(host, ['home', 'away'], 60_000);
+  await untilSeenThatNothingIsEvicted(host, ['home', 'away'], 20_000);
 }, 180_000);
 
 /** Objects in the examples of a page. */
