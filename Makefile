@@ -42,7 +42,7 @@ soak: dist/test/sim/main.js ## new histories for so many seconds, and the seeds 
 planted: dist/test/sim/main.js ## mistakes put into a copy of the program: the simulator has to find each
 	@node dist/test/sim/planted.js $(ONLY)
 
-test-long: build ## what shows only after minutes, on real clusters (40 minutes)
+test-long: build ## what shows only after minutes, on real clusters (45 minutes)
 	@node dist/hack/test.js long
 
 test-page: build ## the page of `kubectl spillway ui` in headless Chromium (1 minute; PICTURES=1: anew for docs/)

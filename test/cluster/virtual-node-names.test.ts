@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
-import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import type { Node } from '../../src/kube/core-v1.ts';
 import {
   type Fields,
   getPod,
@@ -15,12 +14,11 @@ import {
   podSpec,
   read,
   shell,
-  untilGone,
   untilRunning,
 } from '../fixtures/live-pods.ts';
+import { untilMemberCondition } from '../fixtures/member-condition.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
 
-const MEMBERS = '/apis/spillway.dev/v1alpha1/memberclusters';
 const namespace = 'shop';
 
 let topology: Topology;
@@ -42,17 +40,6 @@ async function addMemberCluster(name: string, spec: Fields = {}): Promise<void> 
   const credentials = { secretRef: { namespace: SYSTEM_NAMESPACE, name: 'member-east' } };
   const object = { apiVersion: 'spillway.dev/v1alpha1', kind: 'MemberCluster', metadata: { name } };
   await host.apply([{ ...object, spec: { credentials, ...spec } }]);
-}
-async function untilCondition(member: string, type: string, reason: string): Promise<string> {
-  return await until(
-    `${type} of ${member} is ${reason}`,
-    async () => {
-      const object = await read<{ status?: MemberClusterStatus }>(host, `${MEMBERS}/${member}`);
-      const found = object?.status?.conditions?.find((one) => one.type === type);
-      return found?.reason === reason ? found.message : undefined;
-    },
-    { timeoutMs: 60_000 },
-  );
 }
 const nodeOf = async (name: string): Promise<Node | undefined> => await read<Node>(host, `/api/v1/nodes/${name}`);
 async function restart(): Promise<void> {
@@ -78,7 +65,7 @@ describe('a name that somebody else has', () => {
     await kubectl(host, ['delete', 'pod', 'database', '-n', namespace, '--wait=false']);
     const before = [await getPod(host, namespace, 'payments'), await getPod(host, namespace, 'database')];
     await addMemberCluster('worker-1');
-    const message = await untilCondition('worker-1', 'Ready', 'NodeNameTaken');
+    const message = await untilMemberCondition(host, 'worker-1', 'Ready', 'NodeNameTaken');
     expect(message).toContain('a Node named "worker-1" exists and was not made for cluster "worker-1"');
     await restart();
     await waitForNode(host, 'east');
@@ -106,9 +93,9 @@ describe('a name that somebody else has', () => {
     await addMemberCluster('pool', { virtualNodes: [{ name: 'gpu' }, { name: 'cpu' }] });
     await waitForNode(host, 'pool-cpu');
     const taken = 'a Node named "pool-gpu" exists and stands for cluster "pool-gpu"';
-    expect(await untilCondition('pool', 'Ready', 'NodeNameTaken')).toContain(taken);
+    expect(await untilMemberCondition(host, 'pool', 'Ready', 'NodeNameTaken')).toContain(taken);
     await restart();
-    expect(await untilCondition('pool', 'Ready', 'NodeNameTaken')).toContain(taken);
+    expect(await untilMemberCondition(host, 'pool', 'Ready', 'NodeNameTaken')).toContain(taken);
     expect((await nodeOf('pool-gpu'))?.spec?.providerID).toBe('spillway://pool-gpu/pool-gpu');
     await host.apply([pod('mine', namespace, { ...podSpec([shell('true')]), nodeName: 'pool-gpu' })]);
     await untilRunning(host, namespace, 'mine');
@@ -121,49 +108,6 @@ describe('a name that somebody else has', () => {
       async () => (await nodeOf('pool-gpu'))?.spec?.providerID === 'spillway://pool/pool-gpu',
       { timeoutMs: 60_000 },
     );
-    await untilCondition('pool', 'Ready', 'Ready');
+    await untilMemberCondition(host, 'pool', 'Ready', 'Ready');
   });
-});
-
-describe('a virtual node whose pool is gone from the spec', () => {
-  const labels = { app: 'web' };
-  const running = async (where: Cluster): Promise<Pod[]> =>
-    (await podsOf(where, namespace, 'app=web')).filter(({ status }) => status?.phase === 'Running');
-
-  it('keeps its pods over a restart, cordoned; they can be drained, and it goes', async () => {
-    const spec = { ...podSpec([shell('true')]), nodeSelector: { 'spillway.dev/member': 'east' } };
-    await host.apply([
-      {
-        apiVersion: 'apps/v1',
-        kind: 'Deployment',
-        metadata: { name: 'web', namespace },
-        spec: { replicas: 4, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
-      },
-    ]);
-    await until('all run', async () => (await running(host)).length === 4, { timeoutMs: 60_000 });
-    const uids = async (where: Cluster) => (await running(where)).map(({ metadata }) => metadata.uid ?? '');
-    const [hostBefore, memberBefore] = [await uids(host), await uids(east)];
-    await host.api.call('PATCH', `${MEMBERS}/east`, { spec: { virtualNodes: [{ name: 'cpu' }] } });
-    await waitForNode(host, 'east-cpu');
-    expect(await untilCondition('east', 'NodesRetired', 'PodsRemain')).toContain(
-      'Virtual node east is not in the spec any more, and 4 pods are on it',
-    );
-    await restart();
-    expect(await kubectl(host, ['get', 'node', 'east'])).toMatch(/Ready,SchedulingDisabled/);
-    // It works: what its pods do in the member is seen, and one that is deleted ends there.
-    const [victim] = await running(host);
-    await kubectl(host, ['delete', 'pod', victim?.metadata.name ?? '', '-n', namespace]);
-    await untilGone(east, namespace, victim?.metadata.name ?? '');
-    await until('its successor runs on the new one', async () => (await running(host)).length === 4);
-    const kept = hostBefore.filter((uid) => uid !== victim?.metadata.uid);
-    expect(await uids(host)).toEqual(expect.arrayContaining(kept));
-    expect((await uids(east)).filter((uid) => memberBefore.includes(uid))).toHaveLength(3);
-    expect((await nodeOf('east'))?.status?.conditions?.find(({ type }) => type === 'Ready')?.status).toBe('True');
-    await kubectl(host, ['drain', 'east', '--ignore-daemonsets', '--force', '--timeout=60s']);
-    await until('the Node is removed', async () => (await nodeOf('east')) === undefined, { timeoutMs: 180_000 });
-    await untilCondition('east', 'NodesRetired', 'NoneLeft');
-    await until('all run', async () => (await running(east)).length === 4, { timeoutMs: 60_000 });
-    const hosts = (await running(host)).map((one) => one.spec.nodeName);
-    expect(new Set(hosts)).toEqual(new Set(['east-cpu']));
-  }, 300_000);
 });
