@@ -19,7 +19,7 @@ import {
   revocableObjects,
   type OptionalGrant,
 } from './member-grant.ts';
-import { kindsThatStay, stays } from './multi-cluster-kinds.ts';
+import { kindsThatStay, whyItStays } from './multi-cluster-kinds.ts';
 import type { Terminal } from './terminal.ts';
 import type { Viewer } from './viewer.ts';
 
@@ -52,7 +52,7 @@ export async function takeGrantAway(
   for (const object of objects) {
     if (await takeAway(member, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
-  if (isLast && ours.multiCluster) for (const kind of await kindsThatStay(member)) terminal.note(stays(kind));
+  if (isLast && ours.multiCluster) for (const kind of await kindsThatStay(member)) terminal.note(whyItStays(kind));
   return isLast ? EXIT.ok : noteOthers(others, marks, terminal);
 }
 

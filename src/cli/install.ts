@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 import { programVersion } from '../version.ts';
-import { apply, applyAll, identityOf, takeAway } from './apply.ts';
+import { apply, applyAll, takeAway } from './apply.ts';
 import { CliError } from './cli-error.ts';
 import type { Cli } from './cli.ts';
 import { rolledOut } from './deployments.ts';
@@ -18,9 +18,9 @@ import {
   SYSTEM_NAMESPACE,
   type Choices,
 } from './installation.ts';
-import { inventoryOf, readInventory } from './inventory.ts';
+import { inventoryOf, noLongerWanted, readInventory } from './inventory.ts';
 import { nameOf } from './known-kinds.ts';
-import { checkNobodyExchanges, isUpstreamKind, kindsOfOthers, stays } from './multi-cluster-kinds.ts';
+import { checkNobodyExchanges, kindsOfOthers, whyItStays } from './multi-cluster-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import type { Viewer } from './viewer.ts';
@@ -64,7 +64,7 @@ export function addUpgrade(program: Command, cli: Cli): void {
     summary: 'bring an installation to the version of this program',
     description:
       'As install, with the choices that were made then unless others are given. What a former version brought and this one does not is ' +
-      'deleted. Pods in members go on while the manager restarts.',
+      'deleted, but for kinds. Pods in members go on while the manager restarts.',
   });
 }
 
@@ -171,12 +171,12 @@ async function install(cli: Cli, host: Viewer, verb: 'install' | 'upgrade', flag
     dryRun,
     terminal,
   );
-  const kept = new Set(objects.map(identityOf));
-  for (const object of (before?.objects ?? []).filter((one) => !kept.has(identityOf(one)))) {
-    if (isUpstreamKind(object)) terminal.note(stays(object));
-    else if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
+  const { goes, stays } = noLongerWanted(before?.objects ?? [], objects);
+  for (const object of goes) {
+    if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
-  if (dryRun === 'none') await apply(host, inventoryOf(choices, objects), dryRun);
+  for (const kind of stays) terminal.note(whyItStays(kind));
+  if (dryRun === 'none') await apply(host, inventoryOf(choices, [...objects, ...stays]), dryRun);
   if (dryRun === 'none' && flags.wait) {
     await untilReady(cli, host, choices, flags.timeout * 1000);
     terminal.out(`Spillway ${programVersion()} is ready; next: kubectl spillway join NAME --member-context CONTEXT\n`);

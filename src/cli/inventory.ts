@@ -1,6 +1,7 @@
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS } from '../kube/resource.ts';
 import { programVersion } from '../version.ts';
+import { identityOf } from './apply.ts';
 import { CliError } from './cli-error.ts';
 import { DEFAULT_CHOICES, SYSTEM_NAMESPACE, type Choices } from './installation.ts';
 import type { ManifestObject } from './manifests.ts';
@@ -37,6 +38,20 @@ export async function readInventory(host: Viewer): Promise<Inventory | undefined
   } catch {
     throw new CliError(`ConfigMap ${SYSTEM_NAMESPACE}/${NAME} cannot be read`, { fix: 'delete it, and install again' });
   }
+}
+
+/**
+ * What an installation had and another one does not have any more. Kinds stay, whoever else may use them and whichever version is gone
+ * back to: with a kind every object of it would go.
+ */
+export function noLongerWanted(
+  before: readonly ManifestObject[],
+  after: readonly ManifestObject[],
+): { goes: readonly ManifestObject[]; stays: readonly ManifestObject[] } {
+  const kept = new Set(after.map(identityOf));
+  const left = before.filter((one) => !kept.has(identityOf(one)));
+  const isKind = ({ kind }: ManifestObject): boolean => kind === 'CustomResourceDefinition';
+  return { goes: left.filter((one) => !isKind(one)), stays: left.filter(isKind) };
 }
 
 /** The object that remembers an installation; it is applied with it. */

@@ -19,8 +19,8 @@ export function isUpstreamKind({ kind, metadata }: ManifestObject): boolean {
 }
 
 /** Why it was not deleted. */
-export function stays(kind: ManifestObject): string {
-  return `note: ${nameOf(kind)} stays, as it is not of Spillway alone: with it every object of that kind would go`;
+export function whyItStays(kind: ManifestObject): string {
+  return `note: ${nameOf(kind)} stays: with it every object of that kind would go`;
 }
 
 /** Upstream kinds among some objects that the cluster has from somebody else, in a version that may be newer. Throws CliError. */

@@ -12,7 +12,7 @@ import { clusterFlags, dryRunFlag, dryRunWords, seconds, type DryRunFlags } from
 import { DEFAULT_CHOICES, installation, SYSTEM_NAMESPACE } from './installation.ts';
 import { readInventory } from './inventory.ts';
 import { nameOf } from './known-kinds.ts';
-import { isUpstreamKind, stays } from './multi-cluster-kinds.ts';
+import { isUpstreamKind, whyItStays } from './multi-cluster-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import type { Viewer } from './viewer.ts';
@@ -58,7 +58,7 @@ async function uninstall(cli: Cli, host: Viewer, { purge = false, dryRun, timeou
   for (const object of [...others.toReversed(), ...namespace, ...(purge ? kinds.toReversed() : [])]) {
     if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
-  for (const kind of present === undefined ? [] : upstream) terminal.note(stays(kind));
+  for (const kind of present === undefined ? [] : upstream) terminal.note(whyItStays(kind));
   if (dryRun !== 'none') return EXIT.ok;
   const look = async () => {
     const left = await host.tryGet<KubeObject>(NAMESPACES, { name: SYSTEM_NAMESPACE });

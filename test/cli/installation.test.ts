@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { managerConfigSchema } from '../../src/config.ts';
 import { identityOf } from '../../src/cli/apply.ts';
 import { DEFAULT_CHOICES, filesOf, installation, type Choices } from '../../src/cli/installation.ts';
+import { noLongerWanted } from '../../src/cli/inventory.ts';
 import { nameOf, resourceOf } from '../../src/cli/known-kinds.ts';
 import { grantedObjects, optionalGrants } from '../../src/cli/member-grant.ts';
 import { manifestObjects, type ManifestObject } from '../../src/cli/manifests.ts';
@@ -116,6 +117,26 @@ describe('an installation', () => {
       .map(({ metadata }) => metadata.name);
     expect(mutating.toSorted()).toEqual(policies.toSorted());
     expect(objects.some(({ kind }) => kind === 'MutatingWebhookConfiguration')).toBe(admission === 'Webhook');
+  });
+});
+
+describe('what is not chosen any more', () => {
+  it('goes, but for kinds, which are remembered', () => {
+    const before = rendered({ multiCluster: 'Exchange', admission: 'Webhook' });
+    const { goes, stays } = noLongerWanted(before, rendered({}));
+    expect(named(goes)).toContain('clusterrole.rbac.authorization.k8s.io/spillway-multi-cluster');
+    expect(goes.map(({ kind }) => kind)).toContain('MutatingWebhookConfiguration');
+    expect(stays.map(({ metadata }) => metadata.name)).toEqual([
+      'serviceexports.multicluster.x-k8s.io',
+      'serviceimports.multicluster.x-k8s.io',
+    ]);
+    expect(noLongerWanted(before, before)).toEqual({ goes: [], stays: [] });
+  });
+
+  it('keeps a kind that a former version does not know', () => {
+    const today = rendered({});
+    const former = today.filter(({ metadata }) => metadata.name !== 'workloadmigrations.spillway.dev');
+    expect(noLongerWanted(today, former)).toMatchObject({ goes: [], stays: [{ kind: 'CustomResourceDefinition' }] });
   });
 });
 
