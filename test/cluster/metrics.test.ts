@@ -27,7 +27,7 @@ import { startTopology, type Topology } from '../fixtures/topology.ts';
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
 
-/** A kubelet measures every ten seconds or so, metrics-server looks as often and needs two points. */
+/** A kubelet measures every ten seconds or so, metrics-server looks every fifteen and needs two points. */
 const MEASURED = { timeoutMs: 90_000, intervalMs: 1000 };
 
 /** Unmodified metrics-server, kubectl top and HorizontalPodAutoscaler on the host. */
@@ -60,8 +60,8 @@ describe.runIf(kubelets.ok)('what pods on virtual nodes use', () => {
       east.apply(optional),
       fake.apply(optional),
       newNamespace(host, ns),
-      startMetricsServer(host, { everySeconds: 10 }),
-      startMetricsServer(east, { everySeconds: 10 }),
+      startMetricsServer(host),
+      startMetricsServer(east),
     ]);
     const both = (member: string): Fields =>
       podSpec([shell(BUSY, limited), { ...shell(IDLE), name: 'beside' }], onNode(member));
