@@ -1,4 +1,10 @@
-import { MEMBER_LABEL, NODE_LABEL, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
+import {
+  GANG_LABEL,
+  GANG_SIZE_ANNOTATION,
+  MEMBER_LABEL,
+  NODE_LABEL,
+  RELEASED_ANNOTATION,
+} from '../../src/api/marks.ts';
 import { isTrue } from '../../src/kube/conditions.ts';
 import { unsettledCopies, waitsForObject } from './copies-convergence.ts';
 import { asPod, hostUidOf, isFinal, phaseOf } from './pod-shapes.ts';
@@ -38,6 +44,7 @@ export function unsettled(world: World): string[] {
     if (object.metadata.annotations?.[RELEASED_ANNOTATION] !== undefined)
       problems.push(`host pod ${name} is out of its ReplicaSet still`);
     const { nodeName } = asPod(object).spec;
+    if (nodeName === undefined && lacksOthers(world, object)) continue;
     if (nodeName === undefined) {
       problems.push(`host pod ${name} is not bound`);
       continue;
@@ -115,4 +122,15 @@ function lacksTolerations(object: SimObject): boolean {
         (toleration) => (toleration.key ?? key) === key && toleration.tolerationSeconds === undefined,
       ),
   );
+}
+
+/** It waits for pods of its gang that nobody makes any more: those that are there, and those that succeeded, are too few. */
+function lacksOthers({ host }: World, { metadata: { labels, annotations, namespace } }: SimObject): boolean {
+  const gang = labels?.[GANG_LABEL];
+  if (gang === undefined) return false;
+  const others = [...host.list(PATHS.pods(namespace ?? ''))].filter(
+    (pod) => pod.metadata.labels?.[GANG_LABEL] === gang && pod.metadata.deletionTimestamp === undefined,
+  );
+  const count = others.filter((pod) => phaseOf(pod) !== 'Failed').length;
+  return count < Number(annotations?.[GANG_SIZE_ANNOTATION]);
 }

@@ -33,7 +33,8 @@ export async function runHistory(
   plan: Plan,
   o: { ca: string; say?: ((line: string) => void) | undefined; changes?: boolean | undefined },
 ): Promise<Outcome> {
-  const scene = new Scene(plan.seed, { ca: o.ca, replicas: plan.replicas, mostPods: plan.mostPods });
+  const { seed, replicas, mostPods, hasRules } = plan;
+  const scene = new Scene(seed, { ca: o.ca, replicas, mostPods, hasRules });
   const { world, oracles } = scene;
   const { loop, network } = world;
   // Always a function: what the argument of an optional call does would be done only where somebody listens.

@@ -44,9 +44,11 @@ export class HostScheduler {
     this.#tell = tell;
   }
 
-  changed({ path, type, object }: Change): void {
-    if (path.includes('/pods/') && object.metadata.deletionTimestamp !== undefined) this.#collectUnbound(path, object);
-    if (type === 'ADDED' && path.includes('/pods/')) this.#wait({ path, uid: object.metadata.uid }, 20);
+  changed({ path, type, object, previous }: Change): void {
+    if (!path.includes('/pods/')) return;
+    if (object.metadata.deletionTimestamp !== undefined) this.#collectUnbound(path, object);
+    const isFree = type === 'ADDED' || (previous !== undefined && isGated(previous));
+    if (isFree && !isGated(object)) this.#wait({ path, uid: object.metadata.uid }, 20);
   }
 
   /** What kube-controller-manager's pod garbage collector does, so that Jobs learn of it. */
@@ -187,6 +189,11 @@ function requestsOf(object: SimObject): ReadonlyMap<string, bigint> {
   const known = requests.get(object) ?? podRequests(asPod(object));
   requests.set(object, known);
   return known;
+}
+
+/** Nobody schedules it yet. */
+function isGated(pod: SimObject): boolean {
+  return (asPod(pod).spec.schedulingGates ?? []).length > 0;
 }
 
 function isReadyVirtualNode({ metadata, spec, status }: SimObject): boolean {

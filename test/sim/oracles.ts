@@ -3,6 +3,7 @@ import type { Kubelets, Run } from './kubelets.ts';
 import { AskingOracle } from './oracles/asking-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
 import { FencingOracle } from './oracles/fencing-oracle.ts';
+import { GangOracle } from './oracles/gang-oracle.ts';
 import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
@@ -67,6 +68,7 @@ export class Oracles {
   readonly #fencing: FencingOracle;
   readonly #missing: MissingOracle;
   readonly #copies: CopiesOracle;
+  readonly #gangs: GangOracle;
   readonly #moves: MovesOracle;
   readonly #releases: ReleasesOracle;
 
@@ -80,7 +82,11 @@ export class Oracles {
     this.#fencing = new FencingOracle(world, report);
     this.#missing = new MissingOracle(report);
     this.#copies = new CopiesOracle(world, report);
-    this.#moves = new MovesOracle(world, report, (node) => this.#fencing.isOutOfService(node));
+    this.#gangs = new GangOracle();
+    this.#moves = new MovesOracle(world, report, {
+      isOutOfService: (node) => this.#fencing.isOutOfService(node),
+      ranWhole: (uid, at) => this.#gangs.ranWhole(uid, at),
+    });
     this.#releases = new ReleasesOracle(world, report);
   }
 
@@ -307,6 +313,8 @@ export class Oracles {
   /** A kubelet started the containers of a pod. */
   started(run: Run, object: SimObject): void {
     if (run.hostUid === undefined) return;
+    const hostPod = this.hostPods.get(run.hostUid);
+    if (hostPod !== undefined) this.#gangs.started(run, hostPod.object);
     const others = this.runsOf(run.hostUid).filter((other) => other !== run);
     const beside = others.find(({ endedAt }) => endedAt === undefined);
     if (beside !== undefined && (beside.cluster !== run.cluster || mustRunOnce(object))) {

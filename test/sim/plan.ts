@@ -1,6 +1,6 @@
 import { Random } from './random.ts';
 import { ALWAYS, WEIGHTS, type StepKind } from './steps.ts';
-import { THEMES } from './themes.ts';
+import { RARE_THEMES, THEMES } from './themes.ts';
 
 /** What a history will do; each step has chance of its own, so that leaving one out changes no other. */
 export interface Plan {
@@ -9,6 +9,8 @@ export interface Plan {
   readonly theme: string | undefined;
   /** Users of the host make nothing while it has so many pods. */
   readonly mostPods: number;
+  /** There are policies, and the scheduler asks about them; else chance says so. */
+  readonly hasRules: boolean;
   readonly steps: readonly PlannedStep[];
 }
 
@@ -32,7 +34,11 @@ const MANY_PODS = 80;
 const CROWDED: ReadonlyMap<string, number> = new Map([
   ['vanishing', MANY_PODS],
   ['moves', 25],
+  ['gangs', 25],
 ]);
+
+/** One in so many histories has a rare theme, whatever else its seed says: what others do stays as it is. */
+const RARE = 12;
 
 /** How much more often than else a step of the theme comes. */
 const OFTEN = 6;
@@ -42,10 +48,15 @@ export function planOf(seed: number, length: number): Plan {
   const random = new Random(seed, 0);
   const weights = { ...WEIGHTS };
   for (const kind of Object.keys(weights) as StepKind[]) {
+    // What comes with its theme only takes no chance from the others.
+    if (weights[kind] === 0) continue;
     weights[kind] *= ALWAYS.has(kind) ? 1 : (random.pick([0, 0, 0.5, 1, 1, 3]) ?? 1);
   }
-  const theme = random.pick([undefined, ...Object.keys(THEMES)]);
-  for (const kind of THEMES[theme ?? ''] ?? []) weights[kind] = OFTEN * WEIGHTS[kind] + OFTEN / 2;
+  const usualTheme = random.pick([undefined, ...Object.keys(THEMES)]);
+  const rare = new Random(seed, 21);
+  const theme = rare.chance(1 / RARE) ? rare.pick(Object.keys(RARE_THEMES)) : usualTheme;
+  for (const kind of { ...THEMES, ...RARE_THEMES }[theme ?? ''] ?? [])
+    weights[kind] = OFTEN * WEIGHTS[kind] + OFTEN / 2;
   const steps = Array.from({ length }, (): PlannedStep => {
     const kind = random.weighted(weights);
     const restMs = Math.round(random.pick([0, 0, 0, 10, 50, 300, 500, 2_500]) ?? 0);
@@ -55,5 +66,6 @@ export function planOf(seed: number, length: number): Plan {
   const crowd = new Random(seed, 20);
   const usual = crowd.chance(1 / FEW) ? MANY_PODS : crowd.pick(MOST_PODS);
   const mostPods = CROWDED.get(theme ?? '') ?? usual ?? 15;
-  return { seed, replicas, theme, mostPods, steps };
+  const hasRules = theme !== undefined && theme in RARE_THEMES;
+  return { seed, replicas, theme, mostPods, hasRules, steps };
 }

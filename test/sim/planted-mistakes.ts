@@ -358,4 +358,31 @@ export const MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'give-gangs-up-by-an-old-status',
+    theme: 'gangs',
+    edits: [
+      {
+        file: 'gangs/gang-keeper.ts',
+        from: 'this.#judgeFrom = clock() + followedMs;',
+        to: 'this.#judgeFrom = clock() - followedMs;',
+      },
+      {
+        file: 'gangs/gang-keeper.ts',
+        from: 'const hasNode = await places.hasNode(pod, signal);',
+        to: 'const hasNode = signal.aborted ? undefined : false;',
+      },
+    ],
+  },
+  {
+    name: 'wait-for-those-that-succeeded',
+    theme: 'gangs',
+    edits: [
+      {
+        file: 'gangs/gang.ts',
+        from: '  const succeeded = succeededKin(pods, all.filter(isFinished));\n',
+        to: '  const succeeded = 0 * succeededKin(pods, all.filter(isFinished));\n',
+      },
+    ],
+  },
 ];

@@ -32,8 +32,8 @@ export class Scene {
   #number = 0;
   #due: { turn: number; run: () => void }[] = [];
 
-  constructor(seed: number, o: { ca: string; replicas: number; mostPods: number }) {
-    this.world = new World(seed, o.ca);
+  constructor(seed: number, o: { ca: string; replicas: number; mostPods: number; hasRules: boolean }) {
+    this.world = new World(seed, o);
     this.ca = o.ca;
     this.#mostPods = o.mostPods;
     const { world } = this;

@@ -2,6 +2,7 @@ import type { Act, Acts } from './actors/act.ts';
 import { API_SERVERS } from './actors/api-servers.ts';
 import { DELETIONS } from './actors/deletions.ts';
 import { FENCING } from './actors/fencing.ts';
+import { GANGS } from './actors/gangs.ts';
 import { HOST_ADMINS } from './actors/host-admins.ts';
 import { HOST_NODES } from './actors/host-nodes.ts';
 import { SWAPS } from './actors/swaps.ts';
@@ -29,6 +30,7 @@ const ACTORS = {
   ...SWAPS,
   ...HOST_NODES,
   ...DEPENDENTS,
+  ...GANGS,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;

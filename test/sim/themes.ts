@@ -76,3 +76,18 @@ export const THEMES: Readonly<Record<string, readonly StepKind[]>> = {
   ],
   watches: ['bad-watch', 'lie', 'compact', 'force-delete', 'delete-pods', 'owner-forces', 'create-statefulset'],
 };
+
+/** The same for what comes in histories of its own alone: steps of weight 0. */
+export const RARE_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
+  gangs: [
+    'create-gang',
+    'create-gang-job',
+    'gang-and-outage',
+    'partition',
+    'refused-writes',
+    'owner-deletes',
+    'delete-pod',
+    'crash',
+    'start',
+  ],
+};

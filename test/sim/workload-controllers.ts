@@ -18,7 +18,12 @@ interface Workload {
   /** Of ReplicaSets. */
   selector?: { matchLabels: Record<string, string> };
   completions?: number;
-  template: { spec: JsonObject };
+  /** Of Jobs; default: 1. */
+  parallelism?: number;
+  template: {
+    metadata?: { labels?: Record<string, string>; annotations?: Record<string, string> };
+    spec: JsonObject;
+  };
 }
 
 /** The controllers of the host: what they know is always true, what they do takes a moment. */
@@ -131,7 +136,7 @@ export class WorkloadControllers {
 
   /** Counts what succeeded and makes new pods for what failed; a pod is let go once it is counted. */
   #job(owner: SimObject): void {
-    const { completions = 1 } = specOf(owner);
+    const { completions = 1, parallelism = 1 } = specOf(owner);
     const status = (owner['status'] ?? {}) as { succeeded?: number; failed?: number };
     let { succeeded = 0, failed = 0 } = status;
     const path = pathOf(owner, WORKLOADS.Job);
@@ -146,7 +151,8 @@ export class WorkloadControllers {
       this.#host.patch('job-controller', `${path}/status`, { status: { succeeded, failed } });
     }
     const active = pods.filter((pod) => !isFinal(pod));
-    if (active.length === 0 && succeeded < completions && failed < 6) {
+    const wanted = failed < 6 ? Math.min(parallelism, completions - succeeded) : 0;
+    for (let i = active.length; i < wanted; i++) {
       this.#pod(owner, `${owner.metadata.name}-${this.#suffix()}`, [TRACKING]);
     }
   }
@@ -155,19 +161,21 @@ export class WorkloadControllers {
     const { namespace = '', uid } = owner.metadata;
     if (this.#host.get(`${PATHS.pods(namespace)}/${name}`) !== undefined) return;
     const kind = String(owner['kind']);
+    const { metadata: { labels, annotations } = {}, spec } = specOf(owner).template;
     this.#host.create('workload-controller', PATHS.pods(namespace), {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: {
         name,
         namespace,
-        labels: { app: owner.metadata.name, ...specOf(owner).selector?.matchLabels },
+        labels: { app: owner.metadata.name, ...specOf(owner).selector?.matchLabels, ...labels },
+        ...(annotations === undefined ? {} : { annotations }),
         ownerReferences: [
           { apiVersion: String(owner['apiVersion']), kind, name: owner.metadata.name, uid, controller: true },
         ],
         ...(finalizers.length === 0 ? {} : { finalizers }),
       },
-      spec: specOf(owner).template.spec,
+      spec,
     });
   }
 

@@ -35,7 +35,8 @@ export class World {
   readonly changes: Change[] = [];
   readonly onChange: ((change: Change) => void)[] = [];
 
-  constructor(seed: number, ca: string) {
+  /** `hasRules`: whatever chance says there are policies, and the scheduler asks about them. */
+  constructor(seed: number, { ca, hasRules }: { ca: string; hasRules: boolean }) {
     this.loop = new EventLoop(new Random(seed, 1));
     this.network = new Network(this.loop, new Random(seed, 2));
     this.host = this.#cluster('host');
@@ -50,7 +51,8 @@ export class World {
     node(this.host, 'real-1', '4');
     for (const name of MEMBERS) this.#member(name, ca);
     const chance = new Random(seed, 4);
-    this.wiring = chance.pick(['none', 'none', 'none', 'wired', 'marked'] as const) ?? 'none';
+    const wiring = chance.pick(['none', 'none', 'none', 'wired', 'marked'] as const) ?? 'none';
+    this.wiring = hasRules && wiring === 'none' ? 'wired' : wiring;
     // Without rules nothing says that a pod may leave the host.
     if (this.wiring === 'none' && chance.chance(0.7)) return;
     for (const { path, policy } of placementRules(chance)) this.host.create('setup', path, policy);

@@ -1,3 +1,4 @@
+import { GANG_LABEL } from '../../../src/api/marks.ts';
 import { releasedFrom } from '../../../src/api/released.ts';
 import { asPod, isFinal, isReady } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
@@ -11,11 +12,18 @@ const LOST_AFTER_MS = 15_000;
 /** Make another pod as soon as one is on its way out. */
 const REPLACING_AT_ONCE = new Set(['ReplicaSet']);
 
+export interface MoveFacts {
+  /** By the word of an administrator nothing runs on that Node. */
+  readonly isOutOfService: (nodeName: string) => boolean;
+  /** Whether a pod runs, by its UID, and did so at the same time as all of its gang for some time before that moment (ms). */
+  readonly ranWhole: (uid: string, at: number) => boolean;
+}
+
 /** I11: a pod that may have begun is moved only for a reason that stands, and replaced unseen only where two do no harm. */
 export class MovesOracle {
   readonly #world: World;
   readonly #report: Report;
-  readonly #isOutOfService: (nodeName: string) => boolean;
+  readonly #facts: MoveFacts;
   /** Until when each member was lost, or tainted with effect NoExecute, by its object in the host; Infinity while it is. */
   readonly #lost = new Map<string, number>();
   readonly #lostSince = new Map<string, number>();
@@ -26,11 +34,10 @@ export class MovesOracle {
   readonly #ill = new Map<string, number>();
   readonly #ready = new Map<string, { pod: SimObject; until: number }>();
 
-  /** `isOutOfService`: by the word of an administrator nothing runs on that Node. */
-  constructor(world: World, report: Report, isOutOfService: (nodeName: string) => boolean) {
+  constructor(world: World, report: Report, facts: MoveFacts) {
     this.#world = world;
     this.#report = report;
-    this.#isOutOfService = isOutOfService;
+    this.#facts = facts;
   }
 
   /** `hasBegun`: a copy of the pod was there. */
@@ -130,6 +137,11 @@ export class MovesOracle {
 
   #moved({ object, by, at }: Change): void {
     const { member, isLost, isTainted } = this.#standing(object, at);
+    if (object.metadata.labels?.[GANG_LABEL] !== undefined) {
+      if (!isLost && !isTainted && this.#facts.ranWhole(object.metadata.uid, at))
+        this.#report('I11', `${by} evicts ${object.metadata.name} from ${member}, where all of its gang ran`);
+      return;
+    }
     // Nothing is known of a pod whose member does not answer: that it is ill, or where others are, is no reason then.
     const isKnown = at - (this.#lostSince.get(member) ?? at) < LOST_AFTER_MS;
     const isIll = isKnown && (this.#isIll(object, member, at) || this.#isAlike(object, member, at));
@@ -140,7 +152,7 @@ export class MovesOracle {
       );
     }
     const kind = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.kind ?? 'nobody';
-    const isOut = isLost && this.#isOutOfService(asPod(object).spec.nodeName ?? '');
+    const isOut = isLost && this.#facts.isOutOfService(asPod(object).spec.nodeName ?? '');
     if (!isTainted && !isOut && !(isIll && kind === 'StatefulSet') && !REPLACING_AT_ONCE.has(kind)) {
       this.#report('I11', `${by} moves ${object.metadata.name} of ${kind} out of ${member}, where it may still run`);
     }
