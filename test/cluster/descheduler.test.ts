@@ -21,7 +21,15 @@ import {
   untilRunning,
 } from '../fixtures/live-pods.ts';
 import { addProxiedMember } from '../fixtures/proxied-member.ts';
-import { burstSpec, deployment, LOCAL_PREFIX, policy, settled, whereAre } from '../fixtures/scheduling.ts';
+import {
+  burstSpec,
+  deployment,
+  LOCAL_PREFIX,
+  policy,
+  schedulingMessage,
+  settled,
+  whereAre,
+} from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 /** Two members behind lines that can be cut; kube-scheduler asks Spillway where pods may run, and Spillway moves them. */
@@ -465,6 +473,18 @@ describe('a taint of effect NoExecute', () => {
     expect(whereAre(await podsOf(host, namespace, 'app=web'))).toEqual({ east: 3 });
     await kubectl(host, ['patch', 'pdb', 'web', '-n', namespace, '--type=merge', '-p', '{"spec":{"minAvailable":2}}']);
     await settled(host, namespace, 'web', { west: 3 });
+    // Who tolerates it for ever is placed there by kube-scheduler meanwhile; that a pod tolerates it does not count.
+    const inEast = { clusterAffinity: { clusterNames: ['east'] } };
+    const forEver = [{ ...lent, operator: 'Exists' }];
+    const tolerations = [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }, ...forEver];
+    await host.apply([
+      policy(namespace, 'lender', { ...inEast, clusterTolerations: forEver }, 'lender'),
+      policy(namespace, 'other', inEast, 'other'),
+      deployment(namespace, 'lender', 2, '100m'),
+      deployment(namespace, 'other', 1, '100m', {}, { tolerations }),
+    ]);
+    await settled(host, namespace, 'lender', { east: 2 });
+    expect(await schedulingMessage(host, namespace, 'other')).toContain('lent-back:NoExecute');
   });
 
   test('by a policy, as a condition of the member says: pods are moved while it holds, and the taint goes', async () => {
