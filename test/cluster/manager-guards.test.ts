@@ -390,6 +390,19 @@ describe('pods', () => {
     });
     await until('it may again', async () => (await report('bound').catch(() => undefined)) !== undefined);
     await thief.call('POST', leases, lease('east'));
+    // Its owner is the Node of that name, and nobody else: with an owner that is gone it would go, too.
+    const ownedBy = (kind: string, name: string): object => {
+      const { metadata, ...rest } = lease('east');
+      return { ...rest, metadata: { ...metadata, ownerReferences: [{ apiVersion: 'v1', kind, name, uid: 'x' }] } };
+    };
+    await thief.call('POST', leases, ownedBy('Node', 'east'));
+    for (const [kind, name] of [
+      ['Node', 'west'],
+      ['ConfigMap', 'east'],
+    ] as const) {
+      const written = thief.call('POST', leases, ownedBy(kind, name));
+      await expect(written, `${kind} ${name}`).rejects.toThrow('no owners but the Node');
+    }
   });
 });
 
@@ -438,7 +451,11 @@ describe('what else it writes', () => {
     const there = (await thief.call('GET', `${leases}/spillway-kube-scheduler`)) as object;
     const taken = thief.call('PUT', `${leases}/spillway-kube-scheduler`, { ...there, spec: { holderIdentity: 'y' } });
     await expect(taken).rejects.toThrow('Spillway may only write Leases of its own');
-    await expect(write(leases, lease('spillway-gangs', KEPT))).rejects.toThrow('Leases of Spillway have no finalizers');
+    const refused = 'Leases of Spillway have no finalizers, and no owners but the Node';
+    const node = { apiVersion: 'v1', kind: 'Node', name: 'spillway-gangs', uid: 'x' };
+    for (const metadata of [KEPT, OWNED, { ownerReferences: [node] }]) {
+      await expect(write(leases, lease('spillway-gangs', metadata)), JSON.stringify(metadata)).rejects.toThrow(refused);
+    }
     await write(leases, lease('spillway-gangs'));
     await write(leases, lease('spillway-member-east'));
     const refusal = 'Spillway may only remove Leases of members';
