@@ -16,7 +16,7 @@ import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { DEFAULT_CHOICES, installation } from '../../src/cli/installation.ts';
 import { nameOf } from '../../src/cli/known-kinds.ts';
-import { objectsIn, type ManifestObject } from '../../src/cli/manifests.ts';
+import { manifestObjects, objectsIn, type ManifestObject } from '../../src/cli/manifests.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { hostAccess } from '../../src/kube/credentials.ts';
 import { memberAccess } from '../../src/kube/member-access.ts';
@@ -173,6 +173,28 @@ describe('install', () => {
     const back = await run('upgrade', '--scheduler', 'Second');
     expect(back).toContain('mutatingadmissionpolicy.admissionregistration.k8s.io/spillway-extender-pods deleted');
     expect(back).toContain('deployment.apps/spillway-kube-scheduler created');
+  });
+
+  test('brings what the exchange of Services needs only where that is chosen; the upstream kinds stay, and others are left alone', async () => {
+    const may = async (): Promise<string> => {
+      const as = ['--as', 'system:serviceaccount:spillway-system:spillway-manager'];
+      return (
+        await host.kubectl(['auth', 'can-i', 'create', 'serviceimports.multicluster.x-k8s.io', '-A', ...as])
+      ).stdout.trim();
+    };
+    const kinds = 'customresourcedefinition.apiextensions.k8s.io';
+    const guard = 'validatingadmissionpolicy.admissionregistration.k8s.io/spillway-multi-cluster-guard';
+    const theirs = manifestObjects('multi-cluster/crds.yaml').filter(({ metadata }) => /imports/.test(metadata.name));
+    await host.apply(theirs);
+    const chosen = await attempt('upgrade', '--multi-cluster', 'Exchange', '--no-wait');
+    expect(chosen.stdout).toContain(`${kinds}/serviceexports.multicluster.x-k8s.io created`);
+    expect(chosen.stdout).toContain(`${guard} created`);
+    expect(chosen.stderr).toContain(`${kinds}/serviceimports.multicluster.x-k8s.io is left as it is: somebody else`);
+    expect(await may()).toBe('yes');
+    const back = await attempt('upgrade', '--multi-cluster', 'None', '--no-wait');
+    expect(back.stdout).toContain(`${guard} deleted`);
+    expect(back.stderr).toContain(`note: ${kinds}/serviceexports.multicluster.x-k8s.io stays`);
+    expect(await may()).toBe('no');
   });
 
   test('names a context that is not there', async () => {
