@@ -18,6 +18,16 @@ const onMemberLost = z
           'more, by the taint node.kubernetes.io/out-of-service on the virtual node. Default: Replace for pods of ReplicaSets and ReplicationControllers, ' +
           'ReplaceWhenFenced for all others. Pods of StatefulSets, with claims and of gangs are never replaced before that; for those without a controller nobody would ever make another one.',
       ),
+    onHeal: z
+      .enum(['KeepReplacement', 'KeepOriginal', 'LongestRunning'])
+      .exactOptional()
+      .describe(
+        'Which of the two stays when the member answers again, of a pod that was replaced meanwhile. KeepReplacement: the new one; the original was evicted when it ' +
+          'was replaced, and ends. KeepOriginal: the original, if it is Ready again within cluster.gracePeriodSeconds. LongestRunning: the one that has been Ready for longer. For the ' +
+          'last two the original is not evicted before, but released from its ReplicaSet, beside which it waits for as long as the member does not answer. They are for pods of Deployments ' +
+          'whose strategy is not Recreate, with purgeMode Gracefully; for others, and those that did not run, KeepReplacement holds. Pods that must not run twice are held, so none of theirs is ' +
+          'ever replaced. Default: KeepReplacement.',
+      ),
   })
   .describe('When the member does not answer any more. What runs there may go on running.');
 

@@ -23,14 +23,16 @@ const released = z.object({
   at: z.iso.datetime(),
   /** How many pods of the ReplicaSet were Ready then, this one and others that were released counted in. */
   ready: z.int().min(0),
+  /** Its member did not answer: whether it goes is decided when that does again. */
+  lost: z.literal(true).exactOptional(),
 });
 
 /** From which ReplicaSet a pod was released. */
 export type Released = z.output<typeof released>;
 
 /** The mark of a pod, as it is written. */
-export function releasedText({ hash, replicaSet, uid, at, ready }: Released): string {
-  return JSON.stringify({ hash, replicaSet, uid, at, ready });
+export function releasedText({ hash, replicaSet, uid, at, ready, lost }: Released): string {
+  return JSON.stringify({ hash, replicaSet, uid, at, ready, lost });
 }
 
 /** Undefined also for a mark that says nothing: the pod has the label, or another controller. */

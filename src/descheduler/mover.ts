@@ -18,7 +18,7 @@ import type { MoveRecords } from './move-records.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { MovesUnderWay } from './moves-under-way.ts';
 import type { Pacer } from './pacer.ts';
-import { goesGracefully, releasedAtOnce, staysByPolicy } from './purge-mode.ts';
+import { goesGracefully, releasedAtOnce, staysByPolicy, waitsForHeal } from './purge-mode.ts';
 import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
 import type { Releases } from './releases.ts';
@@ -67,6 +67,8 @@ export interface MoverOptions {
 interface Found {
   readonly live: Pod;
   readonly set: SurgingSet | undefined;
+  /** It waits for its member, which does not answer, beside the replacement. */
+  readonly lost?: boolean;
 }
 
 /** `void`: no longer to be moved. `stop`: held for a reason that applies to the whole workload. */
@@ -178,14 +180,14 @@ export class Mover {
         found = signal.aborted ? { stays: 'void' } : await this.#look(wanted, signal);
       }
       if (!('live' in found)) return found.stays === 'void' ? 'void' : this.#hold(wanted, found.stays);
-      const { live, set } = found;
+      const { live, set, lost = false } = found;
       const { resourceVersion } = live.metadata;
       if (set !== undefined) {
-        if (!(await this.#release(live, set, signal))) return 'void';
+        if (!(await this.#release(live, set, lost, signal))) return 'void';
       } else {
         await evict(host, { namespace, name }, { uid, resourceVersion }, { signal });
       }
-      this.#moved(wanted, set !== undefined);
+      this.#moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
       return 'moved';
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return 'void';
@@ -218,7 +220,10 @@ export class Mover {
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
     const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.count, wanted.mayStayInMember);
-    if (noPlace === undefined) return { live, set: this.#setBefore(live, wanted) };
+    if (noPlace === undefined) {
+      const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
+      return lost ? { live, set: placed.surgingSetOf(live), lost } : { live, set: this.#setBefore(live, wanted) };
+    }
     const { why, isTaken } = noPlace;
     return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, others: true } };
   }
@@ -237,15 +242,18 @@ export class Mover {
     return set !== undefined && this.#o.releases.count(set.uid) >= releasedAtOnce(set);
   }
 
-  /** Releases the pod from its ReplicaSet unless the most allowed are released; returns whether it did. */
-  async #release(live: Pod, set: SurgingSet, signal: AbortSignal): Promise<boolean> {
+  /**
+   * Releases the pod from its ReplicaSet unless the most allowed are released; returns whether it did. `lost`: its member does not answer,
+   * so it serves nobody, and is none of those that are counted.
+   */
+  async #release(live: Pod, set: SurgingSet, lost: boolean, signal: AbortSignal): Promise<boolean> {
     const { host, placed, releases, clock } = this.#o;
     const { namespace, name } = live.metadata;
     const out = [...releases.of(set.uid), ...releases.givenBack(set.uid)];
     const known = new Map([...placed.ofController(set.uid), ...out].map((pod) => [pod.metadata.uid, pod]));
-    const body = releasePatch(live, { ready: readyOf([...known.values()]), at: clock() });
-    if (body === undefined || releases.count(set.uid) >= releasedAtOnce(set)) return false;
-    releases.sent(live, set.uid);
+    const body = releasePatch(live, { ready: readyOf([...known.values()]), at: clock(), lost });
+    if (body === undefined || (!lost && releases.count(set.uid) >= releasedAtOnce(set))) return false;
+    releases.sent(live, set.uid, lost);
     try {
       await patch(host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
       return true;
@@ -281,15 +289,20 @@ export class Mover {
     return 'held';
   }
 
-  #moved(wanted: WantedMove, isReleased: boolean): void {
+  #moved(wanted: WantedMove, how: 'evicted' | 'released' | 'waits'): void {
     const { events, metrics, logger, placed, records } = this.#o;
     const { pod, from, strategy, reason, cause } = wanted;
     this.#sent.set(pod.metadata.uid ?? '', true);
     this.underWay.moved(pod);
     const { kind = '', name = '' } = controllerOf(pod) ?? {};
-    const outcome = isReleased
-      ? `it was released, so that ${kind} ${name} makes another one, which goes elsewhere. It goes on until that one is Ready`
-      : wanted.outcome(`${kind} ${name}`);
+    const until =
+      how === 'waits'
+        ? 'waits for its member: onHeal says which of them stays then'
+        : 'goes on until that one is Ready';
+    const outcome =
+      how === 'evicted'
+        ? wanted.outcome(`${kind} ${name}`)
+        : `it was released, so that ${kind} ${name} makes another one, which goes elsewhere. It ${until}`;
     const words = `${cause}; ${outcome}`;
     events.record(podSubject(pod), 'Normal', reason, words);
     const { workload } = placed.rulesOf(pod);

@@ -1,5 +1,6 @@
 import type { Failover } from '../api/failover.ts';
-import { isReady } from '../kube/conditions.ts';
+import { MIRRORED_CONDITION } from '../api/marks.ts';
+import { isReady, isTrue } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { SurgingSet } from '../placement/placed-pods.ts';
 import type { Strategy } from './wanted-move.ts';
@@ -24,6 +25,21 @@ export function staysByPolicy(strategy: Strategy, failover: Failover | undefined
 /** Whether a replacement should be Ready first (purgeMode Gracefully). Pointless for a pod that is not Ready itself. */
 export function goesGracefully(pod: Pod, strategy: Strategy, failover: Failover | undefined): boolean {
   return !GIVING_UP.has(strategy) && purgeRules(failover).purgeMode === 'Gracefully' && isReady(pod);
+}
+
+/** Which of the two stays of a pod whose member was lost: `failover.onMemberLost.onHeal`. */
+export type OnHeal = NonNullable<NonNullable<Failover['onMemberLost']>['onHeal']>;
+
+/** What the rules say now; KeepReplacement where the others cannot act. */
+export function onHealOf(failover: Failover | undefined): OnHeal {
+  const asked = failover?.onMemberLost?.onHeal ?? 'KeepReplacement';
+  return purgeRules(failover).purgeMode === 'Gracefully' ? asked : 'KeepReplacement';
+}
+
+/** Whether it is released, and not evicted, so that it can still be chosen when its member answers again. Pointless for one that never ran there. */
+export function waitsForHeal(pod: Pod, strategy: Strategy, failover: Failover | undefined): boolean {
+  if (strategy !== 'MemberLost' || onHealOf(failover) === 'KeepReplacement') return false;
+  return pod.status?.phase === 'Running' && isTrue(pod, MIRRORED_CONDITION);
 }
 
 /**

@@ -3,6 +3,7 @@ import { isActive, isFinished } from '../api/pod-phase.ts';
 import { releasedFrom } from '../api/released.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { type HealStep, replacementOf } from './heal-step.ts';
 
 /** What deciding about released pods needs of their ReplicaSet. */
 export interface ReplicaSetFacts {
@@ -19,8 +20,19 @@ export interface ReplicaSetFacts {
 export type ReleaseStep =
   | { readonly pod: Pod; readonly kind: 'evict'; readonly why: EvictReason }
   | { readonly pod: Pod; readonly kind: 'giveBack'; readonly why: GiveBackReason }
+  | ChooseStep
   | { readonly pod: Pod; readonly kind: 'wait'; readonly forMs: number };
-export type EvictReason = 'Replaced' | 'Gone' | 'Finished' | 'TimedOut';
+/**
+ * Its member answers again, and it is Ready: it is given back, or goes. `instead`: the pod that came in its place; undefined when the
+ * ReplicaSet has one too few. `mayGo`: enough others are Ready.
+ */
+export interface ChooseStep {
+  readonly pod: Pod;
+  readonly kind: 'choose';
+  readonly instead: Pod | undefined;
+  readonly mayGo: boolean;
+}
+export type EvictReason = 'Replaced' | 'Gone' | 'Finished' | 'TimedOut' | 'OutOfService';
 /** `NoReplicas`: the ReplicaSet is scaled to 0 and deletes it itself, which no disruption budget blocks. */
 export type GiveBackReason = 'TimedOut' | 'NoReplicas';
 
@@ -35,15 +47,26 @@ export interface ReleaseFacts {
   readonly now: number;
   /** Time since the release that this process measured (ms), not counting while the member is unreachable. */
   readonly passedMs: (pod: Pod) => number;
+  /** Of one that was released as its member was lost. */
+  readonly heal: (pod: Pod) => HealStep;
+  /** The cluster of a node. */
+  readonly clusterOf: (nodeName: string) => string;
 }
+
+/** Between two looks at a pod that waits for its member, in ms. */
+const LOOK_MS = 5_000;
 
 /**
  * One step for each released pod of a ReplicaSet, oldest release first. A Ready one is evicted only while, without it, at least as
- * many pods are Ready as the ReplicaSet wants or, if it had fewer at the time of the release, as it had then.
+ * many pods are Ready as the ReplicaSet wants or, if it had fewer at the time of the release, as it had then. Of those whose member answers
+ * again one is given back at a time, when the ReplicaSet has no pod too many.
  */
-export function releaseSteps({ set, released, owned, rules, now, passedMs }: ReleaseFacts): ReleaseStep[] {
-  const standing = readyOf(owned);
+export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
+  const { set, released, owned, rules, now, passedMs, heal, clusterOf } = facts;
+  // What the ReplicaSet has too many of goes.
+  const standing = Math.min(readyOf(owned), set?.replicas ?? Number.POSITIVE_INFINITY);
   let ready = Math.min(standing, set?.available ?? standing) + readyOf(released);
+  let room = (set?.replicas ?? 0) - owned.filter(isActive).length;
   return released
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .toSorted((a, b) => releasedAt(a) - releasedAt(b) || ((a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1))
@@ -52,7 +75,24 @@ export function releaseSteps({ set, released, owned, rules, now, passedMs }: Rel
       if (isFinished(pod)) return { pod, kind: 'evict', why: 'Finished' };
       if (set.replicas === 0) return { pod, kind: 'giveBack', why: 'NoReplicas' };
       const own = isReady(pod) ? 1 : 0;
-      if (ready - own >= Math.min(set.replicas, releasedFrom(pod)?.ready ?? set.replicas)) {
+      const step = releasedFrom(pod)?.lost === true ? heal(pod) : 'replaced';
+      if (step === 'wait') return { pod, kind: 'wait', forMs: LOOK_MS };
+      if (step === 'outOfService') {
+        ready -= own;
+        return { pod, kind: 'evict', why: 'OutOfService' };
+      }
+      if (step === 'choose') {
+        if (room < 0) return { pod, kind: 'wait', forMs: LOOK_MS };
+        const instead = room > 0 ? undefined : replacementOf(pod, owned, clusterOf);
+        if (room > 0 || instead !== undefined) {
+          const mayGo = ready - own >= set.replicas;
+          room -= 1;
+          // One of the two goes, the original or the other one.
+          if (instead !== undefined) ready -= 1;
+          return { pod, kind: 'choose', instead, mayGo };
+        }
+      }
+      if (ready - own >= wanted(set, pod, own)) {
         ready -= own;
         return { pod, kind: 'evict', why: 'Replaced' };
       }
@@ -63,6 +103,13 @@ export function releaseSteps({ set, released, owned, rules, now, passedMs }: Rel
       ready -= own;
       return { pod, kind: 'evict', why: 'TimedOut' };
     });
+}
+
+/** How many are to be Ready without it. How many were when its member was lost says nothing. */
+function wanted({ replicas }: ReplicaSetFacts, pod: Pod, own: number): number {
+  const { lost, ready = replicas } = releasedFrom(pod) ?? {};
+  if (lost === true) return own === 0 ? 0 : replicas;
+  return Math.min(replicas, ready);
 }
 
 /** How many of them are Ready. */

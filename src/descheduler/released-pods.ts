@@ -10,7 +10,9 @@ import { keyOf, type KubeObject } from '../kube/object.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
+import { healStep, isHealed } from './heal-step.ts';
+import { HealedPods } from './healed-pods.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { giveBackPatch } from './release-patches.ts';
 import {
@@ -21,7 +23,7 @@ import {
   type ReplicaSetFacts,
 } from './release-step.ts';
 import type { Releases } from './releases.ts';
-import { purgeRules } from './purge-mode.ts';
+import { onHealOf, purgeRules } from './purge-mode.ts';
 
 /** Longest check interval of a ReplicaSet with released pods (ms). */
 const LOOK_MS = 5_000;
@@ -42,8 +44,10 @@ export interface ReleasedPodsOptions {
 }
 
 /** Event messages for eviction reasons worth reporting. */
-const WHY: Record<EvictReason, string | undefined> = {
+const WHY: Record<EvictReason | 'RanShorter', string | undefined> = {
   Replaced: undefined,
+  OutOfService: 'has other pods, and its virtual node is out of service',
+  RanShorter: 'has another pod in its place, which has been Ready for longer (onHeal: LongestRunning)',
   Finished: undefined,
   Gone: 'is gone',
   TimedOut:
@@ -56,6 +60,7 @@ const STANDS: Record<EvictReason, string> = {
   Finished: 'it has ended',
   Gone: 'its ReplicaSet is gone, and nobody wants it any more',
   TimedOut: 'no other pod became Ready in time',
+  OutOfService: 'its virtual node is out of service',
 };
 
 /**
@@ -64,11 +69,13 @@ const STANDS: Record<EvictReason, string> = {
  */
 export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
+  readonly #healed: HealedPods;
   /** By pod UID, the last Event message. */
   readonly #told = new Map<string, string>();
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
+    this.#healed = new HealedPods(options);
   }
 
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
@@ -96,20 +103,29 @@ export class ReleasedPods {
   #steps(setUid: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
     const { placed, releases, clock } = this.#o;
     const released = releases.of(setUid);
+    const members = new Map(placed.members().map((member) => [member.name, member]));
+    const memberOf = ({ spec }: Pod): PlacedMember | undefined => members.get(placed.clusterOf(spec.nodeName ?? ''));
     // Not Ready may only mean that its member does not answer, or did not until a moment ago.
-    for (const pod of released) if (this.#isUnanswered(pod)) releases.countAnew(pod);
+    for (const pod of released) if (isUnanswered(pod, memberOf(pod))) releases.countAnew(pod);
     const givenBack = releases.givenBack(setUid);
     const out = new Set([...released, ...givenBack].map(({ metadata }) => metadata.uid));
     const owned = [...placed.ofController(setUid).filter(({ metadata }) => !out.has(metadata.uid)), ...givenBack];
     const [first] = released;
-    const rules = purgeRules(first === undefined ? undefined : placed.rulesOf(asOwned(first)).failover);
-    return releaseSteps({ set, released, owned, rules, now: clock(), passedMs: (pod) => releases.passedMs(pod) });
-  }
-
-  #isUnanswered({ spec }: Pod): boolean {
-    const { placed } = this.#o;
-    const member = placed.clusterOf(spec.nodeName ?? '');
-    return placed.members().some(({ name, reachable }) => name === member && reachable === false);
+    const failover = first === undefined ? undefined : placed.rulesOf(asOwned(first)).failover;
+    const rules = purgeRules(failover);
+    const { gracePeriodSeconds } = rules;
+    const onHeal = onHealOf(failover);
+    const passedMs = (pod: Pod): number => releases.passedMs(pod);
+    return releaseSteps({
+      set,
+      released,
+      owned,
+      rules,
+      now: clock(),
+      passedMs,
+      heal: (pod) => healStep(pod, { onHeal, member: memberOf(pod), answersForMs: passedMs(pod), gracePeriodSeconds }),
+      clusterOf: (nodeName) => placed.clusterOf(nodeName),
+    });
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */
@@ -136,12 +152,15 @@ export class ReleasedPods {
       // The caches will catch up.
       if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined || released === undefined) return;
       if (step.kind === 'evict' && step.why === 'TimedOut' && isReady(live) !== isReady(step.pod)) return;
-      if (step.kind === 'giveBack') {
+      if (step.kind === 'choose') {
+        const chosen = await this.#healed.choose(step, live, released, signal);
+        if (chosen === 'stays') this.#kept(live, released, step.instead);
+        else if (chosen !== undefined) await this.#evict(live, released, chosen, signal);
+      } else if (step.kind === 'giveBack') {
         await patch(host, PODS, { namespace, name }, giveBackPatch(live, released), { type: 'merge' }, { signal });
         this.#gaveBack(live, released, step.why);
       } else {
-        await evict(host, { namespace, name }, { uid, resourceVersion: live.metadata.resourceVersion }, { signal });
-        this.#evicted(live, released, step.why);
+        await this.#evict(live, released, step.why, signal);
       }
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return;
@@ -152,18 +171,29 @@ export class ReleasedPods {
     }
   }
 
-  #evicted(pod: Pod, { replicaSet }: Released, why: EvictReason): void {
+  async #evict(live: Pod, released: Released, why: EvictReason | 'RanShorter', signal: AbortSignal): Promise<void> {
+    const { namespace, name, uid, resourceVersion } = live.metadata;
+    await evict(this.#o.host, { namespace, name }, { uid, resourceVersion }, { signal });
+    this.#evicted(live, released, why);
+  }
+
+  #kept(pod: Pod, { replicaSet }: Released, instead: Pod | undefined): void {
+    const { events, metrics, logger } = this.#o;
+    metrics.releasesEnded.inc({ outcome: 'Kept' });
+    logger.info({ pod: keyOf(pod), replicaSet }, 'a pod was given back to its ReplicaSet, as its member answers again');
+    const ended = instead === undefined ? '' : `, which ends ${instead.metadata.name} or another one in its place`;
+    const words = `its member answers again, and it is Ready: ReplicaSet ${replicaSet} has it again${ended} (onHeal)`;
+    events.record(podSubject(pod), 'Normal', 'OriginalKept', words);
+  }
+
+  #evicted(pod: Pod, { replicaSet }: Released, why: EvictReason | 'RanShorter'): void {
     const { events, metrics, logger } = this.#o;
     metrics.releasesEnded.inc({ outcome: why });
     logger.info({ pod: keyOf(pod), replicaSet, why }, 'a pod that was released from its ReplicaSet was evicted');
     const words = WHY[why];
     if (words === undefined) return;
-    events.record(
-      podSubject(pod),
-      'Warning',
-      'ReleasedPodEvicted',
-      `ReplicaSet ${replicaSet} ${words}: it was evicted`,
-    );
+    const type = why === 'RanShorter' ? 'Normal' : 'Warning';
+    events.record(podSubject(pod), type, 'ReleasedPodEvicted', `ReplicaSet ${replicaSet} ${words}: it was evicted`);
   }
 
   #gaveBack(pod: Pod, { replicaSet }: Released, why: GiveBackReason): void {
@@ -189,17 +219,25 @@ export class ReleasedPods {
     if (this.#told.get(uid) === why) return;
     this.#told.set(uid, why);
     const words =
-      step.kind === 'giveBack'
-        ? `its ReplicaSet is to have it again, but it cannot be given back: ${why}`
-        : `${STANDS[step.why]}, but it cannot be ended: ${why}`;
+      step.kind === 'evict'
+        ? `${STANDS[step.why]}, but it cannot be ended: ${why}`
+        : step.kind === 'giveBack'
+          ? `its ReplicaSet is to have it again, but it cannot be given back: ${why}`
+          : `its member answers again, but it can neither be given back to its ReplicaSet nor be ended: ${why}`;
     this.#o.events.record(podSubject(pod), 'Warning', 'ReleasedPodStays', words);
   }
 }
 
 function budgetInWords(step: Exclude<ReleaseStep, { kind: 'wait' }>): string {
   const words = 'its disruption budget allows no eviction now';
-  if (step.kind === 'giveBack' || step.why !== 'Gone') return words;
+  if (step.kind !== 'evict' || step.why !== 'Gone') return words;
   return `${words}, which may last as long as the budget chooses this pod; delete the pod, or the budget if it is for nothing else`;
+}
+
+/** What is said of the pod may be old. One that waits for its member needs to know that all of it can be relied on. */
+function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
+  if (member === undefined) return false;
+  return member.reachable === false || (releasedFrom(pod)?.lost === true && !isHealed(member));
 }
 
 interface ReplicaSet extends KubeObject {

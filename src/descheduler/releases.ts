@@ -7,6 +7,8 @@ const CAUGHT_UP_MS = 30_000;
 
 type Release = {
   readonly setUid: string;
+  /** Its member did not answer when it was released. */
+  readonly lost: boolean;
   /** From when on its time counts, in monotonic ms. */
   readonly since: number;
 } & (
@@ -30,9 +32,9 @@ export class Releases {
   }
 
   /** It is being released. */
-  sent({ metadata: { uid = '' } }: Pod, setUid: string): void {
+  sent({ metadata: { uid = '' } }: Pod, setUid: string, lost = false): void {
     const since = this.#monotonic();
-    this.#put(uid, { kind: 'sent', setUid, since, until: since + CAUGHT_UP_MS });
+    this.#put(uid, { kind: 'sent', setUid, lost, since, until: since + CAUGHT_UP_MS });
   }
 
   /** It was not released after all, or is gone. Returns the ReplicaSet that it was released from. */
@@ -45,11 +47,11 @@ export class Releases {
   /** The pod as it is now. Returns the ReplicaSet that it was released from, or that has it again. */
   seen(pod: Pod): string | undefined {
     const { uid = '' } = pod.metadata;
-    const setUid = releasedFrom(pod)?.uid;
+    const { uid: setUid, lost = false } = releasedFrom(pod) ?? {};
     const before = this.#pods.get(uid);
     const now = this.#monotonic();
     if (setUid !== undefined) {
-      this.#put(uid, { kind: 'released', setUid, since: before?.since ?? now, pod });
+      this.#put(uid, { kind: 'released', setUid, lost, since: before?.since ?? now, pod });
       return setUid;
     }
     if (before === undefined || (before.kind === 'sent' && before.until > now)) return undefined;
@@ -63,7 +65,7 @@ export class Releases {
 
   /** Whether any pod of the ReplicaSet is out of it, as far as the caches show. */
   has(setUid: string): boolean {
-    return this.count(setUid) > 0;
+    return this.#current(setUid).length > 0;
   }
 
   /** Those that are released, as the caches show them. */
@@ -80,16 +82,21 @@ export class Releases {
   }
 
   /**
-   * Those included that the caches do not show yet, and those that wait to be adopted. One that the caches should show by now was never
-   * released: its request got lost.
+   * Those that make room for others: those included that the caches do not show yet, and those that wait to be adopted, and none that
+   * waits for its member.
    */
   count(setUid: string): number {
+    return this.#current(setUid).filter(({ lost }) => !lost).length;
+  }
+
+  /** One that the caches should show by now was never released: its request got lost. */
+  #current(setUid: string): Release[] {
     for (const uid of this.#sets.get(setUid) ?? []) {
       const release = this.#pods.get(uid);
       if (release === undefined || release.kind === 'released') continue;
       if (release.until <= this.#monotonic()) this.#drop(uid, release);
     }
-    return this.#sets.get(setUid)?.size ?? 0;
+    return [...(this.#sets.get(setUid) ?? [])].flatMap((uid) => this.#pods.get(uid) ?? []);
   }
 
   /** Its time begins anew. */

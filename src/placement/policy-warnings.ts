@@ -1,4 +1,5 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
+import type { Failover } from '../api/failover.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import type { ClusterAffinity } from '../api/selectors.ts';
 import { compileAffinity } from './cluster-affinity.ts';
@@ -15,7 +16,7 @@ type Warning = (path: string, message: string) => void;
  * nevertheless: members come and go.
  */
 export function policyWarnings(
-  { spec: { placement, failover } }: PlacementPolicy,
+  { spec: { placement, failover, resourceSelectors } }: PlacementPolicy,
   clusters: readonly Cluster[],
 ): string[] {
   const warnings: string[] = [];
@@ -46,7 +47,32 @@ export function policyWarnings(
   if (spreadViolation !== undefined && compiled.spread.length === 0)
     warnings.push('spec.failover.spreadViolation: moves nothing: there are no spreadConstraints');
   if (application !== undefined && reachable.length < 2) warnings.push(`spec.failover.application: ${NO_OTHER}`);
+  const noChoice = whyNoChoice(failover, resourceSelectors);
+  if (noChoice !== undefined) warnings.push(`spec.failover.onMemberLost.onHeal: chooses nothing: ${noChoice}`);
   return warnings;
+}
+
+/** Kinds whose pods never run twice, or have no ReplicaSet to be released from. */
+const WITHOUT_CHOICE = new Set([
+  'apps/v1/StatefulSet',
+  'apps/v1/DaemonSet',
+  'batch/v1/Job',
+  'batch/v1/CronJob',
+  'v1/ReplicationController',
+]);
+
+/** Why there are never two pods between which `onHeal` could choose; undefined when there may be. */
+function whyNoChoice(
+  failover: Failover | undefined,
+  selectors: PlacementPolicy['spec']['resourceSelectors'],
+): string | undefined {
+  const { onHeal = 'KeepReplacement', action = 'Replace' } = failover?.onMemberLost ?? {};
+  if (onHeal === 'KeepReplacement') return undefined;
+  if (action !== 'Replace') return `with action: ${action} no pod is replaced while the other one may run`;
+  const { purgeMode = 'Gracefully' } = failover?.cluster ?? {};
+  if (purgeMode !== 'Gracefully') return `it is for purgeMode: Gracefully, and not for ${purgeMode}`;
+  const isVain = selectors.every(({ apiVersion, kind }) => WITHOUT_CHOICE.has(`${apiVersion}/${kind}`));
+  return isVain ? 'it is for pods of Deployments, and resourceSelectors choose none' : undefined;
 }
 
 const NO_OTHER = 'moves nothing: pods go to another cluster, and the placement leaves no two';

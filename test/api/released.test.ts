@@ -25,6 +25,7 @@ test('what is written is read, and begins with the hash, which admission policie
     '{"hash":"7d4b9c","replicaSet":"web-7d4b9c","uid":"set","at":"2026-01-01T00:00:00Z","ready":3}',
   );
   expect(releasedFrom(pod(releasedText(MARK)))).toEqual(MARK);
+  expect(releasedFrom(pod(releasedText({ ...MARK, lost: true })))).toEqual({ ...MARK, lost: true });
   // The ReplicaSet takes its time to let go of it.
   expect(releasedFrom(pod(releasedText(MARK), { ownerReferences: [owner('set')] }))).toEqual(MARK);
 });

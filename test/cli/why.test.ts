@@ -561,6 +561,19 @@ See: docs/concepts/virtual-nodes.md
     );
   });
 
+  it('tells of a released pod what it waits for', () => {
+    const mark = { hash: 'h', replicaSet: 'web-h', uid: 'set', at: at(60), ready: 1 };
+    const said = (lost: boolean): string | undefined => {
+      const pod = bound({ phase: 'Running' });
+      const annotations = { 'spillway.dev/released': JSON.stringify(lost ? { ...mark, lost } : mark) };
+      const labels = Object.fromEntries(Object.entries(pod.metadata.labels ?? {}).filter(([key]) => !/hash/.test(key)));
+      const metadata = { ...pod.metadata, labels, annotations, ownerReferences: [] };
+      return explain(facts({ ...pod, metadata })).steps.find(({ by }) => by === 'descheduler')?.says;
+    };
+    expect(said(false)).toMatch(/^It is to go: it runs on until another pod is Ready/);
+    expect(said(true)).toMatch(/^Its member was lost, .* onHeal of its policy says which of the two stays\.$/);
+  });
+
   it('says that Spillway may see less of owners than whoever asks', () => {
     const unread = event('OwnerNotReadable', 'labels of Rollout web may not be read');
     const { steps } = explain(facts(bound({ phase: 'Running' }), { events: [unread] }));

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { releasedFrom } from '../../src/api/released.ts';
 import { mayBeLost } from '../../src/api/unreachable.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -297,6 +299,29 @@ describe('lost', () => {
     room.now += 2_000;
     await resync();
     expect(room.evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('with onHeal those that ran are released, all of them, and wait; those that did not are evicted', async () => {
+    await onMemberLost({ onHeal: 'KeepOriginal' });
+    room.editSet('web-1', { spec: { replicas: 4, selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
+    const [lone = '', ...ran] = names;
+    for (const name of ran) {
+      const conditions = [{ type: 'spillway.dev/Mirrored', status: 'True' }];
+      room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { status: { phase: 'Running', conditions } });
+    }
+    await room.seen('it is known', () => room.process.placed.surgingSetOf(room.pods()[0] as Pod)?.replicas === 4);
+    room.now = SINCE + 300_000;
+    await resync();
+    expect(room.evictions()).toEqual([lone]);
+    const waiting = room.pods().filter((pod) => releasedFrom(pod)?.lost === true);
+    expect(waiting.map(({ metadata }) => metadata.name)).toEqual(ran);
+    expect(room.told('PodOfLostMemberReplaced')).toContainEqual(
+      expect.stringMatching(
+        /^Pod web-1-2: member east has not answered since .*; it was released, so that ReplicaSet web-1 makes another one, which goes elsewhere\. It waits for its member: onHeal says which of them stays then$/,
+      ),
+    );
+    await resync();
+    expect([room.evictions().length, reads().length]).toEqual([1, 4]);
   });
 
   describe('and its virtual node is out of service', () => {

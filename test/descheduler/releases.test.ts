@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { releasedText } from '../../src/api/released.ts';
-import { goesGracefully, releasedAtOnce, staysByPolicy } from '../../src/descheduler/purge-mode.ts';
-import { giveBackPatch, releasePatch } from '../../src/descheduler/release-patches.ts';
+import {
+  goesGracefully,
+  onHealOf,
+  releasedAtOnce,
+  staysByPolicy,
+  waitsForHeal,
+} from '../../src/descheduler/purge-mode.ts';
+import { costPatch, giveBackPatch, releasePatch } from '../../src/descheduler/release-patches.ts';
 import { releaseSteps } from '../../src/descheduler/release-step.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
@@ -49,6 +55,30 @@ describe('how a pod leaves', () => {
     expect(goesGracefully(pod('p', status), strategy, failover)).toBe(mode === 'Gracefully');
   });
 
+  const onHeal = (choice: 'KeepOriginal' | 'KeepReplacement', purgeMode?: 'Directly') => ({
+    onMemberLost: { onHeal: choice },
+    ...(purgeMode === undefined ? {} : says(purgeMode)),
+  });
+  const mirrored: Pod['status'] = {
+    phase: 'Running',
+    conditions: [
+      { type: 'Ready', status: 'False' },
+      { type: 'spillway.dev/Mirrored', status: 'True' },
+    ],
+  };
+  test.each([
+    ['as its policy says', mirrored, 'MemberLost', onHeal('KeepOriginal'), true],
+    ['not by default', mirrored, 'MemberLost', undefined, false],
+    ['not as its policy says', mirrored, 'MemberLost', onHeal('KeepReplacement'), false],
+    ['not where none is made first', mirrored, 'MemberLost', onHeal('KeepOriginal', 'Directly'), false],
+    ['not out of a member that answers', mirrored, 'TaintNoExecute', onHeal('KeepOriginal'), false],
+    ['not when it never ran', { ...mirrored, phase: 'Pending' }, 'MemberLost', onHeal('KeepOriginal'), false],
+    ['not when nobody knows that it did', NOT_READY, 'MemberLost', onHeal('KeepOriginal'), false],
+  ] as const)('whether it waits for its member: %s', (_, status, strategy, failover, waits) => {
+    expect(waitsForHeal(pod('p', status), strategy, failover)).toBe(waits);
+    if (waits) expect(onHealOf(failover)).toBe('KeepOriginal');
+  });
+
   test.each([
     [0, 1],
     [1, 1],
@@ -69,6 +99,8 @@ describe('what becomes of released pods', () => {
       rules: RULES,
       now: NOW,
       passedMs: () => 3_600_000,
+      heal: () => 'replaced',
+      clusterOf: (nodeName) => nodeName,
       ...of,
     }).map((step) =>
       [step.pod.metadata.name, step.kind, 'why' in step ? step.why : 'forMs' in step ? step.forMs : '']
@@ -158,6 +190,118 @@ describe('what becomes of released pods', () => {
   });
 });
 
+describe('what becomes of pods whose member was lost', () => {
+  const made = (second: number): object => ({ creationTimestamp: `2026-01-01T00:00:0${String(second)}Z` });
+  const on = (nodeName: string, one: Pod): Pod => ({ ...one, spec: { ...one.spec, nodeName } });
+  /** Released as its member was lost, when none was Ready. */
+  const lost = (name: string, status: Pod['status'] = READY): Pod => {
+    const mark = releasedText({
+      hash: '7d',
+      replicaSet: 'web-7d',
+      uid: 'set',
+      at: '2026-01-01T00:00:00Z',
+      ready: 0,
+      lost: true,
+    });
+    return on('east', pod(name, status, { annotations: { 'spillway.dev/released': mark }, ...made(1) }));
+  };
+  const came = (name: string, status: Pod['status'] = READY, second = 5): Pod =>
+    on('west', pod(name, status, made(second)));
+  const steps = (of: Partial<Parameters<typeof releaseSteps>[0]>): string[] =>
+    releaseSteps({
+      set: set(2),
+      released: [],
+      owned: [],
+      rules: RULES,
+      now: NOW,
+      passedMs: () => 3_600_000,
+      heal: () => 'choose',
+      clusterOf: (nodeName) => nodeName,
+      ...of,
+    }).map((step) => {
+      if (step.kind === 'choose')
+        return `${step.pod.metadata.name} instead of ${step.instead?.metadata.name ?? 'nobody'}${step.mayGo ? '' : ', must stay'}`;
+      return `${step.pod.metadata.name} ${step.kind} ${step.kind === 'wait' ? '' : step.why}`.trim();
+    });
+
+  test.each<[string, Partial<Parameters<typeof releaseSteps>[0]>, string[]]>([
+    [
+      'its member does not answer',
+      { owned: [came('x'), came('y')], released: [lost('a')], heal: () => 'wait' },
+      ['a wait'],
+    ],
+    [
+      'nothing runs there any more',
+      { owned: [], released: [lost('a')], heal: () => 'outOfService' },
+      ['a evict OutOfService'],
+    ],
+    ['one goes: the youngest', { owned: [came('x'), came('y', READY, 6)], released: [lost('a')] }, ['a instead of y']],
+    [
+      'one goes: the one that is not Ready',
+      { owned: [came('x', NOT_READY), came('y', READY, 6)], released: [lost('a')] },
+      ['a instead of x, must stay'],
+    ],
+    [
+      'one after the other',
+      { owned: [came('x'), came('y')], released: [lost('a'), lost('b')] },
+      ['a instead of x', 'b wait'],
+    ],
+    [
+      'not while the ReplicaSet has one pod too many',
+      { owned: [came('x'), came('y'), on('east', pod('a', READY, made(1)))], released: [lost('b')] },
+      ['b wait'],
+    ],
+    [
+      'the ReplicaSet has too few',
+      { owned: [came('x')], released: [lost('a'), lost('b')] },
+      ['a instead of nobody', 'b instead of x'],
+    ],
+    [
+      'it was scaled down, and has others that came back: nobody wants it',
+      { set: set(1), owned: [on('east', pod('b', READY, made(1)))], released: [lost('a')] },
+      ['a evict Replaced'],
+    ],
+    [
+      'nobody came, as those elsewhere were there before',
+      { owned: [on('west', pod('x', READY, made(1))), on('west', pod('y', READY, made(0)))], released: [lost('a')] },
+      ['a evict Replaced'],
+    ],
+    [
+      'pods that end are none',
+      { owned: [came('x'), came('y'), came('z', { phase: 'Failed' }, 9)], released: [lost('a')] },
+      ['a instead of x'],
+    ],
+    ['it has ended', { owned: [came('x')], released: [lost('a', { phase: 'Failed' })] }, ['a evict Finished']],
+    ['its ReplicaSet is gone', { set: undefined, released: [lost('a')] }, ['a evict Gone']],
+    ['its ReplicaSet is to have none', { set: set(0), released: [lost('a')] }, ['a giveBack NoReplicas']],
+    [
+      'the other one stays: it goes at once if it serves nobody',
+      { owned: [came('x', NOT_READY)], released: [lost('a', NOT_READY)], heal: () => 'replaced' },
+      ['a evict Replaced'],
+    ],
+    [
+      'the other one stays: it goes when that one is Ready',
+      { owned: [came('x'), came('y', NOT_READY)], released: [lost('a')], heal: () => 'replaced', passedMs: () => 0 },
+      ['a wait'],
+    ],
+    [
+      'pods that are moved meanwhile are none of its',
+      { owned: [came('x'), came('y')], released: [out('m', 10, 2), lost('a', NOT_READY)], heal: () => 'wait' },
+      ['a wait', 'm evict Replaced'],
+    ],
+  ])('%s', (_, of, wanted) => {
+    expect(steps(of)).toEqual(wanted);
+  });
+
+  test('they make no other pod wait for its turn', () => {
+    const releases = new Releases(() => 0);
+    releases.sent(lost('a'), 'set', true);
+    expect([releases.has('set'), releases.count('set')]).toEqual([true, 0]);
+    releases.seen(lost('a'));
+    expect([releases.of('set').length, releases.count('set'), releases.total]).toEqual([1, 0, 1]);
+  });
+});
+
 test('patches hold for that version of the pod, take one label away and bring it back', () => {
   const live = pod('p', READY, {
     resourceVersion: '7',
@@ -183,6 +327,29 @@ test('patches hold for that version of the pod, take one label away and bring it
   });
   expect(releasePatch(pod('p', READY, { ownerReferences: [OWNER] }), { ready: 3, at: NOW })).toBeUndefined();
   expect(releasePatch(pod('p', READY, { labels: live.metadata.labels }), { ready: 3, at: NOW })).toBeUndefined();
+});
+
+test('one that waits for its member says so, and is given back with a cost by which it stays', () => {
+  const live = pod('p', READY, {
+    resourceVersion: '7',
+    labels: { 'pod-template-hash': '7d' },
+    ownerReferences: [OWNER],
+  });
+  expect(JSON.stringify(releasePatch(live, { ready: 0, at: NOW, lost: true }))).toContain(
+    '\\"ready\\":0,\\"lost\\":true}',
+  );
+  const mark = { hash: '7d', replicaSet: 'web-7d', uid: 'set', at: '', ready: 3 };
+  const COST = 'controller.kubernetes.io/pod-deletion-cost';
+  expect(giveBackPatch(live, mark, 3)).toMatchObject({
+    metadata: { annotations: { 'spillway.dev/released': null, [COST]: '3', 'spillway.dev/deletion-cost': '3' } },
+  });
+  expect(costPatch(live, -4)).toEqual({
+    metadata: {
+      uid: 'p',
+      resourceVersion: '7',
+      annotations: { [COST]: '-4', 'spillway.dev/deletion-cost': '-4' },
+    },
+  });
 });
 
 test('releases are known from when they are sent, and from what stands on pods', () => {

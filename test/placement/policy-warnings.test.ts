@@ -50,6 +50,27 @@ describe('contradictions', () => {
     expect(found).toEqual(isVain ? [expect.stringContaining(`spec.failover.${field}: moves nothing`)] : []);
   });
 
+  it.each<[object, object, string, string | undefined]>([
+    [{ onHeal: 'KeepOriginal' }, {}, 'Deployment', undefined],
+    [{ onHeal: 'LongestRunning', action: 'Replace' }, {}, 'Pod', undefined],
+    [{ onHeal: 'KeepReplacement', action: 'Hold' }, {}, 'StatefulSet', undefined],
+    [{ onHeal: 'KeepOriginal', action: 'Hold' }, {}, 'Deployment', 'with action: Hold no pod is replaced'],
+    [
+      { onHeal: 'KeepOriginal', action: 'ReplaceWhenFenced' },
+      {},
+      'Deployment',
+      'with action: ReplaceWhenFenced no pod',
+    ],
+    [{ onHeal: 'KeepOriginal' }, { purgeMode: 'Directly' }, 'Deployment', 'it is for purgeMode: Gracefully'],
+    [{ onHeal: 'LongestRunning' }, {}, 'StatefulSet', 'it is for pods of Deployments'],
+  ])('failover.onMemberLost %j with cluster %j for a %s: %s', (onMemberLost, cluster, kind, why) => {
+    const apiVersion = kind === 'Pod' ? 'v1' : 'apps/v1';
+    const own = { resourceSelectors: [{ apiVersion, kind }], failover: { onMemberLost, cluster } };
+    const found = policyWarnings(policy('p', own), clusters).filter((one) => one.startsWith('spec.failover'));
+    const words = `spec.failover.onMemberLost.onHeal: chooses nothing: ${why ?? ''}`;
+    expect(found).toEqual(why === undefined ? [] : [expect.stringContaining(words)]);
+  });
+
   it.each([
     [{}, false],
     [{ clusterAffinity: { clusterNames: ['local', 'east'] } }, false],

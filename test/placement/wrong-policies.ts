@@ -225,4 +225,11 @@ export const WRONG_POLICIES: readonly WrongPolicy[] = [
     refusal:
       'spec.failover.application.decisionConditions.tolerationSeconds: Invalid value: spec.failover.application.decisionConditions.tolerationSeconds in body should be greater than or equal to 0',
   },
+  {
+    what: 'a choice on heal that there is not',
+    spec: { failover: { onMemberLost: { onHeal: 'KeepBoth' } } },
+    field: 'spec.failover.onMemberLost.onHeal',
+    refusal:
+      'spec.failover.onMemberLost.onHeal: Unsupported value: "KeepBoth": supported values: "KeepReplacement", "KeepOriginal", "LongestRunning"',
+  },
 ];

@@ -4,6 +4,7 @@ import { AskingOracle } from './oracles/asking-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
 import { FencingOracle } from './oracles/fencing-oracle.ts';
 import { GangOracle } from './oracles/gang-oracle.ts';
+import { HealOracle } from './oracles/heal-oracle.ts';
 import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
@@ -71,6 +72,7 @@ export class Oracles {
   readonly #gangs: GangOracle;
   readonly #moves: MovesOracle;
   readonly #releases: ReleasesOracle;
+  readonly #heal: HealOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -88,6 +90,7 @@ export class Oracles {
       ranWhole: (uid, at) => this.#gangs.ranWhole(uid, at),
     });
     this.#releases = new ReleasesOracle(world, report);
+    this.#heal = new HealOracle(world, report);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -101,6 +104,7 @@ export class Oracles {
     this.#copies.changed(change);
     this.#moves.changed(change, (uid) => this.#copied.has(uid));
     this.#releases.changed(change);
+    this.#heal.changed(change);
     if (change.cluster === this.#world.host) this.#inHost(change);
     else this.#inMember(change);
   }

@@ -1,6 +1,11 @@
 import type { JsonObject } from '../../src/kube/json-equal.ts';
 import type { Random } from './random.ts';
 
+interface Rules {
+  readonly path: string;
+  readonly policy: JsonObject;
+}
+
 /** Rules that find a place for every pod in the end, as long as the members are well. */
 const PLACEMENTS: readonly JsonObject[] = [
   {},
@@ -28,7 +33,7 @@ const PLACEMENTS: readonly JsonObject[] = [
 ];
 
 /** A policy for all pods and perhaps one for the ReplicaSets of a namespace, by path of their kind. */
-export function placementRules(random: Random): { path: string; policy: JsonObject }[] {
+export function placementRules(random: Random): Rules[] {
   const spec = (selector: JsonObject): JsonObject => ({
     resourceSelectors: [selector],
     placement: {
@@ -55,7 +60,7 @@ export function placementRules(random: Random): { path: string; policy: JsonObje
       spec: spec({ apiVersion: 'v1', kind: 'Pod' }),
     },
   };
-  if (random.chance(0.5)) return [forAll];
+  if (random.chance(0.5)) return [healing(forAll, random)];
   const forSome = {
     path: `${path}/namespaces/shop/placementpolicies`,
     policy: {
@@ -65,5 +70,13 @@ export function placementRules(random: Random): { path: string; policy: JsonObje
       spec: spec({ apiVersion: 'apps/v1', kind: 'ReplicaSet' }),
     },
   };
-  return [forAll, forSome];
+  return [healing(forAll, random), healing(forSome, random)];
+}
+
+/** Which of the two stays when a member that was lost answers again. */
+function healing(rules: Rules, random: Random): Rules {
+  const onHeal = random.pick([undefined, 'KeepOriginal', 'LongestRunning']);
+  const spec = rules.policy['spec'] as { failover: { onMemberLost?: JsonObject } };
+  if (onHeal !== undefined) spec.failover.onMemberLost = { ...spec.failover.onMemberLost, onHeal };
+  return rules;
 }

@@ -312,8 +312,30 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'descheduler/release-step.ts',
-        from: '      if (ready - own >= Math.min(set.replicas, releasedFrom(pod)?.ready ?? set.replicas)) {',
+        from: '      if (ready - own >= wanted(set, pod, own)) {',
         to: '      if (ready - own >= -1) {',
+      },
+    ],
+  },
+  {
+    name: 'give-back-what-goes-first',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'descheduler/heal-choice.ts',
+        from: '    original: Math.min(HIGHEST, Math.max(0, ...costs, ...own) + 1),\n',
+        to: '    original: LOWEST,\n',
+      },
+    ],
+  },
+  {
+    name: 'forget-who-waits-for-its-member',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'descheduler/heal-step.ts',
+        from: "  if (isReady(pod)) return 'choose';\n",
+        to: "  if (isReady(pod)) return 'replaced';\n",
       },
     ],
   },

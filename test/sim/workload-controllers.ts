@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../src/kube/json-equal.ts';
+import { DELETION_COST_ANNOTATION } from '../../src/placement/deletion-cost.ts';
 import { isFinal, isReady, phaseOf } from './pod-shapes.ts';
 import type { Random } from './random.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
@@ -101,13 +102,13 @@ export class WorkloadControllers {
     }
   }
 
-  /** Pods that are not Ready go first. */
+  /** Pods that are not Ready go first, then those whose deletion cost is lower. */
   #replicaSet(owner: SimObject): void {
     const { replicas = 1 } = specOf(owner);
     this.#claim(owner);
     const active = this.#podsOf(owner)
       .filter((pod) => !isFinal(pod) && pod.metadata.deletionTimestamp === undefined)
-      .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)));
+      .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)) || costOf(b) - costOf(a));
     for (let i = active.length; i < replicas; i++) this.#pod(owner, `${owner.metadata.name}-${this.#suffix()}`);
     for (const pod of active.slice(replicas)) this.#remove(pod);
   }
@@ -213,6 +214,10 @@ export function pathOf(object: SimObject, kind: string): string {
 function ownerPath(pod: SimObject, owner: { kind: string; name: string }): string {
   const kind = WORKLOADS[owner.kind as WorkloadKind];
   return pathOf({ ...pod, metadata: { ...pod.metadata, name: owner.name } }, kind);
+}
+
+function costOf({ metadata }: SimObject): number {
+  return Number(metadata.annotations?.[DELETION_COST_ANNOTATION] ?? 0);
 }
 
 function specOf(owner: SimObject): Workload {

@@ -24,7 +24,10 @@ export function movesUnderWay({ pods = [], rebalancers = [], migrations = [] }: 
     }
     const released = deletionTimestamp === null ? releasedFrom(pod) : undefined;
     if (released === undefined) return [];
-    const says = 'It runs on until another pod is Ready in its place.';
+    const says =
+      released.lost === true
+        ? 'It waits for its member, which was lost: onHeal says then whether it stays, or the pod that came in its place.'
+        : 'It runs on until another pod is Ready in its place.';
     return [{ ...move, state: 'replacing', says, since: released.at }];
   });
   return newestFirst([...found, ...rebalancers.flatMap(rebalanced), ...migrations.flatMap(migrated)]);

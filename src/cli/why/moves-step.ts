@@ -1,4 +1,5 @@
 import { RELEASED_ANNOTATION } from '../../api/marks.ts';
+import { releasedFrom } from '../../api/released.ts';
 import { isFinished } from '../../api/pod-phase.ts';
 import { counted } from '../../kube/counted.ts';
 import { clusterInWords } from '../../placement/cluster.ts';
@@ -53,16 +54,19 @@ function moved({ pod, placement, now }: PodFacts): string[] {
 function stays({ pod, events, now }: PodFacts): string[] {
   if (isFinished(pod)) return [];
   const held = eventOf(events, ...STAYS);
-  const released =
-    pod.metadata.annotations?.[RELEASED_ANNOTATION] === undefined
-      ? []
-      : ['It is to go: it runs on until another pod is Ready in its place, and is evicted then.'];
+  const released = pod.metadata.annotations?.[RELEASED_ANNOTATION] === undefined ? [] : [whyReleased(pod)];
   if (held === undefined) return released;
   const since = ageSince(eventTime(held), now);
   return [
     ...released,
     `It was to be moved${since === undefined ? '' : `, and ${since} ago`}: ${sentence(held.message ?? '')}`,
   ];
+}
+
+function whyReleased(pod: PodFacts['pod']): string {
+  return releasedFrom(pod)?.lost === true
+    ? 'Its member was lost, and another pod was made in its place. It waits: when the member answers again, onHeal of its policy says which of the two stays.'
+    : 'It is to go: it runs on until another pod is Ready in its place, and is evicted then.';
 }
 
 function sentence(text: string): string {

@@ -153,7 +153,9 @@ describe('moves', () => {
       annotations: { 'spillway.dev/released': JSON.stringify(released) },
       ownerReferences: [],
     };
-    const pods = [...fleetWorld(NOW).pods, { ...pod, metadata }];
+    const waiting = { ...released, lost: true, at: '2026-03-01T11:00:00Z' };
+    const lost = { ...metadata, name: 'web-lost', annotations: { 'spillway.dev/released': JSON.stringify(waiting) } };
+    const pods = [...fleetWorld(NOW).pods, { ...pod, metadata }, { ...pod, metadata: lost }];
     const { underWay, lately } = stateOf({ pods });
     expect(underWay.map(({ state, from, pods: count }) => [state, from, count])).toEqual([
       ['leaving', 'singapore', 1],
@@ -161,7 +163,9 @@ describe('moves', () => {
       ['rebalancing', '', 0],
       ['replacing', 'local', 1],
       ['migrating', 'basement', 4],
+      ['replacing', 'local', 1],
     ]);
+    expect(underWay[5]?.says).toMatch(/^It waits for its member, which was lost: onHeal /);
     expect(underWay[4]).toMatchObject({
       what: 'shop/Deployment/nightly',
       says: 'WorkloadMigration empty-basement moves it to member frankfurt: 2 of 6 have left.',

@@ -81,8 +81,11 @@ export class MovesOracle {
 
   /** As pods that are not to end before others are Ready. */
   #released({ object, by, at }: Change): void {
-    const { member, isTainted } = this.#standing(object, at);
-    if (isTainted || this.#isAlike(object, member, at)) return;
+    const { member, isLost, isTainted } = this.#standing(object, at);
+    const waits = releasedFrom(asPod(object))?.lost === true;
+    if (waits && !isLost)
+      this.#report('I11', `${by} lets ${object.metadata.name} wait for ${member}, which is not lost`);
+    if (waits || isTainted || this.#isAlike(object, member, at)) return;
     this.#report(
       'I11',
       `${by} releases ${object.metadata.name} in ${member}, which is not tainted, and others are elsewhere`,

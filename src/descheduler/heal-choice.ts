@@ -1,0 +1,52 @@
+import type { Pod } from '../kube/core-v1.ts';
+import { conditionOf, isReady } from '../kube/conditions.ts';
+import { DELETION_COST_ANNOTATION, deletionCostOf } from '../placement/deletion-cost.ts';
+import type { OnHeal } from './purge-mode.ts';
+
+/** Costs are 32-bit numbers for the ReplicaSet controller. */
+const [LOWEST, HIGHEST] = [-(2 ** 31), 2 ** 31 - 1];
+
+/**
+ * The deletion costs by which a ReplicaSet that has the original again, and so one pod too many, ends the other one, if that is Ready; undefined where
+ * somebody else sets the original's. `replacement`: none, where it is the first to go already, or where somebody else sets it.
+ */
+export interface HealCosts {
+  readonly original: number;
+  readonly replacement: number | undefined;
+}
+
+/** `others`: the rest of the ReplicaSet's pods. */
+export function healCosts(original: Pod, replacement: Pod | undefined, others: readonly Pod[]): HealCosts | undefined {
+  if (deletionCostOf(original).foreign) return undefined;
+  const costs = others.map(costOf);
+  const own = replacement === undefined ? [] : [costOf(replacement)];
+  const low = Math.max(LOWEST, Math.min(0, ...costs) - 1);
+  const isFirst = replacement === undefined || deletionCostOf(replacement).foreign || costOf(replacement) <= low;
+  return {
+    original: Math.min(HIGHEST, Math.max(0, ...costs, ...own) + 1),
+    replacement: isFirst ? undefined : low,
+  };
+}
+
+/** Whether it is the original that stays, which is Ready. Both as they are in the host, whole. */
+export function originalStays(onHeal: OnHeal, original: Pod, replacement: Pod | undefined): boolean {
+  if (replacement === undefined || !isReady(replacement)) return true;
+  return onHeal === 'KeepOriginal' || readySince(original) <= readySince(replacement);
+}
+
+/**
+ * Since when its containers have been ready without a break, as its member says, wall clock in ms. That it was out of reach meanwhile, and what controllers
+ * of the host wait for, does not count.
+ */
+function readySince(pod: Pod): number {
+  const containers = conditionOf(pod, 'ContainersReady');
+  const condition = containers?.status === 'True' ? containers : conditionOf(pod, 'Ready');
+  const since = Date.parse(condition?.lastTransitionTime ?? '');
+  return Number.isNaN(since) ? Number.POSITIVE_INFINITY : since;
+}
+
+/** As the ReplicaSet controller reads it: what is no number is none. */
+function costOf({ metadata }: Pod): number {
+  const cost = Number(metadata.annotations?.[DELETION_COST_ANNOTATION] ?? 0);
+  return Number.isInteger(cost) ? Math.min(HIGHEST, Math.max(LOWEST, cost)) : 0;
+}

@@ -1,0 +1,72 @@
+import type { Pod } from '../kube/core-v1.ts';
+import { isReady } from '../kube/conditions.ts';
+import { isActive } from '../api/pod-phase.ts';
+import type { PlacedMember } from '../placement/placed-pods.ts';
+import type { OnHeal } from './purge-mode.ts';
+
+/**
+ * How long a member has to have answered before what the host shows of its pods counts, in ms: longer than its watches, and the writes that
+ * follow from them, need to catch up.
+ */
+const CAUGHT_UP_MS = 10_000;
+/** How long a pod that ran through may take to be shown as Ready, with LongestRunning, in ms. */
+const SHOWN_MS = 30_000;
+
+export interface HealFacts {
+  readonly onHeal: OnHeal;
+  /** The one that the pod is in; undefined when there is none any more. */
+  readonly member: PlacedMember | undefined;
+  /** How long this process has seen the member answer without a break, in ms. */
+  readonly answersForMs: number;
+  /** How long the original may take to be Ready again. */
+  readonly gracePeriodSeconds: number;
+}
+
+/**
+ * What is to become of a pod that was released as its member was lost. `wait`: its member does not answer, or it is not Ready again yet.
+ * `choose`: one of the two goes. `replaced`: the other one stays, as for any pod that was released. `outOfService`: it does not run any more,
+ * by the word of an administrator.
+ */
+export type HealStep = 'wait' | 'choose' | 'replaced' | 'outOfService';
+
+export function healStep(pod: Pod, { onHeal, member, answersForMs, gracePeriodSeconds }: HealFacts): HealStep {
+  if (member === undefined) return 'replaced';
+  if (member.outOfService.has(pod.spec.nodeName ?? '')) return 'outOfService';
+  if (onHeal === 'KeepReplacement') return 'replaced';
+  if (!isHealed(member) || answersForMs < CAUGHT_UP_MS) return 'wait';
+  if (isReady(pod)) return 'choose';
+  const graceMs = gracePeriodSeconds * 1_000;
+  return answersForMs < (onHeal === 'KeepOriginal' ? graceMs : Math.min(SHOWN_MS, graceMs)) ? 'wait' : 'replaced';
+}
+
+/** What is heard of the member can be relied on. */
+export function isHealed({ reachable, unavailable }: PlacedMember): boolean {
+  return reachable === true && unavailable === undefined;
+}
+
+/**
+ * The pod that most likely came in the place of a released one: of those of its ReplicaSet that were made later, in another cluster, one that
+ * is not Ready, or the youngest. Undefined: all that came are gone by now.
+ */
+export function replacementOf(
+  original: Pod,
+  owned: readonly Pod[],
+  clusterOf: (nodeName: string) => string,
+): Pod | undefined {
+  const place = ({ spec }: Pod): string | undefined =>
+    spec.nodeName === undefined ? undefined : clusterOf(spec.nodeName);
+  const [first] = owned
+    .filter(isActive)
+    .filter((pod) => madeAt(pod) > madeAt(original) && place(pod) !== place(original))
+    .toSorted((a, b) => Number(isReady(a)) - Number(isReady(b)) || byYouth(a, b));
+  return first;
+}
+
+function byYouth(a: Pod, b: Pod): number {
+  return madeAt(b).localeCompare(madeAt(a)) || (a.metadata.name < b.metadata.name ? -1 : 1);
+}
+
+/** As the API server wrote it: in seconds, so that the texts compare as the times do. */
+function madeAt({ metadata }: Pod): string {
+  return metadata.creationTimestamp ?? '';
+}

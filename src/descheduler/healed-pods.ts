@@ -1,0 +1,85 @@
+import { isActive } from '../api/pod-phase.ts';
+import { asOwned, type Released } from '../api/released.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { isReady } from '../kube/conditions.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { PODS } from '../kube/resource.ts';
+import { get, patch } from '../kube/verbs.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { whyItStaysDrained } from './drain.ts';
+import { healCosts, originalStays } from './heal-choice.ts';
+import { onHealOf } from './purge-mode.ts';
+import { costPatch, giveBackPatch } from './release-patches.ts';
+import type { ChooseStep } from './release-step.ts';
+import { whyItStaysTainted } from './taint-no-execute.ts';
+
+export interface HealedPodsOptions {
+  host: KubeClient;
+  placed: PlacedPods;
+}
+
+/** `stays`: it was given back; the others say why it is to go. */
+export type Chosen = 'stays' | 'Replaced' | 'RanShorter';
+
+/** Chooses between a pod whose member was lost and the one that came in its place: all is read live right before. */
+export class HealedPods {
+  readonly #o: HealedPodsOptions;
+
+  constructor(options: HealedPodsOptions) {
+    this.#o = options;
+  }
+
+  /**
+   * Gives it back so that its ReplicaSet, which has one pod too many then, ends the other one; or says why it goes. The costs say which one
+   * goes, as its member's outage makes the original look like the one that has been Ready for the shortest time. Undefined: to be looked at again.
+   */
+  async choose(
+    { instead, mayGo }: ChooseStep,
+    live: Pod,
+    released: Released,
+    signal: AbortSignal,
+  ): Promise<'stays' | 'Replaced' | 'RanShorter' | undefined> {
+    const { host, placed } = this.#o;
+    const { namespace, name } = live.metadata;
+    if (!isReady(live)) return undefined;
+    if (mayGo && this.#isToLeave(live)) return 'Replaced';
+    const other = instead === undefined ? undefined : await this.#readOther(instead, signal);
+    if (instead !== undefined && other === undefined) return undefined;
+    const { failover } = placed.rulesOf(asOwned(live));
+    if (mayGo && !originalStays(onHealOf(failover), live, other)) return 'RanShorter';
+    const owned = placed.ofController(released.uid).filter(isActive);
+    const costs = healCosts(
+      live,
+      other,
+      owned.filter(({ metadata }) => metadata.uid !== other?.metadata.uid),
+    );
+    if (costs === undefined && mayGo) return 'Replaced';
+    if (other !== undefined && costs?.replacement !== undefined) {
+      const body = costPatch(other, costs.replacement);
+      await patch(host, PODS, { namespace, name: other.metadata.name }, body, { type: 'merge' }, { signal });
+    }
+    const body = giveBackPatch(live, released, costs?.original);
+    await patch(host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
+    return 'stays';
+  }
+
+  /** Whether it would have to leave its member again, for a taint or a drain. */
+  #isToLeave(live: Pod): boolean {
+    const { placed } = this.#o;
+    const own = asOwned(live);
+    const rules = placed.rulesOf(own);
+    const name = placed.clusterOf(live.spec.nodeName ?? '');
+    const member = placed.members().find((one) => one.name === name);
+    if (member === undefined) return true;
+    return (
+      whyItStaysTainted(own, rules, member, () => 0) !== 'void' || whyItStaysDrained(own, rules, member) === undefined
+    );
+  }
+
+  /** The pod that came in its place, whole; undefined when it is gone or on its way out. */
+  async #readOther({ metadata }: Pod, signal: AbortSignal): Promise<Pod | undefined> {
+    const { namespace, name, uid } = metadata;
+    const live = await get<Pod>(this.#o.host, PODS, { namespace, name }, { signal });
+    return live.metadata.uid === uid && isActive(live) ? live : undefined;
+  }
+}

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import { healCosts, originalStays } from '../../src/descheduler/heal-choice.ts';
+import { type HealFacts, healStep } from '../../src/descheduler/heal-step.ts';
+import type { Condition, Pod } from '../../src/kube/core-v1.ts';
+import type { PlacedMember } from '../../src/placement/placed-pods.ts';
+
+const member = (more: Partial<PlacedMember> = {}): PlacedMember => ({
+  name: 'east',
+  reachable: true,
+  mayBeLost: false,
+  since: 0,
+  unavailable: undefined,
+  nodeTaints: new Map(),
+  clusterTaints: [],
+  outOfService: new Map(),
+  drained: new Set(),
+  ...more,
+});
+const COST = 'controller.kubernetes.io/pod-deletion-cost';
+const OWN = 'spillway.dev/deletion-cost';
+const pod = (conditions: Condition[], annotations: Record<string, string> = {}): Pod => ({
+  metadata: { name: 'p', annotations },
+  spec: { containers: [], nodeName: 'east' },
+  status: { phase: 'Running', conditions },
+});
+const at = (second: number): string => `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`;
+const is = (type: string, status: 'True' | 'False', second = 0): Condition => ({
+  type,
+  status,
+  lastTransitionTime: at(second),
+});
+const READY = pod([is('Ready', 'True')]);
+const NOT_READY = pod([is('Ready', 'False')]);
+
+describe('a pod that waits for its member', () => {
+  const OUT = { outOfService: new Map([['east', []]]) };
+  test.each<[string, Pod, Partial<HealFacts>, string]>([
+    ['that does not answer', READY, { member: member({ reachable: false }) }, 'wait'],
+    ['of which it is not known whether it answers', READY, { member: member({ reachable: undefined }) }, 'wait'],
+    ['of which not all is known yet', READY, { member: member({ unavailable: 'its watches are silent' }) }, 'wait'],
+    ['that has answered for a moment', READY, { answersForMs: 9_999 }, 'wait'],
+    ['that answers', READY, {}, 'choose'],
+    ['that answers, and is not Ready yet', NOT_READY, { answersForMs: 599_999 }, 'wait'],
+    ['that answers, and did not get well in time', NOT_READY, { answersForMs: 600_000 }, 'replaced'],
+    ['whose time is set', NOT_READY, { answersForMs: 20_000, gracePeriodSeconds: 20 }, 'replaced'],
+    ['that did not run through', NOT_READY, { onHeal: 'LongestRunning', answersForMs: 30_000 }, 'replaced'],
+    ['that may have run through', NOT_READY, { onHeal: 'LongestRunning', answersForMs: 29_999 }, 'wait'],
+    ['that ran through', READY, { onHeal: 'LongestRunning' }, 'choose'],
+    [
+      'which the policy does not say any more',
+      READY,
+      { onHeal: 'KeepReplacement', member: member({ reachable: false }) },
+      'replaced',
+    ],
+    ['that is none any more', READY, { member: undefined }, 'replaced'],
+    ['whose node is out of service', READY, { member: member({ reachable: false, ...OUT }) }, 'outOfService'],
+    [
+      'whose node is out of service, whatever the policy says',
+      READY,
+      { onHeal: 'KeepReplacement', member: member({ ...OUT }) },
+      'outOfService',
+    ],
+  ])('%s', (_, one, more, wanted) => {
+    const facts: HealFacts = {
+      onHeal: 'KeepOriginal',
+      member: member(),
+      answersForMs: 10_000,
+      gracePeriodSeconds: 600,
+    };
+    expect(healStep(one, { ...facts, ...more })).toBe(wanted);
+  });
+});
+
+describe('which of the two stays', () => {
+  const ran = (second: number, readySecond = second): Pod =>
+    pod([is('ContainersReady', 'True', second), is('Ready', 'True', readySecond)]);
+  test.each<[string, 'KeepOriginal' | 'LongestRunning', Pod, Pod | undefined, boolean]>([
+    ['the original, as the policy says', 'KeepOriginal', ran(50), ran(20), true],
+    ['the one that ran through', 'LongestRunning', ran(1), ran(20), true],
+    ['the one that ran through, though it was out of reach meanwhile', 'LongestRunning', ran(1, 59), ran(20), true],
+    ['the one that came, as the original started anew later', 'LongestRunning', ran(30), ran(20), false],
+    ['the original, as it started anew before the other one was Ready', 'LongestRunning', ran(10), ran(20), true],
+    ['the original, as the other one is not Ready', 'LongestRunning', ran(30), NOT_READY, true],
+    ['the original, as there is no other one', 'LongestRunning', ran(30), undefined, true],
+    [
+      'the one that came, where nobody knows since when the original runs',
+      'LongestRunning',
+      pod([{ type: 'Ready', status: 'True' }]),
+      ran(20),
+      false,
+    ],
+    [
+      'by what it says itself, where it does not tell of its containers',
+      'LongestRunning',
+      pod([is('Ready', 'True', 1)]),
+      ran(20),
+      true,
+    ],
+  ])('%s', (_, onHeal, original, replacement, stays) => {
+    expect(originalStays(onHeal, original, replacement)).toBe(stays);
+  });
+});
+
+describe('costs by which its ReplicaSet ends the other one', () => {
+  const own = (cost: string): Pod => pod([], { [COST]: cost, [OWN]: cost });
+  const foreign = (cost: string): Pod => pod([], { [COST]: cost });
+  test.each<[string, Pod, Pod | undefined, Pod[], ReturnType<typeof healCosts>]>([
+    ['none yet', READY, READY, [READY, READY], { original: 1, replacement: -1 }],
+    ['others of ours', own('-7'), own('5'), [own('3'), own('-2')], { original: 6, replacement: -3 }],
+    ['it goes first already', READY, own('-9'), [own('-2')], { original: 1, replacement: undefined }],
+    ['it was made to before a crash', READY, own('-1'), [READY], { original: 1, replacement: undefined }],
+    ['nobody has to go', READY, undefined, [own('3')], { original: 4, replacement: undefined }],
+    [
+      'somebody else says when the other one goes',
+      READY,
+      foreign('9'),
+      [READY],
+      { original: 10, replacement: undefined },
+    ],
+    ['somebody else says when it goes', foreign('9'), READY, [], undefined],
+    ['no number', READY, foreign('many'), [foreign('1.5')], { original: 1, replacement: undefined }],
+    [
+      'the ends',
+      READY,
+      READY,
+      [foreign('2147483647'), foreign('-2147483648')],
+      { original: 2_147_483_647, replacement: -2_147_483_648 },
+    ],
+  ])('%s', (_, original, replacement, others, wanted) => {
+    expect(healCosts(original, replacement, others)).toEqual(wanted);
+  });
+});

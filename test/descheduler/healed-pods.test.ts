@@ -1,0 +1,238 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { asOwned, releasedFrom, releasedText } from '../../src/api/released.ts';
+import { movesMetrics } from '../../src/descheduler/moves-metrics.ts';
+import { ReleasedPods } from '../../src/descheduler/released-pods.ts';
+import { Releases } from '../../src/descheduler/releases.ts';
+import { isReady } from '../../src/kube/conditions.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { jsonEqual } from '../../src/kube/json-equal.ts';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+/** A pod of ReplicaSet web-1 waits in east, which was lost; another one came in west. */
+let room: SchedulerRoom;
+let releases: Releases;
+let ends: ReleasedPods;
+let set: TypedObject;
+let original = '';
+let other = '';
+const PODS = '/api/v1/namespaces/shop/pods';
+const COST = 'controller.kubernetes.io/pod-deletion-cost';
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west']);
+  ({ set } = await room.deploy('web', 1));
+  room.editSet('web-1', { spec: { replicas: 1, selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
+  room.place('p', {});
+  [original = '', other = ''] = await room.run(set, { east: 1, west: 1 });
+  releases = new Releases(() => room.now);
+  ends = new ReleasedPods({
+    host: room.api.client(),
+    placed: room.process.placed,
+    releases,
+    leave: () => undefined,
+    events: {
+      record: (about, type, reason, message) =>
+        room.events.push({ about: `${about.kind} ${about.name}`, type, reason, message }),
+    },
+    metrics: movesMetrics(new Registry()),
+    logger: pino({ level: 'silent' }),
+    clock: () => room.now,
+  });
+  await rules('KeepOriginal');
+  await answers(false);
+  await madeAt(original, '2026-01-01T00:00:01Z');
+  await madeAt(other, '2026-01-01T00:00:30Z');
+  await release();
+  await ready(other, '2026-01-01T00:01:00Z');
+});
+afterEach(async () => {
+  await room.close();
+});
+
+async function rules(onHeal: string): Promise<void> {
+  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
+  const failover = { onMemberLost: { onHeal } };
+  room.api.edit(path, { spec: { ...(room.api.objects.get(path)?.['spec'] as object), failover } });
+  await room.seen('the policy is known', () =>
+    room.pods().every((pod) => jsonEqual(room.process.placed.rulesOf(asOwned(pod)).failover, failover)),
+  );
+}
+
+async function answers(yes: boolean): Promise<void> {
+  const lastTransitionTime = new Date(room.now).toISOString();
+  const condition = yes ? { status: 'True', reason: 'Ready' } : { status: 'False', reason: 'Timeout' };
+  const conditions = ['Ready', 'Reachable'].map((type) => ({ type, message: '', lastTransitionTime, ...condition }));
+  room.editMember('east', { status: { conditions } });
+  const { placed } = room.process;
+  await room.seen('the member is known', () =>
+    placed.members().some(({ name, reachable }) => name === 'east' && reachable === yes),
+  );
+}
+
+const cached = (name: string): Pod | undefined => room.process.view.pods.get(`shop/${name}`);
+
+/** Since then, or not at all. */
+async function ready(name: string, since: string | undefined): Promise<void> {
+  const status = since === undefined ? 'False' : 'True';
+  const conditions = ['ContainersReady', 'Ready'].map((type) => ({ type, status, lastTransitionTime: since }));
+  room.api.edit(`${PODS}/${name}`, { status: { phase: 'Running', conditions } });
+  await room.seen('it is known', () => {
+    const known = cached(name);
+    return known !== undefined && isReady(known) === (since !== undefined);
+  });
+  const known = cached(name);
+  if (known !== undefined) releases.seen(known);
+}
+
+async function madeAt(name: string, creationTimestamp: string): Promise<void> {
+  const pod = stored(name);
+  room.api.put(`${PODS}/${name}`, { ...pod, metadata: { ...pod.metadata, creationTimestamp } });
+  await room.seen('it is known', () => cached(name)?.metadata.creationTimestamp === creationTimestamp);
+}
+
+async function release(): Promise<void> {
+  const { uid = '' } = set.metadata;
+  const at = '2026-01-01T00:00:20Z';
+  const mark = releasedText({ hash: 'one', replicaSet: 'web-1', uid, at, ready: 0, lost: true });
+  room.api.edit(`${PODS}/${original}`, {
+    metadata: {
+      labels: { 'pod-template-hash': null },
+      annotations: { 'spillway.dev/released': mark },
+      ownerReferences: null,
+    },
+  });
+  await room.seen('it is released', () => releasedFrom(cached(original) as Pod) !== undefined);
+  releases.seen(cached(original) as Pod);
+}
+
+/** East has answered for so long, and was looked at before. */
+async function healed(forMs = 11_000): Promise<void> {
+  await look();
+  await answers(true);
+  room.now += forMs;
+}
+
+const look = async (): Promise<void> => {
+  await ends.bringUpToDate(set.metadata.uid ?? '', new AbortController().signal);
+};
+const evicted = (): string[] => room.api.requests('POST', '/eviction').map(({ path }) => path.split('/').at(-2) ?? '');
+const patched = (): string[] =>
+  room.api
+    .requests('PATCH')
+    .filter(({ path }) => path.startsWith(PODS))
+    .map(({ path }) => path.split('/').at(-1) ?? '');
+const stored = (name: string): Pod => room.api.objects.get(`${PODS}/${name}`) as unknown as Pod;
+const costOf = (name: string): number => Number(stored(name).metadata.annotations?.[COST] ?? 0);
+
+test('it waits for as long as its member does not answer, and a moment more', async () => {
+  await ready(original, '2026-01-01T00:00:02Z');
+  room.now += 3_600_000;
+  await look();
+  await healed(9_000);
+  await look();
+  expect([evicted(), patched()]).toEqual([[], []]);
+});
+
+test('KeepOriginal: it is given back when it is Ready, and the other one goes first', async () => {
+  await healed();
+  await look();
+  expect(patched()).toEqual([]);
+  await ready(original, '2026-01-01T00:05:00Z');
+  await look();
+  expect([evicted(), patched()]).toEqual([[], [other, original]]);
+  expect(stored(original).metadata.labels?.['pod-template-hash']).toBe('one');
+  expect(costOf(original)).toBeGreaterThan(costOf(other));
+  expect(room.events).toMatchObject([{ about: `Pod ${original}`, type: 'Normal', reason: 'OriginalKept' }]);
+  expect(room.events[0]?.message).toBe(
+    `its member answers again, and it is Ready: ReplicaSet web-1 has it again, which ends ${other} or another one in its place (onHeal)`,
+  );
+});
+
+test('a crash between the two writes is found and finished', async () => {
+  await healed();
+  await ready(original, '2026-01-01T00:05:00Z');
+  room.api.fault = ({ path, method }) =>
+    method === 'PATCH' && path.endsWith(original) ? { code: 500, reason: 'InternalError' } : undefined;
+  await expect(look()).rejects.toThrow();
+  room.api.fault = undefined;
+  const cost = costOf(other);
+  await room.seen('it is known', () => cached(other)?.metadata.annotations?.[COST] === String(cost));
+  await look();
+  expect(patched().filter((name) => name === other)).toHaveLength(1);
+  expect([stored(original).metadata.labels?.['pod-template-hash'], costOf(other)]).toEqual(['one', cost]);
+});
+
+test('KeepOriginal: one that does not get well in its time goes', async () => {
+  await healed(601_000);
+  await look();
+  expect([evicted(), patched()]).toEqual([[original], []]);
+});
+
+test.each([
+  ['ran through', '2026-01-01T00:00:02Z', 'stays'],
+  ['started anew after the other one was Ready', '2026-01-01T00:02:00Z', 'goes'],
+])('LongestRunning: the original %s', async (_, since, what) => {
+  await rules('LongestRunning');
+  await ready(original, since);
+  await healed();
+  await look();
+  expect(evicted()).toEqual(what === 'goes' ? [original] : []);
+  expect(room.told('ReleasedPodEvicted')).toEqual(
+    what === 'goes'
+      ? [
+          `Pod ${original}: ReplicaSet web-1 has another pod in its place, which has been Ready for longer (onHeal: LongestRunning): it was evicted`,
+        ]
+      : [],
+  );
+});
+
+describe('nothing is chosen, and the other one stays', () => {
+  test('when the policy says so by then', async () => {
+    await rules('KeepReplacement');
+    await look();
+    expect([evicted(), patched()]).toEqual([[original], []]);
+  });
+
+  test('when it would have to leave its member at once', async () => {
+    await ready(original, '2026-01-01T00:00:02Z');
+    await healed();
+    room.editMember('east', { spec: { clusterTaints: [{ key: 'drained', effect: 'NoExecute' }] } });
+    await room.seen('it is known', () =>
+      room.process.placed.members().some(({ clusterTaints }) => clusterTaints.length > 0),
+    );
+    await look();
+    expect([evicted(), patched()]).toEqual([[original], []]);
+  });
+
+  test('when somebody else says which of them goes first', async () => {
+    await ready(original, '2026-01-01T00:00:02Z');
+    room.api.edit(`${PODS}/${original}`, { metadata: { annotations: { [COST]: '7' } } });
+    await healed();
+    await look();
+    expect([evicted(), patched()]).toEqual([[original], []]);
+  });
+});
+
+test('one that is not Ready by now, though the caches do not show it yet, is not given back', async () => {
+  await healed();
+  await ready(original, '2026-01-01T00:00:02Z');
+  const before = releases.of(set.metadata.uid ?? '');
+  await ready(original, undefined);
+  for (const pod of before) releases.seen(pod);
+  await look();
+  expect([evicted(), patched()]).toEqual([[], []]);
+});
+
+test('one whose virtual node is out of service goes, whether its member answers or not', async () => {
+  room.api.edit('/api/v1/nodes/east', {
+    spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoSchedule' }] },
+  });
+  room.editMember('east', { status: { fencing: { nodes: { east: 'Fenced' } } } });
+  await room.seen('it is known', () => room.process.placed.members().some(({ outOfService }) => outOfService.size > 0));
+  await look();
+  expect(evicted()).toEqual([original]);
+  expect(room.told('ReleasedPodEvicted')[0]).toMatch(/its virtual node is out of service: it was evicted$/);
+});
