@@ -69,8 +69,9 @@ export const FAULTS = {
     what: 'the member is cut off for 30 minutes (to scale)',
     elsewhere: {
       result:
-        'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; one copy of each once it is back',
+        'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; one copy of each once it is back, which one as onHeal says',
       tests: [
+        'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again',
         `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held`,
         `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
         `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other`,
