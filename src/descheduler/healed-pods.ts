@@ -19,7 +19,7 @@ export interface HealedPodsOptions {
 }
 
 /** `stays`: it was given back; the others say why it is to go. */
-export type Chosen = 'stays' | 'Replaced' | 'RanShorter';
+type Chosen = 'stays' | 'Replaced' | 'RanShorter';
 
 /** Chooses between a pod whose member was lost and the one that came in its place: all is read live right before. */
 export class HealedPods {
@@ -38,7 +38,7 @@ export class HealedPods {
     live: Pod,
     released: Released,
     signal: AbortSignal,
-  ): Promise<'stays' | 'Replaced' | 'RanShorter' | undefined> {
+  ): Promise<Chosen | undefined> {
     const { host, placed } = this.#o;
     const { namespace, name } = live.metadata;
     if (!isReady(live)) return undefined;

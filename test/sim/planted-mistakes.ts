@@ -318,28 +318,6 @@ export const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
-    name: 'give-back-what-goes-first',
-    theme: 'moves',
-    edits: [
-      {
-        file: 'descheduler/heal-choice.ts',
-        from: '    original: Math.min(HIGHEST, Math.max(0, ...costs, ...own) + 1),\n',
-        to: '    original: LOWEST,\n',
-      },
-    ],
-  },
-  {
-    name: 'forget-who-waits-for-its-member',
-    theme: 'moves',
-    edits: [
-      {
-        file: 'descheduler/heal-step.ts',
-        from: "  if (isReady(pod)) return 'choose';\n",
-        to: "  if (isReady(pod)) return 'replaced';\n",
-      },
-    ],
-  },
-  {
     name: 'end-without-writing-it-down',
     seed: 39,
     theme: 'fencing',
