@@ -5,7 +5,6 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { RELEASED_ANNOTATION } from '../../src/api/marks.ts';
-import type { PlacementPolicy } from '../../src/api/placement-policy.ts';
 import { releasedFrom } from '../../src/api/released.ts';
 import type { WorkloadMigration } from '../../src/api/workload-migration.ts';
 import type { WorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
@@ -13,7 +12,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import { eventsOf, type Fields, isReady, kubectl, newNamespace, podsOf, read } from '../fixtures/live-pods.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import { fewestReady } from '../fixtures/ready-count.ts';
-import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
+import { deployment, policy, policyInUse, settled, whereAre } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 /** Pods leave a member that answers: others are Ready elsewhere first. */
@@ -62,12 +61,7 @@ function rules(cluster: Fields = {}): Fields {
 /** Policies that schedulers know. */
 async function inUse(...policies: Fields[]): Promise<void> {
   await host.apply(policies);
-  await until('the policy is in use', async () => {
-    const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/placementpolicies/all`;
-    const found = await read<PlacementPolicy>(host, path);
-    const isSeen = found?.status?.observedGeneration === found?.metadata.generation;
-    return isSeen && found?.status?.conditions?.some(({ type, status }) => type === 'Accepted' && status === 'True');
-  });
+  await policyInUse(host, namespace, 'all');
 }
 
 const gated = (replicas: number): Fields =>

@@ -9,7 +9,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import { type Fields, isReady, newNamespace, pod, untilPod } from '../fixtures/live-pods.ts';
 import { fewestReady } from '../fixtures/ready-count.ts';
-import { deployment, policy, settled } from '../fixtures/scheduling.ts';
+import { deployment, policy, policyInUse, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 const can = await canRunKubelets();
@@ -70,8 +70,7 @@ describe.runIf(can.ok)('a move under load', () => {
   }
 
   test('no request fails, and all pods are Ready all the time, while kubectl spillway move takes them elsewhere', async () => {
-    const placement = { clusterAffinity: { clusterNames: ['east', 'west'] } };
-    const first = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
+    const eastFirst = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
     const web = deployment(
       ns,
       'web',
@@ -80,7 +79,8 @@ describe.runIf(can.ok)('a move under load', () => {
       {},
       { containers: [container], terminationGracePeriodSeconds: 20 },
     );
-    await host.apply([policy(ns, 'web', { ...placement, ...first }, 'web')]);
+    await host.apply([policy(ns, 'web', eastFirst, 'web')]);
+    await policyInUse(host, ns, 'web');
     await host.apply([
       web,
       {
