@@ -1,6 +1,7 @@
 import type { Pod } from '../kube/core-v1.ts';
 import { isReady } from '../kube/conditions.ts';
 import { isActive } from '../api/pod-phase.ts';
+import { releasedFrom } from '../api/released.ts';
 import type { PlacedMember } from '../placement/placed-pods.ts';
 import type { OnHeal } from './purge-mode.ts';
 
@@ -23,30 +24,33 @@ export interface HealFacts {
 }
 
 /**
- * What is to become of a pod that was released as its member was lost. `wait`: its member does not answer, or it is not Ready again yet.
- * `choose`: one of the two goes. `replaced`: the other one stays, as for any pod that was released. `outOfService`: it does not run any more,
- * by the word of an administrator.
+ * What is to become of a pod that was released as its member was lost. `lost`: its member does not answer. `wait`: that has for a moment, or the pod
+ * is not Ready again yet. `choose`: one of the two goes. `notWell`: it is not Ready in time. `replaced`: the other one stays, as for any pod that was
+ * released. `outOfService`: it does not run any more, by the word of an administrator.
  */
-export type HealStep = 'wait' | 'choose' | 'replaced' | 'outOfService';
+export type HealStep = 'lost' | 'wait' | 'choose' | 'notWell' | 'replaced' | 'outOfService';
 
 export function healStep(pod: Pod, { onHeal, member, answersForMs, gracePeriodSeconds }: HealFacts): HealStep {
   if (member === undefined) return 'replaced';
   if (member.outOfService.has(pod.spec.nodeName ?? '')) return 'outOfService';
   if (onHeal === 'KeepReplacement') return 'replaced';
-  if (!isHealed(member) || answersForMs < CAUGHT_UP_MS) return 'wait';
+  if (member.reachable === true && member.isLeaving) return 'replaced';
+  if (!isHealed(member)) return 'lost';
+  if (answersForMs < CAUGHT_UP_MS) return 'wait';
   if (isReady(pod)) return 'choose';
   const graceMs = gracePeriodSeconds * 1_000;
-  return answersForMs < (onHeal === 'KeepOriginal' ? graceMs : Math.min(SHOWN_MS, graceMs)) ? 'wait' : 'replaced';
+  return answersForMs < (onHeal === 'KeepOriginal' ? graceMs : Math.min(SHOWN_MS, graceMs)) ? 'wait' : 'notWell';
 }
 
-/** What is heard of the member can be relied on. */
-export function isHealed({ reachable, unavailable }: PlacedMember): boolean {
-  return reachable === true && unavailable === undefined;
+/** What is heard of the member can be relied on, whether it takes new pods or not. */
+export function isHealed({ reachable, isReady }: PlacedMember): boolean {
+  return reachable === true && isReady;
 }
 
 /**
- * The pod that most likely came in the place of a released one: of those of its ReplicaSet that were made later, in another cluster, one that
- * is not Ready, or the youngest. Undefined: all that came are gone by now.
+ * The pod that most likely came in the place of a released one: of those of its ReplicaSet that were made later one that is not Ready, or the
+ * youngest. In its own cluster only those count that were made after the release: the others waited there like itself. Undefined: all that came are
+ * gone by now.
  */
 export function replacementOf(
   original: Pod,
@@ -55,9 +59,11 @@ export function replacementOf(
 ): Pod | undefined {
   const place = ({ spec }: Pod): string | undefined =>
     spec.nodeName === undefined ? undefined : clusterOf(spec.nodeName);
+  const releasedAt = releasedFrom(original)?.at ?? '';
   const [first] = owned
     .filter(isActive)
-    .filter((pod) => madeAt(pod) > madeAt(original) && place(pod) !== place(original))
+    .filter((pod) => madeAt(pod) > madeAt(original))
+    .filter((pod) => place(pod) !== place(original) || madeAt(pod) >= releasedAt)
     .toSorted((a, b) => Number(isReady(a)) - Number(isReady(b)) || byYouth(a, b));
   return first;
 }

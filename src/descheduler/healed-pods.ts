@@ -18,8 +18,8 @@ export interface HealedPodsOptions {
   placed: PlacedPods;
 }
 
-/** `stays`: it was given back; the others say why it is to go. */
-type Chosen = 'stays' | 'Replaced' | 'RanShorter';
+/** Why an original goes that is well again. */
+export type ChosenReason = 'HasToLeave' | 'RanShorter' | 'ForeignCost';
 
 /** Chooses between a pod whose member was lost and the one that came in its place: all is read live right before. */
 export class HealedPods {
@@ -38,11 +38,11 @@ export class HealedPods {
     live: Pod,
     released: Released,
     signal: AbortSignal,
-  ): Promise<Chosen | undefined> {
+  ): Promise<'stays' | ChosenReason | undefined> {
     const { host, placed } = this.#o;
     const { namespace, name } = live.metadata;
     if (!isReady(live)) return undefined;
-    if (mayGo && this.#isToLeave(live)) return 'Replaced';
+    if (mayGo && this.#isToLeave(live)) return 'HasToLeave';
     const other = instead === undefined ? undefined : await this.#readOther(instead, signal);
     if (instead !== undefined && other === undefined) return undefined;
     const { failover } = placed.rulesOf(asOwned(live));
@@ -53,7 +53,7 @@ export class HealedPods {
       other,
       owned.filter(({ metadata }) => metadata.uid !== other?.metadata.uid),
     );
-    if (costs === undefined && mayGo) return 'Replaced';
+    if (costs === undefined && mayGo) return 'ForeignCost';
     if (other !== undefined && costs?.replacement !== undefined) {
       const body = costPatch(other, costs.replacement);
       await patch(host, PODS, { namespace, name: other.metadata.name }, body, { type: 'merge' }, { signal });

@@ -32,7 +32,8 @@ export interface ChooseStep {
   readonly instead: Pod | undefined;
   readonly mayGo: boolean;
 }
-export type EvictReason = 'Replaced' | 'Gone' | 'Finished' | 'TimedOut' | 'OutOfService';
+/** `NotWell`: its member answers again, and it is not Ready. `NoOther`: its ReplicaSet cannot make another one beside it. */
+export type EvictReason = 'Replaced' | 'Gone' | 'Finished' | 'TimedOut' | 'OutOfService' | 'NotWell' | 'NoOther';
 /** `NoReplicas`: the ReplicaSet is scaled to 0 and deletes it itself, which no disruption budget blocks. */
 export type GiveBackReason = 'TimedOut' | 'NoReplicas';
 
@@ -49,10 +50,14 @@ export interface ReleaseFacts {
   readonly passedMs: (pod: Pod) => number;
   /** Of one that was released as its member was lost. */
   readonly heal: (pod: Pod) => HealStep;
+  /** For how long the ReplicaSet has had fewer pods than it wants, in ms. */
+  readonly shortForMs: number;
   /** The cluster of a node. */
   readonly clusterOf: (nodeName: string) => string;
 }
 
+/** A ReplicaSet that cannot make a pod for so long (ms) is kept from it, as by a quota, by those that wait for their member. */
+const SHORT_MS = 60_000;
 /** Between two looks at a pod that waits for its member, in ms. */
 const LOOK_MS = 5_000;
 
@@ -62,11 +67,11 @@ const LOOK_MS = 5_000;
  * again one is given back at a time, when the ReplicaSet has no pod too many.
  */
 export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
-  const { set, released, owned, rules, now, passedMs, heal, clusterOf } = facts;
+  const { set, released, owned, rules, now, passedMs, heal, shortForMs, clusterOf } = facts;
   // What the ReplicaSet has too many of goes.
   const standing = Math.min(readyOf(owned), set?.replicas ?? Number.POSITIVE_INFINITY);
   let ready = Math.min(standing, set?.available ?? standing) + readyOf(released);
-  let room = (set?.replicas ?? 0) - owned.filter(isActive).length;
+  let room = missingOf(set, owned);
   return released
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .toSorted((a, b) => releasedAt(a) - releasedAt(b) || ((a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1))
@@ -76,7 +81,16 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       if (set.replicas === 0) return { pod, kind: 'giveBack', why: 'NoReplicas' };
       const own = isReady(pod) ? 1 : 0;
       const step = releasedFrom(pod)?.lost === true ? heal(pod) : 'replaced';
-      if (step === 'wait') return { pod, kind: 'wait', forMs: LOOK_MS };
+      if (step === 'lost' && room > 0 && shortForMs >= SHORT_MS) {
+        room -= 1;
+        return { pod, kind: 'evict', why: 'NoOther' };
+      }
+      if (step === 'lost' || step === 'wait') return { pod, kind: 'wait', forMs: LOOK_MS };
+      if (step === 'notWell') {
+        // While others are missing, too, it may be the first one to be Ready.
+        const isTried = ready >= set.replicas || passedMs(pod) >= rules.gracePeriodSeconds * 1_000;
+        return isTried ? { pod, kind: 'evict', why: 'NotWell' } : { pod, kind: 'wait', forMs: LOOK_MS };
+      }
       if (step === 'outOfService') {
         ready -= own;
         return { pod, kind: 'evict', why: 'OutOfService' };
@@ -103,6 +117,11 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       ready -= own;
       return { pod, kind: 'evict', why: 'TimedOut' };
     });
+}
+
+/** How many pods the ReplicaSet has too few; less than 0: too many. */
+export function missingOf(set: ReplicaSetFacts | undefined, owned: readonly Pod[]): number {
+  return (set?.replicas ?? 0) - owned.filter(isActive).length;
 }
 
 /** How many are to be Ready without it. How many were when its member was lost says nothing. */

@@ -12,12 +12,13 @@ import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { healStep, isHealed } from './heal-step.ts';
-import { HealedPods } from './healed-pods.ts';
+import { type ChosenReason, HealedPods } from './healed-pods.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { giveBackPatch } from './release-patches.ts';
 import {
   type EvictReason,
   type GiveBackReason,
+  missingOf,
   type ReleaseStep,
   releaseSteps,
   type ReplicaSetFacts,
@@ -41,18 +42,28 @@ export interface ReleasedPodsOptions {
   logger: Logger;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /** Event messages for eviction reasons worth reporting. */
-const WHY: Record<EvictReason | 'RanShorter', string | undefined> = {
+const WHY: Record<EvictReason | ChosenReason, string | undefined> = {
   Replaced: undefined,
   OutOfService: 'has other pods, and its virtual node is out of service',
   RanShorter: 'has another pod in its place, which has been Ready for longer (onHeal: LongestRunning)',
+  NotWell: 'has another pod in its place, and this one is not Ready again, though its member answers (onHeal)',
+  HasToLeave: 'has another pod in its place, and this one would have to leave its member again, for a taint or a drain',
+  ForeignCost:
+    'has another pod in its place, and somebody else sets the deletion cost of this one, so that nobody could say which of the two goes',
+  NoOther: 'made no other pod beside it within a minute, as it cannot with a quota that is used up',
   Finished: undefined,
   Gone: 'is gone',
   TimedOut:
     'has no other pod that became Ready in time, and it is not Ready itself, or the policy says onTimeout: Evict',
 };
+
+/** Others are Ready in its place, and rules say so. */
+const AS_WANTED: ReadonlySet<EvictReason | ChosenReason> = new Set(['RanShorter', 'HasToLeave', 'ForeignCost']);
 
 /** State of a pod that should be evicted but is not, for Events. */
 const STANDS: Record<EvictReason, string> = {
@@ -61,6 +72,8 @@ const STANDS: Record<EvictReason, string> = {
   Gone: 'its ReplicaSet is gone, and nobody wants it any more',
   TimedOut: 'no other pod became Ready in time',
   OutOfService: 'its virtual node is out of service',
+  NotWell: 'it is not Ready again',
+  NoOther: 'its ReplicaSet makes no other pod beside it',
 };
 
 /**
@@ -72,6 +85,8 @@ export class ReleasedPods {
   readonly #healed: HealedPods;
   /** By pod UID, the last Event message. */
   readonly #told = new Map<string, string>();
+  /** By UID of a ReplicaSet that has fewer pods than it wants, since when, in monotonic ms. */
+  readonly #shortSince = new Map<string, number>();
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
@@ -82,7 +97,10 @@ export class ReleasedPods {
   async bringUpToDate(setUid: string, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, releases } = this.#o;
     const [first] = releases.of(setUid);
-    if (first === undefined) return releases.has(setUid) ? { requeueAfterMs: LOOK_MS } : undefined;
+    if (first === undefined) {
+      this.#shortSince.delete(setUid);
+      return releases.has(setUid) ? { requeueAfterMs: LOOK_MS } : undefined;
+    }
     // Caches only tell whether there may be something to do; the ReplicaSet is read live before anything is done.
     const known = placed.surgingSetOf(asOwned(first));
     const cached = known === undefined ? undefined : { replicas: known.replicas, available: undefined };
@@ -123,9 +141,21 @@ export class ReleasedPods {
       rules,
       now: clock(),
       passedMs,
+      shortForMs: this.#shortForMs(setUid, missingOf(set, owned)),
       heal: (pod) => healStep(pod, { onHeal, member: memberOf(pod), answersForMs: passedMs(pod), gracePeriodSeconds }),
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
+  }
+
+  #shortForMs(setUid: string, missing: number): number {
+    if (missing <= 0) {
+      this.#shortSince.delete(setUid);
+      return 0;
+    }
+    const now = this.#o.monotonic();
+    const since = this.#shortSince.get(setUid) ?? now;
+    this.#shortSince.set(setUid, since);
+    return now - since;
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */
@@ -171,7 +201,7 @@ export class ReleasedPods {
     }
   }
 
-  async #evict(live: Pod, released: Released, why: EvictReason | 'RanShorter', signal: AbortSignal): Promise<void> {
+  async #evict(live: Pod, released: Released, why: EvictReason | ChosenReason, signal: AbortSignal): Promise<void> {
     const { namespace, name, uid, resourceVersion } = live.metadata;
     await evict(this.#o.host, { namespace, name }, { uid, resourceVersion }, { signal });
     this.#evicted(live, released, why);
@@ -186,13 +216,13 @@ export class ReleasedPods {
     events.record(podSubject(pod), 'Normal', 'OriginalKept', words);
   }
 
-  #evicted(pod: Pod, { replicaSet }: Released, why: EvictReason | 'RanShorter'): void {
+  #evicted(pod: Pod, { replicaSet }: Released, why: EvictReason | ChosenReason): void {
     const { events, metrics, logger } = this.#o;
     metrics.releasesEnded.inc({ outcome: why });
     logger.info({ pod: keyOf(pod), replicaSet, why }, 'a pod that was released from its ReplicaSet was evicted');
     const words = WHY[why];
     if (words === undefined) return;
-    const type = why === 'RanShorter' ? 'Normal' : 'Warning';
+    const type = AS_WANTED.has(why) ? 'Normal' : 'Warning';
     events.record(podSubject(pod), type, 'ReleasedPodEvicted', `ReplicaSet ${replicaSet} ${words}: it was evicted`);
   }
 

@@ -11,8 +11,12 @@ import type { Moves } from './moves.ts';
 
 /** A member as the descheduler sees it. */
 export interface PlacedMember extends MemberReachability {
-  /** Why nothing that was heard of it can be relied on, in words; undefined while it is ready. */
+  /** Why no new pods go there, in words: it takes none, or what was heard of it may be old. */
   readonly unavailable: string | undefined;
+  /** Condition Ready of its MemberCluster is True: what is heard of it can be relied on. */
+  readonly isReady: boolean;
+  /** Its MemberCluster is being deleted. */
+  readonly isLeaving: boolean;
   /** Of effect NoExecute, that pods tolerate or do not; by virtual node. */
   readonly nodeTaints: ReadonlyMap<string, readonly Taint[]>;
   /** Of effect NoExecute, that policies tolerate or do not. `policy`: the ClusterTaintPolicy that added it. */

@@ -2,7 +2,7 @@ import type { MemberCluster } from '../api/member-cluster.ts';
 import { FENCED } from '../api/fencing.ts';
 import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { clusterTaintsOf, virtualNodesOf } from '../api/member-cluster.ts';
+import { clusterTaintsOf, isLeaving, virtualNodesOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
@@ -86,7 +86,9 @@ export class HostPlacedPods implements PlacedPods {
       const own = nodes.virtualNodesOf(name).map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
       const drained = new Set(own.flatMap(([node, taints]) => (taints.some(isDrain) ? node : [])));
       const outOfService = outOfServiceOf(member, new Map(own));
-      return [{ name, unavailable, ...reachabilityOf(member), ...taintsOf(member), outOfService, drained }];
+      const isReady = conditionOf(member, 'Ready')?.status === 'True';
+      const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
+      return [{ name, ...standing, ...taintsOf(member), outOfService, drained }];
     });
   }
 

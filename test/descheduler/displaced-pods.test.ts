@@ -21,6 +21,8 @@ const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 
 const member: PlacedMember = {
   name: 'home',
   unavailable: undefined,
+  isReady: true,
+  isLeaving: false,
   reachable: true,
   mayBeLost: false,
   since: 0,

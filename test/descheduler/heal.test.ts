@@ -10,6 +10,8 @@ const member = (more: Partial<PlacedMember> = {}): PlacedMember => ({
   mayBeLost: false,
   since: 0,
   unavailable: undefined,
+  isReady: true,
+  isLeaving: false,
   nodeTaints: new Map(),
   clusterTaints: [],
   outOfService: new Map(),
@@ -35,15 +37,33 @@ const NOT_READY = pod([is('Ready', 'False')]);
 describe('a pod that waits for its member', () => {
   const OUT = { outOfService: new Map([['east', []]]) };
   test.each<[string, Pod, Partial<HealFacts>, string]>([
-    ['that does not answer', READY, { member: member({ reachable: false }) }, 'wait'],
-    ['of which it is not known whether it answers', READY, { member: member({ reachable: undefined }) }, 'wait'],
-    ['of which not all is known yet', READY, { member: member({ unavailable: 'its watches are silent' }) }, 'wait'],
+    ['that does not answer', READY, { member: member({ reachable: false }) }, 'lost'],
+    ['of which it is not known whether it answers', READY, { member: member({ reachable: undefined }) }, 'lost'],
+    [
+      'of which not all is known yet',
+      READY,
+      { member: member({ unavailable: 'it is not ready', isReady: false }) },
+      'lost',
+    ],
+    [
+      'that answers, and takes no new pods',
+      READY,
+      { member: member({ unavailable: 'it takes no new pods' }) },
+      'choose',
+    ],
+    ['that answers, and is being removed', NOT_READY, { member: member({ isLeaving: true }) }, 'replaced'],
+    [
+      'that is being removed and does not answer',
+      READY,
+      { member: member({ isLeaving: true, reachable: false }) },
+      'lost',
+    ],
     ['that has answered for a moment', READY, { answersForMs: 9_999 }, 'wait'],
     ['that answers', READY, {}, 'choose'],
     ['that answers, and is not Ready yet', NOT_READY, { answersForMs: 599_999 }, 'wait'],
-    ['that answers, and did not get well in time', NOT_READY, { answersForMs: 600_000 }, 'replaced'],
-    ['whose time is set', NOT_READY, { answersForMs: 20_000, gracePeriodSeconds: 20 }, 'replaced'],
-    ['that did not run through', NOT_READY, { onHeal: 'LongestRunning', answersForMs: 30_000 }, 'replaced'],
+    ['that answers, and did not get well in time', NOT_READY, { answersForMs: 600_000 }, 'notWell'],
+    ['whose time is set', NOT_READY, { answersForMs: 20_000, gracePeriodSeconds: 20 }, 'notWell'],
+    ['that did not run through', NOT_READY, { onHeal: 'LongestRunning', answersForMs: 30_000 }, 'notWell'],
     ['that may have run through', NOT_READY, { onHeal: 'LongestRunning', answersForMs: 29_999 }, 'wait'],
     ['that ran through', READY, { onHeal: 'LongestRunning' }, 'choose'],
     [

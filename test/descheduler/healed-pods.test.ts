@@ -40,6 +40,7 @@ beforeEach(async () => {
     metrics: movesMetrics(new Registry()),
     logger: pino({ level: 'silent' }),
     clock: () => room.now,
+    monotonic: () => room.now,
   });
   await rules('KeepOriginal');
   await answers(false);

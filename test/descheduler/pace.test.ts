@@ -82,6 +82,8 @@ const EAST: PlacedMember = {
   mayBeLost: false,
   since: 0,
   unavailable: undefined,
+  isReady: true,
+  isLeaving: false,
   nodeTaints: new Map(),
   outOfService: new Map(),
   clusterTaints: [],

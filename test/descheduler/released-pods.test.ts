@@ -36,6 +36,7 @@ beforeEach(async () => {
     metrics: movesMetrics(new Registry()),
     logger: pino({ level: 'silent' }),
     clock: () => room.now + room.wallAheadMs,
+    monotonic: () => room.now,
   });
 });
 afterEach(async () => {

@@ -100,6 +100,7 @@ describe('what becomes of released pods', () => {
       now: NOW,
       passedMs: () => 3_600_000,
       heal: () => 'replaced',
+      shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
       ...of,
     }).map((step) =>
@@ -216,6 +217,7 @@ describe('what becomes of pods whose member was lost', () => {
       now: NOW,
       passedMs: () => 3_600_000,
       heal: () => 'choose',
+      shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
       ...of,
     }).map((step) => {
@@ -227,8 +229,38 @@ describe('what becomes of pods whose member was lost', () => {
   test.each<[string, Partial<Parameters<typeof releaseSteps>[0]>, string[]]>([
     [
       'its member does not answer',
-      { owned: [came('x'), came('y')], released: [lost('a')], heal: () => 'wait' },
+      { owned: [came('x'), came('y')], released: [lost('a')], heal: () => 'lost' },
       ['a wait'],
+    ],
+    [
+      'its member does not answer, and no other one was made beside it for a moment',
+      { owned: [came('x')], released: [lost('a')], heal: () => 'lost', shortForMs: 59_999 },
+      ['a wait'],
+    ],
+    [
+      'its member does not answer, and no other one can be made beside it',
+      { owned: [came('x')], released: [lost('a'), lost('b')], heal: () => 'lost', shortForMs: 60_000 },
+      ['a evict NoOther', 'b wait'],
+    ],
+    [
+      'it is not Ready again, and others are',
+      { owned: [came('x'), came('y')], released: [lost('a', NOT_READY)], heal: () => 'notWell', passedMs: () => 0 },
+      ['a evict NotWell'],
+    ],
+    [
+      'it is not Ready again, nor are others',
+      { owned: [came('x', NOT_READY)], released: [lost('a', NOT_READY)], heal: () => 'notWell', passedMs: () => 0 },
+      ['a wait'],
+    ],
+    [
+      'it is not Ready again, nor are others, and its time is over',
+      { owned: [came('x', NOT_READY)], released: [lost('a', NOT_READY)], heal: () => 'notWell' },
+      ['a evict NotWell'],
+    ],
+    [
+      'one goes: the one that came to the same cluster',
+      { set: set(1), owned: [on('east', pod('x', READY, made(5)))], released: [lost('a')] },
+      ['a instead of x'],
     ],
     [
       'nothing runs there any more',

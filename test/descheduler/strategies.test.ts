@@ -140,6 +140,8 @@ describe('a taint of effect NoExecute', () => {
     mayBeLost: false,
     since: 0,
     unavailable: undefined,
+    isReady: true,
+    isLeaving: false,
     nodeTaints: new Map([['east', [TAINT]]]),
     outOfService: new Map(),
     clusterTaints: [],

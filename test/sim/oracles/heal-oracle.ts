@@ -94,7 +94,7 @@ export class HealOracle {
         pod.metadata.deletionTimestamp === undefined &&
         !isFinal(pod) &&
         (pod.metadata.creationTimestamp ?? '') > (previous.metadata.creationTimestamp ?? '') &&
-        this.#memberOf(pod) !== member,
+        (this.#memberOf(pod) !== member || (pod.metadata.creationTimestamp ?? '') >= mark.at),
     );
     if (instead !== undefined)
       this.#report('I11', `${by} ends ${name}, which is well again in ${member}, and not ${instead.metadata.name}`);
