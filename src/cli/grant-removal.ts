@@ -38,7 +38,7 @@ export async function takeGrantAway(
   const ours = records.find((record) => record.hostId === hostId);
   const others = records.filter((record) => record !== ours);
   if (ours === undefined) {
-    if (others.length > 0) return noteOthers(others, [], terminal);
+    if (others.length > 0) return noteOthers(others, [], [], terminal);
     terminal.note(
       'note: the account that the host has there was made without join: whoever made it takes it away (manifests/member)',
     );
@@ -53,24 +53,52 @@ export async function takeGrantAway(
     if (await takeAway(member, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
   if (isLast && ours.multiCluster) for (const kind of await kindsThatStay(member)) terminal.note(whyItStays(kind));
-  return isLast ? EXIT.ok : noteOthers(others, marks, terminal);
+  return isLast ? EXIT.ok : noteOthers(others, marks, perhapsUnused(ours, others, marks), terminal);
 }
 
 /** What the account has for this host alone. What a host needs that has no record is not known: it may be anything. */
 function ownRights(ours: GrantRecord, others: readonly GrantRecord[], marks: readonly HostMark[]): ManifestObject[] {
   const stillLent = new Set([...others.flatMap(({ lent }) => lent), ...marks.map(({ lends }) => lends)]);
-  const isKnown = marks.every((mark) => mark.hostId === ANY || others.some(({ hostId }) => hostId === mark.hostId));
-  const isOurs = (what: 'dedicated' | OptionalGrant): boolean =>
-    isKnown && ours[what] && !others.some((other) => other[what]);
   return [
-    ...OPTIONAL_GRANTS.filter(isOurs).flatMap(optionalObjects),
-    ...(isOurs('dedicated') ? dedicatedObjects() : []),
+    ...ownGrants(ours, others, marks).flatMap(optionalObjects),
+    ...(isAllKnown(others, marks) && isOurs('dedicated', ours, others) ? dedicatedObjects() : []),
     ...ours.lent.filter((namespace) => !stillLent.has(namespace)).flatMap(lendingObjects),
   ];
 }
 
-/** Why rights stay, and what that means. */
-function noteOthers(others: readonly GrantRecord[], marks: readonly HostMark[], terminal: Terminal): ExitCode {
+/**
+ * Of what is optional only the kubelets, while another host has joined: the rest may have been applied for that one by hand, as files
+ * of their own, which its record does not tell.
+ */
+function ownGrants(ours: GrantRecord, others: readonly GrantRecord[], marks: readonly HostMark[]): OptionalGrant[] {
+  if (!isAllKnown(others, marks)) return [];
+  return OPTIONAL_GRANTS.filter((one) => isOurs(one, ours, others) && (others.length === 0 || one === 'nodeMetrics'));
+}
+
+/** ClusterRoleBindings that stay although no record of another host tells that it needs them. */
+function perhapsUnused(ours: GrantRecord, others: readonly GrantRecord[], marks: readonly HostMark[]): string[] {
+  const goes = ownGrants(ours, others, marks);
+  return OPTIONAL_GRANTS.filter((one) => isOurs(one, ours, others) && !goes.includes(one))
+    .flatMap(optionalObjects)
+    .filter(({ kind }) => kind === 'ClusterRoleBinding')
+    .map(({ metadata }) => metadata.name);
+}
+
+function isOurs(what: 'dedicated' | OptionalGrant, ours: GrantRecord, others: readonly GrantRecord[]): boolean {
+  return ours[what] && !others.some((other) => other[what]);
+}
+
+function isAllKnown(others: readonly GrantRecord[], marks: readonly HostMark[]): boolean {
+  return marks.every((mark) => mark.hostId === ANY || others.some(({ hostId }) => hostId === mark.hostId));
+}
+
+/** Why rights stay, and what that means. `unused`: names of ClusterRoleBindings. */
+function noteOthers(
+  others: readonly GrantRecord[],
+  marks: readonly HostMark[],
+  unused: readonly string[],
+  terminal: Terminal,
+): ExitCode {
   const hosts = new Map<string, string[]>(
     others.map((record) => [record.hostId, [`configmap/${recordOf(record).metadata.name}`]]),
   );
@@ -87,6 +115,11 @@ function noteOthers(others: readonly GrantRecord[], marks: readonly HostMark[], 
     `note: so whoever has a token of the host that left can go on with it, and renew it. In the member, kubectl delete serviceaccount -n ${namespace} ${name} ends all ` +
       'tokens at once, those of the other hosts too, which join again then; what no host needs any more goes with the last host that leaves, or by hand',
   );
+  if (unused.length > 0) {
+    terminal.note(
+      `note: the host that left was granted more, which another one may use by now. If none does: kubectl delete clusterrolebinding ${unused.join(' ')} there`,
+    );
+  }
   return EXIT.findings;
 }
 

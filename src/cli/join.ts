@@ -1,9 +1,8 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { hostIdOf } from '../api/marks.ts';
-import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
+import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import { conditionOf, isReady } from '../kube/conditions.ts';
 import type { Node } from '../kube/core-v1.ts';
-import type { KubeObject } from '../kube/object.ts';
 import { proxyInWords } from '../kube/proxy.ts';
 import { NODES } from '../kube/resource.ts';
 import { applyAll } from './apply.ts';
@@ -15,8 +14,9 @@ import { clusterFlags, dryRunFlag, seconds, type DryRunFlags } from './flags.ts'
 import { versionOf } from './host-version.ts';
 import { SYSTEM_NAMESPACE } from './installation.ts';
 import { memberCredentials, memberEndpoint, secretOf } from './member-credentials.ts';
-import { grantRecords, recordOf } from './grant-record.ts';
-import { labelsToKeep, withLabels } from './lent-namespaces.ts';
+import { grantRecords, recordOf, type GrantRecord } from './grant-record.ts';
+import { joinedMember, type KnownMember } from './joined-member.ts';
+import { labelsToKeep, stillLent, withLabels } from './lent-namespaces.ts';
 import { nameOf } from './known-kinds.ts';
 import { grantedObjects, MEMBER_ACCOUNT, optionalGrants, type Grant } from './member-grant.ts';
 import type { ManifestObject } from './manifests.ts';
@@ -44,7 +44,8 @@ export function addJoin(program: Command, cli: Cli): void {
     .summary('make another cluster a member of the cluster of the context')
     .description(
       'Gives the host an account of its own in the member, with the least rights; its short-lived token goes into a Secret of the host ' +
-        'and is renewed by Spillway. Then makes the MemberCluster, and waits until its node is Ready. Can be repeated: what is there stays.',
+        'and is renewed by Spillway. Then makes the MemberCluster, and waits until its node is Ready. Can be repeated, as to renew credentials: ' +
+        'rights that were granted stay without their flags, and so do namespaces that are lent and fields of the MemberCluster; --server and --proxy-url do not.',
     )
     .argument('<name>', 'of the member in the host, and of its virtual node');
   memberFlags(command)
@@ -55,7 +56,7 @@ export function addJoin(program: Command, cli: Cli): void {
     )
     .option(
       '--lend <namespace>',
-      'let the host use this namespace of the member only; repeatable (default: all, it is there for the host)',
+      'let the host use this namespace of the member only; repeatable (default: those of an earlier join, else all: it is there for the host)',
       collect,
       [],
     )
@@ -110,31 +111,40 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   const { dryRun } = flags;
   const hostUid = await clusterUidOf(host);
   const hostId = hostIdOf(hostUid);
-  await checkMember(cli, joining, hostUid);
-  checkFlags(flags);
-  const kept = await labelsToKeep(member, flags.lend, hostId);
+  const known = await checkMember(cli, joining, hostUid);
+  const before = (await grantRecords(member)).find((record) => record.hostId === hostId);
+  const lend = await lendAsBefore(joining, known, before, hostId);
+  checkFlags(lend, flags);
+  const kept = await labelsToKeep(member, lend, hostId);
   const endpoint = await memberEndpoint(joining.memberFlags, member, flags, terminal);
   const through = endpoint.proxy === undefined ? '' : `through ${proxyInWords(endpoint.proxy)} `;
   terminal.note(`joining ${endpoint.server} ${through}as ${name}: rights in the member (context ${member.context})`);
   const grant: Grant = {
-    lend: flags.lend,
+    lend,
     nodeMetrics: flags.nodeMetrics ?? false,
     services: flags.mirrorServices ?? false,
     multiCluster: flags.exchangeServices ?? false,
     privileged: flags.allowPrivileged ?? false,
     quota: flags.quota,
   };
+  const secret = secretOf(name);
+  // What is lent as before says nothing new of the MemberCluster.
+  const joined = joinedMember(name, secret, { ...grant, lend: flags.lend }, known);
+  const asBefore = [
+    ...(flags.lend.length === 0 && lend.length > 0 ? [`--lend ${lend.join(', ')}`] : []),
+    ...joined.kept,
+  ];
+  if (asBefore.length > 0) terminal.note(`note: as an earlier join was told: ${asBefore.join('; ')}`);
   if (grant.privileged) terminal.note(PRIVILEGED);
   const wanted = grantedObjects(grant, hostId).map((object) => withLabels(object, kept));
   const foreign = await kindsOfOthers(member, wanted);
   for (const kind of foreign) terminal.note(`note: ${nameOf(kind)} is left as it is: somebody else brought it`);
   const objects = wanted.filter((object) => !foreign.some((kind) => nameOf(kind) === nameOf(object)));
-  const before = (await grantRecords(member)).find((record) => record.hostId === hostId);
   const record = recordOf({
     hostId,
     member: name,
-    lent: [...new Set([...(before?.lent ?? []), ...flags.lend])],
-    dedicated: flags.lend.length === 0 || before?.dedicated === true,
+    lent: [...new Set([...(before?.lent ?? []), ...lend])],
+    dedicated: lend.length === 0 || before?.dedicated === true,
     ...optionalGrants((one) => grant[one] || before?.[one] === true),
   });
   // Remembered before it is granted, so that all of it can be taken away whatever happens.
@@ -148,21 +158,24 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
     terminal,
   );
   if (dryRun !== 'none') {
-    terminal.out(`secret/${secretOf(name).name}, membercluster.spillway.dev/${name} would be applied in the host\n`);
+    terminal.out(`secret/${secret.name}, membercluster.spillway.dev/${name} would be applied in the host\n`);
     return EXIT.ok;
   }
-  const secret = secretOf(name);
   const credentials = await memberCredentials({ host, member, secret, endpoint, terminal });
   terminal.note(`credentials and MemberCluster in the host (context ${host.context})`);
-  await applyAll(host, [credentials, memberCluster(name, secret, grant)], dryRun, terminal);
+  await applyAll(host, [credentials, joined.object], dryRun, terminal);
   const { status } = await untilReady(cli, host, name, flags.timeout * 1000);
   const { cpu = '0', memory = '0', pods = '0' } = status?.allocatable ?? {};
   terminal.out(`${name} is Ready: room for ${cpu} CPUs, ${memory} of memory, ${pods} pods\n`);
   return EXIT.ok;
 }
 
-/** Throws CliError where the two cannot become host and member. */
-async function checkMember(cli: Cli, { name, host, member }: Joining, hostUid: string): Promise<void> {
+/** What the host has of that name already. Throws CliError where the two cannot become host and member. */
+async function checkMember(
+  cli: Cli,
+  { name, host, member }: Joining,
+  hostUid: string,
+): Promise<KnownMember | undefined> {
   await versionOf(member);
   const memberUid = await clusterUidOf(member);
   if (memberUid === hostUid) {
@@ -171,8 +184,9 @@ async function checkMember(cli: Cli, { name, host, member }: Joining, hostUid: s
       fix: 'name another --member-context',
     });
   }
-  const known = await host.list<KubeObject & Pick<MemberCluster, 'status'>>(MEMBER_CLUSTERS);
-  const pinned = known.find(({ metadata }) => metadata.name === name)?.status?.identity;
+  const known = await host.list<KnownMember>(MEMBER_CLUSTERS);
+  const same = known.find(({ metadata }) => metadata.name === name);
+  const pinned = same?.status?.identity;
   if (pinned !== undefined && pinned !== memberUid) {
     throw new CliError(`MemberCluster ${name} stands for another cluster`, {
       reason: `that one has the identity ${pinned}, this one ${memberUid}`,
@@ -184,13 +198,32 @@ async function checkMember(cli: Cli, { name, host, member }: Joining, hostUid: s
   if (twin !== undefined) {
     cli.terminal.note(`note: this cluster is a member already, as ${twin.metadata.name}; both will share its room`);
   }
+  return same;
+}
+
+/** Namespaces to lend: without a word of them those of before, as nobody is granted a whole member by saying less. Throws CliError. */
+async function lendAsBefore(
+  { name, member, flags }: Joining,
+  known: KnownMember | undefined,
+  before: GrantRecord | undefined,
+  hostId: string,
+): Promise<readonly string[]> {
+  if (flags.lend.length > 0 || known === undefined) return flags.lend;
+  if (before === undefined || before.dedicated || before.lent.length === 0) return flags.lend;
+  const lent = await stillLent(member, before.lent, hostId);
+  if (lent.length > 0) return lent;
+  throw new CliError('no namespace of the member is lent to the host any more, and nothing was done', {
+    reason: `${name} was joined with --lend ${before.lent.join(', ')}, and without --lend those would be lent as before`,
+    fix: 'name namespaces by --lend',
+    page: 'guides/install.md#what-join-does',
+  });
 }
 
 const PRIVILEGED =
   'note: namespaces that the host makes in the member may allow privileged pods, which can do everything on the nodes that they run on. ' +
   'So can whoever steals the credentials of the host. To take that back: kubectl delete clusterrolebinding spillway-privileged there';
 
-function checkFlags({ lend, allowPrivileged = false }: Flags): void {
+function checkFlags(lend: readonly string[], { allowPrivileged = false }: Flags): void {
   if (!allowPrivileged || lend.length === 0) return;
   throw new CliError('--lend and --allow-privileged exclude each other', {
     exitCode: EXIT.usage,
@@ -201,28 +234,8 @@ function checkFlags({ lend, allowPrivileged = false }: Flags): void {
   });
 }
 
-function memberCluster(name: string, secretRef: { namespace: string; name: string }, grant: Grant): ManifestObject {
-  const namespaces = {
-    ...(grant.lend.length > 0 ? { create: false } : {}),
-    ...(grant.privileged ? { podSecurity: 'privileged' } : {}),
-  };
-  const services = {
-    ...(grant.services ? { mode: 'Mirror' } : {}),
-    ...(grant.multiCluster ? { multiCluster: 'Exchange' } : {}),
-  };
-  const given = Object.entries({ namespaces, services }).filter(([, fields]) => Object.keys(fields).length > 0);
-  return {
-    apiVersion: 'spillway.dev/v1alpha1',
-    kind: 'MemberCluster',
-    metadata: { name },
-    spec: { credentials: { secretRef }, ...Object.fromEntries(given) },
-  } as ManifestObject;
-}
-
 /** A member may have no room at all: it is waited for so long after the node is Ready, in ms. */
 const ROOM_MS = 10_000;
-
-type KnownMember = KubeObject & Pick<MemberCluster, 'status'>;
 
 async function untilReady(cli: Cli, host: Viewer, name: string, timeoutMs: number): Promise<KnownMember> {
   let readySince: number | undefined;

@@ -32,6 +32,17 @@ export async function labelsToKeep(
   return kept;
 }
 
+/** Those of some namespaces that their owner lends to this host, or to any, as far as that may be read. Throws CliError. */
+export async function stillLent(member: Viewer, names: readonly string[], hostId: string): Promise<string[]> {
+  const lent: string[] = [];
+  for (const name of names) {
+    const found = await member.tryGet(NAMESPACES, { name });
+    const lentTo = found instanceof MissingRight ? 'any' : found?.metadata.labels?.[ALLOW_HOST_LABEL];
+    if (lentTo === hostId || lentTo === 'any') lent.push(name);
+  }
+  return lent;
+}
+
 /** Applied with the value that is there, as a label that was applied once, and is left out later, is taken off. */
 export function withLabels(object: ManifestObject, kept: ReadonlyMap<string, Labels>): ManifestObject {
   const labels = object.kind === 'Namespace' ? kept.get(object.metadata.name) : undefined;

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hostIdOf } from '../../src/api/marks.ts';
+import { joinedMember, type KnownMember } from '../../src/cli/joined-member.ts';
+import { optionalGrants } from '../../src/cli/member-grant.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -131,4 +133,112 @@ describe('privileged pods', () => {
     );
     expect(member.seen.filter(({ method }) => method !== 'GET')).toEqual([]);
   });
+});
+
+describe('a join that is repeated with fewer words', () => {
+  const SECRET = { namespace: 'spillway-system', name: 'member-east' };
+  const credentials = { secretRef: SECRET };
+  const NOTHING = { lend: [], ...optionalGrants(() => false), quota: {} };
+  const WHOLE = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/spillway-namespaces';
+
+  /** As the API server shows what this manager has applied. */
+  function known(fields: object, spec: object, manager = 'kubectl-spillway'): KnownMember {
+    const ours = { manager, operation: 'Apply', fieldsV1: { 'f:spec': { 'f:credentials': {}, ...fields } } };
+    const managedFields = [{ manager: 'spillway', operation: 'Update', fieldsV1: { 'f:status': {} } }, ours];
+    const metadata = { name: 'east', managedFields };
+    const object = { apiVersion: 'spillway.dev/v1alpha1', kind: 'MemberCluster', metadata, spec };
+    return object as unknown as KnownMember;
+  }
+  const EVERYTHING = known(
+    {
+      'f:namespaces': { 'f:create': {}, 'f:podSecurity': {} },
+      'f:services': { 'f:mode': {}, 'f:multiCluster': {} },
+    },
+    {
+      credentials,
+      namespaces: { mapping: 'Same', create: false, podSecurity: 'privileged' },
+      services: { mode: 'Mirror', namespaces: ['shop'], multiCluster: 'Exchange' },
+    },
+  );
+  const joinAgain = (member: KnownMember, more: object = {}) =>
+    joinedMember('east', SECRET, { ...NOTHING, ...more }, member);
+
+  it('keeps what an earlier one has set of the MemberCluster, and says so', () => {
+    const { object, kept } = joinAgain(EVERYTHING);
+    expect(object).toMatchObject({ metadata: { name: 'east' } });
+    expect(object).toHaveProperty('spec', {
+      credentials,
+      namespaces: { create: false, podSecurity: 'privileged' },
+      services: { mode: 'Mirror', multiCluster: 'Exchange' },
+    });
+    expect(kept).toEqual([
+      'spec.namespaces.create: false',
+      'spec.namespaces.podSecurity: privileged',
+      'spec.services.mode: Mirror',
+      'spec.services.multiCluster: Exchange',
+    ]);
+  });
+
+  it('adds what it is told to that', () => {
+    const member = known({ 'f:services': { 'f:mode': {} } }, { services: { mode: 'Mirror', multiCluster: 'None' } });
+    const { object, kept } = joinAgain(member, { multiCluster: true });
+    expect(object).toHaveProperty('spec', { credentials, services: { mode: 'Mirror', multiCluster: 'Exchange' } });
+    expect(kept).toEqual(['spec.services.mode: Mirror']);
+  });
+
+  it('leaves to others what is theirs', () => {
+    const spec = { services: { mode: 'Mirror', multiCluster: 'None' }, namespaces: { podSecurity: 'restricted' } };
+    const fields = { 'f:services': { 'f:mode': {} }, 'f:namespaces': { 'f:podSecurity': {} } };
+    for (const member of [known({}, spec), known(fields, spec, 'argocd')])
+      expect(joinAgain(member)).toMatchObject({ object: { spec: { credentials } }, kept: [] });
+    expect(joinAgain(known({}, spec)).object).toHaveProperty('spec', { credentials });
+  });
+
+  it('gives namespaces that are lent by now no level', () => {
+    const { object, kept } = joinAgain(EVERYTHING, { lend: ['shop'] });
+    expect(object).toHaveProperty('spec.namespaces', { create: false });
+    expect(kept).not.toContain('spec.namespaces.podSecurity: privileged');
+  });
+
+  it('reads the MemberCluster of that name before it does anything', async () => {
+    register(EVERYTHING);
+    const { notes } = await runJoin('--allow-privileged');
+    expect(notes).toContain(
+      'note: as an earlier join was told: spec.namespaces.create: false; spec.services.mode: Mirror; spec.services.multiCluster: Exchange\n',
+    );
+  });
+
+  it('grants no whole member where namespaces are lent, and lends those that still are', async () => {
+    await runJoin('--lend=shop', '--lend=bank');
+    register(known({ 'f:namespaces': { 'f:create': {} } }, { credentials, namespaces: { create: false } }));
+    unlend('bank');
+    const { notes } = await runJoin('--quota=pods=5');
+    expect(notes).toContain('note: as an earlier join was told: --lend shop; spec.namespaces.create: false\n');
+    expect(member.objects.has(WHOLE)).toBe(false);
+    expect(member.objects.get(RECORD)).toMatchObject({ data: { lent: 'bank shop', dedicated: 'false' } });
+    expect(labels('bank')).not.toHaveProperty(LENT);
+    expect([...member.objects.keys()].filter((path) => path.includes('/resourcequotas/'))).toHaveLength(1);
+    expect((await runJoin('--allow-privileged')).code).toBe(2);
+  });
+
+  it('does nothing where none of them is lent any more', async () => {
+    await runJoin('--lend=shop');
+    register(known({}, { credentials }));
+    unlend('shop');
+    const before = member.seen.length;
+    const { code, notes } = await runJoin();
+    expect(code).toBe(1);
+    expect(notes).toContain('no namespace of the member is lent to the host any more, and nothing was done');
+    expect(member.seen.slice(before).filter(({ method }) => method !== 'GET')).toEqual([]);
+  });
+
+  function register(object: KnownMember): void {
+    makeObject('/apis/spillway.dev/v1alpha1/memberclusters', 'MemberCluster', 'east', object, host);
+  }
+
+  function unlend(name: string): void {
+    const body = { metadata: { labels: { [LENT]: null } } };
+    const contentType = 'application/merge-patch+json';
+    member.handle({ method: 'PATCH', path: `/api/v1/namespaces/${name}`, query: {}, body, contentType });
+  }
 });

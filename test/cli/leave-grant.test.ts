@@ -210,17 +210,22 @@ describe('a member that leaves by the name of its context', () => {
     'spillway-imports',
     'spillway-privileged',
   ];
+  // Of those the rest may be some other host's by hand.
+  const BY_HAND = ['spillway-services', 'spillway-imports', 'spillway-privileged'];
   const bindings = (): string[] => CLUSTER_WIDE.filter((name) => left().includes(`ClusterRoleBinding/${name}`));
   it.each<[string, () => void, string[]]>([
-    ['has lent namespaces only', () => send(member, recordOf(LENT_ONLY)), []],
-    ['has the whole member', () => send(member, recordOf({ ...LENT_ONLY, dedicated: true })), CLUSTER_WIDE.slice(0, 2)],
-    ['may ask kubelets', () => send(member, recordOf({ ...LENT_ONLY, nodeMetrics: true })), ['spillway-node-metrics']],
-    ['may export', () => send(member, recordOf({ ...LENT_ONLY, multiCluster: true })), ['spillway-imports']],
+    ['has lent namespaces only', () => send(member, recordOf(LENT_ONLY)), BY_HAND],
     [
-      'may have privileged pods',
-      () => send(member, recordOf({ ...LENT_ONLY, privileged: true })),
-      ['spillway-privileged'],
+      'has the whole member',
+      () => send(member, recordOf({ ...LENT_ONLY, dedicated: true })),
+      [...CLUSTER_WIDE.slice(0, 2), ...BY_HAND],
     ],
+    [
+      'may ask kubelets',
+      () => send(member, recordOf({ ...LENT_ONLY, nodeMetrics: true })),
+      ['spillway-node-metrics', ...BY_HAND],
+    ],
+    ['may export', () => send(member, recordOf({ ...LENT_ONLY, multiCluster: true })), BY_HAND],
     [
       'joined by a version that did not write down which',
       () => send(member, { ...recordOf(LENT_ONLY), data: { member: 'b', lent: '' } } as ManifestObject),
@@ -233,6 +238,31 @@ describe('a member that leaves by the name of its context', () => {
     make();
     expect((await leave(...IN_EAST)).code).toBe(5);
     expect(bindings()).toEqual(kept);
+  });
+
+  it.each<[string, () => void, string | undefined]>([
+    [
+      'has joined without them',
+      () => send(member, recordOf(LENT_ONLY)),
+      'spillway-read-services spillway-services spillway-read-exports spillway-imports spillway-privileged',
+    ],
+    [
+      'has joined with some of them',
+      () => send(member, recordOf({ ...LENT_ONLY, services: true, multiCluster: true })),
+      'spillway-privileged',
+    ],
+    ['has joined with all of them', () => send(member, recordOf({ ...LENT_ONLY, ...EVERYTHING })), undefined],
+    [
+      'may be any that a namespace is lent to',
+      () => send(member, namespace('b', { 'spillway.dev/allow-host': 'any' })),
+      undefined,
+    ],
+  ])('names the bindings that may be deleted by hand where another host %s', async (_what, make, names) => {
+    grant([]);
+    make();
+    const { notes } = await leave(...IN_EAST);
+    if (names === undefined) expect(notes).not.toContain('kubectl delete clusterrolebinding');
+    else expect(notes).toMatch(new RegExp(`kubectl delete clusterrolebinding ${names} there$`));
   });
 
   it('keeps the roles of a namespace that is lent to another host by now', async () => {
