@@ -74,13 +74,16 @@ export async function extender(say: Say): Promise<SuiteReport> {
     const covering = ({ metadata }: Pod): { key: string; allowed: number }[] => [
       { key: `${metadata.namespace ?? ''}/${metadata.labels?.['app'] ?? ''}`, allowed: 1 },
     ];
-    const preemption = new Preemption({ view, questions, capacityOf, budgets: { synced: true, covering }, nominees });
+    const migrationFit = { isAsking: false };
+    const budgets = { synced: true, covering };
+    const preemption = new Preemption({ view, questions, capacityOf, budgets, nominees, migrationFit });
     const asked = new Extender({
       view,
       workloads: book,
       questions,
       reservations,
       nominees,
+      migrationFit,
       waiting: { answered: () => undefined, resyncIn: () => undefined },
       annotationProblem: (_chain, problem) => {
         throw new Error(problem);

@@ -1,8 +1,10 @@
+import { LRUCache } from 'lru-cache';
 import { isActive, isFinished } from '../api/pod-phase.ts';
 import { asOwned } from '../api/released.ts';
 import type { MigratedReference, WorkloadMigration } from '../api/workload-migration.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { migratedKey } from '../placement/migrating.ts';
 import { replicasOf, type TypedObject } from '../placement/owner-chain.ts';
@@ -38,9 +40,14 @@ export interface MigratedPodsOptions {
   mover: Pick<Mover, 'read' | 'wasSent'>;
 }
 
+/** Controllers of which a pod is remembered. */
+const REMEMBERED = 1_000;
+
 /** What is there of the workloads of migrations: from caches, and one pod of each controller as it is in the host. */
 export class MigratedPods {
   readonly #o: MigratedPodsOptions;
+  /** One pod of each controller as it was read last, by the UID of that: the last one on its way out cannot be read any more. */
+  readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
 
   constructor(options: MigratedPodsOptions) {
     this.#o = options;
@@ -126,7 +133,7 @@ export class MigratedPods {
 
   /**
    * Pods of a workload under way that have yet to find their places, whole: those in the member that may leave it, new ones without a
-   * place, and those on their way out that nothing was made for yet.
+   * place, and those on their way out that nothing was made for yet. Without those of a controller of which none was ever read.
    */
   async yetToPlace(one: NamedWorkload, from: string, signal: AbortSignal): Promise<readonly Pod[]> {
     const pods = await this.of(one, from, signal);
@@ -137,29 +144,39 @@ export class MigratedPods {
     const unplaced = pods.filter(({ cluster }) => cluster === undefined);
     const { missing } = migrationStep(pods, from, this.wantedOf(one));
     const leaving = pods.filter(({ isLeaving }) => isLeaving).slice(0, missing);
-    const whole = await this.wholePods(
-      [...still, ...unplaced, ...leaving].map(({ pod }) => pod),
-      signal,
-    );
-    return [...(whole?.values() ?? [])];
+    const all = [...still, ...unplaced, ...leaving].map(({ pod }) => pod);
+    const samples = await this.#samples(all, signal);
+    return all.flatMap((pod) => {
+      const uid = controllerUidOf(pod);
+      const sample = samples.get(uid) ?? this.#read.get(uid);
+      return sample === undefined ? [] : [alike(sample, pod)];
+    });
   }
 
   /** As they are in the host but for what differs from pod to pod; undefined when none of a controller could be read. By UID. */
   async wholePods(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<string, Pod> | undefined> {
-    const samples = new Map<string, Pod>();
-    for (const pod of pods) {
-      if (samples.has(controllerUidOf(pod))) continue;
-      const live = await this.#o.mover.read(pod, signal);
-      if (live !== undefined) samples.set(controllerUidOf(pod), asOwned(live));
-    }
+    const samples = await this.#samples(pods, signal);
     const whole = new Map<string, Pod>();
     for (const pod of pods) {
       const sample = samples.get(controllerUidOf(pod));
       if (sample === undefined) return undefined;
-      const { name, uid = '' } = pod.metadata;
-      whole.set(uid, { ...sample, metadata: { ...sample.metadata, name, uid } });
+      whole.set(pod.metadata.uid ?? '', alike(sample, pod));
     }
     return whole;
+  }
+
+  /** One of each controller as it is in the host, by the UID of the controller; of some there may be none. */
+  async #samples(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<string, Pod>> {
+    const samples = new Map<string, Pod>();
+    for (const pod of pods) {
+      const controllerUid = controllerUidOf(pod);
+      if (samples.has(controllerUid)) continue;
+      const live = await this.#o.mover.read(pod, signal);
+      if (live === undefined) continue;
+      samples.set(controllerUid, asOwned(live));
+      this.#read.set(controllerUid, asOwned(live));
+    }
+    return samples;
   }
 
   /** Why a pod, whole, is never moved; undefined when it may be. */
@@ -199,6 +216,10 @@ export function perController<T>(ask: (pod: Pod) => T): (pod: Pod) => T {
     known.set(uid, found);
     return found.answer;
   };
+}
+
+function alike(sample: Pod, { metadata: { name, uid = '' } }: Pod): Pod {
+  return { ...sample, metadata: { ...sample.metadata, name, uid } };
 }
 
 function controllerUidOf(pod: Pod): string {

@@ -4,7 +4,7 @@ import { keyOf } from '../kube/object.ts';
 import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { GoingTogether, PlacedPods } from '../placement/placed-pods.ts';
 import type { MigratedPods } from './migrated-pods.ts';
-import { migrationReport, withPlaces } from './migration-report.ts';
+import { type JudgedWorkload, migrationReport, withPlaces } from './migration-report.ts';
 import { isJudged, listInText, type MigrationFound, refused } from './migration-status.ts';
 
 /** Policies and workloads that were written just before may not be known yet: a report counts that every look finds for so long, in ms. */
@@ -13,6 +13,9 @@ const SETTLED_MS = 3_000;
 const LONG_NOT_KNOWN_MS = 60_000;
 /** By then the caches show what was written, in ms. */
 const SHOWN_MS = 10_000;
+/** Between two looks at a migration of which it is not known yet whether it fits, in ms; each time twice as long where all of it was asked for. */
+export const NOT_KNOWN_MS = 2_000;
+const LONGEST_NOT_KNOWN_MS = 60_000;
 
 export interface MigrationJudgeOptions {
   placed: Pick<
@@ -32,6 +35,8 @@ export interface Judging {
   report?: { readonly text: string; readonly since: number };
   /** Since when it is not known whether it fits. */
   notKnownSince?: number;
+  /** As long as the report stays the same: when the whole is asked about again, as it was not known, and how long after the last time. */
+  again?: { readonly at: number; readonly afterMs: number };
 }
 
 /**
@@ -62,14 +67,20 @@ export class MigrationJudge {
     const entries = judged.map(({ entry }) => entry);
     const text = JSON.stringify([why, notKnown, entries.map(({ workload, reason }) => [workload, reason])]);
     const now = monotonic();
-    if (judging.report?.text !== text) judging.report = { text, since: now };
+    if (judging.report?.text !== text) {
+      judging.report = { text, since: now };
+      delete judging.again;
+    }
     if (now - judging.report.since < SETTLED_MS) return undefined;
     if (notKnown !== undefined) return this.#notKnown({ missing: notKnown, workloads: entries }, judging);
     if (why !== undefined) return refusal(why, entries);
-    if (this.#isTaken(key)) return undefined;
+    if (this.restMs(judging) > 0 || this.#isTaken(key)) return undefined;
     this.#asking = key;
+    const others = await this.#underWay(key, signal);
+    // What was found to fit a moment ago the report may not have seen.
+    if (judged.some((one) => this.#goesOtherwise(one, key))) return undefined;
     const own: GoingTogether = { pods: judged.flatMap((one) => one.pods), way: wayOf(migration) };
-    const whys = await placed.whyNotTogether([...(await this.#underWay(key, signal)), own], signal);
+    const whys = await placed.whyNotTogether([...others, own], signal);
     return this.#verdict(
       migration,
       judged.map((one) => withPlaces(one, whys)),
@@ -82,6 +93,16 @@ export class MigrationJudge {
     if (this.#asking === key) this.#asking = undefined;
   }
 
+  /** Until the whole is to be asked about again, as it was not known, in ms; 0: there is nothing to wait for. */
+  restMs({ again }: Judging): number {
+    return Math.max(0, (again?.at ?? 0) - this.#o.monotonic());
+  }
+
+  #goesOtherwise({ workload, entry: { reason } }: JudgedWorkload, key: string): boolean {
+    const by = workload === undefined ? undefined : this.#o.placed.wayOf(workload)?.by;
+    return reason === 'Fits' && by !== undefined && by !== key;
+  }
+
   #verdict(migration: WorkloadMigration, workloads: MigrationFound['workloads'], judging: Judging): MigrationFound {
     const { dryRun: isDry, monotonic } = this.#o;
     const against = refused(workloads);
@@ -90,7 +111,12 @@ export class MigrationJudge {
       return refusal(words, workloads);
     }
     const missing = listInText(workloads.filter(({ reason }) => reason === 'NotKnown'));
-    if (missing !== '') return this.#notKnown({ missing, workloads }, judging);
+    if (missing !== '') {
+      const afterMs = Math.min(LONGEST_NOT_KNOWN_MS, 2 * (judging.again?.afterMs ?? NOT_KNOWN_MS / 2));
+      judging.again = { at: monotonic() + afterMs, afterMs };
+      return this.#notKnown({ missing, workloads }, judging);
+    }
+    delete judging.again;
     delete judging.notKnownSince;
     const count = workloads.filter(({ reason }) => reason === 'Fits').reduce((sum, { pods }) => sum + pods, 0);
     const message = `there is a place for ${counted(count, 'pod')} where the migration leads`;

@@ -4,6 +4,7 @@ import { counted } from '../kube/counted.ts';
 import { keyOf } from '../kube/object.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { clusterInWords, NOT_CONTACTED } from '../placement/cluster.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
 import type { NoPlaceTogether, PlacedPods } from '../placement/placed-pods.ts';
 import { type MigratedPods, type NamedWorkload, perController } from './migrated-pods.ts';
 import { silentMembers } from './silent-members.ts';
@@ -29,6 +30,7 @@ export interface MigrationReport {
 /** One workload of the set, and its pods as they are in the host; without them it does not move. */
 export interface JudgedWorkload {
   readonly entry: MigratedWorkload;
+  readonly workload: TypedObject | undefined;
   readonly pods: readonly Pod[];
 }
 
@@ -96,6 +98,7 @@ function judge(
   const { length } = there;
   const stays = (reason: MigratedWorkload['reason'], message: string): JudgedWorkload => ({
     entry: { workload: reference, pods: length, waiting: length, moving: 0, moved: 0, reason, message },
+    workload,
     pods: [],
   });
   if (workload === undefined) {
@@ -130,12 +133,12 @@ function judge(
     reason: 'Fits',
     ...(message === undefined ? {} : { message }),
   };
-  return { entry, pods: whole };
+  return { entry, workload, pods: whole };
 }
 
 /** The second part: which of its pods have no place, by UID. */
 export function withPlaces(
-  { entry, pods }: JudgedWorkload,
+  { entry, pods }: Pick<JudgedWorkload, 'entry' | 'pods'>,
   whys: ReadonlyMap<string, NoPlaceTogether>,
 ): MigratedWorkload {
   const missing = pods.map(({ metadata: { uid = '' } }) => whys.get(uid)).filter((one) => one !== undefined);

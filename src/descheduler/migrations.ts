@@ -13,7 +13,7 @@ import { clusterInWords } from '../placement/cluster.ts';
 import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
-import { type Judging, MigrationJudge } from './migration-judge.ts';
+import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
 import { migrationMove, migrationStep } from './migration.ts';
 import {
   isJudged,
@@ -29,8 +29,6 @@ import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at a migration, in ms. */
 const LOOK_MS = 1_000;
-/** Between two looks at a migration of which it is not known yet whether it fits, in ms. */
-const NOT_KNOWN_MS = 2_000;
 /** By then every replica that schedulers may ask knows which way the pods go, in ms. */
 const HEARD_MS = 2_000;
 /** A migration of which no pod could be moved for so long is given up, in ms. */
@@ -139,7 +137,8 @@ export class Migrations {
   async #lookAt(key: string, migration: WorkloadMigration, signal: AbortSignal): Promise<HandlerResult> {
     const { clock, host } = this.#o;
     const found = await this.#look(key, migration, signal);
-    if (found === undefined) return { requeueAfterMs: LOOK_MS };
+    const restMs = this.#judge.restMs(this.#sights.get(key)?.judging ?? {});
+    if (found === undefined) return { requeueAfterMs: Math.max(LOOK_MS, restMs) };
     const status = migrationStatus(migration, found, clock());
     if (!jsonEqual(migration.status, status)) {
       const body = { metadata: { uid: migration.metadata.uid }, status: { finishTime: null, ...status } };
@@ -147,7 +146,7 @@ export class Migrations {
       await patch(host, WORKLOAD_MIGRATIONS, splitKey(key), body, how, { signal }).catch(unlessOther);
     }
     if (found.state === 'Suspended' || status.finishTime !== undefined) return undefined;
-    return { requeueAfterMs: found.fits?.status === 'Unknown' ? NOT_KNOWN_MS : LOOK_MS };
+    return { requeueAfterMs: found.fits?.status === 'Unknown' ? Math.max(NOT_KNOWN_MS, restMs) : LOOK_MS };
   }
 
   /** Undefined: nothing is to be said yet. */

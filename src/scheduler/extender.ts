@@ -15,6 +15,7 @@ import { failing, passing, waitingOn } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
 import type { MemberFit } from './member-fit.ts';
+import type { MigrationFit } from './migration-fit.ts';
 import { nodePriorities } from './node-priorities.ts';
 import type { RankedNode } from './node-priorities.ts';
 import { asksForItself } from './node-demands.ts';
@@ -39,6 +40,7 @@ export interface ExtenderOptions {
   unread: (pod: Pod, problem: string) => void;
   reservations: Reservations;
   nominees: Nominees;
+  migrationFit: Pick<MigrationFit, 'isAsking'>;
   metrics: SchedulerMetrics;
   /** In ms. */
   monotonic: () => number;
@@ -249,7 +251,10 @@ export class Extender {
       this.#nominations.refused(pod);
       return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
     }
-    workloads.decided({ chain, identity, pod, rules, decision });
+    const made = { chain, identity, pod, rules, decision };
+    // Next time the room may be there: this pod alone goes by what is free now.
+    if (this.#o.migrationFit.isAsking) workloads.decidedForNow(made);
+    else workloads.decided(made);
     if (place === undefined) {
       this.#attempts.end(pod.metadata.uid ?? '');
       for (const at of timesOfChange(facts)) this.#o.waiting.resyncIn(at - facts.now);

@@ -40,13 +40,19 @@ const ASIDE = 'migration/';
  * Whether pods fit, all together, where a migration would have them: the scheduler's own question about the pod that comes
  * instead of each, one after the other, with the room and the seats of those before it set aside. Thousands of them take
  * seconds, so others have their turn in between; for these the room that is set aside is taken until the question ends, however
- * it ends.
+ * it ends. One question at a time.
  */
 export class MigrationFit {
   readonly #o: MigrationFitOptions;
+  #isAsking = false;
 
   constructor(options: MigrationFitOptions) {
     this.#o = options;
+  }
+
+  /** Room is set aside for a question, and free again in a moment: what follows from the lack of it is not to last. */
+  get isAsking(): boolean {
+    return this.#isAsking;
   }
 
   /**
@@ -70,6 +76,7 @@ export class MigrationFit {
       }
     } finally {
       for (const [capacity, key] of aside) capacity.release(key);
+      this.#isAsking = false;
       if (aside.length > 0) freed();
     }
     return whys;
@@ -105,6 +112,7 @@ export class MigrationFit {
     // A pod that was told its place a moment ago has it already.
     if (best !== undefined && capacity !== undefined && !capacity.holds(live.metadata.uid ?? '')) {
       const key = `${ASIDE}${live.metadata.uid ?? ''}`;
+      this.#isAsking = true;
       capacity.reserve(key, best.request);
       aside.push([capacity, key]);
     }

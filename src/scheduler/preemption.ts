@@ -9,6 +9,7 @@ import { isMadeForItsNode } from './daemon-pod.ts';
 import { evicting, type NodeVictims, type PreemptionArgs, type PreemptionResult } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-fit.ts';
+import type { MigrationFit } from './migration-fit.ts';
 import { asksForItself } from './node-demands.ts';
 import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
@@ -27,6 +28,7 @@ export interface PreemptionOptions {
   readonly capacityOf: CapacityOf;
   readonly budgets: BudgetsPort;
   readonly nominees: Nominees;
+  readonly migrationFit: Pick<MigrationFit, 'isAsking'>;
 }
 
 /** Who has to leave behind a virtual node; undefined where that would not bring the pod to a place. Worked out when it is asked. */
@@ -48,7 +50,7 @@ export class Preemption {
   }
 
   async preempt({ pod, victims }: PreemptionArgs): Promise<PreemptionResult> {
-    const { view, nominees } = this.#o;
+    const { view, nominees, migrationFit } = this.#o;
     const missing = await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain) || view.nodes.anyVirtualNode() === undefined) return evicting(victims);
@@ -57,6 +59,8 @@ export class Preemption {
     view.asked(pod);
     const split = splitByMember(view.nodes, victims.keys());
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
+    // Room that only a question about a migration holds is nobody's reason to be evicted: the pod is asked for again when it is free.
+    if (migrationFit.isAsking && (chosen !== undefined || this.#asksForMembers(pod))) return evicting(new Map());
     const found = nominees.whileAside(pod, () => {
       const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
       return chosen === undefined
@@ -113,21 +117,27 @@ export class Preemption {
   /** Where it asks for itself, as in a question about nodes. Undefined: what the scheduler proposed stays. */
   #withoutRules(pod: Pod, { local, virtual }: Split, behind: VictimsBehind): Map<string, NodeVictims | undefined> {
     const { nodes } = this.#o.view;
-    const namespaceLabels = this.#labelsOf(pod);
     const found = new Map<string, NodeVictims | undefined>(local.map((node) => [node, undefined]));
-    const asksFor = (name: string): boolean => {
-      const node = nodes.nodes.get(name);
-      return node !== undefined && asksForItself(pod, node, namespaceLabels);
-    };
     for (const [member, names] of virtual) {
       if (nodes.whyTainted(member, []) !== undefined) continue;
-      for (const name of names.filter(asksFor)) {
+      for (const name of names.filter((one) => this.#asksFor(pod, one))) {
         const victims = behind(name);
         if (victims !== undefined) found.set(name, victims);
         if (found.size >= local.length + ENOUGH_VIRTUAL_NODES) return found;
       }
     }
     return found;
+  }
+
+  #asksFor(pod: Pod, name: string): boolean {
+    const node = this.#o.view.nodes.nodes.get(name);
+    return node !== undefined && asksForItself(pod, node, this.#labelsOf(pod));
+  }
+
+  /** Whether it may be behind any virtual node, without rules. */
+  #asksForMembers(pod: Pod): boolean {
+    const { virtual } = this.#o.questions.everyOpenNode(pod);
+    return [...virtual.values()].some((names) => names.some((name) => this.#asksFor(pod, name)));
   }
 
   /**

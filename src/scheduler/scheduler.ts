@@ -121,19 +121,22 @@ export class Scheduler {
       nominationOf: (pod) => view.nominationOf(pod),
       monotonic,
     });
-    this.#preemption = new Preemption({ view, questions, capacityOf, budgets: options.budgets, nominees });
+    const freed = (): void => this.#waiting.resyncIn(0);
+    const migrationFit = new MigrationFit({ view, questions, capacityOf, freed, clock });
+    this.#preemption = new Preemption({
+      view,
+      questions,
+      capacityOf,
+      budgets: options.budgets,
+      nominees,
+      migrationFit,
+    });
     this.placedPods = new HostPlacedPods({
       view,
       workloads,
       questions,
       migrations,
-      migrationFit: new MigrationFit({
-        view,
-        questions,
-        capacityOf,
-        freed: () => this.#waiting.resyncIn(0),
-        clock,
-      }),
+      migrationFit,
       stored: (workload) => store.get(workload),
       clock,
     });
@@ -150,6 +153,7 @@ export class Scheduler {
       },
       reservations,
       nominees,
+      migrationFit,
       metrics,
       monotonic,
     });

@@ -95,8 +95,12 @@ export class WorkloadState {
 
   decided(made: Made): void {
     const { object } = made.identity;
-    const at = this.#o.clock();
-    this.#remember(object, { ...this.#planned(object, made.decision.plan), last: { made, at } });
+    this.#remember(object, { ...this.#planned(object, made.decision.plan), last: { made, at: this.#o.clock() } });
+  }
+
+  /** The same, by room that is not what it is: its plan is not for those that come next. */
+  decidedForNow(made: Made): void {
+    this.#remember(made.identity.object, { last: { made, at: this.#o.clock() } });
   }
 
   /** The plan was worked out anew without a pod that asked. */

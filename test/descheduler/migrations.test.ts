@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parseWorkloadMigration, type WorkloadMigration } from '../../src/api/workload-migration.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
@@ -171,7 +171,12 @@ describe('the question about the whole set', () => {
 
   test('is asked once, when all else has settled; others have their turn before each pod, and nothing stays set aside', async () => {
     const sizes: number[] = [];
-    room.onBreath = () => void sizes.push(aside.size);
+    const asking: boolean[] = [];
+    const { migrationFit } = room.process;
+    room.onBreath = () => {
+      sizes.push(aside.size);
+      asking.push(migrationFit.isAsking);
+    };
     ask();
     await look();
     await look();
@@ -182,7 +187,8 @@ describe('the question about the whole set', () => {
     await look();
     expect(state()[0]).toBe('Fits True AllFit');
     expect(sizes).toEqual([0, 1, 2, 3]);
-    expect([aside.size, room.freed]).toEqual([0, 1]);
+    expect(asking).toEqual([false, true, true, true]);
+    expect([aside.size, room.freed, migrationFit.isAsking]).toEqual([0, 1, false]);
   });
 
   test('leaves nothing set aside when it is broken off, and is asked anew', async () => {
@@ -191,6 +197,7 @@ describe('the question about the whole set', () => {
     room.onBreath = () => (room.breaths === 3 ? ended.abort() : undefined);
     await expect(look('now', ended.signal)).rejects.toThrow(/abort/);
     expect([aside.size, room.freed, stored()?.status]).toEqual([0, 1, undefined]);
+    expect(room.process.migrationFit.isAsking).toBe(false);
     await look();
     expect(state()[0]).toBe('Fits True AllFit');
   });
@@ -245,6 +252,24 @@ describe('of two that are judged at about the same time', () => {
     await look('b');
     expect([state('a')[0], state('b')[0]]).toEqual(['Fits True AllFit', 'Fits False DoesNotFit']);
     expect(said('b')[0]).toMatch(/^api DoesNotFit 3\/0\/0: a place for 1 of 3 pods/);
+  });
+
+  test('the second is not found to fit where the first, which names the same workload, was a moment ago', async () => {
+    ask({}, 'a');
+    await begun('a');
+    room.breaths = 0;
+    ask({ to: 'north' }, 'b');
+    // As its report was made just before.
+    const wayOf = vi.spyOn(room.process.placed, 'wayOf');
+    wayOf.mockReturnValueOnce(undefined);
+    await look('b');
+    room.now += SETTLED_MS;
+    wayOf.mockReturnValueOnce(undefined);
+    expect(await look('b')).toEqual({ requeueAfterMs: 1_000 });
+    expect([stored('b')?.status, room.breaths]).toEqual([undefined, 0]);
+    wayOf.mockRestore();
+    await judged('b');
+    expect(said('b')).toEqual(['web AlreadyMoving 3/0/0: WorkloadMigration shop/a moves it now']);
   });
 
   test('what the first has moved is not counted twice: only pods that have yet to find a place', async () => {
@@ -303,8 +328,29 @@ describe('what is not known yet is no verdict', () => {
       /^for more than a minute .* \(member west: nodes of the member cannot be listed \(403\)\)\. .*kubectl spillway status/,
     );
     wide('west', 3);
+    room.now += 1_000;
     await judged();
     expect(state()).toEqual(['Fits False DoesNotFit', 'Complete False Refused']);
+  });
+
+  test('for longer: all of it is asked about ever more seldom, at once when its report is another one', async () => {
+    unknown('west');
+    ask();
+    await judged();
+    for (const seconds of [2, 4, 8, 16, 32, 60, 60]) {
+      const { breaths } = room;
+      expect(await look()).toEqual({ requeueAfterMs: seconds * 1_000 });
+      room.now += seconds * 1_000 - 1;
+      await look();
+      expect(room.breaths).toBe(breaths);
+      room.now += 1;
+      await look();
+      expect(room.breaths).toBe(breaths + 4);
+    }
+    room.unplace('p');
+    await room.seen('the policy is gone', () => room.process.view.policies.get('shop/p') === undefined);
+    await judged();
+    expect(state()[1]).toBe('Complete False Refused');
   });
 
   test('a cluster that is known to be too small does not hide one that is not known', async () => {
@@ -640,6 +686,23 @@ describe.each([1, 3])('a StatefulSet of %i, which makes a pod when the former on
       await look();
     }
     expect(state()[1]).toBe('Complete True Moved');
+  });
+
+  test('and keeps the room that its last pod has yet to use while that one ends', async () => {
+    for (let count = 1; count < replicas; count += 1) {
+      const name = room.evictions().at(-1) ?? '';
+      await endSlowly(name);
+      await gone(name);
+      await make(name, 'west');
+      await look();
+    }
+    await endSlowly(room.evictions().at(-1) ?? '');
+    expect(said()).toEqual([`db Moving 0/1/${String(replicas - 1)}`]);
+    wide('west', 4);
+    ask({}, 'web');
+    await judged('web');
+    expect(state('web')[0]).toBe('Fits False DoesNotFit');
+    expect(said('web')[0]).toMatch(/^web DoesNotFit 4\/0\/0: a place for 3 of 4 pods/);
   });
 
   test('or until it asks for none', async () => {

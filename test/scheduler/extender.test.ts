@@ -36,6 +36,8 @@ const signals = new Map<string, Map<string, number>>();
 const victims = new Map<string, Victims>();
 const candidates: { node: string; pods: readonly Candidate[]; allowed: ReadonlyMap<string, number> }[] = [];
 const budgets = { synced: true, covering: (_pod: Pod): { key: string; allowed: number }[] => [] };
+/** A question about a migration holds room for the time it takes. */
+const migrationFit = { isAsking: false };
 let preemption: Preemption;
 let reservations: Reservations;
 let gangs: GangPlacer;
@@ -122,6 +124,7 @@ beforeEach(async () => {
   candidates.length = 0;
   asking = undefined;
   Object.assign(budgets, { synced: true, covering: () => [] });
+  migrationFit.isAsking = false;
   make('/api/v1/namespaces', {
     kind: 'Namespace',
     metadata: { name: 'shop', labels: { 'spillway.dev/burst': 'enabled' } },
@@ -179,13 +182,14 @@ beforeEach(async () => {
     nominationOf: (one) => view.nominationOf(one),
     monotonic: clock,
   });
-  preemption = new Preemption({ view, questions, capacityOf, budgets, nominees });
+  preemption = new Preemption({ view, questions, capacityOf, budgets, nominees, migrationFit });
   extender = new Extender({
     view,
     workloads,
     questions,
     reservations,
     nominees,
+    migrationFit,
     waiting: { answered: () => undefined, resyncIn: () => undefined },
     annotationProblem: (_chain, problem) => problems.push(problem),
     unread: (_pod, problem) => problems.push(problem),
@@ -908,6 +912,30 @@ describe('a policy', () => {
     expect(counts).toEqual({ local: 2, east: 4 });
   });
 
+  test('divides by room that a question about a migration holds for a moment only for the pod that asks', async () => {
+    place({ replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 0).set('east', 6).set('west', 0);
+    migrationFit.isAsking = true;
+    expect((await filter(pod('a'), ['east', 'west'])).NodeNames).toEqual(['east']);
+    const deployment = view.owners.chainOf(pod('a')).at(-1);
+    if (deployment === undefined || deployment.kind === 'Pod') throw new Error('its owner is not known');
+    expect(workloads.memory(deployment)).toMatchObject({
+      plan: undefined,
+      last: { made: { pod: { metadata: { name: 'a' } } } },
+    });
+    migrationFit.isAsking = false;
+    slots.set('west', 6);
+    expect((await filter(pod('b'), ['east', 'west'])).NodeNames).toEqual(['west']);
+    expect(workloads.plan(deployment)?.targets).toEqual(
+      new Map([
+        ['local', 0],
+        ['east', 4],
+        ['west', 2],
+      ]),
+    );
+  });
+
   test('what was set aside on the host ends when the pod is bound there', async () => {
     place({ replicaScheduling: {} });
     await seen('the policy is known', () => [...view.policies.values()].length === 1);
@@ -1087,6 +1115,25 @@ describe('pods that may be evicted for another one', () => {
     victims.delete('west');
     expect(await preempt(important('b'), 'local-1', 'east', 'west')).toEqual({ east: 'of-east 0' });
     expect(asked()).toEqual(['west', 'east']);
+  });
+
+  test('are none while a question about a migration holds room, but for pods that are for nodes of the host alone', async () => {
+    const own = { key: 'other', operator: 'Exists' };
+    const alone = pod('b', { spec: { priority: 1_000, tolerations: [own] }, metadata: { ownerReferences: [] } });
+    migrationFit.isAsking = true;
+    expect(await preempt(important('a'), 'local-1', 'east')).toEqual({});
+    place({ clusterAffinity: { clusterNames: ['local', 'east'] } });
+    await until('the policy is known', () => view.policies.get('shop/p') !== undefined, { intervalMs: 5 });
+    expect(await preempt(important('a'), 'local-1', 'east')).toEqual({});
+    api.edit('/api/v1/namespaces/shop', { metadata: { labels: { 'spillway.dev/burst': null } } });
+    await until('nobody opted in', () => view.namespaceLabels('shop')?.['spillway.dev/burst'] === undefined, {
+      intervalMs: 5,
+    });
+    expect(await preempt(alone, 'local-1', 'east')).toEqual({ 'local-1': 'uid-1,uid-2 1' });
+    const asksForMembers = { ...alone, spec: { ...alone.spec, tolerations: [TOLERATION] } };
+    expect(await preempt(asksForMembers, 'local-1', 'east')).toEqual({});
+    migrationFit.isAsking = false;
+    expect(await preempt(asksForMembers, 'local-1', 'east')).toEqual({ 'local-1': 'uid-1,uid-2 1', east: 'of-east 0' });
   });
 
   test('are none where a member has the room, or its rules are not known', async () => {
