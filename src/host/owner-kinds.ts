@@ -40,6 +40,11 @@ export class OwnerKinds {
     return resource === undefined ? { why: NO_SUCH_KIND } : { resource };
   }
 
+  /** What is there of a version is to be read again: it is not served any more as it was. */
+  forget(apiVersion: string): void {
+    this.#directory.forget(apiVersion);
+  }
+
   /** Why labels of objects of such a kind cannot be read, in words; undefined: they can, or it is one of Kubernetes' own. */
   async whyUnread(kind: Kind, signal: AbortSignal): Promise<string | undefined> {
     const key = customKindKey(kind);

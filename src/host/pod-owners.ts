@@ -4,12 +4,13 @@ import { ownersMayNotBeRead } from '../api/owner-rights.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
-import { isForbidden, isNotFound } from '../kube/errors.ts';
+import { ApiError, describeError, isForbidden, isNotFound, isUnknownPath } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { KubeObject, OwnerReference } from '../kube/object.ts';
 import { MAX_OWNERS, ownerKind } from '../kube/owner-kinds.ts';
 import { controllerOf } from '../kube/owner-references.ts';
-import { resourcePath } from '../kube/resource.ts';
+import type { KubeRequest } from '../kube/request.ts';
+import { type Resource, resourcePath } from '../kube/resource.ts';
 import { identitiesOfPod } from '../overrides/owners.ts';
 import type { ObjectIdentity, OverrideSubject } from '../overrides/selection.ts';
 import type { OwnerKinds } from './owner-kinds.ts';
@@ -20,8 +21,10 @@ type Identities = OverrideSubject['identities'];
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
 /** Labels of a workload may change; nobody waits for it to the second. */
 const FRESH_MS = 60_000;
-/** Whoever grants a right waits for what it brings, in ms. */
+/** Whoever grants a right waits for what it brings, in ms; so does who mends what serves a kind. */
 const UNREAD_MS = 10_000;
+/** What serves a kind that is not Kubernetes' own may hang. Less than what makes a member count as slow, which it is not. */
+const CUSTOM_MS = 3_000;
 
 interface Owner {
   identity: ObjectIdentity;
@@ -29,9 +32,15 @@ interface Owner {
   above: OwnerReference | undefined;
 }
 
+interface Failure {
+  readonly error: Error;
+  /** When it was asked last, in ms. */
+  at: number;
+}
+
 export interface PodOwnersOptions {
   host: Pick<KubeClient, 'request'>;
-  kinds: Pick<OwnerKinds, 'find'>;
+  kinds: Pick<OwnerKinds, 'find' | 'forget'>;
   /**
    * Whether policies for objects of a namespace choose by kinds that are not Kubernetes' own. Else these are not read: what serves
    * them may not answer.
@@ -48,13 +57,18 @@ export interface PodOwnersOptions {
 export class PodOwners {
   readonly #o: PodOwnersOptions;
   readonly #owners: LRUCache<string, Promise<Owner> | Owner>;
+  /** Of what is not Kubernetes' own: of whole kinds by the kind's key, of one object by its own. */
+  readonly #failures: LRUCache<string, Failure>;
+  readonly #monotonic: () => number;
   readonly #reading = new Set<Promise<void>>();
   #signal: AbortSignal | undefined;
 
   constructor(options: PodOwnersOptions) {
     this.#o = options;
     const now = options.monotonic ?? monotonic;
+    this.#monotonic = now;
     this.#owners = new LRUCache({ ...atMost(10_000), ttl: FRESH_MS, ttlResolution: 0, perf: { now } });
+    this.#failures = new LRUCache({ ...atMost(10_000), ttl: FRESH_MS, ttlResolution: 0, perf: { now } });
   }
 
   /** Lets {@link want} read until the signal aborts. */
@@ -91,7 +105,8 @@ export class PodOwners {
 
   /**
    * The same, reading what is not known. Throws what the host answers, but for owners that are gone, which have no labels,
-   * and those that may not be read, whose labels stay unknown.
+   * and those that may not be read, whose labels stay unknown. What serves custom kinds and fails is not asked again for a while:
+   * it would keep those waiting who ask for others.
    */
   async read(pod: Pod, signal: AbortSignal): Promise<Identities> {
     const identities: [ObjectIdentity, ...ObjectIdentity[]] = [identitiesOfPod(pod)[0]];
@@ -112,12 +127,11 @@ export class PodOwners {
   /** Pods of one owner come in crowds; the first of them reads it for all. */
   async #owner(reference: OwnerReference, pod: Pod, signal: AbortSignal): Promise<Owner> {
     const key = cacheKeyOf(reference, pod);
-    let owner = this.#owners.get(key);
-    if (owner === undefined) {
-      owner = this.#fetch(reference, pod, signal);
-      this.#owners.set(key, owner);
-    }
-    if (!(owner instanceof Promise)) return owner;
+    const known = this.#owners.get(key);
+    if (known !== undefined && !(known instanceof Promise)) return known;
+    this.#throwWhatFailed(reference, key);
+    const owner = known ?? this.#fetch(reference, pod, signal);
+    if (known === undefined) this.#owners.set(key, owner);
     try {
       const found = await owner;
       const ttl = found.identity.labels === undefined ? UNREAD_MS : FRESH_MS;
@@ -129,23 +143,62 @@ export class PodOwners {
     }
   }
 
+  /** Once in a while one asks again; the others need not wait for what that one hears. */
+  #throwWhatFailed(reference: OwnerReference, key: string): void {
+    const now = this.#monotonic();
+    const failed = failureKeysOf(reference, key).flatMap((what) => this.#failures.get(what) ?? []);
+    const fresh = failed.find(({ at }) => now - at < UNREAD_MS);
+    if (fresh !== undefined) throw fresh.error;
+    for (const failure of failed) failure.at = now;
+  }
+
   async #fetch(reference: OwnerReference, pod: Pod, signal: AbortSignal): Promise<Owner> {
+    const own = ownerKind(reference);
+    if (own !== undefined) return await this.#get(reference, own, pod, signal);
+    const key = cacheKeyOf(reference, pod);
+    const [ofKind = key] = failureKeysOf(reference, key);
+    let isFound = false;
+    try {
+      const found = await this.#o.kinds.find(reference, signal);
+      isFound = true;
+      const owner =
+        'why' in found
+          ? unreadOwner(reference, found.why)
+          : await this.#get(reference, found.resource, pod, signal, { deadlineMs: CUSTOM_MS, retry: false });
+      for (const what of [ofKind, key]) this.#failures.delete(what);
+      return owner;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const { apiVersion, kind } = reference;
+      if (isUnknownPath(error)) this.#o.kinds.forget(apiVersion);
+      const failure = new Error(`${kind} (${apiVersion}): ${describeError(error)}`, { cause: error });
+      // What was answered may be about this one object.
+      const what = isFound && error instanceof ApiError ? key : ofKind;
+      this.#failures.set(what, { error: failure, at: this.#monotonic() });
+      throw failure;
+    }
+  }
+
+  async #get(
+    reference: OwnerReference,
+    resource: Resource,
+    pod: Pod,
+    signal: AbortSignal,
+    patience: Pick<KubeRequest, 'deadlineMs' | 'retry'> = {},
+  ): Promise<Owner> {
     const { apiVersion, kind, name, uid } = reference;
     const gone: Owner = { identity: { apiVersion, kind, name, labels: {} }, above: undefined };
-    const own = ownerKind(reference);
-    const found = own === undefined ? await this.#o.kinds.find(reference, signal) : { resource: own };
-    if ('why' in found) return unreadOwner(reference, found.why);
-    const { resource } = found;
     try {
       const path = resourcePath(resource, pod.metadata.namespace, name);
-      const { metadata } = await this.#o.host.request<KubeObject>({ path, accept: METADATA_ONLY, signal });
+      const request = { path, accept: METADATA_ONLY, signal, ...patience };
+      const { metadata } = await this.#o.host.request<KubeObject>(request);
       // Another object may have the name by now.
       if (uid !== '' && metadata.uid !== uid) return gone;
       return { identity: { ...gone.identity, labels: metadata.labels ?? {} }, above: controllerOf({ metadata }) };
     } catch (error) {
       if (isNotFound(error)) return gone;
       if (!isForbidden(error)) throw error;
-      if (own === undefined) return unreadOwner(reference, ownersMayNotBeRead(resource));
+      if (ownerKind(reference) === undefined) return unreadOwner(reference, ownersMayNotBeRead(resource));
       return { ...unreadOwner(reference), above: aboveByName(reference, pod) };
     }
   }
@@ -164,4 +217,10 @@ function aboveByName({ kind }: OwnerReference, pod: Pod): OwnerReference | undef
 
 function cacheKeyOf({ uid, kind, name }: OwnerReference, pod: Pod): string {
   return uid === '' ? `${pod.metadata.namespace}/${kind}/${name}` : uid;
+}
+
+/** What may fail of an owner, by kind and as itself; nothing of kinds of Kubernetes. */
+function failureKeysOf(reference: OwnerReference, key: string): readonly string[] {
+  const kind = ownerKind(reference) === undefined ? customKindKey(reference) : undefined;
+  return kind === undefined ? [] : [kind, key];
 }

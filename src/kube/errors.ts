@@ -89,6 +89,11 @@ export function isNotFound(e: unknown): e is ApiError {
   return isSaid && !UNKNOWN_PATH.test(e.status.message ?? '');
 }
 
+/** The API server, or a proxy in between, does not know the path, so nothing was said about any object. */
+export function isUnknownPath(e: unknown): e is ApiError {
+  return e instanceof ApiError && e.code === 404 && !isNotFound(e);
+}
+
 export function isAlreadyExists(e: unknown): e is ApiError {
   return e instanceof ApiError && e.code === 409 && e.reason === 'AlreadyExists';
 }

@@ -24,6 +24,14 @@ export function ownerNotRead({ kind, name, unread }: ObjectIdentity): Hold {
   );
 }
 
+export function ownersNotRead(problem: string): Hold {
+  return overrideRefused(
+    `An override policy chooses pods by what owns them, and what owns this one cannot be read: ${problem}. No pod is sent to a ` +
+      'member without its overrides. It is tried again by itself: see that what serves this kind in this cluster answers (its ' +
+      'webhook, its API service), or let the policy choose pods by their own labels.',
+  );
+}
+
 export function recordTooLong(bytes: number, most: number): Hold {
   return overrideRefused(
     `What override policies change in the pod takes ${bytes} bytes to write down, and ${most} fit an annotation. ` +

@@ -349,8 +349,9 @@ export class PodController {
     }
     if (elsewhere) this.#nameWaiters.set(keyOf(memberPod), key);
     catchUp(memory, hostPod, memberPod, this.#monotonic());
+    let unprepared: Next;
     if (hostPod !== undefined && memberPod !== undefined && runsFor(memberPod, hostPod)) {
-      await this.#overrides.prepare(hostPod, memberPod, signal);
+      unprepared = await this.#overrides.prepare(hostPod, memberPod, signal);
     }
     const facts = { ...this.#factsOf(memory, hostPod), ...(second === undefined ? {} : { second }) };
     const action = decide(hostPod, memberPod, facts);
@@ -359,7 +360,7 @@ export class PodController {
       this.#letGo(memberPod);
     }
     const next = await this.#actor.perform(action, key, memory, signal);
-    return next ?? this.#untilUnready();
+    return next ?? this.#untilUnready() ?? unprepared;
   }
 
   /** While a member is silent, but not yet for so long that its pods count as not ready: when that will be. */

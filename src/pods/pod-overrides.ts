@@ -2,6 +2,8 @@ import type { OverridePolicy } from '../api/override-policy.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { monotonic } from '../kube/clock.ts';
+import { describeError } from '../kube/errors.ts';
 import { findReferences } from './references.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
@@ -20,9 +22,10 @@ import type { OverrideSubject } from '../overrides/selection.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation, isApplied } from './applied.ts';
 import type { Hold } from './decide.ts';
 import { type MemberUpdate, memberUpdates } from './member-updates.ts';
-import { policiesNotRead } from './override-holds.ts';
+import { ownersNotRead, policiesNotRead } from './override-holds.ts';
 import type { DependentsPort, EventPort, OverridesPort } from './pod-ports.ts';
 import { overriddenPod } from './render-pod.ts';
+import { LAST_RETRY_MS, type Next } from './retry-later.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
 import { copiedKeys, COPIED_KEYS_ANNOTATION } from './translate-metadata.ts';
 
@@ -32,7 +35,12 @@ export interface PodOverridesOptions {
   translateContext: (hostPod: Pod, memberNamespace: string, mode: ServiceAccountMode) => TranslateContext;
   dependents: Pick<DependentsPort, 'track'>;
   events: EventPort;
+  /** In ms. */
+  monotonic?: () => number;
 }
+
+/** What passes within a moment is no news, in ms. */
+const PATIENCE_MS = 3000;
 
 /** `references`: a pod that refers to the ConfigMaps and Secrets that the host pod does once it is in the member. */
 export type NewPod = { pod: Pod; references: Pod } | { hold: Hold } | { wait: string };
@@ -67,6 +75,8 @@ export class PodOverrides {
   readonly #references = new Map<string, { uid: string | undefined; spec: Pod['spec'] }>();
   /** What was told of a pod that runs, by key of the host pod. */
   readonly #told = new Map<string, string>();
+  /** Since when owners of a new pod cannot be read, by its key. */
+  readonly #unread = new Map<string, { uid: string | undefined; since: number }>();
 
   constructor(options: PodOverridesOptions) {
     this.#o = options;
@@ -86,10 +96,11 @@ export class PodOverrides {
     let owners: OverrideSubject['identities'] | undefined;
     try {
       if (askForOwners(policies)) owners = await port.readOwners(hostPod, signal);
-    } catch {
+    } catch (error) {
       signal.throwIfAborted();
-      return { wait: 'the owners of the pod cannot be read' };
+      return this.#withoutOwners(hostPod, error);
     }
+    this.#unread.delete(keyOf(hostPod));
     const inputs = { policies, owners, member: port.member(), pool: port.pool() };
     const rendered = overriddenPod(hostPod, translated, context, inputs);
     if ('unknown' in rendered) return { wait: rendered.unknown };
@@ -106,14 +117,34 @@ export class PodOverrides {
     return { pod, references: this.referring(hostPod) };
   }
 
-  /** To be called before anything is asked about a running pod: reads what has to be read, and tells what is refused. */
-  async prepare(hostPod: Pod, memberPod: Pod, signal: AbortSignal): Promise<void> {
+  #withoutOwners(hostPod: Pod, error: unknown): NewPod {
+    const key = keyOf(hostPod);
+    const { uid } = hostPod.metadata;
+    const now = (this.#o.monotonic ?? monotonic)();
+    const before = this.#unread.get(key);
+    const since = before?.uid === uid ? (before?.since ?? now) : now;
+    this.#unread.set(key, { uid, since });
+    if (now - since < PATIENCE_MS) return { wait: 'the owners of the pod cannot be read' };
+    return { hold: ownersNotRead(describeError(error)) };
+  }
+
+  /**
+   * To be called before anything is asked about a running pod: reads what has to be read, and tells what is refused. Answers when
+   * to call it again, if something could not be read.
+   */
+  async prepare(hostPod: Pod, memberPod: Pod, signal: AbortSignal): Promise<Next> {
     const { port, dependents, events } = this.#o;
-    if (port === undefined || port.unknown() !== undefined) return;
+    if (port === undefined || port.unknown() !== undefined) return undefined;
     const policies = port.policies(hostPod.metadata.namespace ?? '');
+    let again: Next;
     if (askForOwners(policies.filter(isForRunningPods)) && port.owners(hostPod) === undefined) {
-      // The next look tries again; until then the pod stays as it is.
-      await port.readOwners(hostPod, signal).catch(() => signal.throwIfAborted());
+      try {
+        await port.readOwners(hostPod, signal);
+      } catch {
+        signal.throwIfAborted();
+        // Until then the pod stays as it is.
+        again = { requeueAfterMs: LAST_RETRY_MS };
+      }
     }
     const key = keyOf(hostPod);
     const references = this.#references.get(key);
@@ -126,6 +157,7 @@ export class PodOverrides {
       const message = `The pod keeps running as it is. ${refusal.message}`;
       events.record(podSubject(hostPod), 'Warning', 'OverrideRefused', message);
     }
+    return again;
   }
 
   /** The member pod has received everything. */
@@ -171,6 +203,7 @@ export class PodOverrides {
   forget(key: string): void {
     this.#references.delete(key);
     this.#told.delete(key);
+    this.#unread.delete(key);
   }
 
   #noteReferences(hostPod: Pod, rendered: Pod): void {

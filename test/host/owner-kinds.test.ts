@@ -30,7 +30,7 @@ function setup() {
   };
   const kinds = new OwnerKinds(host, () => now);
   const why = async (kind = ROLLOUT) => await kinds.whyUnread(kind, SIGNAL);
-  return { world, asked, why, pass: (ms: number) => (now += ms) };
+  return { world, asked, why, kinds, pass: (ms: number) => (now += ms) };
 }
 
 it('says that a right is missing, until it is there, and asks for that no more than every ten seconds', async () => {
@@ -51,6 +51,19 @@ it('says that the host has no such kind, and looks again', async () => {
   world.serves = true;
   pass(10_001);
   expect(await why()).toBeUndefined();
+});
+
+it('finds a kind without asking again, until it is told that it may not be there any more', async () => {
+  const { world, asked, kinds, pass } = setup();
+  const resource = { group: 'argoproj.io', version: 'v1alpha1', kind: 'Rollout', plural: 'rollouts', namespaced: true };
+  expect(await kinds.find(ROLLOUT, SIGNAL)).toEqual({ resource });
+  pass(3_600_000);
+  world.serves = false;
+  const before = asked.length;
+  expect(await kinds.find(ROLLOUT, SIGNAL)).toEqual({ resource });
+  expect(asked).toHaveLength(before);
+  kinds.forget('argoproj.io/v1alpha1');
+  expect(await kinds.find(ROLLOUT, SIGNAL)).toEqual({ why: 'the host has no such kind' });
 });
 
 it('says what the host answers, and that it is tried again', async () => {

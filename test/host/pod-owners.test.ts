@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ApiError } from '../../src/kube/errors.ts';
+import { ApiError, TransportError } from '../../src/kube/errors.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import type { KubeRequest } from '../../src/kube/request.ts';
 import { OwnerKinds } from '../../src/host/owner-kinds.ts';
@@ -10,6 +10,7 @@ import { webPod } from '../overrides/rendered-pod.ts';
 const SIGNAL = new AbortController().signal;
 const refusal = (code: number, reason: string) =>
   new ApiError({ cluster: 'host', method: 'GET', path: '/', code, status: { kind: 'Status', reason, code } });
+const WHERE = { cluster: 'host', method: 'GET', path: '/' };
 const owner = (kind: string, name: string, uid: string, apiVersion = 'apps/v1') => ({
   apiVersion,
   kind,
@@ -25,16 +26,20 @@ const SERVED: Record<string, object> = {
   '/apis/argoproj.io/v1alpha1': { resources: [ROLLOUTS, APPS] },
 };
 
-function setup(objects: Record<string, KubeObject['metadata'] | Error>, wantsCustom = false) {
+/** Of an owner: what the host says, or what it does not say yet. */
+type Answer = KubeObject['metadata'] | Error | Promise<never>;
+
+function setup(objects: Record<string, Answer>, wantsCustom = false, served = SERVED) {
   const requests: KubeRequest[] = [];
   let now = 1000;
   const host = {
     request: async <T>(request: KubeRequest): Promise<T> => {
       requests.push(request);
       await Promise.resolve();
-      const served = SERVED[request.path];
-      if (served !== undefined) return served as T;
-      const found = objects[request.path.split('/').slice(-2).join('/')] ?? refusal(404, 'NotFound');
+      const listed = served[request.path];
+      if (listed !== undefined) return listed as T;
+      const found = await objects[request.path.split('/').slice(-2).join('/')];
+      if (found === undefined) throw refusal(404, 'NotFound');
       if (found instanceof Error) throw found;
       return { metadata: found } as T;
     },
@@ -201,6 +206,83 @@ describe('PodOwners', () => {
       const { owners } = setup({ 'rollouts/web': refusal(503, 'ServiceUnavailable') }, true);
       await expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow();
       expect(owners.known(ofRollout)).toBeUndefined();
+    });
+
+    const ofOther = boundPod({}, { ownerReferences: [{ ...rollout, name: 'api', uid: 'r2' }] });
+    const hangs = () => new TransportError({ ...WHERE, kind: 'timeout', detail: 'nothing within 3000 ms' });
+    const WORDS = 'Rollout (argoproj.io/v1alpha1): cluster host: nothing within 3000 ms (transient)';
+
+    it('are given little time and one try, which those of Kubernetes are not', async () => {
+      const { owners, requests } = setup({ ...WORLD, 'rollouts/web': ROLLOUT }, true);
+      await owners.read(ofRollout, SIGNAL);
+      expect(requests.at(-1)).toMatchObject({ deadlineMs: 3_000, retry: false });
+      await owners.read(webPod(), SIGNAL);
+      expect(requests.at(-1)).not.toHaveProperty('deadlineMs');
+    });
+
+    it('of one that hangs none is asked for during ten seconds, and then one by one while the others hear at once', async () => {
+      const objects: Record<string, Answer> = {
+        'rollouts/web': hangs(),
+        'rollouts/api': ROLLOUT,
+        'apps/shop': DEPLOYMENT,
+      };
+      const { owners, requests, pass } = setup(objects, true);
+      await expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow(WORDS);
+      const before = requests.length;
+      await expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow(WORDS);
+      await expect(owners.read(ofOther, SIGNAL)).rejects.toThrow(WORDS);
+      expect(requests).toHaveLength(before);
+      const ofApp = boundPod({}, { ownerReferences: [owner('App', 'shop', 'd-uid', 'argoproj.io/v1alpha1')] });
+      expect(await owners.read(ofApp, SIGNAL)).toHaveLength(2);
+      pass(10_001);
+      let reject: (error: Error) => void = () => undefined;
+      objects['rollouts/web'] = new Promise<never>((_, fail) => (reject = fail));
+      const asking = expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow(WORDS);
+      await expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow(WORDS);
+      await expect(owners.read(ofOther, SIGNAL)).rejects.toThrow(WORDS);
+      reject(hangs());
+      await asking;
+      expect(requests).toHaveLength(before + 2);
+      pass(10_001);
+      objects['rollouts/web'] = ROLLOUT;
+      expect(await owners.read(ofRollout, SIGNAL)).toHaveLength(2);
+      expect(await owners.read(ofOther, SIGNAL)).toHaveLength(2);
+    });
+
+    it('do not fail for one object of theirs that the host cannot read', async () => {
+      const other = { ...ROLLOUT, name: 'api', uid: 'r2' };
+      const { owners, requests } = setup(
+        { 'rollouts/web': refusal(500, 'InternalError'), 'rollouts/api': other },
+        true,
+      );
+      await expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow();
+      const before = requests.length;
+      await expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow();
+      expect(requests).toHaveLength(before);
+      expect(await owners.read(ofOther, SIGNAL)).toHaveLength(2);
+    });
+
+    it('are asked for at once after somebody stopped waiting', async () => {
+      const objects: Record<string, Answer> = { 'rollouts/web': hangs() };
+      const { owners } = setup(objects, true);
+      await expect(owners.read(ofRollout, AbortSignal.abort())).rejects.toThrow();
+      objects['rollouts/web'] = ROLLOUT;
+      expect(await owners.read(ofRollout, SIGNAL)).toHaveLength(2);
+    });
+
+    it('are not there any more when their version is not served any more', async () => {
+      const objects: Record<string, Answer> = { 'rollouts/web': ROLLOUT };
+      const served = { ...SERVED };
+      const { owners, pass } = setup(objects, true, served);
+      expect(await owners.read(ofRollout, SIGNAL)).toHaveLength(2);
+      pass(60_001);
+      served['/apis'] = { groups: [] };
+      // What an API server says of a path that it does not know has no reason.
+      objects['rollouts/web'] = refusal(404, '');
+      await expect(owners.read(ofRollout, SIGNAL)).rejects.toThrow('404');
+      pass(10_001);
+      const [, unread] = await owners.read(ofRollout, SIGNAL);
+      expect(unread).toMatchObject({ labels: undefined, unread: 'the host has no such kind' });
     });
   });
 

@@ -11,6 +11,7 @@ import {
   isPermanent,
   isTransient,
   isUnauthorized,
+  isUnknownPath,
   TransportError,
 } from '../../src/kube/errors.ts';
 import { retryAfterMs, retryDelayMs } from '../../src/kube/retry-policy.ts';
@@ -29,15 +30,16 @@ function broken(kind: TransportError['kind']): TransportError {
 
 describe('errors', () => {
   it('are told apart by code and reason', () => {
-    const checks = { isNotFound, isAlreadyExists, isConflict, isGone, isForbidden, isUnauthorized };
+    const checks = { isNotFound, isAlreadyExists, isConflict, isGone, isForbidden, isUnauthorized, isUnknownPath };
     const names = (error: unknown): string[] =>
       Object.entries(checks)
         .filter(([, check]) => check(error))
         .map(([name]) => name);
     expect(names(apiError(404, 'NotFound'))).toEqual(['isNotFound']);
     // Neither of a proxy in between, nor about a path that the API server does not know.
-    expect(names(apiError(404, '', '404 page not found'))).toEqual([]);
-    expect(names(apiError(404, 'NotFound', 'the server could not find the requested resource'))).toEqual([]);
+    expect(names(apiError(404, '', '404 page not found'))).toEqual(['isUnknownPath']);
+    const unknownPath = apiError(404, 'NotFound', 'the server could not find the requested resource');
+    expect(names(unknownPath)).toEqual(['isUnknownPath']);
     expect(names(apiError(409, 'AlreadyExists'))).toEqual(['isAlreadyExists']);
     expect(names(apiError(409, 'Conflict'))).toEqual(['isConflict']);
     expect(names(apiError(410, 'Expired'))).toEqual(['isGone']);

@@ -8,6 +8,8 @@ import type { OverrideSubject } from '../../src/overrides/selection.ts';
 import { mirroredMessage, mirroredUid } from '../../src/pods/host-status.ts';
 import { PodOverrides } from '../../src/pods/pod-overrides.ts';
 import type { OverridesPort } from '../../src/pods/pod-ports.ts';
+import { hostPod as bound } from '../fixtures/pods.ts';
+import { eachInPodWorld, type PodWorld, WEB } from '../fixtures/pod-world.ts';
 import { CONTEXT } from '../fixtures/translation.ts';
 import { EAST, policy, rendered, webPod } from '../overrides/rendered-pod.ts';
 
@@ -18,6 +20,7 @@ const registry = (value: string) => ({
 });
 const cluster = (name: string, applyTo: string, ...overrideRules: object[]) =>
   policy('ClusterOverridePolicy', name, { applyTo, overrideRules });
+const ROLLOUTS = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' };
 const BAD = { overriders: { plaintext: [{ path: '/spec/containers/9', operator: 'remove' }] } };
 
 /** Policies and owners that tests change. */
@@ -58,15 +61,17 @@ function setup(...policies: OverridePolicy[]) {
   host.list = policies;
   const events: string[] = [];
   const tracked: Pod[] = [];
+  let now = 1_000;
   const overrides = new PodOverrides({
     port: host,
     translateContext: () => CONTEXT,
+    monotonic: () => now,
     dependents: { track: (_, references) => void tracked.push(references) },
     events: {
       record: (object, type, reason, message) => void events.push(`${type} ${reason} ${object.name}: ${message}`),
     },
   });
-  return { host, overrides, events, tracked };
+  return { host, overrides, events, tracked, pass: (ms: number) => (now += ms) };
 }
 type Setup = ReturnType<typeof setup>;
 
@@ -223,6 +228,39 @@ describe('a new pod', () => {
     });
   });
 
+  it('says what its owners cannot be read for, if that lasts', async () => {
+    const world = setup(policy('ClusterOverridePolicy', 'owner', { resourceSelectors: [ROLLOUTS] }));
+    const made = async (hostPod = webPod()) =>
+      await world.overrides.forNewPod(hostPod, rendered(hostPod), CONTEXT, SIGNAL);
+    world.host.readable = new Error('Rollout (argoproj.io/v1alpha1): no answer in time');
+    const waits = { wait: 'the owners of the pod cannot be read' };
+    expect(await made()).toEqual(waits);
+    world.pass(2_999);
+    expect(await made()).toEqual(waits);
+    world.pass(1);
+    expect(await made()).toEqual({
+      hold: {
+        reason: 'OverrideRefused',
+        message: expect.stringContaining(
+          'cannot be read: Rollout (argoproj.io/v1alpha1): no answer in time. No pod is sent',
+        ) as string,
+      },
+    });
+    // Neither one that went on meanwhile nor another of that name has waited for so long.
+    const failure = world.host.readable;
+    world.host.readable = undefined;
+    await made();
+    world.host.readable = failure;
+    world.pass(10_000);
+    expect(await made()).toEqual(waits);
+    world.pass(10_000);
+    world.overrides.forget('shop/web-5d4f8-x2x2x');
+    expect(await made()).toEqual(waits);
+    world.pass(10_000);
+    const other = webPod();
+    expect(await made({ ...other, metadata: { ...other.metadata, uid: 'other' } })).toEqual(waits);
+  });
+
   it('refers to what the policies add, as long as it is that pod', async () => {
     const add = {
       overriders: {
@@ -368,6 +406,16 @@ describe('a pod that runs', () => {
     expect(settled(world, hostPod, memberPod)).toEqual([true, false]);
   });
 
+  it('is looked at again when its owners could not be read', async () => {
+    const { world, hostPod, memberPod } = await running();
+    const follows = { applyTo: 'RunningPods', resourceSelectors: [ROLLOUTS], overrideRules: [label('y')] };
+    world.host.list = [policy('ClusterOverridePolicy', 'owner', follows)];
+    world.host.readable = new Error('no answer in time');
+    expect(await world.overrides.prepare(hostPod, memberPod, SIGNAL)).toEqual({ requeueAfterMs: 60_000 });
+    world.host.readable = undefined;
+    expect(await world.overrides.prepare(hostPod, memberPod, SIGNAL)).toBeUndefined();
+  });
+
   it('stays as it is when a policy turns to new pods, needs no owners for that, and does not care when that is gone', async () => {
     const byOwner = (applyTo: string, value: string) =>
       policy('ClusterOverridePolicy', 'owner', {
@@ -395,6 +443,29 @@ describe('a pod that runs', () => {
     await fresh.overrides.prepare(hostPod, memberPod, SIGNAL);
     await fresh.overrides.prepare(hostPod, memberPod, SIGNAL);
     expect(fresh.tracked.map((pod) => pod.spec.imagePullSecrets)).toEqual([[{ name: 'pull' }]]);
+  });
+});
+
+describe('a pod that runs, of whose owner nothing can be read', () => {
+  let world: PodWorld;
+  eachInPodWorld((begun) => (world = begun));
+
+  it('is given what policies change once the owner can be read, without anything else happening', async () => {
+    const host = new Host();
+    world.overrides = host;
+    await world.stored(world.host, bound());
+    await world.start();
+    await world.follow(3_000);
+    const follows = { applyTo: 'RunningPods', resourceSelectors: [ROLLOUTS], overrideRules: [label('y')] };
+    host.list = [policy('ClusterOverridePolicy', 'owner', follows)];
+    host.readable = new Error('no answer in time');
+    world.host.edit(WEB, { metadata: { labels: { touched: 'yes' } } });
+    await world.follow(3_000);
+    expect(host.reads).toBeGreaterThan(0);
+    const [pod] = identitiesOfPod(webPod());
+    host.readable = [pod, { ...ROLLOUTS, name: 'web', labels: {} }];
+    await world.follow(57_000);
+    expect(world.podIn(world.member).metadata.labels).toMatchObject({ seen: 'y' });
   });
 });
 

@@ -80,7 +80,13 @@ export const REASON_HELP: ReadonlyMap<string, Advice> = new Map([
     advice('read the words of the member; make the object smaller, or change the override policy that adds to it'),
   ],
   ['DependentsPending', waiting()],
-  ['OverrideRefused', advice('correct the override policy that the message names', 'concepts/overrides.md')],
+  [
+    'OverrideRefused',
+    advice(
+      'correct the override policy that the message names, or mend what it says cannot be read',
+      'concepts/overrides.md',
+    ),
+  ],
   ['OverridePoliciesNotRead', advice('apply manifests/crds and manifests/rbac.yaml', 'concepts/overrides.md')],
   ['ClaimElsewhere', advice('use another claim, or let the pod run where the data are', 'concepts/storage.md')],
   [
