@@ -146,8 +146,7 @@ describe('a join that is repeated with fewer words', () => {
     const ours = { manager, operation: 'Apply', fieldsV1: { 'f:spec': { 'f:credentials': {}, ...fields } } };
     const managedFields = [{ manager: 'spillway', operation: 'Update', fieldsV1: { 'f:status': {} } }, ours];
     const metadata = { name: 'east', managedFields };
-    const object = { apiVersion: 'spillway.dev/v1alpha1', kind: 'MemberCluster', metadata, spec };
-    return object as unknown as KnownMember;
+    return { apiVersion: 'spillway.dev/v1alpha1', kind: 'MemberCluster', metadata, spec } as KnownMember;
   }
   const EVERYTHING = known(
     {

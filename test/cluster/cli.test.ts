@@ -788,14 +788,14 @@ describe('explain-policy', () => {
     await kubectl(host, ['create', 'configmap', 'settings', '-n', ns, '--from-literal=level=info']);
     const settings = labelled(
       'settings',
-      'gold',
+      'silver',
       ['west'],
       [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'settings' }],
     );
     const ofData = await kubectlSpillway(host, ['explain-policy', '-n', ns, '-f', '-'], {
       input: JSON.stringify(settings),
     });
-    expect(ofData.stdout).toMatch(/^explained +ConfigMap\/settings +west +changes \/metadata\/labels/m);
+    expect(ofData.stdout).toMatch(/^explained +ConfigMap\/settings +west +changes \/metadata\/labels\/tier$/m);
     await kubectl(host, ['delete', 'overridepolicies', '-n', ns, '--all']);
 
     expect(await explain('gone')).toMatchObject({ code: 4, stdout: '' });
