@@ -211,7 +211,8 @@ export async function waitForNode(host: Cluster, name: string, timeoutMs = 30_00
     async () => {
       const { status } = (await host.api.call('GET', `/api/v1/nodes/${name}`)) as Node;
       const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-      return ready?.status === 'True' && Number(status?.allocatable?.['pods'] ?? 0) > 0;
+      // A quantity, such as 1k.
+      return ready?.status === 'True' && /^[1-9]/.test(String(status?.allocatable?.['pods'] ?? ''));
     },
     { timeoutMs, intervalMs: 100 },
   );
