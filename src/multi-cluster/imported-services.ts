@@ -171,12 +171,7 @@ export class ImportedServices {
       this.#o.metrics.exchange.imports.set({ cluster: this.#o.cluster }, this.keys().size);
       return undefined;
     } catch (error) {
-      const words = refusalIn(error);
-      if (words === undefined) throw error;
-      return {
-        reason: 'ImportRefused',
-        message: `ServiceImport ${key} cannot stand there: ${words}. It is tried again by itself.`,
-      };
+      return importRefused(error, `ServiceImport ${key} cannot stand there`);
     }
   }
 
@@ -295,6 +290,13 @@ export class ImportedServices {
 export function taken(key: string): ImportProblem {
   const message = `There is a ServiceImport ${key} that is not ours, which stays as it is. Take it away to have what other clusters export under this name.`;
   return { reason: 'ImportTaken', message };
+}
+
+/** What an API server does not take; throws any other error again. */
+export function importRefused(error: unknown, what: string): ImportProblem {
+  const words = refusalIn(error);
+  if (words === undefined) throw error;
+  return { reason: 'ImportRefused', message: `${what}: ${words}. It is tried again by itself.` };
 }
 
 /** `by`: who else has written the status of the ServiceExport of that name. */

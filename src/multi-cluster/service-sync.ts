@@ -1,7 +1,6 @@
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import type { ServiceExport } from '../kube/multicluster-v1.ts';
 import { splitKey } from '../kube/object.ts';
-import { refusalIn } from '../kube/refusal-words.ts';
 import type { ClusterExports } from './cluster-exports.ts';
 import type { ImportPlace } from './derived-service.ts';
 import type { ExchangedNames } from './exchanged-names.ts';
@@ -10,7 +9,7 @@ import { type ExportRecord, judgeExport } from './export-record.ts';
 import { outcomeOf } from './host-exchange.ts';
 import type { Hub } from './hub.ts';
 import { copiedSlice, importedSlices } from './imported-slices.ts';
-import { type ImportedServices, type ImportProblem, toldByOthers } from './imported-services.ts';
+import { type ImportedServices, importRefused, type ImportProblem, toldByOthers } from './imported-services.ts';
 import type { MemberLocalServices } from './member-local-services.ts';
 import { acceptedPorts } from './merged-service.ts';
 
@@ -107,12 +106,7 @@ export class ServiceSync {
       await hub.keepSlices(hostKey, member, own, signal);
       return undefined;
     } catch (error) {
-      const words = refusalIn(error);
-      if (words === undefined) throw error;
-      return {
-        reason: 'ImportRefused',
-        message: `The host does not take its endpoints: ${words}. It is tried again by itself.`,
-      };
+      return importRefused(error, 'The host does not take its endpoints');
     }
   }
 

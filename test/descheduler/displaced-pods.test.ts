@@ -6,10 +6,10 @@ import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
 import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import { betterPlace } from '../../src/placement/better-place.ts';
 import { type Moves, movesWithin, withMove } from '../../src/placement/moves.ts';
-import type { PlacedMember } from '../../src/placement/placed-pods.ts';
 import { nextPlace } from '../../src/placement/next-place.ts';
 import { withoutOne } from '../../src/placement/workload.ts';
 import { cluster, Fleet } from '../placement/fleet.ts';
+import { placedMember } from '../fixtures/placed-member.ts';
 
 const HOME_FIRST = { clusterAffinity: { clusterNames: ['home'], overflowAffinities: [{ clusterNames: ['away'] }] } };
 const MINUTE_MS = 60_000;
@@ -18,19 +18,7 @@ const REPLICAS = 6;
 const { signal } = new AbortController();
 const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web', uid: 'w' } };
 
-const member: PlacedMember = {
-  name: 'home',
-  unavailable: undefined,
-  isReady: true,
-  isLeaving: false,
-  reachable: true,
-  mayBeLost: false,
-  since: 0,
-  nodeTaints: new Map(),
-  clusterTaints: [],
-  outOfService: new Map(),
-  drained: new Set(),
-};
+const member = placedMember({ name: 'home' });
 
 /** One workload: its pods are placed by the real rules, and moved by the strategy under test, on a clock of its own. */
 class World {

@@ -2,22 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { healCosts, originalStays } from '../../src/descheduler/heal-choice.ts';
 import { type HealFacts, healStep } from '../../src/descheduler/heal-step.ts';
 import type { Condition, Pod } from '../../src/kube/core-v1.ts';
-import type { PlacedMember } from '../../src/placement/placed-pods.ts';
+import { placedMember as member } from '../fixtures/placed-member.ts';
 
-const member = (more: Partial<PlacedMember> = {}): PlacedMember => ({
-  name: 'east',
-  reachable: true,
-  mayBeLost: false,
-  since: 0,
-  unavailable: undefined,
-  isReady: true,
-  isLeaving: false,
-  nodeTaints: new Map(),
-  clusterTaints: [],
-  outOfService: new Map(),
-  drained: new Set(),
-  ...more,
-});
 const COST = 'controller.kubernetes.io/pod-deletion-cost';
 const OWN = 'spillway.dev/deletion-cost';
 const pod = (conditions: Condition[], annotations: Record<string, string> = {}): Pod => ({

@@ -1,14 +1,12 @@
-import { pino } from 'pino';
-import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { asOwned, releasedFrom, releasedText } from '../../src/api/released.ts';
-import { movesMetrics } from '../../src/descheduler/moves-metrics.ts';
-import { ReleasedPods } from '../../src/descheduler/released-pods.ts';
+import type { ReleasedPods } from '../../src/descheduler/released-pods.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import { isReady } from '../../src/kube/conditions.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { releasedPodsIn } from '../fixtures/released-pods.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** A pod of ReplicaSet web-1 waits in east, which was lost; another one came in west. */
@@ -28,20 +26,7 @@ beforeEach(async () => {
   room.place('p', {});
   [original = '', other = ''] = await room.run(set, { east: 1, west: 1 });
   releases = new Releases(() => room.now);
-  ends = new ReleasedPods({
-    host: room.api.client(),
-    placed: room.process.placed,
-    releases,
-    leave: () => undefined,
-    events: {
-      record: (about, type, reason, message) =>
-        room.events.push({ about: `${about.kind} ${about.name}`, type, reason, message }),
-    },
-    metrics: movesMetrics(new Registry()),
-    logger: pino({ level: 'silent' }),
-    clock: () => room.now,
-    monotonic: () => room.now,
-  });
+  ends = releasedPodsIn(room, releases);
   await rules('KeepOriginal');
   await answers(false);
   await madeAt(original, '2026-01-01T00:00:01Z');

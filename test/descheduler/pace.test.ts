@@ -5,6 +5,7 @@ import { MovesUnderWay } from '../../src/descheduler/moves-under-way.ts';
 import { Pacer } from '../../src/descheduler/pacer.ts';
 import { TaintAges } from '../../src/descheduler/taint-ages.ts';
 import type { PlacedMember } from '../../src/placement/placed-pods.ts';
+import { placedMember } from '../fixtures/placed-member.ts';
 
 const { signal } = new AbortController();
 const over = AbortSignal.abort();
@@ -76,19 +77,7 @@ test('pods that were moved count until those that come instead are bound', () =>
   expect(underWay.count).toBe(0);
 });
 
-const EAST: PlacedMember = {
-  name: 'east',
-  reachable: true,
-  mayBeLost: false,
-  since: 0,
-  unavailable: undefined,
-  isReady: true,
-  isLeaving: false,
-  nodeTaints: new Map(),
-  outOfService: new Map(),
-  clusterTaints: [],
-  drained: new Set(),
-};
+const EAST = placedMember();
 
 test('members are lost for as long as this process has seen it, an outage that began anew from then on', () => {
   let now = 1_000;

@@ -1,13 +1,11 @@
-import { pino } from 'pino';
-import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { asOwned, releasedText } from '../../src/api/released.ts';
-import { movesMetrics } from '../../src/descheduler/moves-metrics.ts';
-import { ReleasedPods } from '../../src/descheduler/released-pods.ts';
+import type { ReleasedPods } from '../../src/descheduler/released-pods.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import { isReady } from '../../src/kube/conditions.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { releasedPodsIn } from '../fixtures/released-pods.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 const MINUTE = 60_000;
@@ -24,20 +22,7 @@ beforeEach(async () => {
   room.editSet('web-1', { spec: { replicas: 1, selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
   [name = ''] = await room.run(set, { east: 1 });
   releases = new Releases(() => room.now);
-  ends = new ReleasedPods({
-    host: room.api.client(),
-    placed: room.process.placed,
-    releases,
-    leave: () => undefined,
-    events: {
-      record: (about, type, reason, message) =>
-        room.events.push({ about: `${about.kind} ${about.name}`, type, reason, message }),
-    },
-    metrics: movesMetrics(new Registry()),
-    logger: pino({ level: 'silent' }),
-    clock: () => room.now + room.wallAheadMs,
-    monotonic: () => room.now,
-  });
+  ends = releasedPodsIn(room, releases);
 });
 afterEach(async () => {
   await room.close();

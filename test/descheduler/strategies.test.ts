@@ -8,6 +8,7 @@ import { whyNotMoved, whyNotReplaced } from '../../src/descheduler/replaceable.t
 import { whyItStaysTainted } from '../../src/descheduler/taint-no-execute.ts';
 import { lostMembers } from '../../src/placement/lost-members.ts';
 import type { MoveRules, PlacedMember } from '../../src/placement/placed-pods.ts';
+import { placedMember } from '../fixtures/placed-member.ts';
 
 const OWNER = { uid: 'o', name: 'o', controller: true };
 const controlled = (apiVersion: string, kind: string, spec: object = {}, metadata: object = {}): Pod => ({
@@ -134,20 +135,8 @@ describe('a pod of a lost member', () => {
 
 describe('a taint of effect NoExecute', () => {
   const TAINT = { key: 'k', value: 'v', effect: 'NoExecute' };
-  const member = (more: Partial<PlacedMember> = {}): PlacedMember => ({
-    name: 'east',
-    reachable: true,
-    mayBeLost: false,
-    since: 0,
-    unavailable: undefined,
-    isReady: true,
-    isLeaving: false,
-    nodeTaints: new Map([['east', [TAINT]]]),
-    outOfService: new Map(),
-    clusterTaints: [],
-    drained: new Set(),
-    ...more,
-  });
+  const member = (more: Partial<PlacedMember> = {}): PlacedMember =>
+    placedMember({ nodeTaints: new Map([['east', [TAINT]]]), ...more });
   const stays = (pod: Pod, of: PlacedMember, own = rules(), sinceMs = 0) =>
     whyItStaysTainted(pod, own, of, () => sinceMs);
   const onCluster = member({ nodeTaints: new Map(), clusterTaints: [TAINT] });
