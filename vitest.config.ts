@@ -4,12 +4,16 @@ import { defineConfig } from 'vitest/config';
 /** What a file of cluster tests needs at most, with its control planes and kubelets (bytes). */
 const OF_A_FILE = 3 * 2 ** 30;
 
+// What broke is said in full, wherever a report shows a message alone.
+const chaiConfig = { truncateThreshold: 0 };
+
 export default defineConfig({
   test: {
     projects: [
       {
         test: {
           name: 'unit',
+          chaiConfig,
           include: ['test/**/*.test.ts'],
           exclude: [
             'test/cluster/**',
@@ -28,6 +32,7 @@ export default defineConfig({
       {
         test: {
           name: 'cluster',
+          chaiConfig,
           include: ['test/cluster/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 300_000,
@@ -39,6 +44,7 @@ export default defineConfig({
       {
         test: {
           name: 'fuzz',
+          chaiConfig,
           include: ['test/fuzz/**/*.test.ts'],
           pool: 'forks',
           // What takes memory without bounds ends the run.
@@ -48,6 +54,7 @@ export default defineConfig({
       ...['faults', 'long', 'page', 'soak'].map((name) => ({
         test: {
           name,
+          chaiConfig,
           include: [`test/${name}/**/*.test.ts`],
           testTimeout: 300_000,
           hookTimeout: 300_000,

@@ -51,12 +51,15 @@ interface Issuer {
 /**
  * Writes a configuration for `spillway manager` whose extender listens on `port`, with a certificate of the host: its own scheduler
  * is told whom to trust before Spillway runs. `SelfManaged`: with the one that Spillway makes by itself.
+ *
+ * @param more further parts of the configuration.
  */
 export async function writeExtenderConfig(
   host: Issuer,
   name: string,
   port: number,
   certificates: 'Files' | 'SelfManaged' = 'Files',
+  more: object = {},
 ): Promise<string> {
   const file = (suffix: string): string => join(host.dir, `${name}-extender.${suffix}`);
   const names = ['127.0.0.1', 'localhost'];
@@ -67,7 +70,7 @@ export async function writeExtenderConfig(
     writeFileSync(file('key'), serving.key, { mode: 0o600 });
     servingCertificate = { mode: 'Files', certFile: file('crt'), keyFile: file('key') };
   }
-  const configuration = { scheduler: { bindAddress: '127.0.0.1', port, names, servingCertificate } };
+  const configuration = { ...more, scheduler: { bindAddress: '127.0.0.1', port, names, servingCertificate } };
   writeFileSync(file('yaml'), stringify(configuration));
   return file('yaml');
 }

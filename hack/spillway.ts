@@ -29,6 +29,8 @@ export interface SpillwayOptions {
   extenderPort?: number;
   /** What it shows them: a certificate of the host (default), or one that it makes by itself, as it does without a configuration. */
   extenderCertificates?: 'Files' | 'SelfManaged';
+  /** Further parts of its configuration, with `extenderPort`. */
+  configuration?: object;
   /** Further arguments of `spillway manager`. */
   args?: readonly string[];
   /** How long it may take until it is ready, in ms. Default 30 s. */
@@ -66,14 +68,14 @@ export async function startSpillway(host: Cluster, options: SpillwayOptions = {}
   const port = await freePort();
   const { hostIdentity } = options;
   if (hostIdentity !== undefined) await host.apply(manifest('rbac-service-account.yaml'));
-  const { extenderPort } = options;
+  const { extenderPort, extenderCertificates, configuration } = options;
   if (extenderPort !== undefined) {
     await applyManifests(host, ['scheduler/rbac.yaml', 'scheduler/pod-guard.yaml']);
   }
   const components =
     extenderPort === undefined
       ? ['--components', 'members']
-      : ['--config', await writeExtenderConfig(host, name, extenderPort, options.extenderCertificates)];
+      : ['--config', await writeExtenderConfig(host, name, extenderPort, extenderCertificates, configuration)];
   let { kubeconfig } = options;
   if (kubeconfig === undefined) {
     kubeconfig = join(host.dir, `${name}.kubeconfig`);

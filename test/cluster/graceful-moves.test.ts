@@ -25,6 +25,8 @@ const GATE = 'example.com/go';
 beforeAll(async () => {
   topology = await startTopology({
     extender: true,
+    // Else each pod is written to once more, ten seconds after it is bound.
+    spillway: { configuration: { outages: { toleration: 'Keep' } } },
     members: ['east', 'west'].map((name) => ({ name, kwok: { nodes: 2, cpu: '8' } })),
   });
   ({ host } = topology);

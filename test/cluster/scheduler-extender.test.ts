@@ -43,6 +43,8 @@ let host: Cluster;
 beforeAll(async () => {
   topology = await startTopology({
     extender: true,
+    // Else each pod in a member is written to once more, ten seconds after it is bound.
+    spillway: { configuration: { outages: { toleration: 'Keep' } } },
     members: [
       { name: 'east', kwok: { nodes: 4, cpu: '8' }, options: { spec: { region: 'eu' } } },
       { name: 'west', kwok: { nodes: 4, cpu: '8' }, options: { spec: { region: 'us' } } },
