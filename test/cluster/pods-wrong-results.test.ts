@@ -11,6 +11,7 @@ import {
   describeWrite,
   eventsOf,
   exitCodeOf,
+  expectMirrored,
   type Fields,
   getPod,
   IDLE,
@@ -463,6 +464,8 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     const names = numbered(10, 'going');
     await host.apply(names.map((name) => idle(name, ns, 'played-burst', { terminationGracePeriodSeconds: 30 })));
     await until('all run', async () => (await podsOf(host, ns)).every(isReady));
+    // A status that is on its way when a user deletes the pod is refused by right.
+    await Promise.all(names.map(async (name) => await expectMirrored(host, played, ns, name)));
     const since = Date.now();
     const deleting = kubectl(host, ['delete', 'pod', ...names, '-n', ns, '--wait=false']);
     const late = async (name: string): Promise<number> => {
