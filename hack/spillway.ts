@@ -33,7 +33,7 @@ export interface SpillwayOptions {
   configuration?: object;
   /** Further arguments of `spillway manager`. */
   args?: readonly string[];
-  /** How long it may take until it is ready, in ms. Default 30 s. */
+  /** How long it may take until it is ready, in ms. Default 60 s. */
   readyMs?: number;
   /** Names the process and its log. Default `spillway`. */
   name?: string;
@@ -52,7 +52,7 @@ export interface Spillway {
 export async function installSpillway(host: Cluster): Promise<void> {
   const kinds = readdirSync(join(repositoryRoot(), 'manifests/crds')).map((file) => `crds/${file}`);
   await applyManifests(host, [...kinds, 'rbac.yaml', 'node-guard.yaml', 'storage.yaml', 'secrets.yaml']);
-  const established = ['wait', '--for=condition=Established', 'crd/memberclusters.spillway.dev', '--timeout=30s'];
+  const established = ['wait', '--for=condition=Established', 'crd/memberclusters.spillway.dev', '--timeout=60s'];
   const result = await host.kubectl(established);
   if (result.code !== 0) throw new Error(result.stderr);
 }
@@ -207,7 +207,7 @@ function lendingOf(namespace: string): unknown[] {
 }
 
 /** Waits until a virtual node is there, Ready, and offers pods. */
-export async function waitForNode(host: Cluster, name: string, timeoutMs = 30_000): Promise<void> {
+export async function waitForNode(host: Cluster, name: string, timeoutMs = 60_000): Promise<void> {
   await until(
     `virtual node ${name} is Ready`,
     async () => {

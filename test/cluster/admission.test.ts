@@ -320,7 +320,7 @@ describe('the webhook', () => {
     const began = Date.now();
     const pod = await admitted(podOf({ what: '', namespace: 'shop', gets: [] }));
     expect(has(pod)).toEqual(expected({ what: '', namespace: 'shop', gets: [] }));
-    expect(Date.now() - began).toBeLessThan(4_000);
+    expect(Date.now() - began).toBeLessThan(8_000);
   });
 });
 
@@ -337,9 +337,6 @@ describe('the webhook of the manager, as shipped', () => {
     await until(
       'pods are changed',
       async () => JSON.stringify(has(await admitted(podOf(bursting)))) === JSON.stringify(changed),
-      {
-        timeoutMs: 30_000,
-      },
     );
   };
 
@@ -380,7 +377,7 @@ describe('the webhook of the manager, as shipped', () => {
       spec: { nodeSelector: { 'kubernetes.io/hostname': 'west-gpu' } },
       gets: ['outage', 'toleration', 'scheduler'],
     };
-    expect(has(await admitted(podOf(named)))).toEqual(expected(named));
+    await expect.poll(async () => has(await admitted(podOf(named))), { timeout: 30_000 }).toEqual(expected(named));
     const metrics = await (await fetch(`${spillway.url}/metrics`)).text();
     expect(metrics).toMatch(/spillway_admission_reviews_total\{outcome="changed"\} [1-9]/);
   });

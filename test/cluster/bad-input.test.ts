@@ -67,16 +67,12 @@ describe('bad input', () => {
 
   async function untilCondition(name: string, type: string, reason: string): Promise<Condition> {
     let seen: unknown;
-    return await until(
-      `${name}: ${type} is False for ${reason}`,
-      async () => {
-        seen = (await statusOf(name)).conditions;
-        return (seen as Condition[] | undefined)?.find(
-          (one) => one.type === type && one.status === 'False' && one.reason === reason,
-        );
-      },
-      { timeoutMs: 15_000 },
-    ).catch((error: unknown) => {
+    return await until(`${name}: ${type} is False for ${reason}`, async () => {
+      seen = (await statusOf(name)).conditions;
+      return (seen as Condition[] | undefined)?.find(
+        (one) => one.type === type && one.status === 'False' && one.reason === reason,
+      );
+    }).catch((error: unknown) => {
       throw new Error(`${(error as Error).message}: ${JSON.stringify(seen)}`);
     });
   }
@@ -100,10 +96,8 @@ describe('bad input', () => {
   }
 
   async function untilEvent(namespace: string, name: string, reason: string): Promise<string> {
-    const event = await until(
-      `Event ${reason} of ${namespace}/${name}`,
-      async () => (await eventsOf(host, namespace, name)).find((one) => one.reason === reason),
-      { timeoutMs: 5_000 },
+    const event = await until(`Event ${reason} of ${namespace}/${name}`, async () =>
+      (await eventsOf(host, namespace, name)).find((one) => one.reason === reason),
     );
     expect(event.type).toBe('Warning');
     return event.message;
@@ -126,13 +120,8 @@ describe('bad input', () => {
       const row = await kubectl(host, ['get', 'membercluster', 'garbage']);
       expect(row.split('\n')[0]).toMatch(/^NAME +READY +REACHABLE +CREDENTIALS +VERSION +CPU +MEMORY +PODS +/);
       expect(row).toMatch(/^garbage +False +\S+ +False +0 +0 +0 +/m);
-      const told = await until(
-        'an Event says so',
-        async () =>
-          (await eventsOf(host, 'default', 'garbage', 'MemberCluster')).find(
-            ({ reason }) => reason === 'MemberNotReady',
-          ),
-        { timeoutMs: 10_000 },
+      const told = await until('an Event says so', async () =>
+        (await eventsOf(host, 'default', 'garbage', 'MemberCluster')).find(({ reason }) => reason === 'MemberNotReady'),
       );
       expect(told.message).toMatch(/^InvalidKubeconfig: .*spillway-system\/garbage/);
       const good = await eventsOf(host, 'default', 'good', 'MemberCluster');
@@ -156,8 +145,8 @@ describe('bad input', () => {
     test('none of them keeps the others from working, and they can be taken away', async () => {
       const bad = ['plugin', 'garbage', 'nobody-there', 'wrong-ca'];
       await host.apply([pod('meanwhile', 'default', podSpec([shell(IDLE)]))]);
-      await untilRunning(host, 'default', 'meanwhile', { timeoutMs: 10_000 });
-      await kubectl(host, ['delete', 'membercluster', ...bad, '--timeout=20s']);
+      await untilRunning(host, 'default', 'meanwhile');
+      await kubectl(host, ['delete', 'membercluster', ...bad, '--timeout=50s']);
       for (const name of bad) {
         expect(await read(host, `/apis/spillway.dev/v1alpha1/memberclusters/${name}`)).toBeUndefined();
       }
@@ -202,13 +191,13 @@ describe('bad input', () => {
     // Nobody says to have made this one. What was there before has been looked at when it is gone.
     const labels = { 'spillway.dev/host': made.metadata.labels['spillway.dev/host'] };
     await member.apply([{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'left', namespace: ns, labels } }]);
-    await until('what nobody uses is gone', async () => (await copy('left')) === undefined, { timeoutMs: 15_000 });
+    await until('what nobody uses is gone', async () => (await copy('left')) === undefined);
     expect(await copy('there')).toEqual(made);
     await host.apply([{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late', namespace: ns } }]);
     await untilRunning(host, ns, 'waits');
     await kubectl(host, ['delete', 'pods', '--all', '-n', ns]);
     for (const name of ['here', 'there', 'late']) {
-      await until(`${name} is gone`, async () => (await copy(name)) === undefined, { timeoutMs: 15_000 });
+      await until(`${name} is gone`, async () => (await copy(name)) === undefined);
     }
     await kubectl(host, ['delete', 'membercluster', 'again']);
     await kubectl(host, ['delete', 'node', 'again', '--ignore-not-found']);
@@ -275,7 +264,7 @@ describe('bad input', () => {
       // Its owner does as told.
       await kubectl(member, ['delete', 'configmap', 'settings', '-n', 'theirs']);
       await kubectl(member, ['label', 'namespace', 'theirs', `${ALLOW_HOST_LABEL}=any`]);
-      await untilRunning(host, 'theirs', 'guest', { timeoutMs: 70_000 });
+      await untilRunning(host, 'theirs', 'guest', { timeoutMs: 90_000 });
     });
 
     test('a namespace of the member that belongs to another host', async () => {

@@ -290,6 +290,6 @@ async function untilSchedulerKnows(round: number, names: readonly string[]): Pro
       const expected = capacity.fittingNodes(fitRequestOf(probe, 'any')).toSorted();
       return verdict !== undefined && verdict.join() === expected.join() && names.length > 0;
     },
-    { timeoutMs: 30_000, intervalMs: 300 },
+    { timeoutMs: 60_000, intervalMs: 300 },
   );
 }

@@ -93,7 +93,7 @@ describe('clusters', () => {
       const lines = (await spillway('clusters')).split('\n');
       return lines.find((one) => /^east +True +True +True +1\/1 +1 +13\/16 +/.test(one));
     });
-    expect(line).toMatch(/ v1\.36\.\d+ +\d+s +<none>$/);
+    expect(line).toMatch(/ v1\.36\.\d+ +\d+[sm]\S* +<none>$/);
     const { items } = JSON.parse(await spillway('clusters', 'east', '-o', 'json')) as { items: object[] };
     expect(items).toEqual([
       expect.objectContaining({
@@ -243,7 +243,7 @@ describe('why', () => {
   });
 
   /** Waits until the answer is so; Spillway and schedulers take their time. */
-  async function answers(name: string, words: RegExp, namespace = SHOP, timeoutMs = 30_000): Promise<string> {
+  async function answers(name: string, words: RegExp, namespace = SHOP, timeoutMs = 60_000): Promise<string> {
     return await until(
       `why ${name} says ${String(words)}`,
       async () => {
@@ -688,7 +688,7 @@ describe('leave', () => {
 describe('rebalance', () => {
   const REBALANCED = 'rebalanced';
   const rebalance = async (...words: string[]) =>
-    await kubectlSpillway(host, ['rebalance', '-n', REBALANCED, ...words]);
+    await kubectlSpillway(host, ['rebalance', '-n', REBALANCED, ...words], { timeoutMs: 120_000 });
 
   test('moves what would be elsewhere, tells what became of each workload, and refuses what is none', async () => {
     await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
@@ -884,8 +884,12 @@ describe('doctor', () => {
   }
 
   test('finds nothing wrong where nothing is', async () => {
-    const { code, stdout, stderr } = await doctor();
-    expect(stdout).not.toMatch(/^FAIL/m);
+    // A busy machine may not have answered a probe just then.
+    const { code, stdout, stderr } = await until('nothing is wrong', async () => {
+      const answer = await doctor();
+      if (/^FAIL/m.test(answer.stdout)) throw new Error(answer.stdout);
+      return answer;
+    });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     for (const check of [
       'host version',

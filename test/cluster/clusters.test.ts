@@ -119,12 +119,15 @@ describe('control planes and kwok', () => {
 
   test('the audit log has every finished request once', async () => {
     await host.kubectl(['create', 'configmap', 'audited']);
-    const creations = host
-      .auditEvents()
-      .filter(
-        ({ verb, objectRef }) =>
-          verb === 'create' && objectRef?.name === 'audited' && objectRef.resource === 'configmaps',
-      );
+    const creations = await until('it is in the log', () => {
+      const found = host
+        .auditEvents()
+        .filter(
+          ({ verb, objectRef }) =>
+            verb === 'create' && objectRef?.name === 'audited' && objectRef.resource === 'configmaps',
+        );
+      return found.length > 0 && found;
+    });
     expect(creations).toHaveLength(1);
     expect(creations[0]).toMatchObject({
       stage: 'ResponseComplete',
@@ -205,7 +208,7 @@ describe.runIf(kubelets.ok)('real kubelets', () => {
     const across = await cluster.kubectl(['exec', 'one', '--', 'wget', '-q', '-O', '-', `http://${two}:8080/`]);
     expect(across.stdout).toBe('page\n');
     for (const address of [one, two]) {
-      const answer = await fetch(`http://${address}:8080/`, { signal: AbortSignal.timeout(5_000) });
+      const answer = await fetch(`http://${address}:8080/`, { signal: AbortSignal.timeout(20_000) });
       expect(await answer.text()).toBe('page\n');
     }
   });

@@ -232,7 +232,7 @@ describe('a virtual node among other nodes', () => {
     ).toEqual([]);
     expect(await memberPods(ns)).toEqual([]);
     expect(writesOf(east).filter(({ objectRef }) => objectRef?.namespace === ns)).toEqual([]);
-    await kubectl(host, ['delete', 'pod', 'controller', '-n', ns, '--timeout=20s']);
+    await kubectl(host, ['delete', 'pod', 'controller', '-n', ns, '--timeout=50s']);
   });
 
   test('the mirror of a static pod does not run in a member', async () => {
@@ -255,9 +255,11 @@ describe('a virtual node among other nodes', () => {
       ({ status }) => status?.reason === 'StaticPodNotSupported',
     );
     expect(condition(found, MIRRORED_CONDITION)?.status).toBe('False');
-    expect((await eventsOf(host, ns, 'static-east')).map(({ reason }) => reason)).toContain('StaticPodNotSupported');
+    await until('an Event says so, too', async () => {
+      return (await eventsOf(host, ns, 'static-east')).some(({ reason }) => reason === 'StaticPodNotSupported');
+    });
     expect(await memberPods(ns)).toEqual([]);
-    await kubectl(host, ['delete', 'pod', 'static-east', '-n', ns, '--timeout=20s']);
+    await kubectl(host, ['delete', 'pod', 'static-east', '-n', ns, '--timeout=50s']);
   });
 
   const onEast = (more: Fields = {}): Fields => ({
@@ -385,9 +387,9 @@ describe('a virtual node among other nodes', () => {
         const found = await read<Node>(host, '/api/v1/nodes/east');
         return found !== undefined && found.metadata.uid !== uid;
       },
-      { timeoutMs: 10_000, intervalMs: 50 },
+      { timeoutMs: 30_000, intervalMs: 50 },
     );
-    await waitForNode(host, 'east', 10_000);
+    await waitForNode(host, 'east', 30_000);
     const { metadata, spec } = await node();
     expect(metadata.labels?.['team']).toBe('blue');
     expect(spec?.taints).toContainEqual({ key: 'team', value: 'blue', effect: 'PreferNoSchedule' });

@@ -110,6 +110,6 @@ test('demo-down leaves no process, mount, namespace or file', async () => {
   expect(processesUsing(dir).length).toBeGreaterThan(10);
   await command('demo-down');
   // The first process of a machine may take a moment to be reaped.
-  await until('nothing remains', () => remains(dir, dir.slice(-6).toLowerCase()).length === 0, { timeoutMs: 5_000 });
+  await until('nothing remains', () => remains(dir, dir.slice(-6).toLowerCase()).length === 0, { timeoutMs: 30_000 });
   expect(existsSync(join(root, '.cache/running/demo-test.json'))).toBe(false);
 });

@@ -163,11 +163,11 @@ const read = async (cluster: Cluster, path: string): Promise<Found | undefined> 
     throw error;
   }
 };
-const SOON = { timeoutMs: 10_000, intervalMs: 20 };
+const SOON = { timeoutMs: 30_000, intervalMs: 20 };
 const whenGone = (path: string): Promise<unknown> =>
   until(`${path} is gone`, async () => (await read(member, path)) === undefined, SOON);
 const whenReady = (mirror: DependentsMirror, pod: Pod): Promise<unknown> =>
-  until('the pod is ready', () => Promise.resolve(mirror.require(pod).ready), { timeoutMs: 10_000, intervalMs: 10 });
+  until('the pod is ready', () => Promise.resolve(mirror.require(pod).ready), { timeoutMs: 45_000, intervalMs: 10 });
 const whenReason = (mirror: DependentsMirror, pod: Pod, reason: string): Promise<unknown> =>
   until(
     `the pod waits for ${reason}`,
@@ -175,7 +175,7 @@ const whenReason = (mirror: DependentsMirror, pod: Pod, reason: string): Promise
       const answer = mirror.require(pod);
       return Promise.resolve(!answer.ready && answer.reason === reason);
     },
-    { timeoutMs: 10_000, intervalMs: 10 },
+    { timeoutMs: 45_000, intervalMs: 10 },
   );
 
 test('copies are there before the pod is ready, byte for byte', async () => {
@@ -193,7 +193,7 @@ test('copies are there before the pod is ready, byte for byte', async () => {
   const pod = need('web', 'ConfigMap/a', 'Secret/b');
   expect(mirror.require(pod)).toMatchObject({ ready: false, pending: true });
   await until('told', () => Promise.resolve(ready.includes(`${pod.metadata.namespace}/web`)), {
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
     intervalMs: 10,
   });
   await whenReady(mirror, pod);
@@ -254,7 +254,7 @@ test('immutable objects that were made anew, and Secrets of a new type', async (
   const settled = async (): Promise<boolean> =>
     (await read(member, memberPath('ConfigMap', 'a')))?.data?.['k'] === '2' &&
     (await read(member, memberPath('Secret', 'b')))?.type === 'x.example/two';
-  await until('the new objects', settled, { timeoutMs: 10_000, intervalMs: 20 });
+  await until('the new objects', settled, SOON);
 });
 
 test('something mandatory that is missing holds the pod until it appears; something optional does not', async () => {
@@ -333,10 +333,7 @@ test('a restart writes nothing for what is as it should be, and collects what no
   await until(
     'the garbage is gone',
     async () => (await read(member, second.memberPath('ConfigMap', 'orphan'))) === undefined,
-    {
-      timeoutMs: 10_000,
-      intervalMs: 20,
-    },
+    SOON,
   );
   expect(await read(member, second.memberPath('ConfigMap', 'kept'))).toEqual(before);
 });
@@ -349,10 +346,7 @@ test('objects beyond the limit of watches follow too', async () => {
   const pod = need('web', 'ConfigMap/a', 'ConfigMap/b', 'ConfigMap/c', 'ConfigMap/none?');
   await whenReady(mirror, pod);
   await host.api.call('PATCH', hostPath('ConfigMap', 'c'), { data: { k: '2' } });
-  await until('the change', async () => (await read(member, memberPath('ConfigMap', 'c')))?.data?.['k'] === '2', {
-    timeoutMs: 5_000,
-    intervalMs: 20,
-  });
+  await until('the change', async () => (await read(member, memberPath('ConfigMap', 'c')))?.data?.['k'] === '2', SOON);
 });
 
 describe('what is read and written', () => {
@@ -399,10 +393,12 @@ describe('what is read and written', () => {
     // A watch is in the log when it has ended.
     await stop?.();
     stop = undefined;
-    const asked = host
-      .auditEvents()
-      .filter(({ userAgent, objectRef }) => userAgent === 'spillway' && objectRef?.namespace === namespace);
-    expect(asked.map(({ verb }) => verb)).toContain('watch');
+    const asked = await until('the watch is in the log', () => {
+      const events = host
+        .auditEvents()
+        .filter(({ userAgent, objectRef }) => userAgent === 'spillway' && objectRef?.namespace === namespace);
+      return events.some(({ verb }) => verb === 'watch') && events;
+    });
     for (const { requestURI } of asked) expect(requestURI).toMatch(/metadata\.name(%3D|=)s(&|$)|\/secrets\/s(\?|$)/);
     expect(writesOf(member, `t-${namespace}`)).toBe(1);
   });

@@ -221,12 +221,13 @@ test('when time is up all give back what they have, and the room is free for oth
     },
     PATIENT,
   );
-  const events = JSON.parse(await kubectl(host, ['get', 'events', '-n', 'shop', '-o', 'json'])) as {
-    items: { reason: string; message: string }[];
-  };
-  expect(events.items.filter(({ reason }) => reason === 'GangTimedOut').map(({ message }) => message)).toContainEqual(
-    expect.stringContaining('not all pods of the gang got a node in east in time'),
-  );
+  await until('it is told why', async () => {
+    const events = JSON.parse(await kubectl(host, ['get', 'events', '-n', 'shop', '-o', 'json'])) as {
+      items: { reason: string; message: string }[];
+    };
+    const words = 'not all pods of the gang got a node in east in time';
+    return events.items.some(({ reason, message }) => reason === 'GangTimedOut' && message.includes(words));
+  });
   await untilPlaces('next', { east: 5 });
 });
 

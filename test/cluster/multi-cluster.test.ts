@@ -74,12 +74,15 @@ async function untilImport(
       seen = await read<ServiceImport>(cluster, inNamespace('serviceimports', name));
       return isRight(seen);
     },
-    { timeoutMs: 20_000, intervalMs: 50 },
+    { intervalMs: 50 },
   ).catch((error: unknown) => {
     throw new Error(`it is ${JSON.stringify(seen)}`, { cause: error });
   });
   return seen;
 }
+
+/** Its status is written after its spec. */
+const isTold = ({ status }: ServiceImport, clusters: number): boolean => status?.clusters?.length === clusters;
 
 /** Where callers in a cluster are led by the Service behind an import, as `address <- cluster`. */
 async function untilLed(cluster: Cluster, name: string, wanted: readonly string[]): Promise<EndpointSlice[]> {
@@ -100,7 +103,7 @@ async function untilLed(cluster: Cluster, name: string, wanted: readonly string[
       );
       return JSON.stringify(seen.toSorted()) === JSON.stringify([...wanted].toSorted());
     },
-    { timeoutMs: 20_000, intervalMs: 50 },
+    { intervalMs: 50 },
   ).catch((error: unknown) => {
     throw new Error(`it is led to ${JSON.stringify(seen)}`, { cause: error });
   });
@@ -116,7 +119,7 @@ async function untilTold(cluster: Cluster, name: string, wanted: readonly string
       seen = (found?.status?.conditions ?? []).map(({ type, status, reason }) => `${type}=${status} ${reason ?? ''}`);
       return JSON.stringify(seen) === JSON.stringify(wanted);
     },
-    { timeoutMs: 20_000, intervalMs: 50 },
+    { intervalMs: 50 },
   ).catch((error: unknown) => {
     throw new Error(`they are ${JSON.stringify(seen)}`, { cause: error });
   });
@@ -124,17 +127,13 @@ async function untilTold(cluster: Cluster, name: string, wanted: readonly string
 
 async function untilExchanged(member: string, reason: string): Promise<void> {
   let seen: unknown;
-  await until(
-    `ServicesExchanged of ${member} says ${reason}`,
-    async () => {
-      const { status } = (await host.api.call('GET', `/apis/spillway.dev/v1alpha1/memberclusters/${member}`)) as {
-        status: MemberClusterStatus;
-      };
-      seen = status.conditions?.find(({ type }) => type === 'ServicesExchanged');
-      return status.conditions?.find(({ type }) => type === 'ServicesExchanged')?.reason === reason;
-    },
-    { timeoutMs: 30_000 },
-  ).catch((error: unknown) => {
+  await until(`ServicesExchanged of ${member} says ${reason}`, async () => {
+    const { status } = (await host.api.call('GET', `/apis/spillway.dev/v1alpha1/memberclusters/${member}`)) as {
+      status: MemberClusterStatus;
+    };
+    seen = status.conditions?.find(({ type }) => type === 'ServicesExchanged');
+    return status.conditions?.find(({ type }) => type === 'ServicesExchanged')?.reason === reason;
+  }).catch((error: unknown) => {
     throw new Error(`it says ${JSON.stringify(seen)}`, { cause: error });
   });
 }
@@ -151,7 +150,7 @@ test('a Service of a member can be called in the host and in another member, by 
     const slices = await untilLed(cluster, 'db', ['10.1.0.1 <- east']);
     expect(slices[0]?.endpoints?.[0]).toMatchObject({ hostname: 'db-0' });
     expect(slices[0]?.endpoints?.[0]?.nodeName).toBe(cluster === east ? 'some' : undefined);
-    const found = await untilImport(cluster, 'db', (one) => (one?.spec.ips ?? []).length === 1);
+    const found = await untilImport(cluster, 'db', (one) => one?.spec.ips?.length === 1 && isTold(one, 1));
     const derived = found?.metadata.annotations?.['multicluster.kubernetes.io/derived-service'] ?? '';
     const { spec } = (await read<Service>(cluster, servicePath(derived))) ?? {};
     expect(found?.spec).toMatchObject({
@@ -186,7 +185,7 @@ test('where clusters differ all are told so, the host counts, and ports are a un
   for (const cluster of [east, west]) await untilTold(cluster, 'db', conflict('PortConflict,SessionAffinityConflict'));
   for (const cluster of [host, east, west]) {
     await untilLed(cluster, 'db', ['10.1.0.1 <- east', '10.2.0.1 <- west']);
-    const found = await untilImport(cluster, 'db', (one) => one?.spec.ports.length === 2);
+    const found = await untilImport(cluster, 'db', (one) => one?.spec.ports.length === 2 && isTold(one, 2));
     expect(found?.spec.sessionAffinity).toBe('ClientIP');
     expect(found?.status?.clusters).toEqual([{ cluster: 'east' }, { cluster: 'west' }]);
   }
@@ -286,9 +285,11 @@ test('what is not exported any more goes everywhere, and all goes from a member 
     `/api/v1/namespaces/${NS}/services`,
     `/apis/discovery.k8s.io/v1/namespaces/${NS}/endpointslices`,
   ]) {
-    const { items } = (await west.api.call('GET', `${what}?labelSelector=${selector}`)) as { items: unknown[] };
-    expect(items).toEqual([]);
+    await until(`nothing of ours is left of ${what}`, async () => {
+      const { items } = (await west.api.call('GET', `${what}?labelSelector=${selector}`)) as { items: unknown[] };
+      return items.length === 0;
+    });
   }
   for (const cluster of [host, east]) await untilLed(cluster, 'db', ['10.1.0.1 <- east']);
   expect(await read(west, servicePath('db'))).toBeDefined();
-}, 60_000);
+}, 120_000);

@@ -230,7 +230,7 @@ describe('one Deployment in two members with registries of their own', () => {
     // What kubectl takes is not what is measured.
     const since = Date.now();
     await until('the ConfigMap of east', async () => (await configMap(east, 'settings'))?.data?.['member'] === 'east');
-    expect(Date.now() - since).toBeLessThan(5000);
+    expect(Date.now() - since).toBeLessThan(15_000);
     expect((await configMap(east, 'settings'))?.data).toEqual({ 'app.yaml': '# ours\nregion: none\n', member: 'east' });
     await kubectl(host, ['scale', '-n', NS, 'deployment/web-east', '--replicas=3']);
     await ready('web-east', 3);
@@ -297,7 +297,7 @@ it('follows a label of the MemberCluster as it follows an edit of the policy', a
   await labelled('tier=silver');
   const since = Date.now();
   await until('the ConfigMap follows', async () => (await value()) === 'silver');
-  expect(Date.now() - since).toBeLessThan(5000);
+  expect(Date.now() - since).toBeLessThan(15_000);
   const follows = await untilPod(west, NS, 'tiered', 'follows', (one) => one.metadata.labels?.['tier'] === 'silver');
   expect(follows.metadata.uid).toBe(metadata.uid);
   await labelled('tier-');
@@ -312,12 +312,12 @@ it('says on a policy whether it is in use, and which members that it names are n
   });
   await host.apply([policy('OverridePolicy', 'typo', { overrideRules: [rule(['east']), rule(['esat'])] })]);
   const row = async (): Promise<string> => await kubectl(host, ['get', 'overridepolicy', 'typo', '-n', NS]);
-  await until('it is said', async () => /^typo +True +False /m.test(await row()), { timeoutMs: 20_000 });
+  await until('it is said', async () => /^typo +True +False /m.test(await row()));
   expect((await row()).split('\n')[0]).toMatch(/^NAME +ACCEPTED +CONSISTENT /);
   const words = ['get', 'overridepolicy', 'typo', '-n', NS, '-o', 'jsonpath={.status.conditions[1].message}'];
   expect(await kubectl(host, words)).toBe('spec.overrideRules[1].targetCluster: there is no member esat');
   await host.apply([policy('OverridePolicy', 'typo', { overrideRules: [rule(['east'])] })]);
-  await until('it is put right', async () => /^typo +True +True /m.test(await row()), { timeoutMs: 20_000 });
+  await until('it is put right', async () => /^typo +True +True /m.test(await row()));
   await kubectl(host, ['delete', 'overridepolicy', 'typo', '-n', NS]);
 });
 

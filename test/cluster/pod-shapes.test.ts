@@ -314,19 +314,19 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
 
   describe.concurrent('probes and hooks', () => {
     test('startup, readiness and liveness by exec, HTTP and TCP', async () => {
-      const quick = { periodSeconds: 1, failureThreshold: 1 };
+      const quick = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 };
       const serve =
         'mkdir /tmp/w; (sleep 1; echo ok > /tmp/w/index.html; httpd -p 8080 -h /tmp/w; touch /tmp/started) &';
       await create(
         'probes',
         [
           shell(`${serve} ${IDLE}`, {
-            startupProbe: { exec: { command: ['test', '-e', '/tmp/started'] }, periodSeconds: 1, failureThreshold: 30 },
+            startupProbe: { exec: { command: ['test', '-e', '/tmp/started'] }, ...quick, failureThreshold: 30 },
             readinessProbe: { httpGet: { path: '/index.html', port: 8080 }, ...quick },
             livenessProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1, failureThreshold: 3 },
           }),
         ],
-        { restartPolicy: 'Always' },
+        { restartPolicy: 'Always', terminationGracePeriodSeconds: 20 },
       );
       await untilRunning(host, ns, 'probes');
       await kubectl(host, ['exec', '-n', ns, 'probes', '--', 'rm', '/tmp/w/index.html']);
@@ -347,7 +347,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     test('postStart runs before the container counts as running, preStop before it ends', async () => {
       const lifecycle = {
         postStart: { exec: { command: ['sh', '-c', 'echo started > /hooks/post'] } },
-        preStop: { exec: { command: ['sh', '-c', 'echo stopping > /hooks/pre; sleep 1'] } },
+        preStop: { exec: { command: ['sh', '-c', 'echo stopping > /hooks/pre; sleep 3'] } },
       };
       const volumeMounts = [{ name: 'hooks', mountPath: '/hooks' }];
       // A sidecar ends after the main container and tells what the hook of that one left.

@@ -194,7 +194,8 @@ describe.runIf(kubelets.ok)('one Deployment, two members, each with a registry o
     const found = await untilBothRun();
     for (const name of MEMBERS) {
       const hostPod = found.get(name) as Pod;
-      expect(await kubectl(host, ['logs', '-n', NS, hostPod.metadata.name])).toBe(`from the registry of ${name}\n`);
+      const log = async (): Promise<string> => await kubectl(host, ['logs', '-n', NS, hostPod.metadata.name]);
+      await expect.poll(log, { timeout: 20_000 }).toBe(`from the registry of ${name}\n`);
       expect(hostPod.spec.containers[0]?.image).toBe(IMAGE);
       expect(hostPod.spec.imagePullSecrets).toBeUndefined();
       const image = `${registryOf(name)}/mirror/team/app:v1`;

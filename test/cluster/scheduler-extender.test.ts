@@ -423,7 +423,8 @@ describe('a member that refuses pods', () => {
       },
       { timeoutMs: 90_000, intervalMs: 200 },
     );
-    const evictions = evictionsIn('pending');
+    // A pod that changed just then is looked at again: 409.
+    const evictions = evictionsIn('pending').filter(({ responseStatus }) => responseStatus?.code !== 409);
     const evicted = evictions.map(({ objectRef }) => objectRef?.name ?? '');
     expect(evicted.toSorted()).toEqual([...unscheduled.keys()].toSorted());
     expect(evictions.length).toBeGreaterThan(0);
@@ -480,8 +481,9 @@ describe('a member that refuses pods', () => {
       policy('right', 'next', { ...eastThenWest, onRefusal: 'TryNext' }),
       deployment('right', 'web', 1, '100m'),
     ]);
-    await settled(host, 'right', 'web', { west: 1 }, 45_000);
-    expect(evictionsIn('right').map(({ responseStatus }) => responseStatus?.code)).toEqual([201]);
+    await settled(host, 'right', 'web', { west: 1 });
+    const codes = evictionsIn('right').map(({ responseStatus }) => responseStatus?.code);
+    expect(codes.filter((code) => code !== 409)).toEqual([201]);
     const after = await podsOf(host, 'no-right');
     expect(whereAre(after)).toEqual({ east: 2, west: 1 });
     expect(refusedIn(after).map(({ metadata }) => metadata.uid)).toEqual(before.map(({ metadata }) => metadata.uid));

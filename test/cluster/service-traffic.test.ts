@@ -111,15 +111,11 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
     name: Name | 'native',
     more: { port?: number; protocol?: string } = {},
   ): Promise<void> {
-    await until(
-      `${caller} reaches ${to}`,
-      async () => {
-        const answer = await ask(caller, to, { ...more, tries: 1 });
-        if (answer.responses?.[0] === name) return true;
-        throw new Error(JSON.stringify(answer));
-      },
-      { timeoutMs: 20_000 },
-    );
+    await until(`${caller} reaches ${to}`, async () => {
+      const answer = await ask(caller, to, { ...more, tries: 1 });
+      if (answer.responses?.[0] === name) return true;
+      throw new Error(JSON.stringify(answer));
+    });
     expect(await ask(caller, to, more)).toEqual({ responses: Array.from({ length: 10 }, () => name) });
   }
 

@@ -91,7 +91,7 @@ async function untilEndpoints(
       seen = await endpointsOf(cluster, ns, name);
       return JSON.stringify(addresses(seen)) === JSON.stringify([...wanted].toSorted()) && seen;
     },
-    { timeoutMs: 20_000, intervalMs: 50 },
+    { intervalMs: 50 },
   ).catch((error: unknown) => {
     throw new Error(`it knows ${JSON.stringify(seen)} instead of ${JSON.stringify(wanted)}`, { cause: error });
   });
@@ -238,11 +238,11 @@ test('what takes no requests any more is gone from all clusters within seconds',
   await flat.api.call('PATCH', path, { status: { conditions } });
   let since = performance.now();
   await untilEndpoints(flat, ns, 'web', [addressOf(two), addressOf(home)]);
-  expect(performance.now() - since).toBeLessThan(5_000);
+  expect(performance.now() - since).toBeLessThan(15_000);
   await host.api.call('DELETE', `/api/v1/namespaces/${ns}/pods/home?gracePeriodSeconds=0`);
   since = performance.now();
   await untilEndpoints(flat, ns, 'web', [addressOf(two)]);
-  expect(performance.now() - since).toBeLessThan(5_000);
+  expect(performance.now() - since).toBeLessThan(15_000);
 });
 
 test('a Service of somebody else stays as it is, leads nowhere else, and is told of', async () => {

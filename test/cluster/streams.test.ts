@@ -215,8 +215,8 @@ describe.runIf(kubelets.ok)('kubectl through a virtual node does what it does on
           late.push(Date.now() / 1000 - Number(chunk.toString().trim().split('\n').at(-1)));
           if (late.length === 5) break;
         }
-        // The lines tell whole seconds.
-        expect(Math.max(...late)).toBeLessThan(3);
+        // The lines tell whole seconds; a few KiB of them would take minutes.
+        expect(Math.max(...late)).toBeLessThan(10);
         expect(await h.openStreams()).toBe(1);
       } finally {
         child.kill('SIGINT');
