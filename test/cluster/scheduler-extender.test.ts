@@ -5,7 +5,7 @@ import type { AuditEvent } from '../../hack/audit-log.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { startSecondScheduler } from '../../hack/second-scheduler.ts';
-import { startSpillway, waitReady } from '../../hack/spillway.ts';
+import { startSpillway, SYSTEM_NAMESPACE, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
@@ -15,11 +15,13 @@ import {
   eventsOf,
   type Fields,
   kubectl,
+  letGo,
   newNamespace,
   pod,
   podsOf,
   serviceAccountIn,
 } from '../fixtures/live-pods.ts';
+import { untilMemberCondition } from '../fixtures/member-condition.ts';
 import { SchedulerCaller } from '../fixtures/scheduler-caller.ts';
 import {
   burstNamespace,
@@ -224,6 +226,22 @@ describe('annotations of Federation v1', () => {
     await costsKeep(host, 'federation', { local: 1, east: 2, west: 2 });
     await scale(host, 'federation', 'web', 5);
     await settled(host, 'federation', 'web', { local: 1, east: 2, west: 2 });
+  });
+});
+
+describe('a MemberCluster that wants the name of a real node', () => {
+  test('keeps no pod from that node, while it is there and afterwards', async () => {
+    const name = `${LOCAL_PREFIX}-0`;
+    await burstNamespace(host, 'named');
+    const spec = { credentials: { secretRef: { namespace: SYSTEM_NAMESPACE, name: 'member-east' } } };
+    await host.apply([{ apiVersion: 'spillway.dev/v1alpha1', kind: 'MemberCluster', metadata: { name }, spec }]);
+    await untilMemberCondition(host, name, 'Ready', 'NodeNameTaken');
+    const there = { nodeSelector: { 'kubernetes.io/hostname': name } };
+    await host.apply([deployment('named', 'meanwhile', 1, '1', {}, there)]);
+    await settled(host, 'named', 'meanwhile', { local: 1 });
+    await letGo(host, name);
+    await host.apply([deployment('named', 'afterwards', 1, '1', {}, there)]);
+    await settled(host, 'named', 'afterwards', { local: 1 });
   });
 });
 

@@ -273,6 +273,11 @@ describe('what is kept from a tenant by rights', () => {
       '/api/v1/namespaces/shop',
       { metadata: { labels: { 'spillway.dev/burst': 'enabled' } } },
     ],
+    [
+      'as whom the pods of its namespace speak',
+      '/api/v1/namespaces/shop',
+      { metadata: { labels: { 'spillway.dev/service-account-mode': 'Host' } } },
+    ],
     ['prices, and what an administrator confirms', `${MEMBERS}/east`, { metadata: { annotations } }],
     ['what Nodes are', '/api/v1/nodes/east', { metadata: { labels: { 'spillway.dev/member': 'west' } } }],
     [

@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
+import { freePort } from '../../hack/addresses.ts';
 import { startKwok } from '../../hack/kwok.ts';
+import { startSecondScheduler } from '../../hack/second-scheduler.ts';
+import { startSpillway } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
+import { UID_LABEL } from '../../src/api/marks.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { condition, type Fields, isReady, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
 import { evicted, PRIORITY_CLASSES, prioritised, untilSeenThatNothingIsEvicted } from '../fixtures/preemption.ts';
-import { deployment, LOCAL_PREFIX, policy, settled } from '../fixtures/scheduling.ts';
+import { burstNamespace, deployment, LOCAL_PREFIX, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 /**
@@ -99,6 +104,62 @@ test('nothing is evicted in vain for ten minutes', { timeout: FOR_MS + 400_000 }
   await settled(host, 'away', 'core', { east: 1 }, PATIENCE.timeoutMs);
   expect(await evicted(host, 'away')).toHaveLength(1);
 });
+
+/** The same where pods have a scheduler of their own, which asks with the certificate that Spillway gives it. */
+test('the second scheduler, as it is shipped, evicts the fewest on one node of the member, and nothing in vain', async () => {
+  await kubectl(host, ['delete', 'deployment', '--all', '-A', '--wait=false']);
+  await until(
+    'no pods are left',
+    async () => ((await host.api.call('GET', '/api/v1/pods')) as { items: unknown[] }).items.length === 0,
+    PATIENCE,
+  );
+  const extenderPort = await freePort();
+  const replica = await startSpillway(host, { name: 'shipped', extenderPort, extenderCertificates: 'SelfManaged' });
+  await until('it knows the room of the member', async () => {
+    const text = await (await fetch(`${replica.url}/metrics`)).text();
+    return text.includes('spillway_member_observed{member="east"} 1');
+  });
+  const second = await startSecondScheduler(host, { extenderPort });
+  try {
+    await burstNamespace(host, 'second');
+    const spec = (name: 'low' | 'high'): Fields => ({ ...prioritised(name), schedulerName: 'spillway-scheduler' });
+    await host.apply([
+      policy('second', 'in-east', onlyIn('east')),
+      deployment('second', 'batch', 8, '2', {}, spec('low')),
+    ]);
+    const batch = await settled(host, 'second', 'batch', { east: 8 }, PATIENCE.timeoutMs);
+    const { items } = (await topology.member('east').cluster.api.call('GET', '/api/v1/pods')) as { items: Pod[] };
+    const nodeOf = (name: string): string | undefined => {
+      const uid = batch.find(({ metadata }) => metadata.name === name)?.metadata.uid;
+      return items.find(({ metadata }) => metadata.labels?.[UID_LABEL] === uid)?.spec.nodeName;
+    };
+    // More than a node of the member has.
+    await host.apply([deployment('second', 'large', 1, '9', {}, spec('high'))]);
+    await untilSeenThatNothingIsEvicted(host, ['second'], 45_000);
+    await host.apply([deployment('second', 'core', 1, '4', {}, spec('high'))]);
+    await settled(host, 'second', 'core', { east: 1 }, PATIENCE.timeoutMs);
+    const gone = await evicted(host, 'second');
+    expect(gone).toHaveLength(2);
+    expect(new Set(gone.map(nodeOf)).size).toBe(1);
+    await untilSeenThatNothingElseIsEvicted('second', gone);
+  } finally {
+    await second.stop();
+    await replica.process.stop();
+  }
+}, 400_000);
+
+/** Those that came in their place, and the large one, take nothing back. */
+async function untilSeenThatNothingElseIsEvicted(namespace: string, gone: readonly string[]): Promise<void> {
+  const since = Date.now();
+  await until(
+    'nothing else was evicted for long enough',
+    async () => {
+      expect(await evicted(host, namespace)).toEqual(gone);
+      return Date.now() - since >= 45_000;
+    },
+    { timeoutMs: 75_000, intervalMs: 1_000 },
+  );
+}
 
 /** Rejects when the other does, and never resolves. */
 async function failing(other: Promise<void>): Promise<never> {
