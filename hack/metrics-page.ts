@@ -3,24 +3,24 @@ import { admissionMetrics } from '../src/admission/metrics.ts';
 import { budgetMetrics } from '../src/budgets/budget-metrics.ts';
 import { claimMetrics } from '../src/dependents/claim-metrics.ts';
 import { movesMetrics } from '../src/descheduler/moves-metrics.ts';
-import { gangMetrics } from '../src/gangs/gang-metrics.ts';
+import { gangMetrics } from '../src/scheduler/gangs/gang-metrics.ts';
 import { tokenMetrics } from '../src/dependents/token-metrics.ts';
 import { ClientMetrics } from '../src/kube/client-metrics.ts';
 import { InformerMetrics } from '../src/kube/informer-metrics.ts';
 import { createWorkQueueMetrics } from '../src/kube/workqueue-metrics.ts';
 import { kubeletMetrics } from '../src/kubelet/metrics.ts';
-import { memberEventMetrics } from '../src/member-events/metrics.ts';
+import { memberEventMetrics } from '../src/pods/events/metrics.ts';
 import { CapacityMetrics } from '../src/members/capacity-metrics.ts';
 import { MemberMetrics } from '../src/members/member-metrics.ts';
 import { NodeIdentityMetrics } from '../src/nodes/node-identity-metrics.ts';
-import { outageMetrics } from '../src/outages/outage-metrics.ts';
+import { outageMetrics } from '../src/pods/outages/outage-metrics.ts';
 import { podMetrics } from '../src/pods/pod-metrics.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
 import { exchangeMetrics } from '../src/multi-cluster/exchange-metrics.ts';
 import { serviceMetrics } from '../src/services/service-metrics.ts';
 import { InvariantCounter } from '../src/telemetry/invariant-counter.ts';
 import { createRegistry } from '../src/telemetry/metrics.ts';
-import { usageMetrics } from '../src/usage/metrics.ts';
+import { usageMetrics } from '../src/kubelet/usage/metrics.ts';
 
 const GROUPS: readonly [prefix: string, title: string, about: string][] = [
   ['spillway_', 'Spillway', 'What the program is for.'],

@@ -30,7 +30,7 @@ export function houseFigures(sources: Sources): HouseFigures {
   return { rooms: knows.size, floors: Math.max(0, ...floors.values()), arrows, mutual: [...left].toSorted() };
 }
 
-/** What of the house is more than the page allows that says `at most 30 rooms on 8 floors, with 104 arrows`, in words. */
+/** What of the house is more than the page allows that says `at most 24 rooms on 8 floors, with 84 arrows`, in words. */
 export function beyondLimits({ rooms, floors, arrows }: HouseFigures, page: string): string[] {
   const limits = /at most (\d+) rooms on (\d+) floors, with (\d+) arrows/.exec(page)?.slice(1).map(Number) ?? [];
   if (limits.length === 0) return ['the page says no limits'];

@@ -20,19 +20,14 @@ const EFFECT_ROOMS = [
   'nodes',
   'pods',
   'dependents',
-  'member-events',
   'kubelet',
-  'usage',
   'telemetry',
   'scheduler',
   'descheduler',
   'admission',
-  'gangs',
-  'outages',
   'budgets',
   'services',
   'multi-cluster',
-  'leaving',
 ];
 
 /** Where decisions are made that several rooms need: functions of plain JSON and the time. */
@@ -48,8 +43,8 @@ const PURE_WITHIN = [
   /^multi-cluster\/(export-record|merged-service|export-conditions|derived-service|imported-slices|exchange-finding)\.ts$/,
   /^members\/node-powers\.ts$/,
   /^scheduler\/(custom-kinds|kinds-to-follow)\.ts$/,
-  /^gangs\/(gang|gang-kin|gang-patches)\.ts$/,
-  /^leaving\/(leaving-words|remains)\.ts$/,
+  /^scheduler\/gangs\/(gang|gang-kin|gang-patches)\.ts$/,
+  /^members\/leaving\/(leaving-words|remains)\.ts$/,
   // The strategies, and what is to become of released pods.
   /^descheduler\/(member-lost|taint-no-execute|drain|unschedulable-in-member|displaced|displaced-rules|gang-timed-out)\.ts$/,
   /^descheduler\/(migration|migration-status|wanted-move|replaceable|eviction-time|purge-mode|release-step|release-patches|heal-step|heal-choice)\.ts$/,

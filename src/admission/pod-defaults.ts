@@ -1,7 +1,6 @@
 import { missingOutageTolerations, type OutageRule } from '../api/outage-tolerations.ts';
 import type { Toleration } from '../kube/core-v1.ts';
-import { BURST_LABEL } from '../placement/namespace-burst.ts';
-import { GANG_GATE, GANG_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import { BURST_LABEL, GANG_GATE, GANG_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import { isDaemonSet } from '../kube/owner-references.ts';
 import type { PatchStep } from './patch-step.ts';

@@ -1,5 +1,5 @@
 import { MEMBER_CONSTRAINTS_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
-import { isKnownOfVirtualNodes } from '../pods/translate-node-affinity.ts';
+import { isKnownOfVirtualNodes } from '../api/virtual-node-labels.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import type { PatchStep } from './patch-step.ts';
 import { requireTerms } from './required-affinity.ts';

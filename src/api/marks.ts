@@ -47,6 +47,12 @@ export const EXTENDER_RESOURCE = `${GROUP}/extender`;
 /** Put on a virtual node while its member cannot be reached. */
 export const UNREACHABLE_TAINT = `${GROUP}/member-unreachable`;
 
+/**
+ * On a namespace, `enabled`: pods that no policy speaks about stay local while there is room, then go to any member;
+ * `policies`: they stay local. On a pod or one of its owners, `disabled`: not this one.
+ */
+export const BURST_LABEL = `${GROUP}/burst`;
+
 /** Host pod condition: the member pod exists or existed; its message says where. Never removed. */
 export const MIRRORED_CONDITION = `${GROUP}/Mirrored`;
 

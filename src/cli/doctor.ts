@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { KINDS } from '../api/kinds.ts';
-import { MEMBER_LABEL } from '../api/marks.ts';
+import { BURST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
@@ -10,7 +10,6 @@ import type { Node, Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { ENDPOINT_SLICES, LEASES, NAMESPACES, NODES, PODS, type Resource } from '../kube/resource.ts';
-import { BURST_LABEL } from '../placement/namespace-burst.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
 import { notAllowed, type Finding } from './doctor/finding.ts';

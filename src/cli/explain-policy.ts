@@ -6,7 +6,7 @@ import { parseWorkloadPlacement, WORKLOAD_PLACEMENTS } from '../api/workload-pla
 import type { Namespace } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { NAMESPACES, type Resource } from '../kube/resource.ts';
-import { clusterOf, localCluster } from '../placement/cluster.ts';
+import { clusterOf, localCluster } from '../api/cluster.ts';
 import type { Cli } from './cli.ts';
 import { compiledPolicies } from './compiled-policies.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';

@@ -11,7 +11,7 @@ import type { KubeObject } from '../kube/object.ts';
 import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS, type Resource } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { remove } from '../kube/verbs.ts';
-import { NamespaceRemoval } from '../leaving/namespace-removal.ts';
+import { NamespaceRemoval } from '../members/leaving/namespace-removal.ts';
 import { ageSince } from './age.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';

@@ -12,7 +12,7 @@ import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS, NAMESPACES, NODES, PODS, SECRETS, SERVICES, type Resource } from '../kube/resource.ts';
 import { usesClaims } from '../kube/uses-claims.ts';
 import { create } from '../kube/verbs.ts';
-import { clusterOf, localCluster } from '../placement/cluster.ts';
+import { clusterOf, localCluster } from '../api/cluster.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { selectPolicy, type CompiledPolicy, type Rules } from '../placement/policy-selection.ts';
 import { asksForItself } from '../scheduler/node-demands.ts';

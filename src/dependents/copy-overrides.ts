@@ -4,7 +4,7 @@ import { applyRules } from '../overrides/apply-overrides.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, hashOfRules, writeCopyRecord } from '../overrides/override-record.ts';
 import { planRules, type PlannedRule } from '../overrides/planned-rules.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import { CONTENT_HASH_ANNOTATION, contentHash, copyOf } from './copy.ts';
 import type { DependentKind } from '../pods/references.ts';
 

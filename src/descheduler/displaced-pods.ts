@@ -3,7 +3,7 @@ import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { Displacement } from '../placement/better-place.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
 import { displacedMove } from './displaced.ts';

@@ -1,6 +1,6 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { durationInWords } from '../placement/duration.ts';
 import type { WantedMove } from './wanted-move.ts';
 

@@ -1,6 +1,6 @@
 import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import type { WantedMove } from './wanted-move.ts';
 
 /**

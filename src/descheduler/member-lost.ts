@@ -1,7 +1,7 @@
 import { UNREACHABLE_TAINT } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { durationInWords, parseDuration } from '../placement/duration.ts';
 import { toleratedMs } from './eviction-time.ts';
 import type { MoveRules } from '../placement/placed-pods.ts';

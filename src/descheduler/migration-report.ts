@@ -3,7 +3,7 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import { counted } from '../kube/counted.ts';
 import { keyOf } from '../kube/object.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { clusterInWords, NOT_CONTACTED } from '../placement/cluster.ts';
+import { clusterInWords, NOT_CONTACTED } from '../api/cluster.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { NoPlaceTogether, PlacedPods } from '../placement/placed-pods.ts';
 import { type MigratedPods, type NamedWorkload, perController } from './migrated-pods.ts';

@@ -9,7 +9,7 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { patch, remove } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';

@@ -1,4 +1,4 @@
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import type { DisplacedPod } from './displaced-pod.ts';
 import type { WantedMove } from './wanted-move.ts';
 

@@ -2,7 +2,7 @@ import { isFinished } from '../api/pod-phase.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { hasBegun, PATIENCE_MS, refusedPodsStep, whyItStays } from '../placement/refused-pod.ts';
 import type { Mover } from './mover.ts';
 import type { PlacedPods, RefusedPod } from '../placement/placed-pods.ts';

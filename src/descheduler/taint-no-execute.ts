@@ -1,6 +1,6 @@
 import type { Pod } from '../kube/core-v1.ts';
 import { type Taint, taintInWords } from '../kube/taints.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { toleratedMs } from './eviction-time.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';

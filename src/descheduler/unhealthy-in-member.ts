@@ -4,7 +4,7 @@ import type { Failover } from '../api/failover.ts';
 import { isActive } from '../api/pod-phase.ts';
 import { conditionOf, isReady, isTrue } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { durationInWords } from '../placement/duration.ts';
 import type { Health } from './health-ages.ts';
 import type { WantedMove } from './wanted-move.ts';

@@ -1,6 +1,6 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { ENOUGH_LEFT_MS, PATIENCE_MS } from '../placement/refused-pod.ts';
 import type { HealthAges } from './health-ages.ts';

@@ -1,5 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import type { RefusedPod } from '../placement/placed-pods.ts';
 import type { WantedMove } from './wanted-move.ts';
 

@@ -8,7 +8,7 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { lookAgain } from '../kube/look-again.ts';
 import { patch } from '../kube/verbs.ts';
 import { kindsByLabels, overridePolicyStatus, overrideWarnings, unreadWarning } from '../overrides/policy-findings.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 
 /** Between two looks, in ms. */
 const LOOK_MS = 3_000;

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { GROUP } from '../api/marks.ts';
 import { type MemberCluster, wantedNodesOf } from '../api/member-cluster.ts';
 import type { MemberConnection } from '../members/connection.ts';
-import { type Cluster, clusterOf, renewedCluster } from '../placement/cluster.ts';
+import { type Cluster, clusterOf, renewedCluster } from '../api/cluster.ts';
 import type { HostServices } from './host-services.ts';
 import { isGivenUp } from './given-up.ts';
 

@@ -19,14 +19,14 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import type { KubeletPorts } from '../kubelet/kubelet-ports.ts';
-import type { MemberEventMetrics } from '../member-events/metrics.ts';
+import type { MemberEventMetrics } from '../pods/events/metrics.ts';
 import type { OwnerKinds } from '../host/owner-kinds.ts';
 import type { NamespaceModes } from '../host/namespace-modes.ts';
 import type { OverridePolicies } from '../host/override-policies.ts';
 import type { CapacityMetrics } from '../members/capacity-metrics.ts';
 import type { NodeRemovals } from './node-removals.ts';
 import type { NodeIdentityMetrics } from '../nodes/node-identity-metrics.ts';
-import type { OutageMetrics } from '../outages/outage-metrics.ts';
+import type { OutageMetrics } from '../pods/outages/outage-metrics.ts';
 import type { DeletionPermits } from '../pods/deletion-permits.ts';
 import type { PodMetrics } from '../pods/pod-metrics.ts';
 import type { PodOwners } from '../host/pod-owners.ts';
@@ -34,7 +34,7 @@ import type { HostSlices } from '../services/host-slices.ts';
 import type { ExchangeMetrics } from '../multi-cluster/exchange-metrics.ts';
 import type { Hub } from '../multi-cluster/hub.ts';
 import type { ServiceMetrics } from '../services/service-metrics.ts';
-import type { UsageMetrics } from '../usage/metrics.ts';
+import type { UsageMetrics } from '../kubelet/usage/metrics.ts';
 
 /** What one process has once and every member and virtual node of it shares. Made by manager.ts. */
 export interface HostServices {

@@ -16,7 +16,7 @@ import type { MemberConnection } from '../members/connection.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import { askForOwners, identitiesOfPod } from '../overrides/owners.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import { mirroredNamespace } from '../pods/host-status.ts';
 import { type DependentsPort, HOST_POD_INDEX } from '../pods/pod-ports.ts';
 

@@ -15,7 +15,7 @@ import { childSignal, type ChildSignal } from '../kube/child-signal.ts';
 import type { MemberConnection } from '../members/connection.ts';
 import type { ObservedScope } from '../members/member-scope.ts';
 import { MemberNamespaces } from '../members/namespaces.ts';
-import { type Cluster, clusterOf, renewedCluster } from '../placement/cluster.ts';
+import { type Cluster, clusterOf, renewedCluster } from '../api/cluster.ts';
 import { serviceAccountModes } from './pod-service-accounts.ts';
 import type { VirtualNodeFit } from './virtual-node-fit.ts';
 import { VirtualNodeView } from './virtual-node-view.ts';

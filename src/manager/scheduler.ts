@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import { GangKeeper } from '../gangs/gang-keeper.ts';
-import type { GangEvictions } from '../gangs/gang-evictions.ts';
-import { gangMetrics } from '../gangs/gang-metrics.ts';
-import type { GangPlaces } from '../gangs/gang-places.ts';
+import { GangKeeper } from '../scheduler/gangs/gang-keeper.ts';
+import type { GangEvictions } from '../scheduler/gangs/gang-evictions.ts';
+import { gangMetrics } from '../scheduler/gangs/gang-metrics.ts';
+import type { GangPlaces } from '../scheduler/gangs/gang-places.ts';
 import { EXTENDER_SERVICE, extenderCertificates } from './extender-certificates.ts';
 import type { HostServices } from './host-services.ts';
 import { monotonic, steadyClock } from '../kube/clock.ts';

@@ -8,7 +8,7 @@ import { copyHasNode } from './copy-has-node.ts';
 import { NAMESPACE_INDEX, type HostServices } from './host-services.ts';
 import type { MemberConnection } from '../members/connection.ts';
 import { nodeLabels } from '../nodes/render-node.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
 import { type RenderedPod, renderPod } from '../pods/render-pod.ts';
 import { serviceEnvInMode } from '../pods/service-env.ts';

@@ -26,7 +26,7 @@ import type { MemberConnectionOptions } from './connection.ts';
 import { isEdited } from './is-edited.ts';
 import { MemberLink } from './member-link.ts';
 import { MemberObserver } from './member-observer.ts';
-import { MemberFinalizer } from './member-finalizer.ts';
+import { MemberFinalizer } from './leaving/member-finalizer.ts';
 import type { MemberLease, MemberScope, StartObserved, StartScope } from './member-scope.ts';
 import { memberStatus } from './member-status.ts';
 import type { LeavingFinding, MemberFacts } from './member-status.ts';

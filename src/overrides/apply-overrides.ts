@@ -1,6 +1,6 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { KubeObject } from '../kube/object.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import { type JsonRecord, recordOf } from '../kube/json-fields.ts';
 import { applyOverriders } from './apply-overriders.ts';
 import { OverrideError } from './override-error.ts';

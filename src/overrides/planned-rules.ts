@@ -1,7 +1,7 @@
 import type { OverridePolicy, OverridePolicySpec } from '../api/override-policy.ts';
 import type { Overriders } from '../api/overriders.ts';
 import { compileAffinity } from '../placement/cluster-affinity.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import { OverrideError } from './override-error.ts';
 import { type ObjectIdentity, type MatchRank, type OverrideSubject, selectPolicies } from './selection.ts';
 import { resolveVariables } from './variables.ts';

@@ -3,7 +3,7 @@ import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
 import { compileAffinity } from '../placement/cluster-affinity.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 
 /** What in a policy that is in use has no effect, because the members that it is for are not there, each with the field's path. */
 export function overrideWarnings({ spec }: OverridePolicy, members: readonly Cluster[]): string[] {

@@ -1,6 +1,6 @@
 import type { Overriders } from '../api/overriders.ts';
 import { isJsonObject, setOwnField } from '../kube/json-equal.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import { OverrideError } from './override-error.ts';
 
 /** `${member.name}`, `${member.labels['key']}`; a second dollar sign in front makes it ordinary text. */

@@ -1,4 +1,4 @@
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { CompiledPlacement, Group } from './compiled-placement.ts';
 import type { Counts } from './share.ts';
 

@@ -3,7 +3,7 @@ import type { Toleration } from '../kube/taints.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { PODS_UNHEALTHY } from './avoided.ts';
 import type { Avoided } from './avoided.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { CompiledPlacement, Division, Group } from './compiled-placement.ts';
 import { type Migrating, whyNotOnTheWay } from './migrating.ts';
 import type { Refusal, RefusalReason } from './placement-refusal.ts';

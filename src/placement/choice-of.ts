@@ -4,7 +4,7 @@ import { stillAvoided } from './avoided.ts';
 import { findCandidates } from './candidates.ts';
 import type { Candidate } from './candidates.ts';
 import type { Choice, PlacementFacts } from './choice.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { Group } from './compiled-placement.ts';
 import type { Refusal } from './placement-refusal.ts';
 import { scoreCandidates, scoringOf } from './score.ts';

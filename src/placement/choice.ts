@@ -1,7 +1,7 @@
 import type { Scoring } from '../api/scoring.ts';
 import type { Avoided } from './avoided.ts';
 import type { Candidate, Room } from './candidates.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { CompiledPlacement, Group } from './compiled-placement.ts';
 import type { Migrating } from './migrating.ts';
 import type { Refusal } from './placement-refusal.ts';

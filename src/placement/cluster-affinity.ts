@@ -1,6 +1,6 @@
 import type { ClusterAffinity } from '../api/selectors.ts';
 import { labelSelectorOf, matchesLabels } from '../kube/label-selector.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 
 /** Why a cluster is not meant, for people; undefined when it is. */
 export type WhyNot = (cluster: Cluster) => string | undefined;

@@ -5,7 +5,7 @@ import type { ClusterPreferences, ReplicaScheduling } from '../api/replica-sched
 import type { Toleration } from '../kube/taints.ts';
 import { compileAffinity } from './cluster-affinity.ts';
 import type { WhyNot } from './cluster-affinity.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import { parseDuration } from './duration.ts';
 import { compileSpread } from './spread-rule.ts';
 import type { SpreadRule } from './spread-rule.ts';

@@ -4,7 +4,7 @@ import type { KubeObject } from '../kube/object.ts';
 import { type Candidate, NO_SHARE, sharesIn } from './candidates.ts';
 import { choiceOf } from './choice-of.ts';
 import type { Choice, PlacementFacts } from './choice.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { CompiledPlacement } from './compiled-placement.ts';
 import { sumOver, ofRevision } from './workload.ts';
 import { sum } from './highest-averages.ts';

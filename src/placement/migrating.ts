@@ -1,7 +1,7 @@
 import { type WorkloadMigration, WORKLOAD_MIGRATIONS } from '../api/workload-migration.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { keyOf } from '../kube/object.ts';
-import { clusterInWords } from './cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 
 /** The way that pods of a workload go while it is migrated: nowhere but to `to`, or, without it, anywhere but `from`. */
 export interface Migrating {

@@ -1,15 +1,9 @@
-import { GROUP } from '../api/marks.ts';
+import { BURST_LABEL } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { placement } from '../api/placement.ts';
 import { compilePlacement } from './compiled-placement.ts';
 import type { CompiledPlacement } from './compiled-placement.ts';
 import type { OwnerChain } from './owner-chain.ts';
-
-/**
- * On a namespace, `enabled`: pods that no policy speaks about stay local while there is room, then go to any member;
- * `policies`: they stay local. On a pod or one of its owners, `disabled`: not this one.
- */
-export const BURST_LABEL = `${GROUP}/burst`;
 
 let compiled: CompiledPlacement | undefined;
 

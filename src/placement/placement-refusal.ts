@@ -1,4 +1,4 @@
-import { clusterInWords } from './cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 
 export type RefusalReason =
   | 'NotSelected'

@@ -4,7 +4,7 @@ import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 import { stillAvoided } from './avoided.ts';
 import type { Decision, Plan } from './choice.ts';
-import { clusterInWords } from './cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { sum } from './highest-averages.ts';
 import type { PolicySource } from './policy-selection.ts';
 import { refusalInWords } from './placement-refusal.ts';

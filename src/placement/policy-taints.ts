@@ -6,7 +6,7 @@ import { MOST_TAINTS, type PolicyTaint } from '../api/member-cluster-status.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { compileAffinity } from './cluster-affinity.ts';
-import { clusterOf } from './cluster.ts';
+import { clusterOf } from '../api/cluster.ts';
 
 type MatchConditions = ClusterTaintPolicySpec['addOnConditions'];
 

@@ -1,4 +1,4 @@
-import { fnv32 } from './fnv.ts';
+import { fnv32 } from '../kube/fnv.ts';
 
 export interface RemainderShare {
   readonly name: string;

@@ -1,5 +1,5 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { CompiledPlacement, Division } from './compiled-placement.ts';
 import { HighestAverages, sum } from './highest-averages.ts';
 import type { Counts, Share } from './share.ts';

@@ -1,6 +1,6 @@
 import type { SpreadConstraint } from '../api/placement.ts';
 import { fieldValues } from './cluster-affinity.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 
 /** Over how many groups of clusters the pods of a workload are spread. */
 export interface SpreadRule {

@@ -1,5 +1,5 @@
 import type { Decision, PlacementFacts } from './choice.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { Counts } from './share.ts';
 import type { SpreadRule } from './spread-rule.ts';
 import { ofRevision } from './workload.ts';

@@ -1,4 +1,4 @@
-import type { Cluster } from './cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { Division } from './compiled-placement.ts';
 
 /** The weight of each cluster: that of its rule, else none; but all weigh the same where no rule matches any of them. */

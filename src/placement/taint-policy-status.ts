@@ -4,7 +4,7 @@ import type { ClusterTaintPolicy, ClusterTaintPolicyStatus } from '../api/cluste
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { compileAffinity } from './cluster-affinity.ts';
-import { clusterOf } from './cluster.ts';
+import { clusterOf } from '../api/cluster.ts';
 
 /** The status of a policy for what was found out about it; times of conditions that stay as they are do not change. */
 export function taintPolicyStatus(found: {

@@ -1,4 +1,4 @@
-import { fnv32a } from './fnv.ts';
+import { fnv32a } from '../kube/fnv.ts';
 
 /** Ties in a division follow the alphabet, backwards for every other workload, so that not always the same cluster gains. */
 export function tiesDescend(uid: string | undefined): boolean {

@@ -7,7 +7,7 @@ import type { Moment } from '../kube/clock.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Informer } from '../kube/informer.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { Hold } from './decide.ts';
 
 /** Index of the member pod cache: `<virtual node>/<host namespace>/<host name>` of the pods that carry our marks. */

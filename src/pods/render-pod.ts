@@ -4,7 +4,7 @@ import { type AppliedRule, applyOverrides } from '../overrides/apply-overrides.t
 import { MAX_RECORD_BYTES, writePodRecord } from '../overrides/override-record.ts';
 import { identitiesOfPod, tellsOwners } from '../overrides/owners.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import type { Hold } from './decide.ts';
 import { overrideRefused, ownerNotRead, recordTooLong } from './override-holds.ts';
 import type { JsonRecord } from '../kube/json-fields.ts';

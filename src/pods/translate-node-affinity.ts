@@ -1,3 +1,4 @@
+import { describesVirtualNode } from '../api/virtual-node-labels.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { isBeyond } from '../kube/label-selector.ts';
 import {
@@ -14,17 +15,6 @@ import {
 
 const HOSTNAME = 'kubernetes.io/hostname';
 
-/** Node labels that describe a virtual node, not the nodes behind it. */
-const HOST_ONLY_KEYS = new Set([
-  HOSTNAME,
-  'type',
-  'node.kubernetes.io/exclude-from-external-load-balancers',
-  'topology.kubernetes.io/region',
-  'topology.kubernetes.io/zone',
-  'failure-domain.beta.kubernetes.io/region',
-  'failure-domain.beta.kubernetes.io/zone',
-]);
-
 export interface NodeChoice {
   /** Name of the virtual node. */
   nodeName: string;
@@ -36,17 +26,9 @@ export interface NodeChoice {
   excludedNodes?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Every virtual node says which it has, and real nodes do too: the key is for both levels. */
-const BOTH_LEVELS = 'kubernetes.io/os';
-
-/** A key that the host's scheduler can judge for any virtual node, whatever labels its MemberCluster adds. */
-export function isKnownOfVirtualNodes(key: string): boolean {
-  return key === BOTH_LEVELS || HOST_ONLY_KEYS.has(key) || key.startsWith('spillway.dev/');
-}
-
 /** The key speaks of virtual nodes only: the host's scheduler has dealt with it, and the member never sees it. */
 export function isHostOnlyKey(key: string, choice: NodeChoice): boolean {
-  return HOST_ONLY_KEYS.has(key) || key.startsWith('spillway.dev/') || choice.hostOnlyLabels?.has(key) === true;
+  return describesVirtualNode(key) || choice.hostOnlyLabels?.has(key) === true;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { fnv32a } from '../placement/fnv.ts';
+import { fnv32a } from '../kube/fnv.ts';
 
 /** Attempts that are remembered, at the most. */
 const MAX_ATTEMPTS = 20_000;

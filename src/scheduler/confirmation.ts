@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { EXTENDER_RESOURCE } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { failing, passing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';

@@ -3,7 +3,7 @@ import { cleanText } from '../kube/clean-text.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { OwnerReference } from '../kube/object.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
-import { clusterInWords } from '../placement/cluster.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';

@@ -12,8 +12,8 @@ import type { Toleration } from '../kube/taints.ts';
 import { nodeIsChosenBy } from '../kube/node-selector.ts';
 import { NODES } from '../kube/resource.ts';
 import { whyTainted } from '../placement/candidates.ts';
-import { clusterOf, localCluster } from '../placement/cluster.ts';
-import type { Cluster } from '../placement/cluster.ts';
+import { clusterOf, localCluster } from '../api/cluster.ts';
+import type { Cluster } from '../api/cluster.ts';
 import { hostNodeProjection } from './projections.ts';
 
 /** A MemberCluster as placement knows it. */

@@ -13,7 +13,7 @@ import { DeletionCostWriter } from './deletion-cost-writer.ts';
 import { ExtenderServer } from './extender-server.ts';
 import { Extender } from './extender.ts';
 import type { ExtenderArgs } from './extender-wire.ts';
-import { GangPlacer } from './gang-placer.ts';
+import { GangPlacer } from './gangs/gang-placer.ts';
 import { HostCapacity } from './host-capacity.ts';
 import { HostPlacedPods } from './host-placed-pods.ts';
 import { HostView } from './host-view.ts';

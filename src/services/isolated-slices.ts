@@ -2,7 +2,7 @@ import type { Pod, Service, ServicePort } from '../kube/core-v1.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../kube/discovery-v1.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
-import { fnv32a } from '../placement/fnv.ts';
+import { fnv32a } from '../kube/fnv.ts';
 import { type OwnPod, ownParts, renderSlice } from './member-slices.ts';
 import type { CopyPlace } from './service-copy.ts';
 

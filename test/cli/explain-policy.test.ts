@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Cluster } from '../../src/placement/cluster.ts';
+import type { Cluster } from '../../src/api/cluster.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { explainPolicy, type LiveWorkload } from '../../src/cli/explain-policy/explain.ts';
 import type { ExplainedPolicy } from '../../src/cli/explain-policy/explained-policy.ts';

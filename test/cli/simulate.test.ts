@@ -9,7 +9,7 @@ import { simulationText } from '../../src/cli/simulate/simulation-text.ts';
 import { wantedPods } from '../../src/cli/simulate/workload-pods.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
-import { clusterOf, localCluster } from '../../src/placement/cluster.ts';
+import { clusterOf, localCluster } from '../../src/api/cluster.ts';
 import { compilePolicy, selectPolicy, type Rules } from '../../src/placement/policy-selection.ts';
 import { hostPod } from '../fixtures/pods.ts';
 

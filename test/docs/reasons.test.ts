@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 const PAGE = readFileSync('docs/reference/events.md', 'utf8');
 /** Rooms whose reasons users meet. API refusals of the kubelet port speak HTTP instead. */
-const ROOMS = ['src/pods', 'src/dependents', 'src/members', 'src/nodes', 'src/kube', 'src/gangs', 'src/outages', 'src/budgets', 'src/services', 'src/multi-cluster'];
+const ROOMS = ['src/pods', 'src/dependents', 'src/members', 'src/nodes', 'src/kube', 'src/scheduler/gangs', 'src/budgets', 'src/services', 'src/multi-cluster'];
 /** How a reason is written in code: a field, or the first text of a helper that makes a hold, refusal or condition. */
 const REASON =
   /(?:reason: |refuse\(\s*|say\(\s*|#hold\(\s*|#tell\(key, (?:step\.)?pods, |(?:no|yes|unknown)\(\s*type,\s*|'Warning', |unready\(\s*|new CredentialsError\(\s*)'([A-Z][A-Za-z]+)'/g;

@@ -16,8 +16,8 @@ import {
 import { TransportError } from '../../src/kube/errors.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { checkIdentified } from '../../src/kube/watch-event.ts';
-import { hostEventOf } from '../../src/member-events/host-event.ts';
-import { eventProjection } from '../../src/member-events/member-event.ts';
+import { hostEventOf } from '../../src/pods/events/host-event.ts';
+import { eventProjection } from '../../src/pods/events/member-event.ts';
 import { nodeProjection, podProjection } from '../../src/members/pod-projection.ts';
 import { hostStatus } from '../../src/pods/host-status.ts';
 import { declaredFeatures } from '../../src/nodes/declared-features.ts';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { parseJson } from '../../src/kube/json.ts';
-import { CadvisorReader } from '../../src/usage/cadvisor.ts';
-import { RESOURCE_FAMILIES } from '../../src/usage/families.ts';
-import { LineSplitter } from '../../src/usage/line-splitter.ts';
-import { ResourceReader } from '../../src/usage/pod-reading.ts';
-import { formatSample, parseSample } from '../../src/usage/sample.ts';
-import { golden, notFound, target, usageFixture } from '../usage/fixture.ts';
+import { CadvisorReader } from '../../src/kubelet/usage/cadvisor.ts';
+import { RESOURCE_FAMILIES } from '../../src/kubelet/usage/families.ts';
+import { LineSplitter } from '../../src/kubelet/usage/line-splitter.ts';
+import { ResourceReader } from '../../src/kubelet/usage/pod-reading.ts';
+import { formatSample, parseSample } from '../../src/kubelet/usage/sample.ts';
+import { golden, notFound, target, usageFixture } from '../kubelet/usage/fixture.ts';
 import { fuzz } from './fuzz.ts';
 import { changed, pieces, text } from './inputs.ts';
 

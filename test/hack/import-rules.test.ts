@@ -133,7 +133,7 @@ describe('breaches', () => {
     ],
     [
       'a pure file with the clock of the machine',
-      'src/leaving/leaving-words.ts',
+      'src/members/leaving/leaving-words.ts',
       "import { monotonic } from '../kube/clock.ts';",
       /leaving-words\.ts: is pure, but reads kube\/clock/,
     ],

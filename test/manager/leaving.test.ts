@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { type MemberCluster, parseMemberCluster } from '../../src/api/member-cluster.ts';
 import type { KubeRequest } from '../../src/kube/request.ts';
-import type { LeavingState } from '../../src/leaving/member-leaving.ts';
+import type { LeavingState } from '../../src/members/leaving/member-leaving.ts';
 import { type Asked, isGivenUp } from '../../src/manager/given-up.ts';
 import { type LeavingOptions, memberLeaving } from '../../src/manager/leaving.ts';
 import { Violations } from '../fixtures/violations.ts';

@@ -14,7 +14,7 @@ import { createWorkQueueMetrics } from '../../src/kube/workqueue-metrics.ts';
 import { MemberDependents } from '../../src/manager/member-dependents.ts';
 import type { MemberConnection } from '../../src/members/connection.ts';
 import type { MemberNamespaces } from '../../src/members/namespaces.ts';
-import { clusterOf } from '../../src/placement/cluster.ts';
+import { clusterOf } from '../../src/api/cluster.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 import { PodCache } from '../fixtures/pod-cache.ts';

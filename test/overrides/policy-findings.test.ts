@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { OVERRIDE_POLICIES, type OverridePolicy, parseOverridePolicy } from '../../src/api/override-policy.ts';
 import { apiVersionOf } from '../../src/kube/resource.ts';
 import { overridePolicyStatus, overrideWarnings } from '../../src/overrides/policy-findings.ts';
-import type { Cluster } from '../../src/placement/cluster.ts';
+import type { Cluster } from '../../src/api/cluster.ts';
 
 const cluster = (name: string, labels: Record<string, string> = {}): Cluster =>
   ({ name, labels, zones: [] }) as unknown as Cluster;

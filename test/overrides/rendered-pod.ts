@@ -2,7 +2,7 @@ import { type OverridePolicy, type OverridePolicyKind, parseOverridePolicy } fro
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { OverrideContext } from '../../src/overrides/apply-overrides.ts';
 import { identitiesOfPod } from '../../src/overrides/owners.ts';
-import type { Cluster } from '../../src/placement/cluster.ts';
+import type { Cluster } from '../../src/api/cluster.ts';
 import { translatePod } from '../../src/pods/translate.ts';
 import { boundPod, CONTEXT } from '../fixtures/translation.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import { parseMemberCluster } from '../../src/api/member-cluster.ts';
 import { compileAffinity } from '../../src/placement/cluster-affinity.ts';
-import { clusterOf, localCluster, PRICE_ANNOTATION } from '../../src/placement/cluster.ts';
+import { clusterOf, localCluster, PRICE_ANNOTATION } from '../../src/api/cluster.ts';
 import { cluster, Fleet } from './fleet.ts';
 
 const east = cluster('east', { labels: { tier: 'gold' }, provider: 'acme', region: 'eu', zones: ['eu-1', 'eu-2'] });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BURST_LABEL } from '../../src/placement/namespace-burst.ts';
+import { BURST_LABEL } from '../../src/api/marks.ts';
 import { workloadOf } from '../../src/placement/owner-chain.ts';
 import type { OwnerChain } from '../../src/placement/owner-chain.ts';
 import { compilePolicy, selectPolicy } from '../../src/placement/policy-selection.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fnv32, fnv32a } from '../../src/placement/fnv.ts';
+import { fnv32, fnv32a } from '../../src/kube/fnv.ts';
 import { divideRemainder } from '../../src/placement/remainder-division.ts';
 import type { RemainderShare } from '../../src/placement/remainder-division.ts';
 

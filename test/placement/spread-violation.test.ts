@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { betterPlace } from '../../src/placement/better-place.ts';
 import type { BetterPlace } from '../../src/placement/better-place.ts';
-import type { Cluster } from '../../src/placement/cluster.ts';
+import type { Cluster } from '../../src/api/cluster.ts';
 import { nextPlace } from '../../src/placement/next-place.ts';
 import { spreadToMend } from '../../src/placement/spread-violation.ts';
 import { withoutOne } from '../../src/placement/workload.ts';

@@ -7,7 +7,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Candidate, Victims } from '../../src/capacity/victims.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Extender } from '../../src/scheduler/extender.ts';
-import { GangPlacer } from '../../src/scheduler/gang-placer.ts';
+import { GangPlacer } from '../../src/scheduler/gangs/gang-placer.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
 import { Nominees } from '../../src/scheduler/nominees.ts';
 import { Preemption } from '../../src/scheduler/preemption.ts';

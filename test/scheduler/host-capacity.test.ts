@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { GangPlacer } from '../../src/scheduler/gang-placer.ts';
+import { GangPlacer } from '../../src/scheduler/gangs/gang-placer.ts';
 import { HostCapacity } from '../../src/scheduler/host-capacity.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';

@@ -224,7 +224,7 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'leave-pods-to-the-taint-manager',
     edits: [
       {
-        file: 'outages/toleration-keeper.ts',
+        file: 'pods/outages/toleration-keeper.ts',
         from: "    if (rule.toleration === 'Keep') return;\n",
         to: "    if (rule.toleration !== 'Keep') return;\n",
       },
@@ -363,12 +363,12 @@ export const MISTAKES: readonly Mistake[] = [
     theme: 'gangs',
     edits: [
       {
-        file: 'gangs/gang-keeper.ts',
+        file: 'scheduler/gangs/gang-keeper.ts',
         from: 'this.#judgeFrom = clock() + followedMs;',
         to: 'this.#judgeFrom = clock() - followedMs;',
       },
       {
-        file: 'gangs/gang-keeper.ts',
+        file: 'scheduler/gangs/gang-keeper.ts',
         from: 'const hasNode = await places.hasNode(pod, signal);',
         to: 'const hasNode = signal.aborted ? undefined : false;',
       },
@@ -379,7 +379,7 @@ export const MISTAKES: readonly Mistake[] = [
     theme: 'gangs',
     edits: [
       {
-        file: 'gangs/gang.ts',
+        file: 'scheduler/gangs/gang.ts',
         from: '  const succeeded = succeededKin(pods, all.filter(isFinished));\n',
         to: '  const succeeded = 0 * succeededKin(pods, all.filter(isFinished));\n',
       },

@@ -7,7 +7,7 @@ import { LOCAL } from '../../src/api/cluster-tiers.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject, OwnerReference } from '../../src/kube/object.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
-import { type Cluster as Place, clusterOf, localCluster } from '../../src/placement/cluster.ts';
+import { type Cluster as Place, clusterOf, localCluster } from '../../src/api/cluster.ts';
 import type { PlacementFacts } from '../../src/placement/choice.ts';
 import { type OwnerChain, type TypedObject, workloadOf } from '../../src/placement/owner-chain.ts';
 import { remembered } from '../../src/placement/placement-report.ts';

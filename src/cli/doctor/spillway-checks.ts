@@ -4,7 +4,7 @@ import { conditionOf } from '../../kube/conditions.ts';
 import type { Condition, Node } from '../../kube/core-v1.ts';
 import type { Lease } from '../../kube/lease.ts';
 import { keyOf, type KubeObject } from '../../kube/object.ts';
-import { BURST_LABEL } from '../../placement/namespace-burst.ts';
+import { BURST_LABEL } from '../../api/marks.ts';
 import { isHeld, SCHEDULER_LEASE } from '../overview.ts';
 import { ok, type Finding } from './finding.ts';
 

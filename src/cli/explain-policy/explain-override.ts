@@ -5,7 +5,7 @@ import { policyInWords } from '../../overrides/planned-rules.ts';
 import { overrideWarnings } from '../../overrides/policy-findings.ts';
 import { type OverrideSubject, selectPolicies } from '../../overrides/selection.ts';
 import { compileAffinity } from '../../placement/cluster-affinity.ts';
-import { type Cluster, clusterOf } from '../../placement/cluster.ts';
+import { type Cluster, clusterOf } from '../../api/cluster.ts';
 import { identitiesOf } from '../override-identities.ts';
 import { type HostFacts, memberPod } from '../simulate/member-pod.ts';
 import type { ExplainedOverride, OverriddenCluster, OverriddenWorkload } from './explained-override.ts';

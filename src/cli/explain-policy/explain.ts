@@ -1,7 +1,7 @@
 import { parsePlacementPolicy } from '../../api/placement-policy.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { whyTainted } from '../../placement/candidates.ts';
-import type { Cluster } from '../../placement/cluster.ts';
+import type { Cluster } from '../../api/cluster.ts';
 import type { CompiledPlacement, Group } from '../../placement/compiled-placement.ts';
 import type { OwnerChain } from '../../placement/owner-chain.ts';
 import {

@@ -5,7 +5,7 @@ import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, type Resource } from '../../kube
 import { applyRules } from '../../overrides/apply-overrides.ts';
 import { planRules } from '../../overrides/planned-rules.ts';
 import type { OverrideSubject } from '../../overrides/selection.ts';
-import type { Cluster } from '../../placement/cluster.ts';
+import type { Cluster } from '../../api/cluster.ts';
 import { traceRules, type TracedRule } from './rule-trace.ts';
 
 type DataKind = 'ConfigMap' | 'PersistentVolumeClaim';

@@ -5,7 +5,7 @@ import type { OverridePolicy } from '../../api/override-policy.ts';
 import type { Node, Pod, Service } from '../../kube/core-v1.ts';
 import { nodeLabels } from '../../nodes/render-node.ts';
 import type { OverrideSubject } from '../../overrides/selection.ts';
-import { clusterOf } from '../../placement/cluster.ts';
+import { clusterOf } from '../../api/cluster.ts';
 import { PodOverrides } from '../../pods/pod-overrides.ts';
 import { serviceEnvInMode } from '../../pods/service-env.ts';
 import { translatePod, type TranslateContext } from '../../pods/translate.ts';

@@ -5,7 +5,7 @@ import type { WorkloadPlacement } from '../../api/workload-placement.ts';
 import { conditionOf } from '../../kube/conditions.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { keyFor, keyOf } from '../../kube/object.ts';
-import { clusterInWords } from '../../placement/cluster.ts';
+import { clusterInWords } from '../../api/cluster.ts';
 import { isUnderWay } from '../../placement/migrating.ts';
 import { eventTime } from '../why/pod-facts.ts';
 import type { PageFacts } from './page-facts.ts';

@@ -1,5 +1,5 @@
 import { GANG_GATE, GANG_LABEL } from '../../api/marks.ts';
-import { gangStep } from '../../gangs/gang.ts';
+import { gangStep } from '../../scheduler/gangs/gang.ts';
 import type { Step } from './explanation.ts';
 import { eventOf, type PodFacts } from './pod-facts.ts';
 

@@ -2,7 +2,7 @@ import { RELEASED_ANNOTATION } from '../../api/marks.ts';
 import { releasedFrom } from '../../api/released.ts';
 import { isFinished } from '../../api/pod-phase.ts';
 import { counted } from '../../kube/counted.ts';
-import { clusterInWords } from '../../placement/cluster.ts';
+import { clusterInWords } from '../../api/cluster.ts';
 import { ageSince } from '../age.ts';
 import type { Step } from './explanation.ts';
 import { eventOf, eventTime, type PodFacts } from './pod-facts.ts';

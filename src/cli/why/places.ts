@@ -9,7 +9,7 @@ import type { Node } from '../../kube/core-v1.ts';
 import { nodeIsChosenBy } from '../../kube/node-selector.ts';
 import { firstUntolerated, type Taint } from '../../kube/taints.ts';
 import { whyTainted } from '../../placement/candidates.ts';
-import { clusterOf } from '../../placement/cluster.ts';
+import { clusterOf } from '../../api/cluster.ts';
 import { shortageInWords } from '../../placement/free-slots.ts';
 import type { Rules } from '../../placement/policy-selection.ts';
 import { asksForItself } from '../../scheduler/node-demands.ts';

@@ -1,5 +1,5 @@
 import { LOCAL } from '../../api/cluster-tiers.ts';
-import { clusterOf, localCluster, type Cluster } from '../../placement/cluster.ts';
+import { clusterOf, localCluster, type Cluster } from '../../api/cluster.ts';
 import type { CompiledPlacement } from '../../placement/compiled-placement.ts';
 import { selectPolicy, type PolicySource, type Rules } from '../../placement/policy-selection.ts';
 import type { Step } from './explanation.ts';

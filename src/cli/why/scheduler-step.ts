@@ -1,6 +1,6 @@
 import { memberOfNode } from '../../api/provider-id.ts';
 import { conditionOf } from '../../kube/conditions.ts';
-import { clusterOf } from '../../placement/cluster.ts';
+import { clusterOf } from '../../api/cluster.ts';
 import { age } from '../age.ts';
 import type { PlaceWords, Step } from './explanation.ts';
 import type { PodFacts } from './pod-facts.ts';

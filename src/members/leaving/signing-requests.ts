@@ -1,0 +1,36 @@
+import { MEMBER_LABEL } from '../../api/marks.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import type { Resource } from '../../kube/resource.ts';
+import { list, remove } from '../../kube/verbs.ts';
+
+const REQUESTS: Resource = {
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  kind: 'CertificateSigningRequest',
+  plural: 'certificatesigningrequests',
+  namespaced: false,
+};
+
+/** Removes the requests for certificates of a member's virtual nodes, which Kubernetes would keep for an hour. */
+export async function removeSigningRequests(host: KubeClient, member: string, signal: AbortSignal): Promise<void> {
+  try {
+    const { items } = await list(host, REQUESTS, { labelSelector: `${MEMBER_LABEL}=${member}`, signal });
+    for (const { metadata } of items) await removeOne(host, metadata, signal);
+  } catch (error) {
+    // Rights of an older version: Kubernetes sees to it.
+    if (!isForbidden(error)) throw error;
+  }
+}
+
+async function removeOne(
+  host: KubeClient,
+  { name, uid }: { name: string; uid?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await remove(host, REQUESTS, { name }, { uid }, { signal });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+}

@@ -1,0 +1,10 @@
+import type { Pod } from '../../kube/core-v1.ts';
+
+/** Evicts pods of gangs that give back what they have. Done by whoever evicts pods for any reason, at its pace. */
+export interface GangEvictions {
+  /**
+   * `at`: the place of the gang, a member or `local`. `isStillToGo`: asked of the pod as it is right before it goes, which may be
+   * minutes later; it stays otherwise. A pod that stays for now, as its disruption budget says, is no failure.
+   */
+  giveBack(pod: Pod, at: string, isStillToGo: (live: Pod) => boolean, signal: AbortSignal): Promise<void>;
+}

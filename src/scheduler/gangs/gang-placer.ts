@@ -1,0 +1,176 @@
+import { LOCAL } from '../../api/cluster-tiers.ts';
+import type { Pod } from '../../kube/core-v1.ts';
+import { reasonsInWords } from '../../capacity/fit-answer.ts';
+import { clusterInWords } from '../../api/cluster.ts';
+import { gangOrder } from '../../placement/gang-order.ts';
+import { Breath } from '../../kube/breath.ts';
+import { GangRefusal } from './gang-refusal.ts';
+import type { HostView } from '../host-view.ts';
+import type { CapacityOf } from '../member-fit.ts';
+import { asksForItself } from '../node-demands.ts';
+import type { PlacementQuestions } from '../placement-questions.ts';
+import type { Reservations } from '../reservations.ts';
+
+export interface GangPlacerOptions {
+  view: HostView;
+  questions: PlacementQuestions;
+  reservations: Reservations;
+  /** Also for `local`, the host's own nodes. */
+  capacityOf: CapacityOf;
+  /** Wall clock in ms. */
+  clock: () => number;
+}
+
+/** Clusters to try in turn, and why others are not. */
+interface Options {
+  readonly order: readonly string[];
+  readonly whys: Map<string, string>;
+}
+
+/**
+ * Places for gangs: the clusters that the rules of the oldest pod allow, in the order of the rules, until one takes all pods, and the
+ * rules of each of them. Room is set aside pod by pod, so pods of different shapes are counted as they are; a gang may be large, so
+ * others have their turn in between.
+ */
+export class GangPlacer {
+  readonly #o: GangPlacerOptions;
+  readonly #refusal: GangRefusal;
+
+  constructor(options: GangPlacerOptions) {
+    this.#o = options;
+    this.#refusal = new GangRefusal(options);
+  }
+
+  /** Room for all of the pods in one place, kept for `holdMs`. `at`: only there. `avoid`: not there. */
+  async place(
+    pods: readonly Pod[],
+    { at, avoid, holdMs }: { at: string | undefined; avoid: string | undefined; holdMs: number },
+  ): Promise<{ cluster: string } | { why: string }> {
+    const { view } = this.#o;
+    const [first] = pods;
+    if (first === undefined || !view.hasSynced) return { why: 'the caches are not complete yet' };
+    const missing = await view.owners.whenKnown(first);
+    if (missing !== undefined) return { why: `its owner ${missing.kind} ${missing.name} is not known yet` };
+    // What they hold from an earlier look is not in their way.
+    this.release(pods);
+    const { order, whys } = at === undefined ? this.#options(first, pods.length) : { order: [at], whys: new Map() };
+    for (const cluster of order) {
+      const why = cluster === avoid ? 'a place there was not filled in time' : await this.#take(cluster, pods, holdMs);
+      if (why === undefined) return { cluster };
+      whys.set(cluster, why);
+    }
+    const words = [...whys].map(([cluster, why]) => `${clusterInWords(cluster)}: ${String(why)}`).join('; ');
+    return { why: words === '' ? 'nothing says that it may leave the host' : words };
+  }
+
+  /** Keeps the room of pods until they are bound, and sets it aside again for those that lost it, as with the process that held it. */
+  async hold(pods: readonly Pod[], cluster: string, holdMs: number): Promise<void> {
+    const { reservations } = this.#o;
+    const breath = new Breath();
+    for (const pod of pods) {
+      await breath.take();
+      if (pod.spec.nodeName !== undefined) continue;
+      if (reservations.holdAlso('gang', pod.metadata.uid ?? '', holdMs)) this.#count(pod, cluster, holdMs);
+      else this.#reserve(pod, cluster, holdMs);
+    }
+  }
+
+  release(pods: readonly Pod[]): void {
+    const { reservations, view } = this.#o;
+    for (const { metadata } of pods) {
+      const { uid = '' } = metadata;
+      if (reservations.heldFor('gang', uid) === undefined) continue;
+      reservations.release(uid, 'gang');
+      view.seats.forget(uid);
+    }
+  }
+
+  /** Asked of the member where the pod is bound; undefined: it does not answer, or nobody here knows it. */
+  async hasNode({ metadata, spec }: Pod, signal: AbortSignal): Promise<boolean | undefined> {
+    return await this.#o.capacityOf(spec.nodeName ?? '')?.hasNode(metadata.uid ?? '', signal);
+  }
+
+  /** The StatefulSet of a pod with `podManagementPolicy: OrderedReady`; undefined: another controller, or not known. */
+  setInTurn(pod: Pod): { name: string; replicas: number } | undefined {
+    const [, above] = this.#o.view.owners.chainOf(pod);
+    if (above?.kind !== 'StatefulSet' || !above.apiVersion.startsWith('apps/')) return undefined;
+    const { spec = {} } = above as { spec?: { podManagementPolicy?: unknown; replicas?: unknown } };
+    const { podManagementPolicy, replicas } = spec;
+    if (podManagementPolicy !== 'OrderedReady' || typeof replicas !== 'number') return undefined;
+    return { name: above.metadata.name, replicas };
+  }
+
+  /** Undefined when there is room for all of them, else why not. */
+  async #take(cluster: string, pods: readonly Pod[], holdMs: number): Promise<string | undefined> {
+    const breath = new Breath();
+    const refused = await this.#refusal.whyNot(pods, cluster, () => breath.take());
+    if (refused !== undefined) return refused;
+    for (const [index, pod] of pods.entries()) {
+      await breath.take();
+      const why = this.#reserve(pod, cluster, holdMs);
+      if (why === undefined) continue;
+      this.release(pods);
+      return index === 0 ? why : `room for ${String(index)} of ${String(pods.length)} pods (${why})`;
+    }
+    return undefined;
+  }
+
+  #reserve(pod: Pod, cluster: string, holdMs: number): string | undefined {
+    const { view, questions, reservations } = this.#o;
+    if (view.hasLeft(pod)) return `its pod ${pod.metadata.name} was deleted`;
+    if (cluster === LOCAL) return this.#reserveLocally(pod, holdMs);
+    const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), 1);
+    const [best] = nodes;
+    if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
+    reservations.hold('gang', pod.metadata.uid ?? '', { node: best.name, request: best.request }, holdMs);
+    this.#count(pod, cluster, holdMs);
+    return undefined;
+  }
+
+  /** It counts where its gang has a place, as one that a scheduler was told its place does. */
+  #count(pod: Pod, cluster: string, holdMs: number): void {
+    this.#o.view.seats.assume(pod, cluster, holdMs);
+  }
+
+  #reserveLocally(pod: Pod, holdMs: number): string | undefined {
+    const capacity = this.#o.capacityOf(LOCAL);
+    const request = capacity?.request(pod);
+    if (capacity === undefined || request === undefined || !('key' in request)) return 'its nodes are not known yet';
+    const answer = capacity.fits(request);
+    if (!answer.fits) return reasonsInWords(answer.reasons);
+    this.#o.reservations.hold('gang', pod.metadata.uid ?? '', { node: LOCAL, request }, holdMs);
+    this.#count(pod, LOCAL, holdMs);
+    return undefined;
+  }
+
+  #options(first: Pod, count: number): Options {
+    const { view, questions } = this.#o;
+    const chain = view.owners.chainOf(first);
+    const rules = view.policies.select(chain, view.namespaceLabels(first.metadata.namespace ?? '')).chosen;
+    if (rules === undefined) return { order: this.#ownChoice(first), whys: new Map() };
+    const { facts } = questions.ask(first, chain, rules, questions.everyOpenNode(first));
+    const { order, refusals } = gangOrder(facts, count);
+    return { order, whys: new Map(refusals.map(({ cluster, message }) => [cluster, message])) };
+  }
+
+  /** Without rules: the host, then where the pod asks to go itself. */
+  #ownChoice(pod: Pod): string[] {
+    const { nodes } = this.#o.view;
+    const labels = this.#labelsOf(pod);
+    const members = nodes
+      .clusters()
+      .filter(({ name, unavailable }) => name !== LOCAL && unavailable === undefined)
+      .map(({ name }) => name)
+      .filter((name) =>
+        this.#o.questions.openNodes(pod, name).some((one) => {
+          const node = nodes.nodes.get(one);
+          return node !== undefined && asksForItself(pod, node, labels);
+        }),
+      );
+    return [LOCAL, ...members];
+  }
+
+  #labelsOf(pod: Pod): Readonly<Record<string, string>> | undefined {
+    return this.#o.view.namespaceLabels(pod.metadata.namespace ?? '');
+  }
+}

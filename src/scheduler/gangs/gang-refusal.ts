@@ -1,0 +1,100 @@
+import { atGangPlace } from '../../api/gang-place.ts';
+import { LOCAL } from '../../api/cluster-tiers.ts';
+import type { Pod } from '../../kube/core-v1.ts';
+import { canonicalJson } from '../../kube/canonical-json.ts';
+import { controllerOf } from '../../kube/owner-references.ts';
+import { placementFor } from '../../placement/gang-order.ts';
+import { nextPlace } from '../../placement/next-place.ts';
+import { revisionOf } from '../../placement/owner-chain.ts';
+import type { Rules } from '../../placement/policy-selection.ts';
+import { withMore } from '../../placement/workload.ts';
+import type { HostView } from '../host-view.ts';
+import { asksForItself } from '../node-demands.ts';
+import type { PlacementQuestions } from '../placement-questions.ts';
+
+export interface GangRefusalOptions {
+  readonly view: HostView;
+  readonly questions: PlacementQuestions;
+  /** Wall clock in ms. */
+  readonly clock: () => number;
+}
+
+/** What rules, avoid marks and taints of members say to a place for a gang: what the extender will say of each of its pods there. */
+export class GangRefusal {
+  readonly #o: GangRefusalOptions;
+
+  constructor(options: GangRefusalOptions) {
+    this.#o = options;
+  }
+
+  /** Why one of the pods would be refused there, whatever room there is; undefined: none of them would. */
+  async whyNot(pods: readonly Pod[], cluster: string, breathe: () => Promise<void>): Promise<string | undefined> {
+    const counts = new Map<string, number>();
+    const kinds = new Map<string, Pod>();
+    for (const pod of pods) {
+      const group = groupOf(pod);
+      counts.set(group, (counts.get(group) ?? 0) + 1);
+      kinds.set(this.#kindOf(pod, group), pod);
+      await breathe();
+    }
+    for (const pod of kinds.values()) {
+      const missing = await this.#o.view.owners.whenKnown(pod);
+      if (missing !== undefined) return `its owner ${missing.kind} ${missing.name} is not known yet`;
+      const why = this.#whyNot(pod, (counts.get(groupOf(pod)) ?? 1) - 1, cluster);
+      if (why !== undefined) return kinds.size === 1 ? why : `pod ${pod.metadata.name}: ${why}`;
+      await breathe();
+    }
+    return undefined;
+  }
+
+  /** Equal for pods that rules cannot tell from each other. */
+  #kindOf(pod: Pod, group: string): string {
+    const { nodeSelector, tolerations, affinity } = pod.spec;
+    return canonicalJson([group, this.#rulesOf(pod)?.source, nodeSelector, tolerations, affinity]);
+  }
+
+  #rulesOf(pod: Pod): Rules | undefined {
+    const { view } = this.#o;
+    return view.policies.select(view.owners.chainOf(pod), this.#labelsOf(pod)).chosen;
+  }
+
+  #labelsOf({ metadata }: Pod): Readonly<Record<string, string>> | undefined {
+    return this.#o.view.namespaceLabels(metadata.namespace ?? '');
+  }
+
+  /** `others` of its workload will be there before it. */
+  #whyNot(pod: Pod, others: number, cluster: string): string | undefined {
+    const { view, questions, clock } = this.#o;
+    const rules = this.#rulesOf(pod);
+    if (rules === undefined) return this.#whyNotWithoutRules(pod, cluster);
+    const there = atGangPlace(pod, cluster, clock());
+    const { facts } = questions.ask(there, view.owners.chainOf(there), rules, questions.everyOpenNode(there));
+    const pods = withMore(facts.workload.pods, facts.pod.revision, cluster, others);
+    const room = facts.rooms.get(cluster);
+    // Each of them is asked about the room when it is set aside.
+    const rooms = new Map(facts.rooms);
+    if (room?.impossible === undefined) rooms.set(cluster, { ...room, fits: Math.max(1, room?.fits ?? 0) });
+    const made = { ...facts, rooms, workload: { ...facts.workload, pods } };
+    const { allowed, refusals } = nextPlace({ ...made, placement: placementFor(there, made) });
+    if (allowed.some((place) => place.cluster === cluster)) return undefined;
+    return refusals.find((refusal) => refusal.cluster === cluster)?.message ?? 'the policy does not choose it';
+  }
+
+  #whyNotWithoutRules(pod: Pod, cluster: string): string | undefined {
+    const { nodes } = this.#o.view;
+    if (cluster === LOCAL) return undefined;
+    const tainted = nodes.whyTainted(cluster, []);
+    if (tainted !== undefined) return tainted;
+    const asks = nodes.virtualNodesOf(cluster).some((name) => {
+      const node = nodes.nodes.get(name);
+      return node !== undefined && asksForItself(pod, node, this.#labelsOf(pod));
+    });
+    return asks ? undefined : 'nothing says that the pod may leave the host';
+  }
+}
+
+/** Pods that count together: of one controller and revision. A pod without controller counts by itself. */
+function groupOf(pod: Pod): string {
+  const controller = controllerOf(pod)?.uid;
+  return controller === undefined ? (pod.metadata.uid ?? '') : `${controller} ${revisionOf(pod) ?? ''}`;
+}

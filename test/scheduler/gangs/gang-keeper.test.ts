@@ -1,0 +1,208 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterEach, expect, it, vi } from 'vitest';
+import { until } from '../../../hack/until.ts';
+import {
+  GANG_GATE,
+  GANG_LABEL,
+  GANG_PLACED_ANNOTATION,
+  GANG_SIZE_ANNOTATION,
+  MEMBER_LABEL,
+} from '../../../src/api/marks.ts';
+import type { Pod } from '../../../src/kube/core-v1.ts';
+import { GangKeeper } from '../../../src/scheduler/gangs/gang-keeper.ts';
+import { gangMetrics } from '../../../src/scheduler/gangs/gang-metrics.ts';
+import { MemoryApi } from '../../fixtures/memory-api.ts';
+import { type MemoryApiServer, serveMemoryApi } from '../../fixtures/memory-api-server.ts';
+
+const HOUR_MS = 3_600_000;
+let ends: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of ends) await end();
+  ends = [];
+});
+
+/** A gang of four that was bound to east an hour ago, and of which the host has heard nothing since. */
+async function gangAfterAnOutage(): Promise<{ api: MemoryApi; server: MemoryApiServer }> {
+  const api = new MemoryApi();
+  const server = await serveMemoryApi(api);
+  const placed = new Date(Date.now() - HOUR_MS).toISOString();
+  for (const name of ['w-0', 'w-1', 'w-2', 'w-3']) {
+    const metadata = {
+      name,
+      namespace: 'ml',
+      labels: { [GANG_LABEL]: 'train' },
+      annotations: { [GANG_SIZE_ANNOTATION]: '4', [GANG_PLACED_ANNOTATION]: placed },
+      ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: 'train', uid: 'j', controller: true }],
+    };
+    const spec = { nodeName: 'east', containers: [], nodeSelector: { [MEMBER_LABEL]: 'east' } };
+    const body = { apiVersion: 'v1', kind: 'Pod', metadata, spec, status: { phase: 'Pending' } };
+    await api.client().request({ method: 'POST', path: '/api/v1/namespaces/ml/pods', body });
+  }
+  return { api, server };
+}
+
+const podOf = (api: MemoryApi, name: string): Pod => api.objects.get(podPath(name)) as unknown as Pod;
+const podPath = (name: string): string => `/api/v1/namespaces/ml/pods/${name}`;
+
+/** A gang of three of which the one that failed was made anew. */
+async function gangWithOneAnew(
+  finishedOf: string,
+  waiting: string[],
+): Promise<{ api: MemoryApi; server: MemoryApiServer }> {
+  const api = new MemoryApi();
+  const server = await serveMemoryApi(api);
+  const placed = new Date(Date.now() - HOUR_MS).toISOString();
+  const make = (name: string, of: string, spec: object, status: object, marks: object): void => {
+    const metadata = {
+      name,
+      namespace: 'ml',
+      creationTimestamp: placed,
+      labels: { [GANG_LABEL]: 'train' },
+      annotations: { [GANG_SIZE_ANNOTATION]: '3', ...marks },
+      ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: of, uid: of, controller: true }],
+    };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [], ...spec }, status };
+    api.put(podPath(name), pod);
+  };
+  for (const [name, phase] of [
+    ['w-0', 'Succeeded'],
+    ['w-1', 'Succeeded'],
+    ['w-2', 'Failed'],
+  ] as const) {
+    const spec = { nodeName: 'east', nodeSelector: { [MEMBER_LABEL]: 'east' } };
+    make(name, finishedOf, spec, { phase, startTime: placed }, { [GANG_PLACED_ANNOTATION]: placed });
+  }
+  for (const name of waiting) make(name, 'train', { schedulingGates: [{ name: GANG_GATE }] }, { phase: 'Pending' }, {});
+  return { api, server };
+}
+
+/** `hasNode`: what the member says of a pod, by its name. Returns the names it was asked about, and reasons of Events with their pod. */
+async function keep(
+  hasNode: (name: string) => boolean | undefined,
+  followedMs: number,
+  world = gangAfterAnOutage(),
+  setInTurn?: { name: string; replicas: number },
+  beforeEviction: (api: MemoryApi, name: string, isStillToGo: () => boolean) => Promise<void> = async () =>
+    await Promise.resolve(),
+): Promise<{ asked: string[]; evicted: string[]; kept: string[]; told: string[]; api: MemoryApi }> {
+  const { api, server } = await world;
+  const asked: string[] = [];
+  const told: string[] = [];
+  const evicted: string[] = [];
+  const kept: string[] = [];
+  const aborted = new AbortController();
+  const keeper = new GangKeeper({
+    host: server.client('host'),
+    evictions: {
+      giveBack: async ({ metadata: { name } }, at, isStillToGo) => {
+        expect(at).toBe('east');
+        await beforeEviction(api, name, () => isStillToGo(podOf(api, name)));
+        if (isStillToGo(podOf(api, name))) evicted.push(name);
+        else kept.push(name);
+      },
+    },
+    places: {
+      place: async () => await Promise.resolve({ cluster: 'east' }),
+      hold: async () => await Promise.resolve(),
+      release: () => undefined,
+      hasNode: async ({ metadata }) => {
+        asked.push(metadata.name);
+        return await Promise.resolve(hasNode(metadata.name));
+      },
+      setInTurn: () => setInTurn,
+    },
+    events: {
+      record: ({ name }, _type, reason, message) => {
+        told.push(`${name} ${reason} ${message}`);
+      },
+    },
+    metrics: gangMetrics(new Registry()),
+    logger: pino({ level: 'silent' }),
+    clock: Date.now,
+    followedMs,
+  });
+  const run = keeper.run(aborted.signal);
+  ends.push(async () => {
+    aborted.abort();
+    await run;
+    await server.close();
+  });
+  return { asked, evicted, kept, told, api };
+}
+
+const seen = async (look: () => void): Promise<void> => await vi.waitFor(look, { timeout: 5_000, interval: 20 });
+
+it('keeps a gang that ran in its member while the host was away', async () => {
+  const { asked, evicted } = await keep(() => true, 0);
+  // The second look comes after all that the first one led to.
+  await seen(() => expect(asked.length).toBeGreaterThan(4));
+  expect(evicted).toEqual([]);
+});
+
+it('keeps a gang while its member cannot say whether it runs', async () => {
+  const { asked, evicted } = await keep(() => undefined, 0);
+  await seen(() => expect(asked.length).toBeGreaterThan(1));
+  expect(evicted).toEqual([]);
+  // One that says nothing is asked about one pod a look.
+  expect(new Set(asked).size).toBe(1);
+});
+
+it('gives up when the member has no node for one of them, which goes last, as it says so', async () => {
+  const { evicted } = await keep((name) => name !== 'w-2', 0);
+  await seen(() => expect(evicted.slice(0, 4)).toEqual(['w-0', 'w-1', 'w-3', 'w-2']));
+});
+
+it('keeps what is left of a gang whose late pods got their nodes before the others had gone', async () => {
+  let hasNode = false;
+  const { evicted, kept } = await keep(
+    (name) => hasNode || name !== 'w-2',
+    0,
+    undefined,
+    undefined,
+    async (api, name, isStillToGo) => {
+      if (name === 'w-0') return;
+      hasNode = true;
+      if (podOf(api, 'w-2').status?.startTime === undefined)
+        api.edit(podPath('w-2'), { status: { phase: 'Running', startTime: new Date().toISOString() } });
+      await until('the watch has brought it', () => !isStillToGo(), { intervalMs: 5 });
+    },
+  );
+  await seen(() => expect(kept).toEqual(['w-1', 'w-3', 'w-2']));
+  expect(evicted).toEqual(['w-0']);
+});
+
+it('judges no gang before the host was followed for long enough', async () => {
+  const started = Date.now();
+  const { evicted } = await keep(() => false, 2_000);
+  await seen(() => expect(evicted).not.toEqual([]));
+  expect(Date.now() - started).toBeGreaterThanOrEqual(2_000);
+});
+
+it('lets a pod that is made anew go when the others of its gang have succeeded', async () => {
+  const { api } = await keep(() => true, 0, gangWithOneAnew('train', ['w-3']));
+  await seen(() => expect(podOf(api, 'w-3').spec.schedulingGates).toEqual([]));
+  expect(podOf(api, 'w-3').spec.nodeSelector).toEqual({ [MEMBER_LABEL]: 'east' });
+});
+
+it('tells the oldest pod at the gate, not one that ended, how many are missing', async () => {
+  const { told, api } = await keep(() => true, 0, gangWithOneAnew('last-night', ['w-3', 'w-4']));
+  await seen(() =>
+    expect(told).toEqual([expect.stringMatching(/^w-3 GangIncomplete 2 of 3 pods of the gang are there; /)]),
+  );
+  expect(podOf(api, 'w-3').spec.schedulingGates).toHaveLength(1);
+});
+
+it('says at once that a StatefulSet which makes its pods in turn will not make the next one', async () => {
+  const world = gangWithOneAnew('last-night', ['w-3']);
+  const { told } = await keep(() => true, 0, world, { name: 'web', replicas: 3 });
+  await seen(() => expect(told).toHaveLength(1));
+  expect(told[0]).toMatch(/^w-3 GangOrdered 1 of 3 pods .*StatefulSet web .*podManagementPolicy: Parallel/);
+});
+
+it('says nothing of that while the StatefulSet has made all of its pods', async () => {
+  const world = gangWithOneAnew('last-night', ['w-3']);
+  const { told } = await keep(() => true, 0, world, { name: 'web', replicas: 1 });
+  await seen(() => expect(told).toEqual([expect.stringContaining('GangIncomplete')]));
+});
