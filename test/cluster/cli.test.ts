@@ -921,7 +921,8 @@ describe('doctor', () => {
     await until('west is told to be lost', async () =>
       /^FAIL +members +west: Reachable is False/m.test((await doctor()).stdout),
     );
-    await topology.spillway.process.stop();
+    // In time to give its leases back.
+    await topology.spillway.process.stop('SIGTERM', 30_000);
     await kubectl(host, ['delete', 'validatingadmissionpolicybinding', 'spillway-claim-guard']);
     const role = JSON.parse(await kubectl(host, ['get', 'clusterrole', 'spillway-manager', '-o', 'json'])) as {
       rules: { resources?: string[] }[];

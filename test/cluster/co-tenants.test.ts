@@ -387,7 +387,7 @@ describe('a virtual node among other nodes', () => {
         const found = await read<Node>(host, '/api/v1/nodes/east');
         return found !== undefined && found.metadata.uid !== uid;
       },
-      { timeoutMs: 30_000, intervalMs: 50 },
+      { timeoutMs: 10_000, intervalMs: 50 },
     );
     await waitForNode(host, 'east', 30_000);
     const { metadata, spec } = await node();

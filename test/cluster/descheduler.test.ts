@@ -45,6 +45,8 @@ const PATIENT = { timeoutMs: 60_000 };
 beforeAll(async () => {
   topology = await startTopology({
     extender: true,
+    // Else each pod is written to once more, ten seconds after it is bound, and an eviction of that moment is tried again.
+    spillway: { configuration: { outages: { toleration: 'Keep' } } },
     members: NAMES.map((name) => ({ name, kwok: { nodes: 2, cpu: '8' }, unregistered: true })),
   });
   ({ host } = topology);
@@ -119,6 +121,9 @@ function evictions(): AuditEvent[] {
     .filter(({ objectRef }) => objectRef?.namespace === namespace);
 }
 
+/** Those that were carried out. A pod that changed just then is looked at again (409); one that its budget keeps, too (429). */
+const carriedOut = (): AuditEvent[] => evictions().filter(({ responseStatus }) => (responseStatus?.code ?? 0) < 300);
+
 const goingFrom = (pods: readonly Pod[], node: string): Pod[] =>
   pods.filter(({ metadata, spec }) => metadata.deletionTimestamp !== undefined && spec.nodeName === node);
 
@@ -157,7 +162,7 @@ describe('a member that does not answer', () => {
       },
       PATIENT,
     );
-    const times = evictions().map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp));
+    const times = carriedOut().map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp));
     expect(times).toHaveLength(6);
     const seconds = (Math.max(...times) - Math.min(...times)) / 1_000;
     expect(seconds).toBeGreaterThanOrEqual((5 / MOVES_PER_SECOND) * 0.9);
@@ -178,26 +183,27 @@ describe('a member that does not answer', () => {
       const copies = await podsOf(topology.member('east').cluster, namespace);
       return copies.length === 2;
     });
-    expect(evictions()).toHaveLength(6);
+    expect(carriedOut()).toHaveLength(6);
   });
 
   test('that answers again in the middle keeps the pods that are left', async () => {
-    await host.apply([eastThenWest('3s'), deployment(namespace, 'web', 12, '100m')]);
-    await settled(host, namespace, 'web', { east: 12 });
+    // More than are moved until a busy machine sees that it answers.
+    await host.apply([eastThenWest('3s'), deployment(namespace, 'web', 24, '100m')]);
+    await settled(host, namespace, 'web', { east: 24 });
     cut('east');
     await until('two are on their way', () => evictions().length >= 2, PATIENT);
     heal('east');
     await until('it answers', async () => (await reachableOf('east')) === 'True');
     const moved = evictions().length;
-    expect(moved).toBeLessThan(12);
+    expect(moved).toBeLessThan(24);
     const pods = await until('all run', async () => {
       const found = await podsOf(host, namespace, 'app=web');
-      return found.length === 12 && whereAre(found)['waiting'] === undefined ? found : undefined;
+      return found.length === 24 && whereAre(found)['waiting'] === undefined ? found : undefined;
     });
-    // One may have been sent in that very moment; of one that changed meanwhile nothing came.
-    expect(evictions().length).toBeLessThanOrEqual(moved + 1);
-    const done = evictions().filter(({ responseStatus }) => (responseStatus?.code ?? 0) < 300).length;
-    expect(whereAre(pods)).toEqual({ east: 12 - done, west: done });
+    // Some may have been sent before the mover knew; of one that changed meanwhile nothing came.
+    expect(evictions().length).toBeLessThanOrEqual(moved + MOVES_PER_SECOND);
+    const done = carriedOut().length;
+    expect(whereAre(pods)).toEqual({ east: 24 - done, west: done });
   });
 
   test('keeps pods whose disruption budget counts them as lost, until it lets such pods go', async () => {
@@ -252,7 +258,7 @@ describe('a member that does not answer', () => {
         async () => whereAre(await podsOf(host, namespace, 'app=web'))['east'] === undefined,
         PATIENT,
       );
-      const done = evictions().filter(({ responseStatus }) => (responseStatus?.code ?? 0) < 300);
+      const done = carriedOut();
       expect(new Set(done.map(({ objectRef }) => objectRef?.name)).size).toBe(12);
       expect(done).toHaveLength(12);
     } finally {
@@ -260,7 +266,7 @@ describe('a member that does not answer', () => {
       await waitReady(spillway);
       await second.process.stop();
     }
-  });
+  }, 240_000);
 
   async function holderOf(lease: string): Promise<string | undefined> {
     const path = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM_NAMESPACE}/leases/${lease}`;
@@ -378,8 +384,8 @@ test('pods go home, to their shares of today, and where their policy wants them 
       const moves = (await read<WorkloadPlacement>(host, path))?.status?.moves ?? [];
       return moves.length === 1 && moves[0]?.strategy === strategy && moves[0].count === count;
     });
-    const own = evictions().filter(({ objectRef }) => objectRef?.name?.startsWith(`${name}-`));
-    expect(own.filter(({ responseStatus }) => (responseStatus?.code ?? 0) < 300)).toHaveLength(count);
+    const own = carriedOut().filter(({ objectRef }) => objectRef?.name?.startsWith(`${name}-`));
+    expect(own).toHaveLength(count);
   }
 });
 
@@ -395,7 +401,7 @@ test('a virtual node that is to be emptied is, by one command, and takes pods ag
     const pods = await settled(host, namespace, 'web', { west: 3 });
     expect(whereAre(await podsOf(host, namespace, 'app=stays'))).toEqual({ east: 1 });
     expect(await told('alone', 'DrainedPodHeld')).toMatch(/it has no controller that would make another one$/);
-    expect(evictions()).toHaveLength(3);
+    expect(carriedOut()).toHaveLength(3);
     // Each of them is told on the workload's own record.
     const moves = await until('it is written down', async () => {
       const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/workloadplacements/deployment-web`;
@@ -431,7 +437,7 @@ describe('a taint of effect NoExecute', () => {
     await settled(host, namespace, 'web', { west: 4 });
     await settled(host, namespace, 'db', { west: 1 });
     expect(whereAre(await podsOf(host, namespace, 'app=stays'))).toEqual({ east: 1 });
-    expect(evictions()).toHaveLength(5);
+    expect(carriedOut()).toHaveLength(5);
     const deletes = host
       .auditEvents()
       .filter(({ verb, objectRef }) => verb === 'delete' && objectRef?.namespace === namespace)
@@ -445,7 +451,7 @@ describe('a taint of effect NoExecute', () => {
   test('on the cluster: a policy tolerates it for a time, and disruption budgets hold', async () => {
     const lent = { key: 'lent-back', effect: 'NoExecute' };
     const clusterAffinity = { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] };
-    const clusterTolerations = [{ ...lent, operator: 'Exists', tolerationSeconds: 4 }];
+    const clusterTolerations = [{ ...lent, operator: 'Exists', tolerationSeconds: 8 }];
     const budget = {
       apiVersion: 'policy/v1',
       kind: 'PodDisruptionBudget',
@@ -469,7 +475,7 @@ describe('a taint of effect NoExecute', () => {
     await until('its budget is in the way', () =>
       evictions().some(({ responseStatus }) => responseStatus?.code === 429),
     );
-    expect(Date.now() - began).toBeGreaterThanOrEqual(4_000);
+    expect(Date.now() - began).toBeGreaterThanOrEqual(8_000);
     expect(whereAre(await podsOf(host, namespace, 'app=web'))).toEqual({ east: 3 });
     await kubectl(host, ['patch', 'pdb', 'web', '-n', namespace, '--type=merge', '-p', '{"spec":{"minAvailable":2}}']);
     await settled(host, namespace, 'web', { west: 3 });

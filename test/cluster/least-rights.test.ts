@@ -29,6 +29,8 @@ if (!kubelets.ok) console.warn(`real kubelets cannot run here, so no rights are 
 
 const CSRS = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const MANAGER = 'system:serviceaccount:spillway-system:spillway-manager';
+/** A watch is in the log a moment after it has ended. */
+const LOGGED = { timeout: 20_000 };
 const IN_MEMBER = 'system:serviceaccount:spillway-access:spillway-host';
 
 describe.runIf(kubelets.ok)('with the rights of the manifests and no more', () => {
@@ -247,17 +249,18 @@ describe.runIf(kubelets.ok)('with the rights of the manifests and no more', () =
     expect(more).toEqual([]);
   });
 
-  test('each virtual node speaks for itself, and the manager only where nodes may not', () => {
+  test('each virtual node speaks for itself, and the manager only where nodes may not', async () => {
     const done = (user: string): Set<string> => new Set(eventsOf(host, user).map(kindOf));
     const work = ['create nodes', 'watch nodes', 'patch nodes/status', 'update leases', 'watch pods'];
     for (const name of inMembers) {
-      expect([...done(`system:node:${name}`)]).toEqual(
-        expect.arrayContaining([...work, 'patch pods/status', 'delete pods']),
-      );
+      await expect
+        .poll(() => [...done(`system:node:${name}`)], LOGGED)
+        .toEqual(expect.arrayContaining([...work, 'patch pods/status', 'delete pods']));
     }
     // Both refer to them, one watch is enough.
-    const read = inMembers.flatMap((name) => [...done(`system:node:${name}`)]);
-    expect(read).toEqual(expect.arrayContaining(['watch secrets', 'watch configmaps', 'create subjectaccessreviews']));
+    await expect
+      .poll(() => inMembers.flatMap((name) => [...done(`system:node:${name}`)]), LOGGED)
+      .toEqual(expect.arrayContaining(['watch secrets', 'watch configmaps', 'create subjectaccessreviews']));
     const manager = [...done(MANAGER)].filter((kind) => /pods|nodes|configmaps|reviews|leases/.test(kind));
     // Which Nodes it made before, nodes may not ask. Ten seconds after the first pod it asks what it may change of pods.
     expect(manager.filter((kind) => kind !== 'create selfsubjectaccessreviews').sort()).toEqual([
@@ -299,8 +302,10 @@ describe('where virtual nodes have no identities of their own, with the rights f
       { timeoutMs: 30_000 },
     );
     await topology.spillway.process.stop('SIGTERM');
+    await expect
+      .poll(() => eventsOf(host, MANAGER).map(kindOf), LOGGED)
+      .toEqual(expect.arrayContaining(['watch secrets', 'create nodes', 'delete pods']));
     const events = eventsOf(host, MANAGER);
-    expect(events.map(kindOf)).toEqual(expect.arrayContaining(['watch secrets', 'create nodes', 'delete pods']));
     expect(events.filter(({ responseStatus }) => responseStatus?.code === 403).map(asked)).toEqual([]);
     expect(((await host.api.call('GET', CSRS)) as { items: unknown[] }).items).toEqual([]);
   });

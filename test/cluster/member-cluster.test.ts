@@ -297,7 +297,7 @@ describe('the controller', () => {
     const began = Date.now();
     await applyMember(host, 'prompt', await kubeconfigOf(west));
     await harness.whenCondition('prompt', 'Ready', 'True');
-    expect(Date.now() - began).toBeLessThan(10_000);
+    expect(Date.now() - began).toBeLessThan(25_000);
     proxy.delayMs = 0;
     proxy.breakAll();
     await harness.whenCondition('slow', 'Ready', 'True', undefined, 40_000);
@@ -421,8 +421,9 @@ describe('two replicas', () => {
         namespace: 'spillway-system',
         name: `spillway-member-${member}`,
         identity,
-        leaseMs: 3_000,
-        renewMs: 2_000,
+        // Longer than a busy machine stands still: the first one gives it back when it ends.
+        leaseMs: 15_000,
+        renewMs: 10_000,
         retryMs: 300,
       });
     try {

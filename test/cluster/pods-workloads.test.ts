@@ -53,6 +53,12 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
 
   afterAll(() => topology?.close());
 
+  /** Of probes that tell at once; an answer may come late on a busy machine. */
+  const QUICK = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 };
+
+  /** A container that runs may not have come to its last line yet. */
+  const WRITTEN = { timeout: 20_000, interval: 200 };
+
   const logs = (namespace: string, name: string, ...more: string[]): Promise<string> =>
     kubectl(host, ['logs', '-n', namespace, name, ...more]);
 
@@ -73,7 +79,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
           metadata: { labels },
           spec: podSpec([
             shell(script, {
-              readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, failureThreshold: 1 },
+              readinessProbe: { httpGet: { path: '/', port: 8080 }, ...QUICK },
             }),
           ]),
         },
@@ -87,7 +93,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
     const pages = async (): Promise<string[]> => {
       const ready = (await podsOf(host, ns)).filter((one) => isReady(one) && !one.metadata.deletionTimestamp);
       const answers = ready.map(async ({ status }) => {
-        const answer = await fetch(`http://${status?.podIP ?? ''}:8080/`, { signal: AbortSignal.timeout(5_000) });
+        const answer = await fetch(`http://${status?.podIP ?? ''}:8080/`, { signal: AbortSignal.timeout(20_000) });
         return (await answer.text()).trim();
       });
       return await Promise.all(answers);
@@ -251,7 +257,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
 
     test('come up in order, keep their names, and go in reverse', async () => {
       const labels = { app: 'db' };
-      const readinessProbe = { exec: { command: ['test', '-e', '/tmp/ready'] }, periodSeconds: 1 };
+      const readinessProbe = { exec: { command: ['test', '-e', '/tmp/ready'] }, periodSeconds: 1, timeoutSeconds: 10 };
       await host.apply([
         {
           apiVersion: 'apps/v1',
@@ -320,14 +326,14 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
           shell(`echo sidecar >> /work/order; touch /work/up; ${IDLE}`, {
             name: 'sidecar',
             restartPolicy: 'Always',
-            startupProbe: { exec: { command: ['test', '-e', '/work/up'] }, periodSeconds: 1 },
+            startupProbe: { exec: { command: ['test', '-e', '/work/up'] }, periodSeconds: 1, timeoutSeconds: 10 },
             ...work,
           }),
           shell('echo last >> /work/order', { name: 'last', ...work }),
         ],
       });
       const above = await runPod(host, pod('ordered', ns, spec));
-      expect(await logs(ns, 'ordered', '-c', 'main')).toBe('first\nsidecar\nlast\nmain\n');
+      await expect.poll(() => logs(ns, 'ordered', '-c', 'main'), WRITTEN).toBe('first\nsidecar\nlast\nmain\n');
       expect(
         above.status?.initContainerStatuses?.map(({ name, started, state }) => [
           name,
@@ -391,8 +397,10 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
     beforeAll(() => newNamespace(host, ns));
 
     test('a failing liveness probe restarts the container, and the host counts', async () => {
-      const livenessProbe = { exec: { command: ['test', '-e', '/tmp/alive'] }, periodSeconds: 1, failureThreshold: 1 };
-      await runPod(host, pod('lives', ns, podSpec([shell(`touch /tmp/alive; ${IDLE}`, { livenessProbe })])));
+      const livenessProbe = { exec: { command: ['test', '-e', '/tmp/alive'] }, ...QUICK };
+      // The container may be looked at before it has come to its first line.
+      const probes = { livenessProbe, startupProbe: { ...livenessProbe, failureThreshold: 30 } };
+      await runPod(host, pod('lives', ns, podSpec([shell(`touch /tmp/alive; ${IDLE}`, probes)])));
       await exec(ns, 'lives', 'rm', '/tmp/alive');
       const after = await untilPod(
         host,
@@ -406,7 +414,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
     });
 
     test('readiness decides whether a Service of the host sends traffic there', async () => {
-      const readinessProbe = { exec: { command: ['test', '-e', '/tmp/open'] }, periodSeconds: 1, failureThreshold: 1 };
+      const readinessProbe = { exec: { command: ['test', '-e', '/tmp/open'] }, ...QUICK };
       const spec = { selector: { app: 'shop' }, ports: [{ port: 80, targetPort: 8080 }] };
       await host.apply([
         { apiVersion: 'v1', kind: 'Service', metadata: { name: 'shop', namespace: ns }, spec },
@@ -449,6 +457,8 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
 
   describe('deletion', () => {
     const ns = 'deletion';
+    /** What takes a moment on an idle machine; every grace here is longer, or the time that it is compared with is. */
+    const SOON_MS = 5_000;
     beforeAll(() => newNamespace(host, ns));
 
     /** Deletes with kubectl and tells when each side was rid of the pod, in ms since the command was given. */
@@ -462,8 +472,8 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
     test('a pod that ends early is gone at once in the host, not after its grace', async () => {
       await runPod(host, pod('early', ns, podSpec([shell(IDLE)], { terminationGracePeriodSeconds: 30 })));
       const took = await timedDeletion('early');
-      expect(took.host - took.member).toBeLessThan(1_000);
-      expect(took.host).toBeLessThan(8_000);
+      expect(took.host - took.member).toBeLessThan(SOON_MS);
+      expect(took.host).toBeLessThan(20_000);
     });
 
     test('a preStop hook gets its time', async () => {
@@ -481,8 +491,8 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
       const took = await deleting;
       expect(took.member).toBeGreaterThan(3_000);
       expect(took.host).toBeGreaterThan(3_000);
-      expect(took.host - took.member).toBeLessThan(1_000);
-      expect(took.host).toBeLessThan(12_000);
+      expect(took.host - took.member).toBeLessThan(SOON_MS);
+      expect(took.host).toBeLessThan(25_000);
     });
 
     test('a shorter grace on the command line counts in the member', async () => {
@@ -490,19 +500,20 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
       await runPod(host, pod('stubborn', ns, podSpec([shell(stubborn)], { terminationGracePeriodSeconds: 60 })));
       const took = await timedDeletion('stubborn', '--grace-period=2');
       expect(took.member).toBeGreaterThan(1_500);
-      expect(took.host).toBeLessThan(12_000);
-      expect(took.host - took.member).toBeLessThan(1_000);
+      expect(took.host).toBeLessThan(30_000);
+      expect(took.host - took.member).toBeLessThan(SOON_MS);
     });
 
     test('a deletion under way can be made shorter', async () => {
-      const stubborn = 'trap "" TERM; while :; do sleep 0.1; done';
-      await runPod(host, pod('patience', ns, podSpec([shell(stubborn)], { terminationGracePeriodSeconds: 6 })));
+      const stubborn = 'trap "" TERM; until [ -e /tmp/end ]; do sleep 0.1; done';
+      await runPod(host, pod('patience', ns, podSpec([shell(stubborn)], { terminationGracePeriodSeconds: 40 })));
       const grace = (seconds: number) => (one: Pod) => one.metadata.deletionGracePeriodSeconds === seconds;
       await kubectl(host, ['delete', 'pod', 'patience', '-n', ns, '--wait=false']);
-      await untilPod(member, ns, 'patience', 'is leaving', grace(6), { timeoutMs: 2_000 });
+      await untilPod(member, ns, 'patience', 'is leaving', grace(40), { timeoutMs: 15_000 });
       await kubectl(host, ['delete', 'pod', 'patience', '-n', ns, '--wait=false', '--grace-period=1']);
       // What the kubelet makes of it is its own affair: today's goes on with the grace it began with.
-      await untilPod(member, ns, 'patience', 'is to leave sooner', grace(1), { timeoutMs: 2_000 });
+      await untilPod(member, ns, 'patience', 'is to leave sooner', grace(1), { timeoutMs: 15_000 });
+      await member.kubectl(['exec', '-n', ns, 'patience', '--', 'touch', '/tmp/end']);
       await untilGone(host, ns, 'patience');
       expect(await readPod(member, ns, 'patience')).toBeUndefined();
     });
@@ -510,8 +521,9 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
     test('a forced deletion frees the name at once, and the member follows', async () => {
       await runPod(host, pod('forced', ns, podSpec([shell(IDLE)], { terminationGracePeriodSeconds: 30 })));
       const took = await timedDeletion('forced', '--force', '--grace-period=0');
-      expect(took.host).toBeLessThan(2_000);
-      expect(took.member).toBeLessThan(8_000);
+      // Nothing of its grace is waited for.
+      expect(took.host).toBeLessThan(10_000);
+      expect(took.member).toBeLessThan(20_000);
     });
 
     test('a new pod of the same name waits until the old one has left the member', async () => {
@@ -587,26 +599,28 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
       );
       const metadata = { labels: { app: 'facts' }, annotations: { note: 'with "quotes" and $(X_NAME)' } };
       const above = await runPod(host, pod('facts', ns, spec, metadata));
-      const text = await logs(ns, 'facts');
-      expect(text.split('\n').slice(0, 17)).toEqual([
-        'X_ACCOUNT=default',
-        'X_ANNOTATION=with "quotes" and $(X_NAME)',
-        `X_COMBINED=${ns}/facts`,
-        expect.stringMatching(/^X_HOST_IP=\d+\./),
-        'X_LABEL=facts',
-        `X_LIMIT=${64 * 1024 * 1024}`,
-        'X_NAME=facts',
-        `X_NAMESPACE=${ns}`,
-        `X_NODE=${above.spec.nodeName ?? '?'}`,
-        `X_POD_IP=${above.status?.podIP ?? '?'}`,
-        `X_UID=${above.metadata.uid ?? '?'}`,
-        'name: facts',
-        `namespace: ${ns}`,
-        `uid: ${above.metadata.uid ?? '?'}`,
-        'label: facts',
-        'annotation: with "quotes" and $(X_NAME)',
-        expect.stringContaining('labels: app="facts"'),
-      ]);
+      const lines = async (): Promise<string[]> => (await logs(ns, 'facts')).split('\n').slice(0, 17);
+      await expect
+        .poll(lines, WRITTEN)
+        .toEqual([
+          'X_ACCOUNT=default',
+          'X_ANNOTATION=with "quotes" and $(X_NAME)',
+          `X_COMBINED=${ns}/facts`,
+          expect.stringMatching(/^X_HOST_IP=\d+\./),
+          'X_LABEL=facts',
+          `X_LIMIT=${64 * 1024 * 1024}`,
+          'X_NAME=facts',
+          `X_NAMESPACE=${ns}`,
+          `X_NODE=${above.spec.nodeName ?? '?'}`,
+          `X_POD_IP=${above.status?.podIP ?? '?'}`,
+          `X_UID=${above.metadata.uid ?? '?'}`,
+          'name: facts',
+          `namespace: ${ns}`,
+          `uid: ${above.metadata.uid ?? '?'}`,
+          'label: facts',
+          'annotation: with "quotes" and $(X_NAME)',
+          expect.stringContaining('labels: app="facts"'),
+        ]);
       expect(above.spec.nodeName).toBe('east');
       expect(above.status?.hostIP).toBe((await getPod(member, ns, 'facts')).status?.hostIP);
     });
@@ -734,16 +748,19 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
         },
       );
       await runPod(host, pod('reader', ns, spec));
-      expect((await logs(ns, 'reader')).split('\n').filter((line) => line !== '')).toEqual([
-        'green ada big yes',
-        'greenp4ssbigadareader',
-        '/login:',
-        'password',
-        'user',
-        '/settings:',
-        'color',
-        'size',
-      ]);
+      const lines = async (): Promise<string[]> => (await logs(ns, 'reader')).split('\n').filter((line) => line !== '');
+      await expect
+        .poll(lines, WRITTEN)
+        .toEqual([
+          'green ada big yes',
+          'greenp4ssbigadareader',
+          '/login:',
+          'password',
+          'user',
+          '/settings:',
+          'color',
+          'size',
+        ]);
       expect(await inMember('configmaps', 'not-used')).toBeUndefined();
       const warnings = (await eventsOf(host, ns, 'reader')).map(({ reason }) => reason);
       expect(warnings).not.toContain('MandatoryConfigMapNotFound');
@@ -760,7 +777,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
           const [settings, login] = [await inMember('configmaps', 'settings'), await inMember('secrets', 'login')];
           return settings?.data?.['color'] === 'blue' && login?.data?.['password'] === btoa('new');
         },
-        { timeoutMs: 5_000 },
+        { timeoutMs: 20_000 },
       );
     });
 
@@ -793,7 +810,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
         const name = `waits-${kind.toLowerCase()}`;
         await host.apply([pod(name, ns, podSpec([shell(`echo $key; ${IDLE}`, { envFrom: [source] })]))]);
         const waiting = await untilPod(host, ns, name, 'says why', ({ status }) => status?.reason === reason, {
-          timeoutMs: 5_000,
+          timeoutMs: 20_000,
         });
         expect(waiting.status?.phase).toBe('Pending');
         expect(waiting.status?.message).toContain('"late"');
@@ -801,14 +818,14 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
           'the Event',
           async () => (await eventsOf(host, ns, name)).some((event) => event.reason === reason),
           {
-            timeoutMs: 5_000,
+            timeoutMs: 20_000,
           },
         );
         expect(await readPod(member, ns, name)).toBeUndefined();
         await host.apply([object]);
-        const running = await untilRunning(host, ns, name, { timeoutMs: 15_000 });
+        const running = await untilRunning(host, ns, name, { timeoutMs: 45_000 });
         expect(running.status?.reason).toBeUndefined();
-        expect(await logs(ns, name)).toBe('here\n');
+        await expect.poll(() => logs(ns, name), WRITTEN).toBe('here\n');
       },
     );
 
@@ -859,7 +876,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
         'has the labels',
         ({ metadata }) => metadata.labels?.['app'] === 'b',
         {
-          timeoutMs: 5_000,
+          timeoutMs: 20_000,
         },
       );
       expect(after.metadata.labels).toMatchObject({ app: 'b', new: 'y', 'team.member/tracked': 'yes' });
@@ -896,7 +913,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
         name,
         'has the new amounts',
         ({ spec }) => spec.containers[0]?.resources?.requests?.['cpu'] === '70m',
-        { timeoutMs: 5_000 },
+        { timeoutMs: 20_000 },
       );
       expect(below.spec.containers[0]?.resources).toMatchObject({
         requests: { cpu: '70m', memory: '32Mi' },
@@ -985,7 +1002,7 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
         name,
         'has the toleration',
         ({ spec }) => spec.tolerations?.some(({ key }) => key === added.key) === true,
-        { timeoutMs: 5_000 },
+        { timeoutMs: 20_000 },
       );
       expect(below.spec.tolerations?.some(({ key }) => key?.startsWith('spillway.dev/'))).toBe(false);
     });
@@ -1059,10 +1076,10 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
         '-o',
         'jsonpath={range .items[*].endpoints[*]}{.addresses[0]} {.conditions.ready} {.targetRef.name};{end}',
       ]);
-    await until('the Service has an endpoint', async () => (await endpoints()) !== '');
-    expect(await endpoints()).toBe(`${shown.status?.podIP ?? '?'} true shown;`);
+    const alone = `${shown.status?.podIP ?? '?'} true shown;`;
+    await until('the Service has that endpoint alone', async () => (await endpoints()) === alone);
 
-    expect(await logs(ns, 'hidden')).toBe('serving\n');
+    await expect.poll(() => logs(ns, 'hidden'), WRITTEN).toBe('serving\n');
     expect(await exec(ns, 'hidden', 'cat', '/page/index.html')).toBe('apart');
     const forward = topology.workspace.start({
       name: 'forward',

@@ -40,8 +40,8 @@ import { startTopology, type Topology } from '../fixtures/topology.ts';
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
 
-/** The longest that anything may take on a busy machine that takes a moment on an idle one, in ms. */
-const PROMPT_MS = 12_000;
+/** The longest that anything may take on a busy machine that takes a moment on an idle one, in ms: less than 30 s. */
+const PROMPT_MS = 20_000;
 
 /**
  * What earlier programs of this kind were measured to get wrong, each with a test that shows it right. What belongs to
@@ -104,7 +104,6 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     await until(
       `node ${node} of ${of.name} offers ${value} ${resource}`,
       async () => (seen = await allocatable(node, resource, of)) === value,
-      { timeoutMs: 20_000 },
     ).catch((error: unknown) => {
       throw new Error(`${(error as Error).message}; it offers ${seen}`);
     });
@@ -371,7 +370,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
           const secret = await read<{ data: Fields }>(played, `/api/v1/namespaces/${ns}/secrets/login`);
           return copy?.data['a'] === '2' && secret?.data['password'] === btoa('new');
         },
-        { timeoutMs: 5_000 },
+        { timeoutMs: PROMPT_MS },
       );
       await kubectl(host, ['delete', 'pod', 'uses', '-n', ns]);
       await until('the copies are gone', async () => (await read(played, path)) === undefined);
@@ -393,7 +392,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       // The owner takes it away: now there is room for the host's.
       await host.apply([settings({ a: '5' })]);
       await kubectl(played, ['delete', 'configmap', 'settings', '-n', ns]);
-      await untilRunning(host, ns, 'uses', { timeoutMs: 45_000 });
+      await untilRunning(host, ns, 'uses', { timeoutMs: 90_000 });
       await kubectl(host, ['delete', 'pod', 'uses', '-n', ns]);
     });
 
@@ -474,8 +473,9 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     };
     const delays = (await Promise.all(names.map(late))).sort((a, b) => a - b);
     await deleting;
-    expect(delays[4]).toBeLessThan(1_000);
-    expect(delays.at(-1)).toBeLessThan(3_000);
+    // Not after their grace.
+    expect(delays[4]).toBeLessThan(5_000);
+    expect(delays.at(-1)).toBeLessThan(10_000);
     const refused = writesOf(host, since).filter(({ responseStatus }) => (responseStatus?.code ?? 0) >= 400);
     expect(refused.map(describeWrite).join('\n')).toBe('');
   });
@@ -590,15 +590,18 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       'the first line is there',
       async () => (await kubectl(host, ['logs', 'talks', '-n', ns])) === 'early\n',
     );
-    await sleep(2_500);
+    await sleep(5_000);
     const between = new Date(Date.now() - 1_000).toISOString().replace(/\.\d+Z$/, 'Z');
+    const before = Date.now();
     await kubectl(host, ['exec', 'talks', '-n', ns, '--', 'touch', '/tmp/go']);
     await until(
       'the second one too',
       async () => (await kubectl(host, ['logs', 'talks', '-n', ns])) === 'early\nlate\n',
     );
     expect(await kubectl(host, ['logs', 'talks', '-n', ns, `--since-time=${between}`])).toBe('late\n');
-    expect(await kubectl(host, ['logs', 'talks', '-n', ns, '--since=2s'])).toBe('late\n');
+    // Up to 4 s before the second line was written: kubectl takes its time until it asks, too.
+    const seconds = Math.ceil((Date.now() - before) / 1_000) + 3;
+    expect(await kubectl(host, ['logs', 'talks', '-n', ns, `--since=${seconds}s`])).toBe('late\n');
     expect(await kubectl(host, ['logs', 'talks', '-n', ns, '--since=1h'])).toBe('early\nlate\n');
   });
 
@@ -633,7 +636,7 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
       await host.apply([idle('mine', ns, 'played-burst')]);
       await untilPod(host, ns, 'mine', 'is held', (one) => one.status?.reason === 'NameTaken');
       await kubectl(played, ['delete', 'pod', 'mine', '-n', ns]);
-      await untilRunning(host, ns, 'mine', { timeoutMs: 60_000 });
+      await untilRunning(host, ns, 'mine', { timeoutMs: 90_000 });
     });
 
     test('edits of the host pod are not lost to a status write', async () => {
