@@ -33,8 +33,10 @@ import { kubeconfigOf } from './member-harness.ts';
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${kubelets.reason}`);
 
-/** A kubelet tries a volume again after some time. */
-const LONG = { timeoutMs: 60_000 };
+/** A kubelet tries a volume again after some time, and a busy machine starts one pod after the other. */
+const LONG = { timeoutMs: 120_000 };
+/** Five tests share one kubelet. */
+const SIDE_BY_SIDE = { timeout: 300_000 };
 
 /** What any provider of virtual nodes is asked to run, on a real kubelet: phase, logs and exit codes are the test. */
 describe.runIf(kubelets.ok)('pods of every shape', () => {
@@ -67,9 +69,8 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     host.apply([pod(name, ns, podSpec(containers, { restartPolicy: 'Never', ...more }))]);
 
   const untilEnded = async (name: string, phase: 'Succeeded' | 'Failed'): Promise<Pod> => {
-    const ended = await untilPod(host, ns, name, 'has ended', ({ status }) =>
-      ['Succeeded', 'Failed'].includes(status?.phase ?? ''),
-    );
+    const hasEnded = ({ status }: Pod): boolean => ['Succeeded', 'Failed'].includes(status?.phase ?? '');
+    const ended = await untilPod(host, ns, name, 'has ended', hasEnded, LONG);
     expect(ended.status?.phase).toBe(phase);
     await expectMirrored(host, member, ns, name);
     return ended;
@@ -97,7 +98,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
   const terminated = (ended: Pod, name: string) =>
     ended.status?.containerStatuses?.find((one) => one.name === name)?.state?.terminated;
 
-  describe.concurrent('what is started', () => {
+  describe.concurrent('what is started', SIDE_BY_SIDE, () => {
     test('a command that says hello', async () => {
       expect(await outputOf('hello', [shell('echo hello, world')])).toBe('hello, world\n');
     });
@@ -130,12 +131,12 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
       expect(await outputOf('entry-both', [replaced(['/agnhost-2', 'entrypoint-tester'], ['two'])])).toBe(
         '[/agnhost-2 entrypoint-tester two]\n',
       );
-      await untilRunning(host, ns, 'entry-default');
+      await untilRunning(host, ns, 'entry-default', LONG);
       expect(await logs('entry-default')).toContain('Paused');
     });
   });
 
-  describe.concurrent('environment', () => {
+  describe.concurrent('environment', SIDE_BY_SIDE, () => {
     test('variables, in order and by reference', async () => {
       const env = [
         { name: 'FIRST', value: 'one' },
@@ -184,7 +185,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe.concurrent('volumes', () => {
+  describe.concurrent('volumes', SIDE_BY_SIDE, () => {
     test('an emptyDir is shared by containers of a pod', async () => {
       const shared = { volumeMounts: [{ name: 'work', mountPath: '/work' }] };
       const output = await outputOf(
@@ -264,7 +265,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe.concurrent('init containers', () => {
+  describe.concurrent('init containers', SIDE_BY_SIDE, () => {
     const work = { volumeMounts: [{ name: 'work', mountPath: '/work' }] };
     const volumes = [{ name: 'work', emptyDir: {} }];
 
@@ -285,7 +286,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe.concurrent('limits', () => {
+  describe.concurrent('limits', SIDE_BY_SIDE, () => {
     test('are seen by the container, and who takes more memory is killed and named so', async () => {
       const resources = { requests: { cpu: '20m', memory: '16Mi' }, limits: { cpu: '200m', memory: '48Mi' } };
       const variable = (name: string, resource: string): Fields => ({
@@ -312,7 +313,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe.concurrent('probes and hooks', () => {
+  describe.concurrent('probes and hooks', SIDE_BY_SIDE, () => {
     test('startup, readiness and liveness by exec, HTTP and TCP', async () => {
       const quick = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 };
       const serve =
@@ -328,7 +329,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
         ],
         { restartPolicy: 'Always', terminationGracePeriodSeconds: 20 },
       );
-      await untilRunning(host, ns, 'probes');
+      await untilRunning(host, ns, 'probes', LONG);
       await kubectl(host, ['exec', '-n', ns, 'probes', '--', 'rm', '/tmp/w/index.html']);
       const unready = await untilPod(host, ns, 'probes', 'is not ready any more', (one) => !isReady(one));
       expect(unready.status?.containerStatuses?.[0]).toMatchObject({ ready: false, started: true, restartCount: 0 });
@@ -339,6 +340,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
         'probes',
         'is ready again after a restart',
         (one) => isReady(one) && (one.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0,
+        LONG,
       );
       // Told to end, the container does so by itself.
       expect(restarted.status?.containerStatuses?.[0]?.lastState?.terminated?.exitCode).toBe(0);
@@ -358,7 +360,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
         volumes: [{ name: 'hooks', emptyDir: {} }],
         initContainers: [shell(witness, { name: 'witness', restartPolicy: 'Always', volumeMounts })],
       });
-      await untilRunning(host, ns, 'hooks');
+      await untilRunning(host, ns, 'hooks', LONG);
       expect(await kubectl(host, ['exec', '-n', ns, 'hooks', '-c', 'main', '--', 'cat', '/hooks/post'])).toBe(
         'started\n',
       );
@@ -369,7 +371,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe.concurrent('claims', () => {
+  describe.concurrent('claims', SIDE_BY_SIDE, () => {
     // The member's controller deletes what is below /tmp, and nothing else.
     const disks = mkdtempSync('/tmp/spillway-disks-');
     afterAll(() => rmSync(disks, { recursive: true, force: true }));
@@ -411,7 +413,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
     const volumeMounts = [{ name: 'data', mountPath: '/data' }];
     const remove = (...what: string[]): Promise<string> =>
-      kubectl(host, ['delete', '-n', ns, ...what, '--timeout=90s']);
+      kubectl(host, ['delete', '-n', ns, ...what, '--timeout=90s'], { timeoutMs: 100_000 });
     const phaseOf = async (name: string): Promise<string | undefined> =>
       (await read<PersistentVolume>(member, `/api/v1/persistentvolumes/${name}`))?.status?.phase;
 
@@ -459,7 +461,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
     });
   });
 
-  describe.concurrent('failures', () => {
+  describe.concurrent('failures', SIDE_BY_SIDE, () => {
     test('each container of a failing pod keeps its own exit code and last words', async () => {
       const words = 'echo last words > /dev/termination-log';
       await create('failing', [
@@ -487,6 +489,7 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
         'no-image',
         'waits for its image',
         ({ status }) => status?.containerStatuses?.[0]?.state?.waiting?.reason === 'ErrImageNeverPull',
+        LONG,
       );
       expect(waiting.status?.phase).toBe('Pending');
     });
@@ -503,7 +506,9 @@ describe.runIf(kubelets.ok)('pods of every shape', () => {
           },
         },
       ]);
-      await kubectl(host, ['wait', 'job/failed', '-n', ns, '--for=condition=Failed', '--timeout=90s']);
+      await kubectl(host, ['wait', 'job/failed', '-n', ns, '--for=condition=Failed', '--timeout=120s'], {
+        timeoutMs: 130_000,
+      });
       const pods = await podsOf(host, ns, 'batch.kubernetes.io/job-name=failed');
       expect(pods.map((one) => exitCodeOf(one))).toEqual([4, 4]);
       for (const { metadata } of pods) expect(await logs(metadata.name)).toBe('trying\n');

@@ -87,4 +87,4 @@ test('pods are spread again when a member is back, or labels are others, where t
   expect(told.flat().find(({ reason }) => reason === 'PodSpread')?.message).toMatch(
     /^it is in member east \(its pods are in 1 values of region and not in 2\), and member west would take it for \d+s now; it was released, /,
   );
-});
+}, 240_000);
