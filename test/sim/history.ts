@@ -33,8 +33,8 @@ export async function runHistory(
   plan: Plan,
   o: { ca: string; say?: ((line: string) => void) | undefined; changes?: boolean | undefined },
 ): Promise<Outcome> {
-  const { seed, replicas, mostPods, hasRules } = plan;
-  const scene = new Scene(seed, { ca: o.ca, replicas, mostPods, hasRules });
+  const { seed, replicas, mostPods, hasRules, hasResidence } = plan;
+  const scene = new Scene(seed, { ca: o.ca, replicas, mostPods, hasRules, hasResidence });
   const { world, oracles } = scene;
   const { loop, network } = world;
   // Always a function: what the argument of an optional call does would be done only where somebody listens.
@@ -150,7 +150,8 @@ function isHeartbeat(path: string): boolean {
     path.includes('/leases/') ||
     path.includes('/events/') ||
     path.startsWith('/api/v1/nodes/') ||
-    path.includes('/memberclusters/')
+    path.includes('/memberclusters/') ||
+    path.includes('/workloadmigrations/')
   );
 }
 

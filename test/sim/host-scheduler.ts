@@ -6,13 +6,17 @@ import { nodeIsChosenBy } from '../../src/kube/node-selector.ts';
 import { toleratesAll } from '../../src/kube/taints.ts';
 import { ExtenderCaller, type ExtenderAnswer } from './extender-caller.ts';
 import { asPod, isFinal } from './pod-shapes.ts';
+import type { ResidenceOracle } from './oracles/residence-oracle.ts';
 import type { Random } from './random.ts';
+import { VOLUME_MS } from './residence.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
 import type { World } from './world.ts';
 
 interface Waiting {
   readonly path: string;
   readonly uid: string;
+  /** It was in a cycle before. */
+  readonly isLater?: boolean;
 }
 
 /** One pod on its way through a scheduling cycle. */
@@ -32,16 +36,18 @@ export class HostScheduler {
   readonly #random: Random;
   readonly #extender: ExtenderCaller;
   readonly #tell: (what: string) => void;
+  readonly #residence: ResidenceOracle;
   readonly #queue: Waiting[] = [];
   #busy = false;
 
-  /** `tell`: of answers that no extender may give. */
-  constructor(world: World, random: Random, tell: (what: string) => void) {
+  /** `tell`: of answers that no extender may give. `residence`: judges where pods may go. */
+  constructor(world: World, random: Random, o: { tell: (what: string) => void; residence: ResidenceOracle }) {
     this.#world = world;
     this.#host = world.host;
     this.#random = random;
     this.#extender = new ExtenderCaller(world.loop, world.network, random);
-    this.#tell = tell;
+    this.#tell = o.tell;
+    this.#residence = o.residence;
   }
 
   changed({ path, type, object, previous }: Change): void {
@@ -66,6 +72,10 @@ export class HostScheduler {
     });
   }
 
+  #again({ path, uid }: Cycle): void {
+    this.#wait({ path, uid, isLater: true });
+  }
+
   #next(): void {
     while (!this.#busy) {
       const next = this.#queue.shift();
@@ -73,7 +83,7 @@ export class HostScheduler {
       const pod = this.#pending(next);
       if (pod === undefined) continue;
       const cycle: Cycle = { ...next, pod, nodes: this.#passing(pod) };
-      if (cycle.nodes.length === 0) this.#wait(cycle);
+      if (cycle.nodes.length === 0) this.#again(cycle);
       else if (this.#world.wiring === 'none') this.#bind(cycle, this.#random.pick(cycle.nodes));
       else {
         this.#busy = true;
@@ -117,8 +127,12 @@ export class HostScheduler {
 
   /** `ignorable`: without an answer all nodes are left. */
   #filter(cycle: Cycle): void {
+    const askedAt = this.#host.loop.now;
     this.#ask('filter', cycle, (answer) => {
-      if (answer !== undefined) cycle.nodes = this.#taken('filter', cycle, answer);
+      if (answer !== undefined) {
+        cycle.nodes = this.#taken('filter', cycle, answer);
+        this.#residence.allowed(cycle.pod, cycle.nodes, askedAt);
+      }
       if (cycle.nodes.length === 0) this.#done(cycle, undefined);
       else if (this.#world.wiring === 'marked') this.#confirm(cycle);
       else this.#prioritize(cycle);
@@ -150,14 +164,21 @@ export class HostScheduler {
 
   #done(cycle: Cycle, node: string | undefined): void {
     this.#busy = false;
-    if (node === undefined) this.#wait(cycle);
-    else this.#host.loop.later(this.#random.between(1, 20), () => this.#bind(cycle, node));
+    if (node === undefined) this.#again(cycle);
+    else this.#host.loop.later(this.#untilBound(cycle), () => this.#bind(cycle, node));
     this.#next();
+  }
+
+  /** In ms. Only of its first attempt can it be known from the pod that it is not over. */
+  #untilBound({ pod, isLater }: Cycle): number {
+    const volumeMs = isLater === true ? 0 : Number(pod.metadata.annotations?.[VOLUME_MS] ?? 0);
+    return volumeMs + this.#random.between(1, 20);
   }
 
   #bind(cycle: Cycle, node: string | undefined): void {
     if (node === undefined || this.#pending(cycle) === undefined) return;
     bind(this.#host, cycle.path, cycle.pod, node);
+    this.#residence.bound(cycle.pod);
   }
 
   #ask(verb: 'filter' | 'confirm' | 'prioritize', cycle: Cycle, then: (answer: unknown) => void): void {

@@ -10,6 +10,7 @@ import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
 import { NodeOracle } from './oracles/node-oracle.ts';
 import { ReleasesOracle } from './oracles/releases-oracle.ts';
+import { ResidenceOracle } from './oracles/residence-oracle.ts';
 import { judgeStatus } from './oracles/status-oracle.ts';
 import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
 import type { Change, SimObject } from './sim-cluster.ts';
@@ -48,6 +49,7 @@ const STRAGGLING_MS = 60_000;
 export class Oracles {
   readonly violations: Violation[] = [];
   readonly hostPods = new Map<string, HostPod>();
+  readonly residence: ResidenceOracle;
   readonly #world: World;
   readonly #kubelets: ReadonlyMap<string, Kubelets>;
   readonly #identities = new Map<string, string>();
@@ -91,6 +93,7 @@ export class Oracles {
     });
     this.#releases = new ReleasesOracle(world, report);
     this.#heal = new HealOracle(world, report);
+    this.residence = new ResidenceOracle(world, report);
   }
 
   /** From now on an administrator lets all go that is kept. */

@@ -11,6 +11,8 @@ export interface Plan {
   readonly mostPods: number;
   /** There are policies, and the scheduler asks about them; else chance says so. */
   readonly hasRules: boolean;
+  /** Some of them say where pods have to be. */
+  readonly hasResidence: boolean;
   readonly steps: readonly PlannedStep[];
 }
 
@@ -35,6 +37,7 @@ const CROWDED: ReadonlyMap<string, number> = new Map([
   ['vanishing', MANY_PODS],
   ['moves', 25],
   ['gangs', 25],
+  ['tenants', 15],
 ]);
 
 /** One in so many histories has a rare theme, whatever else its seed says: what others do stays as it is. */
@@ -67,5 +70,5 @@ export function planOf(seed: number, length: number): Plan {
   const usual = crowd.chance(1 / FEW) ? MANY_PODS : crowd.pick(MOST_PODS);
   const mostPods = CROWDED.get(theme ?? '') ?? usual ?? 15;
   const hasRules = theme !== undefined && theme in RARE_THEMES;
-  return { seed, replicas, theme, mostPods, hasRules, steps };
+  return { seed, replicas, theme, mostPods, hasRules, hasResidence: theme === 'tenants', steps };
 }

@@ -385,4 +385,26 @@ export const MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'believe-that-a-gang-has-its-place',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'placement/gang-order.ts',
+        from: 'tier.whyNot(cluster) ?? whyNoShare(cluster) ?? whyFull(cluster),',
+        to: 'whyFull(cluster),',
+      },
+    ],
+  },
+  {
+    name: 'pass-over-daemon-sets-of-any-group',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'scheduler/daemon-pod.ts',
+        from: '  if (owner === undefined || !isDaemonSet(owner)) return false;\n',
+        to: "  if (owner?.kind === 'DaemonSet') return true;\n  if (owner === undefined || !isDaemonSet(owner)) return false;\n",
+      },
+    ],
+  },
 ];

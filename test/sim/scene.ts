@@ -32,7 +32,10 @@ export class Scene {
   #number = 0;
   #due: { turn: number; run: () => void }[] = [];
 
-  constructor(seed: number, o: { ca: string; replicas: number; mostPods: number; hasRules: boolean }) {
+  constructor(
+    seed: number,
+    o: { ca: string; replicas: number; mostPods: number; hasRules: boolean; hasResidence: boolean },
+  ) {
     this.world = new World(seed, o);
     this.ca = o.ca;
     this.#mostPods = o.mostPods;
@@ -49,8 +52,9 @@ export class Scene {
     }
     this.oracles = new Oracles(world, this.kubelets);
     const controllers = new WorkloadControllers(world.host, new Random(seed, 5));
-    const scheduler = new HostScheduler(world, new Random(seed, 6), (what) => {
-      this.oracles.violations.push({ oracle: 'extender', what, at: world.loop.now });
+    const scheduler = new HostScheduler(world, new Random(seed, 6), {
+      tell: (what) => this.oracles.violations.push({ oracle: 'extender', what, at: world.loop.now }),
+      residence: this.oracles.residence,
     });
     const disruptions = new Map(world.clusters.map((cluster) => [cluster, new DisruptionController(cluster)]));
     new NodeLifecycle(world.host, new Random(seed, 8)).begin();

@@ -10,9 +10,11 @@ import { HOSTILE_MEMBERS } from './actors/hostile-members.ts';
 import { DEPENDENTS } from './actors/dependents.ts';
 import { DISRUPTIONS } from './actors/disruptions.ts';
 import { MACHINES } from './actors/machines.ts';
+import { MIGRATIONS } from './actors/migrations.ts';
 import { MEMBER_OWNERS } from './actors/member-owners.ts';
 import { NETWORKS } from './actors/networks.ts';
 import { REPLICAS } from './actors/replicas.ts';
+import { TENANTS } from './actors/tenants.ts';
 import { USERS } from './actors/users.ts';
 
 const ACTORS = {
@@ -31,6 +33,8 @@ const ACTORS = {
   ...HOST_NODES,
   ...DEPENDENTS,
   ...GANGS,
+  ...MIGRATIONS,
+  ...TENANTS,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;

@@ -43,8 +43,8 @@ export class WorkloadControllers {
     const kind = object['kind'];
     if (kind === 'Pod') {
       const owner = object.metadata.ownerReferences?.[0];
-      if (owner !== undefined) this.#soon(owner.kind as WorkloadKind, ownerPath(object, owner));
-      else for (const path of this.#setsThatWant(object)) this.#soon('ReplicaSet', path);
+      if (owner === undefined) for (const path of this.#setsThatWant(object)) this.#soon('ReplicaSet', path);
+      else if (owner.kind in WORKLOADS) this.#soon(owner.kind as WorkloadKind, ownerPath(object, owner));
     } else if (typeof kind === 'string' && kind in WORKLOADS) {
       this.#soon(kind as WorkloadKind, path);
     }

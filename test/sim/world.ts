@@ -4,6 +4,7 @@ import { EventLoop } from './event-loop.ts';
 import { Network } from './network.ts';
 import { placementRules } from './placement-rules.ts';
 import { Random } from './random.ts';
+import { residencePolicies } from './residence.ts';
 import { SimCluster, type Change } from './sim-cluster.ts';
 
 /** Where one finds what in an API server. */
@@ -35,8 +36,11 @@ export class World {
   readonly changes: Change[] = [];
   readonly onChange: ((change: Change) => void)[] = [];
 
-  /** `hasRules`: whatever chance says there are policies, and the scheduler asks about them. */
-  constructor(seed: number, { ca, hasRules }: { ca: string; hasRules: boolean }) {
+  /**
+   * `hasRules`: whatever chance says there are policies, and the scheduler asks about them. `hasResidence`: some say where pods
+   * have to be.
+   */
+  constructor(seed: number, { ca, hasRules, hasResidence }: { ca: string; hasRules: boolean; hasResidence: boolean }) {
     this.loop = new EventLoop(new Random(seed, 1));
     this.network = new Network(this.loop, new Random(seed, 2));
     this.host = this.#cluster('host');
@@ -55,7 +59,8 @@ export class World {
     this.wiring = hasRules && wiring === 'none' ? 'wired' : wiring;
     // Without rules nothing says that a pod may leave the host.
     if (this.wiring === 'none' && chance.chance(0.7)) return;
-    for (const { path, policy } of placementRules(chance)) this.host.create('setup', path, policy);
+    const residence = hasResidence ? residencePolicies(MEMBERS, USER_NAMESPACES) : [];
+    for (const { path, policy } of [...placementRules(chance), ...residence]) this.host.create('setup', path, policy);
   }
 
   get clusters(): SimCluster[] {

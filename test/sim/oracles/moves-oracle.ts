@@ -3,6 +3,7 @@ import { releasedFrom } from '../../../src/api/released.ts';
 import { asPod, isFinal, isReady } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
 import type { World } from '../world.ts';
+import { MigrationOracle } from './migration-oracle.ts';
 import type { Report } from './report.ts';
 
 /** What was so a moment ago may be so still in the caches of those who watch late, in ms. */
@@ -24,6 +25,7 @@ export class MovesOracle {
   readonly #world: World;
   readonly #report: Report;
   readonly #facts: MoveFacts;
+  readonly #migrations = new MigrationOracle();
   /** Until when each member was lost, or tainted with effect NoExecute, by its object in the host; Infinity while it is. */
   readonly #lost = new Map<string, number>();
   readonly #lostSince = new Map<string, number>();
@@ -44,6 +46,7 @@ export class MovesOracle {
   changed(change: Change, hasBegun: (uid: string) => boolean): void {
     const { cluster, object, previous, by, at } = change;
     if (cluster !== this.#world.host) return;
+    this.#migrations.changed(change);
     if (object['kind'] === 'MemberCluster') this.#member(object, at);
     if (object['kind'] === 'Pod') this.#health(change);
     const isMoved =
@@ -85,11 +88,17 @@ export class MovesOracle {
     const waits = releasedFrom(asPod(object))?.lost === true;
     if (waits && !isLost)
       this.#report('I11', `${by} lets ${object.metadata.name} wait for ${member}, which is not lost`);
-    if (waits || isTainted || this.#isAlike(object, member, at)) return;
+    const isWanted = isTainted || this.#isMigrated(object, member, at);
+    if (waits || isWanted || this.#isAlike(object, member, at)) return;
     this.#report(
       'I11',
       `${by} releases ${object.metadata.name} in ${member}, which is not tainted, and others are elsewhere`,
     );
+  }
+
+  /** Its workload is to leave that member. */
+  #isMigrated(object: SimObject, member: string, at: number): boolean {
+    return this.#migrations.wants(object, member, at, LATE_MS);
   }
 
   #standing(object: SimObject, at: number): { member: string; isLost: boolean; isTainted: boolean } {
@@ -148,7 +157,8 @@ export class MovesOracle {
     // Nothing is known of a pod whose member does not answer: that it is ill, or where others are, is no reason then.
     const isKnown = at - (this.#lostSince.get(member) ?? at) < LOST_AFTER_MS;
     const isIll = isKnown && (this.#isIll(object, member, at) || this.#isAlike(object, member, at));
-    if (!isLost && !isTainted && !isIll) {
+    const isMigrated = this.#isMigrated(object, member, at);
+    if (!isLost && !isTainted && !isIll && !isMigrated) {
       this.#report(
         'I11',
         `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted, and others are elsewhere, and it is not ill beside them`,
@@ -156,7 +166,9 @@ export class MovesOracle {
     }
     const kind = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.kind ?? 'nobody';
     const isOut = isLost && this.#facts.isOutOfService(asPod(object).spec.nodeName ?? '');
-    if (!isTainted && !isOut && !(isIll && kind === 'StatefulSet') && !REPLACING_AT_ONCE.has(kind)) {
+    // One that is evicted ends in its member before the next one of its name begins.
+    const isInTurn = (isIll || isMigrated) && kind === 'StatefulSet';
+    if (!isTainted && !isOut && !isInTurn && !REPLACING_AT_ONCE.has(kind)) {
       this.#report('I11', `${by} moves ${object.metadata.name} of ${kind} out of ${member}, where it may still run`);
     }
   }
