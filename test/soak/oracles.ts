@@ -1,6 +1,6 @@
 import type { Cluster } from '../../hack/cluster.ts';
 import { LOCAL } from '../../src/api/cluster-tiers.ts';
-import { GANG_GATE, GANG_LABEL, GANG_SIZE_ANNOTATION } from '../../src/api/marks.ts';
+import { GANG_GATE, GANG_LABEL, GANG_SIZE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { PlacementFacts } from '../../src/placement/choice.ts';
 import { placementFor } from '../../src/placement/gang-order.ts';
@@ -46,7 +46,19 @@ function whyItShouldRun(state: State, { metadata, spec, status }: Pod): string |
   // What a tenant asked of the member's nodes goes beyond what the pod itself tolerates.
   const isRefused = metadata.namespace === CHEATS && mirrored?.reason === 'InvalidMemberConstraints';
   if (place?.unavailable !== undefined || isRefused) return undefined;
-  return `is ${status?.phase ?? 'nothing'} on ${spec.nodeName ?? ''}: ${mirrored?.reason ?? ''} ${mirrored?.message ?? ''}`;
+  const copy = inWordsOfMember(state, cluster, metadata.uid);
+  return `is ${status?.phase ?? 'nothing'} on ${spec.nodeName ?? ''}: ${mirrored?.reason ?? ''} ${mirrored?.message ?? ''}; ${copy}`;
+}
+
+/** What becomes of its copy, as the member tells it. */
+function inWordsOfMember({ inMembers }: State, member: string, uid = ''): string {
+  const { pods = [] } = inMembers.get(member) ?? {};
+  const copy = pods.find(({ metadata }) => metadata.labels?.[UID_LABEL] === uid);
+  if (copy === undefined) return 'no copy is there';
+  const { spec, status, metadata } = copy;
+  const told = status?.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? 'nothing was told';
+  const since = metadata.creationTimestamp ?? '';
+  return `its copy of ${since} is ${status?.phase ?? 'nothing'} on ${spec.nodeName ?? 'no node'}: ${told}`;
 }
 
 function whyItNeedNotWait(state: State, rooms: Rooms, pod: Pod): string | undefined {
