@@ -407,4 +407,36 @@ export const MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'take-owners-that-are-not-known-for-none',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'scheduler/extender.ts',
+        from: '    if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {\n',
+        to: '    if (missing !== undefined && nodeNames.length < 0) {\n',
+      },
+      {
+        file: 'scheduler/owner-directory.ts',
+        from: '    if (missing === undefined) return undefined;\n    const started',
+        to: '    if (missing !== undefined) return missing.owner;\n    if (missing === undefined) return undefined;\n    const started',
+      },
+    ],
+  },
+  {
+    name: 'wait-half-a-second-for-each-owner',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'scheduler/wait-budget.ts',
+        from: '    const taken = Math.min(ms, this.#left);\n',
+        to: '    const taken = ms;\n',
+      },
+      {
+        file: 'scheduler/owner-look-up.ts',
+        from: '    if (resource === undefined || isTooSoon || this.#underWay >= AT_ONCE) return;\n',
+        to: '    if (resource === undefined || isTooSoon || this.#underWay >= 0) return;\n',
+      },
+    ],
+  },
 ];
