@@ -6,7 +6,12 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import type { PageState, WhyAnswer, WorkloadDetail } from '../../src/cli/ui/view.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { kubectlCompletion, kubectlSpillway, startKubectlSpillway } from '../fixtures/kubectl-plugin.ts';
+import {
+  kubectlCompletion,
+  kubectlSpillway,
+  pluginEnvironment,
+  startKubectlSpillway,
+} from '../fixtures/kubectl-plugin.ts';
 import {
   type Fields,
   getPod,
@@ -24,6 +29,7 @@ import {
 import { KARMADA_OBJECTS } from '../fixtures/karmada.ts';
 import { MANIFEST_SHAPES, WORKLOAD_SHAPES } from '../fixtures/manifest-shapes.ts';
 import { deployment, policy, settled } from '../fixtures/scheduling.ts';
+import { openTerminal } from '../fixtures/terminal.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 /** `kubectl spillway`, as people run it: the real kubectl finds the program on its PATH. */
@@ -163,6 +169,51 @@ describe('status', () => {
       pods: { held: [{ reason: 'MandatorySecretNotFound', pods: 1 }] },
     });
   });
+
+  test('with --watch draws the screen again when something changes, until Ctrl-C', async () => {
+    const watch = 'trap : INT; "$KUBECTL" spillway status --watch; echo "code=$?"';
+    const terminal = openTerminal(pluginEnvironment(host), watch);
+    const screens = (): string[] => terminal.screen().split('\u001b[H\u001b[2J').slice(1);
+    await until('the first screen is drawn', () => /Policies/.test(screens().at(-1) ?? ''));
+    const secret = { name: 'main', secret: { secretName: 'nor-this' } };
+    await host.apply([pod('watched', 'default', podSpec([container('1')], { ...onNode('east'), volumes: [secret] }))]);
+    await until('a screen shows the change', () => /\n +2 +MandatorySecretNotFound /.test(screens().at(-1) ?? ''));
+    expect(screens()[0]).toMatch(/\n +1 +MandatorySecretNotFound /);
+    terminal.type('\u0003');
+    expect(await terminal.ended).toMatch(/code=130\s*$/);
+    await kubectl(host, ['delete', 'pod', 'watched', '--now']);
+  });
+});
+
+test('what changes in a list is a line more with --watch, until Ctrl-C', async () => {
+  const run = startKubectlSpillway(host, ['clusters', '--watch']);
+  const lines = (): string[] => run.stdout().trimEnd().split('\n');
+  await until('all are listed', () => lines().length >= 3);
+  const before = lines().length;
+  await spillway('cordon', 'west');
+  await until('west is told of again', () =>
+    lines()
+      .slice(before)
+      .some((line) => line.startsWith('west ')),
+  );
+  await spillway('uncordon', 'west');
+  expect(lines().filter((line) => line.startsWith('NAME'))).toHaveLength(1);
+  expect(await run.interrupt()).toBe(130);
+});
+
+test('logs and exec of a pod that is held say what it waits for', async () => {
+  for (const words of [
+    ['logs', 'held'],
+    ['exec', 'held', '--', 'true'],
+  ]) {
+    const { code, stderr } = await host.kubectl(words);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(
+        /it has no running copy in cluster "east" at the moment: MandatorySecretNotFound: .*nobody-made-it/,
+      ) as string,
+    });
+  }
 });
 
 /** Pods in situations of all kinds, and what has to be said of each. */

@@ -204,15 +204,21 @@ describe('install', () => {
   });
 });
 
-test('kustomizations make the same objects', async () => {
+test('kustomizations make the same objects, and the API server takes each of them', async () => {
   const byName = (objects: readonly ManifestObject[]) =>
     Object.fromEntries(objects.map((one) => [nameOf(one), withoutNotes(one)]));
-  for (const { name, choices } of OVERLAYS) {
+  const looks = OVERLAYS.map(async ({ name, choices }) => {
     const folder = join(repositoryRoot(), 'deploy/kustomize', name);
     const { stdout, stderr } = await host.kubectl(['kustomize', folder]);
     expect(stderr).toBe('');
-    expect(byName(objectsIn(stdout)), name).toEqual(byName(installation({ ...DEFAULT_CHOICES, ...choices })));
-  }
+    const objects = objectsIn(stdout);
+    expect(byName(objects), name).toEqual(byName(installation({ ...DEFAULT_CHOICES, ...choices })));
+    const flags = ['--server-side', '--force-conflicts', '--validate=strict', '--dry-run=server', '-o', 'name'];
+    const taken = await host.kubectl(['apply', '-k', folder, ...flags], { timeoutMs: 100_000 });
+    expect(taken.code, `${name}: ${taken.stderr}`).toBe(0);
+    expect(taken.stdout.trimEnd().split('\n').toSorted(), name).toEqual(objects.map(nameOf).toSorted());
+  });
+  await Promise.all(looks);
 });
 
 describe('join', () => {
