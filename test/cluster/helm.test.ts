@@ -7,12 +7,14 @@ import { startCluster, type Cluster } from '../../hack/cluster.ts';
 import { dashboard } from '../../hack/dashboard.ts';
 import { COMBINATIONS } from '../../hack/helm-chart.ts';
 import { startKwok } from '../../hack/kwok.ts';
+import { addMember, startSpillway, waitForNode, waitReady, type Spillway } from '../../hack/spillway.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { KINDS } from '../../src/api/kinds.ts';
 import { DEFAULT_CHOICES, installation, type Choices } from '../../src/cli/installation.ts';
 import { nameOf } from '../../src/cli/known-kinds.ts';
 import { manifestObjects, type ManifestObject } from '../../src/cli/manifests.ts';
 import { CHART, helmIn, type Helm } from '../fixtures/helm.ts';
+import { type Fields, IDLE, pod, podsOf, podSpec, runPod, shell } from '../fixtures/live-pods.ts';
 
 /** The Helm chart by the real helm: the same objects as `kubectl spillway install`, and a release's life on a real API server. */
 let folder: string;
@@ -194,13 +196,20 @@ describe('the chart', () => {
 describe('a release', () => {
   let workspace: Workspace;
   let host: Cluster;
+  let member: Cluster;
   let release: Helm;
   const IN = ['--namespace', 'spillway-system'];
 
   beforeAll(async () => {
     workspace = Workspace.create();
-    host = await startCluster(workspace, { name: 'host' });
-    await startKwok(host, { nodes: 2, prefix: 'local', cpu: '4' });
+    [host, member] = await Promise.all([
+      startCluster(workspace, { name: 'host' }),
+      startCluster(workspace, { name: 'east', serviceCidr: '10.97.0.0/16' }),
+    ]);
+    await Promise.all([
+      startKwok(host, { nodes: 2, prefix: 'local', cpu: '4' }),
+      startKwok(member, { nodes: 1, cpu: '8' }),
+    ]);
     release = await helmIn(host.dir, host.kubeconfig);
   });
   afterAll(async () => {
@@ -247,6 +256,52 @@ describe('a release', () => {
       const found = await host.kubectl(['get', kind, metadata.name, ...where, '-o', 'name']);
       expect(found.stdout.trim(), found.stderr).toBe(nameOf(object));
     }
+  });
+
+  describe('with pods in a member', () => {
+    let spillway: Spillway;
+
+    beforeAll(async () => {
+      // Plays the manager's pods, which are kwok's: with the account that the chart made.
+      spillway = await startSpillway(host);
+      await addMember(host, member);
+      await waitForNode(host, 'east');
+      await Promise.all(['one', 'two', 'three'].map(async (name) => await runPod(host, inEast(name))));
+    });
+
+    // Bound by hand: kwok plays the scheduler, too.
+    const inEast = (name: string): Fields => pod(name, 'default', podSpec([shell(IDLE)], { nodeName: 'east' }));
+
+    /** What any write to a pod changes, or a copy that is not the same any more. */
+    async function versions(): Promise<string[]> {
+      const pods = (await Promise.all([podsOf(host, 'default'), podsOf(member, 'default')])).flat();
+      return pods
+        .filter(({ metadata }) => ['one', 'two', 'three'].includes(metadata.name))
+        .map(({ metadata }) => `${metadata.name} ${metadata.uid ?? ''} ${metadata.resourceVersion ?? ''}`);
+    }
+
+    /** What a Deployment does with pods whose template has changed. */
+    async function replaced(work: () => Promise<unknown>): Promise<void> {
+      await work();
+      await spillway.process.stop();
+      spillway.process.restart();
+      await waitReady(spillway);
+    }
+
+    test.each([
+      ['upgraded', async () => await release.run('upgrade', 'spillway', CHART, ...IN, '--wait')],
+      ['rolled back', async () => await release.run('rollback', 'spillway', '1', ...IN, '--wait')],
+    ])('is %s: no pod is written to, none is made anew, and new ones come', async (how, work) => {
+      const before = await versions();
+      expect(before).toHaveLength(6);
+      await replaced(work);
+      await runPod(host, inEast(`after-it-is-${how.replace(' ', '-')}`));
+      expect(await versions()).toEqual(before);
+    });
+
+    afterAll(async () => {
+      await spillway?.process.stop();
+    });
   });
 
   test('is upgraded, its kinds, too, and takes away what is not chosen any more', async () => {
