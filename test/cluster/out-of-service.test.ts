@@ -38,6 +38,8 @@ const EAST = '/apis/spillway.dev/v1alpha1/memberclusters/east';
 beforeAll(async () => {
   topology = await startTopology({
     extender: true,
+    // Else each pod is written to once more, ten seconds after it is bound, and an eviction of that moment is tried again.
+    spillway: { configuration: { outages: { toleration: 'Keep' } } },
     members: NAMES.map((name) => ({
       name,
       kwok: { nodes: 2, cpu: '8', stages: [jobsThatRun({ durationMilliseconds: 3_600_000 })] },
@@ -227,7 +229,7 @@ describe('a lost member whose virtual node an administrator takes out of service
       await scaled('web', 3);
       return false;
     });
-  });
+  }, 240_000);
 
   test('with effect NoExecute: Kubernetes deletes all at once, and each is gone, though the manager was started in the outage', async () => {
     await host.apply([eastThenWest({ after: '24h' }), deployment(namespace, 'web', 3, '100m'), stateful(), alone()]);
@@ -254,9 +256,10 @@ describe('a lost member whose virtual node an administrator takes out of service
   test('by policy: ReplaceWhenFenced waits for that word, and ends with it', async () => {
     await host.apply([
       eastThenWest({ after: '1s', action: 'ReplaceWhenFenced' }),
-      deployment(namespace, 'web', 12, '100m'),
+      // More than are replaced until a busy machine sees that the word is taken back.
+      deployment(namespace, 'web', 24, '100m'),
     ]);
-    const [first] = await settled(host, namespace, 'web', { east: 12 });
+    const [first] = await settled(host, namespace, 'web', { east: 24 });
     await cut();
     expect(await told(first?.metadata.name ?? '', 'PodOfLostMemberHeld')).toMatch(
       /its policy says ReplaceWhenFenced, and its virtual node is not out of service$/,
@@ -274,8 +277,8 @@ describe('a lost member whose virtual node an administrator takes out of service
     const since = Date.now();
     await until('nothing happens for a while', () => Date.now() - since > 10_000);
     const still = (await podsOf(host, namespace, 'app=web')).filter(({ spec }) => spec.nodeName === 'east').length;
-    // One may have been under way.
-    expect(still).toBeGreaterThanOrEqual(left - 1);
+    // Some may have been under way.
+    expect(still).toBeGreaterThanOrEqual(left - 2);
   });
 });
 
