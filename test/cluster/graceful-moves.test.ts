@@ -138,8 +138,11 @@ test('20 pods move one after the other under a budget that allows no disruption,
   expect(evictions()).toHaveLength(20);
   const names = new Set(before.map(({ metadata }) => metadata.name));
   expect(new Set(evictions().map(({ objectRef }) => objectRef?.name))).toEqual(names);
-  expect(await metrics()).toContain('spillway_descheduler_releases_ended_total{outcome="Replaced"} 20');
-  expect(await metrics()).toContain('spillway_descheduler_released_pods 0');
+  await until('the last one is counted', async () => {
+    const text = await metrics();
+    const counted = 'spillway_descheduler_releases_ended_total{outcome="Replaced"} 20';
+    return text.includes(counted) && text.includes('spillway_descheduler_released_pods 0');
+  });
   // Their copies were created and deleted, and nothing else.
   const inEast = topology
     .member('east')
@@ -214,7 +217,8 @@ describe('a crash of the mover', () => {
 });
 
 test('what is not replaced in time is given back: the other one goes, and no pod that serves', async () => {
-  await inUse(rules({ gracePeriodSeconds: 3 }));
+  // Long enough for another one to come to west meanwhile.
+  await inUse(rules({ gracePeriodSeconds: 8 }));
   await gatedAreReady(3);
   const uids = (await pods()).map(({ metadata }) => metadata.uid);
   const fewest = await fewestReady(host, namespace, 'web', async () => {
@@ -330,16 +334,18 @@ describe('a WorkloadRebalancer', () => {
       },
     ]);
     await settled(host, namespace, 'web', { east: 4 });
+    let results: string[] = [];
     const fewest = await fewestReady(host, namespace, 'web', async () => {
       const others = [named('apps/v1', 'Deployment', 'gone'), nightly];
       await host.apply([policy(namespace, 'all', evenly), rebalancer({ ttlSecondsAfterFinished: 5 }, ...others)]);
-      await settled(host, namespace, 'web', { east: 2, west: 2 });
+      // What became of each is there for these seconds only.
+      [results] = await Promise.all([untilOver(), settled(host, namespace, 'web', { east: 2, west: 2 })]);
     });
     expect(fewest).toBe(4);
     const moved = evictions().map(({ objectRef }) => objectRef?.name ?? '');
     expect(moved).toHaveLength(2);
     const none = 'Failed ReferencedWorkloadNotFound';
-    expect(await untilOver()).toEqual(['Successful Rebalanced', none, none]);
+    expect(results).toEqual(['Successful Rebalanced', none, none]);
     expect((await eventsOf(host, namespace, moved[0] ?? '')).map(({ reason }) => reason)).toContain('PodRebalanced');
     await until('it goes', async () => (await stored()) === undefined);
     expect(whereAre(await pods())).toEqual({ east: 2, west: 2 });
@@ -364,7 +370,9 @@ describe('a WorkloadRebalancer', () => {
 
 describe('kubectl spillway move', () => {
   const move = async (...words: string[]) =>
-    await kubectlSpillway(host, ['move', '-n', namespace, '--from', 'east', '--to', 'west', ...words]);
+    await kubectlSpillway(host, ['move', '-n', namespace, '--from', 'east', '--to', 'west', ...words], {
+      timeoutMs: 110_000,
+    });
   const stored = async (): Promise<WorkloadMigration[]> => {
     const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/workloadmigrations`;
     return (await read<{ items: WorkloadMigration[] } & WorkloadMigration>(host, path))?.items ?? [];
