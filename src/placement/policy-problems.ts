@@ -1,3 +1,4 @@
+import type { Failover } from '../api/failover.ts';
 import type { PlacementTier } from '../api/cluster-tiers.ts';
 import type { Placement } from '../api/placement.ts';
 import type { ReplicaScheduling } from '../api/replica-scheduling.ts';
@@ -22,7 +23,17 @@ export function policyProblems({ metadata, spec }: PlacementPolicy): string[] {
     }
   }
   checkPlacement(spec.placement, add);
+  checkFailover(spec.failover, add);
   return problems;
+}
+
+function checkFailover(failover: Failover = {}, add: Problem): void {
+  const { onMemberLost, onUnschedulable, repatriate, divisionDrift, spreadViolation } = failover;
+  const all = { onMemberLost, onUnschedulable, repatriate, divisionDrift, spreadViolation };
+  for (const [field, value] of Object.entries(all)) {
+    if (value?.after === undefined || parseDuration(value.after) <= DAY) continue;
+    add(`spec.failover.${field}.after`, 'must not be longer than 24h');
+  }
 }
 
 function checkPlacement(placement: Placement, add: Problem): void {

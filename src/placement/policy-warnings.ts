@@ -1,12 +1,12 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import type { Failover } from '../api/failover.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import type { ClusterAffinity } from '../api/selectors.ts';
 import { compileAffinity } from './cluster-affinity.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import type { Cluster } from '../api/cluster.ts';
 import { compilePlacement } from './compiled-placement.ts';
-import type { CompiledPlacement, Group } from './compiled-placement.ts';
+import type { Group } from './compiled-placement.ts';
+import { failoverWarnings } from './failover-warnings.ts';
 import { listInWords } from './placement-refusal.ts';
 
 type Warning = (path: string, message: string) => void;
@@ -15,10 +15,8 @@ type Warning = (path: string, message: string) => void;
  * What in a usable policy contradicts itself or the clusters there are, each with the field's path. The policy is in use
  * nevertheless: members come and go.
  */
-export function policyWarnings(
-  { spec: { placement, failover, resourceSelectors } }: PlacementPolicy,
-  clusters: readonly Cluster[],
-): string[] {
+export function policyWarnings({ spec }: PlacementPolicy, clusters: readonly Cluster[]): string[] {
+  const { placement } = spec;
   const warnings: string[] = [];
   const add: Warning = (path, message) => warnings.push(`spec.placement.${path}: ${message}`);
   const compiled = compilePlacement(placement);
@@ -41,51 +39,7 @@ export function policyWarnings(
     add(`spreadConstraints[${String(index)}].minGroups`, message);
   }
   checkDivision(placement.replicaScheduling, reachable, clusters, add);
-  const { repatriate, divisionDrift, spreadViolation, application } = failover ?? {};
-  if (repatriate !== undefined && !canRepatriate(compiled)) warnings.push(`spec.failover.repatriate: ${NO_HOME}`);
-  if (divisionDrift !== undefined && !canDrift(compiled)) warnings.push(`spec.failover.divisionDrift: ${NO_DRIFT}`);
-  if (spreadViolation !== undefined && compiled.spread.length === 0)
-    warnings.push('spec.failover.spreadViolation: moves nothing: there are no spreadConstraints');
-  if (application !== undefined && reachable.length < 2) warnings.push(`spec.failover.application: ${NO_OTHER}`);
-  const noChoice = whyNoChoice(failover, resourceSelectors);
-  if (noChoice !== undefined) warnings.push(`spec.failover.onMemberLost.onHeal: chooses nothing: ${noChoice}`);
-  return warnings;
-}
-
-/** Kinds whose pods never run twice, or have no ReplicaSet to be released from. */
-const WITHOUT_CHOICE = new Set([
-  'apps/v1/StatefulSet',
-  'apps/v1/DaemonSet',
-  'batch/v1/Job',
-  'batch/v1/CronJob',
-  'v1/ReplicationController',
-]);
-
-/** Why there are never two pods between which `onHeal` could choose; undefined when there may be. */
-function whyNoChoice(
-  failover: Failover | undefined,
-  selectors: PlacementPolicy['spec']['resourceSelectors'],
-): string | undefined {
-  const { onHeal = 'KeepReplacement', action = 'Replace' } = failover?.onMemberLost ?? {};
-  if (onHeal === 'KeepReplacement') return undefined;
-  if (action !== 'Replace') return `with action: ${action} no pod is replaced while the other one may run`;
-  const { purgeMode = 'Gracefully' } = failover?.cluster ?? {};
-  if (purgeMode !== 'Gracefully') return `it is for purgeMode: Gracefully, and not for ${purgeMode}`;
-  const isVain = selectors.every(({ apiVersion, kind }) => WITHOUT_CHOICE.has(`${apiVersion}/${kind}`));
-  return isVain ? 'it is for pods of Deployments, and resourceSelectors choose none' : undefined;
-}
-
-const NO_OTHER = 'moves nothing: pods go to another cluster, and the placement leaves no two';
-const NO_HOME = 'moves nothing: it is for placements with overflowAffinities and without replicaScheduling';
-const NO_DRIFT =
-  'moves nothing: it is for a division by staticWeightList, or by clusterPreferences with rebalance; others keep what they gave';
-
-function canRepatriate({ division, groups }: CompiledPlacement): boolean {
-  return division.kind === 'none' && groups.some(({ tiers }) => tiers.length > 1);
-}
-
-function canDrift({ division }: CompiledPlacement): boolean {
-  return division.kind === 'static' || (division.kind === 'preferences' && division.rebalance);
+  return [...warnings, ...failoverWarnings(spec, compiled, reachable)];
 }
 
 /**

@@ -108,7 +108,8 @@ function wantedOrder(
   return steadyOrder(exact, pods, spread.length > 0 || groups.some(({ tiers }) => tiers.length > 1));
 }
 
-/** Gone, or another pod has the name by now: a wrong UID is 409 or 422. */
+/** Gone, or another pod has the name by now: a wrong UID is 409 or 422. A policy of the host that refuses the write answers 422, too. */
 function isAnotherPod(error: unknown): boolean {
-  return isNotFound(error) || isConflict(error) || (error instanceof ApiError && error.code === 422);
+  if (isNotFound(error) || isConflict(error)) return true;
+  return error instanceof ApiError && error.code === 422 && /metadata\.uid/.test(error.status.message ?? '');
 }

@@ -71,6 +71,98 @@ describe('contradictions', () => {
     expect(found).toEqual(why === undefined ? [] : [expect.stringContaining(words)]);
   });
 
+  const tiers = { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{ clusterNames: ['east'] }] } };
+  const one = { clusterAffinity: { clusterNames: ['east'] } };
+  const only = (kinds: string): string => `resourceSelectors choose only ${kinds}, whose pods are not moved for that`;
+  it.each<[object, object, string[], string[]]>([
+    // What a policy asks for, all of it.
+    [
+      {
+        onMemberLost: { after: '1m', action: 'Replace', onHeal: 'KeepOriginal' },
+        onUnschedulable: { after: '1m' },
+        application: {},
+        repatriate: { after: '1m' },
+        activation: 'Eager',
+        cluster: { gracePeriodSeconds: 60, onTimeout: 'Evict' },
+      },
+      tiers,
+      ['Deployment'],
+      [],
+    ],
+    [{ onMemberLost: { action: 'Hold' }, cluster: { purgeMode: 'Never' } }, one, ['Deployment'], []],
+    [{ activation: 'Lazy', onMemberLost: { action: 'ReplaceWhenFenced' } }, {}, ['StatefulSet'], []],
+    [
+      { repatriate: { after: '1m' }, activation: 'Eager', application: {}, cluster: { purgeMode: 'Never' } },
+      tiers,
+      ['Deployment'],
+      ['repatriate', 'activation', 'application'].map(
+        (field) => `${field}: moves nothing: spec.failover.cluster.purgeMode is Never`,
+      ),
+    ],
+    [
+      { onMemberLost: { after: '1m' }, cluster: { purgeMode: 'Never' } },
+      tiers,
+      ['Deployment'],
+      ['onMemberLost.after: replaces nothing: spec.failover.cluster.purgeMode is Never'],
+    ],
+    [
+      { onMemberLost: { action: 'Replace' }, onUnschedulable: { after: '1m' } },
+      one,
+      ['Deployment'],
+      [
+        'onUnschedulable: moves nothing: pods go to another cluster, and the placement leaves no two',
+        'onMemberLost.action: replaces nothing: pods go to another cluster, and the placement leaves no two',
+      ],
+    ],
+    [
+      { onMemberLost: { after: '1m', action: 'Hold' } },
+      tiers,
+      ['Deployment'],
+      ['onMemberLost.after: has no effect: with action: Hold it is not waited for a time'],
+    ],
+    [
+      { onMemberLost: { after: '1m', action: 'Replace' } },
+      tiers,
+      ['StatefulSet'],
+      [`onMemberLost.action: replaces nothing: ${only('StatefulSets')}`],
+    ],
+    // Jobs are replaced where a policy says so, and else not.
+    [
+      { onMemberLost: { after: '1m' } },
+      tiers,
+      ['Job', 'StatefulSet'],
+      [`onMemberLost.after: replaces nothing: ${only('Jobs and StatefulSets')}`],
+    ],
+    [{ onMemberLost: { after: '1m', action: 'Replace' } }, tiers, ['Job', 'StatefulSet'], []],
+    [{ onMemberLost: { after: '1m' } }, tiers, ['Deployment', 'StatefulSet'], []],
+    [
+      { repatriate: { after: '1m' }, activation: 'Eager', application: {}, onUnschedulable: { after: '1m' } },
+      tiers,
+      ['Job'],
+      ['repatriate', 'activation', 'application', 'onUnschedulable'].map(
+        (field) => `${field}: moves nothing: ${only('Jobs')}`,
+      ),
+    ],
+    [
+      { activation: 'Eager' },
+      {},
+      ['Deployment'],
+      ['activation: moves nothing: the placement chooses every cluster and divides nothing'],
+    ],
+    [
+      { cluster: { purgeMode: 'Directly', gracePeriodSeconds: 60, onTimeout: 'Evict' } },
+      {},
+      ['Deployment'],
+      ['gracePeriodSeconds', 'onTimeout'].map(
+        (field) => `cluster.${field}: has no effect: it is for purgeMode: Gracefully, and not for Directly`,
+      ),
+    ],
+  ])('failover %j with %j for %j can do nothing with %j', (failover, placement, kinds, vain) => {
+    const selectors = kinds.map((kind) => ({ apiVersion: kind === 'Job' ? 'batch/v1' : 'apps/v1', kind }));
+    const found = policyWarnings(policy('p', { resourceSelectors: selectors, placement, failover }), clusters);
+    expect(found).toEqual(vain.map((warning) => `spec.failover.${warning}`));
+  });
+
   it.each([
     [{}, false],
     [{ clusterAffinity: { clusterNames: ['local', 'east'] } }, false],

@@ -218,6 +218,68 @@ export const WRONG_POLICIES: readonly WrongPolicy[] = [
     field: `${place}.scoreWeights.price`,
     refusal: `${place}.scoreWeights.price: Invalid value: ${place}.scoreWeights.price in body should be less than or equal to 100`,
   },
+  ...(['onMemberLost', 'onUnschedulable', 'repatriate', 'divisionDrift', 'spreadViolation'] as const).flatMap(
+    (field) => [
+      {
+        what: `a time that is none in ${field}`,
+        spec: { failover: { [field]: { after: 'soon' } } },
+        field: `spec.failover.${field}.after`,
+        refusal: `spec.failover.${field}.after: Invalid value: spec.failover.${field}.after in body should match`,
+      },
+      {
+        what: `more than a day in ${field}`,
+        spec: { failover: { [field]: { after: '25h' } } },
+        field: `spec.failover.${field}.after: must not be longer than 24h`,
+        refusal: `spec.failover.${field}.after: Invalid value: must not be longer than 24h`,
+      },
+    ],
+  ),
+  ...(['onUnschedulable', 'repatriate', 'divisionDrift', 'spreadViolation'] as const).map((field) => ({
+    what: `${field} without a time`,
+    spec: { failover: { [field]: {} } },
+    field: `spec.failover.${field}.after`,
+    refusal: `spec.failover.${field}.after: Required value`,
+  })),
+  {
+    what: 'an action for lost members that there is not',
+    spec: { failover: { onMemberLost: { action: 'Delete' } } },
+    field: 'spec.failover.onMemberLost.action',
+    refusal:
+      'spec.failover.onMemberLost.action: Unsupported value: "Delete": supported values: "Replace", "Hold", "ReplaceWhenFenced"',
+  },
+  {
+    what: 'an activation that there is not',
+    spec: { failover: { activation: 'Now' } },
+    field: 'spec.failover.activation',
+    refusal: 'spec.failover.activation: Unsupported value: "Now": supported values: "Lazy", "Eager"',
+  },
+  {
+    what: 'a way to go that there is not',
+    spec: { failover: { cluster: { purgeMode: 'Immediately' } } },
+    field: 'spec.failover.cluster.purgeMode',
+    refusal:
+      'spec.failover.cluster.purgeMode: Unsupported value: "Immediately": supported values: "Gracefully", "Directly", "Never"',
+  },
+  {
+    what: 'no time to be Ready',
+    spec: { failover: { cluster: { gracePeriodSeconds: 0 } } },
+    field: 'spec.failover.cluster.gracePeriodSeconds',
+    refusal:
+      'spec.failover.cluster.gracePeriodSeconds: Invalid value: spec.failover.cluster.gracePeriodSeconds in body should be greater than or equal to 1',
+  },
+  {
+    what: 'an end of that time that there is not',
+    spec: { failover: { cluster: { onTimeout: 'Wait' } } },
+    field: 'spec.failover.cluster.onTimeout',
+    refusal: 'spec.failover.cluster.onTimeout: Unsupported value: "Wait": supported values: "GiveBack", "Evict"',
+  },
+  {
+    what: 'more than a day to be ill',
+    spec: { failover: { application: { decisionConditions: { tolerationSeconds: 86_401 } } } },
+    field: 'spec.failover.application.decisionConditions.tolerationSeconds',
+    refusal:
+      'spec.failover.application.decisionConditions.tolerationSeconds: Invalid value: spec.failover.application.decisionConditions.tolerationSeconds in body should be less than or equal to 86400',
+  },
   {
     what: 'less than no time to be ill',
     spec: { failover: { application: { decisionConditions: { tolerationSeconds: -1 } } } },

@@ -70,7 +70,7 @@ test('pods that are gone, or others of that name, are no failure; an API server 
   await run({ 'local-1': 3, east: 2 });
   const answers = [
     { code: 404, reason: 'NotFound' },
-    { code: 409, reason: 'Conflict' },
+    { code: 422, reason: 'Invalid', message: 'Pod "a" is invalid: metadata.uid: Invalid value: field is immutable' },
   ];
   room.api.fault = ({ method }) => (method === 'PATCH' ? answers.pop() : undefined);
   await bringUpToDate();
@@ -81,4 +81,12 @@ test('pods that are gone, or others of that name, are no failure; an API server 
   room.api.fault = undefined;
   await bringUpToDate();
   expect(room.pods().filter(ownCost)).toHaveLength(2);
+});
+
+test('what a policy of the host refuses is a failure, and nothing else is tried before the next look', async () => {
+  await run({ 'local-1': 3, east: 3 });
+  const message = "ValidatingAdmissionPolicy 'theirs' denied request: only others write this";
+  room.api.fault = ({ method }) => (method === 'PATCH' ? { code: 422, reason: 'Invalid', message } : undefined);
+  await expect(bringUpToDate()).rejects.toThrow('denied request');
+  expect(writes()).toBe(1);
 });

@@ -1,0 +1,116 @@
+import type { Failover } from '../api/failover.ts';
+import type { PlacementPolicy } from '../api/placement-policy.ts';
+import type { Cluster } from '../api/cluster.ts';
+import type { CompiledPlacement } from './compiled-placement.ts';
+import { listInWords } from './placement-refusal.ts';
+
+type Spec = PlacementPolicy['spec'];
+type Selectors = Spec['resourceSelectors'];
+
+const STATEFUL_SET = 'apps/v1/StatefulSet';
+const REPLICATION_CONTROLLER = 'v1/ReplicationController';
+const JOBS = ['batch/v1/Job', 'batch/v1/CronJob'];
+/** Kinds whose pods are not moved for the sake of a better place. */
+const AT_WILL = ['apps/v1/DaemonSet', ...JOBS];
+/** Kinds whose pods never run twice, or have no ReplicaSet to be released from. */
+const WITHOUT_CHOICE = [STATEFUL_SET, REPLICATION_CONTROLLER, ...AT_WILL];
+
+const NO_OTHER = 'pods go to another cluster, and the placement leaves no two';
+const NO_HOME = 'it is for placements with overflowAffinities and without replicaScheduling';
+const NO_DRIFT =
+  'it is for a division by staticWeightList, or by clusterPreferences with rebalance; others keep what they gave';
+const ALL_CHOSEN = 'the placement chooses every cluster and divides nothing';
+
+/** Of all that moves pods, why it can never act; undefined: it can. */
+type WhyVain = (string | undefined | false)[];
+
+/**
+ * What of `failover` can never have an effect, be it for the placement, the kinds that are chosen, or other fields of it, each with the field's path.
+ *
+ * @param reachable the clusters that the placement chooses, of those there are.
+ */
+export function failoverWarnings(
+  { failover = {}, placement, resourceSelectors }: Pick<Spec, 'failover' | 'placement' | 'resourceSelectors'>,
+  compiled: CompiledPlacement,
+  reachable: readonly Cluster[],
+): string[] {
+  const warnings: string[] = [];
+  const add = (path: string, message: string): unknown => warnings.push(`spec.failover.${path}: ${message}`);
+  const { purgeMode = 'Gracefully' } = failover.cluster ?? {};
+  const stays = purgeMode === 'Never' && 'spec.failover.cluster.purgeMode is Never';
+  const alone = reachable.length < 2 && NO_OTHER;
+  const check = (path: string, isGiven: boolean, why: WhyVain): void => {
+    const first = isGiven ? why.find((one) => typeof one === 'string') : undefined;
+    if (first !== undefined) add(path, `moves nothing: ${first}`);
+  };
+  const { repatriate, divisionDrift, spreadViolation, activation, application, onUnschedulable } = failover;
+  const { clusterAffinity, clusterAffinities, replicaScheduling } = placement;
+  const choosesAll = (clusterAffinity ?? clusterAffinities ?? replicaScheduling) === undefined;
+  const atWill = onlyOf(resourceSelectors, AT_WILL);
+  check('repatriate', repatriate !== undefined, [!canRepatriate(compiled) && NO_HOME, stays, atWill]);
+  check('divisionDrift', divisionDrift !== undefined, [!canDrift(compiled) && NO_DRIFT, stays, atWill]);
+  const noSpread = compiled.spread.length === 0 && 'there are no spreadConstraints';
+  check('spreadViolation', spreadViolation !== undefined, [noSpread, stays, atWill]);
+  check('activation', activation === 'Eager', [choosesAll && ALL_CHOSEN, stays, atWill]);
+  const noRevision = onlyOf(resourceSelectors, [REPLICATION_CONTROLLER, ...AT_WILL]);
+  check('application', application !== undefined, [alone, stays, noRevision]);
+  check('onUnschedulable', onUnschedulable !== undefined, [alone, atWill]);
+  checkLost(failover, resourceSelectors, [alone, stays], add);
+  checkGrace(failover.cluster, add);
+  const noChoice = whyNoChoice(failover, resourceSelectors);
+  if (noChoice !== undefined) add('onMemberLost.onHeal', `chooses nothing: ${noChoice}`);
+  return warnings;
+}
+
+type Add = (path: string, message: string) => unknown;
+
+/** Where `after` or `action: Replace` is given, and nothing is ever replaced for that. */
+function checkLost({ onMemberLost = {} }: Failover, selectors: Selectors, why: WhyVain, add: Add): void {
+  const { after, action } = onMemberLost;
+  if (action === 'Hold' || action === 'ReplaceWhenFenced') {
+    if (after !== undefined)
+      add('onMemberLost.after', `has no effect: with action: ${action} it is not waited for a time`);
+    return;
+  }
+  if (after === undefined && action === undefined) return;
+  // Pods of Jobs are replaced where the policy says so.
+  const held = onlyOf(selectors, [STATEFUL_SET, 'apps/v1/DaemonSet', ...(action === undefined ? JOBS : [])]);
+  const first = [...why, held].find((one) => typeof one === 'string');
+  if (first !== undefined)
+    add(`onMemberLost.${action === undefined ? 'after' : 'action'}`, `replaces nothing: ${first}`);
+}
+
+/** Values that are not the defaults, which nobody may have written. */
+function checkGrace(cluster: Failover['cluster'], add: Add): void {
+  const { purgeMode = 'Gracefully', gracePeriodSeconds = 600, onTimeout = 'GiveBack' } = cluster ?? {};
+  if (purgeMode === 'Gracefully') return;
+  const message = `has no effect: it is for purgeMode: Gracefully, and not for ${purgeMode}`;
+  if (gracePeriodSeconds !== 600) add('cluster.gracePeriodSeconds', message);
+  if (onTimeout !== 'GiveBack') add('cluster.onTimeout', message);
+}
+
+/** That no other kinds than these are chosen; undefined when others are. */
+function onlyOf(selectors: Selectors, kinds: readonly string[]): string | undefined {
+  const isOnly = selectors.every(({ apiVersion, kind }) => kinds.includes(`${apiVersion}/${kind}`));
+  const names = [...new Set(selectors.map(({ kind }) => `${kind}s`))];
+  return isOnly ? `resourceSelectors choose only ${listInWords(names)}, whose pods are not moved for that` : undefined;
+}
+
+/** Why there are never two pods between which `onHeal` could choose; undefined when there may be. */
+function whyNoChoice(failover: Failover, selectors: Selectors): string | undefined {
+  const { onHeal = 'KeepReplacement', action = 'Replace' } = failover.onMemberLost ?? {};
+  if (onHeal === 'KeepReplacement') return undefined;
+  if (action !== 'Replace') return `with action: ${action} no pod is replaced while the other one may run`;
+  const { purgeMode = 'Gracefully' } = failover.cluster ?? {};
+  if (purgeMode !== 'Gracefully') return `it is for purgeMode: Gracefully, and not for ${purgeMode}`;
+  const isVain = onlyOf(selectors, WITHOUT_CHOICE) !== undefined;
+  return isVain ? 'it is for pods of Deployments, and resourceSelectors choose none' : undefined;
+}
+
+function canRepatriate({ division, groups }: CompiledPlacement): boolean {
+  return division.kind === 'none' && groups.some(({ tiers }) => tiers.length > 1);
+}
+
+function canDrift({ division }: CompiledPlacement): boolean {
+  return division.kind === 'static' || (division.kind === 'preferences' && division.rebalance);
+}
