@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 HISTORIES ?= 300
 FROM ?= 1
-.PHONY: help build test simulate sim soak planted test-long soak-placement test-page faults fuzz lint format manifests image bench conformance tools demo demo-down burst-demo
+.PHONY: help build test simulate sim soak planted test-long soak-placement test-page faults fuzz lint format manifests image single-file bench conformance tools demo demo-down burst-demo
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -79,6 +79,9 @@ tools: build ## get the Kubernetes binaries (download or go build; VERSIONS="1.3
 
 image: build ## the image of the manager without Docker, and an SBOM: dist/image (NAME=example.com/spillway:0.1.0)
 	@node dist/hack/main.js image $(if $(NAME),--name $(NAME))
+
+single-file: build ## `kubectl spillway` as one file that needs Node.js only: dist/single/kubectl-spillway
+	@node dist/hack/main.js single-file
 
 bench: build tools ## measured comparisons (ONLY=burst,streams: some); writes bench/RESULTS.md (30 minutes)
 	@node dist/bench/main.js $(if $(ONLY),--only $(ONLY))

@@ -12,6 +12,11 @@ do: it has no rights of its own, and the manager has no port for it.
     make build && npm install --global .     # in a checkout: puts kubectl-spillway and kubectl_complete-spillway on the PATH
     kubectl spillway status
 
+Or as one file, for machines with nothing but Node.js: \`make single-file\` writes \`dist/single/kubectl-spillway\`, code, manifests, the page of \`ui\` and the licenses of
+all that is in it. Put it on the \`PATH\`, and a link to it with the other name for completion:
+
+    install dist/single/kubectl-spillway ~/bin/ && ln -s kubectl-spillway ~/bin/kubectl_complete-spillway
+
 kubectl finds programs called \`kubectl-spillway\` on the \`PATH\` by itself, and asks \`kubectl_complete-spillway\` for words where its own
 completion (\`kubectl completion --help\`) is set up. Flags stand behind the verb.
 

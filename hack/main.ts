@@ -1,5 +1,5 @@
 /** `node dist/hack/main.js`: real Kubernetes clusters on this machine, for development and for the demo. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import { programVersion } from '../src/version.ts';
@@ -13,6 +13,7 @@ import { programImage } from './program-image.ts';
 import { sayOnStderr as say } from './progress.ts';
 import { repositoryRoot } from './repository.ts';
 import { findRunning, forgetRunning, saveRunning } from './running.ts';
+import { singleFile } from './single-file.ts';
 import { canRunKubelets, type CanRun } from './system-packages.ts';
 import { CONTROL_PLANE_TOOLS, isOtherVersion, isToolName, OTHER_VERSIONS, VERSIONED_TOOLS } from './tools.ts';
 import { parseMember, prepareKubelets, startTopology, type MemberPlan } from './up.ts';
@@ -105,6 +106,19 @@ program
     say(
       `${archive}: ${name}, ${(content.length / 2 ** 20).toFixed(0)} MiB; beside it its packages, spillway.spdx.json`,
     );
+  });
+
+program
+  .command('single-file')
+  .description('kubectl spillway as one file that needs nothing but Node.js')
+  .option('--out <folder>', 'where to', 'dist/single')
+  .action(async ({ out }: { out: string }) => {
+    const content = await singleFile();
+    const file = join(out, 'kubectl-spillway');
+    mkdirSync(out, { recursive: true });
+    writeFileSync(file, content);
+    chmodSync(file, 0o755);
+    say(`${file}: ${(Buffer.byteLength(content) / 2 ** 20).toFixed(0)} MiB`);
   });
 
 program

@@ -39,4 +39,5 @@ async function namesOf(resource: Resource, given: Parameters<Completer['pods']>[
 
 const words = process.argv.slice(2);
 const program = buildProgram(new Cli(silent));
-process.stdout.write(await completion(program, words, completer), () => process.exit(0));
+// Without a top-level await, which the program as a single file cannot have.
+void completion(program, words, completer).then((lines) => process.stdout.write(lines, () => process.exit(0)));

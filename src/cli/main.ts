@@ -17,4 +17,5 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(0);
 });
-process.exitCode = await runProgram(process.argv.slice(2), processTerminal(stop.signal));
+// Without a top-level await, which the program as a single file cannot have.
+void runProgram(process.argv.slice(2), processTerminal(stop.signal)).then((code) => (process.exitCode = code));

@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../kube/object.ts';
+import { packagedFile, packagedFolder } from './packaged-files.ts';
 
 /** An object that a manifest asks for. */
 export interface ManifestObject extends KubeObject {
@@ -8,19 +8,11 @@ export interface ManifestObject extends KubeObject {
   kind: string;
 }
 
-/** Beside `src/` when run from source, one level further up when built. */
-const PLACES = ['../../manifests/', '../../../manifests/'];
-
 /** The text of a file below manifests/, which are packaged with the program: what it applies is what an administrator would. */
 export function manifestText(file: string): string {
-  for (const place of PLACES) {
-    try {
-      return readFileSync(new URL(`${place}${file}`, import.meta.url), 'utf8');
-    } catch {
-      continue;
-    }
-  }
-  throw new Error(`this program was packaged without manifests/${file}`);
+  const text = packagedFile(`manifests/${file}`)?.toString();
+  if (text === undefined) throw new Error(`this program was packaged without manifests/${file}`);
+  return text;
 }
 
 /** The objects of a file below manifests/. */
@@ -34,16 +26,9 @@ export function objectsIn(text: string): ManifestObject[] {
 
 /** Names of the files in a folder below manifests/, such as `crds`, in the order of the alphabet. */
 export function manifestFiles(folder: string): string[] {
-  for (const place of PLACES) {
-    try {
-      const names = readdirSync(new URL(`${place}${folder}/`, import.meta.url));
-      return names
-        .filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
-        .toSorted()
-        .map((name) => `${folder}/${name}`);
-    } catch {
-      continue;
-    }
-  }
-  throw new Error(`this program was packaged without manifests/${folder}`);
+  const names = packagedFolder(`manifests/${folder}`);
+  if (names === undefined) throw new Error(`this program was packaged without manifests/${folder}`);
+  return names
+    .filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
+    .map((name) => `${folder}/${name}`);
 }

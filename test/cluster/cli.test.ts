@@ -1,11 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import process from 'node:process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
+import { singleFile } from '../../hack/single-file.ts';
 import { until } from '../../hack/until.ts';
 import type { PageState, WhyAnswer, WorkloadDetail } from '../../src/cli/ui/view.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { programVersion } from '../../src/version.ts';
 import {
   kubectlCompletion,
   kubectlSpillway,
@@ -869,6 +873,33 @@ describe('explain-policy', () => {
     await kubectl(host, ['delete', 'placementpolicies', '-n', ns, '--all']);
     await kubectl(host, ['delete', 'namespace', ns, '--wait=false']);
   });
+});
+
+test('as a single file it has all with it, and needs nothing but Node.js', async () => {
+  // Where no package is found.
+  const folder = mkdtempSync(join(tmpdir(), 'single-file-'));
+  try {
+    const file = join(folder, 'kubectl-spillway');
+    writeFileSync(file, await singleFile(), { mode: 0o755 });
+    symlinkSync('kubectl-spillway', join(folder, 'kubectl_complete-spillway'));
+    symlinkSync(process.execPath, join(folder, 'node'));
+    const env = { PATH: `${folder}:/usr/bin:/bin` };
+    const said = async (...words: string[]): Promise<string> => await kubectl(host, words, { env });
+    expect(await said('spillway', '--help')).toContain('Usage: kubectl spillway [options] [command]');
+    expect(await said('spillway', 'version')).toBe(`kubectl-spillway ${programVersion()}\n`);
+    expect(await said('spillway', 'clusters', '-o', 'name')).toBe('memberclusters/east\nmemberclusters/west\n');
+    expect(await said('spillway', 'install', '--dry-run=client', '-o', 'yaml')).toContain('name: spillway-manager');
+    expect(await said('__complete', 'spillway', 'clusters', 'e')).toMatch(/^east\n/);
+    const page = startKubectlSpillway(host, ['ui'], host.kubeconfig, env.PATH);
+    const url = await until('the address of the page is printed', () => /http:\S+/.exec(page.stdout())?.[0]);
+    const cookie = (await fetch(url)).headers.get('set-cookie')?.split(';')[0] ?? '';
+    for (const path of ['/', '/main.js', '/style.css', '/packages/jsx-runtime.mjs'])
+      expect((await fetch(new URL(path, url), { headers: { cookie } })).status, path).toBe(200);
+    expect(await page.interrupt()).toBe(130);
+    expect(readFileSync(file, 'utf8')).toMatch(/^commander \d[^\n]*\n+\(The MIT License\)/m);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 describe('completion', () => {

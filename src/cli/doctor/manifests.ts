@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../kube/object.ts';
+import { packagedFile } from '../packaged-files.ts';
 
 /** One object of the manifests that came with this program. */
 export interface Manifest extends KubeObject {
@@ -11,11 +10,8 @@ export interface Manifest extends KubeObject {
   subjects?: { kind: string; name: string; namespace: string }[];
 }
 
-/** The objects of a file below manifests/, beside `src/` or, when built, beside `dist/`; undefined: they did not come along. */
+/** The objects of a file below manifests/; undefined: they did not come along. */
 export function manifestsOf(file: string): Manifest[] | undefined {
-  for (const place of ['../../../manifests/', '../../../../manifests/']) {
-    const path = fileURLToPath(new URL(place + file, import.meta.url));
-    if (existsSync(path)) return parseAllDocuments(readFileSync(path, 'utf8')).map((one) => one.toJS() as Manifest);
-  }
-  return undefined;
+  const text = packagedFile(`manifests/${file}`)?.toString();
+  return text === undefined ? undefined : parseAllDocuments(text).map((one) => one.toJS() as Manifest);
 }

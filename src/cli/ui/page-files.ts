@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { packagedFile, packagedFolder, packagedModule } from '../packaged-files.ts';
 
 /** What a browser loads, by the path of its address. */
 export interface PageFiles {
@@ -15,8 +13,8 @@ export interface PageFile {
   body: Buffer;
 }
 
-/** Where the page lies once it is compiled: beside this file, or below dist/ when this runs from source. */
-const PLACES = ['./page/', '../../../dist/src/cli/ui/page/'];
+/** Where the page lies once it is compiled. */
+const FOLDER = 'dist/src/cli/ui/page';
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
   mjs: 'text/javascript; charset=utf-8',
@@ -32,18 +30,16 @@ const PACKAGES: Readonly<Record<string, string>> = {
 
 /** Reads all files of the page once, so that no request ever leads to a path. Throws when the page is not built. */
 export function pageFiles(): PageFiles {
-  const folder = PLACES.map((place) => fileURLToPath(new URL(place, import.meta.url))).find((path) =>
-    existsSync(`${path}main.js`),
-  );
-  if (folder === undefined) throw new Error('this program was packaged without its page');
+  const names = packagedFolder(FOLDER);
+  if (names === undefined || !names.includes('main.js')) throw new Error('this program was packaged without its page');
   const files = new Map<string, PageFile>();
-  for (const name of readdirSync(folder)) {
+  for (const name of names) {
     const type = TYPES[name.slice(name.lastIndexOf('.') + 1)];
-    if (type !== undefined) files.set(`/${name}`, { type, body: readFileSync(`${folder}${name}`) });
+    const body = type === undefined ? undefined : packagedFile(`${FOLDER}/${name}`);
+    if (type !== undefined && body !== undefined) files.set(`/${name}`, { type, body });
   }
-  const { resolve } = createRequire(import.meta.url);
   for (const [name, path] of Object.entries(PACKAGES)) {
-    files.set(path, { type: TYPES['mjs'] ?? '', body: readFileSync(resolve(name)) });
+    files.set(path, { type: TYPES['mjs'] ?? '', body: packagedModule(name) });
   }
   const importMap = JSON.stringify({ imports: PACKAGES });
   files.set('/', { type: HTML, body: Buffer.from(documentOf(importMap)) });
