@@ -31,6 +31,7 @@ interface Flags extends MemberFlags, DryRunFlags {
   proxyUrl?: string;
   lend: string[];
   quota: Record<string, string>;
+  networkPolicy?: boolean;
   nodeMetrics?: boolean;
   mirrorServices?: boolean;
   exchangeServices?: boolean;
@@ -65,6 +66,10 @@ export function addJoin(program: Command, cli: Cli): void {
       'what pods of the host may use in each namespace that is lent; repeatable',
       collectQuota,
       {},
+    )
+    .option(
+      '--network-policy',
+      'in each namespace that is lent, let pods of hosts be reached by each other only; takes a network that enforces NetworkPolicies',
     )
     .option(
       '--node-metrics',
@@ -126,6 +131,7 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
     multiCluster: flags.exchangeServices ?? false,
     privileged: flags.allowPrivileged ?? false,
     quota: flags.quota,
+    networkPolicy: flags.networkPolicy ?? false,
   };
   const secret = secretOf(name);
   // What is lent as before says nothing new of the MemberCluster.
@@ -223,7 +229,15 @@ const PRIVILEGED =
   'note: namespaces that the host makes in the member may allow privileged pods, which can do everything on the nodes that they run on. ' +
   'So can whoever steals the credentials of the host. To take that back: kubectl delete clusterrolebinding spillway-privileged there';
 
-function checkFlags(lend: readonly string[], { allowPrivileged = false }: Flags): void {
+function checkFlags(lend: readonly string[], { allowPrivileged = false, quota, networkPolicy = false }: Flags): void {
+  if (lend.length === 0 && (Object.keys(quota).length > 0 || networkPolicy)) {
+    throw new CliError('--quota and --network-policy are for namespaces that are lent', {
+      exitCode: EXIT.usage,
+      reason: 'none is, and in those that the host makes by itself they would have no effect',
+      fix: 'name namespaces by --lend',
+      page: 'guides/install.md#what-join-does',
+    });
+  }
   if (!allowPrivileged || lend.length === 0) return;
   throw new CliError('--lend and --allow-privileged exclude each other', {
     exitCode: EXIT.usage,

@@ -12,6 +12,7 @@ const KINDS: Readonly<Record<string, Readonly<Record<string, readonly [plural: s
     ResourceQuota: ['resourcequotas', true],
   },
   apps: { Deployment: ['deployments', true] },
+  'networking.k8s.io': { NetworkPolicy: ['networkpolicies', true] },
   policy: { PodDisruptionBudget: ['poddisruptionbudgets', true] },
   'storage.k8s.io': { CSIDriver: ['csidrivers', false], StorageClass: ['storageclasses', false] },
   'apiextensions.k8s.io': { CustomResourceDefinition: ['customresourcedefinitions', false] },

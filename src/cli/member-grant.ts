@@ -35,17 +35,21 @@ export interface Grant extends OptionalGrants {
   readonly lend: readonly string[];
   /** What all pods of the host may use together in a namespace that is lent, such as `requests.cpu` to `32`. */
   readonly quota: Readonly<Record<string, string>>;
+  /** Pods of hosts in a namespace that is lent are reached by each other only. */
+  readonly networkPolicy: boolean;
 }
 
 /** Whom a host is in its members (manifests/member). */
 export const MEMBER_ACCOUNT = { namespace: 'spillway-access', name: 'spillway-host' } as const;
 
 /** What is applied in the member, in that order. `hostId`: whom namespaces are lent to. */
-export function grantedObjects({ lend, quota, ...optional }: Grant, hostId: string): ManifestObject[] {
+export function grantedObjects({ lend, quota, networkPolicy, ...optional }: Grant, hostId: string): ManifestObject[] {
   return [
     ...(optional.multiCluster ? manifestObjects(UPSTREAM_KINDS) : []),
     ...['member/read.yaml', 'member/guard.yaml', 'member/token.yaml'].flatMap(manifestObjects),
-    ...(lend.length === 0 ? manifestObjects(DEDICATED) : lend.flatMap((name) => lending(name, quota, hostId))),
+    ...(lend.length === 0
+      ? manifestObjects(DEDICATED)
+      : lend.flatMap((name) => lending(name, { quota, networkPolicy }, hostId))),
     ...OPTIONAL_GRANTS.filter((one) => optional[one]).flatMap((one) => manifestObjects(OPTIONAL[one])),
   ];
 }
@@ -58,6 +62,7 @@ const REVOKED = [
   'ClusterRole',
   'Role',
   'ResourceQuota',
+  'NetworkPolicy',
   'ValidatingAdmissionPolicyBinding',
   'ValidatingAdmissionPolicy',
   'Namespace',
@@ -65,7 +70,7 @@ const REVOKED = [
 
 /** All that manifests/member can have brought a member for that account, in the order in which it is taken away; no namespace that was lent. */
 export function revocableObjects(lent: readonly string[]): ManifestObject[] {
-  const files = manifestFiles('member').filter((file) => file !== LENDING);
+  const files = manifestFiles('member').filter((file) => file !== LENDING && file !== NETWORK);
   return inOrder([...files.flatMap(manifestObjects), ...lent.flatMap(lendingObjects)]);
 }
 
@@ -81,19 +86,27 @@ export function optionalObjects(grant: OptionalGrant): ManifestObject[] {
 
 /** What lending adds to a namespace. */
 export function lendingObjects(namespace: string): ManifestObject[] {
-  return lending(namespace, { pods: '0' }, 'any').filter(({ kind }) => kind !== 'Namespace');
+  return lending(namespace, { quota: { pods: '0' }, networkPolicy: true }, 'any').filter(
+    ({ kind }) => kind !== 'Namespace',
+  );
 }
 
 const LENDING = 'member/namespaced.yaml';
+const NETWORK = 'member/network-policy.yaml';
 const DEDICATED = 'member/dedicated.yaml';
 
 function inOrder(objects: readonly ManifestObject[]): ManifestObject[] {
   return objects.toSorted((one, other) => REVOKED.indexOf(one.kind) - REVOKED.indexOf(other.kind));
 }
 
-/** manifests/member/namespaced.yaml for another namespace than `shop`. */
-function lending(namespace: string, quota: Grant['quota'], hostId: string): ManifestObject[] {
-  const objects = objectsIn(manifestText(LENDING).replaceAll(/\bshop\b/g, namespace));
+/** manifests/member/namespaced.yaml, and what limits it, for another namespace than `shop`. */
+function lending(
+  namespace: string,
+  { quota, networkPolicy }: Pick<Grant, 'quota' | 'networkPolicy'>,
+  hostId: string,
+): ManifestObject[] {
+  const files = [LENDING, ...(networkPolicy ? [NETWORK] : [])];
+  const objects = files.flatMap((file) => objectsIn(manifestText(file).replaceAll(/\bshop\b/g, namespace)));
   return objects.flatMap((object) => {
     if (object.kind === 'ResourceQuota') {
       return Object.keys(quota).length === 0 ? [] : [{ ...object, spec: { hard: quota } } as ManifestObject];

@@ -154,16 +154,19 @@ describe('what a member grants', () => {
       ],
     ],
   ] as const)('has %s only if that is asked for', (grant, brings) => {
-    const usual = named(grantedObjects({ lend: [], ...NO_MORE, quota: {} }, 'abc'));
-    const more = named(grantedObjects({ lend: [], ...NO_MORE, [grant]: true, quota: {} }, 'abc'));
+    const usual = named(grantedObjects({ lend: [], ...NO_MORE, quota: {}, networkPolicy: false }, 'abc'));
+    const more = named(grantedObjects({ lend: [], ...NO_MORE, [grant]: true, quota: {}, networkPolicy: false }, 'abc'));
     for (const name of brings) expect([usual.includes(name), more.includes(name)]).toEqual([false, true]);
     expect(more).toEqual(expect.arrayContaining(usual));
   });
 
   it('is all of it by default, or the namespaces that are lent, to this host only', () => {
-    const all = grantedObjects({ lend: [], ...NO_MORE, quota: {} }, 'abc');
+    const all = grantedObjects({ lend: [], ...NO_MORE, quota: {}, networkPolicy: false }, 'abc');
     expect(named(all)).toContain('clusterrolebinding.rbac.authorization.k8s.io/spillway-namespaces');
-    const lent = grantedObjects({ lend: ['shop', 'bakery'], ...NO_MORE, quota: { pods: '5' } }, 'abc');
+    const lent = grantedObjects(
+      { lend: ['shop', 'bakery'], ...NO_MORE, quota: { pods: '5' }, networkPolicy: true },
+      'abc',
+    );
     expect(named(lent)).not.toContain('clusterrolebinding.rbac.authorization.k8s.io/spillway-namespaces');
     expect(named(lent)).not.toContain('clusterrolebinding.rbac.authorization.k8s.io/spillway-node-metrics');
     for (const namespace of ['shop', 'bakery']) {
@@ -180,7 +183,10 @@ describe('what a member grants', () => {
   });
 
   it('has no quota unless one is asked for', () => {
-    const lent = grantedObjects({ lend: ['bakery'], ...NO_MORE, nodeMetrics: true, quota: {} }, 'abc');
+    const lent = grantedObjects(
+      { lend: ['bakery'], ...NO_MORE, nodeMetrics: true, quota: {}, networkPolicy: false },
+      'abc',
+    );
     expect(lent.some(({ kind }) => kind === 'ResourceQuota')).toBe(false);
     expect(named(lent)).toContain('clusterrolebinding.rbac.authorization.k8s.io/spillway-node-metrics');
   });

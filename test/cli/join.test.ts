@@ -113,6 +113,28 @@ it('a member writes down what any join has granted', async () => {
   expect(written()).toEqual({ member: 'east', lent: 'bank shop', dedicated: 'true', ...NO_MORE, nodeMetrics: 'true' });
 });
 
+describe('what limits namespaces that are lent', () => {
+  const POLICY = '/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies/spillway';
+
+  it('is a network policy only where one is asked for, and it stays when join is repeated', async () => {
+    await runJoin('--lend=shop');
+    expect(member.objects.has(POLICY)).toBe(false);
+    await runJoin('--lend=shop', '--network-policy');
+    const ours = { matchExpressions: [{ key: 'spillway.dev/host', operator: 'Exists' }] };
+    const spec = { podSelector: ours, policyTypes: ['Ingress'], ingress: [{ from: [{ podSelector: ours }] }] };
+    expect(member.objects.get(POLICY)).toMatchObject({ spec });
+    await runJoin('--lend=shop');
+    expect(member.objects.has(POLICY)).toBe(true);
+  });
+
+  it.each(['--network-policy', '--quota=pods=5'])('is refused where none is: %s', async (flag) => {
+    const { code, notes } = await runJoin(flag);
+    expect(code).toBe(2);
+    expect(notes).toContain('--quota and --network-policy are for namespaces that are lent');
+    expect(member.seen.filter(({ method }) => method !== 'GET')).toEqual([]);
+  });
+});
+
 describe('privileged pods', () => {
   const BINDING = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/spillway-privileged';
 
@@ -138,7 +160,7 @@ describe('privileged pods', () => {
 describe('a join that is repeated with fewer words', () => {
   const SECRET = { namespace: 'spillway-system', name: 'member-east' };
   const credentials = { secretRef: SECRET };
-  const NOTHING = { lend: [], ...optionalGrants(() => false), quota: {} };
+  const NOTHING = { lend: [], ...optionalGrants(() => false), quota: {}, networkPolicy: false };
   const WHOLE = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/spillway-namespaces';
 
   /** As the API server shows what this manager has applied. */

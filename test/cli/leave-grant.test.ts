@@ -62,7 +62,7 @@ const EVERYTHING = optionalGrants(() => true);
 function grant(lend: string[], hostId = OURS): void {
   send(member, namespace('spillway-access'));
   send(member, recordOf({ ...LENT_ONLY, ...EVERYTHING, hostId, lent: lend, dedicated: lend.length === 0 }));
-  for (const object of grantedObjects({ lend, ...EVERYTHING, quota: { pods: '5' } }, hostId)) {
+  for (const object of grantedObjects({ lend, ...EVERYTHING, quota: { pods: '5' }, networkPolicy: true }, hostId)) {
     if (object.metadata.name !== 'spillway-access' && !isUpstreamKind(object)) send(member, object);
   }
 }
@@ -115,6 +115,7 @@ describe('a member that leaves by the name of its context', () => {
       'ClusterRole',
       'Role',
       'ResourceQuota',
+      'NetworkPolicy',
       'ValidatingAdmissionPolicyBinding',
       'ValidatingAdmissionPolicy',
       'Namespace',
@@ -337,7 +338,10 @@ describe('a member that leaves by the name of its context', () => {
   });
 
   it('keeps what was applied without join', async () => {
-    for (const object of grantedObjects({ lend: [], ...optionalGrants(() => false), quota: {} }, OURS))
+    for (const object of grantedObjects(
+      { lend: [], ...optionalGrants(() => false), quota: {}, networkPolicy: false },
+      OURS,
+    ))
       send(member, object);
     const before = left();
     const { code, notes } = await leave(...IN_EAST);

@@ -249,6 +249,15 @@ describe('join', () => {
     );
   });
 
+  test('limits what is lent, if that is asked for', async () => {
+    await member.api.call('POST', '/api/v1/namespaces', { metadata: { name: 'lent' } });
+    const limits = ['--lend', 'lent', '--quota', 'pods=5', '--network-policy'];
+    const lines = await run('join', 'east', '--member-context', 'east', '--dry-run', 'server', ...limits);
+    expect(lines).toContain('resourcequota/spillway created (server dry run)');
+    expect(lines).toContain('networkpolicy.networking.k8s.io/spillway created (server dry run)');
+    await member.api.call('DELETE', '/api/v1/namespaces/lent');
+  });
+
   test('makes a cluster a member within a minute', async () => {
     const before = spent;
     const lines = await timed(run('join', 'east', '--member-context', 'east'));
