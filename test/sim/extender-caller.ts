@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import type { Network } from './network.ts';
 import type { EventLoop } from './event-loop.ts';
 import type { Random } from './random.ts';
+import type { SimProcess } from './sim-process.ts';
 import type { SimServer } from './sim-server.ts';
 import { FILES } from './simulation.ts';
 
@@ -10,9 +11,13 @@ import { FILES } from './simulation.ts';
 const PORT = 10_270;
 const TIMEOUT_MS = 1_000;
 
-export interface ExtenderAnswer {
+interface Spoken {
   readonly status: number;
   readonly body: string;
+}
+
+export interface ExtenderAnswer extends Spoken {
+  readonly by: SimProcess;
 }
 
 /** Asks the program what kube-scheduler asks it: one of the replicas that listen, as a Service chooses it. */
@@ -53,14 +58,14 @@ export class ExtenderCaller {
     const text = JSON.stringify(question);
     const arrive = (): void =>
       serve(server, verb, text, (answer) => {
-        if (random.chance(0.98)) loop.later(random.between(0.2, 5), () => finish(answer));
+        if (random.chance(0.98)) loop.later(random.between(0.2, 5), () => finish({ ...answer, by: replica }));
       });
     loop.schedule(random.chance(0.98) ? random.between(0.2, 5) : TIMEOUT_MS * 2, arrive, replica);
   }
 }
 
 /** One request of a scheduler that shows its certificate, without a connection. */
-function serve(server: SimServer, verb: string, text: string, answered: (answer: ExtenderAnswer) => void): void {
+function serve(server: SimServer, verb: string, text: string, answered: (answer: Spoken) => void): void {
   const socket = Object.assign(new Socket(), {
     authorized: true,
     isSessionReused: () => false,

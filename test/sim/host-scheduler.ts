@@ -10,6 +10,7 @@ import type { ResidenceOracle } from './oracles/residence-oracle.ts';
 import type { Random } from './random.ts';
 import { VOLUME_MS } from './residence.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
+import type { SimProcess } from './sim-process.ts';
 import type { World } from './world.ts';
 
 interface Waiting {
@@ -24,6 +25,8 @@ interface Cycle extends Waiting {
   readonly pod: SimObject;
   /** Names of the nodes that are left. */
   nodes: readonly string[];
+  /** Who chose them; undefined: nobody answered, or none were asked. */
+  chosenBy?: SimProcess;
 }
 
 /**
@@ -128,9 +131,10 @@ export class HostScheduler {
   /** `ignorable`: without an answer all nodes are left. */
   #filter(cycle: Cycle): void {
     const askedAt = this.#host.loop.now;
-    this.#ask('filter', cycle, (answer) => {
-      if (answer !== undefined) {
+    this.#ask('filter', cycle, (answer, by) => {
+      if (answer !== undefined && by !== undefined) {
         cycle.nodes = this.#taken('filter', cycle, answer);
+        cycle.chosenBy = by;
         this.#residence.allowed(cycle.pod, cycle.nodes, askedAt);
       }
       if (cycle.nodes.length === 0) this.#done(cycle, undefined);
@@ -178,12 +182,17 @@ export class HostScheduler {
   #bind(cycle: Cycle, node: string | undefined): void {
     if (node === undefined || this.#pending(cycle) === undefined) return;
     bind(this.#host, cycle.path, cycle.pod, node);
-    this.#residence.bound(cycle.pod);
+    // Places of later attempts are held for seconds only: what is not heard of by then is not counted.
+    if (cycle.isLater !== true && cycle.chosenBy !== undefined) this.#residence.bound(cycle.pod, cycle.chosenBy);
   }
 
-  #ask(verb: 'filter' | 'confirm' | 'prioritize', cycle: Cycle, then: (answer: unknown) => void): void {
+  #ask(
+    verb: 'filter' | 'confirm' | 'prioritize',
+    cycle: Cycle,
+    then: (answer: unknown, by: SimProcess | undefined) => void,
+  ): void {
     this.#extender.ask(verb, { Pod: cycle.pod, Nodes: null, NodeNames: cycle.nodes }, (answer) => {
-      then(this.#parsed(verb, cycle, answer));
+      then(this.#parsed(verb, cycle, answer), answer?.by);
     });
   }
 

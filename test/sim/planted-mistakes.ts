@@ -439,4 +439,27 @@ export const MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'forget-pods-whose-volumes-are-made',
+    seed: 926,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'scheduler/attempts.ts',
+        from: '  static readonly HOLD_MS = 15 * 60_000;\n',
+        to: '  static readonly HOLD_MS = 10_000;\n',
+      },
+    ],
+  },
+  {
+    name: 'go-to-members-reserved-for-others',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'placement/candidates.ts',
+        from: '  const taint = whyTainted(cluster, placement.tolerations);\n',
+        to: '  const taint = 0 < 1 ? undefined : whyTainted(cluster, placement.tolerations);\n',
+      },
+    ],
+  },
 ];

@@ -3,6 +3,7 @@ import { controllerOf } from '../../../src/kube/owner-references.ts';
 import { asPod, isFinal } from '../pod-shapes.ts';
 import { LIMITED, RESERVED, RESIDENCE } from '../residence.ts';
 import type { SimObject } from '../sim-cluster.ts';
+import type { SimProcess } from '../sim-process.ts';
 import { WORKLOADS } from '../workload-controllers.ts';
 import { PATHS, type World } from '../world.ts';
 import type { Report } from './report.ts';
@@ -21,8 +22,8 @@ export class ResidenceOracle {
   readonly #report: Report;
   /** When the scheduler waited for an answer about such a pod, and for how long, in ms. */
   #waits: { at: number; ms: number }[] = [];
-  /** When the newest process was seen that answers, in ms. */
-  #processes = new Map<object, number>();
+  /** On whose word pods were bound, by UID. */
+  readonly #chosenBy = new Map<string, SimProcess>();
 
   constructor(world: World, report: Report) {
     this.#world = world;
@@ -31,9 +32,6 @@ export class ResidenceOracle {
 
   /** The extender was asked about a pod at that moment (ms), and allows these nodes. */
   allowed(pod: SimObject, nodes: readonly string[], askedAt: number): void {
-    const { now } = this.#world.loop;
-    for (const process of this.#world.network.processes)
-      if (!this.#processes.has(process)) this.#processes.set(process, now);
     const residence = this.#labelOf(pod, RESIDENCE);
     for (const node of nodes) {
       const member = this.#memberOf(node);
@@ -44,7 +42,7 @@ export class ResidenceOracle {
       if (residence === undefined && this.#labelOf(pod, LIMITED) === undefined && this.#isReserved(member))
         this.#report('residence', `${pod.metadata.name} may go to ${node}, whose member is reserved for others`);
     }
-    if (controllerOf(asPod(pod))?.name === 'made-up') this.#waited(pod, now - askedAt);
+    if (controllerOf(asPod(pod))?.name === 'made-up') this.#waited(pod, this.#world.loop.now - askedAt);
   }
 
   #waited(pod: SimObject, ms: number): void {
@@ -57,17 +55,19 @@ export class ResidenceOracle {
     this.#report('waiting', `all wait for ${seconds} s of a minute for pods like ${pod.metadata.name}, of no owner`);
   }
 
-  /** The scheduler has bound a pod. */
-  bound(pod: SimObject): void {
+  /**
+   * The scheduler has bound a pod where that process said. What is bound without an answer, as `ignorable` has it, follows no
+   * rules; and a place between the answer and the bind only that process knows of which gave it.
+   */
+  bound(pod: SimObject, by: SimProcess): void {
+    this.#chosenBy.set(pod.metadata.uid, by);
     const owner = controllerOf(asPod(pod))?.uid;
     if (owner === undefined || this.#labelOf(pod, LIMITED) === undefined) return;
-    const { now } = this.#world.loop;
-    // Who has begun since does not know of pods that the scheduler still works on.
-    if ([...this.#processes.values()].some((at) => now - at < LATE_MS)) return;
     const [first] = this.#world.members.keys();
     const there = [...this.#world.host.list(PATHS.pods(pod.metadata.namespace ?? ''))].filter(
       (one) =>
         controllerOf(asPod(one))?.uid === owner &&
+        this.#chosenBy.get(one.metadata.uid) === by &&
         one.metadata.deletionTimestamp === undefined &&
         !isFinal(one) &&
         this.#memberOf(asPod(one).spec.nodeName ?? '') === first,
