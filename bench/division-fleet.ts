@@ -6,11 +6,14 @@ import { startKwok, type Kwok } from '../hack/kwok.ts';
 import type { ManagedProcess } from '../hack/managed-process.ts';
 import type { Usage } from '../hack/process-table.ts';
 import { repositoryRoot } from '../hack/repository.ts';
-import { addMember, installSpillway, startSpillway, waitForNode } from '../hack/spillway.ts';
+import { userOf } from '../hack/service-account.ts';
+import { addMember, installSpillway, startSpillway, SYSTEM_NAMESPACE, waitForNode } from '../hack/spillway.ts';
 import type { Workspace } from '../hack/workspace.ts';
 import { AuditTally, type RequestCounts } from './audit-tally.ts';
 
-/** The manager's name at every API server. */
+/** The manager's name in the host: policies let nobody else write its marks. */
+const MANAGER = userOf({ namespace: SYSTEM_NAMESPACE, name: 'spillway-manager' });
+/** Its name in members. */
 const USER = 'bench-spillway';
 /** Clusters that are started at the same time. */
 const AT_ONCE = 2;
@@ -58,12 +61,12 @@ export class DivisionFleet {
     const worker = async (): Promise<void> => {
       for (const [index, [name, count]] of waiting) {
         const member = await startMember(workspace, name, index, count);
-        await addMember(host, member.cluster, { kubeconfig: await kubeconfigFor(member.cluster) });
+        await addMember(host, member.cluster, { kubeconfig: await kubeconfigFor(member.cluster, USER) });
         members.push(member);
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    const kubeconfig = await kubeconfigFor(host);
+    const kubeconfig = await kubeconfigFor(host, MANAGER);
     const { process } = await startSpillway(host, { kubeconfig, extenderPort });
     // One after the other: each question is a process of its own.
     for (const name of seats.keys()) await waitForNode(host, name, 180_000);
@@ -93,7 +96,7 @@ export class DivisionFleet {
 
 /** The manager itself, and its virtual nodes. */
 function usersOf(members: readonly string[]): string[] {
-  return [USER, ...members.map((name) => `system:node:${name}`)];
+  return [MANAGER, ...members.map((name) => `system:node:${name}`)];
 }
 
 async function startMember(workspace: Workspace, name: string, index: number, seats: number): Promise<Member> {
@@ -116,8 +119,8 @@ async function startMember(workspace: Workspace, name: string, index: number, se
 }
 
 /** A file with the identity that the audit logs show. */
-async function kubeconfigFor(cluster: Cluster): Promise<string> {
-  const file = join(cluster.dir, `${USER}.kubeconfig`);
-  writeFileSync(file, await cluster.kubeconfigFor(USER, ['system:masters']), { mode: 0o600 });
+async function kubeconfigFor(cluster: Cluster, user: string): Promise<string> {
+  const file = join(cluster.dir, 'bench.kubeconfig');
+  writeFileSync(file, await cluster.kubeconfigFor(user, ['system:masters']), { mode: 0o600 });
   return file;
 }

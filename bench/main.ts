@@ -9,6 +9,7 @@ import { extender } from './extender.ts';
 import { kube } from './kube.ts';
 import { describeMachine } from './machine.ts';
 import type { SuiteReport } from './measurement.ts';
+import { moves } from './moves.ts';
 import { renderResults, writeResults } from './results.ts';
 import { restart } from './restart.ts';
 import { scheduler } from './scheduler.ts';
@@ -24,7 +25,7 @@ interface Flags {
   output: string;
 }
 
-const SUITES = ['burst', 'restart', 'streams', 'kube', 'scheduler', 'division', 'extender', 'capacity'];
+const SUITES = ['burst', 'restart', 'streams', 'kube', 'scheduler', 'division', 'moves', 'extender', 'capacity'];
 
 const flags = new Command('bench')
   .description('Measures Spillway against floors and direct access, and writes results/latest.json and RESULTS.md.')
@@ -64,6 +65,7 @@ const runs: [suite: string, run: () => Promise<SuiteReport>][] = [
   ['kube', () => kube(say)],
   ['scheduler', () => scheduler({ rounds: flags.rounds, say })],
   ['division', () => division(say)],
+  ['moves', () => moves(say)],
   ['extender', () => extender(say)],
   ['capacity', () => capacity(say)],
 ];

@@ -310,6 +310,21 @@ export const FAULTS = {
       ],
     },
   },
+  F67: { what: 'crash of the mover at every API call of a graceful move' },
+  F68: {
+    what: 'a line is cut in the middle of a graceful move: to the host, to the member that is left, to the other one',
+  },
+  F69: {
+    what: 'a lost member comes back while its pods are being replaced',
+    elsewhere: {
+      result: 'at most the move of that moment follows; the pods that are left stay as they are',
+      tests: [
+        `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
+        'test/long/large-member-lost.test.ts: they stop within 5 s of its recovery',
+        'test/long/on-heal.test.ts: of each other pod one stays when the member is back',
+      ],
+    },
+  },
   I2: { what: 'host pods vanish in numbers: the deletion breaker' },
   I3: { what: 'another cluster answers at the address of the host, with the same keys, members and names of pods' },
 } as const satisfies Record<string, Fault>;

@@ -3,7 +3,7 @@ import { waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import type { PersistentVolume } from '../../src/kube/core-v1.ts';
-import type { FaultProxy, ProxiedRequest } from '../fixtures/fault-proxy.ts';
+import type { ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import {
   type Fields,
   isReady,
@@ -18,6 +18,7 @@ import {
 } from '../fixtures/live-pods.ts';
 import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
 import { idle, Lab, report } from './lab.ts';
+import { holdNth, type Moment } from './nth-write.ts';
 
 /** More than any life has; the loop ends at the first number that is not reached. */
 const MOST_SITES = 30;
@@ -76,24 +77,18 @@ describe('a crash at every API call', () => {
   /** Does `act` and kills the program at its n-th write since, if it gets that far before `done`. */
   async function crashAt(
     site: number,
-    when: 'before' | 'after',
+    when: Moment,
     namespace: string,
     act: (isReached: () => boolean) => Promise<unknown>,
     done: () => Promise<boolean>,
   ): Promise<boolean> {
-    const matches = isWrite(namespace);
-    let count = 0;
-    const nth = (request: ProxiedRequest): boolean => matches(request) && ++count === site;
-    const fault = { kind: when === 'before' ? 'hang' : 'swallow' } as const;
     const { host, member } = lab.proxies;
-    const rules = [host, member].map((proxy: FaultProxy) => proxy.inject(fault, nth, 1));
-    const reached = Promise.race(rules.map(async (rule) => await rule.hit()));
-    let isReached = false;
-    void reached.then(() => (isReached = true));
-    await act(() => isReached);
-    await until('the site or the end', async () => isReached || (await done()), { timeoutMs: 120_000 });
-    for (const rule of rules) rule.remove();
-    if (!isReached) return false;
+    const held = holdNth({ host, member }, isWrite(namespace), site, when);
+    const isReached = (): boolean => held.found !== undefined;
+    await act(isReached);
+    await until('the site or the end', async () => isReached() || (await done()), { timeoutMs: 120_000 });
+    held.remove();
+    if (!isReached()) return false;
     await lab.spillway.process.stop('SIGKILL');
     lab.spillway.process.restart();
     await waitReady(lab.spillway);

@@ -220,9 +220,14 @@ export class Lab {
 
   /** What guards stopped, in all lives of the program. */
   violations(): string[] {
-    const log = readFileSync(this.spillway.process.spec.logFile, 'utf8');
-    return log.split('\n').filter((line) => /"invariant":"I\d+"/.test(line));
+    return violationsOf(this.spillway);
   }
+}
+
+/** What guards stopped, in all lives of the program. */
+export function violationsOf({ process }: Spillway): string[] {
+  const log = readFileSync(process.spec.logFile, 'utf8');
+  return log.split('\n').filter((line) => /"invariant":"I\d+"/.test(line));
 }
 
 /** Puts lines into the table that the run writes. */
@@ -271,7 +276,7 @@ export function memberKubeconfig(member: Cluster): string {
 }
 
 /** Passes tokens on, and tells whom certificates name: the manager has a token, virtual nodes have certificates. */
-async function proxyOfHost(host: Cluster): Promise<FaultProxy> {
+export async function proxyOfHost(host: Cluster): Promise<FaultProxy> {
   const { server, ca } = host.adminAccess;
   const [cert, key] = ['crt', 'key'].map((end) => readFileSync(host.files.pki(`front-proxy-client.${end}`), 'utf8'));
   const serving = await host.issueServing('proxy', ['127.0.0.1']);

@@ -1,0 +1,194 @@
+import type { Cluster } from '../hack/cluster.ts';
+import type { Say } from '../hack/progress.ts';
+import { until } from '../hack/until.ts';
+import { Workspace } from '../hack/workspace.ts';
+import type { RequestCounts } from './audit-tally.ts';
+import { makeNamespace } from './bench-namespace.ts';
+import { DivisionFleet, SEAT } from './division-fleet.ts';
+import { measured, type Measurement, type SuiteReport } from './measurement.ts';
+import { PodMoments } from './pod-moments.ts';
+import { whenIdle } from './when-idle.ts';
+
+const NAMESPACE = 'lost';
+const NAME = 'web';
+/** Room in both members, in pods. */
+const ROOM = 1_000;
+/** Pods of the member that is lost. At two a second they take 100 s. */
+const PODS = 200;
+/** Of the configuration, as it is shipped, out of one member. */
+const MOVES_PER_SECOND = 2;
+const PATIENCE_MS = 300_000;
+const WRITES = /^(?:create|update|patch|delete|deletecollection) /;
+/** Heartbeats go on by themselves; reviews change nothing. */
+const NO_CHANGE = / (?:leases|nodes\/status|tokenreviews|subjectaccessreviews)$/;
+
+/** What the manager writes to the host, by what happened to the pods. Times in seconds. */
+interface Loss {
+  /** The member is lost, all its pods are shown as not Ready, and none is moved yet. */
+  lost: RequestCounts;
+  /** All of them are replaced elsewhere. */
+  moved: RequestCounts;
+  /** It answers again, and what was replaced is gone. */
+  back: RequestCounts;
+  /** From the first eviction until all successors run. */
+  movingSeconds: number;
+  cpuSeconds: number;
+}
+
+/** What it costs the host's API server that a member is lost, its pods are moved, and it comes back. */
+export async function moves(say: Say): Promise<SuiteReport> {
+  const workspace = Workspace.create({ say });
+  try {
+    const members = ['a', 'b'];
+    const fleet = await DivisionFleet.start(workspace, new Map(members.map((name) => [name, ROOM])));
+    for (const cluster of fleet.clusters) await makeNamespace(cluster, NAMESPACE);
+    const done = await loseMember(fleet, say);
+    const { lost, moved, back } = done;
+    for (const [what, counts] of Object.entries({ lost, moved, back })) say(`${what}: ${list(counts)}`);
+    return report(done);
+  } finally {
+    await workspace.close();
+  }
+}
+
+async function loseMember(fleet: DivisionFleet, say: Say): Promise<Loss> {
+  const { host, manager } = fleet;
+  const pods = `/api/v1/namespaces/${NAMESPACE}/pods`;
+  // Not before it is said below, so that what comes first can be counted apart.
+  await host.apply([policy('1h'), deployment()]);
+  const moments = await PodMoments.start(host.adminAccess, NAMESPACE);
+  try {
+    await moments.running(PODS, PATIENCE_MS);
+    await whenIdle(manager);
+    fleet.takeRequests();
+    const server = serverOf(fleet.clusters, 'a');
+    server.signal('SIGSTOP');
+    say('a does not answer any more');
+    try {
+      await until('all pods are shown as lost', async () => (await countPods(host, isUnready)) === PODS, WAIT);
+      await whenIdle(manager);
+      const lost = fleet.takeRequests().host;
+      await host.apply([policy('15s')]);
+      await until('the first is moved', async () => (await countPods(host, isGoing)) > 0, WAIT);
+      const [began, cpu] = [performance.now(), manager.usage()?.cpuSeconds ?? Number.NaN];
+      const moved = await moments.running(2 * PODS, PATIENCE_MS);
+      await whenIdle(manager);
+      const cpuSeconds = (manager.usage()?.cpuSeconds ?? Number.NaN) - cpu;
+      const during = fleet.takeRequests().host;
+      server.signal('SIGCONT');
+      say('a answers again');
+      await moments.gone(PODS, PATIENCE_MS);
+      await whenIdle(manager);
+      const back = fleet.takeRequests().host;
+      return { lost, moved: during, back, movingSeconds: (moved - began) / 1000, cpuSeconds };
+    } finally {
+      server.signal('SIGCONT');
+    }
+  } finally {
+    await moments.close();
+  }
+
+  async function countPods(cluster: Cluster, is: (pod: ListedPod) => boolean): Promise<number> {
+    const { items } = (await cluster.api.call('GET', pods)) as { items: ListedPod[] };
+    return items.filter(is).length;
+  }
+}
+
+const WAIT = { timeoutMs: PATIENCE_MS, intervalMs: 500 };
+
+interface ListedPod {
+  metadata: { deletionTimestamp?: string };
+  status?: { conditions?: { type: string; status: string }[] };
+}
+
+const isGoing = ({ metadata }: ListedPod): boolean => metadata.deletionTimestamp !== undefined;
+const isUnready = ({ status }: ListedPod): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'False') ?? false;
+
+function serverOf(clusters: readonly Cluster[], name: string): ReturnType<Cluster['component']> {
+  const found = clusters.find((cluster) => cluster.name === name);
+  if (found === undefined) throw new Error(`there is no cluster ${name}`);
+  return found.component('kube-apiserver');
+}
+
+/** First a, then b. `after`: how long a has to be lost. */
+function policy(after: string): object {
+  return {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'PlacementPolicy',
+    metadata: { name: NAME, namespace: NAMESPACE },
+    spec: {
+      resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment' }],
+      placement: { clusterAffinity: { clusterNames: ['a'], overflowAffinities: [{ clusterNames: ['b'] }] } },
+      failover: { onMemberLost: { after } },
+    },
+  };
+}
+
+function deployment(): object {
+  const labels = { app: NAME };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: NAME, namespace: NAMESPACE },
+    spec: {
+      replicas: PODS,
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels },
+        spec: {
+          tolerations: [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }],
+          terminationGracePeriodSeconds: 1,
+          containers: [
+            {
+              name: 'main',
+              image: 'registry.example/app:v1',
+              resources: { requests: { cpu: '10m', [SEAT]: '1' }, limits: { [SEAT]: '1' } },
+            },
+          ],
+        },
+      },
+    },
+  };
+}
+
+function writes(counts: RequestCounts): [key: string, count: number][] {
+  return [...counts].filter(([key]) => WRITES.test(key) && !NO_CHANGE.test(key));
+}
+
+function report({ lost, moved, back, movingSeconds, cpuSeconds }: Loss): SuiteReport {
+  const name = (text: string): string => `${String(PODS)} pods of a lost member: ${text}`;
+  const perPod = (counts: RequestCounts, wanted: (key: string) => boolean = () => true): number =>
+    writes(counts).reduce((sum, [key, count]) => sum + (wanted(key) ? count : 0), 0) / PODS;
+  const calls = (text: string, value: number, goal: number | null = null): Measurement =>
+    measured(name(text), value, 'calls', 'lower', goal);
+  const only =
+    (...keys: string[]) =>
+    (key: string): boolean =>
+      keys.includes(key);
+  return {
+    suite: 'moves',
+    failures: [],
+    measurements: [
+      calls('host API writes per pod when it is lost', perPod(lost)),
+      calls('host API writes per moved pod', perPod(moved)),
+      calls('evictions per moved pod', perPod(moved, only('create pods/eviction')), 1),
+      calls('patch pods/status per moved pod', perPod(moved, only('patch pods/status')), 2),
+      calls('Events written per moved pod', perPod(moved, only('create events', 'patch events'))),
+      calls('host API writes per moved pod when it is back', perPod(back)),
+      measured(name('moved'), PODS / movingSeconds, 'pods/s', 'higher', MOVES_PER_SECOND * 0.9),
+      measured(name('CPU per moved pod'), (cpuSeconds / PODS) * 1000, 'CPU-ms', 'lower'),
+    ],
+    notes: [
+      `A Deployment of ${String(PODS)} replicas in member a, whose API server is stopped (SIGSTOP) until all of them are replaced in b, at ` +
+        `${String(MOVES_PER_SECOND)} a second as configured by default. Counted is what the manager and its virtual nodes write to the host; heartbeats and ` +
+        'reviews are left out, and what controllers and the scheduler of the host write is their own.',
+      `All writes. Lost: ${list(lost)}. Moved: ${list(moved)}. Back: ${list(back)}.`,
+    ],
+  };
+}
+
+function list(counts: RequestCounts): string {
+  const found = writes(counts).sort(([, a], [, b]) => b - a);
+  return found.map(([key, count]) => `${key} ${String(count)}`).join(', ') || 'none';
+}
