@@ -7,6 +7,7 @@ import { monotonic } from '../kube/clock.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
+import { pause } from '../kube/timers.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { DeletionCostWriter } from './deletion-cost-writer.ts';
@@ -19,6 +20,7 @@ import { HostPlacedPods } from './host-placed-pods.ts';
 import { HostView } from './host-view.ts';
 import { Nominees } from './nominees.ts';
 import { type BudgetsPort, Preemption } from './preemption.ts';
+import { isUnschedulable } from '../capacity/pod-requests.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { CapacityOf } from './member-fit.ts';
 import { MigrationCache } from './migration-cache.ts';
@@ -65,6 +67,9 @@ export interface SchedulerOptions {
   logger: Logger;
   clock?: () => number;
 }
+
+/** Poll interval until questions can be answered, in ms. */
+const READY_POLL_MS = 100;
 
 /**
  * Answers schedulers where pods may go, by policies and by what members can really take, and keeps what follows from the
@@ -222,9 +227,17 @@ export class Scheduler {
       this.#writers.run(signal),
       this.#refusals.run(signal),
       this.#contact.run(signal),
+      this.#takeOver(signal),
     ]);
     for (const unsubscribe of off) unsubscribe();
     await port.close(graceMs);
+  }
+
+  /** Of pods that were refused before this process could answer, nobody tells schedulers to look again. */
+  async #takeOver(signal: AbortSignal): Promise<void> {
+    while (this.problem !== undefined && !signal.aborted) await pause(READY_POLL_MS, signal);
+    const pods = [...this.#view.pods.values()];
+    if (pods.some((pod) => pod.spec.nodeName === undefined && isUnschedulable(pod))) this.#waiting.takeOver();
   }
 
   #tell([pod, ...owners]: OwnerChain, problem: string): void {

@@ -38,6 +38,8 @@ export class WaitingPods {
   readonly #o: WaitingPodsOptions;
   readonly #waiting = new Map<string, number>();
   readonly #wakeUp = new AutoResetEvent();
+  /** Pods wait that somebody else was asked about. */
+  #othersWait = false;
   #due = Number.POSITIVE_INFINITY;
 
   constructor(options: WaitingPodsOptions) {
@@ -64,6 +66,12 @@ export class WaitingPods {
     this.#waiting.delete(pod.metadata.uid ?? '');
   }
 
+  /** Pods were refused before this process was there to be asked; once they are asked about again they are known. */
+  takeOver(): void {
+    this.#othersWait = true;
+    this.resyncIn(0);
+  }
+
   /** Something changed that may make room for pods which wait, or will in so many ms. */
   resyncIn(ms: number): void {
     const at = this.#o.monotonic() + ms;
@@ -82,8 +90,8 @@ export class WaitingPods {
       }
       this.#due = Number.POSITIVE_INFINITY;
       this.#forgetOld();
-      if (this.#waiting.size === 0) continue;
-      await this.#resync(signal);
+      if (this.#waiting.size === 0 && !this.#othersWait) continue;
+      if (await this.#resync(signal)) this.#othersWait = false;
       this.resyncIn(LATEST_MS);
       await pause(SOONEST_MS, signal);
     }
@@ -94,16 +102,19 @@ export class WaitingPods {
     for (const [uid, at] of this.#waiting) if (now - at > FORGET_MS) this.#waiting.delete(uid);
   }
 
-  async #resync(signal: AbortSignal): Promise<void> {
+  /** Whether they were told, or there is nobody whose pods could wait for us. */
+  async #resync(signal: AbortSignal): Promise<boolean> {
     const { host, virtualNode, clock, logger } = this.#o;
     const name = virtualNode();
-    if (name === undefined) return;
+    if (name === undefined) return true;
     const annotations = { [LOOK_AGAIN_ANNOTATION]: timestamp(clock()) };
     try {
       await patch(host, NODES, { name }, { metadata: { annotations } }, { type: 'merge' }, { signal });
+      return true;
     } catch (error) {
       if (!signal.aborted)
         logger.warn({ node: name }, `schedulers could not be told to look again: ${describeError(error)}`);
+      return false;
     }
   }
 }

@@ -62,3 +62,12 @@ test('nobody is told anything for pods that have a place by then', async () => {
   expect(looks()).toBe(0);
   expect(waiting.size).toBe(0);
 });
+
+test('pods that a former process refused are worth one look', async () => {
+  waiting.takeOver();
+  await until('they are told', () => looks() === 1, { intervalMs: 5, timeoutMs: 10_000 });
+  // Whoever is asked about again is known by then.
+  waiting.resyncIn(0);
+  await new Promise((resolve) => setTimeout(resolve, 2_300));
+  expect(looks()).toBe(1);
+});

@@ -1,0 +1,87 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterEach, expect, test } from 'vitest';
+import { createAuthority, issueServing } from '../../hack/pki.ts';
+import { until } from '../../hack/until.ts';
+import { scoringConfig } from '../../src/api/scoring.ts';
+import { Scheduler } from '../../src/scheduler/scheduler.ts';
+import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+/** A host with member east and one pod, of which its scheduler says that. */
+function hostWith(reason: string): MemoryApi {
+  const api = new MemoryApi();
+  const make = (path: string, body: object): unknown =>
+    api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' });
+  make('/apis/spillway.dev/v1alpha1/memberclusters', {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'MemberCluster',
+    metadata: { name: 'east' },
+    spec: { credentials: { secretRef: { namespace: 'spillway-system', name: 'east' } } },
+  });
+  const labels = { 'spillway.dev/member': 'east' };
+  make('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'east', labels }, spec: {} });
+  make('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } });
+  make('/api/v1/namespaces/shop/pods', {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web', namespace: 'shop' },
+    spec: { containers: [{ name: 'main' }] },
+    status: { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason }] },
+  });
+  return api;
+}
+
+/** A process that has just started, and that nobody asks. Returns how often it told schedulers to look again. */
+async function start(api: MemoryApi): Promise<{ scheduler: Scheduler; looks: () => number }> {
+  const server = await serveMemoryApi(api);
+  const authority = await createAuthority('ours');
+  const certificate = await issueServing(authority, 'extender', ['127.0.0.1']);
+  const scheduler = new Scheduler({
+    host: server.client('host'),
+    namespace: 'spillway-system',
+    capacityOf: () => undefined,
+    budgets: { synced: true, covering: () => [] },
+    scoring: scoringConfig.parse({}),
+    lease: { run: async () => await Promise.resolve() },
+    server: {
+      address: '127.0.0.1',
+      port: 0,
+      certificate: () => certificate,
+      clientCa: () => authority.cert,
+      clientNames: ['system:kube-scheduler'],
+    },
+    graceMs: 0,
+    events: { record: () => undefined },
+    metrics: schedulerMetrics(new Registry()),
+    logger: pino({ level: 'silent' }),
+  });
+  const stop = new AbortController();
+  const running = scheduler.run(stop.signal);
+  ends.push(async () => {
+    stop.abort();
+    await running;
+    await server.close();
+  });
+  const looks = (): number =>
+    api.requests('PATCH', '/nodes/east').filter(({ body }) => JSON.stringify(body).includes('look-again')).length;
+  return { scheduler, looks };
+}
+
+test('a process that starts tells schedulers to look again at pods that were refused before', async () => {
+  const { looks } = await start(hostWith('Unschedulable'));
+  await until('they are told', () => looks() === 1, { intervalMs: 10, timeoutMs: 10_000 });
+});
+
+test('of a pod behind a gate it tells them nothing', async () => {
+  const { scheduler, looks } = await start(hostWith('SchedulingGated'));
+  await until('it can answer', () => scheduler.problem === undefined, { intervalMs: 10, timeoutMs: 10_000 });
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(looks()).toBe(0);
+});
