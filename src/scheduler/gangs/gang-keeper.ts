@@ -205,7 +205,10 @@ export class GangKeeper {
     logger.info({ gang: key, cluster, pods: pods.length }, 'pods of a gang may go to their place');
   }
 
-  /** The pods as they are then; without those that changed or went meanwhile, whose room is given back. */
+  /**
+   * The pods as they are then; without those that changed or went meanwhile. Room of one that changed stays its own until the gang is looked
+   * at again: others would take it, and the pods that are pinned by then would hold theirs for nothing until time is up.
+   */
   async #write(pods: readonly Pod[], change: (pod: Pod) => object, signal: AbortSignal): Promise<Pod[]> {
     const { host, places } = this.#o;
     const written: Pod[] = [];
@@ -217,8 +220,8 @@ export class GangKeeper {
         try {
           written.push(await patch<Pod>(host, PODS, ref, change(pod), { type: 'merge' }, { signal }));
         } catch (error) {
-          if (!isConflict(error) && !isNotFound(error)) throw error;
-          places.release([pod]);
+          if (isNotFound(error)) places.release([pod]);
+          else if (!isConflict(error)) throw error;
         }
       }
     };

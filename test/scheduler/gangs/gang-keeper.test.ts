@@ -78,6 +78,16 @@ async function gangWithOneAnew(
   return { api, server };
 }
 
+interface Kept {
+  asked: string[];
+  evicted: string[];
+  kept: string[];
+  told: string[];
+  /** Names of pods whose room was given back. */
+  released: string[];
+  api: MemoryApi;
+}
+
 /** `hasNode`: what the member says of a pod, by its name. Returns the names it was asked about, and reasons of Events with their pod. */
 async function keep(
   hasNode: (name: string) => boolean | undefined,
@@ -86,9 +96,10 @@ async function keep(
   setInTurn?: { name: string; replicas: number },
   beforeEviction: (api: MemoryApi, name: string, isStillToGo: () => boolean) => Promise<void> = async () =>
     await Promise.resolve(),
-): Promise<{ asked: string[]; evicted: string[]; kept: string[]; told: string[]; api: MemoryApi }> {
+): Promise<Kept> {
   const { api, server } = await world;
   const asked: string[] = [];
+  const released: string[] = [];
   const told: string[] = [];
   const evicted: string[] = [];
   const kept: string[] = [];
@@ -106,7 +117,7 @@ async function keep(
     places: {
       place: async () => await Promise.resolve({ cluster: 'east' }),
       hold: async () => await Promise.resolve(),
-      release: () => undefined,
+      release: (pods) => void released.push(...pods.map(({ metadata }) => metadata.name)),
       hasNode: async ({ metadata }) => {
         asked.push(metadata.name);
         return await Promise.resolve(hasNode(metadata.name));
@@ -129,7 +140,7 @@ async function keep(
     await run;
     await server.close();
   });
-  return { asked, evicted, kept, told, api };
+  return { asked, evicted, kept, told, released, api };
 }
 
 const seen = async (look: () => void): Promise<void> => await vi.waitFor(look, { timeout: 5_000, interval: 20 });
@@ -205,4 +216,29 @@ it('says nothing of that while the StatefulSet has made all of its pods', async 
   const world = gangWithOneAnew('last-night', ['w-3']);
   const { told } = await keep(() => true, 0, world, { name: 'web', replicas: 1 });
   await seen(() => expect(told).toEqual([expect.stringContaining('GangIncomplete')]));
+});
+
+/** A gang of three at the gate; the first write to one of them is answered with that code. */
+async function gangAtTheGate(code: number): Promise<{ api: MemoryApi; server: MemoryApiServer }> {
+  const world = await gangWithOneAnew('last-night', ['w-3', 'w-4', 'w-5']);
+  let left = 1;
+  world.api.fault = ({ method, path }) => {
+    if (method !== 'PATCH' || path !== podPath('w-3') || left === 0) return undefined;
+    left -= 1;
+    return { code, reason: code === 409 ? 'Conflict' : 'NotFound' };
+  };
+  return world;
+}
+
+it('keeps the room of a pod that changed while it was pinned, and opens the gate of all of them after that', async () => {
+  const { released, api } = await keep(() => true, 0, gangAtTheGate(409));
+  await seen(() => {
+    for (const name of ['w-3', 'w-4', 'w-5']) expect(podOf(api, name).spec.schedulingGates).toEqual([]);
+  });
+  expect(released).toEqual([]);
+});
+
+it('gives back the room of a pod that went while it was pinned', async () => {
+  const { released } = await keep(() => true, 0, gangAtTheGate(404));
+  await seen(() => expect(released).toEqual(['w-3']));
 });
