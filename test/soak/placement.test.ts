@@ -9,6 +9,7 @@ import { errorsOf } from '../fixtures/topology.ts';
 import { Happenings, type Round } from './happenings.ts';
 import { History } from './history.ts';
 import { type Lab, startLab } from './lab.ts';
+import { Lasting } from './lasting.ts';
 import { collectPreemptions, divisions, escapes, evictions, waiting } from './oracles.ts';
 import { chainOf, placeOf, readState, type State } from './state.ts';
 import { type Made, makeWorkloads } from './workloads.ts';
@@ -68,6 +69,7 @@ async function calm(what: string, since: number, lossesBefore: number, shrunk: R
   let wrong: string[] = [];
   /** What was the last to get right. */
   let last: string[] = [];
+  const lasting = new Lasting();
   const state = await until(
     what,
     async () => {
@@ -81,6 +83,7 @@ async function calm(what: string, since: number, lossesBefore: number, shrunk: R
       const evicted = evictions(now, history, preemptions, since);
       const stayed = escapes(now, history);
       wrong = [waits, divided, evicted, stayed].flatMap((verdict) => verdict.wrong);
+      lasting.saw(wrong);
       if (wrong.length > 0) {
         last = wrong;
         return undefined;
@@ -96,11 +99,15 @@ async function calm(what: string, since: number, lossesBefore: number, shrunk: R
     },
     { timeoutMs: CALM_MS, intervalMs: 3_000 },
   ).catch((error: unknown) => {
-    throw new Error(`${what}, seed ${SEED}: ${wrong.length} are wrong still:\n${wrong.slice(0, 40).join('\n')}`, {
+    const longest = lasting.longest(10).join('\n');
+    const still = wrong.slice(0, 40).join('\n');
+    throw new Error(`${what}, seed ${SEED}: ${wrong.length} are wrong still:\n${still}\nthe longest:\n${longest}`, {
       cause: error,
     });
   });
   if (last.length > 0) console.log(`the last of what was not right yet: ${last.slice(0, 3).join('; ')}`);
+  const longest = lasting.longest(8);
+  if (longest.length > 0) console.log(['what took the longest to get right:', ...longest].join('\n'));
   return state;
 }
 
