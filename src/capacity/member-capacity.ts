@@ -49,6 +49,10 @@ export interface MemberCapacityOptions {
 type InterPodCheck = (row: number) => InterPodReason | undefined;
 
 const MAX_REMEMBERED = 1_024;
+/** kube-scheduler lets a pod rest for 10 s at the most; so long, and some more, room that comes is kept for one that waits for it, in ms. */
+const NEXT_TRY_MS = 15_000;
+/** Pods that wait for room in the member, at the most, for which that is done. */
+const MOST_AWAITING = 32;
 const NO_DEMAND = { key: '', amounts: [] };
 
 /**
@@ -73,8 +77,10 @@ export class MemberCapacity {
   readonly #known = new Map<string, 'waiting' | 'stuck' | 'placed'>();
   /** Those of them that are on nodes. */
   readonly #ours = new Map<string, HeldPod>();
-  /** When pods give up waiting for a node that does not exist yet, in ms. */
+  /** Until when room is kept for pods that wait for a node that does not exist yet, or for the next try of the scheduler, in ms. */
   readonly #deadlines = new Map<string, number>();
+  /** Pods that no node has room for, in which the member and we agree. */
+  readonly #awaiting = new Set<string>();
   /** By key of the choice of nodes. */
   readonly #largestSlots = new LRUCache<string, { version: number; slot: Amounts | undefined }>(atMost(MAX_REMEMBERED));
   readonly #answers = new LRUCache<string, { version: number; answer: FitAnswer }>(atMost(MAX_REMEMBERED));
@@ -373,27 +379,46 @@ export class MemberCapacity {
     const stuck = isUnschedulable(pod);
     this.#known.set(podUid, stuck ? 'stuck' : 'waiting');
     // One for which others are evicted has its room on that node already.
-    if ((stuck && this.#elastic.isEmpty) || isNominated(pod)) {
+    if (isNominated(pod)) {
       this.#forgetReservation(podUid);
       return;
     }
-    const virtualNode = virtualNodeOf(pod, this.#hostId) ?? '';
-    this.#reservations.reserve(podUid, this.#rules.admit(fitRequestOf(pod, virtualNode)), 'member', false);
-    if (stuck) this.#awaitNode(pod, podUid);
+    const admitted = this.#rules.admit(fitRequestOf(pod, virtualNodeOf(pod, this.#hostId) ?? ''));
+    if (stuck && this.#elastic.isEmpty) {
+      this.#awaitRoom(podUid, admitted);
+      return;
+    }
+    this.#reservations.reserve(podUid, admitted, 'member', false);
+    if (stuck) this.#awaitNode(pod, podUid, admitted);
   }
 
   /** No node has room for the pod; perhaps the member is about to get one. */
-  #awaitNode(pod: Pod, podUid: string): void {
+  #awaitNode(pod: Pod, podUid: string, admitted: AdmittedRequest): void {
     const group = this.#reservations.elasticGroupOf(podUid);
     const created = Date.parse(pod.metadata.creationTimestamp ?? '');
     const deadline = created + (group?.leadTimeSeconds ?? 0) * 1000;
-    if (group === undefined || !(deadline > this.#clock())) this.#forgetReservation(podUid);
+    if (group === undefined || !(deadline > this.#clock())) this.#awaitRoom(podUid, admitted);
     else this.#deadlines.set(podUid, deadline);
+  }
+
+  /**
+   * The member's scheduler tries the pod again when there is room, but may let it rest before: those that are sent meanwhile would take
+   * the room, again and again. Where a node has room as far as is known here, the scheduler has other reasons: nothing is kept.
+   */
+  #awaitRoom(podUid: string, admitted: AdmittedRequest): void {
+    if (this.#deadlines.has(podUid)) return;
+    this.#forgetReservation(podUid);
+    if (this.#awaiting.size >= MOST_AWAITING) return;
+    this.#settled();
+    this.#reservations.reserve(podUid, admitted, 'stuck', false);
+    if (this.#reservations.placedAs(podUid) === undefined) this.#awaiting.add(podUid);
+    else this.#forgetReservation(podUid);
   }
 
   #forgetReservation(podUid: string): void {
     this.#reservations.drop(podUid);
     this.#deadlines.delete(podUid);
+    this.#awaiting.delete(podUid);
   }
 
   #hostUidOf(pod: Pod): string | undefined {
@@ -407,6 +432,11 @@ export class MemberCapacity {
       for (const [podUid, deadline] of this.#deadlines) if (deadline <= now) this.#forgetReservation(podUid);
     }
     this.#reservations.settle();
+    for (const podUid of this.#awaiting) {
+      if (this.#reservations.placedAs(podUid) === undefined) continue;
+      this.#awaiting.delete(podUid);
+      this.#deadlines.set(podUid, this.#clock() + NEXT_TRY_MS);
+    }
     return this.#table.version + this.#rules.version + this.#settings;
   }
 

@@ -9,9 +9,9 @@ import type { HeldPod, PlacedPod } from './pods-on-nodes.ts';
 
 /**
  * Who says that a pod is on its way: the scheduler that chose the place, the host where it is bound, or the member where it
- * waits for its node.
+ * waits for its node; `stuck`: where it waits for room, as no node had any.
  */
-export type ReservationHolder = 'choice' | 'binding' | 'member';
+export type ReservationHolder = 'choice' | 'binding' | 'member' | 'stuck';
 
 interface Reservation {
   readonly admitted: AdmittedRequest;
@@ -69,10 +69,14 @@ export class Reservations {
     for (const { placed } of this.#all.values()) if (placed !== undefined) yield placed;
   }
 
-  /** Those that have room on a node; `bound`: of pods that are bound in the host, so without those that are only being chosen for. */
+  /**
+   * Those that have room on a node; `bound`: of pods that are bound in the host, so without those that are only being chosen for. Nor
+   * those whose room is kept for a moment: the Node would still be reported without it when that is over.
+   */
   *coming({ bound }: { bound: boolean }): Generator<Coming> {
     for (const { admitted, placed, holders } of this.#all.values()) {
-      if (placed === undefined || (bound && holders.size === 1 && holders.has('choice'))) continue;
+      if (placed === undefined) continue;
+      if (bound && holders.size === 1 && (holders.has('choice') || holders.has('stuck'))) continue;
       const node = this.#o.table.node(placed.row)?.metadata.name ?? '';
       yield { node, virtualNode: admitted.request.virtualNode, requests: admitted.requests };
     }

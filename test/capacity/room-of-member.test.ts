@@ -278,6 +278,66 @@ describe('pods that the member finds no node for', () => {
     expect(capacity.offer('east')?.allocatable).toMatchObject({ cpu: '8' });
   });
 
+  describe('but had room for when they were sent there', () => {
+    const small = { allocatable: { cpu: '1', memory: '16Gi', pods: '110' } };
+    let now = 0;
+    /** Two pods of 400m went to one node each, where they were not expected, and one of a whole CPU finds no node. */
+    const withOneStuck = (): MemberCapacity => {
+      const capacity = member({ a: small, b: small }, { clock: () => now });
+      for (const [uid, cpu] of [
+        ['big', '1'],
+        ['s1', '400m'],
+        ['s2', '400m'],
+      ] as const)
+        capacity.reserve(uid, asks({ cpu }), 'binding');
+      capacity.podHandler.added(ours('s1', { cpu: '400m' }, 'a'));
+      capacity.podHandler.added(ours('s2', { cpu: '400m' }, 'b'));
+      capacity.podHandler.added(ours('big', { cpu: '1' }, undefined, true));
+      return capacity;
+    };
+    const smallSlots = (capacity: MemberCapacity): number => capacity.slots(asks({ cpu: '100m' }), 100);
+
+    it('let small ones pass, and get the first room that is enough for them', () => {
+      const capacity = withOneStuck();
+      expect(smallSlots(capacity)).toBe(6 + 6);
+      capacity.podHandler.deleted(ours('s1', { cpu: '400m' }, 'a'));
+      expect(smallSlots(capacity)).toBe(6);
+      // What it had before said nothing new.
+      capacity.podHandler.updated(ours('big', { cpu: '1' }, undefined, true));
+      expect(smallSlots(capacity)).toBe(6);
+      capacity.podHandler.updated(ours('big', { cpu: '1' }, 'a'));
+      now += 60_000;
+      expect(smallSlots(capacity)).toBe(6);
+    });
+
+    it('have it for the next try of the scheduler there, and no longer', () => {
+      const capacity = withOneStuck();
+      expect(smallSlots(capacity)).toBe(6 + 6);
+      capacity.podHandler.deleted(ours('s1', { cpu: '400m' }, 'a'));
+      expect(smallSlots(capacity)).toBe(6);
+      now += 15_000;
+      expect(smallSlots(capacity)).toBe(10 + 6);
+      // There is room, and it is not taken: for other reasons.
+      capacity.podHandler.updated(ours('big', { cpu: '1' }, undefined, true));
+      expect(smallSlots(capacity)).toBe(10 + 6);
+    });
+
+    it('take nothing of what the virtual node offers meanwhile, which nobody would report when it is over', () => {
+      const capacity = withOneStuck();
+      capacity.podHandler.deleted(ours('s1', { cpu: '400m' }, 'a'));
+      expect(smallSlots(capacity)).toBe(6);
+      expect(capacity.offer('east', parseAmounts({ cpu: '1400m' }))?.allocatable).toMatchObject({ cpu: '3' });
+    });
+
+    it('have none when they are gone', () => {
+      const capacity = withOneStuck();
+      capacity.podHandler.deleted(ours('big', { cpu: '1' }, undefined, true));
+      capacity.podHandler.deleted(ours('s1', { cpu: '400m' }, 'a'));
+      expect(smallSlots(capacity)).toBe(10 + 6);
+      expect(capacity.size.reservations).toBe(0);
+    });
+  });
+
   it('keep the request that the member shows, whatever the host foresaw', () => {
     const capacity = member({ a: {} });
     capacity.podHandler.added(ours('u1', { cpu: '3' }));
