@@ -10,7 +10,7 @@ import { displacedMove } from './displaced.ts';
 import { displacedAfterMs } from './displaced-rules.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
-import { whyNotMoved } from './replaceable.ts';
+import { whyNotMovedAtWill } from './replaceable.ts';
 import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
 
@@ -81,7 +81,7 @@ export class DisplacedPods {
     const { workload, replicas, failover } = placed.rulesOf(live);
     const better = placed.betterPlace(live, from, (one) => one === strategy);
     if (!displacedAfterMs(failover).has(strategy) || better?.strategy !== strategy) return 'void';
-    const own = whyNotMoved(live);
+    const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: own };
     const there = placed.ofWorkload(workload.metadata.uid ?? '').filter(isActive);
     // One is on its way, or does not run well: it will be looked at again.

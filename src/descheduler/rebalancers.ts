@@ -157,6 +157,7 @@ export class Rebalancers {
     if (rebalancer(name) === undefined) return 'void';
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
     if (silentMembers(placed.members()).has(from) || placed.betterPlace(live, from) === undefined) return 'void';
+    // Of Jobs, too: somebody named this one.
     const own = whyNotMoved(live);
     if (own !== undefined) return { why: own };
     // One is on its way, or does not run well: it will be looked at again.

@@ -37,7 +37,7 @@ export function whyNotMoved(pod: Pod): string | undefined {
   return usesClaims(pod) ? 'it uses claims, and its data are there' : undefined;
 }
 
-/** The same for a move that nobody is forced to make: it is to cost the controller nothing. */
+/** The same for a move that nobody is forced to make, nor asked for by the name of one workload: it is to cost the controller nothing. */
 export function whyNotMovedAtWill(pod: Pod): string | undefined {
   return controllerKindOf(pod) === 'batch/Job'
     ? 'a Job counts a pod that is deleted as one that failed'

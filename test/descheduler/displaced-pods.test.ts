@@ -12,6 +12,9 @@ import { cluster, Fleet } from '../placement/fleet.ts';
 import { placedMember } from '../fixtures/placed-member.ts';
 
 const HOME_FIRST = { clusterAffinity: { clusterNames: ['home'], overflowAffinities: [{ clusterNames: ['away'] }] } };
+const AWAY_AT_MOST_TWO = {
+  clusterAffinity: { clusterNames: ['away'], max: 2, overflowAffinities: [{ clusterNames: ['home'] }] },
+};
 const MINUTE_MS = 60_000;
 const LOOK_MS = 15_000;
 const REPLICAS = 6;
@@ -26,6 +29,7 @@ class World {
   failover: Failover = { repatriate: { after: '5m' } };
   now = 0;
   isReady = true;
+  controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
   /** Clusters whose manager cannot vouch for what the host shows of their pods. */
   silent: string[] = [];
   /** Clusters where pods were not well lately. */
@@ -33,6 +37,8 @@ class World {
   moves: readonly Moves[] = [];
   /** When and where from pods were moved. */
   readonly moved: { at: number; from: string; strategy: string }[] = [];
+  /** Why pods stayed. */
+  readonly held: string[] = [];
   readonly #strategy: DisplacedPods;
 
   constructor(placement: object, room: Record<string, number>) {
@@ -73,7 +79,7 @@ class World {
 
   #pods(): Pod[] {
     const conditions: Condition[] = this.isReady ? [{ type: 'Ready', status: 'True' }] : [];
-    const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 's', uid: 's', controller: true }];
+    const ownerReferences = [{ ...this.controller, name: 's', uid: 's', controller: true }];
     return this.fleet.pods.map(({ uid, cluster: nodeName }) => ({
       metadata: { name: uid, uid, ownerReferences },
       spec: { nodeName, containers: [] },
@@ -83,7 +89,11 @@ class World {
 
   #move({ strategy, pod, from, recheck }: WantedMove): 'moved' | 'held' | 'void' {
     const found = recheck(pod);
-    if (found !== undefined) return found === 'void' ? 'void' : 'held';
+    if (found === 'void') return 'void';
+    if (found !== undefined) {
+      this.held.push(found.why);
+      return 'held';
+    }
     const { name } = pod.metadata;
     this.moves = withMove(this.moves, { strategy, from, pod: name, message: '' }, this.now);
     this.moved.push({ at: this.now, from, strategy });
@@ -145,6 +155,30 @@ describe('pods that would be elsewhere if they came now', () => {
     await world.pass(LOOK_MS);
     expect(world.moved).toHaveLength(1);
   });
+
+  test.each<[Failover, object]>([
+    [{ repatriate: { after: '1m' } }, HOME_FIRST],
+    [{ divisionDrift: { after: '1m' } }, AWAY_AT_MOST_TWO],
+    [{ spreadViolation: { after: '1m' } }, { spreadConstraints: [{ minGroups: 2 }] }],
+    [{ activation: 'Eager' }, { clusterAffinity: { clusterNames: ['home'] } }],
+  ])(
+    'stay with %j when they are of a Job, which would count each as failed, and say so',
+    async (failover, placement) => {
+      const world = new World(HOME_FIRST, { home: 0, away: 9 });
+      world.controller = { apiVersion: 'batch/v1', kind: 'Job' };
+      world.fleet.room['home'] = 9;
+      world.fleet.edit(placement);
+      world.failover = failover;
+      await world.pass(5 * MINUTE_MS);
+      expect([world.moved, new Set(world.held)]).toEqual([
+        [],
+        new Set(['a Job counts a pod that is deleted as one that failed']),
+      ]);
+      world.controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
+      await world.pass(LOOK_MS);
+      expect(world.moved).toHaveLength(1);
+    },
+  );
 
   test('stay while their member is silent, however Ready the host shows them', async () => {
     const world = new World(HOME_FIRST, { home: 2, away: 9 });

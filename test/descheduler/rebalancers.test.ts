@@ -30,6 +30,7 @@ let hasRules: boolean;
 let held: boolean;
 let isKnown: boolean;
 let isReadable: boolean;
+let controller: { apiVersion: string; kind: string };
 /** Moves that were asked for. */
 let asked: number;
 let beforeMove: () => unknown;
@@ -39,6 +40,7 @@ beforeEach(async () => {
   api = new MemoryApi();
   server = await serveMemoryApi(api);
   [now, isReady, hasRules, held, moved] = [START, true, true, false, []];
+  controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
   [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
   fleet = new Fleet({
     placement: HOME_FIRST,
@@ -86,7 +88,7 @@ afterEach(async () => {
 
 function pods(): Pod[] {
   const conditions: Condition[] = isReady ? [{ type: 'Ready', status: 'True' }] : [];
-  const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 's', uid: 's', controller: true }];
+  const ownerReferences = [{ ...controller, name: 's', uid: 's', controller: true }];
   return fleet.pods.map(({ uid, cluster: nodeName }) => ({
     metadata: { name: uid, uid, ownerReferences },
     spec: { nodeName, containers: [] },
@@ -177,6 +179,13 @@ test('a pod that is not to move any more at the last moment stays, as others of 
   beforeMove = () => (isReady = false);
   await look();
   expect([moved, said()]).toEqual([[], ['- Progressing']]);
+});
+
+test('pods of a Job are moved, too, as somebody named it', async () => {
+  controller = { apiVersion: 'batch/v1', kind: 'Job' };
+  ask();
+  await look();
+  expect(moved).toEqual(['Rebalance away']);
 });
 
 test('one that is deleted while a move waits for its turn moves nothing any more', async () => {
