@@ -1,5 +1,6 @@
 import type { Failover } from '../api/failover.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import type { Cluster } from '../api/cluster.ts';
 import type { CompiledPlacement } from './compiled-placement.ts';
 import { listInWords } from './placement-refusal.ts';
@@ -15,17 +16,17 @@ const AT_WILL = ['apps/v1/DaemonSet', ...JOBS];
 /** Kinds whose pods never run twice, or have no ReplicaSet to be released from. */
 const WITHOUT_CHOICE = [STATEFUL_SET, REPLICATION_CONTROLLER, ...AT_WILL];
 
-const NO_OTHER = 'pods go to another cluster, and the placement leaves no two';
+const NONE_CHOSEN = 'the placement chooses none of the clusters there are';
 const NO_HOME = 'it is for placements with overflowAffinities and without replicaScheduling';
 const NO_DRIFT =
   'it is for a division by staticWeightList, or by clusterPreferences with rebalance; others keep what they gave';
 const ALL_CHOSEN = 'the placement chooses every cluster and divides nothing';
 
-/** Of all that moves pods, why it can never act; undefined: it can. */
+/** Why what moves pods can never act, the first reason that is one; none: it can. */
 type WhyVain = (string | undefined | false)[];
 
 /**
- * What of `failover` can never have an effect, be it for the placement, the kinds that are chosen, or other fields of it, each with the field's path.
+ * What of `failover` can never have an effect, or hardly any, be it for the placement, the kinds that are chosen, or other fields of it, each with the field's path.
  *
  * @param reachable the clusters that the placement chooses, of those there are.
  */
@@ -38,10 +39,10 @@ export function failoverWarnings(
   const add = (path: string, message: string): unknown => warnings.push(`spec.failover.${path}: ${message}`);
   const { purgeMode = 'Gracefully' } = failover.cluster ?? {};
   const stays = purgeMode === 'Never' && 'spec.failover.cluster.purgeMode is Never';
-  const alone = reachable.length < 2 && NO_OTHER;
-  const check = (path: string, isGiven: boolean, why: WhyVain): void => {
-    const first = isGiven ? why.find((one) => typeof one === 'string') : undefined;
-    if (first !== undefined) add(path, `moves nothing: ${first}`);
+  const nowhere = reachable.length === 0 && NONE_CHOSEN;
+  const elsewhere = onlyElsewhere(reachable);
+  const check = (path: string, isGiven: boolean, why: WhyVain, few?: string): void => {
+    if (isGiven) addVain(add, path, 'moves', why, few);
   };
   const { repatriate, divisionDrift, spreadViolation, activation, application, onUnschedulable } = failover;
   const { clusterAffinity, clusterAffinities, replicaScheduling } = placement;
@@ -53,9 +54,9 @@ export function failoverWarnings(
   check('spreadViolation', spreadViolation !== undefined, [noSpread, stays, atWill]);
   check('activation', activation === 'Eager', [choosesAll && ALL_CHOSEN, stays, atWill]);
   const noRevision = onlyOf(resourceSelectors, [REPLICATION_CONTROLLER, ...AT_WILL]);
-  check('application', application !== undefined, [alone, stays, noRevision]);
-  check('onUnschedulable', onUnschedulable !== undefined, [alone, atWill]);
-  checkLost(failover, resourceSelectors, [alone, stays], add);
+  check('application', application !== undefined, [nowhere, stays, noRevision], elsewhere);
+  check('onUnschedulable', onUnschedulable !== undefined, [nowhere, atWill], elsewhere);
+  checkLost(failover, resourceSelectors, [nowhere, stays], elsewhere, add);
   checkGrace(failover.cluster, add);
   const noChoice = whyNoChoice(failover, resourceSelectors);
   if (noChoice !== undefined) add('onMemberLost.onHeal', `chooses nothing: ${noChoice}`);
@@ -64,8 +65,27 @@ export function failoverWarnings(
 
 type Add = (path: string, message: string) => unknown;
 
-/** Where `after` or `action: Replace` is given, and nothing is ever replaced for that. */
-function checkLost({ onMemberLost = {} }: Failover, selectors: Selectors, why: WhyVain, add: Add): void {
+/** That a field moves nothing, or else, if these are `few`, which pods at the most. */
+function addVain(add: Add, path: string, moves: 'moves' | 'replaces', why: WhyVain, few: string | undefined): void {
+  const first = why.find((one) => typeof one === 'string');
+  if (first !== undefined) add(path, `${moves} nothing: ${first}`);
+  else if (few !== undefined) add(path, `${moves} only ${few}`);
+}
+
+/** Those that a field can move whose pods go to another cluster: there may be some that came before the policy was edited. */
+function onlyElsewhere([first, second]: readonly Cluster[]): string | undefined {
+  if (first === undefined || second !== undefined) return undefined;
+  return `pods that are not in ${clusterInWords(first.name)}, the one cluster that the placement chooses`;
+}
+
+/** Where `after` or `action: Replace` is given, and nothing, or hardly anything, is ever replaced for that. */
+function checkLost(
+  { onMemberLost = {} }: Failover,
+  selectors: Selectors,
+  why: WhyVain,
+  few: string | undefined,
+  add: Add,
+): void {
   const { after, action } = onMemberLost;
   if (action === 'Hold' || action === 'ReplaceWhenFenced') {
     if (after !== undefined)
@@ -75,9 +95,7 @@ function checkLost({ onMemberLost = {} }: Failover, selectors: Selectors, why: W
   if (after === undefined && action === undefined) return;
   // Pods of Jobs are replaced where the policy says so.
   const held = onlyOf(selectors, [STATEFUL_SET, 'apps/v1/DaemonSet', ...(action === undefined ? JOBS : [])]);
-  const first = [...why, held].find((one) => typeof one === 'string');
-  if (first !== undefined)
-    add(`onMemberLost.${action === undefined ? 'after' : 'action'}`, `replaces nothing: ${first}`);
+  addVain(add, `onMemberLost.${action === undefined ? 'after' : 'action'}`, 'replaces', [...why, held], few);
 }
 
 /** Values that are not the defaults, which nobody may have written. */

@@ -110,9 +110,16 @@ describe('contradictions', () => {
       one,
       ['Deployment'],
       [
-        'onUnschedulable: moves nothing: pods go to another cluster, and the placement leaves no two',
-        'onMemberLost.action: replaces nothing: pods go to another cluster, and the placement leaves no two',
+        'onUnschedulable: moves only pods that are not in member east, the one cluster that the placement chooses',
+        'onMemberLost.action: replaces only pods that are not in member east, the one cluster that the placement chooses',
       ],
+    ],
+    [{ onUnschedulable: { after: '1m' } }, one, ['Job'], [`onUnschedulable: moves nothing: ${only('Jobs')}`]],
+    [
+      { onMemberLost: { after: '1m' }, cluster: { purgeMode: 'Never' } },
+      one,
+      ['Deployment'],
+      ['onMemberLost.after: replaces nothing: spec.failover.cluster.purgeMode is Never'],
     ],
     [
       { onMemberLost: { after: '1m', action: 'Hold' } },
@@ -167,10 +174,23 @@ describe('contradictions', () => {
     [{}, false],
     [{ clusterAffinity: { clusterNames: ['local', 'east'] } }, false],
     [{ clusterAffinity: { clusterNames: ['east'] } }, true],
-  ])('failover.application can do nothing with %j: %s', (placement, isVain) => {
+  ])('failover.application can do next to nothing with %j: %s', (placement, isVain) => {
     const own = { placement, failover: { application: {} } };
     const found = policyWarnings(policy('p', own), clusters).filter((one) => one.startsWith('spec.failover'));
-    expect(found).toEqual(isVain ? [expect.stringContaining('spec.failover.application: moves nothing')] : []);
+    const words = 'spec.failover.application: moves only pods that are not in member east';
+    expect(found).toEqual(isVain ? [expect.stringContaining(words)] : []);
+  });
+
+  it('where the placement chooses no cluster that there is, failover goes nowhere', () => {
+    const placement = { clusterAffinity: { clusterNames: ['moon'] } };
+    const failover = { application: {}, onUnschedulable: { after: '1m' }, onMemberLost: { after: '1m' } };
+    const found = policyWarnings(policy('p', { placement, failover }), clusters);
+    const why = 'the placement chooses none of the clusters there are';
+    expect(found.filter((one) => one.startsWith('spec.failover'))).toEqual([
+      `spec.failover.application: moves nothing: ${why}`,
+      `spec.failover.onUnschedulable: moves nothing: ${why}`,
+      `spec.failover.onMemberLost.after: replaces nothing: ${why}`,
+    ]);
   });
 
   it.each<[object, string[]]>([
