@@ -17,9 +17,10 @@ const AT_WILL = ['apps/v1/DaemonSet', ...JOBS];
 const WITHOUT_CHOICE = [STATEFUL_SET, REPLICATION_CONTROLLER, ...AT_WILL];
 
 const NONE_CHOSEN = 'the placement chooses none of the clusters there are';
-const NO_HOME = 'it is for placements with overflowAffinities and without replicaScheduling';
-const NO_DRIFT =
-  'it is for a division by staticWeightList, or by clusterPreferences with rebalance; others keep what they gave';
+const NO_LIMIT = 'the placement has neither replicaScheduling nor a max for any of its clusters';
+const KEPT =
+  'pods beyond the shares that are planned (WorkloadPlacement.status), and within its limits this division plans by what it gave ' +
+  "before; staticWeightList, and clusterPreferences with rebalance, go by today's weights";
 const ALL_CHOSEN = 'the placement chooses every cluster and divides nothing';
 
 /** Why what moves pods can never act, the first reason that is one; none: it can. */
@@ -48,8 +49,10 @@ export function failoverWarnings(
   const { clusterAffinity, clusterAffinities, replicaScheduling } = placement;
   const choosesAll = (clusterAffinity ?? clusterAffinities ?? replicaScheduling) === undefined;
   const atWill = onlyOf(resourceSelectors, AT_WILL);
-  check('repatriate', repatriate !== undefined, [!canRepatriate(compiled) && NO_HOME, stays, atWill]);
-  check('divisionDrift', divisionDrift !== undefined, [!canDrift(compiled) && NO_DRIFT, stays, atWill]);
+  check('repatriate', repatriate !== undefined, [whyNoHome(compiled), stays, atWill]);
+  const drifts = canDrift(compiled);
+  const noLimit = !drifts && compiled.division.kind === 'none' && NO_LIMIT;
+  check('divisionDrift', divisionDrift !== undefined, [noLimit, stays, atWill], drifts ? undefined : KEPT);
   const noSpread = compiled.spread.length === 0 && 'there are no spreadConstraints';
   check('spreadViolation', spreadViolation !== undefined, [noSpread, stays, atWill]);
   check('activation', activation === 'Eager', [choosesAll && ALL_CHOSEN, stays, atWill]);
@@ -125,10 +128,16 @@ function whyNoChoice(failover: Failover, selectors: Selectors): string | undefin
   return isVain ? 'it is for pods of Deployments, and resourceSelectors choose none' : undefined;
 }
 
-function canRepatriate({ division, groups }: CompiledPlacement): boolean {
-  return division.kind === 'none' && groups.some(({ tiers }) => tiers.length > 1);
+/** Why no pod ever goes to an earlier tier for being earlier; undefined when one may. */
+function whyNoHome({ division, groups }: CompiledPlacement): string | undefined {
+  if (groups.every(({ tiers }) => tiers.length < 2)) return 'the placement has no overflowAffinities';
+  // A pod that would have to wait for its later tier has its place in an earlier one.
+  const waits = groups.some(({ tiers }) => tiers.slice(0, -1).some(({ tryNextAfterMs }) => tryNextAfterMs > 0));
+  return division.kind === 'none' || waits ? undefined : 'with replicaScheduling each cluster keeps what it is to have';
 }
 
-function canDrift({ division }: CompiledPlacement): boolean {
-  return division.kind === 'static' || (division.kind === 'preferences' && division.rebalance);
+/** Whether clusters can have more than they are to have by weights or limits of today. */
+function canDrift({ division, groups }: CompiledPlacement): boolean {
+  const isLimited = groups.some(({ tiers }) => tiers.some(({ max }) => Number.isFinite(max(1))));
+  return isLimited || division.kind === 'static' || (division.kind === 'preferences' && division.rebalance);
 }

@@ -69,6 +69,30 @@ describe('a pod would be elsewhere if it came now', () => {
     expect(better(fleet, 'home')).toBeUndefined();
   });
 
+  test('where its tier may take less now, without division, too', () => {
+    const { clusterAffinity } = HOME_FIRST;
+    const fleet = new Fleet({ placement: HOME_FIRST, clusters });
+    expect(fleet.scale(4)).toEqual({ home: 4 });
+    expect(better(fleet, 'home')).toBeUndefined();
+    fleet.edit({ clusterAffinity: { ...clusterAffinity, max: 2 } });
+    expect(better(fleet, 'home')).toMatchObject({ strategy: 'DivisionDrift', cluster: 'away' });
+  });
+
+  test('in an earlier tier by a division, where both lack pods and it would have to wait for its own', () => {
+    const placement = {
+      clusterAffinity: { ...HOME_FIRST.clusterAffinity, tryNextAfter: '5m' },
+      replicaScheduling: { replicaDivisionPreference: 'Aggregated' },
+    };
+    const fleet = new Fleet({ placement, clusters, room: { home: 2, away: 9 } });
+    fleet.waitedMs = 300_000;
+    expect(fleet.scale(4)).toEqual({ away: 2, home: 2 });
+    fleet.pods = fleet.pods.filter(({ uid }) => uid !== 'p1');
+    expect(fleet.counts()).toEqual({ away: 2, home: 1 });
+    expect(better(fleet, 'away')).toBeUndefined();
+    fleet.waitedMs = 0;
+    expect(better(fleet, 'away')).toMatchObject({ strategy: 'Repatriate', cluster: 'home' });
+  });
+
   test('by shares of today, when a member came', () => {
     const fleet = new Fleet({ placement: byWeight(1, 1), clusters: [cluster('away')] });
     expect(fleet.scale(4)).toEqual({ away: 4 });

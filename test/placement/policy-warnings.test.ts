@@ -7,6 +7,9 @@ import { policy } from './policies.ts';
 const clusters = [cluster('local'), cluster('east', { region: 'eu' }), cluster('west', { region: 'us' })];
 const warnings = (placement: object): string[] => policyWarnings(policy('p', { placement }), clusters);
 const place = 'spec.placement';
+const AGGREGATED = { replicaScheduling: { replicaDivisionPreference: 'Aggregated' } };
+const BY_ROOM = { replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } };
+const PREFERENCES = { replicaScheduling: { clusterPreferences: { clusters: { '*': {} } } } };
 
 describe('contradictions', () => {
   it('are none in an empty policy, nor in a good one', () => {
@@ -26,18 +29,33 @@ describe('contradictions', () => {
   it.each<[string, object, object, boolean]>([
     ['repatriate', {}, {}, true],
     ['repatriate', { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{}] } }, {}, false],
+    ['repatriate', { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{}] } }, AGGREGATED, true],
     [
       'repatriate',
-      { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{}] } },
-      { replicaScheduling: { replicaDivisionPreference: 'Aggregated' } },
+      { clusterAffinity: { clusterNames: ['local'], tryNextAfter: '1m', overflowAffinities: [{}] } },
+      AGGREGATED,
+      false,
+    ],
+    [
+      'repatriate',
+      { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{ tryNextAfter: '1m' }] } },
+      AGGREGATED,
       true,
     ],
     ['spreadViolation', {}, {}, true],
     ['spreadViolation', {}, { spreadConstraints: [{ minGroups: 2 }] }, false],
     ['divisionDrift', {}, {}, true],
-    ['divisionDrift', {}, { replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } }, true],
     ['divisionDrift', {}, { replicaScheduling: {} }, false],
-    ['divisionDrift', {}, { replicaScheduling: { clusterPreferences: { clusters: { '*': {} } } } }, true],
+    ['divisionDrift', { clusterAffinity: { max: '50%' } }, {}, false],
+    ['divisionDrift', { clusterAffinity: { max: 3 } }, AGGREGATED, false],
+    [
+      'divisionDrift',
+      { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{ clusterNames: ['east'], max: 0 }] } },
+      {},
+      false,
+    ],
+    ['divisionDrift', { clusterAffinities: [{ affinityName: 'a' }, { affinityName: 'b', max: 2 }] }, BY_ROOM, false],
+    ['divisionDrift', { clusterAffinities: [{ affinityName: 'a' }, { affinityName: 'b' }] }, {}, true],
     [
       'divisionDrift',
       {},
@@ -49,6 +67,15 @@ describe('contradictions', () => {
     const found = policyWarnings(policy('p', own), clusters).filter((one) => one.startsWith('spec.failover'));
     expect(found).toEqual(isVain ? [expect.stringContaining(`spec.failover.${field}: moves nothing`)] : []);
   });
+
+  it.each([[AGGREGATED], [BY_ROOM], [PREFERENCES]])(
+    'failover.divisionDrift with %j is said to move only pods beyond the plan',
+    (placement) => {
+      const found = policyWarnings(policy('p', { placement, failover: { divisionDrift: { after: '5m' } } }), clusters);
+      const words = 'spec.failover.divisionDrift: moves only pods beyond the shares that are planned';
+      expect(found).toEqual([expect.stringContaining(words)]);
+    },
+  );
 
   it.each<[object, object, string, string | undefined]>([
     [{ onHeal: 'KeepOriginal' }, {}, 'Deployment', undefined],
