@@ -103,6 +103,15 @@ export function isConflict(e: unknown): e is ApiError {
   return e instanceof ApiError && e.code === 409 && e.reason !== 'AlreadyExists';
 }
 
+/**
+ * The object that was meant is gone, or another one has its name by now: a wrong UID is 409 on delete, and 409 or 422 on patch. A policy
+ * that refuses a write answers 422, too.
+ */
+export function isAnotherObject(e: unknown): boolean {
+  if (isNotFound(e) || isConflict(e)) return true;
+  return e instanceof ApiError && e.code === 422 && /metadata\.uid/.test(e.status.message ?? '');
+}
+
 /** The resourceVersion or continue token asked for is too old (410 Gone, reason Expired). */
 export function isGone(e: unknown): e is ApiError {
   return e instanceof ApiError && (e.code === 410 || e.reason === 'Expired' || e.reason === 'Gone');

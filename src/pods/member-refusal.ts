@@ -1,6 +1,6 @@
 import { ENFORCE_LABEL } from '../api/pod-security.ts';
 import { cleanText } from '../kube/clean-text.ts';
-import { ApiError, describeError, isConflict, isNotFound, isPermanent, isTransient } from '../kube/errors.ts';
+import { ApiError, describeError, isPermanent, isTransient } from '../kube/errors.ts';
 import type { Hold } from './decide.ts';
 
 /** Reasons of {@link refusalOf}. */
@@ -71,12 +71,6 @@ export function refusalOf(error: unknown, member: string): Hold {
     };
   }
   return { reason: 'MemberRefused', message: `${said} It is tried again by itself.` };
-}
-
-/** The pod that was meant is gone, or another one has its name by now: a wrong UID is 409 on delete and 422 on patch. */
-export function isAnotherPod(error: unknown): boolean {
-  if (isNotFound(error) || isConflict(error)) return true;
-  return error instanceof ApiError && error.code === 422 && /metadata\.uid/.test(error.status.message ?? '');
 }
 
 function clean(text: string): string {

@@ -4,7 +4,7 @@ import { UID_LABEL } from '../api/marks.ts';
 import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';
+import { isAnotherObject, isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
@@ -16,7 +16,7 @@ import type { DeletionEvidence } from './evidence.ts';
 import { HostPodChanged, HostStatusWriter } from './host-status-writer.ts';
 import { mirroredUid } from './host-status.ts';
 import { IntentWriter } from './intent-writer.ts';
-import { isAnotherPod, refusalOf } from './member-refusal.ts';
+import { refusalOf } from './member-refusal.ts';
 import { withoutRecord } from './member-updates.ts';
 import type { OrphanedPods } from './orphaned-pods.ts';
 import { PodCreation } from './pod-creation.ts';
@@ -177,7 +177,7 @@ export class PodActor {
           memory.member = current;
         } catch (error) {
           // What a member does not take of a change keeps the rest of it from nothing.
-          if (!(isPermanent(error) || isForbidden(error)) || isAnotherPod(error)) throw error;
+          if (!(isPermanent(error) || isForbidden(error)) || isAnotherObject(error)) throw error;
           refused ??= error;
         }
       }
@@ -185,7 +185,7 @@ export class PodActor {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof InvariantError) throw error;
-      if (isAnotherPod(error)) return { requeueAfterMs: 1000 };
+      if (isAnotherObject(error)) return { requeueAfterMs: 1000 };
       const refusal = refusalOf(error, member.name);
       const reason = refusal.reason === 'MemberUnavailable' ? 'MemberUpdateDelayed' : 'MemberUpdateRefused';
       const message = `The change to the pod did not reach its copy: ${refusal.message}`;
@@ -216,7 +216,7 @@ export class PodActor {
     } catch (error) {
       delete memory.deleteSent;
       // Gone already, or another pod has the name by now: either way the watch will tell.
-      if (isAnotherPod(error)) return { requeueAfterMs: 1000 };
+      if (isAnotherObject(error)) return { requeueAfterMs: 1000 };
       throw error;
     }
     return undefined;

@@ -1,4 +1,5 @@
 import type { Pod, PodStatus } from '../kube/core-v1.ts';
+import { isAnotherObject } from '../kube/errors.ts';
 import { copyNow } from './creation-history.ts';
 import { intentOf } from './creation-intent.ts';
 import { isShownIgnored } from './daemon-pod.ts';
@@ -6,7 +7,6 @@ import type { Action, Hold } from './decide.ts';
 import { type AbsenceEvidence, sourceOf, type StatusSource } from './evidence.ts';
 import type { HostStatusWriter } from './host-status-writer.ts';
 import { mirroredNamespace } from './host-status.ts';
-import { isAnotherPod } from './member-refusal.ts';
 import type { PodHolds } from './pod-holds.ts';
 import { copyFound, type PodMemory } from './pod-memory.ts';
 import type { FencingPort, MemberPort, NamespacesPort } from './pod-ports.ts';
@@ -127,7 +127,7 @@ export class PodEnding {
       await this.#o.writes.removeHost(hostPod, evidence, signal);
     } catch (error) {
       delete memory.finishSent;
-      if (!isAnotherPod(error)) throw error;
+      if (!isAnotherObject(error)) throw error;
     }
     return undefined;
   }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { isAnotherObject, isForbidden, isPermanent, isRightMissing } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { PODS } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
@@ -41,7 +41,7 @@ export class DeletionCostWriter {
     this.#o = options;
   }
 
-  /** Throws what the host answers; pods that are gone meanwhile are no failure. */
+  /** Throws what the host answers, of refused costs the first, when the others are written; pods that are gone meanwhile are no failure. */
   async bringUpToDate(controllerUid: string, signal: AbortSignal): Promise<void> {
     const { view, workloads } = this.#o;
     const controller = view.owners.byUid(controllerUid);
@@ -72,10 +72,18 @@ export class DeletionCostWriter {
       shares: plan?.shares ?? plan?.targets,
     });
     const changes = deletionCosts(wantedOrder(exact, costed, placement), costed);
+    let refused: unknown;
     for (const { uid, pod } of costed) {
       const cost = changes.get(uid);
-      if (cost !== undefined) await this.#write(pod, cost, signal);
+      if (cost === undefined) continue;
+      try {
+        await this.#write(pod, cost, signal);
+      } catch (error) {
+        if (!isOfThisPod(error)) throw error;
+        refused ??= error;
+      }
     }
+    if (refused !== undefined) throw refused;
   }
 
   /** The cost that the pod has, or will be shown to have in a moment. */
@@ -93,7 +101,7 @@ export class DeletionCostWriter {
       this.#sent.set(uid ?? '', cost);
       this.#o.metrics.costWrites.inc();
     } catch (error) {
-      if (!isAnotherPod(error)) throw error;
+      if (!isAnotherObject(error)) throw error;
     }
   }
 }
@@ -108,8 +116,7 @@ function wantedOrder(
   return steadyOrder(exact, pods, spread.length > 0 || groups.some(({ tiers }) => tiers.length > 1));
 }
 
-/** Gone, or another pod has the name by now: a wrong UID is 409 or 422. A policy of the host that refuses the write answers 422, too. */
-function isAnotherPod(error: unknown): boolean {
-  if (isNotFound(error) || isConflict(error)) return true;
-  return error instanceof ApiError && error.code === 422 && /metadata\.uid/.test(error.status.message ?? '');
+/** The host refuses this very write, by a policy or as invalid, which says nothing of the next one. */
+function isOfThisPod(error: unknown): boolean {
+  return isPermanent(error) || (isForbidden(error) && !isRightMissing(error));
 }

@@ -5,6 +5,7 @@ import { ChunkScanner } from '../../src/kube/chunk-scanner.ts';
 import {
   type ApiError,
   describeError,
+  isAnotherObject,
   isNotFound,
   isPermanent,
   isTransient,
@@ -16,7 +17,7 @@ import { PODS } from '../../src/kube/resource.ts';
 import { retryDelayMs } from '../../src/kube/retry-policy.ts';
 import { WatchDecoder, type WatchEvent } from '../../src/kube/watch-decoder.ts';
 import { checkIdentified, hasInitialEventsEnd, resourceVersionOf, watchError } from '../../src/kube/watch-event.ts';
-import { isAnotherPod, refusalOf } from '../../src/pods/member-refusal.ts';
+import { refusalOf } from '../../src/pods/member-refusal.ts';
 import { fuzz, throwsOnly } from './fuzz.ts';
 import { changed, json, pieces, text } from './inputs.ts';
 
@@ -76,7 +77,7 @@ describe('what a member answers', () => {
   function judge(error: ApiError | TransportError): void {
     expect(typeof describeError(error)).toBe('string');
     expect(describeError(error).length).toBeLessThan(1_100);
-    for (const question of [isNotFound, isPermanent, isTransient, isAnotherPod]) question(error);
+    for (const question of [isNotFound, isPermanent, isTransient, isAnotherObject]) question(error);
     const hold = refusalOf(error, 'east');
     expect(hold.message.length).toBeLessThan(2_000);
     expect(hold.message).not.toMatch(/\p{Cc}/u);

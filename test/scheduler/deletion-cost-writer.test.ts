@@ -83,10 +83,35 @@ test('pods that are gone, or others of that name, are no failure; an API server 
   expect(room.pods().filter(ownCost)).toHaveLength(2);
 });
 
-test('what a policy of the host refuses is a failure, and nothing else is tried before the next look', async () => {
+test('what a policy of the host refuses of one pod is a failure, and the others get their costs all the same', async () => {
   await run({ 'local-1': 3, east: 3 });
-  const message = "ValidatingAdmissionPolicy 'theirs' denied request: only others write this";
-  room.api.fault = ({ method }) => (method === 'PATCH' ? { code: 422, reason: 'Invalid', message } : undefined);
-  await expect(bringUpToDate()).rejects.toThrow('denied request');
+  for (const code of [422, 403]) {
+    const message = `ValidatingAdmissionPolicy 'theirs' denied request: only others write this (${String(code)})`;
+    const answers = [{ code, reason: code === 422 ? 'Invalid' : 'Forbidden', message }];
+    room.api.fault = ({ method }) => (method === 'PATCH' ? answers.pop() : undefined);
+    const before = writes();
+    await expect(bringUpToDate()).rejects.toThrow(`(${String(code)})`);
+    // The refused one comes first again the next time.
+    expect(writes() - before).toBe(code === 422 ? 3 : 1);
+  }
+  room.api.fault = undefined;
+  await bringUpToDate();
+  expect(room.pods().filter(ownCost)).toHaveLength(3);
+});
+
+test('of several refusals the first is told', async () => {
+  await run({ 'local-1': 3, east: 3 });
+  let asked = 0;
+  room.api.fault = ({ method }) =>
+    method === 'PATCH' ? { code: 422, reason: 'Invalid', message: `refused ${String((asked += 1))}` } : undefined;
+  await expect(bringUpToDate()).rejects.toThrow('refused 1');
+  expect(asked).toBe(3);
+});
+
+test('what would befall the next write as well ends the look: a right that is missing', async () => {
+  await run({ 'local-1': 3, east: 3 });
+  const message = 'pods "a" is forbidden: User "spillway" cannot patch resource "pods"';
+  room.api.fault = ({ method }) => (method === 'PATCH' ? { code: 403, reason: 'Forbidden', message } : undefined);
+  await expect(bringUpToDate()).rejects.toThrow('cannot patch');
   expect(writes()).toBe(1);
 });
