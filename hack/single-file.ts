@@ -22,8 +22,16 @@ else void import('./dist/src/cli/main.js');
 `;
 
 /**
+ * Below a package.json with "type": "module" a file whose name has no ending is no CommonJS, and has no `require` of its own. It has to be
+ * a whole one: what modules only try to load is not there, and they wait for the error.
+ */
+const BANNER = `#!/usr/bin/env node
+var require = require ?? process.getBuiltinModule('node:module').createRequire(process.argv[1]);`;
+
+/**
  * `kubectl-spillway` as one file that needs nothing but Node.js: code, manifests, the page, and at its end the licenses of all that is
- * in it. From the compiled program in dist/. CommonJS, as a file whose name has no ending is that to every Node.js.
+ * in it. From the compiled program in dist/. CommonJS, as a file whose name has no ending is that to every Node.js, and it runs where it
+ * is taken for an ES module, too.
  */
 export async function singleFile(): Promise<string> {
   const root = repositoryRoot();
@@ -50,7 +58,7 @@ export async function singleFile(): Promise<string> {
   try {
     const { output } = await bundle.generate({
       format: 'cjs',
-      banner: '#!/usr/bin/env node',
+      banner: BANNER,
       codeSplitting: false,
       minify: { compress: true, mangle: false },
     });

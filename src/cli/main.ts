@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** `kubectl-spillway`, which kubectl runs as `kubectl spillway`. */
 import process from 'node:process';
+import { EXIT } from './exit-code.ts';
 import { runProgram } from './program.ts';
 import { processTerminal } from './terminal.ts';
 
@@ -17,5 +18,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(0);
 });
+// Should nothing be left to wait for before it has ended, that is no success.
+process.exitCode = EXIT.failed;
 // Without a top-level await, which the program as a single file cannot have.
 void runProgram(process.argv.slice(2), processTerminal(stop.signal)).then((code) => (process.exitCode = code));

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -886,7 +886,14 @@ test('as a single file it has all with it, and needs nothing but Node.js', async
     const env = { PATH: `${folder}:/usr/bin:/bin` };
     const said = async (...words: string[]): Promise<string> => await kubectl(host, words, { env });
     expect(await said('spillway', '--help')).toContain('Usage: kubectl spillway [options] [command]');
-    expect(await said('spillway', 'version')).toBe(`kubectl-spillway ${programVersion()}\n`);
+    const version = `kubectl-spillway ${programVersion()}\n`;
+    expect(await said('spillway', 'version')).toBe(version);
+    // Where Node.js takes it for an ES module.
+    const below = join(folder, 'module');
+    mkdirSync(below);
+    writeFileSync(join(below, 'package.json'), '{"type":"module"}');
+    copyFileSync(file, join(below, 'kubectl-spillway'));
+    expect(execFileSync(join(below, 'kubectl-spillway'), ['version'], { env, encoding: 'utf8' })).toBe(version);
     expect(await said('spillway', 'clusters', '-o', 'name')).toBe('memberclusters/east\nmemberclusters/west\n');
     expect(await said('spillway', 'install', '--dry-run=client', '-o', 'yaml')).toContain('name: spillway-manager');
     expect(await said('__complete', 'spillway', 'clusters', 'e')).toMatch(/^east\n/);
