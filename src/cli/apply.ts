@@ -106,6 +106,12 @@ export async function takeAway(cluster: Viewer, object: ManifestObject, dryRun: 
   });
 }
 
+/** Whether this program has applied it, and somebody has not set all of that anew since. */
+export function isApplied({ metadata }: KubeObject): boolean {
+  const { managedFields = [] } = metadata as { managedFields?: { manager?: string; operation?: string }[] };
+  return managedFields.some(({ manager, operation }) => manager === FIELD_MANAGER && operation === 'Apply');
+}
+
 /** `deployments.apps spillway-system/spillway-manager`, to compare objects by. */
 export function identityOf(object: ManifestObject): string {
   const { namespace, name } = object.metadata;

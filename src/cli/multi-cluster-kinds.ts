@@ -1,7 +1,7 @@
 import { exchangesServices, MEMBER_CLUSTERS, parseMemberCluster } from '../api/member-cluster.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { FIELD_MANAGER } from './apply.ts';
+import { isApplied } from './apply.ts';
 import { CliError } from './cli-error.ts';
 import { nameOf, resourceOf } from './known-kinds.ts';
 import { manifestObjects, type ManifestObject } from './manifests.ts';
@@ -45,9 +45,7 @@ async function broughtBy(
   for (const kind of objects.filter(isUpstreamKind)) {
     const found = await cluster.tryGet<KubeObject>(resourceOf(kind), { name: kind.metadata.name });
     if (found === undefined || found instanceof MissingRight) continue;
-    const { managedFields = [] } = found.metadata as { managedFields?: { manager?: string; operation?: string }[] };
-    const isOurs = managedFields.some((one) => one.manager === FIELD_MANAGER && one.operation === 'Apply');
-    if (isOurs === (whom === 'us')) brought.push(kind);
+    if (isApplied(found) === (whom === 'us')) brought.push(kind);
   }
   return brought;
 }

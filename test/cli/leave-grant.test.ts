@@ -57,13 +57,18 @@ function send(api: MemoryApi, object: ManifestObject & { spec?: object; status?:
   api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' });
 }
 
+const applied = ({ metadata, ...object }: ManifestObject): ManifestObject => {
+  const managedFields = [{ manager: 'kubectl-spillway', operation: 'Apply' }];
+  return { ...object, metadata: { ...metadata, managedFields } } as ManifestObject;
+};
+
 /** As join leaves the member behind. */
 const EVERYTHING = optionalGrants(() => true);
 function grant(lend: string[], hostId = OURS): void {
   send(member, namespace('spillway-access'));
   send(member, recordOf({ ...LENT_ONLY, ...EVERYTHING, hostId, lent: lend, dedicated: lend.length === 0 }));
   for (const object of grantedObjects({ lend, ...EVERYTHING, quota: { pods: '5' }, networkPolicy: true }, hostId)) {
-    if (object.metadata.name !== 'spillway-access' && !isUpstreamKind(object)) send(member, object);
+    if (object.metadata.name !== 'spillway-access' && !isUpstreamKind(object)) send(member, applied(object));
   }
 }
 
@@ -324,6 +329,35 @@ describe('a member that leaves by the name of its context', () => {
     register('east', MEMBER_UID);
     const { code, stdout } = await leave(...IN_EAST, flag);
     expect([code, stdout]).toEqual([2, '']);
+  });
+
+  it('keeps a quota and a network policy of its owner that have the name of those of join', async () => {
+    grant(['shop', 'mine']);
+    const own = (kind: string, apiVersion: string, place: string): void => {
+      const path = `/${apiVersion === 'v1' ? 'api' : 'apis'}/${apiVersion}/namespaces/mine/${place}`;
+      member.handle({
+        method: 'DELETE',
+        path: `${path}/spillway`,
+        query: {},
+        body: {},
+        contentType: 'application/json',
+      });
+      const managedFields = [{ manager: 'kubectl-create', operation: 'Update' }];
+      const metadata = { namespace: 'mine', name: 'spillway', managedFields };
+      send(member, { apiVersion, kind, metadata, spec: {} } as ManifestObject);
+    };
+    own('ResourceQuota', 'v1', 'resourcequotas');
+    own('NetworkPolicy', 'networking.k8s.io/v1', 'networkpolicies');
+    const { code, stdout, notes } = await leave(...IN_EAST);
+    expect(code).toBe(0);
+    const limits = [...member.objects.values()].filter(({ kind }) => /Quota|NetworkPolicy/.test(String(kind)));
+    expect(limits.map(({ kind, metadata }) => `${String(kind)}/${metadata.namespace}`).toSorted()).toEqual([
+      'NetworkPolicy/mine',
+      'ResourceQuota/mine',
+    ]);
+    expect(stdout).toContain('networkpolicy.networking.k8s.io/spillway deleted\n');
+    for (const name of ['resourcequota/spillway', 'networkpolicy.networking.k8s.io/spillway'])
+      expect(notes).toContain(`${name} in namespace mine stays: nothing shows that join made it`);
   });
 
   it('is only looked at in a dry run', async () => {
