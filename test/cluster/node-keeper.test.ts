@@ -138,17 +138,20 @@ describe('a virtual node on a real API server', () => {
     const first = await until('the lease is there', () => leaseOf('east'));
     expect(first.metadata.ownerReferences).toMatchObject([{ kind: 'Node', uid: (await nodeOf('east')).metadata.uid }]);
     expect(first.spec).toMatchObject({ holderIdentity: 'east', leaseDurationSeconds: 40 });
-    const renewed = async (after: string | undefined): Promise<number> => {
-      const lease = await until('the lease is renewed', async () => {
+    const intervals: number[] = [];
+    let last = first.spec?.renewTime;
+    while (intervals.length < 3) {
+      const { spec } = await until('the lease is renewed', async () => {
         const now = await leaseOf('east');
-        return now.spec?.renewTime !== after && now;
+        return now.spec?.renewTime !== last && now;
       });
-      return Date.parse(lease.spec?.renewTime ?? '');
-    };
-    const second = await renewed(first.spec?.renewTime);
-    const third = await renewed((await leaseOf('east')).spec?.renewTime);
-    expect(third - second).toBeGreaterThan(8_000);
-    expect(third - second).toBeLessThan(25_000);
+      intervals.push(Date.parse(spec?.renewTime ?? '') - Date.parse(last ?? ''));
+      last = spec?.renewTime;
+    }
+    // A busy machine is late now and then.
+    const [, median] = intervals.toSorted((one, other) => one - other);
+    expect(median).toBeGreaterThan(8_000);
+    expect(median).toBeLessThan(16_000);
     const writes = host
       .auditEvents()
       .filter(

@@ -43,6 +43,11 @@ export class TcpProxy {
     return `https://127.0.0.1:${String((this.#server.address() as AddressInfo).port)}`;
   }
 
+  /** That are open. */
+  get connections(): number {
+    return Math.floor(this.#sockets.size / 2);
+  }
+
   /** Breaks every connection; new ones lead to another server. */
   lead(server: string): void {
     this.#target = new URL(server);
