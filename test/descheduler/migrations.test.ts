@@ -143,6 +143,23 @@ describe('what fits', () => {
     expect(asked(first)).toEqual([]);
   });
 
+  test('is written to only when there is something new to say', async () => {
+    ask();
+    await begun();
+    const looks = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) {
+        room.now += 1_000;
+        await look();
+      }
+    };
+    // All that may leave by now is on its way.
+    await looks(10);
+    const writes = (): number => room.api.requests('PATCH').filter(({ path }) => path.startsWith(PATH)).length;
+    const before = writes();
+    await looks(5);
+    expect(writes()).toBe(before);
+  });
+
   test('may be less by now: a pod without a place stays, and says why', async () => {
     ask();
     await judged();

@@ -2,6 +2,7 @@ import { unsettledBudgets } from './budget-convergence.ts';
 import { unsettled } from './convergence.ts';
 import type { Violation } from './oracles.ts';
 import { enterSimulation } from './simulation.ts';
+import { MIGRATIONS, restingMigrations } from './resting-migrations.ts';
 import { unplaced } from './placement-convergence.ts';
 import type { Plan } from './plan.ts';
 import { Random } from './random.ts';
@@ -105,8 +106,13 @@ async function converge(scene: Scene, say: (line: string) => void): Promise<void
   if (!(await settle(scene, say))) return;
   await loop.runUntil(loop.now + LATEST_WORDS_MS);
   const before = world.changes.length;
+  const resting = restingMigrations(world.host.list(MIGRATIONS));
   await loop.runUntil(loop.now + QUIET_MS);
-  const needless = world.changes.slice(before).filter(({ by, path }) => by.includes('#') && !isHeartbeat(path));
+  const needless = world.changes
+    .slice(before)
+    .filter(
+      ({ by, path, type }) => by.includes('#') && (!isHeartbeat(path) || (resting.has(path) && type !== 'DELETED')),
+    );
   const [one] = needless;
   if (one === undefined) return;
   // A pod may have been found to be better off elsewhere a moment ago.
