@@ -344,7 +344,7 @@ describe('a member that leaves by the name of its context', () => {
       });
       const managedFields = [{ manager: 'kubectl-create', operation: 'Update' }];
       const metadata = { namespace: 'mine', name: 'spillway', managedFields };
-      send(member, { apiVersion, kind, metadata, spec: {} } as ManifestObject);
+      send(member, { apiVersion, kind, metadata, spec: {} });
     };
     own('ResourceQuota', 'v1', 'resourcequotas');
     own('NetworkPolicy', 'networking.k8s.io/v1', 'networkpolicies');

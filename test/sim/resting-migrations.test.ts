@@ -15,6 +15,7 @@ describe('a migration rests', () => {
     ['not before it was looked at', false, {}, undefined],
   ])('%s', (_when, rests, spec, status) => {
     const metadata = { name: 'move', namespace: 'shop', generation: 2 };
-    expect([...restingMigrations([{ metadata, ...{ spec, status } }])]).toEqual(rests ? [PATH] : []);
+    const migration = { metadata, spec, status };
+    expect([...restingMigrations([migration])]).toEqual(rests ? [PATH] : []);
   });
 });
