@@ -1,5 +1,5 @@
-import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../kube/object.ts';
+import { objectsIn } from '../manifests.ts';
 import { packagedFile } from '../packaged-files.ts';
 
 /** One object of the manifests that came with this program. */
@@ -13,5 +13,5 @@ export interface Manifest extends KubeObject {
 /** The objects of a file below manifests/; undefined: they did not come along. */
 export function manifestsOf(file: string): Manifest[] | undefined {
   const text = packagedFile(`manifests/${file}`)?.toString();
-  return text === undefined ? undefined : parseAllDocuments(text).map((one) => one.toJS() as Manifest);
+  return text === undefined ? undefined : objectsIn(text);
 }
