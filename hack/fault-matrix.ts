@@ -244,16 +244,7 @@ export const FAULTS = {
       tests: [`${CLUSTER}/descheduler.test.ts: like all others is taken for a fault on this side: nothing is moved`],
     },
   },
-  F56: {
-    what: 'most members are cut off at once',
-    elsewhere: {
-      result: 'nothing is evicted',
-      tests: [
-        'test/descheduler/strategies.test.ts: of %j too many are lost at once',
-        'test/descheduler/member-pods.test.ts: nothing is moved while most members are lost',
-      ],
-    },
-  },
+  F56: { what: 'most members are cut off at once' },
   F57: {
     what: 'our webhook is down',
     elsewhere: {

@@ -23,6 +23,7 @@ import { controllerOf } from '../../src/kube/owner-references.ts';
 import type { FaultProxy, ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import {
   describeWrite,
+  eventsOf,
   type Fields,
   isReady,
   kubectl,
@@ -42,6 +43,8 @@ import { holdNth, type Moment } from './nth-write.ts';
  * members through proxies only: they cut lines, and hold the request at which it is killed.
  */
 const NAMES = ['east', 'west'] as const;
+/** Has no nodes and takes no pods: it counts, among the members that answer or do not. */
+const THIRD = 'north';
 /** More than a move has; the loop ends at the first number that is not reached. */
 const MOST_SITES = 60;
 /** Longer than the Leases of the program last. */
@@ -73,7 +76,9 @@ beforeAll(async () => {
     await startKwok(member, { nodes: 2, cpu: '8', prefix: name });
     members.set(name, member);
   });
+  const third = startCluster(workspace, { name: THIRD, serviceCidr: '10.122.0.0/16' });
   [host] = await Promise.all([startCluster(workspace, { name: 'host', audit: true, extenderPort }), ...started]);
+  members.set(THIRD, await third);
   await installSpillway(host);
   await host.apply(manifest('scheduler/descheduler.yaml'));
   await host.apply(manifest('scheduler/extender-pods.yaml'));
@@ -85,7 +90,8 @@ beforeAll(async () => {
   writeFileSync(kubeconfig, access.replaceAll(host.server, toHost.url), { mode: 0o600 });
   spillway = await startSpillway(host, { kubeconfig, extenderPort, args: ['--host-identity', 'NodeCertificate'] });
   const probe = { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2, podsUnreadyAfterSeconds: 60 };
-  for (const name of NAMES) proxies[name] = await addProxiedMember(host, memberOf(name), { spec: { probe } });
+  for (const name of [...NAMES, THIRD])
+    proxies[name] = await addProxiedMember(host, memberOf(name), { spec: { probe } });
   await Promise.all(NAMES.map((name) => waitForNode(host, name)));
 });
 afterAll(async () => {
@@ -119,10 +125,11 @@ beforeEach(async () => {
 });
 
 /** East first, then west. */
-async function prepare(namespace: string): Promise<void> {
+async function prepare(namespace: string, failover: Fields = {}): Promise<void> {
   await newNamespace(host, namespace);
   const clusterAffinity = { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] };
-  await host.apply([policy(namespace, 'all', { clusterAffinity })]);
+  const { spec, ...rest } = policy(namespace, 'all', { clusterAffinity });
+  await host.apply([{ ...rest, spec: { ...(spec as Fields), failover } }]);
   await policyInUse(host, namespace, 'all');
 }
 
@@ -302,5 +309,66 @@ describe('a line is cut in the middle of a move', () => {
     expect(violationsOf(spillway)).toEqual([]);
     const figures = `line to ${side} cut for ${String(CUT_MS / 1_000)} s: 0 evictions meanwhile, moved ${(tookMs / 1_000).toFixed(1)} s after it, 1 Ready all the time`;
     report(context, ['F68'], 'waits, and goes on', figures);
+  });
+});
+
+describe('most members are cut off', () => {
+  /** A member is looked at for 15 s before its pods are moved, and the policy says 1 s. */
+  const LONG_MS = 30_000;
+  const PODS = 3;
+
+  const cut = (name: string): void => {
+    proxies[name]?.inject({ kind: 'reset', when: 'before' });
+    proxies[name]?.resetConnections();
+  };
+  const paused = async (): Promise<number> => {
+    const text = await (await fetch(`${spillway.url}/metrics`)).text();
+    return Number(/^spillway_descheduler_paused\S* (\d+)$/m.exec(text)?.[1]);
+  };
+
+  test('F56: two of three at once, though all pods would fit into the third', async (context) => {
+    const namespace = 'cut-most';
+    await prepare(namespace, { onMemberLost: { after: '1s' } });
+    await host.apply([deployment(namespace, 'web', PODS, '100m')]);
+    await settled(host, namespace, 'web', { east: PODS });
+    const uids = async (): Promise<Set<string | undefined>> =>
+      new Set((await podsOf(host, namespace)).map(({ metadata }) => metadata.uid));
+    const before = await uids();
+    for (const name of ['east', THIRD]) cut(name);
+    await until('moves are paused', async () => (await paused()) === 1, { timeoutMs: 60_000 });
+    const since = Date.now();
+    const told = await until('it is told of both', async () => {
+      const all = await eventsOf(host, 'default', 'east', 'MemberCluster');
+      return all.find(({ reason }) => reason === 'MovesPaused')?.message;
+    });
+    expect(told).toMatch(/2 of 3 members do not answer.*spec\.clusterTaints/);
+    await wait(LONG_MS - (Date.now() - since));
+    expect(await uids()).toEqual(before);
+    expect(done(host, namespace, 'create', 'eviction')).toEqual([]);
+
+    proxies[THIRD]?.clear();
+    const answers = Date.now();
+    await until(
+      'one of three is lost: its pods are replaced',
+      async () => {
+        return whereAre(await podsOf(host, namespace))['west'] === PODS;
+      },
+      { timeoutMs: 90_000 },
+    );
+    const tookMs = Date.now() - answers;
+    expect(await paused()).toBe(0);
+    expect(done(host, namespace, 'create', 'eviction')).toHaveLength(PODS);
+    proxies['east']?.clear();
+    await until(
+      'one copy is left of each',
+      async () => {
+        const copies = await Promise.all(NAMES.map(async (name) => await podsOf(memberOf(name), namespace)));
+        return copies.map(({ length }) => length).join() === `0,${String(PODS)}`;
+      },
+      { timeoutMs: 60_000 },
+    );
+    expect(violationsOf(spillway)).toEqual([]);
+    const figures = `2 of 3 for ${String(LONG_MS / 1_000)} s: 0 evictions; when 1 of them answered, ${String(PODS)} pods of the other replaced within ${(tookMs / 1_000).toFixed(1)} s`;
+    report(context, ['F56'], 'nothing is evicted', figures);
   });
 });
