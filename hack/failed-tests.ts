@@ -28,6 +28,12 @@ export function failedTests(report: unknown, root: string): string[] {
   });
 }
 
+/** The files in which something failed, or whose set-up or end did. */
+export function failedFiles(report: unknown, root: string): string[] {
+  const { testResults = [] } = report as Report;
+  return testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative(root, name));
+}
+
 /** The files that took longest, in seconds, longest first. */
 export function slowestFiles(report: unknown, root: string, count: number): string[] {
   const { testResults = [] } = report as Report;
@@ -39,5 +45,5 @@ export function slowestFiles(report: unknown, root: string, count: number): stri
 }
 
 function firstLine(text: string): string {
-  return stripVTControlCharacters(text).split('\n', 1)[0]?.slice(0, 300) ?? '';
+  return stripVTControlCharacters(text).split('\n', 1)[0]?.slice(0, 1_000) ?? '';
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { failedTests, slowestFiles } from '../../hack/failed-tests.ts';
+import { failedFiles, failedTests, slowestFiles } from '../../hack/failed-tests.ts';
 
 const report = {
   testResults: [
@@ -38,6 +38,11 @@ test('tests that failed, and files whose set-up or end failed, have a line each'
     'test/c.test.ts: its set-up or its end failed',
   ]);
   expect(failedTests({}, '/repo')).toEqual([]);
+});
+
+test('files with anything that failed are named once', () => {
+  expect(failedFiles(report, '/repo')).toEqual(['test/a.test.ts', 'test/b.test.ts', 'test/c.test.ts']);
+  expect(failedFiles({}, '/repo')).toEqual([]);
 });
 
 test('the slowest files come first', () => {
