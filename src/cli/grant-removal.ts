@@ -3,12 +3,12 @@ import { isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { NAMESPACES } from '../kube/resource.ts';
 import { get, patch } from '../kube/verbs.ts';
-import { isApplied, takeAway } from './apply.ts';
+import { takeAway } from './apply.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { dryRunOption, dryRunWords, type DryRun } from './flags.ts';
 import { grantRecords, recordOf, type GrantRecord } from './grant-record.ts';
 import { ANY, firstOf, marksOfOthers, type HostMark } from './host-marks.ts';
-import { nameOf, resourceOf } from './known-kinds.ts';
+import { nameOf } from './known-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import {
   dedicatedObjects,
@@ -20,8 +20,9 @@ import {
   type OptionalGrant,
 } from './member-grant.ts';
 import { kindsThatStay, whyItStays } from './multi-cluster-kinds.ts';
+import { isPerhapsOfOwner } from './owner-limits.ts';
 import type { Terminal } from './terminal.ts';
-import { MissingRight, type Viewer } from './viewer.ts';
+import type { Viewer } from './viewer.ts';
 
 /**
  * Takes away what join granted a host in a member. The account, its roles and what holds them to what the host made are those of all
@@ -59,14 +60,6 @@ export async function takeGrantAway(
   }
   if (isLast && ours.multiCluster) for (const kind of await kindsThatStay(member)) terminal.note(whyItStays(kind));
   return isLast ? EXIT.ok : noteOthers(others, marks, perhapsUnused(ours, others, marks), terminal);
-}
-
-/** What limits a namespace that was lent has a name that its owner may have given, too. */
-async function isPerhapsOfOwner(member: Viewer, object: ManifestObject): Promise<boolean> {
-  if (object.kind !== 'NetworkPolicy' && object.kind !== 'ResourceQuota') return false;
-  const { namespace, name } = object.metadata;
-  const found = await member.tryGet<KubeObject>(resourceOf(object), { namespace, name });
-  return found !== undefined && (found instanceof MissingRight || !isApplied(found));
 }
 
 /** What the account has for this host alone. What a host needs that has no record is not known: it may be anything. */

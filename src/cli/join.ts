@@ -22,6 +22,7 @@ import { grantedObjects, MEMBER_ACCOUNT, optionalGrants, type Grant } from './me
 import type { ManifestObject } from './manifests.ts';
 import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
 import { kindsOfOthers } from './multi-cluster-kinds.ts';
+import { checkLimitsOfOwner } from './owner-limits.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 import { waitFor, type Look } from './wait-for.ts';
@@ -121,9 +122,6 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   const lend = await lendAsBefore(joining, known, before, hostId);
   checkFlags(lend, flags);
   const kept = await labelsToKeep(member, lend, hostId);
-  const endpoint = await memberEndpoint(joining.memberFlags, member, flags, terminal);
-  const through = endpoint.proxy === undefined ? '' : `through ${proxyInWords(endpoint.proxy)} `;
-  terminal.note(`joining ${endpoint.server} ${through}as ${name}: rights in the member (context ${member.context})`);
   const grant: Grant = {
     lend,
     nodeMetrics: flags.nodeMetrics ?? false,
@@ -133,6 +131,11 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
     quota: flags.quota,
     networkPolicy: flags.networkPolicy ?? false,
   };
+  const wanted = grantedObjects(grant, hostId).map((object) => withLabels(object, kept));
+  await checkLimitsOfOwner(member, wanted);
+  const endpoint = await memberEndpoint(joining.memberFlags, member, flags, terminal);
+  const through = endpoint.proxy === undefined ? '' : `through ${proxyInWords(endpoint.proxy)} `;
+  terminal.note(`joining ${endpoint.server} ${through}as ${name}: rights in the member (context ${member.context})`);
   const secret = secretOf(name);
   // What is lent as before says nothing new of the MemberCluster.
   const joined = joinedMember(name, secret, { ...grant, lend: flags.lend }, known);
@@ -142,7 +145,6 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   ];
   if (asBefore.length > 0) terminal.note(`note: as an earlier join was told: ${asBefore.join('; ')}`);
   if (grant.privileged) terminal.note(PRIVILEGED);
-  const wanted = grantedObjects(grant, hostId).map((object) => withLabels(object, kept));
   const foreign = await kindsOfOthers(member, wanted);
   for (const kind of foreign) terminal.note(`note: ${nameOf(kind)} is left as it is: somebody else brought it`);
   const objects = wanted.filter((object) => !foreign.some((kind) => nameOf(kind) === nameOf(object)));

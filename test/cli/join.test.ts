@@ -115,6 +115,7 @@ it('a member writes down what any join has granted', async () => {
 
 describe('what limits namespaces that are lent', () => {
   const POLICY = '/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies/spillway';
+  const QUOTA = '/api/v1/namespaces/shop/resourcequotas/spillway';
 
   it('is a network policy only where one is asked for, and it stays when join is repeated', async () => {
     await runJoin('--lend=shop');
@@ -125,6 +126,33 @@ describe('what limits namespaces that are lent', () => {
     expect(member.objects.get(POLICY)).toMatchObject({ spec });
     await runJoin('--lend=shop');
     expect(member.objects.has(POLICY)).toBe(true);
+  });
+
+  it('is applied again where join made it', async () => {
+    await runJoin('--lend=shop', '--network-policy', '--quota=pods=5');
+    const managedFields = [{ manager: 'kubectl-spillway', operation: 'Apply' }];
+    for (const path of [POLICY, QUOTA]) member.edit(path, { metadata: { managedFields } });
+    await runJoin('--lend=shop', '--network-policy', '--quota=pods=7');
+    expect(member.objects.get(QUOTA)).toMatchObject({ spec: { hard: { pods: '7' } } });
+  });
+
+  it.each([
+    ['--network-policy', POLICY, 'networkpolicy.networking.k8s.io/spillway in namespace shop'],
+    ['--quota=pods=5', QUOTA, 'resourcequota/spillway in namespace shop'],
+  ])('is not put in the place of one that the owner of the namespace made: %s', async (flag, path, name) => {
+    const managedFields = [{ manager: 'kubectl-create', operation: 'Update' }];
+    const own = { metadata: { namespace: 'shop', name: 'spillway', managedFields }, spec: { of: 'the owner' } };
+    member.put(path, own);
+    for (const words of [[flag], [flag, '--dry-run=server']]) {
+      const { code, notes } = await runJoin('--lend=bank', '--lend=shop', ...words);
+      expect(code).toBe(1);
+      expect(notes).toContain('limits of the owner of the member would be overwritten, and nothing was done');
+      expect(notes).toContain(`nothing shows that join made ${name}\n`);
+      expect(notes).toContain('delete what is there, or give it another name, and repeat this');
+    }
+    expect(member.seen.filter(({ method }) => method !== 'GET')).toEqual([]);
+    await runJoin('--lend=shop');
+    expect(member.objects.get(path)).toMatchObject({ spec: { of: 'the owner' } });
   });
 
   it.each(['--network-policy', '--quota=pods=5'])('is refused where none is: %s', async (flag) => {

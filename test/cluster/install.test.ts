@@ -255,6 +255,11 @@ describe('join', () => {
     const lines = await run('join', 'east', '--member-context', 'east', '--dry-run', 'server', ...limits);
     expect(lines).toContain('resourcequota/spillway created (server dry run)');
     expect(lines).toContain('networkpolicy.networking.k8s.io/spillway created (server dry run)');
+    const own = { metadata: { name: 'spillway' }, spec: { hard: { pods: '1' } } };
+    await member.api.call('POST', '/api/v1/namespaces/lent/resourcequotas', own);
+    const { code, stderr } = await attempt('join', 'east', '--member-context', 'east', ...limits);
+    expect(code).toBe(1);
+    expect(stderr).toContain('nothing shows that join made resourcequota/spillway in namespace lent\n');
     await member.api.call('DELETE', '/api/v1/namespaces/lent');
   });
 
