@@ -7,8 +7,15 @@ import { describeError, isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { lookAgain } from '../kube/look-again.ts';
 import { patch } from '../kube/verbs.ts';
-import { kindsByLabels, overridePolicyStatus, overrideWarnings, unreadWarning } from '../overrides/policy-findings.ts';
+import {
+  absentWarning,
+  customKindsOf,
+  overridePolicyStatus,
+  overrideWarnings,
+  unreadWarning,
+} from '../overrides/policy-findings.ts';
 import type { Cluster } from '../api/cluster.ts';
+import type { OwnerKinds } from './owner-kinds.ts';
 
 /** Between two looks, in ms. */
 const LOOK_MS = 3_000;
@@ -28,8 +35,7 @@ export interface OverridePolicyStatusesOptions {
   policies: { seen(): Iterable<SeenPolicy>; unknown(): object | undefined };
   /** All members; undefined while they are not known. */
   members: () => readonly Cluster[] | undefined;
-  /** Why labels of objects of a kind cannot be read, in words; undefined: they can, or own no pods. */
-  whyUnread: (kind: { apiVersion: string; kind: string }, signal: AbortSignal) => Promise<string | undefined>;
+  kinds: Pick<OwnerKinds, 'whyUnread' | 'isAbsent'>;
   logger: Logger;
   /** Wall clock in ms. */
   clock?: () => number;
@@ -67,10 +73,15 @@ export class OverridePolicyStatuses {
   }
 
   async #unread(policy: OverridePolicy, signal: AbortSignal): Promise<string[]> {
+    const { kinds } = this.#o;
     const warnings: string[] = [];
-    for (const selector of kindsByLabels(policy)) {
-      const why = await this.#o.whyUnread(selector, signal);
-      if (why !== undefined) warnings.push(unreadWarning(selector, why));
+    for (const chosen of customKindsOf(policy)) {
+      if (!chosen.byLabels) {
+        if (await kinds.isAbsent(chosen, signal)) warnings.push(absentWarning(chosen));
+        continue;
+      }
+      const why = await kinds.whyUnread(chosen, signal);
+      if (why !== undefined) warnings.push(unreadWarning(chosen, why));
     }
     return warnings;
   }

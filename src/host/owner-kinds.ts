@@ -59,6 +59,17 @@ export class OwnerKinds {
     }
   }
 
+  /** Whether the host does not have a kind that is not Kubernetes' own; false while that cannot be found out. */
+  async isAbsent(kind: Kind, signal: AbortSignal): Promise<boolean> {
+    if (customKindKey(kind) === undefined) return false;
+    try {
+      return 'why' in (await this.find(kind, signal));
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    }
+  }
+
   async #mayRead(key: string, { group, plural }: Resource, signal: AbortSignal): Promise<boolean> {
     const known = this.#reviews.get(key);
     if (known !== undefined) return known;

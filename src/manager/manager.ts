@@ -308,9 +308,7 @@ function overridePolicyStatuses(
   controller: MemberClusterController,
 ): OverridePolicyStatuses {
   const members = (): Cluster[] | undefined => controller.members?.map((member) => clusterOf(member));
-  const whyUnread = async (kind: { apiVersion: string; kind: string }, signal: AbortSignal) =>
-    await ownerKinds.whyUnread(kind, signal);
-  return new OverridePolicyStatuses({ host, policies: overridePolicies, members, whyUnread, logger });
+  return new OverridePolicyStatuses({ host, policies: overridePolicies, members, kinds: ownerKinds, logger });
 }
 
 function clusterTaints(

@@ -61,5 +61,7 @@ const TOLD_BY_PODS: ReadonlySet<string> = new Set([
   'v1 ReplicationController',
 ]);
 
+/** Kinds of core/v1 that come along with pods, and are overridden, too. */
+export const OF_DATA: readonly string[] = ['ConfigMap', 'Secret', 'PersistentVolumeClaim'];
 /** Kinds of core/v1 that never own a pod. */
-const OF_NO_OWNER: ReadonlySet<string> = new Set(['Pod', 'ConfigMap', 'Secret', 'PersistentVolumeClaim']);
+const OF_NO_OWNER: ReadonlySet<string> = new Set(['Pod', ...OF_DATA]);

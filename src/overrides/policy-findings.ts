@@ -1,14 +1,21 @@
+import { absentKind, whyNeverChosen } from '../api/choosable-kinds.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
 import { compileAffinity } from '../placement/cluster-affinity.ts';
 import type { Cluster } from '../api/cluster.ts';
+import { type CustomKind, customKindKey } from '../api/custom-kinds.ts';
+import { OF_DATA } from './owners.ts';
 
-/** What in a policy that is in use has no effect, because the members that it is for are not there, each with the field's path. */
+/** What in a policy that is in use has no effect, because the members or kinds that it is for are not there, each with the field's path. */
 export function overrideWarnings({ spec }: OverridePolicy, members: readonly Cluster[]): string[] {
   const known = new Set(members.map(({ name }) => name));
-  return spec.overrideRules.flatMap(({ targetCluster }, index) => {
+  const never = spec.resourceSelectors.flatMap((selector, index) => {
+    const why = whyNeverChosen(selector, OF_DATA);
+    return why === undefined ? [] : [`spec.resourceSelectors[${String(index)}].kind: ${why}`];
+  });
+  const targets = spec.overrideRules.flatMap(({ targetCluster }, index) => {
     if (targetCluster === undefined) return [];
     const path = `spec.overrideRules[${String(index)}].targetCluster`;
     const { clusterNames = [], exclude = [] } = targetCluster;
@@ -20,26 +27,33 @@ export function overrideWarnings({ spec }: OverridePolicy, members: readonly Clu
     const none = members.length > 0 && members.every((member) => whyNot(member) !== undefined);
     return none && warnings.length === 0 ? [`${path}: chooses none of the members there are`] : warnings;
   });
+  return [...never, ...targets];
 }
 
-/** Kinds whose objects a policy chooses by labels, each with the path of the selector. */
-export function kindsByLabels({
-  spec,
-}: OverridePolicy): { readonly path: string; readonly apiVersion: string; readonly kind: string }[] {
-  return spec.resourceSelectors.flatMap(({ apiVersion, kind, name, labelSelector }, index) =>
-    labelSelector === undefined || name !== undefined
-      ? []
-      : [{ path: `spec.resourceSelectors[${String(index)}].labelSelector`, apiVersion, kind }],
-  );
+/** A kind that a policy chooses by, and the path of the selector. */
+export interface ChosenKind extends CustomKind {
+  readonly path: string;
+  readonly byLabels: boolean;
+}
+
+/** Kinds that are not Kubernetes' own. */
+export function customKindsOf({ spec }: OverridePolicy): ChosenKind[] {
+  return spec.resourceSelectors.flatMap(({ apiVersion, kind, name, labelSelector }, index) => {
+    if (customKindKey({ apiVersion, kind }) === undefined) return [];
+    const byLabels = labelSelector !== undefined && name === undefined;
+    return [{ path: `spec.resourceSelectors[${String(index)}]`, apiVersion, kind, byLabels }];
+  });
+}
+
+/** The warning for a selector of a kind that the host does not have. */
+export function absentWarning(chosen: ChosenKind): string {
+  return `${chosen.path}.kind: ${absentKind(chosen)}`;
 }
 
 /** The warning for a selector by labels of a kind of which no labels can be read. */
-export function unreadWarning(
-  { path, apiVersion, kind }: ReturnType<typeof kindsByLabels>[number],
-  why: string,
-): string {
+export function unreadWarning({ path, apiVersion, kind }: ChosenKind, why: string): string {
   return (
-    `${path}: labels of ${kind} (${apiVersion}) cannot be read, so no pod of such an object is sent to a member: ${why}. Or choose ` +
+    `${path}.labelSelector: labels of ${kind} (${apiVersion}) cannot be read, so no pod of such an object is sent to a member: ${why}. Or choose ` +
     'the objects by name, all of the kind, or the pods by labels of their own'
   );
 }

@@ -1,3 +1,4 @@
+import { absentKind, whyNeverChosen } from '../api/choosable-kinds.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import type { ClusterAffinity } from '../api/selectors.ts';
@@ -12,7 +13,7 @@ import { listInWords } from './placement-refusal.ts';
 type Warning = (path: string, message: string) => void;
 
 /**
- * What in a usable policy contradicts itself or the clusters there are, each with the field's path. The policy is in use
+ * What in a usable policy contradicts itself, the clusters there are or the kinds that Kubernetes has, each with the field's path. The policy is in use
  * nevertheless: members come and go.
  */
 export function policyWarnings({ spec }: PlacementPolicy, clusters: readonly Cluster[]): string[] {
@@ -39,25 +40,39 @@ export function policyWarnings({ spec }: PlacementPolicy, clusters: readonly Clu
     add(`spreadConstraints[${String(index)}].minGroups`, message);
   }
   checkDivision(placement.replicaScheduling, reachable, clusters, add);
-  return [...warnings, ...failoverWarnings(spec, compiled, reachable)];
+  return [...kindWarnings(spec.resourceSelectors), ...warnings, ...failoverWarnings(spec, compiled, reachable)];
 }
 
-/**
- * Selectors by label of kinds of which no labels are known: they match nothing.
- *
- * @param whyUnread of objects of a kind only the name is known, from those that they own, and why; undefined: they are known.
- */
+function kindWarnings(selectors: PlacementPolicy['spec']['resourceSelectors']): string[] {
+  return selectors.flatMap((selector, index) => {
+    const why = whyNeverChosen(selector);
+    return why === undefined ? [] : [`spec.resourceSelectors[${String(index)}].kind: ${why}`];
+  });
+}
+
+/** What is known of a kind that is not Kubernetes' own. */
+export interface SelectedKinds {
+  /** Why of its objects only the name is known, from those that they own; undefined: they are known. */
+  readonly whyUnread: (apiVersion: string, kind: string) => string | undefined;
+  /** Whether the host does not have it. */
+  readonly isAbsent: (apiVersion: string, kind: string) => boolean;
+}
+
+/** Selectors for kinds that the host does not have, and by label for kinds of which no labels are known: they match nothing. */
 export function selectorWarnings(
   { spec: { resourceSelectors } }: PlacementPolicy,
-  whyUnread: (apiVersion: string, kind: string) => string | undefined,
+  { whyUnread, isAbsent }: SelectedKinds,
 ): string[] {
   return resourceSelectors.flatMap(({ apiVersion, kind, name, labelSelector }, index) => {
+    const path = `spec.resourceSelectors[${String(index)}]`;
+    if (whyNeverChosen({ apiVersion, kind }) !== undefined) return [];
+    if (isAbsent(apiVersion, kind)) return [`${path}.kind: ${absentKind({ apiVersion, kind })}`];
     const why = labelSelector === undefined || name !== undefined ? undefined : whyUnread(apiVersion, kind);
     if (why === undefined) return [];
     const message =
       `labels of ${kind} (${apiVersion}) are not known, so this matches none: ${why}. Or choose the objects by name, all of the ` +
       'kind, or the pods by labels of their own';
-    return [`spec.resourceSelectors[${String(index)}].labelSelector: ${message}`];
+    return [`${path}.labelSelector: ${message}`];
   });
 }
 

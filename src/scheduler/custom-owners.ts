@@ -171,9 +171,13 @@ export class CustomOwners {
     const state = this.stateOf(key);
     if (state.is === 'unread') return state.why;
     if (state.is === 'followed') return this.problemOf(key);
+    return this.isAbsent(key) ? 'the host has no such kind' : undefined;
+  }
+
+  /** Whether the host did not have the kind when that was last looked at. */
+  isAbsent(key: string): boolean {
     const { apiVersion, kind } = customKindOf(key);
-    const isNone = state.is === 'none' || (!this.#kinds.has(key) && this.#directory.wasAbsent(apiVersion, kind));
-    return isNone ? 'the host has no such kind' : undefined;
+    return !this.#kinds.has(key) && this.#directory.wasAbsent(apiVersion, kind);
   }
 
   /** Why objects of a kind that is followed may be missing for longer than a moment, in words. */

@@ -174,6 +174,12 @@ export class OwnerDirectory {
     return key === undefined ? 'objects of this kind own no pods' : this.#custom.whyUnread(key);
   }
 
+  /** Whether the host does not have a kind that is not Kubernetes' own, as far as is known. */
+  isAbsent(apiVersion: string, kind: string): boolean {
+    const key = customKindKey({ apiVersion, kind });
+    return key !== undefined && this.#custom.isAbsent(key);
+  }
+
   /** Objects whose controller has that UID: the ReplicaSets of a Deployment. */
   ownedBy(uid: string): readonly TypedObject[] {
     return [...this.#informers.values()].flatMap((informer) => informer.byIndex(OWNER, uid));

@@ -110,7 +110,8 @@ export class PolicyStatusWriter {
   #warnings(policy: PlacementPolicy): string[] {
     const { nodes, owners } = this.#o.view;
     const whyUnread = (apiVersion: string, kind: string): string | undefined => owners.whyUnread(apiVersion, kind);
-    return [...selectorWarnings(policy, whyUnread), ...policyWarnings(policy, nodes.clusters())];
+    const isAbsent = (apiVersion: string, kind: string): boolean => owners.isAbsent(apiVersion, kind);
+    return [...selectorWarnings(policy, { whyUnread, isAbsent }), ...policyWarnings(policy, nodes.clusters())];
   }
 }
 

@@ -799,6 +799,26 @@ describe('explain-policy', () => {
     expect(found.stdout).toMatch(/^east +1 +takes pods\nwest +<none> +the policy does not name it$/m);
     expect(found.stdout).toMatch(/^ {2}spec\.placement\..*: there is no member moon$/m);
 
+    // Kinds that nothing has are told there as on the policy itself, which knows of those in the host, too.
+    const odd = {
+      ...(policy(ns, 'odd', {}) as { spec: object }),
+      kind: 'ClusterPlacementPolicy',
+      metadata: { name: 'odd' },
+    };
+    const resourceSelectors = [
+      { apiVersion: 'apps/v1', kind: 'Deploymnet' },
+      { apiVersion: 'example.com/v1', kind: 'Robot' },
+    ];
+    await host.apply([{ ...odd, spec: { ...odd.spec, resourceSelectors } }]);
+    const never = /resourceSelectors\[0\]\.kind: nothing is chosen by Deploymnet \(apps\/v1\)/;
+    const condition = 'jsonpath={.status.conditions[?(@.type=="Consistent")].message}';
+    await until('it is told on the policy', async () => {
+      const { stdout } = await host.kubectl(['get', 'clusterplacementpolicy', 'odd', '-o', condition]);
+      return never.test(stdout) && stdout.includes('the host has no kind Robot (example.com/v1)');
+    });
+    expect((await explain('cpp/odd')).stdout).toMatch(never);
+    await host.kubectl(['delete', 'clusterplacementpolicy', 'odd']);
+
     // One that is not there yet, and would come before it.
     const wanted = policy(ns, 'web', { clusterAffinity: { clusterNames: ['west'] } }, 'web');
     const input = JSON.stringify(wanted);

@@ -321,6 +321,21 @@ it('says on a policy whether it is in use, and which members that it names are n
   await kubectl(host, ['delete', 'overridepolicy', 'typo', '-n', NS]);
 });
 
+it('says on a policy which kinds that it names are not there, or are never changed', async () => {
+  const selectors = [
+    { apiVersion: 'apps/v1', kind: 'Deploymnet', name: 'web' },
+    { apiVersion: 'example.com/v1', kind: 'Robot', name: 'r2' },
+  ];
+  await host.apply([
+    policy('ClusterOverridePolicy', 'kinds', { resourceSelectors: selectors, ...rules(labelled('x')) }),
+  ]);
+  const words = ['get', 'clusteroverridepolicy', 'kinds', '-o', 'jsonpath={.status.conditions[1].message}'];
+  const said = await until('it is said', async () => (await kubectl(host, words)) || undefined);
+  expect(said).toMatch(/Selectors\[0\]\.kind: nothing is chosen by Deploymnet \(apps\/v1\); .* \(batch\/v1\); /);
+  expect(said).toMatch(/Selectors\[1\]\.kind: the host has no kind Robot \(example\.com\/v1\), .* until it has$/);
+  await kubectl(host, ['delete', 'clusteroverridepolicy', 'kinds']);
+});
+
 it('chooses by labels of the workload', async () => {
   await host.apply([
     policy('OverridePolicy', 'by-team', {

@@ -113,6 +113,7 @@ describe('OverridePolicies', () => {
       const kind = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' };
       await make(made, namespaced('by-labels', 'shop', { resourceSelectors: [{ ...kind, labelSelector }] }));
       await make(made, namespaced('by-name', 'shop', { resourceSelectors: [{ ...kind, labelSelector, name: 'web' }] }));
+      await make(made, wide('absent', { resourceSelectors: [{ ...kind, kind: 'Rolout' }] }));
     });
     await until(() => expect(policies.unknown()).toBeUndefined());
     await until(() => expect(notified()).toBeGreaterThan(0));
@@ -120,8 +121,11 @@ describe('OverridePolicies', () => {
     const stop = new AbortController();
     const logger = pino({ level: 'silent' });
     const members = () => [];
-    const whyUnread = async () => await Promise.resolve('nobody granted it');
-    const statuses = new OverridePolicyStatuses({ host: client, policies, members, whyUnread, logger });
+    const kinds = {
+      whyUnread: async () => await Promise.resolve('nobody granted it'),
+      isAbsent: async ({ kind }: { kind: string }) => await Promise.resolve(kind === 'Rolout'),
+    };
+    const statuses = new OverridePolicyStatuses({ host: client, policies, members, kinds, logger });
     const running = statuses.run(stop.signal);
     const said = () =>
       [...policies.seen()].map(({ metadata, status }) => [
@@ -130,13 +134,17 @@ describe('OverridePolicies', () => {
       ]);
     await until(() =>
       expect(said()).toEqual([
+        ['absent', 'Accepted True', 'Consistent False'],
         ['by-labels', 'Accepted True', 'Consistent False'],
         ['by-name', 'Accepted True', 'Consistent True'],
         ['odd', 'Accepted False', 'Consistent False'],
         ['typo', 'Accepted True', 'Consistent False'],
       ]),
     );
-    const [byLabels] = [...policies.seen()];
+    const [absent, byLabels] = [...policies.seen()];
+    expect(absent?.status?.conditions?.[1]?.message).toBe(
+      'spec.resourceSelectors[0].kind: the host has no kind Rolout (argoproj.io/v1alpha1), so nothing is chosen by it until it has',
+    );
     expect(byLabels?.status?.conditions?.[1]?.message).toMatch(/Selectors\[0\]\.labelSelector: .* nobody granted it/);
     await new Promise((resolve) => setTimeout(resolve, 3_500));
     stop.abort();

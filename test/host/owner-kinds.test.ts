@@ -30,7 +30,8 @@ function setup() {
   };
   const kinds = new OwnerKinds(host, () => now);
   const why = async (kind = ROLLOUT) => await kinds.whyUnread(kind, SIGNAL);
-  return { world, asked, why, kinds, pass: (ms: number) => (now += ms) };
+  const isAbsent = async (kind = ROLLOUT) => await kinds.isAbsent(kind, SIGNAL);
+  return { world, asked, why, isAbsent, kinds, pass: (ms: number) => (now += ms) };
 }
 
 it('says that a right is missing, until it is there, and asks for that no more than every ten seconds', async () => {
@@ -72,8 +73,27 @@ it('says what the host answers, and that it is tried again', async () => {
   expect(await why()).toBe('it is tried again: the host is away');
 });
 
+it('knows which kinds the host does not have, whatever rights are missing, and never of those that it could not ask about', async () => {
+  const { world, asked, isAbsent, pass } = setup();
+  world.answers = false;
+  expect(await isAbsent()).toBe(false);
+  world.answers = true;
+  expect(await isAbsent()).toBe(false);
+  const typingError = { ...ROLLOUT, kind: 'Rolout' };
+  expect(await isAbsent(typingError)).toBe(true);
+  const before = asked.length;
+  for (let times = 0; times < 3; times += 1) expect(await isAbsent(typingError)).toBe(true);
+  expect(asked).toHaveLength(before);
+  const other = { apiVersion: 'example.com/v1', kind: 'Robot' };
+  expect(await isAbsent(other)).toBe(true);
+  pass(10_001);
+  expect(await isAbsent(other)).toBe(true);
+  expect(asked.slice(before)).toEqual(['/apis']);
+});
+
 it('has nothing to say of kinds of Kubernetes', async () => {
-  const { asked, why } = setup();
+  const { asked, why, isAbsent } = setup();
+  expect(await isAbsent({ apiVersion: 'apps/v1', kind: 'Deploymnet' })).toBe(false);
   expect(await why({ apiVersion: 'apps/v1', kind: 'Deployment' })).toBeUndefined();
   expect(await why({ apiVersion: 'v1', kind: 'ConfigMap' })).toBeUndefined();
   expect(asked).toEqual([]);

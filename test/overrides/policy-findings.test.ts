@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OVERRIDE_POLICIES, type OverridePolicy, parseOverridePolicy } from '../../src/api/override-policy.ts';
 import { apiVersionOf } from '../../src/kube/resource.ts';
-import { overridePolicyStatus, overrideWarnings } from '../../src/overrides/policy-findings.ts';
+import { customKindsOf, overridePolicyStatus, overrideWarnings } from '../../src/overrides/policy-findings.ts';
 import type { Cluster } from '../../src/api/cluster.ts';
 
 const cluster = (name: string, labels: Record<string, string> = {}): Cluster =>
@@ -9,6 +9,10 @@ const cluster = (name: string, labels: Record<string, string> = {}): Cluster =>
 const FLEET = [cluster('east', { tier: 'gold' }), cluster('west')];
 
 function policy(...targets: (object | undefined)[]): OverridePolicy {
+  return choosing([], ...targets);
+}
+
+function choosing(resourceSelectors: object[], ...targets: (object | undefined)[]): OverridePolicy {
   const overrideRules = targets.map((targetCluster) => ({
     ...(targetCluster === undefined ? {} : { targetCluster }),
     overriders: { labelsOverrider: [{ operator: 'add', value: { a: 'b' } }] },
@@ -17,7 +21,7 @@ function policy(...targets: (object | undefined)[]): OverridePolicy {
     apiVersion: apiVersionOf(OVERRIDE_POLICIES),
     kind: 'OverridePolicy',
     metadata: { name: 'p', namespace: 'shop' },
-    spec: { overrideRules },
+    spec: { resourceSelectors, overrideRules },
   };
   const read = parseOverridePolicy('OverridePolicy', raw);
   if ('problems' in read) throw new Error(read.problems.join('; '));
@@ -45,6 +49,27 @@ describe('overrideWarnings', () => {
   it('says nothing of choices while there are no members, as before the first one is registered', () => {
     expect(overrideWarnings(policy({ labelSelector: { matchLabels: { tier: 'tin' } } }), [])).toEqual([]);
   });
+});
+
+it('selectors for kinds of Kubernetes that are never changed are told, and those for other kinds are to be looked up', () => {
+  const labelSelector = { matchLabels: { tier: 'gold' } };
+  const chosen = [
+    { apiVersion: 'v1', kind: 'PersistentVolumeClaim' },
+    { apiVersion: 'v1', kind: 'Service', labelSelector },
+    { apiVersion: 'apps/v1', kind: 'Deploymnet', name: 'web' },
+    { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', labelSelector },
+    { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rolout', name: 'web', labelSelector },
+  ];
+  const found = choosing(chosen, { clusterNames: ['esat'] });
+  expect(overrideWarnings(found, FLEET)).toEqual([
+    expect.stringMatching(/^spec\.resourceSelectors\[1\]\.kind: nothing is chosen by Service \(v1\); .*ConfigMap/),
+    expect.stringMatching(/^spec\.resourceSelectors\[2\]\.kind: nothing is chosen by Deploymnet \(apps\/v1\); /),
+    'spec.overrideRules[0].targetCluster: there is no member esat',
+  ]);
+  expect(customKindsOf(found).map(({ path, kind, byLabels }) => [path, kind, byLabels])).toEqual([
+    ['spec.resourceSelectors[3]', 'Rollout', true],
+    ['spec.resourceSelectors[4]', 'Rolout', false],
+  ]);
 });
 
 it('the status stays as it is, times included, until something is found to be otherwise', () => {

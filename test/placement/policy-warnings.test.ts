@@ -26,6 +26,17 @@ describe('contradictions', () => {
     ).toEqual([]);
   });
 
+  it('are selectors for kinds of Kubernetes that make no pods, as one with a typing error', () => {
+    const resourceSelectors = [
+      { apiVersion: 'apps/v1', kind: 'Deployment' },
+      { apiVersion: 'apps/v1', kind: 'Deploymnet', name: 'web' },
+      { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' },
+    ];
+    expect(policyWarnings(policy('p', { resourceSelectors }), clusters)).toEqual([
+      expect.stringMatching(/^spec\.resourceSelectors\[1\]\.kind: nothing is chosen by Deploymnet \(apps\/v1\); /),
+    ]);
+  });
+
   it.each<[string, object, object, boolean]>([
     ['repatriate', {}, {}, true],
     ['repatriate', { clusterAffinity: { clusterNames: ['local'], overflowAffinities: [{}] } }, {}, false],

@@ -52,12 +52,19 @@ test('labels of a kind that may not be read match nothing, which is said with wh
   await told('True', /no contradictions/);
 });
 
-test('labels of a kind that is not there, or never owns a pod, match nothing, which is said', async () => {
+test('a kind that is not there, or never owns a pod, matches nothing by labels, by name or at all, which is said', async () => {
   const labelSelector = { matchLabels: { tier: 'front' } };
-  room.place('p', {}, { apiVersion: 'example.com/v1', kind: 'Robot', labelSelector });
-  await told('False', /labels of Robot \(example.com\/v1\) are not known, .* the host has no such kind/);
-  room.place('p', {}, { apiVersion: 'v1', kind: 'Secret', labelSelector });
-  await told('False', /objects of this kind own no pods/);
+  for (const by of [{ labelSelector }, { name: 'web' }, {}]) {
+    room.place('p', {}, { apiVersion: 'example.com/v1', kind: 'Robot', ...by });
+    await told(
+      'False',
+      /^spec\.resourceSelectors\[0\]\.kind: the host has no kind Robot \(example.com\/v1\), .* until it has$/,
+    );
+    room.place('p', {}, { apiVersion: 'v1', kind: 'Secret', ...by });
+    await told('False', /^spec\.resourceSelectors\[0\]\.kind: nothing is chosen by Secret \(v1\); [^;]*$/);
+    room.place('p', {}, { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', ...by });
+    await told('True', /no contradictions/);
+  }
   for (const [apiVersion, kind] of [
     ['v1', 'Pod'],
     ['batch/v1', 'CronJob'],
