@@ -44,8 +44,10 @@ export const OUT_OF_SERVICE_TAINT = 'node.kubernetes.io/out-of-service';
  * not answer, lets them wait (`managedResources`). Never in a member.
  */
 export const EXTENDER_RESOURCE = `${GROUP}/extender`;
-/** Put on a virtual node while its member cannot be reached. */
+/** Put on a virtual node while nothing can be heard of its member, which may be lost. */
 export const UNREACHABLE_TAINT = `${GROUP}/member-unreachable`;
+/** In place of it while the member answers and cannot serve, or cannot be asked for a reason on this side. */
+export const NOT_READY_TAINT = `${GROUP}/member-not-ready`;
 
 /**
  * On a namespace, `enabled`: pods that no policy speaks about stay local while there is room, then go to any member;

@@ -418,7 +418,7 @@ export class VirtualNodeScope {
       address: services.nodeAddress,
       kubeletPort,
       reachable,
-      unreachableMessage: failure?.message,
+      failure,
     };
   }
 

@@ -1,6 +1,7 @@
-import { MEMBER_LABEL, NODE_LABEL, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import { MEMBER_LABEL, NODE_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import { providerIdOf } from '../api/provider-id.ts';
+import { mayBeLost } from '../api/unreachable.ts';
 import type { NodeSystemInfo, ResourceList, Taint } from '../kube/core-v1.ts';
 import type { PoolFacts } from '../capacity/pool-facts.ts';
 import { declaredFeatures } from './declared-features.ts';
@@ -27,8 +28,8 @@ export interface NodeFacts {
   kubeletPort: number;
   /** Undefined before the first probe: then nothing is said about it. */
   reachable: boolean | undefined;
-  /** Why it does not answer, for people. */
-  unreachableMessage?: string | undefined;
+  /** Why it is not reachable: the reason of condition `Reachable`, and words for people. */
+  failure?: { reason: string; message: string } | undefined;
 }
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
@@ -43,8 +44,8 @@ export function renderNode(facts: NodeFacts): DesiredNode {
     providerID: providerIdOf(member, name),
     labels: nodeLabels(facts),
     labelsComplete: pool !== undefined,
-    taints: taintsOf(spec, reachable),
-    undecidedTaints: reachable === undefined ? [UNREACHABLE_TAINT] : [],
+    taints: taintsOf(facts),
+    undecidedTaints: reachable === undefined ? [UNREACHABLE_TAINT, NOT_READY_TAINT] : [],
     unschedulable: spec.unschedulable || facts.retiring === true,
     pool: facts.retiring === true ? undefined : facts.selector,
     // No Hostname entry: API servers prefer it by default and would have to resolve it.
@@ -83,16 +84,21 @@ export function nodeLabels({
 }
 
 /** NoExecute stands there as NoSchedule: Kubernetes would evict all pods of a cluster at once; the descheduler moves them in turn. */
-function taintsOf(spec: NodeFacts['spec'], reachable: boolean | undefined): Taint[] {
+function taintsOf({ spec, reachable, failure }: NodeFacts): Taint[] {
   const own: Taint[] = [];
   if (spec.taintMode !== 'None') own.push({ key: VIRTUAL_NODE_TAINT, effect: spec.taintMode });
-  if (reachable !== true) own.push({ key: UNREACHABLE_TAINT, effect: 'NoSchedule' });
+  if (reachable !== true) own.push({ key: taintFor(failure?.reason), effect: 'NoSchedule' });
   const onNode = spec.taints.map((taint) =>
     taint.effect === 'NoExecute' ? { ...taint, effect: 'NoSchedule' as const } : taint,
   );
   const isFirst = ({ key, effect }: Taint, index: number): boolean =>
     onNode.findIndex((one) => one.key === key && one.effect === effect) === index;
   return [...own, ...onNode.filter(isFirst)];
+}
+
+/** As on the Node of a kubelet: unreachable where nothing is heard, not ready where it is there and cannot serve. */
+function taintFor(reason: string | undefined): string {
+  return reason === undefined || mayBeLost(reason) ? UNREACHABLE_TAINT : NOT_READY_TAINT;
 }
 
 /** Pressure on a member's nodes is the business of the member's scheduler; the room it leaves is in allocatable. */
@@ -124,7 +130,7 @@ const AGENT_CONDITIONS: readonly DesiredCondition[] = [
   },
 ];
 
-function reachableCondition({ member, reachable, unreachableMessage }: NodeFacts): DesiredCondition {
+function reachableCondition({ member, reachable, failure }: NodeFacts): DesiredCondition {
   const type = REACHABLE_CONDITION;
   if (reachable === true) {
     return { type, status: 'True', reason: 'ProbeSucceeded', message: `cluster "${member}" answers` };
@@ -133,7 +139,7 @@ function reachableCondition({ member, reachable, unreachableMessage }: NodeFacts
     const message = `cluster "${member}" has not been asked yet`;
     return { type, status: 'Unknown', reason: 'NotProbed', message, onlyIfAbsent: true };
   }
-  const why = unreachableMessage === undefined ? '' : `: ${unreachableMessage}`;
+  const why = failure === undefined ? '' : `: ${failure.message}`;
   const message = `cluster "${member}" does not answer${why}. It takes no new pods until it does; running ones stay`;
   return { type, status: 'False', reason: 'ProbeFailed', message };
 }

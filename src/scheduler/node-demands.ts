@@ -1,4 +1,4 @@
-import { UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import { NOT_READY_TAINT, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { Node, Pod, PodSpec } from '../kube/core-v1.ts';
 import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated } from '../kube/taints.ts';
@@ -17,8 +17,13 @@ export function whyPodKeepsOff(pod: Pod, node: Node): string | undefined {
   return `the pod does not tolerate taint ${taint.key}${value}:${taint.effect}`;
 }
 
-/** Taints of nodes that come and go by themselves, as the lease of a node is renewed or not. */
-const PASSING_TAINTS = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable', UNREACHABLE_TAINT]);
+/** Taints of nodes that come and go by themselves, as the lease of a node is renewed or not, and its member is reachable or not. */
+const PASSING_TAINTS = new Set([
+  'node.kubernetes.io/not-ready',
+  'node.kubernetes.io/unreachable',
+  NOT_READY_TAINT,
+  UNREACHABLE_TAINT,
+]);
 
 /** The same for good, and not only for as long as nobody serves the virtual node. */
 export function whyPodNeverFits(pod: Pod, node: Node): string | undefined {

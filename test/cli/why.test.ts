@@ -277,6 +277,14 @@ const SITUATIONS: Record<string, Situation> = {
     answer: /from east: it cannot be reached: No answer within 5 s/,
     help: /kubectl spillway clusters east/,
   },
+  'a member that is not ready, as its Node says': {
+    facts: facts(waiting({}, FIRST_TAINTED), {
+      members: [member('east')],
+      nodes: [node('east', [VIRTUAL, { key: 'spillway.dev/member-not-ready', effect: 'NoSchedule' }])],
+    }),
+    answer: /from east: it is not ready: it does not serve, or cannot be asked/,
+    page: 'concepts/failover.md#which-members-are-lost',
+  },
   'no scheduler component runs': {
     facts: facts(waiting({}, FIRST_TAINTED), { policies: [policy(['east'])], schedulerAnswers: false }),
     answer: /place|PlacementPolicy/,

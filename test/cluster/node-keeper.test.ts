@@ -172,7 +172,7 @@ describe('a virtual node on a real API server', () => {
     expect((await host.kubectl(['cordon', 'west'])).code).toBe(0);
     current = facts('west', {
       reachable: false,
-      unreachableMessage: 'connection refused',
+      failure: { reason: 'Refused', message: 'connection refused' },
       spec: { ...current.spec, labels: {} },
       offer: { capacity: { cpu: '10', pods: '110' }, allocatable: { cpu: '3', pods: '110' } },
     });

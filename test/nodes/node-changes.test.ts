@@ -11,6 +11,7 @@ const NOW = Date.parse('2026-11-21T08:00:00.500Z');
 const TIMES = { heartbeatMs: 300_000, littleRoomMs: 30_000 };
 const VIRTUAL: Taint = { key: 'spillway.dev/virtual-node', effect: 'NoSchedule' };
 const UNREACHABLE: Taint = { key: 'spillway.dev/member-unreachable', effect: 'NoSchedule' };
+const NOT_READY: Taint = { key: 'spillway.dev/member-not-ready', effect: 'NoSchedule' };
 
 function desired(parts: Partial<DesiredNode> = {}): DesiredNode {
   return {
@@ -184,6 +185,19 @@ describe('metadataPatch: taints', () => {
     settled(node, wanted);
   });
 
+  it('puts one taint of an unreachable member in the place of the other with one patch, and goes by what is there meanwhile', () => {
+    const theirs: Taint = { key: 'theirs', effect: 'NoSchedule' };
+    const unreachable = made({ taints: [VIRTUAL, UNREACHABLE] });
+    const node = edited(unreachable, { spec: { taints: [VIRTUAL, UNREACHABLE, theirs] } });
+    const wanted = desired({ taints: [VIRTUAL, NOT_READY] });
+    const patch = metadataPatch(node, wanted);
+    expect(patch?.['spec']).toEqual({ taints: [theirs, VIRTUAL, NOT_READY] });
+    expect(foreignTaintsLost(node, patch ?? {})).toEqual([]);
+    const after = settled(node, wanted);
+    const unasked = { taints: [VIRTUAL, UNREACHABLE], undecidedTaints: [UNREACHABLE.key, NOT_READY.key] };
+    expect(metadataPatch(after, desired(unasked))).toBeUndefined();
+  });
+
   it('leaves the one by which somebody says that the node is to be emptied, and no other of our group', () => {
     const drain = { key: 'spillway.dev/drain', effect: 'NoSchedule' };
     const forged = { key: 'spillway.dev/other', effect: 'NoSchedule' };
@@ -208,7 +222,7 @@ describe('metadataPatch: taints', () => {
   });
 
   it('ends at the wanted taints plus those of others from any start', () => {
-    const keys = fc.constantFrom('a', 'b', 'spillway.dev/virtual-node', 'spillway.dev/member-unreachable');
+    const keys = fc.constantFrom('a', 'b', VIRTUAL.key, UNREACHABLE.key, NOT_READY.key);
     const taint = fc.record({ key: keys, effect: fc.constantFrom('NoSchedule' as const, 'NoExecute' as const) });
     const taints = fc.uniqueArray(taint, { selector: ({ key, effect }) => `${key}:${effect}`, maxLength: 6 });
     fc.assert(

@@ -109,7 +109,7 @@ describe('renderNode', () => {
   });
 
   it('shows a member that does not answer by a taint and a condition, never by Ready', () => {
-    const node = renderNode(facts({ reachable: false, unreachableMessage: 'connection refused' }));
+    const node = renderNode(facts({ reachable: false, failure: { reason: 'Refused', message: 'connection refused' } }));
     expect(node.taints).toContainEqual({ key: 'spillway.dev/member-unreachable', effect: 'NoSchedule' });
     expect(node.undecidedTaints).toEqual([]);
     expect(node.conditions.find(({ type }) => type === 'Ready')?.status).toBe('True');
@@ -122,9 +122,30 @@ describe('renderNode', () => {
     });
   });
 
+  it.each([
+    ['Timeout', 'member-unreachable'],
+    ['TLSVerifyFailed', 'member-unreachable'],
+    ['Unauthorized', 'member-unreachable'],
+    ['ServerError', 'member-not-ready'],
+    ['TooManyRequests', 'member-not-ready'],
+    ['ProbeFailed', 'member-not-ready'],
+    ['WatchStale', 'member-not-ready'],
+    ['CredentialPluginFailed', 'member-not-ready'],
+  ])('has one taint for a member that fails with %s: %s', (reason, key) => {
+    const { taints } = renderNode(
+      facts({ spec: spec({ taintMode: 'None' }), reachable: false, failure: { reason, message: 'x' } }),
+    );
+    expect(taints).toEqual([{ key: `spillway.dev/${key}`, effect: 'NoSchedule' }]);
+  });
+
+  it('has no such taint for a failure that does not count yet', () => {
+    const failure = { reason: 'ServerError', message: 'x' };
+    expect(renderNode(facts({ spec: spec({ taintMode: 'None' }), failure })).taints).toEqual([]);
+  });
+
   it('says nothing about a member that was not asked yet', () => {
     const node = renderNode(facts({ reachable: undefined, pool: undefined, offer: undefined }));
-    expect(node.undecidedTaints).toEqual(['spillway.dev/member-unreachable']);
+    expect(node.undecidedTaints).toEqual(['spillway.dev/member-unreachable', 'spillway.dev/member-not-ready']);
     expect(node.conditions.at(-1)).toMatchObject({ status: 'Unknown', onlyIfAbsent: true });
     expect(node).toMatchObject({
       labelsComplete: false,

@@ -321,7 +321,7 @@ describe('pods that carry the mark are asked about once more', () => {
 });
 
 describe('a virtual node that is not ready', () => {
-  test.each(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'])(
+  test.each(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable', 'spillway.dev/member-not-ready'])(
     'keeps the seats of its member: the pods that are to go there wait (%s)',
     async (key) => {
       const clusterAffinity = { clusterNames: ['east', 'west'] };

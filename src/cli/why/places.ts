@@ -1,5 +1,5 @@
 import { LOCAL } from '../../api/cluster-tiers.ts';
-import { UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../../api/marks.ts';
+import { NOT_READY_TAINT, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../../api/marks.ts';
 import type { MemberCluster } from '../../api/member-cluster.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import { podRequests } from '../../capacity/pod-requests.ts';
@@ -21,6 +21,7 @@ import { schedulerWords } from './scheduler-words.ts';
 
 const CAPACITY = 'concepts/capacity.md';
 const PLACEMENT = 'concepts/placement.md';
+const LOST = 'concepts/failover.md#which-members-are-lost';
 /** Taints by which Kubernetes says that nobody serves a node. */
 const NOT_SERVED = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']);
 
@@ -109,7 +110,9 @@ function untolerated(taint: Taint): Words {
       page: 'guides/admission.md',
     };
   }
-  if (taint.key === UNREACHABLE_TAINT) return { says: 'it cannot be reached', page: 'concepts/failover.md' };
+  if (taint.key === UNREACHABLE_TAINT) return { says: 'it cannot be reached', page: LOST };
+  if (taint.key === NOT_READY_TAINT)
+    return { says: 'it is not ready: it does not serve, or cannot be asked', page: LOST };
   if (NOT_SERVED.has(taint.key)) {
     return {
       says: `no manager serves it (taint ${words} of its virtual node)`,
