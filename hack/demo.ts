@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import { freePort } from './addresses.ts';
 import type { Cluster } from './cluster.ts';
 import { IMAGES } from './images.ts';
+import { kubectlPlugin } from './kubectl-plugin.ts';
 import { manifest } from './manifest.ts';
 import { startMetricsServer } from './metrics-server.ts';
 import { addMember, installSpillway, startSpillway, waitForNode } from './spillway.ts';
@@ -60,7 +61,7 @@ export async function startDemo(workspace: Workspace, { can, metrics }: DemoPart
       ...(can.ok ? [] : [HOST_NODE.node]),
       ...members.filter(({ plan }) => plan.kind === 'kwok').map(({ cluster }) => cluster.name),
     ];
-    return await summary(host, played, metrics);
+    return await summary(host, played, metrics, kubectlPlugin(workspace.dir));
   } catch (error) {
     say(`the end of the manager's log:\n${manager.logTail(30)}`);
     throw error;
@@ -164,7 +165,7 @@ async function runningIn(host: Cluster, places: Record<string, number>): Promise
   }
 }
 
-async function summary(host: Cluster, played: readonly string[], metrics: boolean): Promise<string> {
+async function summary(host: Cluster, played: readonly string[], metrics: boolean, plugin: string): Promise<string> {
   const pods = await helloPods(host);
   const shown = pods.find(({ spec }) => spec.nodeName === 'east')?.metadata.name ?? 'POD';
   const nodes = await host.kubectl(['get', 'nodes']);
@@ -180,9 +181,9 @@ async function summary(host: Cluster, played: readonly string[], metrics: boolea
 ${nodes.stdout}
 ${table.stdout}
 ${simulated}
-The host is full with ${PLACES.local} pods; ${EAST_AT_MOST} more may go to east, all others go to west. The host's kubeconfig, and the folder with kubectl:
+The host is full with ${PLACES.local} pods; ${EAST_AT_MOST} more may go to east, all others go to west. The host's kubeconfig, and the folders with kubectl and kubectl spillway:
 
-  export KUBECONFIG=${host.kubeconfig} PATH=${dirname(host.kubectlPath)}:$PATH
+  export KUBECONFIG=${host.kubeconfig} PATH=${dirname(host.kubectlPath)}:${plugin}:$PATH
 
 Things to try in a shell that has read that line; ${shown} runs in member east:
 
@@ -190,7 +191,9 @@ Things to try in a shell that has read that line; ${shown} runs in member east:
   kubectl logs ${shown}
   kubectl exec ${shown} -- hostname
   kubectl port-forward ${shown} 8080:8080 # and in another shell: curl localhost:8080
-${top}  kubectl scale deployment hello --replicas=12
+${top}  kubectl spillway why ${shown}
+  kubectl spillway status                 # or kubectl spillway ui, for a browser on this machine
+  kubectl scale deployment hello --replicas=12
   kubectl get workloadplacements          # how many where, and by which policy
   kubectl scale deployment hello --replicas=3
 

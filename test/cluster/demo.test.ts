@@ -37,7 +37,8 @@ async function command(verb: 'demo' | 'demo-down'): Promise<string> {
 async function kubectl(...args: string[]): Promise<KubectlResult> {
   const binaries = await ensureBinaries(['kubectl']);
   const kubeconfig = /KUBECONFIG=(\S+)/.exec(printed)?.[1] ?? '';
-  return runKubectl(binaries.kubectl, args, { kubeconfig, cacheDir: parent });
+  const env = { PATH: (/ PATH=(\S+)/.exec(printed)?.[1] ?? '').replace('$PATH', process.env['PATH'] ?? '') };
+  return runKubectl(binaries.kubectl, args, { kubeconfig, cacheDir: parent, env });
 }
 
 async function podOn(node: string): Promise<string> {
@@ -82,6 +83,10 @@ test('the printed commands work on a pod that runs in a member', async () => {
     const exec = await kubectl('exec', pod, '--', 'hostname');
     expect(exec.stdout).toBe(`${pod.replace('pod/', '')}\n`);
   }
+  const why = await kubectl('spillway', 'why', pod.replace('pod/', ''));
+  expect(why).toMatchObject({ code: 0, stderr: '' });
+  expect(why.stdout).toMatch(/\beast\b/);
+  expect((await kubectl('spillway', 'status')).stdout).toMatch(/^ *east +True/m);
   const onWest = await kubectl('exec', await podOn('west'), '--', 'hostname');
   expect(onWest.code).not.toBe(0);
   expect((await kubectl('scale', 'deployment', 'hello', '--replicas=12')).code).toBe(0);

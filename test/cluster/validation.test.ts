@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
+import { run } from '../../hack/command.ts';
+import { findProgram } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { KINDS } from '../../src/api/kinds.ts';
@@ -109,3 +112,50 @@ describe('taken', () => {
     expect((await host.kubectl(['label', 'namespace', 'old', 'spillway.dev/burst-'])).stderr).toBe('');
   });
 });
+
+const page = readFileSync(new URL('../../docs/guides/backup-and-restore.md', import.meta.url), 'utf8');
+
+test.skipIf(findProgram('jq') === undefined)(
+  'what was saved by the commands of the page comes back by them',
+  async () => {
+    const save = [...page.matchAll(/^ {4}(.*)$/gm)].map(([, line = '']) => line).join('\n');
+    const [, restore = ''] = /`(kubectl apply -f members\.json [^`]*)`/.exec(page) ?? [];
+    const env = {
+      ...process.env,
+      KUBECONFIG: host.kubeconfig,
+      KUBECACHEDIR: host.dir,
+      PATH: `${dirname(host.kubectlPath)}:${process.env['PATH'] ?? ''}`,
+    };
+    const shell = async (words: string): Promise<string> => await run('sh', ['-ec', words], { cwd: host.dir, env });
+    const secret = { namespace: 'spillway-system', name: 'member-saved' };
+    const { spec } = member({}) as { spec: object };
+    await host.apply([
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: secret.namespace } },
+      {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { ...secret, labels: { 'spillway.dev/renew-token': 'true' } },
+        stringData: { token: 'abc' },
+      },
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'MemberCluster',
+        metadata: { name: 'saved', finalizers: ['spillway.dev/leaving'] },
+        spec,
+      },
+      rawPolicy('saved', { placement: {}, priority: 7 }, 'shop'),
+    ]);
+    await shell(save);
+    const noFinalizer = `kubectl patch membercluster saved --type=merge -p '{"metadata":{"finalizers":null}}'`;
+    await shell(`${noFinalizer}; kubectl delete membercluster/saved; kubectl delete placementpolicy/saved -n shop`);
+    await shell(`kubectl delete secret ${secret.name} -n ${secret.namespace}`);
+    expect(await shell(restore)).toMatch(/secret\/member-saved created\nmembercluster.spillway.dev\/saved created\n/);
+    const back =
+      'kubectl get membercluster saved -o jsonpath={.metadata.finalizers}{.spec.credentials.secretRef.namespace}';
+    expect(await shell(back)).toBe('default');
+    expect(await shell('kubectl get placementpolicy saved -n shop -o jsonpath={.spec.priority}')).toBe('7');
+    expect(await shell(`kubectl get secret ${secret.name} -n ${secret.namespace} -o jsonpath={.data.token}`)).toBe(
+      'YWJj',
+    );
+  },
+);
