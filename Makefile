@@ -62,6 +62,7 @@ lint: build ## types, lint, format, unused code, import rules, generated files
 	@echo '== oxlint';         node_modules/.bin/oxlint --type-aware --deny-warnings
 	@echo '== format';         node_modules/.bin/oxfmt --check
 	@echo '== unused code';    node_modules/.bin/knip
+	@echo '== what only tests use'; node_modules/.bin/knip --production -c hack/lint/knip-src.json --include files,exports,types
 	@echo '== import rules';   node dist/hack/lint/check-imports.js
 	@echo '== generated files'; node dist/hack/generate-manifests.js --check
 	@if command -v shellcheck >/dev/null; then echo '== shell'; shellcheck hack/kind.sh .ci/run; \

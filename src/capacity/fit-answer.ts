@@ -10,17 +10,13 @@ export interface FitReason {
 export type FitAnswer =
   | {
       readonly fits: true;
-      /** Nodes that can take it. */
+      /** Nodes that can take it; when only nodes that do not exist yet can, those. */
       readonly nodes: number;
-      /** Set when only a node that does not exist yet can take it: how long the member needs to get one. */
-      readonly leadTimeSeconds?: number;
     }
   | {
       readonly fits: false;
       /** The most frequent first. */
       readonly reasons: readonly FitReason[];
-      /** No pod that ends would change it: selectors, taints, a request larger than any node, a refusal by admission. */
-      readonly unresolvable: boolean;
     };
 
 /** `3 nodes: insufficient cpu, 1 node: cordoned`; what concerns the whole member stands alone. */

@@ -5,7 +5,7 @@ import type { FitAnswer } from './fit-answer.ts';
 import { reasonsOf } from './fit-reasons.ts';
 import type { FitShape } from './fit-shape.ts';
 import type { FitShapes } from './fit-shapes.ts';
-import { interPodCheck, type InterPodReason } from './inter-pod-constraints.ts';
+import { interPodCheck, type InterPodCheck } from './inter-pod-constraints.ts';
 import { interPodSlots } from './inter-pod-slots.ts';
 import { raiseToSlots } from './largest-slot.ts';
 import type { AdmittedRequest, NamespaceRules } from './namespace-rules.ts';
@@ -22,8 +22,6 @@ export interface FitAnswersOptions {
   readonly allowanceFor: (admitted: AdmittedRequest) => Amounts;
 }
 
-export type InterPodCheck = (row: number) => InterPodReason | undefined;
-
 const NO_DEMAND = { key: '', amounts: [] };
 
 /** Where a pod has room, computed anew each time from the tables of nodes, shapes and pods. */
@@ -37,18 +35,16 @@ export class FitAnswers {
   /** Whether the pod can run on some node. */
   answer(admitted: AdmittedRequest): FitAnswer {
     const { rules, table } = this.#o;
-    if (admitted.refused !== undefined) return refused(admitted.refused, true);
+    if (admitted.refused !== undefined) return refused(admitted.refused);
     const overQuota = rules.whyOverQuota(admitted);
-    if (overQuota !== undefined) return refused(overQuota, false);
+    if (overQuota !== undefined) return refused(overQuota);
     const overAllowance = whyOverAllowance(admitted.requests, this.#o.allowanceFor(admitted));
-    if (overAllowance !== undefined) return refused(overAllowance, false);
+    if (overAllowance !== undefined) return refused(overAllowance);
     const shape = this.#shapeOf(admitted);
     const check = this.interPodCheckOf(admitted);
     if (check === undefined && shape.real > 0) return { fits: true, nodes: shape.real };
-    const { real, elastic, leadTimeSeconds } = this.#open(shape, check);
-    if (real > 0) return { fits: true, nodes: real };
-    if (elastic > 0) return { fits: true, nodes: elastic, leadTimeSeconds };
-    return { fits: false, ...reasonsOf(shape, check, table) };
+    const nodes = this.#open(shape, check);
+    return nodes > 0 ? { fits: true, nodes } : { fits: false, reasons: reasonsOf(shape, check, table) };
   }
 
   /** Names of the nodes that can take the pod, those that do not exist yet left out. */
@@ -109,22 +105,20 @@ export class FitAnswers {
     return this.#o.shapes.of(parts, shapeKey);
   }
 
-  #open(shape: FitShape, check: InterPodCheck | undefined): { real: number; elastic: number; leadTimeSeconds: number } {
+  /** How many nodes can take the pod; when none can, how many of those that do not exist yet. */
+  #open(shape: FitShape, check: InterPodCheck | undefined): number {
+    if (shape.real + shape.elastic === 0) return 0;
     const { table } = this.#o;
-    let [real, elastic, leadTimeSeconds] = [0, 0, Infinity];
-    if (shape.real + shape.elastic > 0) {
-      for (let row = 0; row < table.rows; row++) {
-        const node = shape.fits(row) && check?.(row) === undefined ? table.node(row) : undefined;
-        if (node === undefined) continue;
-        const group = elasticGroupOf(node);
-        if (group === undefined) real += 1;
-        else [elastic, leadTimeSeconds] = [elastic + 1, Math.min(leadTimeSeconds, group.leadTimeSeconds)];
-      }
+    let [real, elastic] = [0, 0];
+    for (let row = 0; row < table.rows; row++) {
+      if (!shape.fits(row) || check?.(row) !== undefined) continue;
+      if (table.isElastic(row)) elastic += 1;
+      else real += 1;
     }
-    return { real, elastic, leadTimeSeconds };
+    return real > 0 ? real : elastic;
   }
 }
 
-function refused(text: string, unresolvable: boolean): FitAnswer {
-  return { fits: false, reasons: [{ text, nodes: 0 }], unresolvable };
+function refused(text: string): FitAnswer {
+  return { fits: false, reasons: [{ text, nodes: 0 }] };
 }

@@ -146,12 +146,12 @@ export class FitShape {
     return slots;
   }
 
-  /** Resources that the node of the row lacks; `ever`: it would lack them without any pod too. */
-  lacking(row: number): { resource: string; ever: boolean }[] {
+  /** Resources that the node of the row lacks. */
+  lacking(row: number): string[] {
     this.#resolve();
     return this.#needs
       .filter(({ column, amount }) => !(amount <= (column?.free[row] ?? 0)))
-      .map(({ resource, column, amount }) => ({ resource, ever: amount > (column?.allocatable[row] ?? 0) }));
+      .map(({ resource }) => resource);
   }
 
   portsAreFree(row: number): boolean {

@@ -15,19 +15,14 @@ export interface InterPodConstraints {
   readonly spread: readonly SpreadRule[];
 }
 
-export interface InterPodReason {
-  readonly text: string;
-  /** No pod that ends would change it. */
-  readonly unresolvable: boolean;
-}
+const NO_SPREAD_LABEL = 'lacks the label of a topology spread constraint';
+const SKEW = 'does not satisfy topology spread constraints';
+const AFFINITY = 'does not match pod affinity rules';
+const ANTI_AFFINITY = 'does not match pod anti-affinity rules';
+const KEPT_AWAY = 'anti-affinity of pods that are there';
 
-const NO_SPREAD_LABEL: InterPodReason = { text: 'lacks the label of a topology spread constraint', unresolvable: true };
-const SKEW: InterPodReason = { text: 'does not satisfy topology spread constraints', unresolvable: false };
-const AFFINITY: InterPodReason = { text: 'does not match pod affinity rules', unresolvable: true };
-const ANTI_AFFINITY: InterPodReason = { text: 'does not match pod anti-affinity rules', unresolvable: false };
-const KEPT_AWAY: InterPodReason = { text: 'anti-affinity of pods that are there', unresolvable: false };
-
-type Check = (row: number) => InterPodReason | undefined;
+/** Why the node of a row may not have the pod beside the others; undefined: it may. */
+export type InterPodCheck = (row: number) => string | undefined;
 
 /**
  * Asks nodes whether a pod's wishes about other pods are met there, with the pods as they are now: plugins
@@ -38,8 +33,8 @@ export function interPodCheck(
   choice: NodeChoice,
   podCounts: PodCounts,
   table: NodeTable,
-): Check | undefined {
-  const checks: Check[] = [];
+): InterPodCheck | undefined {
+  const checks: InterPodCheck[] = [];
   if (rules.spread.length > 0) checks.push(spreadCheck(rules, choice, podCounts, table));
   if (rules.affinity.length > 0) checks.push(affinityCheck(rules, podCounts, table));
   for (const term of rules.antiAffinity) {
@@ -65,15 +60,19 @@ function notIn(
   domains: ReadonlyMap<string, number>,
   topologyKey: string,
   table: NodeTable,
-  reason: InterPodReason,
-): Check {
+  reason: string,
+): InterPodCheck {
   return (row) => {
     const domain = domainOf(row, topologyKey, table);
     return domain !== undefined && domains.has(domain) ? reason : undefined;
   };
 }
 
-function affinityCheck({ affinity, labelledPod }: InterPodConstraints, podCounts: PodCounts, table: NodeTable): Check {
+function affinityCheck(
+  { affinity, labelledPod }: InterPodConstraints,
+  podCounts: PodCounts,
+  table: NodeTable,
+): InterPodCheck {
   const counts = podCounts.countsOfAll(affinity);
   const domains = affinity.map(({ topologyKey }) => ({ topologyKey, has: byDomain(counts, topologyKey, table) }));
   // The first of a series of pods that want to be together may go anywhere.
@@ -115,7 +114,12 @@ export function spreadDomains(
   return counted;
 }
 
-function spreadCheck(rules: InterPodConstraints, choice: NodeChoice, podCounts: PodCounts, table: NodeTable): Check {
+function spreadCheck(
+  rules: InterPodConstraints,
+  choice: NodeChoice,
+  podCounts: PodCounts,
+  table: NodeTable,
+): InterPodCheck {
   const counted = spreadDomains(rules, choice, podCounts, table).map(({ rule, domains }) => {
     const enough = domains.size >= rule.minDomains;
     return { rule, domains, least: enough ? [...domains.values()].reduce((a, b) => Math.min(a, b), Infinity) : 0 };

@@ -76,11 +76,6 @@ export class NodeTable {
     return this.#rows.get(name);
   }
 
-  /** Some node has taken host ports. */
-  get hasTakenPorts(): boolean {
-    return this.#ports.size > 0;
-  }
-
   /** Undefined: no node has ever had that resource, and no pod used it. */
   column(resource: string): Column | undefined {
     return this.#columns.get(resource);

@@ -8,7 +8,6 @@ import { checkServer, decodeData, nonEmpty, proxyOf, readKubeconfig, type Kubeco
 import { pluginAccess } from './plugin-access.ts';
 
 export type { Access, Credentials } from './access.ts';
-export { staticAccess } from './static-access.ts';
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 

@@ -125,26 +125,3 @@ function integer(text: unknown): bigint | undefined {
   const number = BigInt(text);
   return BigInt.asIntN(64, number) === number ? number : undefined;
 }
-
-/** The string form, as the API's `labelSelector` parameter takes it. */
-export function formatLabelSelector(selector: LabelSelector): string {
-  return selector.map(formatRequirement).join(',');
-}
-
-function formatRequirement({ key, operator, values }: LabelRequirement): string {
-  const [first = ''] = values;
-  switch (operator) {
-    case 'In':
-      return values.length === 1 ? `${key}=${first}` : `${key} in (${values.toSorted().join(',')})`;
-    case 'NotIn':
-      return values.length === 1 ? `${key}!=${first}` : `${key} notin (${values.toSorted().join(',')})`;
-    case 'Exists':
-      return key;
-    case 'DoesNotExist':
-      return `!${key}`;
-    case 'Gt':
-      return `${key}>${first}`;
-    case 'Lt':
-      return `${key}<${first}`;
-  }
-}

@@ -35,16 +35,3 @@ function difference(from: JsonObject, to: JsonObject): MergePatch {
 function present(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
-
-/** Applies a merge patch and returns the result; neither argument is changed, untouched parts are shared. */
-export function applyMergePatch(target: unknown, patch: unknown): unknown {
-  if (!isJsonObject(patch)) return patch;
-  const result: JsonObject = isJsonObject(target) ? { ...target } : {};
-  for (const key of Object.keys(patch)) {
-    const value = patch[key];
-    if (value === undefined) continue;
-    if (value === null) delete result[key];
-    else setOwnField(result, key, applyMergePatch(ownField(result, key), value));
-  }
-  return result;
-}

@@ -86,51 +86,12 @@ export function isQuantity(text: string): boolean {
 /** Multiplies a non-negative number by 10^exponent; what does not divide evenly is rounded up. */
 function shift(digits: bigint, exponent: number): bigint {
   if (exponent >= 0) return digits * 10n ** BigInt(exponent);
-  return divideUp(digits, 10n ** BigInt(-exponent));
-}
-
-/** Division rounded away from zero. */
-function divideUp(value: bigint, by: bigint): bigint {
-  const quotient = value / by;
-  const rest = value % by;
-  if (rest === 0n) return quotient;
-  return value < 0n ? quotient - 1n : quotient + 1n;
-}
-
-/** A quantity of whole units. */
-export function quantityOf(units: bigint | number, format: QuantityFormat = 'DecimalSI'): Quantity {
-  return { nanos: BigInt(units) * NANOS, format };
-}
-
-/** The sum; it is written the way `a` is unless `a` is zero, as in Go. */
-export function add(a: Quantity, b: Quantity): Quantity {
-  return { nanos: a.nanos + b.nanos, format: a.nanos === 0n ? b.format : a.format };
-}
-
-export function subtract(a: Quantity, b: Quantity): Quantity {
-  return { nanos: a.nanos - b.nanos, format: a.nanos === 0n ? b.format : a.format };
+  const by = 10n ** BigInt(-exponent);
+  return (digits + by - 1n) / by;
 }
 
 export function compare(a: Quantity, b: Quantity): -1 | 0 | 1 {
   return a.nanos < b.nanos ? -1 : a.nanos > b.nanos ? 1 : 0;
-}
-
-export function max(a: Quantity, b: Quantity): Quantity {
-  return b.nanos > a.nanos ? b : a;
-}
-
-export function min(a: Quantity, b: Quantity): Quantity {
-  return b.nanos < a.nanos ? b : a;
-}
-
-/** Whole units, rounded up (away from zero), as Go's `Value()`. */
-export function value(quantity: Quantity): bigint {
-  return divideUp(quantity.nanos, NANOS);
-}
-
-/** Thousandths, rounded up (away from zero), as Go's `MilliValue()`. */
-export function milliValue(quantity: Quantity): bigint {
-  return divideUp(quantity.nanos, 1_000_000n);
 }
 
 /**

@@ -1,14 +1,5 @@
 import type { Counts } from './share.ts';
 
-/** A pod that has a place: bound to a node, or on its way there. Pods that ended or are being deleted have none. */
-export interface PlacedPod {
-  readonly uid: string;
-  /** The member, or `local`. */
-  readonly cluster: string;
-  /** What tells the pods of one roll-out from those of the next: the pod-template-hash or its like. */
-  readonly revision: string | undefined;
-}
-
 /** How many pods each cluster has, by revision; pods without one are under the empty text. */
 export type PodCounts = ReadonlyMap<string, Counts>;
 
@@ -19,16 +10,6 @@ export interface Workload {
   readonly replicas: number | undefined;
   /** All its pods that have a place. */
   readonly pods: PodCounts;
-}
-
-export function countPods(pods: Iterable<PlacedPod>): Map<string, Map<string, number>> {
-  const counts = new Map<string, Map<string, number>>();
-  for (const { cluster, revision = '' } of pods) {
-    const own = counts.get(revision) ?? new Map<string, number>();
-    counts.set(revision, own);
-    own.set(cluster, (own.get(cluster) ?? 0) + 1);
-  }
-  return counts;
 }
 
 const NONE: Counts = new Map();

@@ -146,7 +146,6 @@ describe('a member with tainted nodes', () => {
     expect(capacity.fits(asks({ 'nvidia.com/gpu': '8' }, true))).toEqual({
       fits: true,
       nodes: 2,
-      leadTimeSeconds: 300,
     });
     expect(capacity.fits(asks({ 'nvidia.com/gpu': '8' }, false))).toMatchObject({ fits: false });
     capacity.nodeHandler.added(

@@ -58,11 +58,10 @@ describe('whether a pod fits', () => {
     expect(capacity.fits(asks({ cpu: '9' }))).toEqual({
       fits: false,
       reasons: [{ text: 'insufficient cpu', nodes: 2 }],
-      unresolvable: true,
     });
     capacity.podHandler.added(memberPod('p', 'a', { cpu: '1' }));
     capacity.podHandler.added(memberPod('q', 'b', { cpu: '1' }));
-    expect(capacity.fits(asks({ cpu: '8' }))).toMatchObject({ fits: false, unresolvable: false });
+    expect(capacity.fits(asks({ cpu: '8' }))).toMatchObject({ fits: false });
     expect(formatAmounts(capacity.largestFreeSlot() ?? new Map())).toEqual({ cpu: '7', memory: '16Gi', pods: '109' });
   });
 
@@ -362,7 +361,7 @@ describe('nodes that a member can get', () => {
   it('count only where no node has room, with their lead time', () => {
     const capacity = elastic();
     expect(capacity.fits(asks({ cpu: '8' }))).toEqual({ fits: true, nodes: 2 });
-    expect(capacity.fits(asks({ cpu: '20' }))).toEqual({ fits: true, nodes: 2, leadTimeSeconds: 300 });
+    expect(capacity.fits(asks({ cpu: '20' }))).toEqual({ fits: true, nodes: 2 });
     expect(capacity.fits(asks({ cpu: '40' }))).toMatchObject({ fits: false });
     expect(capacity.slots(asks({ cpu: '8' }), 100)).toBe(2 + 2 * 4);
     expect(capacity.tracker.offer('east')).toMatchObject({

@@ -6,7 +6,7 @@ import { waitForNode } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { HOST_LABEL, MIRRORED_CONDITION } from '../../src/api/marks.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
-import { milliValue, parseQuantity } from '../../src/kube/quantity.ts';
+import { parseQuantity } from '../../src/kube/quantity.ts';
 import {
   condition,
   describeWrite,
@@ -72,7 +72,7 @@ describe('a virtual node among other nodes', () => {
   };
   const memberPods = async (namespace: string): Promise<Pod[]> => await podsOf(east, namespace, HOST_LABEL);
   const millicores = async (): Promise<bigint> =>
-    milliValue(parseQuantity((await node()).status?.allocatable?.['cpu'] ?? '0'));
+    parseQuantity((await node()).status?.allocatable?.['cpu'] ?? '0').nanos / 1_000_000n;
   const requested = { resources: { requests: { cpu: '500m' } } };
 
   describe('DaemonSets', () => {

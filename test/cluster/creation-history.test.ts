@@ -6,7 +6,7 @@ import { HOST_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { monotonic } from '../../src/kube/clock.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { CONFIG_MAPS, PODS } from '../../src/kube/resource.ts';
 import { create, list, remove } from '../../src/kube/verbs.ts';
 import { creationHistory, type CreationHistory } from '../../src/pods/creation-history.ts';

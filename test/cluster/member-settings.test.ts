@@ -4,7 +4,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { userOf } from '../../hack/service-account.ts';
 import { admitHost, MEMBER_ACCOUNT } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import { parseQuantity, value } from '../../src/kube/quantity.ts';
+import { parseQuantity } from '../../src/kube/quantity.ts';
 import {
   condition,
   eventsOf,
@@ -103,7 +103,7 @@ test('mapping Explicit: only listed namespaces, each to its counterpart; with cr
 test('capacity.excludeNodes: nodes that are left out count for nothing, and no pod goes there', async () => {
   const offered = async (): Promise<number> => {
     const node = await read<{ status: { allocatable: { cpu: string } } }>(host, '/api/v1/nodes/east');
-    return Number(value(parseQuantity(node?.status.allocatable.cpu ?? '0')));
+    return Number(parseQuantity(node?.status.allocatable.cpu ?? '0').nanos / 1_000_000_000n);
   };
   await until('the virtual node offers the two others', async () => (await offered()) === 8);
   const resources = { requests: { cpu: '5' } };

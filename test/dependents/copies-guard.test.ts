@@ -4,7 +4,7 @@ import { HOST_LABEL } from '../../src/api/marks.ts';
 import { recordOfCopy } from '../../src/dependents/copy.ts';
 import { MemberCopies } from '../../src/dependents/member-copies.ts';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { copyOfClaim, hostClaim } from '../fixtures/claims.ts';
 import { HOST_ID } from '../fixtures/dependents.ts';
 import { sendJson, startHttpServer, type TestServer } from '../fixtures/http-server.ts';

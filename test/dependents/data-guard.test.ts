@@ -5,7 +5,7 @@ import type { PersistentVolume } from '../../src/kube/core-v1.ts';
 import { type DeletionEvidence, whyDataStay } from '../../src/dependents/data-guard.ts';
 import { MemberCopies } from '../../src/dependents/member-copies.ts';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { copyOfClaim, HOME, hostClaim, volumeFor } from '../fixtures/claims.ts';
 import { HOST_ID } from '../fixtures/dependents.ts';
 import { sendJson, startHttpServer, type TestServer } from '../fixtures/http-server.ts';

@@ -4,7 +4,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import { PodTokens, type PodTokensOptions } from '../../src/dependents/pod-tokens.ts';
 import { REFRESH_ANNOTATION, tokenSecretFor } from '../../src/dependents/token-secret.ts';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { tokenSecretName } from '../../src/pods/translate-tokens.ts';
 import { FakeMember, HOST_ID, refuse } from '../fixtures/dependents.ts';
 import { sendJson, startHttpServer, type TestServer } from '../fixtures/http-server.ts';

@@ -24,7 +24,7 @@ describe('docs/concepts/capacity.md', () => {
     });
     const containers = [{ name: 'c', resources: { requests: { cpu: '30' } } }];
     const request = fitRequestOf({ metadata: { name: 'p', namespace: 'shop' }, spec: { containers } }, 'east');
-    expect(capacity.fits(request)).toEqual({ fits: true, nodes: 20, leadTimeSeconds: 240 });
+    expect(capacity.fits(request)).toEqual({ fits: true, nodes: 20 });
   });
 
   it('names metrics and fields that there are', () => {

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { parseQuantity, value } from '../../src/kube/quantity.ts';
+import { parseQuantity } from '../../src/kube/quantity.ts';
 import type { ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import {
   condition,
@@ -262,7 +262,7 @@ describe('under pressure', () => {
     const before = await lab.lives(ns);
     const offered = async (): Promise<number> => {
       const node = await read<{ status: { allocatable: { pods: string } } }>(lab.host, `/api/v1/nodes/${MEMBER}`);
-      return Number(value(parseQuantity(node?.status.allocatable.pods ?? '0')));
+      return Number(parseQuantity(node?.status.allocatable.pods ?? '0').nanos / 1_000_000_000n);
     };
     const whole = await offered();
     const nodes =

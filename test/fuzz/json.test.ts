@@ -3,7 +3,8 @@ import { describe, expect } from 'vitest';
 import { canonicalJson } from '../../src/kube/canonical-json.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
 import { parseJson, stringifyJson } from '../../src/kube/json.ts';
-import { applyMergePatch, mergePatch } from '../../src/kube/merge-patch.ts';
+import { mergePatch } from '../../src/kube/merge-patch.ts';
+import { applyMergePatch } from '../fixtures/apply-merge-patch.ts';
 import { fuzz, throwsOnly } from './fuzz.ts';
 import { changed, fieldsOf, json, text } from './inputs.ts';
 

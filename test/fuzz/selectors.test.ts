@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
-import { formatFieldSelector, matchesFields, parseFieldSelector } from '../../src/kube/field-selector.ts';
-import { parseLabelSelector } from '../../src/kube/label-selector-parser.ts';
+import { formatFieldSelector, matchesFields, parseFieldSelector } from '../fixtures/memory-api/field-selector.ts';
+import { formatLabelSelector, parseLabelSelector } from '../fixtures/memory-api/label-selector-parser.ts';
 import {
-  formatLabelSelector,
   labelSelectorOf,
   type LabelSelectorObject,
   matchesLabels,
@@ -105,7 +104,7 @@ describe('selectors', () => {
   });
   const both = fc.tuple(fc.array(taint, { maxLength: 3 }), fc.array(toleration, { maxLength: 3 }));
   fuzz('of taints', both, { share: 500 }, ([taints, tolerations]: [Taint[], Toleration[]]) => {
-    const first = firstUntolerated(tolerations, taints, undefined, { comparisonOperators: true });
+    const first = firstUntolerated(tolerations, taints);
     expect(first === undefined || taints.includes(first)).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { CollectionServer } from '../fixtures/collection-server.ts';
 import { eventually, follow, type Followed } from '../fixtures/followed-collection.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseLabelSelector } from '../../src/kube/label-selector-parser.ts';
-import { formatLabelSelector, labelSelectorOf, matchesLabels, SelectorError } from '../../src/kube/label-selector.ts';
+import { formatLabelSelector, parseLabelSelector } from '../fixtures/memory-api/label-selector-parser.ts';
+import { labelSelectorOf, matchesLabels, SelectorError } from '../../src/kube/label-selector.ts';
 
 const matches = (text: string, labels: Record<string, string>) => matchesLabels(parseLabelSelector(text), labels);
 

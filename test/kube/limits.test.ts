@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CacheRoom, type CacheShare } from '../../src/kube/cache-room.ts';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { CONFIG_MAPS } from '../../src/kube/resource.ts';
 import { readPages } from '../../src/kube/list-pages.ts';
 import { list } from '../../src/kube/verbs.ts';

@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
 import { parseJson, stringifyJson } from '../../src/kube/json.ts';
-import { applyMergePatch, mergePatch } from '../../src/kube/merge-patch.ts';
+import { mergePatch } from '../../src/kube/merge-patch.ts';
+import { applyMergePatch } from '../fixtures/apply-merge-patch.ts';
 
 describe('merge patch', () => {
   // The examples of RFC 7386, appendix A: target, patch, result.

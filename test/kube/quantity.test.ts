@@ -1,27 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  add,
-  compare,
-  formatQuantity,
-  max,
-  milliValue,
-  min,
-  parseQuantity,
-  quantityOf,
-  QuantityError,
-  subtract,
-  value,
-} from '../../src/kube/quantity.ts';
-// Made with k8s.io/apimachinery/pkg/api/resource v0.36.3: canonical text, Value(), MilliValue(), Add, Sub, Cmp. Left out: rounding of
-// negative fractions in Value() and MilliValue(), where Go's slow path contradicts its own documentation.
+import { compare, formatQuantity, parseQuantity, QuantityError } from '../../src/kube/quantity.ts';
+// Made with k8s.io/apimachinery/pkg/api/resource v0.36.3: canonical text and Cmp.
 import golden from '../fixtures/quantity.json' with { type: 'json' };
 
 interface Vector {
   in: string;
   out?: string;
-  value?: number;
-  milli?: number;
   error?: boolean;
 }
 
@@ -34,16 +19,12 @@ describe('quantity', () => {
       }
       const quantity = parseQuantity(vector.in);
       expect(formatQuantity(quantity), vector.in).toBe(vector.out);
-      if (vector.value !== undefined) expect(value(quantity), vector.in).toBe(BigInt(vector.value));
-      if (vector.milli !== undefined) expect(milliValue(quantity), vector.in).toBe(BigInt(vector.milli));
     }
   });
 
-  it('adds, subtracts and compares as Go does', () => {
-    for (const { a, b, sum, diff, cmp } of golden.sums) {
+  it('compares as Go does', () => {
+    for (const { a, b, cmp } of golden.sums) {
       const [x, y] = [parseQuantity(a), parseQuantity(b)];
-      expect(formatQuantity(add(x, y)), `${a} + ${b}`).toBe(sum);
-      expect(formatQuantity(subtract(x, y)), `${a} - ${b}`).toBe(diff);
       expect(compare(x, y), `${a} <=> ${b}`).toBe(cmp);
     }
   });
@@ -58,7 +39,7 @@ describe('quantity', () => {
 
   it('keeps amounts above the largest suffix whole', () => {
     expect(formatQuantity(parseQuantity('1000E'))).toBe('1000E');
-    expect(formatQuantity(quantityOf(2n ** 70n, 'BinarySI'))).toBe('1024Ei');
+    expect(formatQuantity({ nanos: 2n ** 70n * 1_000_000_000n, format: 'BinarySI' })).toBe('1024Ei');
   });
 
   it('takes numbers as manifests may write them', () => {
@@ -81,18 +62,6 @@ describe('quantity', () => {
         fc.pre(!text.endsWith('i') || quantity.nanos < 2n ** 92n);
         expect(parseQuantity(text).nanos).toBe(quantity.nanos);
         expect(formatQuantity(parseQuantity(text))).toBe(text);
-      }),
-    );
-  });
-
-  it('obeys arithmetic', () => {
-    fc.assert(
-      fc.property(quantities, quantities, (a, b) => {
-        expect(compare(subtract(add(a, b), b), a)).toBe(0);
-        expect(compare(add(a, b), add(b, a))).toBe(0);
-        expect(compare(max(a, b), min(a, b))).toBeGreaterThanOrEqual(0);
-        expect(add(max(a, b), min(a, b)).nanos).toBe(a.nanos + b.nanos);
-        expect(value(a) * 1000n * (a.nanos < 0n ? -1n : 1n) >= milliValue(a) * (a.nanos < 0n ? -1n : 1n)).toBe(true);
       }),
     );
   });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { CollectionServer } from '../fixtures/collection-server.ts';
 import { FaultProxy, type Fault, type ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import { eventually, follow, type Followed } from '../fixtures/followed-collection.ts';

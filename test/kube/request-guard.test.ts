@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess, type Credentials } from '../../src/kube/credentials.ts';
+import { type Credentials } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
 import { eventually } from '../fixtures/followed-collection.ts';
 

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { CONFIG_MAPS, PODS } from '../../src/kube/resource.ts';
 import { create, get, list } from '../../src/kube/verbs.ts';
 import { CollectionServer } from '../fixtures/collection-server.ts';

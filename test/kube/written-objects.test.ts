@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pino } from 'pino';
 import { until } from '../../hack/until.ts';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { CONFIG_MAPS } from '../../src/kube/resource.ts';
 import { WrittenObjects } from '../../src/kube/written-objects.ts';

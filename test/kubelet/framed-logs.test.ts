@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent, get } from 'node:https';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { sendJson, startHttpServer, type TestServer } from '../fixtures/http-server.ts';
 import { ask, directoryOf, makeKeys, open, podNamed, readAll, startKubelet, until } from './harness.ts';
 import type { Keys, Kubelet } from './harness.ts';

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { KubeClient } from '../../src/kube/client.ts';
-import { staticAccess } from '../../src/kube/credentials.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../src/kube/errors.ts';
 import { parseJson, stringifyJson } from '../../src/kube/json.ts';
 import type { KubeObject } from '../../src/kube/object.ts';

@@ -79,7 +79,6 @@ describe('VirtualNodeFit', () => {
     expect(virtual.fits(request(hostPod('torn', { volumes })))).toEqual({
       fits: false,
       reasons: [{ text: 'a volume of the pod is elsewhere', nodes: 2 }],
-      unresolvable: true,
     });
     expect(request(hostPod('free', { volumes }))).toBe(free);
   });

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Node, Taint } from '../../src/kube/core-v1.ts';
-import { applyMergePatch } from '../../src/kube/merge-patch.ts';
+import { applyMergePatch } from '../fixtures/apply-merge-patch.ts';
 import type { DesiredNode } from '../../src/nodes/desired-node.ts';
 import { foreignTaintsLost, metadataPatch, newNode, whyNotOurs } from '../../src/nodes/node-changes.ts';
 import { poolOfText } from '../../src/nodes/node-marks.ts';

@@ -9,8 +9,8 @@ import { compilePlacement } from '../../src/placement/compiled-placement.ts';
 import type { CompiledPlacement } from '../../src/placement/compiled-placement.ts';
 import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
 import { removalOrder } from '../../src/placement/removal-order.ts';
-import { countPods, ofAllRevisions } from '../../src/placement/workload.ts';
-import type { PlacedPod } from '../../src/placement/workload.ts';
+import { ofAllRevisions } from '../../src/placement/workload.ts';
+import { countPods, type PlacedPod } from '../fixtures/count-pods.ts';
 
 /** A usable cluster with nothing special about it. */
 export function cluster(name: string, more: Partial<Cluster> = {}): Cluster {

@@ -7,7 +7,8 @@ import type { Cluster } from '../../src/api/cluster.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';
 import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
 import { removalOrder } from '../../src/placement/removal-order.ts';
-import { countPods, ofAllRevisions, ofRevision } from '../../src/placement/workload.ts';
+import { ofAllRevisions, ofRevision } from '../../src/placement/workload.ts';
+import { countPods } from '../fixtures/count-pods.ts';
 import { cluster } from './fleet.ts';
 
 const NAMES = ['local', 'a', 'b', 'c', 'd', 'e'];

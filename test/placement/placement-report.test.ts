@@ -4,7 +4,7 @@ import { workloadPlacementName } from '../../src/api/workload-placement.ts';
 import { avoid, stillAvoided } from '../../src/placement/avoided.ts';
 import { decisionInWords, placementStatus, remembered } from '../../src/placement/placement-report.ts';
 import type { ReportFacts } from '../../src/placement/placement-report.ts';
-import { countPods } from '../../src/placement/workload.ts';
+import { countPods } from '../fixtures/count-pods.ts';
 import { cluster, Fleet } from './fleet.ts';
 
 const clusters = [cluster('local'), cluster('east'), cluster('west')];

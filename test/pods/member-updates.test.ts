@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { applyMergePatch } from '../../src/kube/merge-patch.ts';
+import { applyMergePatch } from '../fixtures/apply-merge-patch.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { APPLIED_ANNOTATION, appliedHash, isApplied } from '../../src/pods/applied.ts';
 import { memberUpdates } from '../../src/pods/member-updates.ts';

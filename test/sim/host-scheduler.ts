@@ -3,7 +3,7 @@ import type { Node } from '../../src/kube/core-v1.ts';
 import { addTo, parseAmounts } from '../../src/kube/amounts.ts';
 import { holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';
 import { nodeIsChosenBy } from '../../src/kube/node-selector.ts';
-import { toleratesAll } from '../../src/kube/taints.ts';
+import { firstUntolerated } from '../../src/kube/taints.ts';
 import { ExtenderCaller, type ExtenderAnswer } from './extender-caller.ts';
 import { asPod, isFinal } from './pod-shapes.ts';
 import type { ResidenceOracle } from './oracles/residence-oracle.ts';
@@ -109,7 +109,7 @@ export class HostScheduler {
       .map((node) => node as unknown as Node)
       .filter(({ metadata, spec, status }) => {
         const isChosen = nodeIsChosenBy(pod.spec, { metadata });
-        if (!isChosen || !toleratesAll(pod.spec.tolerations ?? [], spec?.taints ?? [])) return false;
+        if (!isChosen || firstUntolerated(pod.spec.tolerations ?? [], spec?.taints ?? []) !== undefined) return false;
         const allocatable = parseAmounts(status?.allocatable);
         const taken = this.#heldOn(metadata.name);
         return [...requestsOf(object)].every(

@@ -5,7 +5,7 @@ import type { Amounts } from '../../src/kube/amounts.ts';
 import { addTo, parseAmounts } from '../../src/kube/amounts.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import { nodeIsChosenBy } from '../../src/kube/node-selector.ts';
-import { HARD_EFFECTS, toleratesAll } from '../../src/kube/taints.ts';
+import { firstUntolerated, HARD_EFFECTS } from '../../src/kube/taints.ts';
 import type { Room } from '../../src/placement/candidates.ts';
 import { isFinished, placeOf, type State } from './state.ts';
 
@@ -38,7 +38,7 @@ export class Rooms {
     let fits = 0;
     for (const { node, free } of this.#free.get(cluster) ?? []) {
       const taints = (node.spec?.taints ?? []).filter(({ effect }) => HARD_EFFECTS.includes(effect));
-      if (node.spec?.unschedulable === true || !toleratesAll(tolerations, taints)) continue;
+      if (node.spec?.unschedulable === true || firstUntolerated(tolerations, taints) !== undefined) continue;
       // The pools of a member are told apart by nothing but taints.
       const isOpen = cluster === LOCAL ? nodeIsChosenBy(pod.spec, node) : this.#hasWay(cluster, pod, taints);
       if (!isOpen) continue;
@@ -56,7 +56,8 @@ export class Rooms {
       if (taints !== undefined && !sameKeys(keys, taints)) return false;
       const selector = Object.entries(spec.nodeSelector ?? {});
       return (
-        selector.every(([key, value]) => metadata.labels?.[key] === value) && toleratesAll(spec.tolerations ?? [], own)
+        selector.every(([key, value]) => metadata.labels?.[key] === value) &&
+        firstUntolerated(spec.tolerations ?? [], own) === undefined
       );
     });
   }

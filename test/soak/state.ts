@@ -12,7 +12,7 @@ import type { PlacementFacts } from '../../src/placement/choice.ts';
 import { type OwnerChain, type TypedObject, workloadOf } from '../../src/placement/owner-chain.ts';
 import { remembered } from '../../src/placement/placement-report.ts';
 import { type CompiledPolicy, compilePolicy, selectPolicy } from '../../src/placement/policy-selection.ts';
-import { countPods, type PlacedPod } from '../../src/placement/workload.ts';
+import { countPods, type PlacedPod } from '../fixtures/count-pods.ts';
 import type { Room } from '../../src/placement/candidates.ts';
 import type { Lab } from './lab.ts';
 

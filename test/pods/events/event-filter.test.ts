@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { matchesFields, parseFieldSelector } from '../../../src/kube/field-selector.ts';
+import { matchesFields, parseFieldSelector } from '../../fixtures/memory-api/field-selector.ts';
 import { eventSelector, passesFilter, type PodEvents } from '../../../src/pods/events/event-filter.ts';
 import { hostPod } from '../../fixtures/pods.ts';
 

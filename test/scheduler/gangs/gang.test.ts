@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/kube/core-v1.ts';
 import { openPatch, pinPatch } from '../../../src/scheduler/gangs/gang-patches.ts';
 import { gangStep } from '../../../src/scheduler/gangs/gang.ts';
-import { applyMergePatch } from '../../../src/kube/merge-patch.ts';
+import { applyMergePatch } from '../../fixtures/apply-merge-patch.ts';
 
 const NOW = Date.parse('2026-01-01T00:10:00Z');
 const GATE = [{ name: 'spillway.dev/gang' }];
