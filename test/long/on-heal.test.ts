@@ -5,7 +5,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { FaultProxy } from '../fixtures/fault-proxy.ts';
 import {
   eventsOf,
@@ -67,6 +67,14 @@ describe.runIf(kubelets.ok)('a partition', () => {
   beforeAll(async () => {
     topology = await startTopology({
       extender: true,
+      // Were the Node to tell of the member, Kubernetes would evict its pods within the partition.
+      host: {
+        apiServerFlags: {
+          'default-not-ready-toleration-seconds': '5',
+          'default-unreachable-toleration-seconds': '5',
+        },
+        controllerManagerFlags: { 'node-monitor-period': '1s', 'node-monitor-grace-period': '20s' },
+      },
       members: NAMES.map((name) => ({ name, kubelet: `${name}-1`, unregistered: true })),
     });
     ({ host } = topology);
@@ -117,6 +125,14 @@ describe.runIf(kubelets.ok)('a partition', () => {
     const proxy = proxies.get('east');
     proxy?.inject({ kind: 'reset', when: 'before' });
     proxy?.resetConnections();
+  }
+
+  /** Since when the Node has been Ready. */
+  async function nodeReadySince(name: string): Promise<string> {
+    const node = await read<Node>(host, `/api/v1/nodes/${name}`);
+    const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready');
+    expect(ready?.status).toBe('True');
+    return ready?.lastTransitionTime ?? '';
   }
 
   const uidsOf = (pods: readonly Pod[]): Set<string | undefined> => new Set(pods.map(({ metadata }) => metadata.uid));
@@ -171,6 +187,7 @@ describe.runIf(kubelets.ok)('a partition', () => {
       );
     }
 
+    const readySince = await nodeReadySince('east');
     const cutAt = Date.now();
     cut();
     await until(
@@ -196,6 +213,11 @@ describe.runIf(kubelets.ok)('a partition', () => {
     await sleep(Math.max(0, cutAt + PARTITION_MS - Date.now()));
     const going = (await podsOf(host, NAMESPACE)).filter(({ metadata }) => metadata.deletionTimestamp !== undefined);
     expect(uidsOf(going)).toEqual(uidsOf(before.get('replacement') ?? []));
+    // The Node is Ready as long as it is served, so Kubernetes evicts nobody.
+    expect(await nodeReadySince('east')).toBe(readySince);
+    expect(going.flatMap(({ status }) => status?.conditions ?? []).map(({ reason }) => reason)).not.toContain(
+      'DeletionByTaintManager',
+    );
 
     const fewest = await followReady(names);
     proxies.get('east')?.clear();
