@@ -1,7 +1,7 @@
 import { DRAIN_TAINT } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { firstUntolerated } from '../kube/taints.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
-import { toleratedMs } from './eviction-time.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
@@ -10,10 +10,13 @@ export function isOnDrained({ spec }: Pod, { drained }: PlacedMember): boolean {
   return drained.has(spec.nodeName ?? '');
 }
 
-/** Why a pod stays on a virtual node that is being drained; undefined when it should be moved, `void` when draining does not apply to it. */
+/**
+ * Why a pod stays on a virtual node that is being drained; undefined when it should be moved, `void` when draining does not apply to it.
+ * It goes only where the taints that the Node has, effects included, keep its successor off.
+ */
 export function whyItStaysDrained(live: Pod, { failover }: MoveRules, member: PlacedMember): Held | 'void' | undefined {
-  const forMs = toleratedMs(live.spec.tolerations, { key: DRAIN_TAINT });
-  if (!isOnDrained(live, member) || forMs === Number.POSITIVE_INFINITY) return 'void';
+  const taints = member.drained.get(live.spec.nodeName ?? '') ?? [];
+  if (firstUntolerated(live.spec.tolerations ?? [], taints) === undefined) return 'void';
   const answers = member.reachable !== false;
   const why = answers ? whyNotMoved(live) : whyNotReplaced(live, failover?.onMemberLost?.action);
   return why === undefined ? undefined : { why };

@@ -63,6 +63,8 @@ export function taintMove(pod: Pod, member: PlacedMember, recheck: WantedMove['r
     pod,
     from: name,
     recheck,
+    // A virtual node of another pool may have none of them; those that have them take no such pod.
+    mayStayInMember: true,
     reason: 'TaintedPodMoved',
     heldReason: 'TaintedPodHeld',
     cause: `${clusterInWords(name)} has taints that it does not tolerate (${taints})`,

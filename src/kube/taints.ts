@@ -41,6 +41,12 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
   }
 }
 
+/** Whether tolerations let a pod stay in spite of a taint, without end. Of several that tolerate it the shortest counts, as for the taint manager. */
+export function toleratesForGood(tolerations: readonly Toleration[], taint: Taint): boolean {
+  const used = tolerations.filter((one) => tolerates(one, taint));
+  return used.length > 0 && used.every(({ tolerationSeconds }) => tolerationSeconds === undefined);
+}
+
 /** The first taint with one of the effects that no toleration covers; undefined when all are tolerated. */
 export function firstUntolerated<T extends Taint>(
   tolerations: readonly Toleration[],

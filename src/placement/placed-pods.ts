@@ -26,8 +26,8 @@ export interface PlacedMember extends MemberReachability {
    * the taints that say so.
    */
   readonly outOfService: ReadonlyMap<string, readonly Taint[]>;
-  /** Names of its virtual nodes that are to be emptied. */
-  readonly drained: ReadonlySet<string>;
+  /** The taints that say that a virtual node is to be emptied, by its name, as they stand on the Node. */
+  readonly drained: ReadonlyMap<string, readonly Taint[]>;
 }
 
 /** What says that a member does not run a pod that is bound to it. */

@@ -8,7 +8,7 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import type { KubeObject } from '../kube/object.ts';
-import type { Toleration } from '../kube/taints.ts';
+import type { Taint, Toleration } from '../kube/taints.ts';
 import { nodeIsChosenBy } from '../kube/node-selector.ts';
 import { NODES } from '../kube/resource.ts';
 import { whyTainted } from '../placement/candidates.ts';
@@ -21,6 +21,8 @@ interface KnownMember extends KubeObject {
   readonly member: MemberCluster | undefined;
   readonly cluster: Cluster | undefined;
   readonly nodes: readonly string[];
+  /** Taints that its spec gives its virtual nodes, by their names. */
+  readonly taints: ReadonlyMap<string, readonly Taint[]>;
 }
 
 export interface HostNodesOptions {
@@ -134,6 +136,11 @@ export class HostNodes {
     return cluster === undefined ? undefined : whyTainted(cluster, tolerations);
   }
 
+  /** What the spec of a member says of one of its virtual nodes, each taint with the effect that it has there. */
+  wantedTaints(member: string, nodeName: string): readonly Taint[] {
+    return this.members.get(member)?.taints.get(nodeName) ?? [];
+  }
+
   /** All members, and `local`. The same list until something changes. */
   clusters(): readonly Cluster[] {
     this.#clusters ??= [this.#local(), ...Array.from(this.members.values(), clusterOfKnown)];
@@ -163,13 +170,15 @@ function readMember(raw: KubeObject): KnownMember {
     ...(uid === undefined ? {} : { uid }),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
   };
-  if (!('member' in parsed)) return { metadata, member: undefined, cluster: undefined, nodes: [] };
+  if (!('member' in parsed)) return { metadata, member: undefined, cluster: undefined, nodes: [], taints: new Map() };
   const member = withoutFencedPods(parsed.member);
+  const nodes = virtualNodesOf(member);
   return {
     metadata,
     member,
     cluster: clusterOf(member),
-    nodes: virtualNodesOf(member).map((node) => node.name),
+    nodes: nodes.map(({ name: node }) => node),
+    taints: new Map(nodes.map(({ name: node, taints }) => [node, taints])),
   };
 }
 

@@ -10,7 +10,7 @@ import { mayBeLost } from '../api/unreachable.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { LabelSelector, Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
-import type { Taint } from '../kube/taints.ts';
+import { HARD_EFFECTS, type Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { MemberReachability } from '../placement/lost-members.ts';
 import { betterPlace } from '../placement/better-place.ts';
@@ -84,7 +84,8 @@ export class HostPlacedPods implements PlacedPods {
       const member = name === LOCAL ? undefined : nodes.member(name);
       if (member === undefined) return [];
       const own = nodes.virtualNodesOf(name).map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
-      const drained = new Set(own.flatMap(([node, taints]) => (taints.some(isDrain) ? node : [])));
+      const drains = own.map(([node, taints]) => [node, taints.filter(isDrain)] as const);
+      const drained = new Map(drains.filter(([, taints]) => taints.length > 0));
       const outOfService = outOfServiceOf(member, new Map(own));
       const isReady = conditionOf(member, 'Ready')?.status === 'True';
       const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
@@ -257,11 +258,10 @@ export class HostPlacedPods implements PlacedPods {
     const others: string[] = [];
     for (const { name, unavailable } of view.nodes.clusters()) {
       if (name === from && !mayStay) continue;
-      const room = unavailable === undefined ? rooms.get(name) : undefined;
+      const closed = unavailable ?? view.nodes.whyTainted(name, []);
+      const room = closed === undefined ? rooms.get(name) : undefined;
       if (room !== undefined && hasRoom(room.fits, before)) return undefined;
-      others.push(
-        `${name}: ${unavailable ?? room?.impossible ?? room?.why ?? 'it is not known whether there is room'}`,
-      );
+      others.push(`${name}: ${closed ?? room?.impossible ?? room?.why ?? 'it is not known whether there is room'}`);
     }
     return notNow(others);
   }
@@ -351,8 +351,9 @@ function reachabilityOf({ status }: MemberCluster): Omit<MemberReachability, 'na
   };
 }
 
-function isDrain({ key }: Taint): boolean {
-  return key === DRAIN_TAINT;
+/** One that does not keep new pods away empties nothing: they would come back. */
+function isDrain({ key, effect }: Taint): boolean {
+  return key === DRAIN_TAINT && HARD_EFFECTS.includes(effect);
 }
 
 /** Whoever acts for the member has weighed that word, and written down what it is worth. */

@@ -7,7 +7,7 @@ import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { Room } from '../placement/candidates.ts';
 import { shortageInWords } from '../placement/free-slots.ts';
 import type { HostNodes } from './host-nodes.ts';
-import { whyPodKeepsOff, whyPodNeverFits } from './node-demands.ts';
+import { whyPodKeepsOff, whyPodNeverFits, whyPodWouldLeave } from './node-demands.ts';
 
 /** Capacity of virtual nodes by name, and of `local`; undefined: this process knows nothing of it (yet). */
 export type CapacityOf = (nodeName: string) => VirtualNodeCapacity | undefined;
@@ -43,6 +43,11 @@ export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacity
   const refusals: string[] = [];
   const unknown: string[] = [];
   for (const name of asked) {
+    const leaves = whyPodWouldLeave(pod, hostNodes.wantedTaints(member, name));
+    if (leaves !== undefined) {
+      refusals.push(leaves);
+      continue;
+    }
     const capacity = capacityOf(name);
     if (capacity === undefined || !capacity.ready) {
       unknown.push(capacity?.problem ?? 'its nodes are not known yet');

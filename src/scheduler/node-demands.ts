@@ -1,7 +1,7 @@
 import { NOT_READY_TAINT, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { Node, Pod, PodSpec } from '../kube/core-v1.ts';
 import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
-import { firstUntolerated } from '../kube/taints.ts';
+import { firstUntolerated, type Taint, taintInWords, toleratesForGood } from '../kube/taints.ts';
 import { givesToleration } from '../placement/namespace-burst.ts';
 import { withMemberConstraints } from '../pods/translate-constraints.ts';
 import type { JsonRecord } from '../kube/json-fields.ts';
@@ -12,9 +12,16 @@ import type { JsonRecord } from '../kube/json-fields.ts';
 export function whyPodKeepsOff(pod: Pod, node: Node): string | undefined {
   if (!nodeIsChosenBy(pod.spec, node)) return 'the node selector or node affinity of the pod leaves it out';
   const taint = firstUntolerated(pod.spec.tolerations ?? [], node.spec?.taints ?? []);
-  if (taint === undefined) return undefined;
-  const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
-  return `the pod does not tolerate taint ${taint.key}${value}:${taint.effect}`;
+  return taint === undefined ? undefined : `the pod does not tolerate taint ${taintInWords(taint)}`;
+}
+
+/**
+ * Why a pod that the scheduler would let onto a virtual node would be moved out again, for people. `taints`: those of its MemberCluster for
+ * that node, of effect NoExecute, which stand as NoSchedule on the Node.
+ */
+export function whyPodWouldLeave({ spec }: Pod, taints: readonly Taint[]): string | undefined {
+  const taint = taints.find((one) => one.effect === 'NoExecute' && !toleratesForGood(spec.tolerations ?? [], one));
+  return taint === undefined ? undefined : `the pod does not tolerate taint ${taintInWords(taint)} for good`;
 }
 
 /** Taints of nodes that come and go by themselves, as the lease of a node is renewed or not, and its member is reachable or not. */

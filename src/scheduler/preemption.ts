@@ -10,7 +10,7 @@ import { evicting, type NodeVictims, type PreemptionArgs, type PreemptionResult 
 import type { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-fit.ts';
 import type { MigrationFit } from './migration-fit.ts';
-import { asksForItself } from './node-demands.ts';
+import { asksForItself, whyPodWouldLeave } from './node-demands.ts';
 import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { Rules } from '../placement/policy-selection.ts';
@@ -75,7 +75,9 @@ export class Preemption {
   }
 
   #behind(node: string, pod: Pod, proposed: NodeVictims | undefined): NodeVictims | undefined {
-    const { budgets, capacityOf } = this.#o;
+    const { view, budgets, capacityOf } = this.#o;
+    if (whyPodWouldLeave(pod, view.nodes.wantedTaints(view.nodes.clusterOf(node), node)) !== undefined)
+      return undefined;
     const capacity = capacityOf(node);
     const request = capacity?.ready === true ? capacity.request(pod) : undefined;
     if (capacity === undefined || request === undefined || !('key' in request)) return undefined;

@@ -390,16 +390,27 @@ test('pods go home, to their shares of today, and where their policy wants them 
 });
 
 test('a virtual node that is to be emptied is, by one command, and takes pods again by another', async () => {
-  const tolerations = ['spillway.dev/virtual-node', 'spillway.dev/drain'].map((key) => ({ key, operator: 'Exists' }));
+  const onto = { key: 'spillway.dev/virtual-node', operator: 'Exists' };
+  const drain = { key: 'spillway.dev/drain', operator: 'Exists' };
+  const tolerating = {
+    stays: drain,
+    'stays-exact': { ...drain, effect: 'NoSchedule' },
+    'stays-blanket': { operator: 'Exists', effect: 'NoSchedule' },
+  };
   await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 3, '100m'), alone()]);
   await settled(host, namespace, 'web', { east: 3 });
-  await host.apply([deployment(namespace, 'stays', 1, '100m', {}, { tolerations })]);
-  await settled(host, namespace, 'stays', { east: 1 });
+  await host.apply(
+    Object.entries(tolerating).map(([name, one]) =>
+      deployment(namespace, name, 1, '50m', {}, { tolerations: [onto, one] }),
+    ),
+  );
+  for (const name of Object.keys(tolerating)) await settled(host, namespace, name, { east: 1 });
   await untilRunning(host, namespace, 'alone');
   await kubectl(host, ['taint', 'node', 'east', 'spillway.dev/drain:NoSchedule']);
   try {
     const pods = await settled(host, namespace, 'web', { west: 3 });
-    expect(whereAre(await podsOf(host, namespace, 'app=stays'))).toEqual({ east: 1 });
+    for (const name of Object.keys(tolerating))
+      expect(whereAre(await podsOf(host, namespace, `app=${name}`))).toEqual({ east: 1 });
     expect(await told('alone', 'DrainedPodHeld')).toMatch(/it has no controller that would make another one$/);
     expect(carriedOut()).toHaveLength(3);
     // Each of them is told on the workload's own record.

@@ -175,6 +175,81 @@ test('another virtual node of the same member is a place for pods of one that is
   expect(room.evictions()).toHaveLength(4);
 });
 
+/** What stands against pods of the member's virtual node, on its MemberCluster and, as the keeper of the Node has it, there. */
+async function taintMember(member: string, taint: { key: string; effect: 'NoExecute' }): Promise<void> {
+  room.editMember(member, { spec: { taints: [taint] } });
+  room.api.edit(`/api/v1/nodes/${member}`, { spec: { taints: [{ ...taint, effect: 'NoSchedule' }] } });
+  const isKnown = (): boolean =>
+    room.process.placed.members().some(({ name, nodeTaints }) => name === member && nodeTaints.size > 0) &&
+    room.process.view.nodes.nodes.get(member)?.spec?.taints?.length === 1;
+  await room.seen('it is known', isKnown);
+}
+
+async function tolerate(...tolerations: object[]): Promise<void> {
+  const path = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
+  for (const name of names) room.api.edit(path(name), { spec: { tolerations } });
+  const version = (name: string): string | undefined => room.api.objects.get(path(name))?.metadata.resourceVersion;
+  await room.seen('it is known', () =>
+    room.process.view.podsOn('east').every(({ metadata }) => metadata.resourceVersion === version(metadata.name)),
+  );
+}
+
+describe('with a taint of effect NoExecute, pods that tolerate NoSchedule,', () => {
+  const LENT = { key: 'lent', effect: 'NoExecute' } as const;
+  const OPEN = { operator: 'Exists', effect: 'NoSchedule' };
+
+  test('leave, also where the policy would have the member first', async () => {
+    room.place('p', {
+      clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] },
+    });
+    room.setRoom('east', 100);
+    await tolerate(OPEN);
+    await taintMember('east', LENT);
+    await resync();
+    expect(room.told('TaintedPodHeld')).toEqual([]);
+    expect(room.evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('leave for no other member with such a one', async () => {
+    await tolerate(OPEN, { ...LENT, operator: 'Exists', tolerationSeconds: 1 });
+    await taintMember('west', LENT);
+    await taintMember('east', LENT);
+    room.process.ages.observe(room.process.placed.members());
+    room.now += 60_000;
+    await resync();
+    expect(room.evictions()).toEqual([]);
+    expect(room.told('TaintedPodHeld')[0]).toMatch(/west: the pod does not tolerate taint lent:NoExecute for good/);
+  });
+
+  test('leave for none with a taint that only policies tolerate, if no policy speaks about them', async () => {
+    room.unplace('p');
+    room.editMember('west', { spec: { clusterTaints: [LENT] } });
+    await tolerate(OPEN);
+    await taintMember('east', LENT);
+    await room.seen('it is known', () => room.process.view.nodes.whyTainted('west', []) !== undefined);
+    await room.seen('no policy is known', () => room.process.view.policies.get('shop/p') === undefined);
+    await resync();
+    expect(room.evictions()).toEqual([]);
+    expect(room.told('TaintedPodHeld')[0]).toMatch(/west: it has cluster taint lent:NoExecute/);
+  });
+});
+
+test('another virtual node of the same member is a place for pods of one with a taint of effect NoExecute', async () => {
+  room.setRoom('west', 0);
+  room.endPods(names);
+  const taints = [{ key: 'lent', effect: 'NoExecute' }];
+  room.editMember('east', { spec: { virtualNodes: [{ name: 'a', taints }, { name: 'b' }] } });
+  for (const name of ['east-a', 'east-b']) {
+    const labels = { 'spillway.dev/member': 'east', type: 'virtual-kubelet', 'kubernetes.io/hostname': name };
+    room.make('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name, labels }, spec: {} });
+    room.setRoom(name, name === 'east-a' ? 100 : 3);
+  }
+  await room.seen('it is known', () => room.process.view.nodes.virtualNodesOf('east').length === 2);
+  await room.run(set, { 'east-a': 4 });
+  await resync();
+  expect(room.evictions()).toHaveLength(3);
+});
+
 describe('lost', () => {
   beforeEach(async () => {
     await say('east', 'False');

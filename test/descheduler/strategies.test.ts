@@ -267,7 +267,8 @@ describe('a taint of effect NoExecute', () => {
   });
 
   describe('and a virtual node that is to be emptied', () => {
-    const drained = member({ nodeTaints: new Map(), drained: new Set(['east']) });
+    const DRAIN = { key: 'spillway.dev/drain', effect: 'NoSchedule' };
+    const drained = member({ nodeTaints: new Map(), drained: new Map([['east', [DRAIN]]]) });
     const leaves = (pod: Pod, of = drained) => whyItStaysDrained(pod, rules(), of);
 
     test.each<[string, Pod, Partial<PlacedMember>, string | RegExp | undefined]>([
@@ -283,7 +284,31 @@ describe('a taint of effect NoExecute', () => {
         {},
         'void',
       ],
-      ['nor once that is taken back', web(), { drained: new Set() }, 'void'],
+      [
+        'nor for one that tolerates it with its effect',
+        web({ tolerations: [{ ...DRAIN, operator: 'Exists' }] }),
+        {},
+        'void',
+      ],
+      [
+        'nor for one that tolerates all of that effect',
+        web({ tolerations: [{ operator: 'Exists', effect: 'NoSchedule' }] }),
+        {},
+        'void',
+      ],
+      [
+        'one that tolerates another effect of it goes',
+        web({ tolerations: [{ ...DRAIN, operator: 'Exists', effect: 'NoExecute' }] }),
+        {},
+        undefined,
+      ],
+      [
+        'and one that tolerates only one of two',
+        web({ tolerations: [{ ...DRAIN, operator: 'Exists' }] }),
+        { drained: new Map([['east', [DRAIN, { ...DRAIN, effect: 'NoExecute' }]]]) },
+        undefined,
+      ],
+      ['nor once that is taken back', web(), { drained: new Map() }, 'void'],
       [
         'while the member does not answer a StatefulSet keeps its pod',
         controlled('apps/v1', 'StatefulSet'),

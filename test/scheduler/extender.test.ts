@@ -998,6 +998,30 @@ describe('a policy', () => {
     });
   });
 
+  test('a member with a taint of effect NoExecute gets no pods that it would have moved out again, with rules or without', async () => {
+    const lent = { key: 'lent', effect: 'NoExecute' };
+    api.edit('/apis/spillway.dev/v1alpha1/memberclusters/east', { spec: { taints: [lent] } });
+    await seen('the taint is known', () => view.nodes.wantedTaints('east', 'east').length === 1);
+    const open = [TOLERATION, { operator: 'Exists', effect: 'NoSchedule' }];
+    const forATime = { ...lent, operator: 'Exists', tolerationSeconds: 5 };
+    const alone = { namespace: 'default', ownerReferences: [] };
+    const why = 'member east: the pod does not tolerate taint lent:NoExecute for good';
+    place({ clusterAffinity: { clusterNames: ['east'] } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    for (const tolerations of [open, [...open, forATime]]) {
+      for (const metadata of [{}, alone]) {
+        const refused = await filter(pod('a', { spec: { tolerations }, metadata }), ['east']);
+        expect(refused).toMatchObject({ NodeNames: [], FailedAndUnresolvableNodes: { east: why } });
+      }
+    }
+    const forGood = [...open, { key: 'lent', operator: 'Exists' }];
+    for (const metadata of [{}, alone]) {
+      expect((await filter(pod('b', { spec: { tolerations: forGood }, metadata }), ['east'])).NodeNames).toEqual([
+        'east',
+      ]);
+    }
+  });
+
   test('a refusal by a member counts for the pods that follow, until its time is over', async () => {
     place({
       clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] },
@@ -1134,6 +1158,19 @@ describe('pods that may be evicted for another one', () => {
     expect(await preempt(asksForMembers, 'local-1', 'east')).toEqual({});
     migrationFit.isAsking = false;
     expect(await preempt(asksForMembers, 'local-1', 'east')).toEqual({ 'local-1': 'uid-1,uid-2 1', east: 'of-east 0' });
+  });
+
+  test('are none where the pod would be moved out again, for a taint of effect NoExecute', async () => {
+    const tolerations = [TOLERATION, { operator: 'Exists', effect: 'NoSchedule' }];
+    const alone = pod('a', {
+      spec: { priority: 1_000, tolerations },
+      metadata: { namespace: 'default', ownerReferences: [] },
+    });
+    expect(await preempt(alone, 'east')).toEqual({ east: 'of-east 0' });
+    const taints = [{ key: 'lent', effect: 'NoExecute' }];
+    api.edit('/apis/spillway.dev/v1alpha1/memberclusters/east', { spec: { taints } });
+    await seen('the taint is known', () => view.nodes.wantedTaints('east', 'east').length === 1);
+    expect(await preempt(alone, 'east')).toEqual({});
   });
 
   test('are none where a member has the room, or its rules are not known', async () => {

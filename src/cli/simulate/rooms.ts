@@ -1,5 +1,5 @@
 import { LOCAL } from '../../api/cluster-tiers.ts';
-import type { MemberCluster } from '../../api/member-cluster.ts';
+import { specOf, type MemberCluster } from '../../api/member-cluster.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import { podRequests } from '../../capacity/pod-requests.ts';
 import { isReady } from '../../kube/conditions.ts';
@@ -10,7 +10,7 @@ import { firstUntolerated } from '../../kube/taints.ts';
 import type { Room } from '../../placement/candidates.ts';
 import { shortageInWords } from '../../placement/free-slots.ts';
 import { requestsByNode } from '../cluster-summary.ts';
-import { whyPodKeepsOff, whyPodNeverFits } from '../../scheduler/node-demands.ts';
+import { whyPodKeepsOff, whyPodNeverFits, whyPodWouldLeave } from '../../scheduler/node-demands.ts';
 
 /** What of the cluster the viewer could read; undefined: not allowed. */
 export interface RoomFacts {
@@ -68,18 +68,20 @@ function localRoom(
 function memberRoom(
   pod: Pod,
   asked: Amounts,
-  { status }: MemberCluster,
+  member: MemberCluster,
   nodes: readonly Node[] | undefined,
   taken: ReadonlyMap<string, Amounts>,
 ): Room {
   if (nodes !== undefined) {
     if (nodes.length === 0) return { fits: 0, why: 'it has no virtual node yet' };
-    const never = nodes.map((node) => whyPodNeverFits(pod, node));
+    const never = nodes.map(
+      (node) => whyPodNeverFits(pod, node) ?? whyPodWouldLeave(pod, specOf(member, node.metadata.name).taints),
+    );
     if (never.every((why) => why !== undefined)) return { fits: 0, impossible: never[0] ?? '' };
     const now = nodes.map((node) => whyPodKeepsOff(pod, node));
     if (now.every((why) => why !== undefined)) return { fits: 0, why: now[0] ?? '' };
   }
-  const { allocatable, largestFreeSlot } = status ?? {};
+  const { allocatable, largestFreeSlot } = member.status ?? {};
   if (allocatable === undefined) return { fits: 0, why: 'its nodes are not known yet' };
   const slot = largestFreeSlot === undefined ? undefined : parseAmounts(largestFreeSlot);
   const isShort =

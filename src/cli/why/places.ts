@@ -1,6 +1,6 @@
 import { LOCAL } from '../../api/cluster-tiers.ts';
 import { NOT_READY_TAINT, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../../api/marks.ts';
-import type { MemberCluster } from '../../api/member-cluster.ts';
+import { specOf, type MemberCluster } from '../../api/member-cluster.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import { podRequests } from '../../capacity/pod-requests.ts';
 import { parseAmounts } from '../../kube/amounts.ts';
@@ -12,7 +12,7 @@ import { whyTainted } from '../../placement/candidates.ts';
 import { clusterOf } from '../../api/cluster.ts';
 import { shortageInWords } from '../../placement/free-slots.ts';
 import type { Rules } from '../../placement/policy-selection.ts';
-import { asksForItself } from '../../scheduler/node-demands.ts';
+import { asksForItself, whyPodWouldLeave } from '../../scheduler/node-demands.ts';
 import type { Advice, PlaceWords } from './explanation.ts';
 import { memberTrouble } from './member-trouble.ts';
 import type { PodFacts } from './pod-facts.ts';
@@ -75,7 +75,7 @@ function whyNotIn(facts: PodFacts, member: MemberCluster, rules: Rules | undefin
   const nodes = (facts.nodes ?? []).filter((node) => memberOfNode(node) === name);
   if (facts.nodes === undefined) return undefined;
   if (nodes.length === 0) return { says: 'it has no virtual node yet', help: `see kubectl spillway clusters ${name}` };
-  const whys = nodes.map((node) => whyNotOn(facts, node, rules));
+  const whys = nodes.map((node) => whyNotOn(facts, node, rules) ?? whyNotFor(facts, node, member));
   return whys.every((why) => why !== undefined) ? whys[0] : whyNoRoom(facts, member);
 }
 
@@ -98,6 +98,12 @@ function whyNotOn({ pod, namespaceLabels }: PodFacts, node: Node, rules: Rules |
     };
   }
   return undefined;
+}
+
+/** Taints of effect NoExecute stand on the Node as NoSchedule, and mean more to whoever moves pods. */
+function whyNotFor({ pod }: PodFacts, node: Node, member: MemberCluster): Words | undefined {
+  const says = whyPodWouldLeave(pod, specOf(member, node.metadata.name).taints);
+  return says === undefined ? undefined : { says, ...adviceFor(says) };
 }
 
 function untolerated(taint: Taint): Words {
