@@ -33,6 +33,8 @@ const TAKEN_MS = 2_000;
 const BUDGET_MS = 5_000;
 /** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
 const NO_RIGHT_MS = 60_000;
+/** While its cause lasts it is told anew that a pod is held (ms): Events live for an hour, and alerts look at half of one. */
+export const TELL_AGAIN_MS = 20 * 60_000;
 /** Delay between reports of one pod in dry-run mode (ms). */
 const DRY_RUN_MS = 60_000;
 /** Most time the caches need to show an eviction (ms). */
@@ -89,8 +91,8 @@ export class Mover {
   readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID, live reads of pods that were not moved, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
-  /** By UID, the cause in the last Event. */
-  readonly #told = new LRUCache<string, string>(atMost(REMEMBERED));
+  /** By UID, the cause in the last Event, and when that was (monotonic ms). */
+  readonly #told = new LRUCache<string, { cause: string; at: number }>(atMost(REMEMBERED));
   /** By namespace (rights may differ), when to ask again after a 403 (monotonic ms). */
   readonly #noRight = new LRUCache<string, number>(atMost(REMEMBERED));
 
@@ -275,13 +277,21 @@ export class Mover {
     return { why, forMs, others: true };
   }
 
-  /** Dry-run mode: reports the move once per cause. */
+  /** Whether a cause is to be told of a pod now: it is another one, or was told long ago. */
+  #isToBeTold({ metadata: { uid = '' } }: Pod, cause: string): boolean {
+    const now = this.#o.monotonic();
+    const last = this.#told.get(uid);
+    if (last?.cause === cause && now - last.at < TELL_AGAIN_MS) return false;
+    this.#told.set(uid, { cause, at: now });
+    return true;
+  }
+
+  /** Dry-run mode: reports the move, again from time to time. */
   #pretend({ pod, from, strategy, cause }: WantedMove): MoveOutcome {
     const { events, metrics, logger, monotonic } = this.#o;
     const { uid = '' } = pod.metadata;
     this.#left.set(uid, monotonic() + DRY_RUN_MS);
-    if (this.#told.get(uid) === `would move: ${strategy}`) return 'held';
-    this.#told.set(uid, `would move: ${strategy}`);
+    if (!this.#isToBeTold(pod, `would move: ${strategy}`)) return 'held';
     const words = `${strategy}: ${cause}; it would be moved now, but descheduler.dryRun is set`;
     events.record(podSubject(pod), 'Normal', 'MoveWanted', words);
     metrics.moves.inc({ strategy, member: from, outcome: 'wanted' });
@@ -320,14 +330,11 @@ export class Mover {
     return others === true ? 'stop' : 'held';
   }
 
-  /** Records one Event per cause; a change in the parenthesised details is not a new cause. */
+  /** Records one Event per cause, again while it lasts; a change in the parenthesised details is not a new cause. */
   #recordHeld(wanted: WantedMove, why: string): void {
     const { events, metrics } = this.#o;
     const { pod, from, strategy, heldReason, stays } = wanted;
-    const { uid = '' } = pod.metadata;
-    const cause = why.replace(/ \(.*/s, '');
-    if (this.#told.get(uid) === cause) return;
-    this.#told.set(uid, cause);
+    if (!this.#isToBeTold(pod, why.replace(/ \(.*/s, ''))) return;
     events.record(podSubject(pod), 'Warning', heldReason, `${stays}: ${why}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'held' });
   }

@@ -14,7 +14,7 @@ export function movesMetrics(registry: Registry): MovesMetrics {
   return {
     moves: new Counter({
       name: 'spillway_descheduler_moves_total',
-      help: 'Pods that a strategy wanted to move out of a member, by what came of it (moved, held, wanted in a dry run)',
+      help: 'Pods that a strategy wanted to move out of a member, by what came of it (moved; held, and wanted in a dry run: counted anew every 20 minutes)',
       labelNames: ['strategy', 'member', 'outcome'],
       registers,
     }),

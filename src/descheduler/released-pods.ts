@@ -23,6 +23,7 @@ import {
   releaseSteps,
   type ReplicaSetFacts,
 } from './release-step.ts';
+import { TELL_AGAIN_MS } from './mover.ts';
 import type { Releases } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
 
@@ -83,8 +84,8 @@ const STANDS: Record<EvictReason, string> = {
 export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
   readonly #healed: HealedPods;
-  /** By pod UID, the last Event message. */
-  readonly #told = new Map<string, string>();
+  /** By pod UID, the cause in the last Event, and when that was (monotonic ms). */
+  readonly #told = new Map<string, { why: string; at: number }>();
   /** By UID of a ReplicaSet that has fewer pods than it wants, since when, in monotonic ms. */
   readonly #shortSince = new Map<string, number>();
 
@@ -242,12 +243,14 @@ export class ReleasedPods {
     events.record(podSubject(pod), 'Warning', 'ReleasedPodGivenBack', words);
   }
 
-  /** Records one Event per cause. */
+  /** Records one Event per cause, again while it lasts. */
   #waits(step: Exclude<ReleaseStep, { kind: 'wait' }>, why: string): void {
     const { pod } = step;
     const { uid = '' } = pod.metadata;
-    if (this.#told.get(uid) === why) return;
-    this.#told.set(uid, why);
+    const at = this.#o.monotonic();
+    const last = this.#told.get(uid);
+    if (last?.why === why && at - last.at < TELL_AGAIN_MS) return;
+    this.#told.set(uid, { why, at });
     const words =
       step.kind === 'evict'
         ? `${STANDS[step.why]}, but it cannot be ended: ${why}`

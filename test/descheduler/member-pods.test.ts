@@ -495,6 +495,34 @@ describe('lost', () => {
     ]);
   });
 
+  test('what is held is told and counted anew every twenty minutes while its cause lasts', async () => {
+    room.setRoom('west', 0);
+    room.now = SINCE + 300_000;
+    const held = async (): Promise<(number | undefined)[]> => {
+      const { values } = await room.process.moves.moves.get();
+      const count = values.find(({ labels }) => labels.outcome === 'held')?.value;
+      return [room.told('PodOfLostMemberHeld').length, count];
+    };
+    const looks = async (minutes: number): Promise<void> => {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        room.now += 60_000;
+        await resync();
+      }
+    };
+    await resync();
+    await looks(19);
+    expect(await held()).toEqual([1, 1]);
+    await looks(1);
+    expect(await held()).toEqual([2, 2]);
+    // Whatever wall clocks say, and for causes that are known without asking, too.
+    room.wallAheadMs = 9e9;
+    await onMemberLost({ action: 'Hold' });
+    await looks(19);
+    expect(await held()).toEqual([6, 6]);
+    await looks(2);
+    expect(await held()).toEqual([10, 10]);
+  });
+
   test('what was moved stands in the WorkloadPlacement, and is left there by who writes the rest', async () => {
     const { placements } = room.process;
     const { signal } = new AbortController();
@@ -549,7 +577,7 @@ describe('lost', () => {
     expect(room.evictions()).toHaveLength(8);
   });
 
-  test('a dry run moves nothing, and tells once what would be', async () => {
+  test('a dry run moves nothing, and tells what would be, again after twenty minutes', async () => {
     room.dryRun = true;
     await room.restart();
     await resync();
@@ -563,6 +591,10 @@ describe('lost', () => {
     expect(room.told('MoveWanted')[0]).toMatch(
       /^Pod web-1-\d: MemberLost: member east has not answered since .*; it would be moved now, but descheduler.dryRun is set$/,
     );
+    room.now += 18 * 60_000;
+    await resync();
+    expect(room.told('MoveWanted')).toHaveLength(8);
+    room.now += 60_000;
     // What keeps a pod where it is it says as ever.
     await onMemberLost({ action: 'Hold' });
     await resync();

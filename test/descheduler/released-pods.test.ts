@@ -144,4 +144,10 @@ test('one whose ReplicaSet is gone says so while its budget allows no eviction',
   expect(room.events[0]?.message).toMatch(
     /^its ReplicaSet is gone, .* cannot be ended: its disruption budget allows no eviction now, .*; delete the pod, or the budget/,
   );
+  room.now += 19 * MINUTE;
+  await look();
+  expect(room.events).toHaveLength(1);
+  room.now += MINUTE;
+  await look();
+  expect(room.events).toHaveLength(2);
 });
