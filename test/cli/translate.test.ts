@@ -233,6 +233,23 @@ describe('placement of Karmada', () => {
     ]);
   });
 
+  it('failover: that Karmada leaves ill pods behind stops no other move', () => {
+    const application = { decisionConditions: { tolerationSeconds: 120 }, purgeMode: 'Never' };
+    const { made, problems, remarks } = propagation({
+      placement: { clusterAffinity: TO_EAST },
+      failover: { application },
+    });
+    const [policy] = made as unknown as { spec: { failover: unknown } }[];
+    expect(policy?.spec.failover).toEqual({ application: { decisionConditions: { tolerationSeconds: 120 } } });
+    expect(problems).toEqual([]);
+    expect(remarks.map(({ field, lost }) => [field, lost])).toEqual([['spec.failover.application.purgeMode', true]]);
+    const both = propagation({
+      placement: { clusterAffinity: TO_EAST },
+      failover: { application, cluster: { purgeMode: 'Gracefully' } },
+    });
+    expect(both.made).toMatchObject([{ spec: { failover: { cluster: { purgeMode: 'Gracefully' } } } }]);
+  });
+
   it('only what makes pods is selected; a policy for nothing else has no counterpart', () => {
     const service = { apiVersion: 'v1', kind: 'Service', name: 'web' };
     const rollout = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' };

@@ -27,17 +27,21 @@ export function failoverFrom(
         'the workload and its status stay on this cluster and need no keeping; of the status of the old pod nothing is given to the new one',
       );
   }
+  if (ofPods === 'Never' && application !== undefined)
+    remarks.lost(
+      application.of('purgeMode'),
+      'there others are made beside pods that do not get well, and a person removes these; here such pods are evicted at once, and others come in their place. cluster.purgeMode: Never would keep them, and stop every other move, too',
+    );
   const gracePeriodSeconds = application?.take('gracePeriodSeconds');
   for (const part of [decision, application, cluster, from]) part?.end();
-  const mode = ofClusters ?? (ofPods === 'Never' ? ofPods : undefined);
   const found = given({
     onMemberLost: onMemberLost(lostMember, remarks),
     application: application === undefined ? undefined : { decisionConditions: given({ tolerationSeconds }) },
     cluster:
-      mode === undefined && gracePeriodSeconds === undefined
+      ofClusters === undefined && gracePeriodSeconds === undefined
         ? undefined
         : given({
-            purgeMode: mode,
+            purgeMode: ofClusters,
             gracePeriodSeconds,
             // There the old pods end when the time is over, whether there are others or not.
             onTimeout: gracePeriodSeconds === undefined ? undefined : 'Evict',
