@@ -11,6 +11,7 @@ import { namespaces } from './member-namespaces.ts';
 import { capacity, daemonSets, MAX_POOL_NAME, taints, virtualNodes } from './member-nodes.ts';
 import { services } from './member-services.ts';
 import { parseObject } from './parse-object.ts';
+import { podPriority } from './pod-priority.ts';
 import { SERVICE_ACCOUNT_MODE, SERVICE_ACCOUNT_MODES } from './service-account-mode.ts';
 import { storage } from './storage.ts';
 import { cel, dnsLabel, dnsSubdomain, labelMap, labelValue, listMap } from './schema-parts.ts';
@@ -191,6 +192,7 @@ const memberClusterSpec = z
         'PodDisruptionBudgets of the host, for evictions made in the member. Mirror: the pods that they cover have budgets there ' +
           'too, and all members together never grant more evictions than the host does. Ignore: the member evicts as it likes.',
       ),
+    podPriority,
     services,
     serviceAccount,
     storage,

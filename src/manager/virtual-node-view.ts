@@ -81,6 +81,7 @@ export class VirtualNodeView {
       poolSelector: pool() ?? {},
       claimRefusal: (pod) => claims.refusalOf(pod),
       hostPath: spec.hostPath,
+      podPriority: spec.podPriority,
       ...(excluded === undefined ? {} : { excludedNodes: excluded }),
     };
   }

@@ -10,9 +10,9 @@ export interface Restrictions {
 }
 
 /**
- * What a pod may not do although an ordinary one may: what the Restricted level of Pod Security demands, and users, groups and
- * labels that were chosen for it. The host's admission may have demanded any of it, so a policy that everybody in a namespace may
- * write must not take it away.
+ * What a pod may not do although an ordinary one may: what the Restricted level of Pod Security demands, and users, groups,
+ * labels and a PriorityClass that were chosen for it. The host's admission, or the MemberCluster, may have demanded any of it, so a
+ * policy that everybody in a namespace may write must not take it away.
  */
 export function restrictionsOf(object: JsonRecord): Restrictions {
   const spec = recordOf(object['spec']);
@@ -63,7 +63,9 @@ const APPARMOR_ANNOTATION = 'container.apparmor.security.beta.kubernetes.io/';
 function ofPod(spec: JsonRecord, metadata: JsonRecord | undefined): Set<string> {
   const found = new Set<string>();
   if (spec['hostUsers'] === false) found.add('hostUsers false');
-  if (typeof spec['runtimeClassName'] === 'string') found.add(`runtimeClassName "${spec['runtimeClassName']}"`);
+  for (const field of ['runtimeClassName', 'priorityClassName']) {
+    if (typeof spec[field] === 'string') found.add(`${field} "${spec[field]}"`);
+  }
   const security = recordOf(spec['securityContext']) ?? {};
   for (const field of ['fsGroup', 'supplementalGroups', 'supplementalGroupsPolicy', 'sysctls']) {
     if (security[field] !== undefined && security[field] !== null)

@@ -47,16 +47,25 @@ const HOST_OWNED_FIELDS: ReadonlySet<string> = new Set([
   'conditions',
 ]);
 
+/** What it takes to be a name, of which nothing else in the message can be made. */
+const CLASS_NAME = /^[-a-z0-9.]{1,253}$/;
+
 /**
- * Where the member pod is, and which policies changed it, in the words of the Mirrored condition. Parsed back by
+ * Where the member pod is, which policies changed it, and its PriorityClass there, in the words of the Mirrored condition. Parsed back by
  * {@link mirroredUid} and {@link mirroredNamespace}.
  */
 export function mirroredMessage(member: string, memberPod: Pod): string {
+  const { priorityClassName = '' } = memberPod.spec;
+  const priorityClass = CLASS_NAME.test(priorityClassName) ? ` priorityClass=${priorityClassName}` : '';
+  return cleanText(`${placeAndPolicies(member, memberPod)}${priorityClass}`, MAX_MESSAGE_BYTES);
+}
+
+function placeAndPolicies(member: string, memberPod: Pod): string {
   const { namespace = '', name, uid = '', annotations } = memberPod.metadata;
   const policies = policiesInRecord(annotations?.[APPLIED_OVERRIDES_ANNOTATION]);
   const overrides =
     policies.length === 0 ? '' : ` overrides=${policies.map((policy) => policy.replace(' ', '/')).join(',')}`;
-  return cleanText(`member=${member} namespace=${namespace} name=${name} uid=${uid}${overrides}`, MAX_MESSAGE_BYTES);
+  return `member=${member} namespace=${namespace} name=${name} uid=${uid}${overrides}`;
 }
 
 /** The UID of the member pod that the host pod remembers, or undefined when none was ever created. */
@@ -147,8 +156,10 @@ function conditions(hostPod: Pod, memberPod: Pod, context: StatusContext, now: s
   }
   const mirrored = conditionOf(hostPod, MIRRORED_CONDITION);
   const message = mirroredMessage(context.member, memberPod);
+  // Managers of before did not tell the class: no reason to write the status of every pod anew.
+  const known = [message, cleanText(placeAndPolicies(context.member, memberPod), MAX_MESSAGE_BYTES)];
   result.push(
-    mirrored?.status === 'True' && mirrored.message === message
+    mirrored?.status === 'True' && known.includes(mirrored.message ?? '')
       ? mirrored
       : { type: MIRRORED_CONDITION, status: 'True', reason: 'Created', message, lastTransitionTime: now },
   );

@@ -8,6 +8,7 @@ export const REFUSAL_REASONS: ReadonlySet<string> = new Set([
   'MemberUnavailable',
   'MemberQuotaExceeded',
   'MemberPodSecurity',
+  'MemberPriorityClass',
   'MemberForbidden',
   'NamespaceTerminating',
   'MemberInvalid',
@@ -18,6 +19,11 @@ const MAX_WORDS = 700;
 
 /** Admission of a namespace whose default ServiceAccount has not been made yet. */
 const NO_SERVICE_ACCOUNT = /service ?account "?[^" ]+"? not found/i;
+
+/** Admission plugin Priority. */
+const NO_PRIORITY_CLASS = /no PriorityClass with name \S+ was found/;
+/** Admission plugin ResourceQuota, where it admits pods of some classes only beside a quota of scope PriorityClass. */
+const NO_QUOTA_OF_SCOPE = /insufficient quota to match these scopes/;
 
 /**
  * Why a member did not take a pod, from the error of the create call. The reason says which kind of refusal it is, the
@@ -43,6 +49,22 @@ export function refusalOf(error: unknown, member: string): Hold {
     return {
       reason: 'MemberQuotaExceeded',
       message: `${said} It is tried again by itself; raise the quota there or free some of it.`,
+    };
+  }
+  if (error.code === 403 && NO_QUOTA_OF_SCOPE.test(words)) {
+    return {
+      reason: 'MemberQuotaExceeded',
+      message:
+        `${said} It is tried again by itself; let the owner of that cluster make a ResourceQuota of that scope in the namespace, ` +
+        `or change spec.podPriority of MemberCluster "${member}".`,
+    };
+  }
+  if (error.code === 403 && NO_PRIORITY_CLASS.test(words)) {
+    return {
+      reason: 'MemberPriorityClass',
+      message:
+        `${said} It is tried again by itself; let the owner of that cluster make the class, or change spec.podPriority of ` +
+        `MemberCluster "${member}" (or the override policy that names the class).`,
     };
   }
   if (error.code === 403 && /violates PodSecurity/.test(words)) {

@@ -1,4 +1,5 @@
 import type { HostPathPolicy } from '../api/host-path.ts';
+import { memberPriorityClassOf, type PodPriority } from '../api/pod-priority.ts';
 import { SERVICE_ACCOUNT_MODE, type ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation } from './applied.ts';
@@ -43,6 +44,8 @@ export interface TranslateContext {
   claimRefusal?: (hostPod: Pod) => Refusal | undefined;
   /** Which paths of the member's nodes pods may mount. Default: none. */
   hostPath?: HostPathPolicy;
+  /** What PriorityClasses of the host are in the member. Default: nothing. */
+  podPriority?: PodPriority;
 }
 
 export type Translation = { kind: 'pod'; pod: Pod } | { kind: 'refused'; reason: string; message: string };
@@ -51,7 +54,7 @@ const NOTHING: ReadonlySet<string> = new Set();
 
 /** Fields of the spec that were the host's to act on, or whose values mean nothing in a member. */
 const HOST_SPEC = [
-  // Names and ranks of the host's objects; the member's admission sets its own.
+  // Names and ranks of the host's objects; the member's admission sets its own, by the class that the mapping gives a copy.
   'nodeName',
   'schedulerName',
   'priority',
@@ -102,7 +105,10 @@ export function translatePod(hostPod: Pod, context: TranslateContext): Translati
 export function translateScheduling(hostPod: Pod, context: TranslateContext): Translation {
   const refusal = refusalOfPod(hostPod, injectedTokenVolumes(recordOf(hostPod.spec) ?? {}), context);
   if (refusal !== undefined) return { kind: 'refused', ...refusal };
-  const own = withMemberConstraints(without(hostPod.spec as unknown as JsonRecord, HOST_SPEC), hostPod);
+  const own = withMemberConstraints(
+    { ...without(hostPod.spec as unknown as JsonRecord, HOST_SPEC), ...memberPriority(hostPod, context) },
+    hostPod,
+  );
   const spec = rewriteScheduling(own, schedulingContext(hostPod, context)) as unknown as Pod['spec'];
   const { name } = hostPod.metadata;
   const labels = copiedLabels(hostPod) as Record<string, string>;
@@ -117,6 +123,7 @@ function memberSpec(hostPod: Pod, injected: ReadonlySet<string>, context: Transl
   const containers = containerContext(hostPod, removed, context);
   let spec: JsonRecord = {
     ...without(host, HOST_SPEC),
+    ...memberPriority(hostPod, context),
     ...(serviceAccountMode === 'Member' ? memberAccount(hostPod, injected) : { automountServiceAccountToken: false }),
     enableServiceLinks: false,
   };
@@ -128,6 +135,12 @@ function memberSpec(hostPod: Pod, injected: ReadonlySet<string>, context: Transl
   spec = rewriteField(spec, 'volumes', (list) => rewriteVolumes(list, removed));
   spec = rewriteField(spec, 'volumes', (list) => rewriteEphemeralVolumes(list, hostPod.metadata.name));
   return rewriteScheduling(withMemberConstraints(spec, hostPod), schedulingContext(hostPod, context));
+}
+
+/** The class alone: the member's admission sets what follows from it, and refuses any other. */
+function memberPriority({ spec }: Pod, { podPriority }: TranslateContext): JsonRecord {
+  const name = podPriority === undefined ? undefined : memberPriorityClassOf(podPriority, spec.priorityClassName);
+  return name === undefined ? {} : { priorityClassName: name };
 }
 
 /** The account of the same name in the member, whose admission mounts a token of it where the host's mounted one. */

@@ -15,6 +15,7 @@ import { MEMBER_SCHEDULED_CONDITION } from './projections.ts';
 const REFUSALS: ReadonlySet<string> = new Set([
   'MemberQuotaExceeded',
   'MemberPodSecurity',
+  'MemberPriorityClass',
   'MemberRefused',
   'MemberInvalid',
   'MemberForbidden',

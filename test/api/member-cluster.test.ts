@@ -50,6 +50,7 @@ describe('parseMemberCluster', () => {
       serviceAccount: { mode: 'None', allowed: [] },
       hostPath: { policy: 'Refuse', allowedPrefixes: [] },
       storage: { classes: [{ host: 'spillway' }] },
+      podPriority: { classes: [] },
     });
   });
 
@@ -66,6 +67,12 @@ describe('parseMemberCluster', () => {
     [{ capacity: { caps: { cpu: 'lots' } } }, 'spec.capacity.caps.cpu'],
     [{ probe: { periodSeconds: 0 } }, 'spec.probe.periodSeconds'],
     [{ serviceAccount: { mode: 'Own' } }, 'spec.serviceAccount.mode'],
+    [{ podPriority: { classes: [{ host: 'a', member: 'B' }] } }, 'spec.podPriority.classes.0.member'],
+    [{ podPriority: { default: '' } }, 'spec.podPriority.default'],
+    [
+      { podPriority: { classes: Array.from({ length: 65 }, () => ({ host: 'a', member: 'b' })) } },
+      'spec.podPriority.classes',
+    ],
     [{ serviceAccount: { apiServer: { host: 'https://a' } } }, 'spec.serviceAccount.apiServer.host'],
     [{ taints: [{ key: 'a b', effect: 'NoSchedule' }] }, 'spec.taints.0.key'],
     [{ virtualNodes: [{ name: 'a', taints: [{ key: 'a', effect: 'Evict' }] }] }, 'spec.virtualNodes.0.taints.0.effect'],

@@ -47,6 +47,28 @@ export const WRONG_MEMBERS: readonly WrongMember[] = [
   ],
   ['a quantity below zero', { capacity: { headroom: { cpu: -1 } } }, 'spec.capacity.headroom: Invalid value'],
   ['a quantity that is none', { capacity: { caps: { cpu: 'lots' } } }, 'spec.capacity.caps.cpu: Invalid value'],
+  [
+    'a class of the host that is two in the member',
+    {
+      podPriority: {
+        classes: [
+          { host: 'a', member: 'x' },
+          { host: 'a', member: 'y' },
+        ],
+      },
+    },
+    'spec.podPriority.classes[1]: Duplicate value',
+  ],
+  [
+    'a class that is nothing in the member',
+    { podPriority: { classes: [{ host: 'a' }] } },
+    'spec.podPriority.classes[0].member: Required value',
+  ],
+  [
+    'a PriorityClass that cannot be',
+    { podPriority: { default: 'Not_A_Name' } },
+    'spec.podPriority.default: Invalid value: spec.podPriority.default in body should match',
+  ],
   ['a label of ours', { labels: { 'spillway.dev/x': 'y' } }, 'spec.labels: Invalid value: labels of spillway.dev'],
   ['a taint of ours', { taints: [{ key: 'spillway.dev/x', effect: 'NoSchedule' }] }, 'spec.taints: Invalid value'],
   [

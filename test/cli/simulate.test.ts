@@ -308,6 +308,15 @@ describe('what they would become', () => {
     });
   });
 
+  it('has the PriorityClass that the MemberCluster maps', async () => {
+    const podPriority = { classes: [{ host: 'critical', member: 'burst-high' }] };
+    const made = await become(asks('1', { priorityClassName: 'critical' }), member('east', {}, { podPriority }));
+    expect(made).toMatchObject({ pod: { spec: { priorityClassName: 'burst-high' } } });
+    expect(await become(asks('1', { priorityClassName: 'critical' }), member('east'))).not.toHaveProperty(
+      'pod.spec.priorityClassName',
+    );
+  });
+
   it('names the members whose addresses of Services it cannot know', () => {
     const web = { metadata: { name: 'web' }, spec: { clusterIP: '10.0.0.1' } };
     const headless = { metadata: { name: 'db' }, spec: { clusterIP: 'None' } };
@@ -320,6 +329,7 @@ describe('what they would become', () => {
 });
 
 it('is told in a table for each object', () => {
+  const ranked = { ...hostPod(), spec: { ...hostPod().spec, priorityClassName: 'burst-high' } };
   const text = simulationText([
     {
       object: 'Deployment/web',
@@ -329,7 +339,7 @@ it('is told in a table for each object', () => {
       waiting: 1,
       places: [
         { cluster: 'local', pods: 0, says: 'the policy excludes it', becomes: [] },
-        { cluster: 'east', pods: 1, says: 'score 50', becomes: [{ node: 'east', pod: hostPod(), refused: null }] },
+        { cluster: 'east', pods: 1, says: 'score 50', becomes: [{ node: 'east', pod: ranked, refused: null }] },
         {
           cluster: 'west',
           pods: 0,
@@ -343,7 +353,7 @@ it('is told in a table for each object', () => {
   expect(text).toBe(`Deployment/web in shop: 2 pods, by PlacementPolicy web
   CLUSTER   PODS   WHY                      BECOMES
   local     0      the policy excludes it   <none>
-  east      1      score 50                 east: shop/web-0
+  east      1      score 50                 east: shop/web-0 with PriorityClass burst-high
   west      0      no room                  west: refused: InvalidPod: no
   1 pod would wait: no cluster takes it now
   note: its claims were not looked at

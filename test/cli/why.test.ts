@@ -631,6 +631,21 @@ See: docs/concepts/virtual-nodes.md
   });
 });
 
+it('names the PriorityClass that the copy has in the member', () => {
+  const words = 'member=east namespace=shop name=web-0 uid=1';
+  const told = (more: string): string | undefined =>
+    explain(facts(bound({ phase: 'Running', conditions: [{ ...MIRRORED, message: `${words}${more}` }] }))).steps.find(
+      ({ by }) => by === 'Spillway',
+    )?.says;
+  expect(told('')).toBe('It was made in member east as shop/web-0.');
+  expect(told(' priorityClass=burst-high')).toBe(
+    'It was made in member east as shop/web-0 with PriorityClass burst-high.',
+  );
+  expect(told(' overrides=OverridePolicy/shop/mirror priorityClass=burst-high')).toBe(
+    'It was made in member east as shop/web-0 with PriorityClass burst-high (changed by OverridePolicy/shop/mirror).',
+  );
+});
+
 describe('words', () => {
   it('of the scheduler are taken apart', () => {
     const words = schedulerWords(

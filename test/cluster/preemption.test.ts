@@ -4,9 +4,19 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
-import { UID_LABEL } from '../../src/api/marks.ts';
+import { MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { condition, eventsOf, type Fields, isReady, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
+import {
+  condition,
+  eventsOf,
+  type Fields,
+  isReady,
+  kubectl,
+  newNamespace,
+  pod,
+  podsOf,
+  untilPod,
+} from '../fixtures/live-pods.ts';
 import { evicted, PRIORITY_CLASSES, prioritised, untilSeenThatNothingIsEvicted } from '../fixtures/preemption.ts';
 import { burstNamespace, burstSpec, deployment, LOCAL_PREFIX, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
@@ -156,6 +166,50 @@ test('nothing is evicted in vain: neither where a policy forbids the pod, nor wh
   });
   await untilSeenThatNothingIsEvicted(host, ['home', 'away'], 20_000);
 }, 180_000);
+
+test('the scheduler of the member goes by classes that the MemberCluster maps: a copy of one takes the place of a copy of none', async () => {
+  const member = topology.member('east').cluster;
+  const map = async (podPriority: Fields | null): Promise<string> => {
+    const patch = JSON.stringify({ spec: { podPriority } });
+    return await kubectl(host, ['patch', 'membercluster', 'east', '--type=merge', '-p', patch]);
+  };
+  await newNamespace(host, 'ranks');
+  await host.apply([policy('ranks', 'in-east', inEast), deployment('ranks', 'batch', 8, '2', {}, prioritised('low'))]);
+  await settled(host, 'ranks', 'batch', { east: 8 });
+  await map({ classes: [{ host: 'high', member: 'burst-high' }] });
+  try {
+    // Past the host's scheduler, which would make room for it.
+    await host.apply([pod('core', 'ranks', burstSpec('2', { ...prioritised('high'), nodeName: 'east' }))]);
+    const waiting = await untilPod(
+      host,
+      'ranks',
+      'core',
+      'waits for its class',
+      ({ status }) => status?.reason === 'MemberPriorityClass',
+    );
+    expect(waiting.status?.message).toMatch(
+      /no PriorityClass with name burst-high was found\. It is tried again by itself; .*spec\.podPriority of MemberCluster "east"/,
+    );
+    await kubectl(member, ['create', 'priorityclass', 'burst-high', '--value=500']);
+    const core = await untilPod(host, 'ranks', 'core', 'runs', isReady);
+    expect(condition(core, MIRRORED_CONDITION)?.message).toMatch(/ priorityClass=burst-high$/);
+    // One that the host's scheduler had evicted would be gone.
+    const madeWay = (await podsOf(host, 'ranks', 'app=batch')).filter(({ status }) => status?.phase === 'Failed');
+    expect(madeWay.map((one) => condition(one, 'DisruptionTarget')?.reason)).toEqual(['PreemptionByScheduler']);
+    // An edit is none of the copies' that are there.
+    await map(null);
+    const ranks = (await copiesIn('ranks')).map(({ metadata, spec }) => [
+      metadata.name.startsWith('batch') ? 'batch' : metadata.name,
+      spec.priorityClassName ?? 'none',
+      spec.priority,
+    ]);
+    expect(ranks).toHaveLength(8);
+    expect(new Set(ranks.map((one) => one.join(' ')))).toEqual(new Set(['batch none 0', 'core burst-high 500']));
+  } finally {
+    await map(null);
+    await kubectl(host, ['delete', 'pod', 'core', '-n', 'ranks', '--wait=false']);
+  }
+});
 
 /** Objects in the examples of a page. */
 function examplesOf(page: string): Fields[] {

@@ -41,6 +41,7 @@ const member = {
     capacity: { limits: { cpu: '10', memory: 1 } },
     probe: { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2 },
     storage: { classes: [{ host: 'disk', member: 'fast' }] },
+    podPriority: { classes: [{ host: 'gold', member: 'high' }], default: 'low' },
     serviceAccount: { mode: 'Member', allowed: ['None'] },
   },
   status: {

@@ -54,6 +54,28 @@ describe('VirtualNodeFit', () => {
     expect(formatAmounts(asked.requests)).toMatchObject({ cpu: '4250m' });
   });
 
+  it.each([[[]], [[policyOnPods({ labelsOverrider: [{ operator: 'add', value: { a: 'b' } }] })]]])(
+    'asks for the quota of the class that the copy has, with policies %j',
+    (policies) => {
+      const { virtual, request, state, capacity } = room();
+      capacity.quotaHandler.added({
+        metadata: { name: 'few', namespace: 'member-shop' },
+        spec: {
+          scopeSelector: { matchExpressions: [{ scopeName: 'PriorityClass', operator: 'In', values: ['burst-high'] }] },
+        },
+        status: { hard: { pods: '0' }, used: {} },
+      });
+      state.policies = policies;
+      const critical = hostPod('p', { priorityClassName: 'critical', priority: 9 });
+      expect(virtual.fits(request(critical))).toEqual({ fits: true, nodes: 2 });
+      state.podPriority = { classes: [{ host: 'critical', member: 'burst-high' }] };
+      // The MemberCluster was edited.
+      state.facts = {};
+      expect(virtual.fits(request(critical))).toMatchObject({ fits: false });
+      expect(virtual.fits(request(hostPod('q')))).toEqual({ fits: true, nodes: 2 });
+    },
+  );
+
   it('answers pods of one template with one request', () => {
     const { request, state } = room();
     const first = request(hostPod('p1'));

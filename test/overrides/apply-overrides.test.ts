@@ -403,6 +403,20 @@ describe('restrictions', () => {
     expect(apply([namespaced('a', to('add', 'gvisor'))]).object.spec.runtimeClassName).toBe('gvisor');
   });
 
+  it('a PriorityClass too, as the pod may have been put last by it', () => {
+    const made = rendered();
+    const pod = { ...made, spec: { ...made.spec, priorityClassName: 'burst-low' } };
+    const step = (operator: string, value?: string) =>
+      patched({ path: '/spec/priorityClassName', operator, ...(value !== undefined && { value }) });
+    expect(refusal([namespaced('a', step('remove'))], pod).message).toContain(
+      'only a ClusterOverridePolicy may take priorityClassName "burst-low" from a pod',
+    );
+    expect(refusal([namespaced('a', step('replace', 'burst-high'))], pod).message).toContain('"burst-high"');
+    expect(apply([cluster('a', step('remove'))], pod).object.spec).not.toHaveProperty('priorityClassName');
+    expect(apply([cluster('a', step('add', 'x'))], pod).object.spec.priorityClassName).toBe('x');
+    expect(apply([namespaced('a', rules(labelled('x')))], pod).object.spec.priorityClassName).toBe('burst-low');
+  });
+
   it('may be added, tightened, and said elsewhere', () => {
     const spec = patched(
       container(0, { ...tight, runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } }),

@@ -42,6 +42,22 @@ describe('the status a host pod gets', () => {
     expect(mirroredUid(hostPod())).toBeUndefined();
   });
 
+  it('tells the PriorityClass in the member, and is not written anew for it where it was not told', () => {
+    const ofClass = (priorityClassName: string): Pod => {
+      const copy = memberPod();
+      return { ...copy, spec: { ...copy.spec, priorityClassName } };
+    };
+    const told = (host: Pod, copy: Pod) =>
+      conditionOf({ ...host, status: hostStatus(host, copy, context, NOW) }, MIRRORED_CONDITION)?.message ?? '';
+    const before = told(hostPod(), memberPod());
+    expect(before).toMatch(/ uid=member-uid$/);
+    expect(told(hostPod(), ofClass('burst-high'))).toBe(`${before} priorityClass=burst-high`);
+    const known = hostPod({ status: hostStatus(hostPod(), memberPod(), context, NOW) });
+    expect(told(known, ofClass('burst-high'))).toBe(before);
+    // What a member may not make of it: another place.
+    expect(told(hostPod(), ofClass('x uid=forged'))).toBe(before);
+  });
+
   it("shows that the member finds no node, in the member's words, and leaves PodScheduled to the host", () => {
     const conditions: Condition[] = [
       { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' },

@@ -15,6 +15,14 @@ describe('what a refusal by the member is called', () => {
   it.each([
     [refused(403, 'pods "a" is forbidden: exceeded quota: small, requested: pods=1'), 'MemberQuotaExceeded'],
     [refused(403, 'pods "a" is forbidden: violates PodSecurity "restricted:latest": …'), 'MemberPodSecurity'],
+    [refused(403, 'pods "a" is forbidden: no PriorityClass with name burst-high was found'), 'MemberPriorityClass'],
+    [
+      refused(
+        403,
+        'pods "a" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [burst-high]}]',
+      ),
+      'MemberQuotaExceeded',
+    ],
     [refused(403, 'pods is forbidden: User "spillway" cannot create resource "pods"'), 'MemberForbidden'],
     [
       refused(

@@ -44,6 +44,7 @@ const NEEDED: Readonly<Record<string, Loose>> = {
 const MAPPED: Readonly<Record<string, MappedExample>> = {
   'PodSpec.automountServiceAccountToken': { before: true, after: false },
   'PodSpec.enableServiceLinks': { before: true, after: false },
+  'PodSpec.priorityClassName': { before: 'critical', after: 'burst-high' },
   'PodSpec.nodeSelector': { before: { type: 'virtual-kubelet', disk: 'ssd' }, after: { disk: 'ssd' } },
   'ObjectFieldSelector.fieldPath': { before: 'status.podIP', after: 'status.podIP' },
   'PodAffinityTerm.namespaces': { before: ['shop'], after: ['team-shop'] },
@@ -51,7 +52,10 @@ const MAPPED: Readonly<Record<string, MappedExample>> = {
   'TopologySpreadConstraint.topologyKey': { before: 'kubernetes.io/hostname', after: 'kubernetes.io/hostname' },
 };
 
-const context = { memberNamespaceOf: (namespace: string) => `team-${namespace}` };
+const context = {
+  memberNamespaceOf: (namespace: string) => `team-${namespace}`,
+  podPriority: { classes: [{ host: 'critical', member: 'burst-high' }] },
+};
 
 function check(path: Path): void {
   const { row, depth } = decisiveRow(path);

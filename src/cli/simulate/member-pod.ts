@@ -112,6 +112,7 @@ export async function memberPod(
     hostOnlyLabels: new Set(Object.keys(member.spec.labels)),
     poolSelector: pool,
     hostPath: member.spec.hostPath,
+    podPriority: member.spec.podPriority,
     ...(excluded === undefined ? {} : { excludedNodes: excluded }),
   };
   const translation = translatePod(hostPod, context);

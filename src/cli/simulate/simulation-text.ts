@@ -1,3 +1,4 @@
+import type { Pod } from '../../kube/core-v1.ts';
 import { counted } from '../../kube/counted.ts';
 import { table } from '../table.ts';
 import type { SimulatedPlace, Simulation } from './simulation.ts';
@@ -32,7 +33,11 @@ function becomes({ becomes: nodes }: SimulatedPlace): string | undefined {
     .map(({ node, pod, refused }) =>
       pod === null
         ? `${node}: refused: ${refused ?? ''}`
-        : `${node}: ${pod.metadata.namespace ?? ''}/${pod.metadata.name}`,
+        : `${node}: ${pod.metadata.namespace ?? ''}/${pod.metadata.name}${ranked(pod)}`,
     )
     .join('; ');
+}
+
+function ranked({ spec: { priorityClassName } }: Pod): string {
+  return priorityClassName === undefined ? '' : ` with PriorityClass ${priorityClassName}`;
 }

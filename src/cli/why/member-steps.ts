@@ -141,12 +141,14 @@ const TRANSIENT = new Set([
   'Creating',
 ]);
 
-/** `shop/web-0`, from the words of condition Mirrored. */
+/** `shop/web-0 with PriorityClass high (changed by …)`, from the words of condition Mirrored. */
 function inMember(message: string): string {
   const namespace = /(?:^| )namespace=(\S+)/.exec(message)?.[1] ?? '?';
   const overrides = /(?:^| )overrides=(\S+)/.exec(message)?.[1];
+  const priorityClass = /(?:^| )priorityClass=(\S+)/.exec(message)?.[1];
+  const ranked = priorityClass === undefined ? '' : ` with PriorityClass ${priorityClass}`;
   const changed = overrides === undefined ? '' : ` (changed by ${overrides.split(',').join(', ')})`;
-  return `${namespace}/${/(?:^| )name=(\S+)/.exec(message)?.[1] ?? '?'}${changed}`;
+  return `${namespace}/${/(?:^| )name=(\S+)/.exec(message)?.[1] ?? '?'}${ranked}${changed}`;
 }
 
 /** What the kubelet says of the containers. @param whose such as `of east`; '' for a node of this cluster */

@@ -30,6 +30,13 @@ export const REASON_HELP: ReadonlyMap<string, Advice> = new Map([
     ),
   ],
   [
+    'MemberPriorityClass',
+    advice(
+      'make the PriorityClass in the member, or change spec.podPriority of the MemberCluster',
+      'concepts/virtual-nodes.md#whose-pods-go-first-in-a-member',
+    ),
+  ],
+  [
     'MemberForbidden',
     advice('apply manifests/member in the member: the credentials lack a right', 'reference/rights.md'),
   ],
