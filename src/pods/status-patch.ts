@@ -47,8 +47,11 @@ function whole(field: string, value: unknown): unknown {
 
 function conditionChanges(current: readonly Condition[], desired: readonly Condition[]): unknown[] {
   const changes: unknown[] = [];
-  for (const condition of desired) {
-    const before = current.find((other) => other.type === condition.type);
+  for (const wanted of desired) {
+    const before = current.find((other) => other.type === wanted.type);
+    // API servers keep it where it is taken away (preserveOldObservedGeneration): such a patch would change nothing, again and again.
+    const condition =
+      before?.observedGeneration === undefined ? wanted : { observedGeneration: before.observedGeneration, ...wanted };
     if (before === undefined || !same(before, condition)) changes.push(withRemovals(before, condition));
   }
   for (const { type } of current) {

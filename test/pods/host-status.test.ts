@@ -206,6 +206,22 @@ describe('the patch that brings it about', () => {
     ).toBeUndefined();
   });
 
+  it('never takes the generation from a condition, which API servers keep', () => {
+    // The deletion after a preemption is a new generation: what the member observed is not the newest any more.
+    const observing = (generation: number): Pod => {
+      const target: Condition = { type: 'DisruptionTarget', status: 'True', observedGeneration: 1 };
+      return memberPod({ metadata: { generation }, status: { phase: 'Running', conditions: [target] } });
+    };
+    const before = hostPod({ metadata: { generation: 1 } });
+    const status = hostStatus(before, observing(1), context, NOW);
+    expect(conditionOf({ status }, 'DisruptionTarget')?.observedGeneration).toBe(1);
+    const host = hostPod({ metadata: { generation: 1 }, status });
+    expect(statusPatch(host, hostStatus(host, observing(2), context, NOW))).toBeUndefined();
+    const other = hostStatus(host, observing(2), context, NOW);
+    other.conditions?.forEach((one) => (one.message = 'x'));
+    expect(JSON.stringify(statusPatch(host, other))).not.toContain('"observedGeneration":null');
+  });
+
   it('names only what differs and replaces address lists as a whole', () => {
     const host = hostPod({
       status: {
