@@ -24,6 +24,7 @@ export const memberClusterStatus = z
         'ServicesExchanged: Services that ServiceExports ask for are exchanged between the member, the host and other members. ' +
         'OutOfService: an administrator says that nothing runs on some of its virtual nodes any more, and that counts. ' +
         'ClusterUnique: no other MemberCluster stands for the same cluster. ' +
+        'MovesAllowed: not so many members are lost at once that pods of none are moved for it. ' +
         'Leaving: it was deleted, and what is still there of it is why it has not gone yet.',
     ),
     version: z.string().exactOptional().describe('Kubernetes version of the member.'),

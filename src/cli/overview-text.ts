@@ -60,10 +60,11 @@ function deletionsText({ deletionsHeld }: Overview): string {
   return deletionsHeld.map(({ cluster, message }) => `held back in ${cluster}: ${message}\n`).join('');
 }
 
-function movesText({ pods }: Overview): string {
-  if (pods === null) return UNKNOWN;
-  if (pods.leaving.length === 0) return 'no pod is on its way out of a member\n';
-  return pods.leaving.map((one) => `${counted(one.pods, 'pod')} on the way out of ${one.cluster}\n`).join('');
+function movesText({ pods, movesPaused }: Overview): string {
+  const paused = movesPaused.map(({ cluster, message }) => `paused for ${cluster}: ${message}\n`).join('');
+  if (pods === null) return `${paused}${UNKNOWN}`;
+  if (pods.leaving.length === 0) return `${paused}no pod is on its way out of a member\n`;
+  return paused + pods.leaving.map((one) => `${counted(one.pods, 'pod')} on the way out of ${one.cluster}\n`).join('');
 }
 
 function policiesText({ policies }: Overview): string {

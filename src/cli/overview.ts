@@ -67,6 +67,8 @@ export interface Overview {
   waiting: { pods: number; gated: number } | null;
   /** Members in which deletions are held back, with the command that confirms them. */
   deletionsHeld: { cluster: string; message: string }[];
+  /** Lost members of which no pods are moved, as most members are, with what moves them all the same. */
+  movesPaused: { cluster: string; message: string }[];
   policies: { total: number; withoutEffect: PolicySummary[] } | null;
 }
 
@@ -89,7 +91,8 @@ export function overview({ fleet, leases, unbound, policies }: OverviewFacts, no
       unbound === undefined
         ? null
         : { pods: unbound.length, gated: unbound.filter(({ spec }) => (spec.schedulingGates ?? []).length > 0).length },
-    deletionsHeld: deletionsHeld(fleet.members),
+    deletionsHeld: withoutLeave(fleet.members, 'DeletionsAllowed'),
+    movesPaused: withoutLeave(fleet.members, 'MovesAllowed'),
     policies: policies === undefined ? null : policySummary(policies, alive),
   };
 }
@@ -160,11 +163,12 @@ function isEvicted(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined && isTrue(pod, 'DisruptionTarget');
 }
 
-function deletionsHeld(members: readonly KubeObject[]): Overview['deletionsHeld'] {
+/** Members of which a condition says that something is held back. */
+function withoutLeave(members: readonly KubeObject[], condition: string): Overview['deletionsHeld'] {
   return members.flatMap((raw) => {
     const parsed = parseMemberCluster(raw);
     const conditions = 'member' in parsed ? (parsed.member.status?.conditions ?? []) : [];
-    const found = conditions.find(({ type, status }) => type === 'DeletionsAllowed' && status === 'False');
+    const found = conditions.find(({ type, status }) => type === condition && status === 'False');
     return found === undefined ? [] : [{ cluster: raw.metadata.name, message: found.message }];
   });
 }

@@ -20,7 +20,7 @@ import { LossAges } from './loss-ages.ts';
 import { MemberPods } from './member-pods.ts';
 import { Migrations } from './migrations.ts';
 import { MoveRecords, RECORD_MS } from './move-records.ts';
-import { Mover } from './mover.ts';
+import { Mover, TELL_AGAIN_MS } from './mover.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { Pacer } from './pacer.ts';
 import type { MoveRates } from './pacer.ts';
@@ -58,6 +58,10 @@ const SOON_MS = 50;
 
 /** The same where latency does not matter (ms). */
 const UNHURRIED_MS = 2_000;
+/** Between two looks at a pause that lasts (ms). */
+const PAUSE_LOOK_MS = 60_000;
+/** The one key of its queue. */
+const PAUSE = 'pause';
 
 /** Finds pods that are to be elsewhere and moves them: signals -> strategies -> wanted moves -> pacer -> mover -> host. */
 export class Descheduler {
@@ -70,7 +74,9 @@ export class Descheduler {
   readonly #releases: Releases;
   readonly #health: HealthAges;
   readonly #ill: IllPods;
-  #paused: string | undefined;
+  #isPaused = false;
+  /** By member, when it was told last that its pods are not moved (monotonic ms). */
+  readonly #toldOfPause = new Map<string, number>();
 
   constructor(options: DeschedulerOptions) {
     const { rates, monotonic } = options;
@@ -111,7 +117,7 @@ export class Descheduler {
 
   /** Works until the signal aborts; to be run in one replica at a time. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { placed, clock, monotonic } = this.#o;
+    const { placed, metrics, clock, monotonic } = this.#o;
     const { mover } = this;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
@@ -136,6 +142,7 @@ export class Descheduler {
     const migrations = new Migrations({ ...this.#o, mover });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
+      pause: this.#queue('pause', async () => await Promise.resolve(this.#recordPause())),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
       displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
       unhealthy: this.#queue('unhealthy', (key, ended) => unhealthy.bringUpToDate(key, ended)),
@@ -159,6 +166,11 @@ export class Descheduler {
     off();
     offReleases();
     offHealth();
+    // Another replica goes on, and says what is so there.
+    this.#isPaused = false;
+    this.#toldOfPause.clear();
+    metrics.paused.set(0);
+    metrics.released.set(0);
   }
 
   #observe(): void {
@@ -195,7 +207,12 @@ export class Descheduler {
     });
   }
 
-  #follow({ members, refused, displaced }: Record<'members' | 'refused' | 'displaced', WorkQueue>): () => void {
+  #follow({
+    members,
+    pause,
+    refused,
+    displaced,
+  }: Record<'members' | 'pause' | 'refused' | 'displaced', WorkQueue>): () => void {
     const { placed } = this.#o;
     const { underWay } = this.mover;
     const podSeen = (pod: Pod): void => {
@@ -208,7 +225,7 @@ export class Descheduler {
     const membersChanged = (): void => {
       const all = placed.members();
       this.#observe();
-      this.#recordPause(lostMembers(all).paused);
+      pause.add(PAUSE);
       for (const { name } of all) members.add(name);
     };
     const rulesChanged = (): void => {
@@ -281,21 +298,29 @@ export class Descheduler {
     });
   }
 
-  /** Records an Event on each lost member when moves are paused. */
-  #recordPause(paused: string | undefined): void {
-    const { placed, events, metrics, logger } = this.#o;
-    if ((paused === undefined) === (this.#paused === undefined)) return;
-    this.#paused = paused;
+  /** Tells each lost member while moves are paused, again from time to time. */
+  #recordPause(): HandlerResult {
+    const { placed, events, metrics, logger, monotonic } = this.#o;
+    const { lost, paused } = lostMembers(placed.members());
     metrics.paused.set(paused === undefined ? 0 : 1);
-    if (paused === undefined) {
-      logger.info('enough members answer: pods of lost ones are moved again');
-      return;
+    if (this.#isPaused !== (paused !== undefined)) {
+      if (paused === undefined) logger.info('enough members answer: pods of lost ones are moved again');
+      else logger.warn(paused);
     }
-    logger.warn(paused);
-    for (const name of lostMembers(placed.members()).lost.keys()) {
+    this.#isPaused = paused !== undefined;
+    for (const name of this.#toldOfPause.keys()) {
+      if (paused === undefined || !lost.has(name)) this.#toldOfPause.delete(name);
+    }
+    if (paused === undefined) return undefined;
+    const now = monotonic();
+    for (const name of lost.keys()) {
+      const at = this.#toldOfPause.get(name);
+      if (at !== undefined && now - at < TELL_AGAIN_MS) continue;
+      this.#toldOfPause.set(name, now);
       const about = { apiVersion: apiVersionOf(MEMBER_CLUSTERS), kind: MEMBER_CLUSTERS.kind, name };
       const advice = `to move them all the same, give ${name} a taint of effect NoExecute (spec.clusterTaints)`;
       events.record(about, 'Warning', 'MovesPaused', `${paused}; ${advice}`);
     }
+    return { requeueAfterMs: PAUSE_LOOK_MS };
   }
 }

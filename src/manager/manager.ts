@@ -37,6 +37,7 @@ import { memberEventMetrics } from '../pods/events/metrics.ts';
 import { MemberClusterController } from '../members/member-cluster-controller.ts';
 import { CapacityMetrics } from '../members/capacity-metrics.ts';
 import { MemberMetrics } from '../members/member-metrics.ts';
+import { whyMovesPaused } from '../placement/lost-members.ts';
 import { NamespaceModes } from '../host/namespace-modes.ts';
 import { OverridePolicies } from '../host/override-policies.ts';
 import { OverridePolicyStatuses } from '../host/override-policy-statuses.ts';
@@ -277,6 +278,7 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
     metrics: new MemberMetrics(services.registry),
     invariants: services.invariants,
     events: services.events,
+    whyMovesPaused,
     forgotten: async (member) =>
       await forgetSeries(
         services.registry,

@@ -30,6 +30,8 @@ export interface MemberClusterControllerOptions extends Pick<
   /** A MemberCluster is gone, and nothing runs for it any more. */
   forgotten?: (member: string) => Promise<void>;
   events?: Pick<EventRecorder, 'record'>;
+  /** Why pods of a member are not moved although it is lost, in words, by what all MemberClusters say. Default: they are. */
+  whyMovesPaused?: (members: readonly MemberCluster[], name: string) => string | undefined;
   /** What runs for members that this process does not act for. Default: nothing; there is no connection to them. */
   startObserved?: StartObserved;
   logger: Logger;
@@ -119,6 +121,11 @@ export class MemberClusterController {
     return others.map(([name]) => name).toSorted();
   }
 
+  #movesPaused(name: string): { why: string | undefined } | undefined {
+    const { members } = this;
+    return members === undefined ? undefined : { why: this.#o.whyMovesPaused?.(members, name) };
+  }
+
   /** Whether there is a MemberCluster of that name, as far as is known. */
   knows(name: string): boolean {
     return this.#lives.has(name) || !this.#informer.hasSynced || this.#informer.get(name) !== undefined;
@@ -165,6 +172,7 @@ export class MemberClusterController {
       lease,
       startObserved,
       othersOf: (identity) => this.#othersOf(identity, name),
+      movesPaused: (member) => this.#movesPaused(member),
       logger,
     });
     const child = childSignal(signal);

@@ -53,6 +53,8 @@ export interface MemberRunnerOptions extends Pick<
   events?: Pick<EventRecorder, 'record'>;
   /** Other MemberClusters that are known to stand for the cluster with that identity. Default: there are none. */
   othersOf?: (identity: string) => readonly string[];
+  /** Why pods of that member are not moved although it is lost, if that is so; undefined while it is not known. Default: it never is. */
+  movesPaused?: (member: string) => { why: string | undefined } | undefined;
   /** What runs while this process does not act; undefined: nothing, and there is no connection. */
   startObserved: StartObserved | undefined;
   logger: Logger;
@@ -82,7 +84,15 @@ export class MemberRunner {
   #pinned: string | undefined;
 
   constructor(raw: KubeObject, options: MemberRunnerOptions) {
-    const { lease, startScope, startObserved, events: _events, othersOf: _othersOf, ...rest } = options;
+    const {
+      lease,
+      startScope,
+      startObserved,
+      events: _events,
+      othersOf: _othersOf,
+      movesPaused: _movesPaused,
+      ...rest
+    } = options;
     this.#o = options;
     this.#raw = raw;
     this.#writer = new StatusWriter(raw, {
@@ -293,6 +303,7 @@ export class MemberRunner {
       exchange: scope?.exchange(),
       fencing: scope?.fencing(),
       sharedWith: this.#pinned === undefined ? undefined : this.#o.othersOf?.(this.#pinned),
+      movesPaused: this.#o.movesPaused?.(this.#raw.metadata.name),
       leaving: this.#leaving(),
     };
     return memberStatus(previous, facts, `${new Date().toISOString().slice(0, 19)}Z`);

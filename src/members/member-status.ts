@@ -105,6 +105,8 @@ export interface MemberFacts {
   fencing?: FencingFinding | undefined;
   /** Other MemberClusters that stand for the same cluster. */
   sharedWith?: readonly string[] | undefined;
+  /** Why its pods are not moved although it is lost, if that is so; undefined while it is not known. */
+  movesPaused?: { why: string | undefined } | undefined;
   /** Set when it was deleted. */
   leaving?: LeavingFinding | undefined;
 }
@@ -133,6 +135,7 @@ export function memberStatus(
     ...podSecuritySet(facts, before),
     ...outOfService(facts, before),
     ...clusterUnique(facts, before),
+    ...movesAllowed(facts, before),
     ...leaves(facts),
   ];
   const own = new Set(findings.map(({ type }) => type));
@@ -323,6 +326,20 @@ function clusterUnique({ sharedWith = [] }: MemberFacts, before: readonly Condit
 }
 
 /** Said once there is something to say. Not part of Ready: a member that does not answer is not Ready for that. */
+function movesAllowed({ name, movesPaused }: MemberFacts, before: readonly Condition[]): Finding[] {
+  const type = 'MovesAllowed';
+  if (movesPaused === undefined) return [];
+  const { why } = movesPaused;
+  if (why !== undefined) {
+    const taint = `{"spec":{"clusterTaints":[{"key":"gone","effect":"NoExecute"}]}}`;
+    const how = `If it is gone for good, have its pods moved all the same (this replaces the list of taints): kubectl patch membercluster ${name} --type=merge -p '${taint}'`;
+    return [no(type, 'MovesPaused', `${capitalized(why)}. It goes on by itself when enough members answer. ${how}`)];
+  }
+  const isSaid = before.some((one) => one.type === type);
+  return isSaid ? [yes(type, 'NotPaused', 'Enough members answer: pods of lost ones are moved.')] : [];
+}
+
+/** Said once there is something to say. Not part of Ready: a member that does not answer is not Ready for that. */
 function outOfService({ fencing }: MemberFacts, before: readonly Condition[]): Finding[] {
   const type = 'OutOfService';
   if (fencing === undefined) return [];
@@ -398,4 +415,8 @@ function ready(facts: MemberFacts, parts: readonly Finding[], before: readonly C
   const bad = counted.find(({ status }) => status === 'False') ?? counted.find(({ status }) => status === 'Unknown');
   if (bad !== undefined) return { type, status: bad.status, reason: bad.reason, message: bad.message };
   return yes(type, 'Ready', 'Pods can be sent to the member.');
+}
+
+function capitalized(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 }

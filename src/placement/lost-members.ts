@@ -1,3 +1,7 @@
+import type { MemberCluster } from '../api/member-cluster.ts';
+import { mayBeLost } from '../api/unreachable.ts';
+import { conditionOf } from '../kube/conditions.ts';
+
 /** A member as far as its loss is concerned. */
 export interface MemberReachability {
   readonly name: string;
@@ -22,6 +26,21 @@ export interface LostMembers {
  */
 const LARGEST_PART = 0.55;
 
+/** By its condition Reachable, which whoever acts for the member writes; what it was before it was asked again, it is. */
+export function reachabilityOf({ metadata, status }: MemberCluster): MemberReachability {
+  const { name } = metadata;
+  const condition = conditionOf({ status }, 'Reachable');
+  const since = Date.parse(condition?.lastTransitionTime ?? '');
+  if (condition === undefined || condition.status === 'Unknown')
+    return { name, reachable: undefined, mayBeLost: false, since: 0 };
+  return {
+    name,
+    reachable: condition.status === 'True',
+    mayBeLost: mayBeLost(condition.reason),
+    since: Number.isNaN(since) ? 0 : since,
+  };
+}
+
 export function isLost({ reachable, mayBeLost }: MemberReachability): boolean {
   return reachable === false && mayBeLost;
 }
@@ -38,4 +57,10 @@ export function lostMembers(members: readonly MemberReachability[]): LostMembers
   const many =
     gone.length === asked.length ? 'no member answers' : `${gone.length} of ${asked.length} members do not answer`;
   return { lost, paused: `${many}: the fault may be on this side, so nothing is moved for it` };
+}
+
+/** Why pods of that member are not moved although it is lost, in words; undefined when nothing of this kind holds them. */
+export function whyMovesPaused(members: readonly MemberCluster[], name: string): string | undefined {
+  const { lost, paused } = lostMembers(members.map(reachabilityOf));
+  return lost.has(name) ? paused : undefined;
 }

@@ -6,13 +6,12 @@ import { clusterTaintsOf, isLeaving, virtualNodesOf } from '../api/member-cluste
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
-import { mayBeLost } from '../api/unreachable.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { LabelSelector, Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { HARD_EFFECTS, type Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
-import type { MemberReachability } from '../placement/lost-members.ts';
+import { reachabilityOf } from '../placement/lost-members.ts';
 import { betterPlace } from '../placement/better-place.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
@@ -89,7 +88,7 @@ export class HostPlacedPods implements PlacedPods {
       const outOfService = outOfServiceOf(member, new Map(own));
       const isReady = conditionOf(member, 'Ready')?.status === 'True';
       const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
-      return [{ name, ...standing, ...taintsOf(member), outOfService, drained }];
+      return [{ ...standing, ...taintsOf(member), outOfService, drained }];
     });
   }
 
@@ -335,19 +334,6 @@ function notNow(others: readonly string[]): NoPlace {
   return {
     why: `no other cluster takes it now${others.length === 0 ? '' : ` (${others.join('; ')})`}`,
     isTaken: false,
-  };
-}
-
-/** By its condition Reachable, which whoever acts for the member writes; what it was before it was asked again, it is. */
-function reachabilityOf({ status }: MemberCluster): Omit<MemberReachability, 'name'> {
-  const condition = conditionOf({ status }, 'Reachable');
-  const since = Date.parse(condition?.lastTransitionTime ?? '');
-  if (condition === undefined || condition.status === 'Unknown')
-    return { reachable: undefined, mayBeLost: false, since: 0 };
-  return {
-    reachable: condition.status === 'True',
-    mayBeLost: mayBeLost(condition.reason),
-    since: Number.isNaN(since) ? 0 : since,
   };
 }
 

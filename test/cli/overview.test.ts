@@ -168,6 +168,17 @@ Policies
 `);
   });
 
+  it('says of which lost members no pods are moved, and how to go on', () => {
+    const conditions = [
+      condition('MovesAllowed', 'False', 'MovesPaused', 'No member answers. To go on: kubectl patch'),
+    ];
+    const fleet = { ...FACTS.fleet, members: [member('east'), member('west', {}, { conditions })] };
+    expect(overviewText(overview({ ...FACTS, fleet }, NOW), NOW)).toContain(`Moves
+  paused for west: No member answers. To go on: kubectl patch
+  no pod is on its way out of a member
+`);
+  });
+
   it('says that policies have no effect where nobody answers schedulers', () => {
     const found = overview({ ...FACTS, leases: [lease('spillway-member-east', 'host-a_1', 3)] }, NOW);
     expect(found.policies?.withoutEffect.map(({ reason }) => reason)).toEqual(['NoScheduler', 'NoScheduler']);

@@ -112,19 +112,44 @@ test.each(['ServerError', 'TooManyRequests', 'WatchStale', 'ProbeFailed', 'Crede
   },
 );
 
-test('a pause for too many lost members is counted and told while it lasts', async () => {
+describe('a pause for too many lost members', () => {
   const paused = async (): Promise<number | undefined> => (await room.process.moves.paused.get()).values[0]?.value;
-  await say('east', 'False');
-  await say('north', 'False');
-  room.letWrite();
-  await vi.waitFor(async () => expect(await paused()).toBe(1), { timeout: 10_000 });
-  expect(room.told('MovesPaused').map((one) => one.split(':')[0])).toEqual([
-    'MemberCluster east',
-    'MemberCluster north',
-  ]);
-  await say('north', 'True');
-  await vi.waitFor(async () => expect(await paused()).toBe(0), { timeout: 10_000 });
-  expect(room.told('MovesPaused')).toHaveLength(2);
+  const toldTo = (): (string | undefined)[] => room.told('MovesPaused').map((one) => one.split(':')[0]);
+
+  test('is counted and told while it lasts, to each member that is lost meanwhile, too', async () => {
+    await say('east', 'False');
+    await say('north', 'False');
+    room.letWrite();
+    await vi.waitFor(async () => expect(await paused()).toBe(1), { timeout: 10_000 });
+    expect(toldTo()).toEqual(['MemberCluster east', 'MemberCluster north']);
+    await say('west', 'False');
+    await vi.waitFor(() => expect(toldTo().slice(2)).toEqual(['MemberCluster west']), { timeout: 10_000 });
+    // Again after twenty minutes, whatever made it look.
+    room.now += 20 * 60_000;
+    room.editMember('east', { metadata: { labels: { a: 'b' } } });
+    await vi.waitFor(() => expect(toldTo()).toHaveLength(6), { timeout: 10_000 });
+    await say('north', 'True');
+    await say('west', 'True');
+    await vi.waitFor(async () => expect(await paused()).toBe(0), { timeout: 10_000 });
+    expect(toldTo()).toHaveLength(6);
+  });
+
+  test('is told anew by the replica that takes over, and counted by that one alone', async () => {
+    await say('east', 'False');
+    await say('north', 'False');
+    const { descheduler } = room.process;
+    for (const times of [1, 2]) {
+      const held = new AbortController();
+      const running = descheduler.run(held.signal);
+      await vi.waitFor(async () => expect(await paused()).toBe(1), { timeout: 10_000 });
+      expect(toldTo()).toHaveLength(2 * times);
+      room.process.moves.released.set(3);
+      held.abort();
+      await running;
+      expect(await paused()).toBe(0);
+      expect((await room.process.moves.released.get()).values[0]?.value).toBe(0);
+    }
+  });
 });
 
 const DRAIN = { key: 'spillway.dev/drain', effect: 'NoSchedule' };

@@ -6,7 +6,8 @@ import { outOfServiceMove, whyItStaysOutOfService } from '../../src/descheduler/
 import { whyItStaysDrained } from '../../src/descheduler/drain.ts';
 import { whyNotMoved, whyNotReplaced } from '../../src/descheduler/replaceable.ts';
 import { whyItStaysTainted } from '../../src/descheduler/taint-no-execute.ts';
-import { lostMembers } from '../../src/placement/lost-members.ts';
+import { type MemberCluster, parseMemberCluster } from '../../src/api/member-cluster.ts';
+import { lostMembers, whyMovesPaused } from '../../src/placement/lost-members.ts';
 import type { MoveRules, PlacedMember } from '../../src/placement/placed-pods.ts';
 import { placedMember } from '../fixtures/placed-member.ts';
 
@@ -64,6 +65,35 @@ describe('members that do not answer', () => {
   ])('of %j too many are lost at once', (reachable, words) => {
     expect(members(...reachable).paused).toMatch(words);
   });
+});
+
+test('each lost member can say why its pods are not moved, and no other one', () => {
+  const of = (name: string, status: 'True' | 'False' | 'Unknown', reason: string): MemberCluster => {
+    const conditions = [{ type: 'Reachable', status, reason, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' }];
+    const spec = { credentials: { secretRef: { namespace: 'fleet', name } } };
+    const raw = {
+      apiVersion: 'spillway.dev/v1alpha1',
+      kind: 'MemberCluster',
+      metadata: { name },
+      spec,
+      status: { conditions },
+    };
+    const parsed = parseMemberCluster(raw);
+    if (!('member' in parsed)) throw new Error(parsed.problems.join());
+    return parsed.member;
+  };
+  const fleet = [
+    of('lost', 'False', 'Timeout'),
+    of('slow', 'False', 'ServerError'),
+    of('well', 'True', 'ProbeSucceeded'),
+  ];
+  expect(['lost', 'slow', 'well', 'other'].map((name) => whyMovesPaused(fleet, name))).toEqual([
+    expect.stringMatching(/^2 of 3 members do not answer: /),
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  expect(whyMovesPaused([...fleet, of('new', 'True', 'ProbeSucceeded')], 'lost')).toBeUndefined();
 });
 
 describe('a pod of a lost member', () => {

@@ -365,6 +365,23 @@ describe('what people look at', () => {
     expect(conditions({ ...good, podSecurity: well })['PodSecuritySet']).toBeUndefined();
   });
 
+  it('says that its pods are not moved as most members are lost, and how to go on, until that is over', () => {
+    const why = '2 of 3 members do not answer: the fault may be on this side, so nothing is moved for it';
+    const paused = memberStatus(undefined, { ...good, movesPaused: { why } }, NOW);
+    const condition = paused.conditions?.find(({ type }) => type === 'MovesAllowed');
+    expect(condition).toMatchObject({ status: 'False', reason: 'MovesPaused' });
+    expect(condition?.message).toMatch(
+      /^2 of 3 members do not answer: .*\. It goes on by itself when .*: kubectl patch membercluster east --type=merge -p '\{"spec":\{"clusterTaints":\[/,
+    );
+    expect(conditions({ ...good, movesPaused: { why } })).toMatchObject({ Ready: 'True Ready' });
+    expect(conditions({ ...good, movesPaused: undefined }, paused)).toMatchObject({
+      MovesAllowed: 'False MovesPaused',
+    });
+    const well = { ...good, movesPaused: { why: undefined } };
+    expect(conditions(well, paused)).toMatchObject({ MovesAllowed: 'True NotPaused' });
+    expect(conditions(well)['MovesAllowed']).toBeUndefined();
+  });
+
   it('is not ready once it was deleted, and says what keeps it', () => {
     const leaving = { reason: 'PodsRemain', message: '2 pods are there.', pods: 2, copies: 0, claims: 0, done: false };
     const status = memberStatus(undefined, { ...good, leaving }, NOW);

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import { MemberClusterController } from '../../src/members/member-cluster-controller.ts';
+import { whyMovesPaused } from '../../src/placement/lost-members.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
 
@@ -67,4 +68,34 @@ test('a MemberCluster may stand for a cluster until it is known to stand for ano
   api.handle({ method: 'DELETE', path: `${PATH}/pinned`, query: {}, body: undefined, contentType: '' });
   await until('it is gone', () => !controller.mayStandFor('pinned', ONE), { intervalMs: 5 });
   expect(namesFor(ONE)).toEqual(['elsewhere', 'new', 'unreadable']);
+});
+
+test('lost members say that their pods are not moved while all are known to be lost, and no longer', async () => {
+  const reachable = (status: 'True' | 'False', reason: string): object => ({
+    conditions: [{ type: 'Reachable', status, reason, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' }],
+  });
+  add('east', reachable('False', 'Timeout'));
+  add('west', reachable('False', 'Timeout'));
+  const said = (name: string): string[] => {
+    const { status } = api.objects.get(`${PATH}/${name}`) as unknown as {
+      status: { conditions: { type: string; status: string; reason: string }[] };
+    };
+    return status.conditions.filter(({ type }) => type === 'MovesAllowed').map((one) => `${one.status} ${one.reason}`);
+  };
+  const controller = new MemberClusterController({
+    host: server.client('host'),
+    hostId: 'h',
+    leaseFor: () => ({ held: true, run: async ({ signal, onAcquired }) => await onAcquired(signal) }),
+    startScope: () => {
+      throw new Error('they do not answer');
+    },
+    whyMovesPaused,
+    logger: pino({ level: 'silent' }),
+  });
+  running = controller.run(stop.signal);
+  const paused = ['False MovesPaused'];
+  await until('both say it', () => said('east').join() === paused.join() && said('west').join() === paused.join());
+  add('north', reachable('True', 'ProbeSucceeded'));
+  add('south', reachable('True', 'ProbeSucceeded'));
+  await until('enough answer', () => said('east').join() === 'True NotPaused');
 });

@@ -51,6 +51,10 @@ const MEMBER_FIX: ReadonlyMap<string, string> = new Map([
   ],
   ['PodSecuritySet', 'the owner of the member says whether that is meant, by the command of the message'],
   ['ClusterUnique', 'delete one of the two MemberClusters, unless that is meant'],
+  [
+    'MovesAllowed',
+    'see what is wrong on this side first, such as its network; if the member is gone, say so by the command of the message',
+  ],
   ['OutOfService', 'take the taint away, as the message says'],
   ['Ready', 'read the message'],
 ]);
