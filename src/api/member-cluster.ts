@@ -132,9 +132,17 @@ const probe = z
       60,
       'Pods of a member that stays unreachable for longer are shown as not ready. They are not deleted for it; those of ReplicaSets may be replaced later, as the rules of failover say.',
     ),
+    nodesReady: z
+      .enum(['WhileServed', 'WhileReachable'])
+      .default('WhileServed')
+      .describe(
+        'When condition Ready of the virtual nodes is True. WhileServed: as long as a replica of the manager serves them, whatever becomes of the member, so that Kubernetes never deletes its pods for that. ' +
+          'WhileReachable: only while the member is reachable, too. Once it has not been for podsUnreadyAfterSeconds, Ready is Unknown where the member may be lost, and False where it answers and cannot serve, so that ' +
+          'Kubernetes taints the node, and deletes its pods after their tolerationSeconds (300 by default), all at once, with no place elsewhere looked for and no disruption budget asked. Nor do its pods outlive a time without a manager then.',
+      ),
   })
   .prefault({})
-  .describe('When the member counts as unreachable.');
+  .describe('When the member counts as unreachable, and what is shown for that in the host.');
 
 const memberClusterSpec = z
   .object({

@@ -25,11 +25,43 @@ export function missingOutageTolerations(
 ): Toleration[] {
   if (toleration === 'Keep') return [];
   return OUTAGE_TAINTS.flatMap((key) => {
-    const first = present.find((one) => tolerates(one, { key, effect: 'NoExecute' }));
+    const first = firstOf(present, key);
     return first === undefined || isDefaultToleration(first, admissionSeconds)
       ? [outageToleration(key, toleration)]
       : [];
   });
+}
+
+/**
+ * To be put before those of a pod whose virtual node is to fail with its member (`spec.probe.nodesReady`): the seconds that every
+ * pod has, in place of what it was given here. A pod that was given nothing, or has an answer of its own, lacks nothing.
+ */
+export function withdrawnOutageTolerations(
+  present: readonly Toleration[],
+  { admissionSeconds }: Pick<OutageRule, 'admissionSeconds'>,
+): Toleration[] {
+  return OUTAGE_TAINTS.flatMap((key) => {
+    const first = firstOf(present, key);
+    const isGiven = first !== undefined && isOutageToleration(first) && first.tolerationSeconds !== admissionSeconds;
+    return isGiven ? [outageToleration(key, admissionSeconds)] : [];
+  });
+}
+
+/** {@link missingOutageTolerations} of a pod of which they may have been withdrawn before: that is no answer of its own either. */
+export function restoredOutageTolerations(present: readonly Toleration[], rule: OutageRule): Toleration[] {
+  const { toleration, admissionSeconds } = rule;
+  if (toleration === 'Keep' || toleration === admissionSeconds) return missingOutageTolerations(present, rule);
+  const isWithdrawn = (one: Toleration): boolean =>
+    isOutageToleration(one) && one.tolerationSeconds === admissionSeconds;
+  return OUTAGE_TAINTS.flatMap((key) => {
+    const first = firstOf(present, key);
+    if (first !== undefined && isWithdrawn(first)) return [outageToleration(key, toleration)];
+    return missingOutageTolerations(present, rule).filter((one) => one.key === key);
+  });
+}
+
+function firstOf(present: readonly Toleration[], key: string): Toleration | undefined {
+  return present.find((one) => tolerates(one, { key, effect: 'NoExecute' }));
 }
 
 /**

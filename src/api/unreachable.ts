@@ -36,6 +36,22 @@ export function mayBeLost(reason: string): boolean {
   return found === 'silent' || found === 'refusing';
 }
 
+/**
+ * Reasons of condition `Ready` of a virtual node that is not ready because of its member (`spec.probe.nodesReady`). By its status
+ * Kubernetes chooses the taint: `unreachable` for Unknown, `not-ready` for False.
+ */
+export type UnreadyReason = 'MemberUnreachable' | 'MemberNotReady';
+
+/** What a member that is not reachable for that reason is in the words of a Node. */
+export function unreadyReason(reason: string): UnreadyReason {
+  return mayBeLost(reason) ? 'MemberUnreachable' : 'MemberNotReady';
+}
+
+/** Whether a virtual node with that reason of condition `Ready` is served, and only its member keeps it from being ready. */
+export function isUnreadyByMember(reason: string | undefined): boolean {
+  return reason === 'MemberUnreachable' || reason === 'MemberNotReady';
+}
+
 function silenceOf(reason: string): Silence | undefined {
   return Object.hasOwn(UNREACHABLE, reason) ? UNREACHABLE[reason as UnreachableReason] : undefined;
 }

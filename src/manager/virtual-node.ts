@@ -89,6 +89,7 @@ export class VirtualNodeScope {
   readonly #hostPods: Informer<Pod>;
   readonly #view: VirtualNodeView;
   #node: NodeKeeper | undefined;
+  #tolerations: TolerationKeeper | undefined;
   /** Monotonic ms. */
   readonly #startedAt = monotonic();
   /** Takes the room away from schedulers. */
@@ -207,6 +208,7 @@ export class VirtualNodeScope {
   changed(): void {
     this.#offerRoom();
     this.#node?.trigger();
+    this.#tolerations?.changed();
     this.translationChanged();
   }
 
@@ -254,6 +256,7 @@ export class VirtualNodeScope {
     const port = await this.#openPort(server, signal);
     logger.info({ node: nodeName, port }, 'kubelet port is open');
     const outages = this.#outages();
+    this.#tolerations = outages.tolerations;
     // Before the Node has its first heartbeat of this process.
     const outage = await outages.deletions.lastOutage(signal);
     this.#node = new NodeKeeper({
@@ -404,6 +407,8 @@ export class VirtualNodeScope {
     const { nodeName } = this;
     const synced = connection.synced();
     const { reachable, failure } = connection.reachability;
+    const since = connection.unreachableSince();
+    const unreadyMs = member().spec.probe.podsUnreadyAfterSeconds * 1000;
     // Before all pods on it are known, the host's own figure of them would be missing.
     const offer = synced && this.#hostPods.hasSynced ? this.#view.room.offer() : undefined;
     return {
@@ -419,7 +424,14 @@ export class VirtualNodeScope {
       kubeletPort,
       reachable,
       failure,
+      failsWithMember: this.#fails(),
+      unreadyInMs: since === undefined ? undefined : since.monotonic + unreadyMs - monotonic(),
     };
+  }
+
+  /** The Node is to be ready only while its member is reachable. */
+  #fails(): boolean {
+    return this.#acting.member().spec.probe.nodesReady === 'WhileReachable';
   }
 
   #directory(): PodDirectory {
@@ -466,7 +478,8 @@ export class VirtualNodeScope {
   #outages(): { tolerations: TolerationKeeper; deletions: OutageDeletions } {
     const { services, connection, frozen, logger } = this.#acting;
     const { events, outageMetrics: metrics, queueMetrics, config } = services;
-    const common = { nodeName: this.nodeName, hostPods: this.#hostPods, events, metrics, logger };
+    const nodeFails = (): boolean => this.#fails();
+    const common = { nodeName: this.nodeName, hostPods: this.#hostPods, nodeFails, events, metrics, logger };
     const rule = config.outages;
     return {
       tolerations: new TolerationKeeper({ ...common, host: services.host, rule, frozen, queueMetrics }),

@@ -44,7 +44,7 @@ export interface MemberConnectionOptions {
   hostId: string;
   access: RotatingAccess;
   /** Asked before each probe. */
-  probe: () => MemberClusterSpec['probe'];
+  probe: () => Omit<MemberClusterSpec['probe'], 'nodesReady'>;
   /** The identity this member must have, once it is known. */
   pinned: () => string | undefined;
   podIndexes?: Record<string, (pod: Pod) => readonly string[]>;

@@ -29,6 +29,8 @@ export interface DesiredNode {
   readonly allocatable: ResourceList | undefined;
   /** Labels that choose the member's nodes behind it. Undefined: what the Node says stays. */
   readonly pool?: Readonly<Record<string, string>> | undefined;
+  /** In how many ms it is to be otherwise though nothing happens (> 0). */
+  readonly changesInMs?: number | undefined;
   /** Sorted and unique. */
   readonly declaredFeatures: readonly string[] | undefined;
 }

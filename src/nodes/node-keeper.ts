@@ -254,7 +254,10 @@ export class NodeKeeper {
     node = await this.#report(node, desired, signal);
     if (refused !== undefined) throw refused;
     const now = this.#clock();
-    return isProvisional(desired) ? PROVISIONAL_MS : Math.max(1_000, nextReport(node, desired, now, this.#times) - now);
+    const dueMs = isProvisional(desired)
+      ? PROVISIONAL_MS
+      : Math.max(1_000, nextReport(node, desired, now, this.#times) - now);
+    return Math.min(dueMs, desired.changesInMs ?? dueMs);
   }
 
   /** A Node that retires and that somebody else deleted is made anew as long as there are pods on it. */

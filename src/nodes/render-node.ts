@@ -1,7 +1,7 @@
 import { MEMBER_LABEL, NODE_LABEL, NOT_READY_TAINT, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import { providerIdOf } from '../api/provider-id.ts';
-import { mayBeLost } from '../api/unreachable.ts';
+import { unreadyReason } from '../api/unreachable.ts';
 import type { NodeSystemInfo, ResourceList, Taint } from '../kube/core-v1.ts';
 import type { PoolFacts } from '../capacity/pool-facts.ts';
 import { declaredFeatures } from './declared-features.ts';
@@ -30,6 +30,10 @@ export interface NodeFacts {
   reachable: boolean | undefined;
   /** Why it is not reachable: the reason of condition `Reachable`, and words for people. */
   failure?: { reason: string; message: string } | undefined;
+  /** It is to be ready only while its member is reachable. */
+  failsWithMember?: boolean;
+  /** While the member is not reachable: in how many ms it has not been for so long that it counts (`podsUnreadyAfterSeconds`). */
+  unreadyInMs?: number | undefined;
 }
 
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
@@ -51,7 +55,8 @@ export function renderNode(facts: NodeFacts): DesiredNode {
     // No Hostname entry: API servers prefer it by default and would have to resolve it.
     addresses: [{ type: 'InternalIP', address }],
     kubeletPort,
-    conditions: [...AGENT_CONDITIONS, reachableCondition(facts)],
+    conditions: [readyCondition(facts), ...AGENT_CONDITIONS, reachableCondition(facts)],
+    changesInMs: facts.failsWithMember === true && isWaiting(facts) ? facts.unreadyInMs : undefined,
     nodeInfo: pool === undefined ? undefined : (pool.nodeInfo ?? emptyPoolInfo(facts)),
     capacity: offer?.capacity,
     allocatable: offer?.allocatable,
@@ -98,12 +103,11 @@ function taintsOf({ spec, reachable, failure }: NodeFacts): Taint[] {
 
 /** As on the Node of a kubelet: unreachable where nothing is heard, not ready where it is there and cannot serve. */
 function taintFor(reason: string | undefined): string {
-  return reason === undefined || mayBeLost(reason) ? UNREACHABLE_TAINT : NOT_READY_TAINT;
+  return reason === undefined || unreadyReason(reason) === 'MemberUnreachable' ? UNREACHABLE_TAINT : NOT_READY_TAINT;
 }
 
 /** Pressure on a member's nodes is the business of the member's scheduler; the room it leaves is in allocatable. */
 const AGENT_CONDITIONS: readonly DesiredCondition[] = [
-  { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'Spillway is serving this virtual node' },
   {
     type: 'MemoryPressure',
     status: 'False',
@@ -130,7 +134,38 @@ const AGENT_CONDITIONS: readonly DesiredCondition[] = [
   },
 ];
 
-function reachableCondition({ member, reachable, failure }: NodeFacts): DesiredCondition {
+/** The member has not been out of reach for long enough. */
+function isWaiting({ reachable, unreadyInMs }: NodeFacts): boolean {
+  return reachable === false && unreadyInMs !== undefined && unreadyInMs > 0;
+}
+
+const READY: DesiredCondition = {
+  type: 'Ready',
+  status: 'True',
+  reason: 'KubeletReady',
+  message: 'Spillway is serving this virtual node',
+};
+
+/**
+ * Speaks of Spillway alone, unless the Node is to fail with its member. Then Kubernetes' node lifecycle controller goes by the status
+ * that is written here, as long as the Lease is renewed: it taints for Unknown as for a node that is not heard of, for False as for
+ * one whose runtime does not work.
+ */
+function readyCondition(facts: NodeFacts): DesiredCondition {
+  const { member, reachable, failure, failsWithMember = false } = facts;
+  if (!failsWithMember || reachable === true) return READY;
+  // A former process may have found it out of reach: that it is back is not known either.
+  if (reachable === undefined || failure === undefined || isWaiting(facts)) return { ...READY, onlyIfAbsent: true };
+  const reason = unreadyReason(failure.reason);
+  const isLost = reason === 'MemberUnreachable';
+  const what = isLost ? 'does not answer' : 'cannot serve, or cannot be asked';
+  const message =
+    `cluster "${member}" ${what} (${failure.reason}; see ${REACHABLE_CONDITION}). Kubernetes deletes pods here that do not tolerate ` +
+    `that for longer, as spec.probe.nodesReady of MemberCluster "${member}" asks for`;
+  return { type: 'Ready', status: isLost ? 'Unknown' : 'False', reason, message };
+}
+
+function reachableCondition({ member, reachable, failure, failsWithMember }: NodeFacts): DesiredCondition {
   const type = REACHABLE_CONDITION;
   if (reachable === true) {
     return { type, status: 'True', reason: 'ProbeSucceeded', message: `cluster "${member}" answers` };
@@ -140,7 +175,8 @@ function reachableCondition({ member, reachable, failure }: NodeFacts): DesiredC
     return { type, status: 'Unknown', reason: 'NotProbed', message, onlyIfAbsent: true };
   }
   const why = failure === undefined ? '' : `: ${failure.message}`;
-  const message = `cluster "${member}" does not answer${why}. It takes no new pods until it does; running ones stay`;
+  const stay = failsWithMember === true ? '' : '; running ones stay';
+  const message = `cluster "${member}" does not answer${why}. It takes no new pods until it does${stay}`;
   return { type, status: 'False', reason: 'ProbeFailed', message };
 }
 

@@ -42,6 +42,7 @@ describe('parseMemberCluster', () => {
         failureThreshold: 3,
         successThreshold: 1,
         podsUnreadyAfterSeconds: 60,
+        nodesReady: 'WhileServed',
       },
       network: 'Flat',
       podEvents: 'Problems',

@@ -157,6 +157,18 @@ describe('managers and members', () => {
     expect(first(virtualNodesWell([member('east')], [node('east', 'Unknown')])).says).toMatch(/east is not ready/);
   });
 
+  it('a virtual node that fails with its member is a matter of the member', () => {
+    const conditions = [condition('Ready', 'Unknown', 'MemberUnreachable', 'cluster "east" does not answer')];
+    expect(virtualNodesWell([member('east')], [{ ...node('east'), status: { conditions } }])).toMatchObject([
+      {
+        verdict: 'failed',
+        says: 'east is not ready: cluster "east" does not answer',
+        fix: 'see the check of member east',
+        page: 'concepts/failover.md#nodes-that-fail-with-their-member',
+      },
+    ]);
+  });
+
   it('the API server reaches their ports', () => {
     expect(verdicts(portsReached([{ node: 'east', error: undefined }]))).toEqual(['ok']);
     const [trust, network] = portsReached([

@@ -345,6 +345,25 @@ const SITUATIONS: Record<string, Situation> = {
     answer: /exceeded quota: compute/,
     help: /raise the ResourceQuota/,
   },
+  'its virtual node failed with the member before anything was made there': {
+    facts: facts(bound({ phase: 'Pending' }), {
+      nodes: [{ ...node('east'), status: { conditions: [condition('Ready', 'Unknown', 'MemberUnreachable')] } }],
+    }),
+    answer: /^(?!.*No manager serves)/,
+  },
+  'a virtual node that failed with its member, and that Kubernetes has tainted, too': {
+    facts: facts(waiting({}, FIRST_TAINTED), {
+      members: [member('east')],
+      nodes: [
+        node('east', [
+          { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' },
+          VIRTUAL,
+          { key: 'spillway.dev/member-unreachable', effect: 'NoSchedule' },
+        ]),
+      ],
+    }),
+    answer: /from east: it cannot be reached/,
+  },
   'no manager runs': {
     facts: facts(bound({ phase: 'Pending' }), {
       nodes: [{ ...node('east'), status: { conditions: [condition('Ready', 'Unknown', 'NodeStatusUnknown')] } }],

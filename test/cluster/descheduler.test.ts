@@ -46,6 +46,7 @@ const PATIENT = { timeoutMs: 60_000 };
 beforeAll(async () => {
   topology = await startTopology({
     extender: true,
+    host: { controllerManagerFlags: { 'node-monitor-period': '1s' } },
     // Else each pod is written to once more, ten seconds after it is bound, and an eviction of that moment is tried again.
     spillway: { configuration: { outages: { toleration: 'Keep' } } },
     members: NAMES.map((name) => ({ name, kwok: { nodes: 2, cpu: '8' }, unregistered: true })),
@@ -74,7 +75,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const name of NAMES) {
     heal(name);
-    await edit(name, { clusterTaints: null, taints: null, unschedulable: null });
+    await edit(name, { clusterTaints: null, taints: null, unschedulable: null, probe: { nodesReady: null } });
     await until(`${name} is ready`, async () => (await reachableOf(name)) === 'True');
   }
   await kubectl(host, ['delete', 'namespace', namespace, '--wait=false']);
@@ -278,6 +279,66 @@ describe('a member that does not answer', () => {
     const text = await (await fetch(`${url}/metrics`)).text();
     const found = text.matchAll(/^spillway_descheduler_moves_total\{.*outcome="moved".*\} (\d+)$/gm);
     return [...found].reduce((sum, [, count]) => sum + Number(count), 0);
+  }
+
+  test('takes its virtual node along where that is asked for: Kubernetes deletes the pods that it has, all at once', async () => {
+    const toleration = { operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 1 };
+    const tolerations = [
+      { key: 'spillway.dev/virtual-node', operator: 'Exists' },
+      ...['unreachable', 'not-ready'].map((key) => ({ key: `node.kubernetes.io/${key}`, ...toleration })),
+    ];
+    const budget = {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'web', namespace },
+      spec: { minAvailable: 3, selector: { matchLabels: { app: 'web' } } },
+    };
+    await edit('east', { probe: { nodesReady: 'WhileReachable' } });
+    await host.apply([eastThenWest('1h'), deployment(namespace, 'web', 3, '100m', {}, { tolerations }), budget]);
+    const before = await settled(host, namespace, 'web', { east: 3 });
+    cut('east');
+    const gone = await until('all are deleted, and three others run in west', async () => {
+      const pods = await podsOf(host, namespace, 'app=web');
+      const going = goingFrom(pods, 'east');
+      return whereAre(pods)['west'] === 3 && going.length === 3 ? going : undefined;
+    });
+    const names = (pods: readonly Pod[]): string[] => pods.map(({ metadata }) => metadata.name).toSorted();
+    expect(names(gone)).toEqual(names(before));
+    const whys = gone.map(({ status }) => status?.conditions?.find(({ type }) => type === 'DisruptionTarget')?.reason);
+    expect(whys).toEqual(gone.map(() => 'DeletionByTaintManager'));
+    const times = gone.map(({ metadata }) => Date.parse(metadata.deletionTimestamp ?? ''));
+    expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(1_000);
+    expect(evictions()).toEqual([]);
+    expect(await nodeOf('east')).toEqual({
+      ready: ['Unknown', 'MemberUnreachable'],
+      taints: [
+        'node.kubernetes.io/unreachable:NoExecute',
+        'node.kubernetes.io/unreachable:NoSchedule',
+        'spillway.dev/member-unreachable:NoSchedule',
+        'spillway.dev/virtual-node:NoSchedule',
+      ],
+    });
+    // They may run on in east: nobody there could be told.
+    expect(names(await podsOf(topology.member('east').cluster, namespace))).toEqual(names(before));
+    heal('east');
+    await settled(host, namespace, 'web', { west: 3 });
+    await until('the node is as before', async () => {
+      return isDeepStrictEqual(await nodeOf('east'), {
+        ready: ['True', 'KubeletReady'],
+        taints: ['spillway.dev/virtual-node:NoSchedule'],
+      });
+    });
+    await until('nothing is left in east', async () => {
+      return (await podsOf(topology.member('east').cluster, namespace)).length === 0;
+    });
+  });
+
+  /** What Kubernetes goes by. */
+  async function nodeOf(name: string): Promise<{ ready: (string | undefined)[]; taints: string[] }> {
+    const node = await read<Node>(host, `/api/v1/nodes/${name}`);
+    const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready');
+    const taints = (node?.spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).toSorted();
+    return { ready: [ready?.status, ready?.reason], taints };
   }
 
   test('keeps its pods while no other cluster takes them', async () => {

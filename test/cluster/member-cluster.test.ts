@@ -98,6 +98,7 @@ describe('the kind', () => {
         failureThreshold: 3,
         successThreshold: 1,
         podsUnreadyAfterSeconds: 60,
+        nodesReady: 'WhileServed',
       },
       network: 'Flat',
       podEvents: 'Problems',

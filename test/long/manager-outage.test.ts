@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { Cluster } from '../../hack/cluster.ts';
@@ -214,4 +215,44 @@ test('pods that were given what they need outlive it, and nothing is written abo
   expect(ofPods(host).toSorted()).toEqual(
     pods.map(({ metadata }) => `patch pods/status ${ns}/${metadata.name} 200`).toSorted(),
   );
+}, 400_000);
+
+test('pods that were given it lose it where their node is to fail with its member, and have it again when it is not', async () => {
+  await killAll();
+  configured('Forever');
+  await startAll();
+  const ns = await newNamespace(host, 'withdrawn');
+  const given = ['not-ready', 'unreachable'].map((key) => ({
+    key: `node.kubernetes.io/${key}`,
+    operator: 'Equal',
+    effect: 'NoExecute',
+  }));
+  const apply = async (tolerations: Fields[]): Promise<void> => {
+    const spec = {
+      ...podSpec([shell(IDLE)], onNode('east')),
+      tolerations: [{ operator: 'Exists', effect: 'NoSchedule' }, ...tolerations],
+    };
+    await host.apply([{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', namespace: ns }, spec }]);
+  };
+  const untilFirst = async (what: string, seconds: number | undefined): Promise<void> => {
+    const wanted = given.map((one) => (seconds === undefined ? one : { ...one, tolerationSeconds: seconds }));
+    const isSo = async (): Promise<boolean> => {
+      const [pod] = await podsOf(host, ns);
+      return isDeepStrictEqual(pod?.spec.tolerations?.slice(0, 2), wanted);
+    };
+    await until(what, isSo, { timeoutMs: 60_000 });
+  };
+  const nodesReady = async (value: string | null): Promise<void> => {
+    const path = '/apis/spillway.dev/v1alpha1/memberclusters/east';
+    await host.api.call('PATCH', path, { spec: { probe: { nodesReady: value } } });
+  };
+  await apply([]);
+  await untilFirst('it was given them', undefined);
+  await nodesReady('WhileReachable');
+  await untilFirst('it has the seconds of every pod', ADMISSION_SECONDS);
+  await host.kubectl(['delete', 'pod', 'p', '-n', ns]);
+  await apply(given);
+  await untilFirst('what it came with is withdrawn', ADMISSION_SECONDS);
+  await nodesReady(null);
+  await untilFirst('it is given them anew', undefined);
 }, 400_000);

@@ -249,6 +249,31 @@ describe('NodeKeeper', () => {
     expect(node()?.spec?.taints).toContainEqual(theirs);
   });
 
+  it('fails with its member once the time is over, without a word from anybody, while its Lease is renewed; and is back with it', async () => {
+    const { keeper } = start();
+    const ready = () => node()?.status?.conditions?.find(({ type }) => type === 'Ready');
+    await eventually(() => expect(ready()?.status).toBe('True'));
+    const until = performance.now() + 300;
+    facts = { ...facts, reachable: false, failure: { reason: 'Timeout', message: 'x' }, failsWithMember: true };
+    Object.defineProperty(facts, 'unreadyInMs', { get: () => until - performance.now(), enumerable: true });
+    keeper.trigger();
+    await eventually(() => expect(node()?.spec?.taints?.at(-1)?.key).toBe('spillway.dev/member-unreachable'));
+    expect(ready()?.status).toBe('True');
+    await eventually(() => expect(ready()).toMatchObject({ status: 'Unknown', reason: 'MemberUnreachable' }));
+    const renewed = lease()?.spec?.renewTime;
+    await eventually(() => expect(lease()?.spec?.renewTime).not.toBe(renewed));
+    facts = { ...facts, failure: { reason: 'ServerError', message: 'x' } };
+    keeper.trigger();
+    await eventually(() => expect(ready()).toMatchObject({ status: 'False', reason: 'MemberNotReady' }));
+    facts = { ...facts, reachable: undefined, failure: undefined };
+    keeper.trigger();
+    await quiet();
+    expect(ready()).toMatchObject({ status: 'False', reason: 'MemberNotReady' });
+    facts = { ...facts, reachable: true };
+    keeper.trigger();
+    await eventually(() => expect(ready()?.status).toBe('True'));
+  });
+
   it('brings a deleted node back with the same labels and a lease of the new one', async () => {
     start();
     await eventually(() => expect(lease()).toBeDefined());

@@ -109,7 +109,9 @@ describe('renderNode', () => {
   });
 
   it('shows a member that does not answer by a taint and a condition, never by Ready', () => {
-    const node = renderNode(facts({ reachable: false, failure: { reason: 'Refused', message: 'connection refused' } }));
+    const failure = { reason: 'Refused', message: 'connection refused' };
+    const node = renderNode(facts({ reachable: false, failure, unreadyInMs: -1 }));
+    expect(node.changesInMs).toBeUndefined();
     expect(node.taints).toContainEqual({ key: 'spillway.dev/member-unreachable', effect: 'NoSchedule' });
     expect(node.undecidedTaints).toEqual([]);
     expect(node.conditions.find(({ type }) => type === 'Ready')?.status).toBe('True');
@@ -141,6 +143,48 @@ describe('renderNode', () => {
   it('has no such taint for a failure that does not count yet', () => {
     const failure = { reason: 'ServerError', message: 'x' };
     expect(renderNode(facts({ spec: spec({ taintMode: 'None' }), failure })).taints).toEqual([]);
+  });
+
+  describe('of a member with which it is to fail', () => {
+    const failing = (parts: Partial<NodeFacts>) => {
+      const node = renderNode(facts({ failsWithMember: true, ...parts }));
+      return { ready: node.conditions.find(({ type }) => type === 'Ready'), changesInMs: node.changesInMs };
+    };
+    const lost = { reachable: false, failure: { reason: 'Timeout', message: 'No answer within 5 s' } };
+
+    it('is Ready while that is reachable', () => {
+      expect(failing({})).toMatchObject({ ready: { status: 'True', reason: 'KubeletReady' }, changesInMs: undefined });
+    });
+
+    it.each([
+      ['Timeout', 'Unknown', 'MemberUnreachable', 'cluster "east" does not answer (Timeout; see'],
+      ['Unauthorized', 'Unknown', 'MemberUnreachable', 'cluster "east" does not answer (Unauthorized; see'],
+      ['ServerError', 'False', 'MemberNotReady', 'cluster "east" cannot serve, or cannot be asked (ServerError; see'],
+      ['CredentialPluginFailed', 'False', 'MemberNotReady', 'cluster "east" cannot serve, or cannot be asked'],
+    ])('is not, once it was out of reach for long enough, for %s: %s', (reason, status, unready, words) => {
+      const { ready, changesInMs } = failing({ reachable: false, failure: { reason, message: 'x' }, unreadyInMs: -1 });
+      expect(ready).toMatchObject({ status, reason: unready });
+      expect(ready?.message).toContain(words);
+      expect(ready?.message).toMatch(/spec\.probe\.nodesReady of MemberCluster "east"/);
+      expect(ready?.onlyIfAbsent).toBeUndefined();
+      expect(changesInMs).toBeUndefined();
+    });
+
+    it('stays what it is until then, and says when that will be', () => {
+      expect(failing({ ...lost, unreadyInMs: 1_500 })).toMatchObject({
+        ready: { status: 'True', onlyIfAbsent: true },
+        changesInMs: 1_500,
+      });
+    });
+
+    it('stays what it is before the first probe: a former process may have found it lost', () => {
+      expect(failing({ reachable: undefined }).ready).toMatchObject({ status: 'True', onlyIfAbsent: true });
+    });
+
+    it('does not say that running pods stay', () => {
+      const { conditions } = renderNode(facts({ ...lost, failsWithMember: true, unreadyInMs: 0 }));
+      expect(conditions.at(-1)?.message).toMatch(/takes no new pods until it does$/);
+    });
   });
 
   it('says nothing about a member that was not asked yet', () => {

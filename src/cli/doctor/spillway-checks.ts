@@ -1,4 +1,5 @@
 import { exchangesServices, parseMemberCluster, virtualNodesOf, type MemberCluster } from '../../api/member-cluster.ts';
+import { isUnreadyByMember } from '../../api/unreachable.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import { conditionOf } from '../../kube/conditions.ts';
 import type { Condition, Node } from '../../kube/core-v1.ts';
@@ -163,6 +164,17 @@ export function virtualNodesWell(raw: readonly KubeObject[], nodes: readonly Nod
       }
       const ready = conditionOf(node, 'Ready');
       if (ready?.status === 'True') return [];
+      if (isUnreadyByMember(ready?.reason)) {
+        return [
+          {
+            check,
+            verdict: 'failed',
+            says: `${name} is not ready: ${ready?.message ?? ''}`,
+            fix: `see the check of member ${member.metadata.name}`,
+            page: 'concepts/failover.md#nodes-that-fail-with-their-member',
+          },
+        ];
+      }
       return [
         {
           check,

@@ -1,5 +1,6 @@
 import { MIRRORED_CONDITION } from '../../api/marks.ts';
 import { isFinished } from '../../api/pod-phase.ts';
+import { isUnreadyByMember } from '../../api/unreachable.ts';
 import { conditionOf } from '../../kube/conditions.ts';
 import { REACHABLE_CONDITION } from '../../nodes/node-marks.ts';
 import { wordsOf } from '../../pods/creation-intent.ts';
@@ -52,7 +53,8 @@ function handover({ pod, nodes, now, members, events }: PodFacts, nodeName: stri
   const node = nodes?.find(({ metadata }) => metadata.name === nodeName);
   const reachable = node === undefined ? undefined : conditionOf(node, REACHABLE_CONDITION);
   const trouble = memberTrouble(members?.find(({ metadata }) => metadata.name === member));
-  const isServed = node === undefined || conditionOf(node, 'Ready')?.status === 'True';
+  const nodeReady = node === undefined ? undefined : conditionOf(node, 'Ready');
+  const isServed = node === undefined || nodeReady?.status === 'True' || isUnreadyByMember(nodeReady?.reason);
   if (pod.status?.reason === 'DaemonSetIgnored') {
     return {
       by,

@@ -88,7 +88,10 @@ function whyNotOn({ pod, namespaceLabels }: PodFacts, node: Node, rules: Rules |
       page: 'concepts/constraints.md',
     };
   }
-  const taint = firstUntolerated(pod.spec.tolerations ?? [], node.spec?.taints ?? []);
+  const taints = node.spec?.taints ?? [];
+  // Kubernetes' own taints may follow from these, where the Node is to fail with its member.
+  const byMember = taints.filter(({ key }) => key === UNREACHABLE_TAINT || key === NOT_READY_TAINT);
+  const taint = firstUntolerated(pod.spec.tolerations ?? [], [...byMember, ...taints]);
   if (taint !== undefined) return untolerated(taint);
   if (rules === undefined && namespaceLabels !== undefined && !asksForItself(pod, node, namespaceLabels)) {
     return {

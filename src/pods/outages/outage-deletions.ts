@@ -25,6 +25,8 @@ export interface Outage {
 export interface OutageDeletionsOptions {
   nodeName: string;
   member: string;
+  /** Its Node fails with the member, so that its pods are given nothing to outlive that. */
+  nodeFails: () => boolean;
   /** With a right to read the heartbeat of the virtual node. */
   host: KubeClient;
   hostPods: Pick<Informer<Pod>, 'on'>;
@@ -77,12 +79,15 @@ export class OutageDeletions {
   }
 
   #record(pod: Pod, { from, to }: Outage): void {
-    const { nodeName, member, events, metrics, logger } = this.#o;
+    const { nodeName, member, nodeFails, events, metrics, logger } = this.#o;
+    const cause = nodeFails()
+      ? `spec.probe.nodesReady of MemberCluster "${member}" has it so`
+      : 'See outages.toleration in the configuration of Spillway';
     metrics.deletions.inc({ node: nodeName });
     const message =
       `Kubernetes deleted the pod because no replica of Spillway served node ${nodeName} from ${timestamp(from)} to ` +
       `${timestamp(to)}, longer than the pod tolerates. Cluster "${member}" may have been well all the time; the pod is ended there ` +
-      'now, and a controller makes another one. See outages.toleration in the configuration of Spillway.';
+      `now, and a controller makes another one. ${cause}.`;
     logger.warn({ node: nodeName, pod: `${pod.metadata.namespace ?? ''}/${pod.metadata.name}` }, message);
     events.record(podSubject(pod), 'Warning', 'DeletedInOutage', message);
   }

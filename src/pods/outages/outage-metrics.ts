@@ -10,7 +10,7 @@ export function outageMetrics(registry: Registry): OutageMetrics {
   return {
     tolerations: new Counter({
       name: 'spillway_outage_tolerations_total',
-      help: 'Pods that came without tolerations of a virtual node that nobody serves: given, refused (the manager lacks the right; once every 10 minutes, not for each pod).',
+      help: 'Pods that came without tolerations of a virtual node that nobody serves: given, withdrawn (spec.probe.nodesReady), refused (the manager lacks the right; once every 10 minutes, not for each pod).',
       labelNames: ['node', 'result'],
       registers,
     }),

@@ -1,6 +1,10 @@
 import type { Logger } from 'pino';
 import { MIRRORED_CONDITION } from '../../api/marks.ts';
-import { missingOutageTolerations, type OutageRule } from '../../api/outage-tolerations.ts';
+import {
+  type OutageRule,
+  restoredOutageTolerations,
+  withdrawnOutageTolerations,
+} from '../../api/outage-tolerations.ts';
 import { isActive } from '../../api/pod-phase.ts';
 import type { Pod, Toleration } from '../../kube/core-v1.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -34,8 +38,10 @@ export interface TolerationKeeperOptions {
   /** The manager itself: virtual nodes may not change what a pod is. */
   host: KubeClient;
   /** The host's pods bound to the virtual node. */
-  hostPods: Pick<Informer<Pod>, 'on' | 'get'>;
+  hostPods: Pick<Informer<Pod>, 'on' | 'get' | 'values'>;
   rule: OutageRule;
+  /** The Node is to fail with its member, and its pods to go then: what they were given is taken back. */
+  nodeFails: () => boolean;
   /** Why nothing may be written at the moment, or undefined. */
   frozen: () => string | undefined;
   events: Pick<EventRecorder, 'record'>;
@@ -48,12 +54,14 @@ export interface TolerationKeeperOptions {
 /**
  * Gives pods that came without them the tolerations of a virtual node that nobody serves. Else Kubernetes would delete all of them
  * five minutes after the last replica of the manager ended, although they run and their member is well. One write for each such
- * pod in its life, and none for those that got them at admission.
+ * pod in its life, and none for those that got them at admission. On a Node that is to fail with its member it is the other way round.
  */
 export class TolerationKeeper {
   readonly #o: TolerationKeeperOptions;
   readonly #settleMs: number;
   #restsUntil = 0;
+  #nodeFails = false;
+  #lookAtAll: () => void = () => undefined;
   #isGranted: Promise<boolean> | undefined;
 
   constructor(options: TolerationKeeperOptions) {
@@ -63,8 +71,7 @@ export class TolerationKeeper {
 
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { rule, hostPods, nodeName, queueMetrics, logger } = this.#o;
-    if (rule.toleration === 'Keep') return;
+    const { hostPods, nodeName, nodeFails, queueMetrics, logger } = this.#o;
     const queue = new WorkQueue({
       name: `outages-${nodeName}`,
       concurrency: AT_ONCE,
@@ -74,18 +81,34 @@ export class TolerationKeeper {
       ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
     });
     const add = (pod: Pod): void => {
-      if (lacking(pod, rule).length > 0) queue.addAfter(keyOf(pod), this.#settleMs);
+      if (this.#lacking(pod).length > 0) queue.addAfter(keyOf(pod), this.#settleMs);
+    };
+    this.#nodeFails = nodeFails();
+    this.#lookAtAll = () => {
+      for (const pod of hostPods.values()) add(pod);
     };
     const off = hostPods.on({ added: add, updated: add, deleted: () => undefined });
     await queue.run(signal);
     off();
   }
 
+  /** The spec of the member changed, or something else. */
+  changed(): void {
+    const nodeFails = this.#o.nodeFails();
+    if (nodeFails === this.#nodeFails) return;
+    this.#nodeFails = nodeFails;
+    this.#lookAtAll();
+  }
+
+  #lacking(pod: Pod): Toleration[] {
+    return isConcerned(pod) ? missing(pod.spec.tolerations ?? [], this.#o.rule, this.#o.nodeFails()) : [];
+  }
+
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
-    const { hostPods, host, rule, frozen, metrics, nodeName } = this.#o;
+    const { hostPods, host, frozen, metrics, nodeName } = this.#o;
     const pod = hostPods.get(key);
-    const missing = pod === undefined ? [] : lacking(pod, rule);
-    if (pod === undefined || missing.length === 0) return undefined;
+    const lacking = pod === undefined ? [] : this.#lacking(pod);
+    if (pod === undefined || lacking.length === 0) return undefined;
     const rest = this.#restsUntil - monotonic();
     if (rest > 0) return { requeueAfterMs: rest };
     if (frozen() !== undefined) return { requeueAfterMs: this.#settleMs };
@@ -93,8 +116,8 @@ export class TolerationKeeper {
     const { namespace, name } = pod.metadata;
     const ref = { name, ...(namespace === undefined ? {} : { namespace }) };
     try {
-      await patch<Pod>(host, PODS, ref, tolerationPatch(pod, missing), { type: 'json' }, { signal });
-      metrics.tolerations.inc({ node: nodeName, result: 'given' });
+      await patch<Pod>(host, PODS, ref, tolerationPatch(pod, lacking), { type: 'json' }, { signal });
+      metrics.tolerations.inc({ node: nodeName, result: this.#o.nodeFails() ? 'withdrawn' : 'given' });
     } catch (error) {
       if (isForbidden(error)) return this.#refused(describeError(error));
       // Gone, another pod of that name, or other tolerations, as a test of the patch says: the watch will show it. Unless another
@@ -124,9 +147,11 @@ export class TolerationKeeper {
     if (this.#restsUntil > monotonic()) return { requeueAfterMs: REFUSED_MS };
     metrics.tolerations.inc({ node: nodeName, result: 'refused' });
     this.#restsUntil = monotonic() + REFUSED_MS;
-    const message =
-      'Pods here are deleted by Kubernetes when no replica of Spillway has served this node for five minutes: the manager may ' +
-      `not give them tolerations. Apply manifests/outages.yaml, or set outages.toleration: Keep. ${words}`.trim();
+    const message = this.#o.nodeFails()
+      ? 'Pods here outlive it that their member is not reachable, against spec.probe.nodesReady of its MemberCluster: they were given ' +
+        `tolerations before, and the manager may not withdraw these. Apply manifests/outages.yaml, or make the pods anew. ${words}`.trim()
+      : 'Pods here are deleted by Kubernetes when no replica of Spillway has served this node for five minutes: the manager may ' +
+        `not give them tolerations. Apply manifests/outages.yaml, or set outages.toleration: Keep. ${words}`.trim();
     logger.warn({ node: nodeName }, message);
     events.record({ apiVersion: 'v1', kind: 'Node', name: nodeName }, 'Warning', 'OutageTolerationsRefused', message);
     return { requeueAfterMs: REFUSED_MS };
@@ -134,12 +159,15 @@ export class TolerationKeeper {
 }
 
 /** Of pods that have, or are to have, a copy in the member: those of DaemonSets go with their node, wherever that is. */
-function lacking(pod: Pod, rule: OutageRule): Toleration[] {
-  if (!isActive(pod)) return [];
+function isConcerned(pod: Pod): boolean {
+  if (!isActive(pod)) return false;
   const controller = controllerOf(pod);
-  if (controller !== undefined && isDaemonSet(controller)) return [];
-  if (conditionOf(pod, MIRRORED_CONDITION) === undefined) return [];
-  return missingOutageTolerations(pod.spec.tolerations ?? [], rule);
+  if (controller !== undefined && isDaemonSet(controller)) return false;
+  return conditionOf(pod, MIRRORED_CONDITION) !== undefined;
+}
+
+function missing(present: readonly Toleration[], rule: OutageRule, nodeFails: boolean): Toleration[] {
+  return nodeFails ? withdrawnOutageTolerations(present, rule) : restoredOutageTolerations(present, rule);
 }
 
 /** Refused by the API server if the pod is another one by now, or its tolerations are others than were looked at. */

@@ -17,7 +17,7 @@ let server: MemoryApiServer | undefined;
 afterEach(async () => await server?.close());
 
 /** `heartbeat`: how many seconds ago the virtual node was heard of last; undefined: never. */
-async function after(heartbeat: number | undefined, pods: readonly Pod[]) {
+async function after(heartbeat: number | undefined, pods: readonly Pod[], nodeFails = false) {
   const api = new MemoryApi();
   server = await serveMemoryApi(api);
   if (heartbeat !== undefined) {
@@ -36,6 +36,7 @@ async function after(heartbeat: number | undefined, pods: readonly Pod[]) {
   const deletions = new OutageDeletions({
     nodeName: 'east',
     member: 'east',
+    nodeFails: () => nodeFails,
     host: server.client('host'),
     hostPods: { on },
     events: { record: ({ name }, _type, reason, message) => told.push(`${name} ${reason} ${message}`) },
@@ -69,6 +70,13 @@ describe('what became of pods while nobody served their virtual node', () => {
     expect(told[0]).toMatch(
       /^web-0 DeletedInOutage .*served node east from 2026-01-01T00:45:00Z to 2026-01-01T01:00:00Z/,
     );
+  });
+
+  it('names the setting by which it was so', async () => {
+    const { told } = await after(900, [deletedPod(500)]);
+    expect(told[0]).toMatch(/makes another one\. See outages\.toleration in the configuration of Spillway\.$/);
+    const failing = await after(900, [deletedPod(500)], true);
+    expect(failing.told[0]).toMatch(/makes another one\. spec\.probe\.nodesReady of MemberCluster "east" has it so\.$/);
   });
 
   it.each<[string, number | undefined, Pod]>([

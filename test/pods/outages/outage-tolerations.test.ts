@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isOutageToleration, missingOutageTolerations, type OutageRule } from '../../../src/api/outage-tolerations.ts';
+import {
+  isOutageToleration,
+  missingOutageTolerations,
+  type OutageRule,
+  restoredOutageTolerations,
+  withdrawnOutageTolerations,
+} from '../../../src/api/outage-tolerations.ts';
 import type { Toleration } from '../../../src/kube/core-v1.ts';
 import { tolerates } from '../../../src/kube/taints.ts';
 import { memberTolerations } from '../../../src/pods/translate-scheduling.ts';
@@ -69,6 +75,37 @@ describe('what a pod on a virtual node lacks', () => {
     },
     { requiredKeys: [] },
   ) as fc.Arbitrary<Toleration>;
+
+  it.each<[string, Toleration[], OutageRule['toleration'], Toleration[]]>([
+    ['what was withdrawn', KEYS.map((key) => ours(key, 300)), 'Forever', KEYS.map((key) => ours(key))],
+    ['what was withdrawn, to seconds', KEYS.map((key) => ours(key, 300)), 600, KEYS.map((key) => ours(key, 600))],
+    ['not where the same seconds are wanted', KEYS.map((key) => ours(key, 300)), 300, []],
+    ['not where nothing is given', KEYS.map((key) => ours(key, 300)), 'Keep', []],
+    ['and what was never given', DEFAULTS, 'Forever', KEYS.map((key) => ours(key))],
+    ['nothing that was given when something else was wanted', KEYS.map((key) => ours(key, 60)), 'Forever', []],
+  ])('restores %s', (_what, present, toleration, missing) => {
+    expect(restoredOutageTolerations(present, { toleration, admissionSeconds: 300 })).toEqual(missing);
+  });
+
+  it('once withdrawn, a pod stays as long as it would have without, and it can be given again, any number of times', () => {
+    const own = fc.array(toleration, { maxLength: 4 }).filter((list) => !list.some(isOutageToleration));
+    fc.assert(
+      fc.property(own, fc.constantFrom('Forever' as const, 600), (present, wanted) => {
+        const rule = { toleration: wanted, admissionSeconds: 300 };
+        const given = [...missingOutageTolerations(present, rule), ...present];
+        const withdrawn = [...withdrawnOutageTolerations(given, rule), ...given];
+        expect(withdrawnOutageTolerations(withdrawn, rule)).toEqual([]);
+        // A pod that tolerated nothing, for want of that admission, has its seconds from then on.
+        const lacked = KEYS.filter((key) => !present.some((one) => tolerates(one, { key, effect: 'NoExecute' })));
+        const without = [...present, ...lacked.map((key) => ours(key, 300))];
+        expect(staysFor(withdrawn)).toBe(given.length === present.length ? staysFor(present) : staysFor(without));
+        const again = [...restoredOutageTolerations(withdrawn, rule), ...withdrawn];
+        expect(staysFor(again)).toBe(staysFor(given));
+        expect(restoredOutageTolerations(again, rule)).toEqual([]);
+        expect(memberTolerations(again) ?? []).toEqual(memberTolerations(present) ?? []);
+      }),
+    );
+  });
 
   it('once given, nothing is lacking any more, pods never stay for less time than before, and none of it goes down', () => {
     fc.assert(

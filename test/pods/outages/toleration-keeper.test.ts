@@ -40,11 +40,17 @@ interface Keeping {
   /** May the manager patch pods? */
   granted?: boolean | 'never asked';
   toleration?: OutageRule['toleration'];
+  nodeFails?: boolean;
   refuse?: () => { code: number; reason: string } | undefined;
 }
 
 /** Host pods that a test changes, a host that records what it is asked, and the keeper between them. */
-function keeping({ granted = true, toleration = 'Forever', refuse = () => undefined }: Keeping = {}) {
+function keeping({
+  granted = true,
+  toleration = 'Forever',
+  nodeFails = false,
+  refuse = () => undefined,
+}: Keeping = {}) {
   const pods = new Map<string, Pod>();
   const looks: string[] = [];
   const logged: string[] = [];
@@ -54,6 +60,7 @@ function keeping({ granted = true, toleration = 'Forever', refuse = () => undefi
       looks.push(key);
       return pods.get(key);
     },
+    values: () => pods.values(),
     on: (handler: InformerHandler<Pod>) => {
       handlers.add(handler);
       return () => handlers.delete(handler);
@@ -87,7 +94,7 @@ function keeping({ granted = true, toleration = 'Forever', refuse = () => undefi
     }
     return { ...podOf(asked.path.split('/').at(-1) ?? ''), kind: 'Pod', apiVersion: 'v1' };
   };
-  const state: { frozen: string | undefined } = { frozen: undefined };
+  const state: { frozen: string | undefined; nodeFails: boolean } = { frozen: undefined, nodeFails };
   const told: string[] = [];
   const stop = new AbortController();
   const keeper = new TolerationKeeper({
@@ -95,6 +102,7 @@ function keeping({ granted = true, toleration = 'Forever', refuse = () => undefi
     host: { cluster: 'host', request } as unknown as KubeClient,
     hostPods,
     rule: { toleration, admissionSeconds: 300 },
+    nodeFails: () => state.nodeFails,
     frozen: () => state.frozen,
     events: { record: (_subject, _type, reason) => told.push(reason) },
     metrics: outageMetrics(new Registry()),
@@ -106,7 +114,7 @@ function keeping({ granted = true, toleration = 'Forever', refuse = () => undefi
     stop.abort();
     await run;
   });
-  return { show, requests, questions, state, told, looks, logged };
+  return { keeper, show, requests, questions, state, told, looks, logged };
 }
 
 const seen = async (look: () => void): Promise<void> => await vi.waitFor(look, { timeout: 5_000, interval: 5 });
@@ -204,6 +212,47 @@ describe('what keeps pods through an outage', () => {
     await seen(() => expect(requests).toHaveLength(2));
     // Not tried again by itself: that would be a failure of the queue, which logs them.
     expect(logged).toEqual([]);
+  });
+
+  it('takes back what a pod was given where the Node is to fail with its member, by the seconds that every pod has', async () => {
+    const { show, requests } = keeping({ nodeFails: true });
+    show(podOf('as-it-came'));
+    show(podOf('with-nothing', { spec: { tolerations: [] } }));
+    show(podOf('of-its-own', { spec: { tolerations: DEFAULTS.map((one) => ({ ...one, tolerationSeconds: 5 })) } }));
+    show(podOf('given', { spec: { tolerations: [...OURS, ...DEFAULTS] } }));
+    await seen(() => expect(named(requests)).toEqual(['given']));
+    const withdrawn = OURS.map((one) => ({ ...one, tolerationSeconds: 300 }));
+    expect(requests[0]?.body).toContainEqual({
+      op: 'replace',
+      path: '/spec/tolerations',
+      value: [...withdrawn, ...OURS, ...DEFAULTS],
+    });
+  });
+
+  it('takes back what admission gave, also where nothing is given here', async () => {
+    const { show, requests } = keeping({ nodeFails: true, toleration: 'Keep' });
+    show(podOf('given', { spec: { tolerations: [...OURS, ...DEFAULTS] } }));
+    await seen(() => expect(named(requests)).toEqual(['given']));
+  });
+
+  it('looks at all pods again when the spec of the member says the other thing, and at none when it does not', async () => {
+    const { keeper, show, requests, state } = keeping();
+    const given = podOf('given', { spec: { tolerations: [...OURS, ...DEFAULTS] } });
+    show(given);
+    show(podOf('web'));
+    await seen(() => expect(named(requests)).toEqual(['web']));
+    keeper.changed();
+    state.nodeFails = true;
+    keeper.changed();
+    await seen(() => expect(named(requests)).toEqual(['web', 'given']));
+    const withdrawn = OURS.map((one) => ({ ...one, tolerationSeconds: 300 }));
+    show({ ...given, spec: { ...given.spec, tolerations: [...withdrawn, ...OURS, ...DEFAULTS] } });
+    state.nodeFails = false;
+    keeper.changed();
+    const ofGiven = () => requests.filter(({ path }) => path.endsWith('/given'));
+    await seen(() => expect(ofGiven()).toHaveLength(2));
+    const value = [...OURS, ...withdrawn, ...OURS, ...DEFAULTS];
+    expect(ofGiven().at(-1)?.body).toContainEqual({ op: 'replace', path: '/spec/tolerations', value });
   });
 
   it('asks again for a pod that is said to be gone and stays in the cache: another cluster may have answered', async () => {
