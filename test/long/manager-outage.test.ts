@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { Cluster } from '../../hack/cluster.ts';
+import { startKwok } from '../../hack/kwok.ts';
 import { startSpillway, waitForNode, waitReady, type Spillway } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
@@ -218,6 +219,8 @@ test('pods that were given what they need outlive it, and nothing is written abo
 }, 400_000);
 
 test('pods that were given it lose it where their node is to fail with its member, and have it again when it is not', async () => {
+  // Where no node at all is Ready Kubernetes deletes nothing.
+  await startKwok(host, { nodes: 1, prefix: 'local' });
   await killAll();
   configured('Forever');
   await startAll();
@@ -250,7 +253,17 @@ test('pods that were given it lose it where their node is to fail with its membe
   await untilFirst('it was given them', undefined);
   await nodesReady('WhileReachable');
   await untilFirst('it has the seconds of every pod', ADMISSION_SECONDS);
-  await host.kubectl(['delete', 'pod', 'p', '-n', ns]);
+  await killAll();
+  await until(
+    'Kubernetes deletes it, as any other',
+    async () => {
+      const [pod] = await podsOf(host, ns);
+      return pod !== undefined && condition(pod, 'DisruptionTarget')?.reason === BY_TAINT;
+    },
+    { timeoutMs: 90_000 },
+  );
+  await startAll();
+  await until('it has ended', async () => (await podsOf(host, ns)).length === 0, { timeoutMs: 60_000 });
   await apply(given);
   await untilFirst('what it came with is withdrawn', ADMISSION_SECONDS);
   await nodesReady(null);
