@@ -67,7 +67,7 @@ export const WRONG_MEMBERS: readonly WrongMember[] = [
   [
     'a PriorityClass that cannot be',
     { podPriority: { default: 'Not_A_Name' } },
-    'spec.podPriority.default: Invalid value: spec.podPriority.default in body should match',
+    'spec.podPriority.default: Invalid value: "Not_A_Name"',
   ],
   ['a label of ours', { labels: { 'spillway.dev/x': 'y' } }, 'spec.labels: Invalid value: labels of spillway.dev'],
   ['a taint of ours', { taints: [{ key: 'spillway.dev/x', effect: 'NoSchedule' }] }, 'spec.taints: Invalid value'],

@@ -106,7 +106,6 @@ describe('the kind', () => {
       daemonSets: 'Ignore',
       storage: { classes: [{ host: 'spillway' }] },
       hostPath: { policy: 'Refuse' },
-      podPriority: {},
       disruptionBudgets: 'Mirror',
       services: { mode: 'None', multiCluster: 'None' },
     });
