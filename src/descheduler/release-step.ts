@@ -9,6 +9,8 @@ import { type HealStep, replacementOf } from './heal-step.ts';
 export interface ReplicaSetFacts {
   /** 0 when it is being deleted. */
   readonly replicas: number;
+  /** Pods that are Ready, as it says itself; undefined where only caches say so. */
+  readonly ready: number | undefined;
   /** Pods that have been Ready for `minReadySeconds`; undefined without that. */
   readonly available: number | undefined;
 }
@@ -68,9 +70,10 @@ const LOOK_MS = 5_000;
  */
 export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
   const { set, released, owned, rules, now, passedMs, heal, shortForMs, clusterOf } = facts;
-  // What the ReplicaSet has too many of goes.
-  const standing = Math.min(readyOf(owned), set?.replicas ?? Number.POSITIVE_INFINITY);
-  let ready = Math.min(standing, set?.available ?? standing) + readyOf(released);
+  // What the ReplicaSet has too many of goes. A watch can be silent without an error, so what it says itself counts, too.
+  const { replicas, ready: said, available } = set ?? { replicas: Number.POSITIVE_INFINITY };
+  const standing = Math.min(readyOf(owned), replicas);
+  let ready = Math.min(standing, said ?? standing, available ?? standing) + readyOf(released);
   let room = missingOf(set, owned);
   return released
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)

@@ -19,6 +19,7 @@ import {
   type EvictReason,
   type GiveBackReason,
   missingOf,
+  readyOf,
   type ReleaseStep,
   releaseSteps,
   type ReplicaSetFacts,
@@ -29,6 +30,8 @@ import { onHealOf, purgeRules } from './purge-mode.ts';
 
 /** Longest check interval of a ReplicaSet with released pods (ms). */
 const LOOK_MS = 5_000;
+/** The same while the ReplicaSet does not say yet that a pod is Ready (ms). */
+const BEHIND_MS = 1_000;
 /** Time before a pod that was given back may be moved again (ms). */
 const RETRY_MS = 300_000;
 
@@ -102,16 +105,22 @@ export class ReleasedPods {
       this.#shortSince.delete(setUid);
       return releases.has(setUid) ? { requeueAfterMs: LOOK_MS } : undefined;
     }
+    // While the host cannot be followed, one that was seen to be Ready may not be any more.
+    if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
     // Caches only tell whether there may be something to do; the ReplicaSet is read live before anything is done.
     const known = placed.surgingSetOf(asOwned(first));
-    const cached = known === undefined ? undefined : { replicas: known.replicas, available: undefined };
+    const cached =
+      known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
     if (this.#steps(setUid, cached).every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
-    const steps = this.#steps(setUid, await this.#read(first, signal));
+    const live = await this.#read(first, signal);
+    if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
+    const steps = this.#steps(setUid, live);
     for (const step of steps) {
       if (signal.aborted) break;
       if (step.kind !== 'wait') await this.#carryOut(step, signal);
     }
-    return { requeueAfterMs: LOOK_MS };
+    const isBehind = live !== undefined && live.ready < readyOf(placed.ofController(setUid));
+    return { requeueAfterMs: isBehind ? BEHIND_MS : LOOK_MS };
   }
 
   /** A pod is gone. */
@@ -160,14 +169,15 @@ export class ReleasedPods {
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */
-  async #read(pod: Pod, signal: AbortSignal): Promise<ReplicaSetFacts | undefined> {
+  async #read(pod: Pod, signal: AbortSignal): Promise<(ReplicaSetFacts & { ready: number }) | undefined> {
     const { namespace } = pod.metadata;
     const { replicaSet = '', uid } = releasedFrom(pod) ?? {};
     try {
       const live = await get<ReplicaSet>(this.#o.host, REPLICA_SETS, { namespace, name: replicaSet }, { signal });
       if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return undefined;
       const { replicas = 1, minReadySeconds = 0 } = live.spec ?? {};
-      return { replicas, available: minReadySeconds > 0 ? (live.status?.availableReplicas ?? 0) : undefined };
+      const { readyReplicas: ready = 0, availableReplicas = 0 } = live.status ?? {};
+      return { replicas, ready, available: minReadySeconds > 0 ? availableReplicas : undefined };
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
@@ -275,5 +285,5 @@ function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
 
 interface ReplicaSet extends KubeObject {
   spec?: { replicas?: number; minReadySeconds?: number };
-  status?: { availableReplicas?: number };
+  status?: { readyReplicas?: number; availableReplicas?: number };
 }

@@ -33,6 +33,7 @@ beforeEach(async () => {
   await madeAt(other, '2026-01-01T00:00:30Z');
   await release();
   await ready(other, '2026-01-01T00:01:00Z');
+  room.editSet('web-1', { status: { replicas: 1, readyReplicas: 1 } });
 });
 afterEach(async () => {
   await room.close();

@@ -1,10 +1,11 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { asOwned, releasedText } from '../../src/api/released.ts';
 import type { ReleasedPods } from '../../src/descheduler/released-pods.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import { isReady } from '../../src/kube/conditions.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import type { PlacedPods } from '../../src/placement/placed-pods.ts';
 import { releasedPodsIn } from '../fixtures/released-pods.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -68,8 +69,8 @@ async function wanted(replicas: number | undefined): Promise<void> {
   await room.seen('the ReplicaSet is known', () => placed.surgingSetOf(asOwned(pod))?.replicas === replicas);
 }
 
-const look = async (): Promise<void> => {
-  await ends.bringUpToDate(set.metadata.uid ?? '', new AbortController().signal);
+const look = async (): Promise<unknown> => {
+  return await ends.bringUpToDate(set.metadata.uid ?? '', new AbortController().signal);
 };
 const evictions = (): number => room.api.requests('POST', '/eviction').length;
 const givenBack = (): number => room.api.requests('PATCH', `/pods/${name}`).length;
@@ -121,6 +122,59 @@ test('a wall clock that jumps ahead ends no time', async () => {
   room.now += 10 * MINUTE;
   await look();
   expect(evictions()).toBe(1);
+});
+
+describe('another one was Ready, as far as caches show', () => {
+  let other: string;
+  beforeEach(async () => {
+    await release('True');
+    [other = ''] = await room.run(set, { west: 1 });
+    otherIs('True');
+    const { placed } = room.process;
+    await room.seen('it is Ready', () => placed.ofController(set.metadata.uid ?? '').some(isReady));
+  });
+  function otherIs(status: 'True' | 'False'): void {
+    const conditions = [{ type: 'Ready', status }];
+    room.api.edit(`/api/v1/namespaces/shop/pods/${other}`, { status: { phase: 'Running', conditions } });
+    room.editSet('web-1', { status: { replicas: 1, readyReplicas: status === 'True' ? 1 : 0 } });
+  }
+  /** Caches show what they do now for ever. */
+  function behind(problem?: string): PlacedPods {
+    const { placed } = room.process;
+    const known = placed.ofController(set.metadata.uid ?? '');
+    return new Proxy(placed, {
+      get: (target, key) => {
+        if (key === 'problem') return problem;
+        if (key === 'ofController') return () => known;
+        const value: unknown = Reflect.get(target, key, target);
+        return typeof value === 'function'
+          ? (...args: unknown[]): unknown => Reflect.apply(value, target, args)
+          : value;
+      },
+    });
+  }
+
+  test('and is: it goes', async () => {
+    await look();
+    expect([evictions(), givenBack()]).toEqual([1, 0]);
+  });
+
+  test('while the host cannot be followed: it stays, whatever the time', async () => {
+    ends = releasedPodsIn(room, releases, behind('pods: 503'));
+    room.now += 11 * MINUTE;
+    await look();
+    expect([evictions(), givenBack()]).toEqual([0, 0]);
+  });
+
+  test('and is not any more, though no watch says anything: it stays, and is looked at soon', async () => {
+    ends = releasedPodsIn(room, releases, behind());
+    otherIs('False');
+    expect(await look()).toEqual({ requeueAfterMs: 1_000 });
+    expect([evictions(), givenBack()]).toEqual([0, 0]);
+    otherIs('True');
+    expect(await look()).toEqual({ requeueAfterMs: 5_000 });
+    expect([evictions(), givenBack()]).toEqual([1, 0]);
+  });
 });
 
 test('one whose ReplicaSet is to have none is given back, as no budget then holds up its end', async () => {

@@ -38,7 +38,7 @@ const out = (
   const mark = releasedText({ hash: '7d', replicaSet: 'web-7d', uid: 'set', at, ready });
   return pod(name, status, { annotations: { 'spillway.dev/released': mark }, ...more });
 };
-const set = (replicas: number, available?: number) => ({ replicas, available });
+const set = (replicas: number, available?: number, ready?: number) => ({ replicas, ready, available });
 
 describe('how a pod leaves', () => {
   const says = (purgeMode: 'Gracefully' | 'Directly' | 'Never') => ({ cluster: { ...RULES, purgeMode } });
@@ -180,6 +180,11 @@ describe('what becomes of released pods', () => {
       'the other one was Ready for minReadySeconds',
       { set: set(3, 3), owned: owned(3), released: [out('a', 10, 3)] },
       ['a evict Replaced'],
+    ],
+    [
+      'the other one is not Ready any more, by the word of the ReplicaSet alone',
+      { set: set(3, undefined, 2), owned: owned(3), released: [out('a', 10, 3)] },
+      ['a wait 590000'],
     ],
     [
       'pods that are going are not Ready',

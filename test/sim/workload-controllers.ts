@@ -39,13 +39,13 @@ export class WorkloadControllers {
   }
 
   /** To be told of all that happens in the host. */
-  changed({ path, object }: Change): void {
+  changed({ path, object, by }: Change): void {
     const kind = object['kind'];
     if (kind === 'Pod') {
       const owner = object.metadata.ownerReferences?.[0];
       if (owner === undefined) for (const path of this.#setsThatWant(object)) this.#soon('ReplicaSet', path);
       else if (owner.kind in WORKLOADS) this.#soon(owner.kind as WorkloadKind, ownerPath(object, owner));
-    } else if (typeof kind === 'string' && kind in WORKLOADS) {
+    } else if (typeof kind === 'string' && kind in WORKLOADS && by !== 'workload-controller') {
       this.#soon(kind as WorkloadKind, path);
     }
   }
@@ -111,6 +111,11 @@ export class WorkloadControllers {
       .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)) || costOf(b) - costOf(a));
     for (let i = active.length; i < replicas; i++) this.#pod(owner, `${owner.metadata.name}-${this.#suffix()}`);
     for (const pod of active.slice(replicas)) this.#remove(pod);
+    const readyReplicas = active.slice(0, replicas).filter(isReady).length;
+    const { status = {} } = owner as { status?: { readyReplicas?: number } };
+    if ((status.readyReplicas ?? 0) === readyReplicas) return;
+    const path = `${pathOf(owner, WORKLOADS.ReplicaSet)}/status`;
+    this.#host.patch('workload-controller', path, { status: { readyReplicas } });
   }
 
   /** One after the other; a name is used again only when its former pod is gone. */
