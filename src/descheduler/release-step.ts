@@ -60,6 +60,11 @@ export interface ReleaseFacts {
 
 /** A ReplicaSet that cannot make a pod for so long (ms) is kept from it, as by a quota, by those that wait for their member. */
 const SHORT_MS = 60_000;
+/**
+ * From the end of its grace period on, no quota counts a pod that is going. How long it may take until the quota is counted anew, and the ReplicaSet,
+ * which waits ever longer, has tried again, in ms.
+ */
+const FREED_MS = 600_000;
 /** Between two looks at a pod that waits for its member, in ms. */
 const LOOK_MS = 5_000;
 
@@ -75,6 +80,7 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
   const standing = Math.min(readyOf(owned), replicas);
   let ready = Math.min(standing, said ?? standing, available ?? standing) + readyOf(released);
   let room = missingOf(set, owned);
+  const makingRoom = released.filter((pod) => makesRoom(pod, now)).length;
   return released
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .toSorted((a, b) => releasedAt(a) - releasedAt(b) || ((a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1))
@@ -84,7 +90,7 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       if (set.replicas === 0) return { pod, kind: 'giveBack', why: 'NoReplicas' };
       const own = isReady(pod) ? 1 : 0;
       const step = releasedFrom(pod)?.lost === true ? heal(pod) : 'replaced';
-      if (step === 'lost' && room > 0 && shortForMs >= SHORT_MS) {
+      if (step === 'lost' && room > makingRoom && shortForMs >= SHORT_MS) {
         room -= 1;
         return { pod, kind: 'evict', why: 'NoOther' };
       }
@@ -125,6 +131,13 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
 /** How many pods the ReplicaSet has too few; less than 0: too many. */
 export function missingOf(set: ReplicaSetFacts | undefined, owned: readonly Pod[]): number {
   return (set?.replicas ?? 0) - owned.filter(isActive).length;
+}
+
+/** One that waited for its member, and is going: its ReplicaSet may not have had the time to make another one in the room that it leaves. */
+function makesRoom(pod: Pod, now: number): boolean {
+  const { deletionTimestamp } = pod.metadata;
+  if (deletionTimestamp === undefined || releasedFrom(pod)?.lost !== true) return false;
+  return !(now >= Date.parse(deletionTimestamp) + FREED_MS);
 }
 
 /** How many are to be Ready without it. How many were when its member was lost says nothing. */

@@ -124,8 +124,15 @@ export class ReleasedPods {
   }
 
   /** A pod is gone. */
-  gone({ metadata: { uid = '' } }: Pod): void {
-    this.#told.delete(uid);
+  gone(pod: Pod): void {
+    this.#told.delete(pod.metadata.uid ?? '');
+    const mark = releasedFrom(pod);
+    if (mark?.lost === true) this.#madeRoom(mark);
+  }
+
+  /** A ReplicaSet that has fewer pods than it wants has its time to make one anew. */
+  #madeRoom({ uid }: Released): void {
+    if (this.#shortSince.has(uid)) this.#shortSince.set(uid, this.#o.monotonic());
   }
 
   #steps(setUid: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
@@ -215,6 +222,7 @@ export class ReleasedPods {
   async #evict(live: Pod, released: Released, why: EvictReason | ChosenReason, signal: AbortSignal): Promise<void> {
     const { namespace, name, uid, resourceVersion } = live.metadata;
     await evict(this.#o.host, { namespace, name }, { uid, resourceVersion }, { signal });
+    if (why === 'NoOther') this.#madeRoom(released);
     this.#evicted(live, released, why);
   }
 

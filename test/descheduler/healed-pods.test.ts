@@ -80,19 +80,19 @@ async function madeAt(name: string, creationTimestamp: string): Promise<void> {
   await room.seen('it is known', () => cached(name)?.metadata.creationTimestamp === creationTimestamp);
 }
 
-async function release(): Promise<void> {
+async function release(name = original): Promise<void> {
   const { uid = '' } = set.metadata;
   const at = '2026-01-01T00:00:20Z';
   const mark = releasedText({ hash: 'one', replicaSet: 'web-1', uid, at, ready: 0, lost: true });
-  room.api.edit(`${PODS}/${original}`, {
+  room.api.edit(`${PODS}/${name}`, {
     metadata: {
       labels: { 'pod-template-hash': null },
       annotations: { 'spillway.dev/released': mark },
       ownerReferences: null,
     },
   });
-  await room.seen('it is released', () => releasedFrom(cached(original) as Pod) !== undefined);
-  releases.seen(cached(original) as Pod);
+  await room.seen('it is released', () => releasedFrom(cached(name) as Pod) !== undefined);
+  releases.seen(cached(name) as Pod);
 }
 
 /** East has answered for so long, and was looked at before. */
@@ -222,4 +222,35 @@ test('one whose virtual node is out of service goes, whether its member answers 
   await look();
   expect(evicted()).toEqual([original]);
   expect(room.told('ReleasedPodEvicted')[0]).toMatch(/its virtual node is out of service: it was evicted$/);
+});
+
+test('of those that wait one goes where the ReplicaSet can make no pod beside them, and no other one until it has had the time to make one', async () => {
+  const { uid = '' } = set.metadata;
+  // Of three, two wait, and there is room for one pod only, which came.
+  room.editSet('web-1', { spec: { replicas: 2 } });
+  const [second = ''] = await room.run(set, { east: 1 });
+  await release(second);
+  await room.seen('the ReplicaSet is known', () => {
+    const { placed } = room.process;
+    return placed.surgingSetOf(asOwned(cached(second) as Pod))?.replicas === 2;
+  });
+  await look();
+  room.now += 61_000;
+  await look();
+  expect(evicted()).toHaveLength(1);
+  // It is gone at once, and the ReplicaSet makes another one some moments later.
+  const [name = ''] = evicted();
+  await room.seen('it is gone', () => cached(name) === undefined);
+  for (const pod of releases.of(uid).filter(({ metadata }) => metadata.name === name)) {
+    releases.forget(pod);
+    ends.gone(pod);
+  }
+  for (let times = 0; times < 59; times += 1) {
+    await look();
+    room.now += 1_000;
+  }
+  expect(evicted()).toEqual([name]);
+  room.now += 2_000;
+  await look();
+  expect(evicted()).toHaveLength(2);
 });

@@ -211,6 +211,11 @@ describe('what becomes of pods whose member was lost', () => {
     });
     return on('east', pod(name, status, { annotations: { 'spillway.dev/released': mark }, ...made(1) }));
   };
+  /** Evicted; its grace period ends then. */
+  const going = (name: string, at: number): Pod => {
+    const { metadata, ...rest } = lost(name);
+    return { ...rest, metadata: { ...metadata, deletionTimestamp: new Date(at).toISOString() } };
+  };
   const came = (name: string, status: Pod['status'] = READY, second = 5): Pod =>
     on('west', pod(name, status, made(second)));
   const steps = (of: Partial<Parameters<typeof releaseSteps>[0]>): string[] =>
@@ -246,6 +251,26 @@ describe('what becomes of pods whose member was lost', () => {
       'its member does not answer, and no other one can be made beside it',
       { owned: [came('x')], released: [lost('a'), lost('b')], heal: () => 'lost', shortForMs: 60_000 },
       ['a evict NoOther', 'b wait'],
+    ],
+    [
+      'its member does not answer, and one that waited is making room already',
+      { owned: [came('x')], released: [going('a', NOW), lost('b')], heal: () => 'lost', shortForMs: 3_600_000 },
+      ['b wait'],
+    ],
+    [
+      'its member does not answer, one that waited is making room, and two are missing',
+      { owned: [], released: [going('a', NOW), lost('b'), lost('c')], heal: () => 'lost', shortForMs: 60_000 },
+      ['b evict NoOther', 'c wait'],
+    ],
+    [
+      'its member does not answer, and somebody else took the room that one made long ago',
+      {
+        owned: [came('x')],
+        released: [going('a', NOW - 600_000), lost('b'), lost('c')],
+        heal: () => 'lost',
+        shortForMs: 60_000,
+      },
+      ['b evict NoOther', 'c wait'],
     ],
     [
       'it is not Ready again, and others are',
