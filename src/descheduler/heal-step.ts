@@ -12,9 +12,19 @@ import type { OnHeal } from './purge-mode.ts';
 const CAUGHT_UP_MS = 10_000;
 /** How long a pod that ran through may take to be shown as Ready, with LongestRunning, in ms. */
 const SHOWN_MS = 30_000;
+/**
+ * How long KeepReplacement has to be found before it counts, in ms, and how long where no rules are left that say anything: a policy that is
+ * deleted and made anew (`kubectl replace --force`, a tool that syncs) is gone for a moment, and an end cannot be taken back.
+ */
+const SAID_MS = 15_000;
+const UNSAID_MS = 60_000;
 
 export interface HealFacts {
   readonly onHeal: OnHeal;
+  /** For how long this process has found KeepReplacement at every look, in ms. */
+  readonly keepsForMs: number;
+  /** Anything says where the pod may go. */
+  readonly hasRules: boolean;
   /** The one that the pod is in; undefined when there is none any more. */
   readonly member: PlacedMember | undefined;
   /** How long this process has seen the member answer without a break, in ms. */
@@ -30,11 +40,12 @@ export interface HealFacts {
  */
 export type HealStep = 'lost' | 'wait' | 'choose' | 'notWell' | 'replaced' | 'outOfService';
 
-export function healStep(pod: Pod, { onHeal, member, answersForMs, gracePeriodSeconds }: HealFacts): HealStep {
+export function healStep(pod: Pod, facts: HealFacts): HealStep {
+  const { onHeal, keepsForMs, hasRules, member, answersForMs, gracePeriodSeconds } = facts;
   if (member === undefined) return 'replaced';
   if (member.outOfService.has(pod.spec.nodeName ?? '')) return 'outOfService';
-  if (onHeal === 'KeepReplacement') return 'replaced';
   if (member.reachable === true && member.isLeaving) return 'replaced';
+  if (onHeal === 'KeepReplacement') return keepsForMs < (hasRules ? SAID_MS : UNSAID_MS) ? 'wait' : 'replaced';
   if (!isHealed(member)) return 'lost';
   if (answersForMs < CAUGHT_UP_MS) return 'wait';
   if (isReady(pod)) return 'choose';

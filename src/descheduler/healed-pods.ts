@@ -42,11 +42,13 @@ export class HealedPods {
     const { host, placed } = this.#o;
     const { namespace, name } = live.metadata;
     if (!isReady(live)) return undefined;
+    const onHeal = onHealOf(placed.rulesOf(asOwned(live)).failover);
+    // It was another one a moment ago: how long this one lasts is to be seen.
+    if (onHeal === 'KeepReplacement') return undefined;
     if (mayGo && this.#isToLeave(live)) return 'HasToLeave';
     const other = instead === undefined ? undefined : await this.#readOther(instead, signal);
     if (instead !== undefined && other === undefined) return undefined;
-    const { failover } = placed.rulesOf(asOwned(live));
-    if (mayGo && !originalStays(onHealOf(failover), live, other)) return 'RanShorter';
+    if (mayGo && !originalStays(onHeal, live, other)) return 'RanShorter';
     const owned = placed.ofController(released.uid).filter(isActive);
     const costs = healCosts(
       live,

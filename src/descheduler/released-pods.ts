@@ -91,6 +91,8 @@ export class ReleasedPods {
   readonly #told = new Map<string, { why: string; at: number }>();
   /** By UID of a ReplicaSet that has fewer pods than it wants, since when, in monotonic ms. */
   readonly #shortSince = new Map<string, number>();
+  /** By UID of a ReplicaSet whose rules say KeepReplacement, since when, in monotonic ms. */
+  readonly #keepsSince = new Map<string, number>();
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
@@ -102,11 +104,14 @@ export class ReleasedPods {
     const { placed, releases } = this.#o;
     const [first] = releases.of(setUid);
     if (first === undefined) {
-      this.#shortSince.delete(setUid);
+      this.#forgetTimes(setUid);
       return releases.has(setUid) ? { requeueAfterMs: LOOK_MS } : undefined;
     }
     // While the host cannot be followed, one that was seen to be Ready may not be any more.
-    if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
+    if (placed.problem !== undefined) {
+      this.#forgetTimes(setUid);
+      return { requeueAfterMs: LOOK_MS };
+    }
     // Caches only tell whether there may be something to do; the ReplicaSet is read live before anything is done.
     const known = placed.surgingSetOf(asOwned(first));
     const cached =
@@ -150,6 +155,11 @@ export class ReleasedPods {
     const rules = purgeRules(failover);
     const { gracePeriodSeconds } = rules;
     const onHeal = onHealOf(failover);
+    const rulesFound = {
+      onHeal,
+      keepsForMs: this.#since(this.#keepsSince, setUid, onHeal === 'KeepReplacement'),
+      hasRules: first !== undefined && placed.hasRules(asOwned(first)),
+    };
     const passedMs = (pod: Pod): number => releases.passedMs(pod);
     return releaseSteps({
       set,
@@ -158,21 +168,28 @@ export class ReleasedPods {
       rules,
       now: clock(),
       passedMs,
-      shortForMs: this.#shortForMs(setUid, missingOf(set, owned)),
-      heal: (pod) => healStep(pod, { onHeal, member: memberOf(pod), answersForMs: passedMs(pod), gracePeriodSeconds }),
+      shortForMs: this.#since(this.#shortSince, setUid, missingOf(set, owned) > 0),
+      heal: (pod) =>
+        healStep(pod, { ...rulesFound, member: memberOf(pod), answersForMs: passedMs(pod), gracePeriodSeconds }),
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
   }
 
-  #shortForMs(setUid: string, missing: number): number {
-    if (missing <= 0) {
-      this.#shortSince.delete(setUid);
+  /** For how long something has been so at each look, in ms. */
+  #since(known: Map<string, number>, setUid: string, isSo: boolean): number {
+    if (!isSo) {
+      known.delete(setUid);
       return 0;
     }
     const now = this.#o.monotonic();
-    const since = this.#shortSince.get(setUid) ?? now;
-    this.#shortSince.set(setUid, since);
+    const since = known.get(setUid) ?? now;
+    known.set(setUid, since);
     return now - since;
+  }
+
+  #forgetTimes(setUid: string): void {
+    this.#shortSince.delete(setUid);
+    this.#keepsSince.delete(setUid);
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */

@@ -55,9 +55,22 @@ describe('a pod that waits for its member', () => {
     [
       'which the policy does not say any more',
       READY,
-      { onHeal: 'KeepReplacement', member: member({ reachable: false }) },
+      { onHeal: 'KeepReplacement', keepsForMs: 15_000, member: member({ reachable: false }) },
       'replaced',
     ],
+    [
+      'which the policy has not said for a moment',
+      READY,
+      { onHeal: 'KeepReplacement', keepsForMs: 14_999, member: member({ reachable: false }) },
+      'wait',
+    ],
+    [
+      'which no policy has said for a moment',
+      NOT_READY,
+      { onHeal: 'KeepReplacement', keepsForMs: 59_999, hasRules: false, answersForMs: 600_000 },
+      'wait',
+    ],
+    ['which no policy says any more', READY, { onHeal: 'KeepReplacement', hasRules: false }, 'replaced'],
     ['that is none any more', READY, { member: undefined }, 'replaced'],
     ['whose node is out of service', READY, { member: member({ reachable: false, ...OUT }) }, 'outOfService'],
     [
@@ -69,6 +82,8 @@ describe('a pod that waits for its member', () => {
   ])('%s', (_, one, more, wanted) => {
     const facts: HealFacts = {
       onHeal: 'KeepOriginal',
+      keepsForMs: 60_000,
+      hasRules: true,
       member: member(),
       answersForMs: 10_000,
       gracePeriodSeconds: 600,

@@ -17,6 +17,7 @@ let set: TypedObject;
 let original = '';
 let other = '';
 const PODS = '/api/v1/namespaces/shop/pods';
+const POLICY = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
 const COST = 'controller.kubernetes.io/pod-deletion-cost';
 
 beforeEach(async () => {
@@ -40,9 +41,8 @@ afterEach(async () => {
 });
 
 async function rules(onHeal: string): Promise<void> {
-  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
   const failover = { onMemberLost: { onHeal } };
-  room.api.edit(path, { spec: { ...(room.api.objects.get(path)?.['spec'] as object), failover } });
+  room.api.edit(POLICY, { spec: { ...(room.api.objects.get(POLICY)?.['spec'] as object), failover } });
   await room.seen('the policy is known', () =>
     room.pods().every((pod) => jsonEqual(room.process.placed.rulesOf(asOwned(pod)).failover, failover)),
   );
@@ -180,7 +180,58 @@ describe('nothing is chosen, and the other one stays', () => {
   test('when the policy says so by then', async () => {
     await rules('KeepReplacement');
     await look();
+    room.now += 14_000;
+    await look();
+    expect([evicted(), patched()]).toEqual([[], []]);
+    room.now += 1_000;
+    await look();
     expect([evicted(), patched()]).toEqual([[original], []]);
+  });
+
+  test('when no policy has said anything for a minute, and not while one is made anew', async () => {
+    const isThere = (): boolean => room.process.view.policies.get('shop/p') !== undefined;
+    const gone = async (forMs: number): Promise<void> => {
+      room.unplace('p');
+      await room.seen('it is gone', () => !isThere());
+      await look();
+      room.now += forMs;
+      await look();
+    };
+    await gone(59_000);
+    expect([evicted(), patched()]).toEqual([[], []]);
+    room.place('p', {});
+    await room.seen('it is there', isThere);
+    await rules('KeepOriginal');
+    await look();
+    await gone(59_000);
+    expect([evicted(), patched()]).toEqual([[], []]);
+    room.now += 1_000;
+    await look();
+    expect([evicted(), patched()]).toEqual([[original], []]);
+  });
+
+  test('nor is an end chosen, in the moment before it is known whether a policy is made anew', async () => {
+    await ready(original, '2026-01-01T00:00:02Z');
+    await healed();
+    room.api.fault = ({ method, path }) => {
+      if (method === 'GET' && path.endsWith(original)) room.unplace('p');
+      return undefined;
+    };
+    const { placed } = room.process;
+    const rulesOf = placed.rulesOf.bind(placed);
+    const isGone = (): boolean => room.api.objects.get(POLICY) === undefined;
+    const late = new Proxy(placed, {
+      get: (target, key) => {
+        if (key === 'rulesOf') return (pod: Pod) => ({ ...rulesOf(pod), ...(isGone() ? { failover: undefined } : {}) });
+        const value: unknown = Reflect.get(target, key, target);
+        return typeof value === 'function'
+          ? (...args: unknown[]): unknown => Reflect.apply(value, target, args)
+          : value;
+      },
+    });
+    ends = releasedPodsIn(room, releases, late);
+    await look();
+    expect([isGone(), evicted(), patched()]).toEqual([true, [], []]);
   });
 
   test('when it would have to leave its member at once', async () => {
