@@ -92,7 +92,7 @@ export class Rebalancers {
     const observed: ObservedWorkload[] = [];
     for (const [index, workload] of object.spec.workloads.entries()) {
       const known = done.find((one) => jsonEqual(one.workload, workload));
-      observed.push(known ?? { workload, ...(await this.#step(name, workload, this.#sight(sights, index), signal)) });
+      observed.push(known ?? { workload, ...(await this.#step(object, workload, this.#sight(sights, index), signal)) });
     }
     const status = rebalanceStatus(object, observed, clock());
     if (!jsonEqual(object.status, status)) {
@@ -104,8 +104,13 @@ export class Rebalancers {
     return this.#forget(name);
   }
 
-  async #step(name: string, reference: WorkloadReference, sight: Sight, signal: AbortSignal): Promise<Outcome> {
-    const outcome = await this.#look(name, reference, sight, signal);
+  async #step(
+    object: WorkloadRebalancer,
+    reference: WorkloadReference,
+    sight: Sight,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const outcome = await this.#look(object, reference, sight, signal);
     const { result, reason } = outcome;
     const now = this.#o.monotonic();
     if (result === undefined) delete sight.found;
@@ -117,7 +122,12 @@ export class Rebalancers {
   }
 
   /** Moves a pod if there is one to move. An outcome without a result has the message for when it is given up. */
-  async #look(name: string, reference: WorkloadReference, sight: Sight, signal: AbortSignal): Promise<Outcome> {
+  async #look(
+    object: WorkloadRebalancer,
+    reference: WorkloadReference,
+    sight: Sight,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     const { placed, mover, monotonic } = this.#o;
     const uid = placed.workloadNamed(reference)?.metadata.uid;
     if (uid === undefined) {
@@ -137,7 +147,9 @@ export class Rebalancers {
       const message = 'its pods could not be read for ten minutes (apply manifests/scheduler/descheduler.yaml)';
       return { reason: 'Progressing', message };
     }
-    const move = rebalanceMove(found, name, (live) => this.#recheck(live, name, uid, found.from));
+    const move = rebalanceMove(found, object.metadata.name, (live) =>
+      this.#asksFor(object, reference) ? this.#recheck(live, uid, found.from) : 'void',
+    );
     if (mover.restMs(found.pod) === 0 && !mover.keeps(move) && !this.#moving.has(uid)) {
       this.#moving.add(uid);
       try {
@@ -151,10 +163,15 @@ export class Rebalancers {
     return { reason: 'Progressing', message };
   }
 
-  #recheck(live: Pod, name: string, workloadUid: string, from: string): Recheck {
-    const { placed, rebalancer } = this.#o;
-    // Deleted while the move waited for its turn.
-    if (rebalancer(name) === undefined) return 'void';
+  /** Not deleted, made anew or edited while the move waited for its turn. */
+  #asksFor({ metadata }: WorkloadRebalancer, reference: WorkloadReference): boolean {
+    const { metadata: now, spec } = this.#o.rebalancer(metadata.name) ?? {};
+    if (now?.uid !== metadata.uid || now?.generation !== metadata.generation) return false;
+    return spec?.workloads.some((one) => jsonEqual(one, reference)) === true;
+  }
+
+  #recheck(live: Pod, workloadUid: string, from: string): Recheck {
+    const { placed } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
     if (silentMembers(placed.members()).has(from) || placed.betterPlace(live, from) === undefined) return 'void';
     // Of Jobs, too: somebody named this one.

@@ -196,6 +196,27 @@ test('one that is deleted while a move waits for its turn moves nothing any more
   expect([moved, stored()]).toEqual([[], undefined]);
 });
 
+const OTHER = { workloads: [{ ...WEB, name: 'other' }] };
+test.each<[string, { metadata?: object; spec?: object }]>([
+  ['is made anew', { metadata: { uid: 'another' } }],
+  ['is edited', { metadata: { generation: 2 } }],
+  ['does not name the workload any more', { spec: OTHER }],
+])('one that %s while a move waits for its turn does not move what was meant before', async (_, { metadata, spec }) => {
+  ask();
+  beforeMove = () => {
+    const before = api.objects.get(`${PATH}/now`);
+    const edited = {
+      ...before,
+      metadata: { ...before?.metadata, ...metadata },
+      ...(spec === undefined ? {} : { spec }),
+    };
+    api.put(`${PATH}/now`, edited);
+  };
+  // What is to be told may be about an object that is gone by now.
+  await look().catch(() => undefined);
+  expect([asked, moved]).toEqual([1, []]);
+});
+
 test('of a workload that two of them name one pod moves at a time', async () => {
   ask();
   let go = (): void => undefined;
