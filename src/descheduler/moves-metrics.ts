@@ -25,7 +25,7 @@ export function movesMetrics(registry: Registry): MovesMetrics {
     }),
     releasesEnded: new Counter({
       name: 'spillway_descheduler_releases_ended_total',
-      help: 'Pods that were out of their ReplicaSet, by what became of them (Replaced, GivenBack, Kept and RanShorter: when a lost member was back; NotWell, HasToLeave and ForeignCost: when it was, and the other one stays; NoOther, OutOfService, TimedOut, Gone: the ReplicaSet; Finished)',
+      help: 'Pods that were out of their ReplicaSet, by what became of them (Replaced, GivenBack, Kept and RanShorter: when a lost member was back; NotWell, HasToLeave and ForeignCost: when it was, and the other one stays; NoOther, OutOfService, TimedOut, Gone: the ReplicaSet; NoReplicas: it is scaled to 0; Finished)',
       labelNames: ['outcome'],
       registers,
     }),

@@ -21,7 +21,7 @@ export interface ReplicaSetFacts {
  */
 export type ReleaseStep =
   | { readonly pod: Pod; readonly kind: 'evict'; readonly why: EvictReason }
-  | { readonly pod: Pod; readonly kind: 'giveBack'; readonly why: GiveBackReason }
+  | { readonly pod: Pod; readonly kind: 'giveBack'; readonly why: 'TimedOut' }
   | ChooseStep
   | { readonly pod: Pod; readonly kind: 'wait'; readonly forMs: number };
 /**
@@ -34,10 +34,20 @@ export interface ChooseStep {
   readonly instead: Pod | undefined;
   readonly mayGo: boolean;
 }
-/** `NotWell`: its member answers again, and it is not Ready. `NoOther`: its ReplicaSet cannot make another one beside it. */
-export type EvictReason = 'Replaced' | 'Gone' | 'Finished' | 'TimedOut' | 'OutOfService' | 'NotWell' | 'NoOther';
-/** `NoReplicas`: the ReplicaSet is scaled to 0 and deletes it itself, which no disruption budget blocks. */
-export type GiveBackReason = 'TimedOut' | 'NoReplicas';
+/**
+ * `NotWell`: its member answers again, and it is not Ready. `NoOther`: its ReplicaSet cannot make another one beside it. `NoReplicas`: that is scaled
+ * to 0. Where a disruption budget does not allow it, it is given back, as the ReplicaSet deletes it itself, which no budget blocks. Not before: a
+ * ReplicaSet that goes before it has the pod leaves it to nobody.
+ */
+export type EvictReason =
+  | 'Replaced'
+  | 'Gone'
+  | 'Finished'
+  | 'TimedOut'
+  | 'OutOfService'
+  | 'NotWell'
+  | 'NoOther'
+  | 'NoReplicas';
 
 export interface ReleaseFacts {
   /** Undefined: it is gone. */
@@ -87,7 +97,7 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
     .map((pod): ReleaseStep => {
       if (set === undefined) return { pod, kind: 'evict', why: 'Gone' };
       if (isFinished(pod)) return { pod, kind: 'evict', why: 'Finished' };
-      if (set.replicas === 0) return { pod, kind: 'giveBack', why: 'NoReplicas' };
+      if (set.replicas === 0) return { pod, kind: 'evict', why: 'NoReplicas' };
       const own = isReady(pod) ? 1 : 0;
       const step = releasedFrom(pod)?.lost === true ? heal(pod) : 'replaced';
       if (step === 'lost' && room > makingRoom && shortForMs >= SHORT_MS) {

@@ -7,6 +7,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
@@ -17,7 +18,6 @@ import type { MovesMetrics } from './moves-metrics.ts';
 import { giveBackPatch } from './release-patches.ts';
 import {
   type EvictReason,
-  type GiveBackReason,
   missingOf,
   readyOf,
   type ReleaseStep,
@@ -25,7 +25,7 @@ import {
   type ReplicaSetFacts,
 } from './release-step.ts';
 import { TELL_AGAIN_MS } from './mover.ts';
-import type { Releases } from './releases.ts';
+import type { Releases, Unadopted } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
 
 /** Longest check interval of a ReplicaSet with released pods (ms). */
@@ -61,6 +61,7 @@ const WHY: Record<EvictReason | ChosenReason, string | undefined> = {
     'has another pod in its place, and somebody else sets the deletion cost of this one, so that nobody could say which of the two goes',
   NoOther: 'made no other pod beside it within a minute, as it cannot with a quota that is used up',
   Finished: undefined,
+  NoReplicas: undefined,
   Gone: 'is gone',
   TimedOut:
     'has no other pod that became Ready in time, and it is not Ready itself, or the policy says onTimeout: Evict',
@@ -73,6 +74,7 @@ const AS_WANTED: ReadonlySet<EvictReason | ChosenReason> = new Set(['RanShorter'
 const STANDS: Record<EvictReason, string> = {
   Replaced: 'another pod is Ready in its place',
   Finished: 'it has ended',
+  NoReplicas: 'its ReplicaSet is to have no pods',
   Gone: 'its ReplicaSet is gone, and nobody wants it any more',
   TimedOut: 'no other pod became Ready in time',
   OutOfService: 'its virtual node is out of service',
@@ -102,13 +104,18 @@ export class ReleasedPods {
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
   async bringUpToDate(setUid: string, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, releases } = this.#o;
-    const [first] = releases.of(setUid);
-    if (first === undefined) {
+    if (!releases.has(setUid)) {
       this.#forgetTimes(setUid);
-      return releases.has(setUid) ? { requeueAfterMs: LOOK_MS } : undefined;
+      return undefined;
     }
     // While the host cannot be followed, one that was seen to be Ready may not be any more.
     if (placed.problem !== undefined) {
+      this.#forgetTimes(setUid);
+      return { requeueAfterMs: LOOK_MS };
+    }
+    for (const pod of releases.unadopted(setUid)) await this.#endIfNobodys(pod, setUid, signal);
+    const [first] = releases.of(setUid);
+    if (first === undefined) {
       this.#forgetTimes(setUid);
       return { requeueAfterMs: LOOK_MS };
     }
@@ -117,7 +124,7 @@ export class ReleasedPods {
     const cached =
       known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
     if (this.#steps(setUid, cached).every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
-    const live = await this.#read(first, signal);
+    const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setUid, signal);
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
     const steps = this.#steps(setUid, live);
     for (const step of steps) {
@@ -136,7 +143,7 @@ export class ReleasedPods {
   }
 
   /** A ReplicaSet that has fewer pods than it wants has its time to make one anew. */
-  #madeRoom({ uid }: Released): void {
+  #madeRoom({ uid }: From): void {
     if (this.#shortSince.has(uid)) this.#shortSince.set(uid, this.#o.monotonic());
   }
 
@@ -193,11 +200,14 @@ export class ReleasedPods {
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */
-  async #read(pod: Pod, signal: AbortSignal): Promise<(ReplicaSetFacts & { ready: number }) | undefined> {
-    const { namespace } = pod.metadata;
-    const { replicaSet = '', uid } = releasedFrom(pod) ?? {};
+  async #read(
+    { metadata: { namespace } }: Pod,
+    name: string,
+    uid: string,
+    signal: AbortSignal,
+  ): Promise<(ReplicaSetFacts & { ready: number }) | undefined> {
     try {
-      const live = await get<ReplicaSet>(this.#o.host, REPLICA_SETS, { namespace, name: replicaSet }, { signal });
+      const live = await get<ReplicaSet>(this.#o.host, REPLICA_SETS, { namespace, name }, { signal });
       if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return undefined;
       const { replicas = 1, minReadySeconds = 0 } = live.spec ?? {};
       const { readyReplicas: ready = 0, availableReplicas = 0 } = live.status ?? {};
@@ -205,6 +215,23 @@ export class ReleasedPods {
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
+    }
+  }
+
+  /** One that was given back and that its ReplicaSet did not adopt. When that is gone by now, nobody else would end the pod. */
+  async #endIfNobodys({ pod, replicaSet }: Unadopted, setUid: string, signal: AbortSignal): Promise<void> {
+    const { host, releases } = this.#o;
+    const { namespace, name, uid } = pod.metadata;
+    try {
+      if ((await this.#read(pod, replicaSet, setUid, signal)) === undefined) {
+        const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
+        const isNobodys = live.metadata.deletionTimestamp === undefined && controllerOf(live) === undefined;
+        if (live.metadata.uid === uid && isNobodys)
+          await this.#evict(live, { replicaSet, uid: setUid }, 'Gone', signal);
+      }
+      releases.forget(pod);
+    } catch (error) {
+      this.#failed({ pod, kind: 'evict', why: 'Gone' }, error);
     }
   }
 
@@ -222,21 +249,35 @@ export class ReleasedPods {
         if (chosen === 'stays') this.#kept(live, released, step.instead);
         else if (chosen !== undefined) await this.#evict(live, released, chosen, signal);
       } else if (step.kind === 'giveBack') {
-        await patch(host, PODS, { namespace, name }, giveBackPatch(live, released), { type: 'merge' }, { signal });
-        this.#gaveBack(live, released, step.why);
+        await this.#giveBack(live, released, step.why, signal);
       } else {
-        await this.#evict(live, released, step.why, signal);
+        await this.#evict(live, released, step.why, signal).catch(async (error: unknown) => {
+          if (step.why !== 'NoReplicas' || !isRefusedByBudget(error)) throw error;
+          await this.#giveBack(live, released, step.why, signal);
+        });
       }
     } catch (error) {
-      if (isNotFound(error) || isConflict(error)) return;
-      if (error instanceof ApiError && error.code === 429) this.#waits(step, budgetInWords(step));
-      else if (error instanceof ApiError && (error.code === 403 || error.code === 422)) {
-        this.#waits(step, `the host does not let Spillway: ${describeError(error)}`);
-      } else throw error;
+      this.#failed(step, error);
     }
   }
 
-  async #evict(live: Pod, released: Released, why: EvictReason | ChosenReason, signal: AbortSignal): Promise<void> {
+  /** Throws what is neither told nor known to pass. */
+  #failed(step: Exclude<ReleaseStep, { kind: 'wait' }>, error: unknown): void {
+    if (isNotFound(error) || isConflict(error)) return;
+    if (isRefusedByBudget(error)) this.#waits(step, budgetInWords(step));
+    else if (error instanceof ApiError && (error.code === 403 || error.code === 422)) {
+      this.#waits(step, `the host does not let Spillway: ${describeError(error)}`);
+    } else throw error;
+  }
+
+  async #giveBack(live: Pod, released: Released, why: GiveBackReason, signal: AbortSignal): Promise<void> {
+    const { namespace, name } = live.metadata;
+    const body = giveBackPatch(live, released);
+    await patch(this.#o.host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
+    this.#gaveBack(live, released, why);
+  }
+
+  async #evict(live: Pod, released: From, why: EvictReason | ChosenReason, signal: AbortSignal): Promise<void> {
     const { namespace, name, uid, resourceVersion } = live.metadata;
     await evict(this.#o.host, { namespace, name }, { uid, resourceVersion }, { signal });
     if (why === 'NoOther') this.#madeRoom(released);
@@ -252,7 +293,7 @@ export class ReleasedPods {
     events.record(podSubject(pod), 'Normal', 'OriginalKept', words);
   }
 
-  #evicted(pod: Pod, { replicaSet }: Released, why: EvictReason | ChosenReason): void {
+  #evicted(pod: Pod, { replicaSet }: From, why: EvictReason | ChosenReason): void {
     const { events, metrics, logger } = this.#o;
     metrics.releasesEnded.inc({ outcome: why });
     logger.info({ pod: keyOf(pod), replicaSet, why }, 'a pod that was released from its ReplicaSet was evicted');
@@ -307,6 +348,13 @@ function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
   if (member === undefined) return false;
   return member.reachable === false || (releasedFrom(pod)?.lost === true && !isHealed(member));
 }
+
+function isRefusedByBudget(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 429;
+}
+
+type From = Pick<Released, 'replicaSet' | 'uid'>;
+type GiveBackReason = 'TimedOut' | 'NoReplicas';
 
 interface ReplicaSet extends KubeObject {
   spec?: { replicas?: number; minReadySeconds?: number };

@@ -16,8 +16,14 @@ type Release = {
   /** `until`: the caches may not show it before, in monotonic ms. */
   | { readonly kind: 'sent'; readonly until: number }
   /** `until`: its ReplicaSet should have adopted it by then, in monotonic ms. */
-  | { readonly kind: 'givenBack'; readonly pod: Pod; readonly until: number }
+  | { readonly kind: 'givenBack'; readonly pod: Pod; readonly replicaSet: string; readonly until: number }
 );
+
+/** A pod that was given back, to the ReplicaSet of that name. */
+export interface Unadopted {
+  readonly pod: Pod;
+  readonly replicaSet: string;
+}
 
 /** Pods that are out of their ReplicaSets while others come up in their places: what stands on the pods, and what was just written. */
 export class Releases {
@@ -58,19 +64,22 @@ export class Releases {
     const isChosen = pod.metadata.labels?.[TEMPLATE_HASH] !== undefined;
     if (before.kind === 'sent' || !isChosen || controllerOf(pod) !== undefined) return this.forget(pod);
     // Given back, and the ReplicaSet has yet to adopt it.
-    const until = before.kind === 'givenBack' ? before.until : now + CAUGHT_UP_MS;
-    this.#put(uid, { ...before, kind: 'givenBack', pod, until });
+    const { replicaSet, until } =
+      before.kind === 'givenBack'
+        ? before
+        : { replicaSet: releasedFrom(before.pod)?.replicaSet ?? '', until: now + CAUGHT_UP_MS };
+    this.#put(uid, { ...before, kind: 'givenBack', pod, replicaSet, until });
     return before.setUid;
   }
 
-  /** Whether any pod of the ReplicaSet is out of it, as far as the caches show. */
+  /** Whether any pod of the ReplicaSet is out of it, as far as the caches show, or was given back and is not adopted. */
   has(setUid: string): boolean {
     return this.#current(setUid).length > 0;
   }
 
   /** Those that are released, as the caches show them. */
   of(setUid: string): Pod[] {
-    return this.#ofKind(setUid, 'released');
+    return this.#current(setUid).flatMap((one) => (one.kind === 'released' ? [one.pod] : []));
   }
 
   /**
@@ -78,7 +87,14 @@ export class Releases {
    * not count them takes it for one that has fewer pods Ready than it has.
    */
   givenBack(setUid: string): Pod[] {
-    return this.#ofKind(setUid, 'givenBack');
+    const now = this.#monotonic();
+    return this.#current(setUid).flatMap((one) => (one.kind === 'givenBack' && one.until > now ? [one.pod] : []));
+  }
+
+  /** Those that should have been adopted by now. They stay until somebody says {@link forget}. */
+  unadopted(setUid: string): Unadopted[] {
+    const now = this.#monotonic();
+    return this.#current(setUid).flatMap((one) => (one.kind === 'givenBack' && one.until <= now ? [one] : []));
   }
 
   /**
@@ -86,15 +102,16 @@ export class Releases {
    * waits for its member.
    */
   count(setUid: string): number {
-    return this.#current(setUid).filter(({ lost }) => !lost).length;
+    const now = this.#monotonic();
+    const isOverdue = (one: Release): boolean => one.kind === 'givenBack' && one.until <= now;
+    return this.#current(setUid).filter((one) => !one.lost && !isOverdue(one)).length;
   }
 
   /** One that the caches should show by now was never released: its request got lost. */
   #current(setUid: string): Release[] {
     for (const uid of this.#sets.get(setUid) ?? []) {
       const release = this.#pods.get(uid);
-      if (release === undefined || release.kind === 'released') continue;
-      if (release.until <= this.#monotonic()) this.#drop(uid, release);
+      if (release?.kind === 'sent' && release.until <= this.#monotonic()) this.#drop(uid, release);
     }
     return [...(this.#sets.get(setUid) ?? [])].flatMap((uid) => this.#pods.get(uid) ?? []);
   }
@@ -118,13 +135,6 @@ export class Releases {
 
   get total(): number {
     return this.#pods.size;
-  }
-
-  #ofKind(setUid: string, kind: 'released' | 'givenBack'): Pod[] {
-    return [...(this.#sets.get(setUid) ?? [])].flatMap((uid) => {
-      const release = this.#pods.get(uid);
-      return release?.kind === kind ? [release.pod] : [];
-    });
   }
 
   #drop(uid: string, { setUid }: Release): void {

@@ -177,14 +177,49 @@ describe('another one was Ready, as far as caches show', () => {
   });
 });
 
-test('one whose ReplicaSet is to have none is given back, as no budget then holds up its end', async () => {
+test('one whose ReplicaSet is to have none is given back where its budget does not let it end', async () => {
   room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
   await release('True');
   room.editSet('web-1', { spec: { replicas: 0 } });
   await wanted(0);
   await look();
   expect(room.pods()[0]?.metadata).toMatchObject({ labels: { 'pod-template-hash': 'one' } });
-  expect([evictions(), room.events]).toEqual([0, []]);
+  expect([evictions(), room.events]).toEqual([1, []]);
+});
+
+test('one whose ReplicaSet is to have none ends without it, which may be gone before it would have it again', async () => {
+  await release('True');
+  room.editSet('web-1', { spec: { replicas: 0 } });
+  await wanted(0);
+  await look();
+  expect([evictions(), givenBack(), room.events]).toEqual([1, 0, []]);
+});
+
+test.each([
+  ['is gone before it has the pod again', true],
+  ['does not want it', false],
+])('one that is given back to a ReplicaSet that %s', async (_, isGone) => {
+  await release('True');
+  room.now += 11 * MINUTE;
+  releases.countAnew(room.process.view.pods.get(`shop/${name}`) as Pod);
+  room.now += 11 * MINUTE;
+  await look();
+  const cached = (): Pod => room.process.view.pods.get(`shop/${name}`) as Pod;
+  await room.seen('it is given back', () => cached().metadata.labels?.['pod-template-hash'] !== undefined);
+  releases.seen(cached());
+  if (isGone) room.undeploy('web');
+  room.now += 29_000;
+  await look();
+  expect(evictions()).toBe(0);
+  room.now += 1_000;
+  // As long as a budget does not let it, it is tried again.
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  await look();
+  room.api.fault = undefined;
+  await look();
+  await look();
+  expect([evictions(), releases.has(set.metadata.uid ?? '')]).toEqual([isGone ? 2 : 0, false]);
+  expect(room.told('ReleasedPodStays')).toHaveLength(isGone ? 1 : 0);
 });
 
 test('one whose ReplicaSet is gone says so while its budget allows no eviction', async () => {

@@ -135,11 +135,11 @@ describe('what becomes of released pods', () => {
     ],
     ['fewer were Ready before, and fewer are', { owned: owned(1, 2), released: [out('a', 10, 2)] }, ['a wait 590000']],
     ['it was scaled down', { set: set(2), owned: owned(2), released: [out('a', 10, 3)] }, ['a evict Replaced']],
-    ['it was scaled to nothing', { set: set(0), released: [out('a', 10, 3)] }, ['a giveBack NoReplicas']],
+    ['it was scaled to nothing', { set: set(0), released: [out('a', 10, 3)] }, ['a evict NoReplicas']],
     [
       'it was scaled to nothing, and the pod is not Ready',
       { set: set(0), released: [out('a', 10, 3, NOT_READY)] },
-      ['a giveBack NoReplicas'],
+      ['a evict NoReplicas'],
     ],
     [
       'it was scaled to nothing, and the pod has ended',
@@ -335,7 +335,7 @@ describe('what becomes of pods whose member was lost', () => {
     ],
     ['it has ended', { owned: [came('x')], released: [lost('a', { phase: 'Failed' })] }, ['a evict Finished']],
     ['its ReplicaSet is gone', { set: undefined, released: [lost('a')] }, ['a evict Gone']],
-    ['its ReplicaSet is to have none', { set: set(0), released: [lost('a')] }, ['a giveBack NoReplicas']],
+    ['its ReplicaSet is to have none', { set: set(0), released: [lost('a')] }, ['a evict NoReplicas']],
     [
       'the other one stays: it goes at once if it serves nobody',
       { owned: [came('x', NOT_READY)], released: [lost('a', NOT_READY)], heal: () => 'replaced' },
@@ -459,7 +459,11 @@ test("a pod that is given back is its ReplicaSet's, and none is released meanwhi
   releases.seen(waiting);
   expect(releases.count('set')).toBe(1);
   now = 30_000;
-  expect([releases.count('set'), releases.total]).toEqual([0, 0]);
+  // It stands in nobody's way any more, and is known until somebody has looked whose it is.
+  expect([releases.count('set'), releases.givenBack('set'), releases.has('set')]).toEqual([0, [], true]);
+  expect(releases.unadopted('set')).toMatchObject([{ pod: waiting, replicaSet: 'web-7d' }]);
+  releases.forget(waiting);
+  expect([releases.has('set'), releases.total]).toEqual([false, 0]);
 });
 
 test('a release whose request got lost stands in the way of others for half a minute, though nothing is heard of the pod', () => {
