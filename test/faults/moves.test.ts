@@ -18,6 +18,7 @@ import {
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { EXTENDER_RESOURCE, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
+import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { controllerOf } from '../../src/kube/owner-references.ts';
 import type { FaultProxy, ProxiedRequest } from '../fixtures/fault-proxy.ts';
@@ -30,6 +31,7 @@ import {
   newNamespace,
   pod,
   podsOf,
+  read,
   writesOfAll,
 } from '../fixtures/live-pods.ts';
 import { addProxiedMember } from '../fixtures/proxied-member.ts';
@@ -122,6 +124,10 @@ async function taint(on: boolean): Promise<void> {
 beforeEach(async () => {
   for (const proxy of Object.values(proxies)) proxy.clear();
   await taint(false);
+  await until('the program knows that the taint is gone', async () => {
+    const member = await read<MemberCluster>(host, '/apis/spillway.dev/v1alpha1/memberclusters/east');
+    return member?.status?.observedGeneration === member?.metadata.generation;
+  });
 });
 
 /** East first, then west. */
