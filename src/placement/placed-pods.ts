@@ -17,7 +17,7 @@ export interface PlacedMember extends MemberReachability {
   readonly isReady: boolean;
   /** Its MemberCluster is being deleted. */
   readonly isLeaving: boolean;
-  /** Of effect NoExecute, that pods tolerate or do not; by virtual node. */
+  /** Of effect NoExecute, that pods tolerate or do not; by virtual node, as for all below those included that it does not want any more. */
   readonly nodeTaints: ReadonlyMap<string, readonly Taint[]>;
   /** Of effect NoExecute, that policies tolerate or do not. `policy`: the ClusterTaintPolicy that added it. */
   readonly clusterTaints: readonly (Taint & { policy?: string })[];
@@ -99,7 +99,7 @@ export interface PlacedPods {
   /** Why some of what the host says cannot be followed now, so that it may be otherwise by now; undefined while all is well. */
   readonly problem: string | undefined;
   members(): readonly PlacedMember[];
-  /** All that are bound to virtual nodes of a member. */
+  /** All that are bound to virtual nodes of a member, those included that it does not want any more. */
   inMember(member: string): readonly Pod[];
   /** All of a workload, those of ReplicaSets that it owns included. */
   ofWorkload(uid: string): readonly Pod[];

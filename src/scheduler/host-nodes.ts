@@ -1,6 +1,12 @@
 import type { Logger } from 'pino';
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { MEMBER_CLUSTERS, type MemberCluster, parseMemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
+import {
+  isNodeNameOf,
+  MEMBER_CLUSTERS,
+  type MemberCluster,
+  parseMemberCluster,
+  virtualNodesOf,
+} from '../api/member-cluster.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -33,6 +39,8 @@ export interface HostNodesOptions {
 
 /** Index of the members by the virtual nodes that they want. */
 const NODE_NAME = 'node';
+/** Index of the nodes by the member that they stand for. */
+const MEMBER = 'member';
 const REGION_LABEL = 'topology.kubernetes.io/region';
 const ZONE_LABEL = 'topology.kubernetes.io/zone';
 
@@ -44,7 +52,12 @@ export class HostNodes {
 
   constructor({ host, logger, metrics }: HostNodesOptions) {
     const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
-    this.nodes = new Informer<Node>({ ...common, resource: NODES, transform: hostNodeProjection });
+    this.nodes = new Informer<Node>({
+      ...common,
+      resource: NODES,
+      transform: hostNodeProjection,
+      indexes: { [MEMBER]: memberIn },
+    });
     this.members = new Informer<KnownMember>({
       ...common,
       resource: MEMBER_CLUSTERS,
@@ -112,10 +125,21 @@ export class HostNodes {
     return undefined;
   }
 
-  /** All virtual nodes of a member, there or not yet. A name that a node of somebody else has is none of them. */
+  /** All virtual nodes that a member wants, there or not yet. A name that a node of somebody else has is none of them. */
   virtualNodesOf(member: string): readonly string[] {
     const wanted = this.members.get(member)?.nodes ?? [];
     return wanted.filter((name) => this.memberOf(name) === member);
+  }
+
+  /**
+   * The same with those that it does not want any more, as after its pools were renamed: they take no new pods, but those that are
+   * there stay until they are moved or end.
+   */
+  everyVirtualNodeOf(member: string): readonly string[] {
+    const wanted = this.virtualNodesOf(member);
+    const there = this.nodes.byIndex(MEMBER, member).map(({ metadata }) => metadata.name);
+    const others = there.filter((name) => !wanted.includes(name) && isNodeNameOf(member, name));
+    return others.length === 0 ? wanted : [...wanted, ...others];
   }
 
   /** Whether the node selector and affinity of the pod leave any node of the host itself. */
@@ -160,6 +184,11 @@ export class HostNodes {
       zones: valuesOf(ZONE_LABEL).toSorted(),
     });
   }
+}
+
+function memberIn(node: Node): string[] {
+  const member = memberOfNode(node);
+  return member === undefined ? [] : [member];
 }
 
 function readMember(raw: KubeObject): KnownMember {

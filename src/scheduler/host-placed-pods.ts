@@ -2,7 +2,7 @@ import type { MemberCluster } from '../api/member-cluster.ts';
 import { FENCED } from '../api/fencing.ts';
 import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { clusterTaintsOf, isLeaving, virtualNodesOf } from '../api/member-cluster.ts';
+import { clusterTaintsOf, isLeaving, specOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
@@ -82,19 +82,20 @@ export class HostPlacedPods implements PlacedPods {
     return nodes.clusters().flatMap(({ name, unavailable }) => {
       const member = name === LOCAL ? undefined : nodes.member(name);
       if (member === undefined) return [];
-      const own = nodes.virtualNodesOf(name).map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
+      const every = nodes.everyVirtualNodeOf(name);
+      const own = every.map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
       const drains = own.map(([node, taints]) => [node, taints.filter(isDrain)] as const);
       const drained = new Map(drains.filter(([, taints]) => taints.length > 0));
       const outOfService = outOfServiceOf(member, new Map(own));
       const isReady = conditionOf(member, 'Ready')?.status === 'True';
       const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
-      return [{ ...standing, ...taintsOf(member), outOfService, drained }];
+      return [{ ...standing, ...taintsOf(member, every), outOfService, drained }];
     });
   }
 
   inMember(member: string): readonly Pod[] {
     const { view } = this.#o;
-    return view.nodes.virtualNodesOf(member).flatMap((node) => view.podsOn(node));
+    return view.nodes.everyVirtualNodeOf(member).flatMap((node) => view.podsOn(node));
   }
 
   /** Controllers of kinds that are not followed own their pods themselves. */
@@ -127,7 +128,7 @@ export class HostPlacedPods implements PlacedPods {
   surgingSetOf(pod: Pod): SurgingSet | undefined {
     const [, set, above] = this.#o.view.owners.chainOf(pod);
     if (set?.kind !== 'ReplicaSet' || recreates(above)) return undefined;
-    const { replicas = 1, selector } = specOf(set);
+    const { replicas = 1, selector } = ownerSpecOf(set);
     const { uid = '' } = set.metadata;
     return selector?.matchLabels?.[TEMPLATE_HASH] === undefined ? undefined : { uid, replicas };
   }
@@ -316,13 +317,13 @@ interface OwnerSpec {
 }
 
 /** What the caches keep of it. */
-function specOf(owner: TypedObject): OwnerSpec {
+function ownerSpecOf(owner: TypedObject): OwnerSpec {
   return (owner as { spec?: OwnerSpec }).spec ?? {};
 }
 
 /** Its pods are not to run beside those that come instead. */
 function recreates(owner: TypedObject | undefined): boolean {
-  return owner !== undefined && specOf(owner).strategy?.type === 'Recreate';
+  return owner !== undefined && ownerSpecOf(owner).strategy?.type === 'Recreate';
 }
 
 /** What is not known is no place to move a pod to. */
@@ -356,9 +357,12 @@ function outOfServiceOf(
   return found;
 }
 
-function taintsOf(member: MemberCluster): Pick<PlacedMember, 'nodeTaints' | 'clusterTaints'> {
+function taintsOf(
+  member: MemberCluster,
+  virtualNodes: readonly string[],
+): Pick<PlacedMember, 'nodeTaints' | 'clusterTaints'> {
   const isEvicting = ({ effect }: Taint): boolean => effect === 'NoExecute';
-  const nodes = virtualNodesOf(member).map(({ name, taints }) => [name, taints.filter(isEvicting)] as const);
+  const nodes = virtualNodes.map((name) => [name, specOf(member, name).taints.filter(isEvicting)] as const);
   return {
     nodeTaints: new Map(nodes.filter(([, taints]) => taints.length > 0)),
     clusterTaints: clusterTaintsOf(member).filter(isEvicting),

@@ -275,6 +275,54 @@ test('another virtual node of the same member is a place for pods of one with a 
   expect(room.evictions()).toHaveLength(3);
 });
 
+describe('on a virtual node that the member does not want any more, as its pools were renamed', () => {
+  beforeEach(async () => {
+    room.editMember('east', { spec: { virtualNodes: [{ name: 'a' }] } });
+    await room.seen('it is known', () => room.process.view.nodes.virtualNodesOf('east').includes('east-a'));
+  });
+
+  test('pods are replaced when the member is lost', async () => {
+    await say('east', 'False');
+    room.now += 300_000;
+    await resync();
+    expect(room.evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('pods are moved for taints of the member as a whole, and not for those of its pools', async () => {
+    const evicting = { key: 'gone', effect: 'NoExecute' };
+    const isKnown = async (nodes: string[]): Promise<void> =>
+      await room.seen('it is known', () =>
+        jsonEqual([...(room.process.placed.members()[0]?.nodeTaints.keys() ?? [])], nodes),
+      );
+    room.editMember('east', { spec: { virtualNodes: [{ name: 'a', taints: [evicting] }] } });
+    await isKnown(['east-a']);
+    await resync();
+    expect(room.evictions()).toEqual([]);
+    room.editMember('east', { spec: { taints: [evicting] } });
+    await isKnown(['east-a', 'east']);
+    await resync();
+    expect(room.evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('pods are moved when it is to be emptied', async () => {
+    await taintNode('east', DRAIN);
+    await resync();
+    expect(room.evictions().toSorted()).toEqual(names.toSorted());
+  });
+
+  test('pods are replaced when it is out of service', async () => {
+    await say('east', 'False');
+    const taints = [{ key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoSchedule' }];
+    room.api.edit('/api/v1/nodes/east', { spec: { taints } });
+    room.editMember('east', { status: { fencing: { nodes: { east: 'Fenced' } } } });
+    await room.seen('it is known', () =>
+      room.process.placed.members().some(({ outOfService }) => outOfService.has('east')),
+    );
+    await resync();
+    expect(room.evictions().toSorted()).toEqual(names.toSorted());
+  });
+});
+
 describe('lost', () => {
   beforeEach(async () => {
     await say('east', 'False');

@@ -143,6 +143,15 @@ describe('what fits', () => {
     expect(asked(first)).toEqual([]);
   });
 
+  test('of a whole namespace is also what is on a virtual node that the member does not want any more', async () => {
+    room.editMember('east', { spec: { virtualNodes: [{ name: 'a' }] } });
+    await room.seen('it is known', () => room.process.view.nodes.virtualNodesOf('east').includes('east-a'));
+    ask({ workloads: undefined, all: true });
+    await begun();
+    expect(said()).toEqual(['web Moving 4/0/0']);
+    expect(moves()).toHaveLength(1);
+  });
+
   test('is written to only when there is something new to say', async () => {
     ask();
     await begun();

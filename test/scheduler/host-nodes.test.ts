@@ -29,12 +29,12 @@ async function serve() {
         metadata: { name, ...(member === undefined ? {} : { labels: { 'spillway.dev/member': member } }) },
         spec: providerID === undefined ? {} : { providerID },
       }),
-    memberCluster: (name: string) =>
+    memberCluster: (name: string, more: object = {}) =>
       call('POST', MEMBERS, {
         apiVersion: 'spillway.dev/v1alpha1',
         kind: 'MemberCluster',
         metadata: { name },
-        spec: { credentials: { secretRef: { namespace: 'spillway-system', name } } },
+        spec: { credentials: { secretRef: { namespace: 'spillway-system', name } }, ...more },
       }),
     remove: (path: string) => call('DELETE', path),
     follow: async () => {
@@ -75,4 +75,22 @@ it('a MemberCluster named like a node of the host takes nothing of it, while it 
   node('later', 'aws:///i-2');
   await until('the node is there', () => nodes.nodes.get('later') !== undefined, { intervalMs: 5 });
   expect(nodes.memberOf('later')).toBeUndefined();
+});
+
+it('knows virtual nodes that a member does not want any more, and takes no node for one whose name it could never have had', async () => {
+  const { nodes, node, memberCluster, remove, follow } = await serve();
+  memberCluster('east', { virtualNodes: [{ name: 'a' }, { name: 'b' }] });
+  memberCluster('east-x');
+  node('east', 'spillway://east/east', 'east');
+  node('east-a', 'spillway://east/east-a', 'east');
+  node('east-c', 'spillway://east/east-c');
+  node('east-x', 'spillway://east-x/east-x', 'east-x');
+  node('worker-1', undefined, 'east');
+  await follow();
+  expect(nodes.virtualNodesOf('east')).toEqual(['east-a', 'east-b']);
+  expect(nodes.everyVirtualNodeOf('east').toSorted()).toEqual(['east', 'east-a', 'east-b', 'east-c']);
+  expect(nodes.everyVirtualNodeOf('east-x')).toEqual(['east-x']);
+  remove('/api/v1/nodes/east');
+  await until('the Node is gone', () => nodes.nodes.get('east') === undefined, { intervalMs: 5 });
+  expect(nodes.everyVirtualNodeOf('east').toSorted()).toEqual(['east-a', 'east-b', 'east-c']);
 });
