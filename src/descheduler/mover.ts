@@ -43,6 +43,8 @@ const CAUGHT_UP_MS = 30_000;
 const SHOWN_MS = 2_000;
 /** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
 const TURN_MS = 1_000;
+/** Answers of those who gave up waiting for somebody else: the API server behind them may carry it out still. */
+const GAVE_UP = new Set([408, 502, 504]);
 const REMEMBERED = 10_000;
 const NEVER = 'its policy says purgeMode: Never';
 
@@ -187,7 +189,7 @@ export class Mover {
       if (set !== undefined) {
         if (!(await this.#release(live, set, lost, signal))) return 'void';
       } else {
-        await evict(host, { namespace, name }, { uid, resourceVersion }, { signal });
+        await this.#write(live, async () => await evict(host, { namespace, name }, { uid, resourceVersion }, { signal }));
       }
       this.#moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
       return 'moved';
@@ -221,7 +223,7 @@ export class Mover {
     if (wanted.leavesAnyway === true) return { live, set: undefined };
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
-    const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.count, wanted.mayStayInMember);
+    const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.countBut(live), wanted.mayStayInMember);
     if (noPlace === undefined) {
       const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
       return lost ? { live, set: placed.surgingSetOf(live), lost } : { live, set: this.#setBefore(live, wanted) };
@@ -257,11 +259,25 @@ export class Mover {
     if (body === undefined || (!lost && releases.count(set.uid) >= releasedAtOnce(set))) return false;
     releases.sent(live, set.uid, lost);
     try {
-      await patch(host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
+      await this.#write(
+        live,
+        async () => await patch(host, PODS, { namespace, name }, body, { type: 'merge' }, { signal }),
+      );
       return true;
     } catch (error) {
       // Without an answer the patch may have been applied: the watch shows it, or the entry expires.
-      if (error instanceof ApiError) releases.forget(live);
+      if (refuses(error)) releases.forget(live);
+      throw error;
+    }
+  }
+
+  /** With a place for its successor, which nobody else gets, from before it is sent: only an answer that refuses gives that back. */
+  async #write(live: Pod, send: () => Promise<unknown>): Promise<void> {
+    const takeBack = this.underWay.moving(live);
+    try {
+      await send();
+    } catch (error) {
+      if (refuses(error)) takeBack();
       throw error;
     }
   }
@@ -303,7 +319,6 @@ export class Mover {
     const { events, metrics, logger, placed, records } = this.#o;
     const { pod, from, strategy, reason, cause } = wanted;
     this.#sent.set(pod.metadata.uid ?? '', true);
-    this.underWay.moved(pod);
     const { kind = '', name = '' } = controllerOf(pod) ?? {};
     const until =
       how === 'waits'
@@ -393,6 +408,11 @@ function asked({ name, image, resources, ports, restartPolicy }: Container): Con
     ...(ports === undefined ? {} : { ports }),
     ...(restartPolicy === undefined ? {} : { restartPolicy }),
   };
+}
+
+/** The host has answered that it does not do it; everything else says nothing about that. */
+function refuses(error: unknown): boolean {
+  return error instanceof ApiError && !GAVE_UP.has(error.code);
 }
 
 /** Refused by an admission policy (422). */

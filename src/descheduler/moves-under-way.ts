@@ -7,8 +7,8 @@ const WAIT_MS = 60_000;
 /** Moved pods whose successors are not bound yet; their capacity must not be promised twice. */
 export class MovesUnderWay {
   readonly #monotonic: () => number;
-  /** By controller UID, a deadline for each successor that has not appeared yet (monotonic ms). */
-  readonly #awaited = new Map<string, number[]>();
+  /** By controller UID and UID of the pod that makes way, oldest first: the deadline for its successor to appear (monotonic ms). */
+  readonly #awaited = new Map<string, Map<string, number>>();
   /** By pod UID, the deadline for a successor to be bound (monotonic ms). */
   readonly #placing = new Map<string, number>();
 
@@ -22,27 +22,46 @@ export class MovesUnderWay {
     for (const [uid, until] of this.#placing) if (until <= now) this.#placing.delete(uid);
     let count = this.#placing.size;
     for (const [controller, untils] of this.#awaited) {
-      const left = untils.filter((until) => until > now);
-      if (left.length === 0) this.#awaited.delete(controller);
-      else this.#awaited.set(controller, left);
-      count += left.length;
+      for (const [uid, until] of untils) if (until <= now) untils.delete(uid);
+      if (untils.size === 0) this.#awaited.delete(controller);
+      count += untils.size;
     }
     return count;
   }
 
-  /** The pod was evicted or released. */
-  moved(pod: Pod): void {
+  /** The same without the place that an earlier try to move the pod, which was not answered, keeps for its successor. */
+  countBut(pod: Pod): number {
+    const { count } = this;
+    return this.#awaited.get(controllerUidOf(pod))?.has(pod.metadata.uid ?? '') === true ? count - 1 : count;
+  }
+
+  /**
+   * The pod is about to be evicted or released: to be called before that is sent, as its successor may be seen, or others be moved, before the
+   * answer comes. Returns what takes it back when the host refuses.
+   */
+  moving(pod: Pod): () => void {
     const controller = controllerUidOf(pod);
-    this.#awaited.set(controller, [...(this.#awaited.get(controller) ?? []), this.#monotonic() + WAIT_MS]);
+    const { uid = '' } = pod.metadata;
+    const untils = this.#awaited.get(controller) ?? new Map<string, number>();
+    const before = untils.get(uid);
+    untils.delete(uid);
+    this.#awaited.set(controller, untils.set(uid, this.#monotonic() + WAIT_MS));
+    return () => {
+      const now = this.#awaited.get(controller);
+      if (now?.delete(uid) !== true) return;
+      if (before !== undefined) now.set(uid, before);
+      if (now.size === 0) this.#awaited.delete(controller);
+    };
   }
 
   /** A new pod was seen. */
   came(pod: Pod): void {
     const controller = controllerUidOf(pod);
-    const [first, ...others] = this.#awaited.get(controller) ?? [];
-    if (first === undefined) return;
-    if (others.length === 0) this.#awaited.delete(controller);
-    else this.#awaited.set(controller, others);
+    const untils = this.#awaited.get(controller);
+    const [first] = untils?.keys() ?? [];
+    if (untils === undefined || first === undefined) return;
+    untils.delete(first);
+    if (untils.size === 0) this.#awaited.delete(controller);
     this.#placing.set(pod.metadata.uid ?? '', this.#monotonic() + WAIT_MS);
     this.seen(pod);
   }

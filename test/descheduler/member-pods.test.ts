@@ -370,6 +370,45 @@ describe('lost', () => {
     expect(room.evictions()).toHaveLength(3);
   });
 
+  test('a place is kept for one whose eviction has no answer yet', async () => {
+    room.setRoom('west', 1);
+    room.now = SINCE + 300_000;
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? 'hang' : undefined);
+    const ended = new AbortController();
+    const first = room.process.members.bringUpToDate('east', ended.signal).catch(() => undefined);
+    await room.seen('it is sent', () => room.evictions().length === 1);
+    room.api.fault = undefined;
+    await resync();
+    expect(new Set(room.evictions()).size).toBe(1);
+    expect(room.told('PodOfLostMemberHeld')).toEqual([
+      expect.stringContaining('the room elsewhere is for pods that were moved before it'),
+    ]);
+    ended.abort();
+    await first;
+  });
+
+  test('a place is kept for one whose eviction was carried out without an answer', async () => {
+    room.setRoom('west', 1);
+    room.now = SINCE + 300_000;
+    room.api.fault = ({ path }) =>
+      path.endsWith('/eviction') && room.evictions().length === 1 ? 'reset-after' : undefined;
+    await expect(resync()).rejects.toThrow(/the connection broke/);
+    await resync();
+    expect(room.evictions()).toHaveLength(1);
+    room.now += 60_000;
+    await resync();
+    expect(room.evictions()).toHaveLength(2);
+  });
+
+  test('a place is not kept for one that the host refused to evict', async () => {
+    room.setRoom('west', 1);
+    room.now = SINCE + 300_000;
+    room.api.fault = ({ path }) =>
+      path.endsWith('/eviction') && room.evictions().length === 1 ? { code: 409, reason: 'Conflict' } : undefined;
+    await resync();
+    expect(room.evictions()).toHaveLength(2);
+  });
+
   /** The member answers again as soon as that is so. */
   function answersOnce(isSo: () => boolean): void {
     const { placed } = room.process;

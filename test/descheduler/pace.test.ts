@@ -55,9 +55,9 @@ const pod = (uid: string, controller: string, nodeName?: string): Pod => ({
 test('pods that were moved count until those that come instead are bound', () => {
   let now = 0;
   const underWay = new MovesUnderWay(() => now);
-  underWay.moved(pod('a', 'one', 'east'));
-  underWay.moved(pod('b', 'one', 'east'));
-  underWay.moved(pod('c', 'two', 'east'));
+  underWay.moving(pod('a', 'one', 'east'));
+  underWay.moving(pod('b', 'one', 'east'));
+  underWay.moving(pod('c', 'two', 'east'));
   expect(underWay.count).toBe(3);
   // Pods that were there before say nothing.
   underWay.seen(pod('z', 'one', 'east'));
@@ -71,10 +71,39 @@ test('pods that were moved count until those that come instead are bound', () =>
   underWay.came(pod('f', 'one'));
   underWay.gone(pod('f', 'one'));
   expect(underWay.count).toBe(0);
-  underWay.moved(pod('g', 'three', 'east'));
+  underWay.moving(pod('g', 'three', 'east'));
   underWay.came(pod('h', 'three'));
   now = 60_000;
   expect(underWay.count).toBe(0);
+});
+
+test('a place is kept from before a pod is evicted, and given back only when that is refused', () => {
+  let now = 0;
+  const underWay = new MovesUnderWay(() => now);
+  const [a, b] = [pod('a', 'one', 'east'), pod('b', 'one', 'east')];
+  const takeBack = underWay.moving(a);
+  // Not against the pod itself, should it be tried again.
+  expect([underWay.count, underWay.countBut(a), underWay.countBut(b)]).toEqual([1, 0, 1]);
+  takeBack();
+  takeBack();
+  expect(underWay.count).toBe(0);
+  // The first try was not answered, the second one is refused.
+  underWay.moving(a);
+  now = 30_000;
+  const again = underWay.moving(a);
+  expect(underWay.count).toBe(1);
+  again();
+  expect(underWay.count).toBe(1);
+  now = 60_000;
+  expect([underWay.count, underWay.countBut(a)]).toEqual([0, 0]);
+  // The one that comes instead is seen before the answer.
+  const late = underWay.moving(a);
+  underWay.came(pod('c', 'one'));
+  underWay.seen(pod('c', 'one', 'west'));
+  expect(underWay.count).toBe(0);
+  underWay.moving(b);
+  late();
+  expect(underWay.count).toBe(1);
 });
 
 const EAST = placedMember();
