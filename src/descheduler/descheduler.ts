@@ -107,6 +107,7 @@ export class Descheduler {
     });
     const off = [
       this.#followHealth(ill),
+      this.#followTainted(),
       placed.followMembers(() => this.#observe()),
       this.#records.on((workloadUid) => records.addAfter(workloadUid, RECORD_MS)),
     ];
@@ -121,7 +122,7 @@ export class Descheduler {
     const { mover } = this;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
-    const taintedForMs = this.#taints.ageMs.bind(this.#taints);
+    const taintedForMs = this.#taints.againstMs.bind(this.#taints);
     const lostForMs = this.#losses.lostForMs.bind(this.#losses);
     const members = new MemberPods({ placed, mover, taintedForMs, lostForMs });
     const refused = new RefusedInMember({ placed, mover, clock });
@@ -177,6 +178,24 @@ export class Descheduler {
     const all = this.#o.placed.members();
     this.#taints.observe(all);
     this.#losses.observe(all);
+  }
+
+  /** When pods come to members with taints: these count for them from then on. */
+  #followTainted(): () => void {
+    const { placed } = this.#o;
+    const came = (pod: Pod): void => {
+      const { nodeName } = pod.spec;
+      if (nodeName !== undefined) this.#taints.podCame(pod, placed.clusterOf(nodeName));
+    };
+    return placed.follow({
+      podCame: came,
+      podChanged: (pod, before) => {
+        if (before.spec.nodeName === undefined) came(pod);
+      },
+      podGone: (pod) => this.#taints.podGone(pod),
+      membersChanged: () => undefined,
+      rulesChanged: () => undefined,
+    });
   }
 
   /** What people want rebalanced. */

@@ -19,8 +19,8 @@ const LOOK_MS = 5_000;
 export interface MemberPodsOptions {
   placed: PlacedPods;
   mover: Mover;
-  /** How long a taint of a member has stood, in ms. */
-  taintedForMs: (member: string, taint: Taint) => number;
+  /** How long a pod has been there with a taint of that virtual node, or of the member as a whole (undefined), in ms. */
+  taintedForMs: (pod: Pod, member: string, node: string | undefined, taint: Taint) => number;
   /** How long a member has been lost, in ms, whatever wall clocks say. */
   lostForMs: (member: string) => number;
 }
@@ -106,7 +106,8 @@ export class MemberPods {
     const { placed, taintedForMs } = this.#o;
     const member = this.#member(name);
     if (member === undefined || !isStillIn(live, name, placed)) return 'void';
-    return whyItStaysOutOfService(live, placed.rulesOf(live), member, (taint) => taintedForMs(name, taint));
+    const sinceMs = (taint: Taint): number => taintedForMs(live, name, live.spec.nodeName, taint);
+    return whyItStaysOutOfService(live, placed.rulesOf(live), member, sinceMs);
   }
 
   #recheckTainted(live: Pod, name: string): Recheck {
@@ -114,7 +115,8 @@ export class MemberPods {
     const member = this.#member(name);
     if (member === undefined || !isStillIn(live, name, placed)) return 'void';
     const { paused } = lostMembers(placed.members());
-    return whyItStaysTainted(live, placed.rulesOf(live), member, (taint) => taintedForMs(name, taint), paused);
+    const sinceMs = (taint: Taint, node: string | undefined): number => taintedForMs(live, name, node, taint);
+    return whyItStaysTainted(live, placed.rulesOf(live), member, sinceMs, paused);
   }
 
   #recheckDrained(live: Pod, name: string): Recheck {

@@ -6,17 +6,28 @@ import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
-/** The taint that a pod may stay for the least time with, and that time in ms; undefined without any that it does not tolerate for ever. */
-function shortestTaint(
+/** How long a taint of that virtual node, or of the member as a whole (undefined), has stood against the pod, in ms. */
+type SinceMs = (taint: Taint, node: string | undefined) => number;
+
+/** The taint that is the first to move the pod, and in how many ms; undefined without any that it does not tolerate for ever. */
+function soonestTaint(
   live: Pod,
   { clusterTolerations }: MoveRules,
   member: PlacedMember,
-): { taint: Taint; forMs: number } | undefined {
+  sinceMs: SinceMs,
+): { taint: Taint; restMs: number } | undefined {
+  const { nodeName, tolerations } = live.spec;
   const all = [
-    ...nodeTaintsOf(live, member).map((taint) => ({ taint, forMs: toleratedMs(live.spec.tolerations, taint) })),
-    ...member.clusterTaints.map((taint) => ({ taint, forMs: toleratedMs(clusterTolerations, taint) })),
+    ...nodeTaintsOf(live, member).map((taint) => ({
+      taint,
+      restMs: toleratedMs(tolerations, taint) - sinceMs(taint, nodeName),
+    })),
+    ...member.clusterTaints.map((taint) => ({
+      taint,
+      restMs: toleratedMs(clusterTolerations, taint) - sinceMs(taint, undefined),
+    })),
   ];
-  return all.filter(({ forMs }) => forMs < Number.POSITIVE_INFINITY).toSorted((a, b) => a.forMs - b.forMs)[0];
+  return all.filter(({ restMs }) => restMs < Number.POSITIVE_INFINITY).toSorted((a, b) => a.restMs - b.restMs)[0];
 }
 
 /** All that stand against the pod, tolerated or not. */
@@ -30,25 +41,26 @@ function nodeTaintsOf({ spec }: Pod, { nodeTaints }: PlacedMember): readonly Tai
 
 /**
  * Why a pod stays in a member with taints of effect NoExecute; undefined when it is to be moved.
- * `sinceMs`: how long a taint has stood. `paused`: why pods of lost members are not moved at present, in words; taints that a policy
+ * `paused`: why pods of lost members are not moved at present, in words; taints that a policy
  * gave to a member that does not answer move none then either: no person has looked at it.
  */
 export function whyItStaysTainted(
   live: Pod,
   rules: MoveRules,
   member: PlacedMember,
-  sinceMs: (taint: Taint) => number,
+  sinceMs: SinceMs,
   paused?: string,
 ): Held | 'void' | undefined {
-  if (shortestTaint(live, rules, member) === undefined) return 'void';
+  if (soonestTaint(live, rules, member, sinceMs) === undefined) return 'void';
   const answers = member.reachable !== false;
   const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
   if (why !== undefined) return { why };
-  const found = shortestTaint(live, rules, answers || paused === undefined ? member : withoutPolicies(member));
+  const counted = answers || paused === undefined ? member : withoutPolicies(member);
+  const found = soonestTaint(live, rules, counted, sinceMs);
   // Only policies want it moved.
   if (found === undefined) return { why: paused ?? '' };
-  const rest = found.forMs - sinceMs(found.taint);
-  return rest > 0 ? { why: `it tolerates ${taintInWords(found.taint)} for so long`, forMs: rest } : undefined;
+  const { taint, restMs } = found;
+  return restMs > 0 ? { why: `it tolerates ${taintInWords(taint)} for so long`, forMs: restMs } : undefined;
 }
 
 function withoutPolicies(member: PlacedMember): PlacedMember {

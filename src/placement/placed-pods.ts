@@ -158,7 +158,7 @@ export interface PlacedPods {
 
 export interface PlacedPodsHandlers {
   podCame: (pod: Pod) => void;
-  podChanged: (pod: Pod) => void;
+  podChanged: (pod: Pod, before: Pod) => void;
   podGone: (pod: Pod) => void;
   /** A member came, went, or changed in anything. */
   membersChanged: () => void;

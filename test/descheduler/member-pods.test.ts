@@ -275,6 +275,32 @@ test('another virtual node of the same member is a place for pods of one with a 
   expect(room.evictions()).toHaveLength(3);
 });
 
+test('a pod that comes to a member that has long had a taint stays for its tolerationSeconds from then on', async () => {
+  room.endPods(names);
+  room.letWrite();
+  room.editMember('east', { spec: { taints: [{ key: 'spot', effect: 'NoExecute' }] } });
+  await room.seen('it is known', () => room.process.placed.members().some(({ nodeTaints }) => nodeTaints.has('east')));
+  room.now += 3_600_000;
+  const [name = ''] = await room.run(set, { local: 1 });
+  const { metadata, spec } = room.pods().find((pod) => pod.metadata.name === name) as Pod;
+  const tolerations = [{ key: 'spot', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 600 }];
+  const late = { ...metadata, name: 'late', uid: undefined, resourceVersion: undefined };
+  room.make('/api/v1/namespaces/shop/pods', {
+    kind: 'Pod',
+    metadata: late,
+    spec: { ...spec, nodeName: 'east', tolerations },
+  });
+  await room.seen('it is known', () => room.process.view.pods.get('shop/late') !== undefined);
+  room.editMember('east', { metadata: { labels: { looked: 'at' } } });
+  await room.seen('it is held', () => room.told('TaintedPodHeld').length > 0);
+  expect(room.told('TaintedPodHeld')).toEqual([expect.stringMatching(/^Pod late: .* it tolerates spot:NoExecute for/)]);
+  expect(room.evictions()).toEqual([]);
+  room.now += 600_000;
+  room.editMember('east', { metadata: { labels: { looked: 'again' } } });
+  await room.seen('it is moved', () => room.evictions().length > 0);
+  expect(room.evictions()).toEqual(['late']);
+});
+
 describe('on a virtual node that the member does not want any more, as its pools were renamed', () => {
   beforeEach(async () => {
     room.editMember('east', { spec: { virtualNodes: [{ name: 'a' }] } });

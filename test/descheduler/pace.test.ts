@@ -131,7 +131,7 @@ test('members are lost for as long as this process has seen it, an outage that b
   expect(losses.lostForMs('west')).toBe(0);
 });
 
-test('taints are as old as this process knows them', () => {
+test('taints are as old as this process knows them, those of each virtual node and of the whole member by themselves', () => {
   let now = 0;
   const ages = new TaintAges(() => now);
   const taint = { key: 'k', effect: 'NoExecute' };
@@ -139,10 +139,49 @@ test('taints are as old as this process knows them', () => {
   ages.observe(member(taint));
   now = 5;
   ages.observe(member(taint));
-  expect(ages.ageMs('east', taint)).toBe(5);
+  expect(ages.ageMs('east', undefined, taint)).toBe(5);
   ages.observe(member());
   now = 9;
   ages.observe(member(taint));
-  expect(ages.ageMs('east', taint)).toBe(0);
-  expect(ages.ageMs('west', taint)).toBe(0);
+  expect(ages.ageMs('east', undefined, taint)).toBe(0);
+  expect(ages.ageMs('west', undefined, taint)).toBe(0);
+  const pools = (...names: string[]): PlacedMember[] => [
+    { ...EAST, clusterTaints: [taint], nodeTaints: new Map(names.map((name) => [name, [taint]])) },
+  ];
+  ages.observe(pools('east-a'));
+  now = 20;
+  ages.observe(pools('east-a', 'east-b'));
+  now = 22;
+  expect(['east-a', 'east-b', undefined].map((node) => ages.ageMs('east', node, taint))).toEqual([13, 2, 13]);
+});
+
+test('a taint counts for a pod from the later of the two', () => {
+  let now = 0;
+  const ages = new TaintAges(() => now);
+  const taint = { key: 'k', effect: 'NoExecute' };
+  const member = (...nodes: string[]): PlacedMember[] => [
+    { ...EAST, nodeTaints: new Map(nodes.map((name) => [name, [taint]])) },
+  ];
+  const [early, late] = [pod('a', 'one', 'east'), pod('b', 'one', 'east')];
+  ages.podCame(early, 'east');
+  ages.observe(member('east'));
+  now = 3_600_000;
+  ages.podCame(late, 'east');
+  now += 5;
+  // It is seen again, and bound to the same node all the time.
+  ages.podCame(late, 'east');
+  const against = (one: Pod): number => ages.againstMs(one, 'east', 'east', taint);
+  expect([against(early), against(late)]).toEqual([3_600_005, 5]);
+  // Another taint, later than both.
+  ages.observe(member('east', 'east-b'));
+  now += 1;
+  expect([early, late].map((one) => ages.againstMs(one, 'east', 'east-b', taint))).toEqual([1, 1]);
+  ages.podGone(late);
+  expect(against(late)).toBe(3_600_006);
+  // Taken away and put there anew.
+  ages.podCame(late, 'east');
+  ages.observe(member());
+  ages.observe(member('east'));
+  now += 2;
+  expect([against(early), against(late)]).toEqual([2, 2]);
 });

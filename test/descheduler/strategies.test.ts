@@ -241,6 +241,24 @@ describe('a taint of effect NoExecute', () => {
     expect(stays(web({ tolerations: [{ operator: 'Exists' }] }), member(), rules(), 9e9)).toBe('void');
   });
 
+  test('moves the pod when the first of several is tolerated no longer, each by its own age', () => {
+    const other = { ...TAINT, key: 'other' };
+    const of = member({ nodeTaints: new Map([['east', [TAINT, other]]]), clusterTaints: [TAINT] });
+    const tolerations = [
+      { key: 'k', operator: 'Exists', tolerationSeconds: 60 },
+      { key: 'other', operator: 'Exists', tolerationSeconds: 100 },
+    ];
+    const own = rules({}, [{ key: 'k', operator: 'Exists', tolerationSeconds: 300 }]);
+    const found = (k: number, others: number, onAll: number) =>
+      whyItStaysTainted(web({ tolerations }), own, of, ({ key }, node) =>
+        node === undefined ? onAll : key === 'k' ? k : others,
+      );
+    expect(found(0, 95_000, 0)).toEqual({ why: 'it tolerates other=v:NoExecute for so long', forMs: 5_000 });
+    expect(found(0, 100_000, 0)).toBeUndefined();
+    expect(found(50_000, 0, 299_000)).toMatchObject({ forMs: 1_000 });
+    expect(found(59_000, 0, 0)).toMatchObject({ forMs: 1_000 });
+  });
+
   test('on the cluster is tolerated by policies, and not by pods', () => {
     expect(stays(web({ tolerations: [{ operator: 'Exists' }] }), onCluster)).toBeUndefined();
     const own = rules({}, [{ key: 'k', operator: 'Exists', tolerationSeconds: 10 }]);
