@@ -16,6 +16,8 @@ const HOUR_MS = 3_600_000;
 export const RECORD_MS = 1_000;
 /** Retry delay after a conflict, or while the object does not exist yet (ms). */
 const AGAIN_MS = 2_000;
+/** Clocks of machines differ by less (ms): what was written later than that has a time that says nothing. */
+const AHEAD_MS = 60_000;
 const REMEMBERED = 10_000;
 const MAX_MESSAGE = 1_000;
 
@@ -24,6 +26,8 @@ export interface MoveRecordsOptions {
   placed: Pick<PlacedPods, 'recordOf' | 'workloadByUid'>;
   /** Wall clock in ms. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /**
@@ -34,6 +38,8 @@ export class MoveRecords {
   readonly #o: MoveRecordsOptions;
   /** By UID of the workload. */
   readonly #known = new LRUCache<string, readonly Moves[]>(atMost(REMEMBERED));
+  /** By workload and move, when one that a clock wrote that was ahead was first seen here (monotonic ms). */
+  readonly #ahead = new LRUCache<string, number>(atMost(REMEMBERED));
   readonly #handlers = new Set<(workloadUid: string) => void>();
 
   constructor(options: MoveRecordsOptions) {
@@ -54,14 +60,14 @@ export class MoveRecords {
     workload: TypedObject,
     strategies?: readonly string[],
   ): { readonly count: number; readonly forMs: number } {
-    const moves = this.#of(workload).filter(({ strategy }) => strategies?.includes(strategy) ?? true);
+    const moves = this.#counted(workload).filter(({ strategy }) => strategies?.includes(strategy) ?? true);
     return movesWithin(moves, HOUR_MS, this.#o.clock());
   }
 
   /** Clusters that pods of the workload left for that reason within the last hour. */
   leftLately(workload: TypedObject, strategy: Strategy): ReadonlySet<string> {
     const now = this.#o.clock();
-    const lately = this.#of(workload).filter((one) => one.strategy === strategy && now - one.last < HOUR_MS);
+    const lately = this.#counted(workload).filter((one) => one.strategy === strategy && now - one.last < HOUR_MS);
     return new Set(lately.map(({ from }) => from));
   }
 
@@ -99,6 +105,19 @@ export class MoveRecords {
       return { requeueAfterMs: AGAIN_MS };
     }
     return undefined;
+  }
+
+  /** With times that can be compared: a clock that was ahead must not hold others up for longer than an hour from now on. */
+  #counted(workload: TypedObject): readonly Moves[] {
+    const now = this.#o.clock();
+    return this.#of(workload).map((one) => {
+      if (one.last <= now + AHEAD_MS) return one;
+      const { strategy, from, last } = one;
+      const key = `${workload.metadata.uid ?? ''} ${strategy} ${from} ${String(Math.floor(last / 1_000))}`;
+      const at = this.#ahead.get(key) ?? this.#o.monotonic();
+      this.#ahead.set(key, at);
+      return { ...one, last: now - (this.#o.monotonic() - at) };
+    });
   }
 
   #of(workload: TypedObject): readonly Moves[] {

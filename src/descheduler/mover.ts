@@ -189,7 +189,10 @@ export class Mover {
       if (set !== undefined) {
         if (!(await this.#release(live, set, lost, signal))) return 'void';
       } else {
-        await this.#write(live, async () => await evict(host, { namespace, name }, { uid, resourceVersion }, { signal }));
+        await this.#write(
+          live,
+          async () => await evict(host, { namespace, name }, { uid, resourceVersion }, { signal }),
+        );
       }
       this.#moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
       return 'moved';

@@ -129,8 +129,8 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
         ready -= own;
         return { pod, kind: 'evict', why: 'Replaced' };
       }
-      // The shorter of both counts: a wall clock that is ahead must not end the grace period early.
-      const rest = rules.gracePeriodSeconds * 1_000 - Math.min(now - releasedAt(pod), passedMs(pod));
+      // What the mark says is by a wall clock, which may have been ahead, or be so now.
+      const rest = rules.gracePeriodSeconds * 1_000 - passedMs(pod);
       if (rest > 0) return { pod, kind: 'wait', forMs: rest };
       if (rules.onTimeout === 'GiveBack' && own === 1) return { pod, kind: 'giveBack', why: 'TimedOut' };
       ready -= own;

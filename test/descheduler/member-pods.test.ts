@@ -715,6 +715,35 @@ describe('lost', () => {
     expect(room.evictions()).toHaveLength(8);
   });
 
+  test('moves that were written down by a clock that was a day ahead hold others up for an hour, not for a day', async () => {
+    room.perPodPerHour = 1;
+    const { signal } = new AbortController();
+    const uid = deployment.metadata.uid ?? '';
+    await room.process.placements.bringUpToDate(uid, signal);
+    await room.seen('it is stored', () => room.process.store.get(deployment) !== undefined);
+    await room.restart();
+    await resync();
+    room.now = SINCE + 300_000;
+    room.wallAheadMs = 86_400_000;
+    await resync();
+    expect(room.evictions()).toHaveLength(4);
+    await room.process.records.bringUpToDate(uid, signal);
+    // The clock is set right; both the process that wrote it, and the next one, count from now on.
+    room.wallAheadMs = 0;
+    const { records } = room.process;
+    const count = (of = records): number => of.withinAnHour(deployment).count;
+    expect([count(), [...records.leftLately(deployment, 'MemberLost')]]).toEqual([4, ['east']]);
+    room.now += 3_599_000;
+    expect(count()).toBe(4);
+    room.now += 1_000;
+    expect([count(), records.leftLately(deployment, 'MemberLost').size]).toEqual([0, 0]);
+    await room.restart();
+    const next = room.process.records;
+    expect([count(next), next.withinAnHour(deployment).forMs]).toEqual([4, 3_600_000]);
+    room.now += 3_600_000;
+    expect(count(next)).toBe(0);
+  });
+
   test('a dry run moves nothing, and tells what would be, again after twenty minutes', async () => {
     room.dryRun = true;
     await room.restart();

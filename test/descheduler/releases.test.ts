@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { releasedText } from '../../src/api/released.ts';
+import { releasedFrom, releasedText } from '../../src/api/released.ts';
 import {
   goesGracefully,
   onHealOf,
@@ -38,6 +38,8 @@ const out = (
   const mark = releasedText({ hash: '7d', replicaSet: 'web-7d', uid: 'set', at, ready });
   return pod(name, status, { annotations: { 'spillway.dev/released': mark }, ...more });
 };
+/** By a wall clock that is right. */
+const passedMs = (one: Pod): number => NOW - Date.parse(releasedFrom(one)?.at ?? '');
 const set = (replicas: number, available?: number, ready?: number) => ({ replicas, ready, available });
 
 describe('how a pod leaves', () => {
@@ -98,7 +100,7 @@ describe('what becomes of released pods', () => {
       owned: [],
       rules: RULES,
       now: NOW,
-      passedMs: () => 3_600_000,
+      passedMs,
       heal: () => 'replaced',
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
@@ -165,6 +167,11 @@ describe('what becomes of released pods', () => {
       'the time is over by the wall clock alone, which may be ahead',
       { owned: owned(2, 1), released: [out('a', 600, 3, NOT_READY)], passedMs: () => 590_000 },
       ['a wait 10000'],
+    ],
+    [
+      'the time is over, and the clock that wrote on the pod was a day ahead',
+      { owned: owned(2, 1), released: [out('a', -86_400, 3)], passedMs: () => 600_000 },
+      ['a giveBack TimedOut'],
     ],
     [
       'the time is over, but the other one is Ready',
