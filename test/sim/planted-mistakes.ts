@@ -225,8 +225,8 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'pods/outages/toleration-keeper.ts',
-        from: "    if (rule.toleration === 'Keep') return;\n",
-        to: "    if (rule.toleration !== 'Keep') return;\n",
+        from: '    return isConcerned(pod) ? missing(pod.spec.tolerations ?? [], this.#o.rule, this.#o.nodeFails()) : [];\n',
+        to: '    return isConcerned(pod) ? [] : [];\n',
       },
     ],
   },
