@@ -31,6 +31,7 @@ const NO_PLACE_MS = 15_000;
 const TAKEN_MS = 2_000;
 /** Retry delay when a disruption budget refuses the eviction (ms). */
 const BUDGET_MS = 5_000;
+const MANY_BUDGETS = 'more than one disruption budget chooses it, and Kubernetes evicts no such pod: leave it one';
 /** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
 const NO_RIGHT_MS = 60_000;
 /** While its cause lasts it is told anew that a pod is held (ms): Events live for an hour, and alerts look at half of one. */
@@ -201,6 +202,7 @@ export class Mover {
       if (error instanceof ApiError && error.code === 429) {
         return this.#hold(wanted, { why: budgetInWords(pod), forMs: BUDGET_MS, others: true });
       }
+      if (error instanceof ApiError && hasManyBudgets(error)) return this.#hold(wanted, { why: MANY_BUDGETS });
       if (!isForbidden(error) && !isRefused(error)) throw error;
       this.#noteNoRight(namespace, error);
       return this.#hold(wanted, this.#withoutRight(namespace));
@@ -379,6 +381,11 @@ export class Mover {
 }
 
 /** The API server's message does not tell whether the budget can ever allow the eviction. */
+/** The eviction API answers so where it cannot say which of several disruption budgets counts. */
+function hasManyBudgets({ code, message }: ApiError): boolean {
+  return code === 500 && message.includes('more than one PodDisruptionBudget');
+}
+
 function budgetInWords(pod: Pod): string {
   const why = 'its disruption budget allows no eviction now';
   return isReady(pod)

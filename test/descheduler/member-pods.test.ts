@@ -785,6 +785,20 @@ describe('lost', () => {
     expect(room.evictions().length).toBeGreaterThanOrEqual(5);
   });
 
+  test('a pod that several disruption budgets choose is held, and those after it go', async () => {
+    room.now = SINCE + 300_000;
+    const message = 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.';
+    room.api.fault = ({ path }) =>
+      path.endsWith(`/${names[0] ?? ''}/eviction`) ? { code: 500, reason: 'InternalError', message } : undefined;
+    await resync();
+    expect(room.told('PodOfLostMemberHeld')).toEqual([
+      expect.stringMatching(
+        /more than one disruption budget chooses it, and Kubernetes evicts no such pod: leave it one/,
+      ),
+    ]);
+    expect(new Set(room.evictions())).toEqual(new Set(names));
+  });
+
   test('nothing is moved while most members are lost; a taint of the administrator moves them all the same', async () => {
     await say('north', 'False');
     room.now = SINCE + 9e9;
