@@ -47,16 +47,20 @@ export function withdrawnOutageTolerations(
   });
 }
 
-/** {@link missingOutageTolerations} of a pod of which they may have been withdrawn before: that is no answer of its own either. */
+/**
+ * {@link missingOutageTolerations} of a pod of which they may have been withdrawn before: it is given what it had, which stands behind
+ * what it got instead. Without that the same seconds are an answer of its own.
+ */
 export function restoredOutageTolerations(present: readonly Toleration[], rule: OutageRule): Toleration[] {
-  const { toleration, admissionSeconds } = rule;
-  if (toleration === 'Keep' || toleration === admissionSeconds) return missingOutageTolerations(present, rule);
-  const isWithdrawn = (one: Toleration): boolean =>
-    isOutageToleration(one) && one.tolerationSeconds === admissionSeconds;
+  const isInstead = (one: Toleration): boolean =>
+    isOutageToleration(one) && one.tolerationSeconds === rule.admissionSeconds;
   return OUTAGE_TAINTS.flatMap((key) => {
     const first = firstOf(present, key);
-    if (first !== undefined && isWithdrawn(first)) return [outageToleration(key, toleration)];
-    return missingOutageTolerations(present, rule).filter((one) => one.key === key);
+    if (first === undefined || !isInstead(first)) {
+      return missingOutageTolerations(present, rule).filter((one) => one.key === key);
+    }
+    const given = present.find((one) => one.key === key && isOutageToleration(one) && !isInstead(one));
+    return given === undefined ? [] : [outageToleration(key, given.tolerationSeconds ?? 'Forever')];
   });
 }
 

@@ -7,7 +7,7 @@ import { releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Container, Pod } from '../kube/core-v1.ts';
-import { ApiError, describeError, isConflict, isForbidden, isNotFound } from '../kube/errors.ts';
+import { ApiError, describeError, isConflict, isForbidden, isNotFound, hasManyBudgets } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { keyOf, withoutManagedFields } from '../kube/object.ts';
@@ -31,7 +31,10 @@ const NO_PLACE_MS = 15_000;
 const TAKEN_MS = 2_000;
 /** Retry delay when a disruption budget refuses the eviction (ms). */
 const BUDGET_MS = 5_000;
-const MANY_BUDGETS = 'more than one disruption budget chooses it, and Kubernetes evicts no such pod: leave it one';
+/** How long a pod is held that no eviction is possible of: somebody has to take a budget away (ms). */
+const MANY_BUDGETS_MS = 60_000;
+export const MANY_BUDGETS =
+  'more than one disruption budget chooses it, and Kubernetes evicts no such pod: leave it one';
 /** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
 const NO_RIGHT_MS = 60_000;
 /** While its cause lasts it is told anew that a pod is held (ms): Events live for an hour, and alerts look at half of one. */
@@ -44,8 +47,6 @@ const CAUGHT_UP_MS = 30_000;
 const SHOWN_MS = 2_000;
 /** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
 const TURN_MS = 1_000;
-/** Answers of those who gave up waiting for somebody else: the API server behind them may carry it out still. */
-const GAVE_UP = new Set([408, 502, 504]);
 const REMEMBERED = 10_000;
 const NEVER = 'its policy says purgeMode: Never';
 
@@ -202,7 +203,9 @@ export class Mover {
       if (error instanceof ApiError && error.code === 429) {
         return this.#hold(wanted, { why: budgetInWords(pod), forMs: BUDGET_MS, others: true });
       }
-      if (error instanceof ApiError && hasManyBudgets(error)) return this.#hold(wanted, { why: MANY_BUDGETS });
+      if (hasManyBudgets(error)) {
+        return this.#hold(wanted, { why: MANY_BUDGETS, forMs: MANY_BUDGETS_MS, others: true });
+      }
       if (!isForbidden(error) && !isRefused(error)) throw error;
       this.#noteNoRight(namespace, error);
       return this.#hold(wanted, this.#withoutRight(namespace));
@@ -381,11 +384,6 @@ export class Mover {
 }
 
 /** The API server's message does not tell whether the budget can ever allow the eviction. */
-/** The eviction API answers so where it cannot say which of several disruption budgets counts. */
-function hasManyBudgets({ code, message }: ApiError): boolean {
-  return code === 500 && message.includes('more than one PodDisruptionBudget');
-}
-
 function budgetInWords(pod: Pod): string {
   const why = 'its disruption budget allows no eviction now';
   return isReady(pod)
@@ -420,9 +418,9 @@ function asked({ name, image, resources, ports, restartPolicy }: Container): Con
   };
 }
 
-/** The host has answered that it does not do it; everything else says nothing about that. */
+/** The host has answered that it does not do it. Everything else says nothing about that: what etcd was asked to store it may yet. */
 function refuses(error: unknown): boolean {
-  return error instanceof ApiError && !GAVE_UP.has(error.code);
+  return (error instanceof ApiError && error.code < 500 && error.code !== 408) || hasManyBudgets(error);
 }
 
 /** Refused by an admission policy (422). */

@@ -4,7 +4,7 @@ import { asOwned, type Released, releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { ApiError, describeError, isConflict, isNotFound } from '../kube/errors.ts';
+import { ApiError, describeError, hasManyBudgets, isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
@@ -24,7 +24,7 @@ import {
   releaseSteps,
   type ReplicaSetFacts,
 } from './release-step.ts';
-import { TELL_AGAIN_MS } from './mover.ts';
+import { MANY_BUDGETS, TELL_AGAIN_MS } from './mover.ts';
 import type { Releases, Unadopted } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
 
@@ -127,10 +127,13 @@ export class ReleasedPods {
     const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setUid, signal);
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
     const steps = this.#steps(setUid, live);
+    const failures: unknown[] = [];
     for (const step of steps) {
       if (signal.aborted) break;
-      if (step.kind !== 'wait') await this.#carryOut(step, signal);
+      if (step.kind !== 'wait') await this.#carryOut(step, signal).catch((error: unknown) => failures.push(error));
     }
+    // One that cannot be ended keeps none of the others.
+    if (failures.length > 0) throw failures[0];
     const isBehind = live !== undefined && live.ready < readyOf(placed.ofController(setUid));
     return { requeueAfterMs: isBehind ? BEHIND_MS : LOOK_MS };
   }
@@ -252,7 +255,7 @@ export class ReleasedPods {
         await this.#giveBack(live, released, step.why, signal);
       } else {
         await this.#evict(live, released, step.why, signal).catch(async (error: unknown) => {
-          if (step.why !== 'NoReplicas' || !isRefusedByBudget(error)) throw error;
+          if (step.why !== 'NoReplicas' || !isRefused(error)) throw error;
           await this.#giveBack(live, released, step.why, signal);
         });
       }
@@ -265,7 +268,8 @@ export class ReleasedPods {
   #failed(step: Exclude<ReleaseStep, { kind: 'wait' }>, error: unknown): void {
     if (isNotFound(error) || isConflict(error)) return;
     if (isRefusedByBudget(error)) this.#waits(step, budgetInWords(step));
-    else if (error instanceof ApiError && (error.code === 403 || error.code === 422)) {
+    else if (hasManyBudgets(error)) this.#waits(step, MANY_BUDGETS);
+    else if (isRefused(error)) {
       this.#waits(step, `the host does not let Spillway: ${describeError(error)}`);
     } else throw error;
   }
@@ -351,6 +355,12 @@ function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
 
 function isRefusedByBudget(error: unknown): boolean {
   return error instanceof ApiError && error.code === 429;
+}
+
+/** By a disruption budget, by several, or by admission. */
+function isRefused(error: unknown): boolean {
+  if (isRefusedByBudget(error) || hasManyBudgets(error)) return true;
+  return error instanceof ApiError && (error.code === 403 || error.code === 422);
 }
 
 type From = Pick<Released, 'replicaSet' | 'uid'>;

@@ -117,6 +117,11 @@ export function isGone(e: unknown): e is ApiError {
   return e instanceof ApiError && (e.code === 410 || e.reason === 'Expired' || e.reason === 'Gone');
 }
 
+/** An eviction of a pod that several disruption budgets choose: Kubernetes carries out none, and answers 500. */
+export function hasManyBudgets(e: unknown): e is ApiError {
+  return e instanceof ApiError && e.code === 500 && e.message.includes('more than one PodDisruptionBudget');
+}
+
 export function isForbidden(e: unknown): e is ApiError {
   return e instanceof ApiError && e.code === 403;
 }

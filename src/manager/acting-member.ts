@@ -53,11 +53,17 @@ export class ActingMember {
   /** As override policies know it; another object only when something of that changed. */
   readonly cluster = (): Cluster => this.#cluster;
 
-  /** Why nothing may be written, or undefined. */
-  readonly frozen = (): string | undefined => {
+  /** Why nothing may be written that is about the host alone, or undefined. */
+  readonly hostFrozen = (): string | undefined => {
     const { hostIdentity } = this.services;
     if (hostIdentity.problem !== undefined) return hostIdentity.problem;
-    if (!this.standing.leaseHeld()) return 'the lease of the member is not held';
+    return this.standing.leaseHeld() ? undefined : 'the lease of the member is not held';
+  };
+
+  /** Why nothing may be written, or undefined. */
+  readonly frozen = (): string | undefined => {
+    const problem = this.hostFrozen();
+    if (problem !== undefined) return problem;
     if (!this.connection.identityOk()) return 'the member is not known to be the pinned cluster';
     return undefined;
   };

@@ -474,9 +474,12 @@ export class VirtualNodeScope {
     return undefined;
   }
 
-  /** Tolerations that keep pods while no manager serves the node, and Events for pods deleted all the same. */
+  /**
+   * Tolerations that keep pods while no manager serves the node, and Events for pods deleted all the same. Written whether the member
+   * answers or not: one that never answered this process may be the very one whose pods are to go.
+   */
   #outages(): { tolerations: TolerationKeeper; deletions: OutageDeletions } {
-    const { services, connection, frozen, logger } = this.#acting;
+    const { services, connection, hostFrozen: frozen, logger } = this.#acting;
     const { events, outageMetrics: metrics, queueMetrics, config } = services;
     const nodeFails = (): boolean => this.#fails();
     const common = { nodeName: this.nodeName, hostPods: this.#hostPods, nodeFails, events, metrics, logger };

@@ -336,7 +336,9 @@ function movesAllowed({ name, movesPaused }: MemberFacts, before: readonly Condi
     return [no(type, 'MovesPaused', `${capitalized(why)}. It goes on by itself when enough members answer. ${how}`)];
   }
   const isSaid = before.some((one) => one.type === type);
-  return isSaid ? [yes(type, 'NotPaused', 'Enough members answer: pods of lost ones are moved.')] : [];
+  return isSaid
+    ? [yes(type, 'NotPaused', 'The member is not lost, or enough others answer for its pods to be moved.')]
+    : [];
 }
 
 /** Said once there is something to say. Not part of Ready: a member that does not answer is not Ready for that. */

@@ -277,7 +277,9 @@ export class PodOverrides {
   ): 'leave' | { refused: OverrideRefusal } | { hostPod: Pod; record: string | undefined } {
     if (rules.length === 0) return { hostPod, record: undefined };
     const context = this.#o.translateContext(hostPod, memberPod.metadata.namespace ?? '', madeInMode(memberPod));
-    const translation = translatePod(hostPod, context);
+    // The class of a copy cannot change, so a new mapping is not for it; but its rules may name the path.
+    const podPriority = { classes: [], default: memberPod.spec.priorityClassName ?? 'none' };
+    const translation = translatePod(hostPod, { ...context, podPriority });
     if (translation.kind === 'refused') return 'leave';
     const { ephemeralContainers } = hostPod.spec;
     const { pod } = translation;

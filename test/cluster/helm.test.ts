@@ -263,7 +263,10 @@ describe('a release', () => {
 
     beforeAll(async () => {
       // Plays the manager's pods, which are kwok's: with the account that the chart made.
-      spillway = await startSpillway(host);
+      // Else each pod is written to once, ten seconds after it is bound.
+      const config = join(host.dir, 'config.yaml');
+      writeFileSync(config, 'outages: { toleration: Keep }\n');
+      spillway = await startSpillway(host, { args: ['--config', config] });
       await addMember(host, member);
       await waitForNode(host, 'east');
       await Promise.all(['one', 'two', 'three'].map(async (name) => await runPod(host, inEast(name))));

@@ -198,6 +198,47 @@ test('one whose ReplicaSet is to have none ends without it, which may be gone be
   expect([evictions(), givenBack(), room.events]).toEqual([1, 0, []]);
 });
 
+describe('one that several disruption budgets choose', () => {
+  const message = 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.';
+  const refuse = (): void => {
+    room.api.fault = ({ path }) =>
+      path.endsWith('/eviction') ? { code: 500, reason: 'InternalError', message } : undefined;
+  };
+
+  test('is given back to a ReplicaSet that is to have none, which ends it', async () => {
+    refuse();
+    await release('True');
+    room.editSet('web-1', { spec: { replicas: 0 } });
+    await wanted(0);
+    await look();
+    expect(room.pods()[0]?.metadata).toMatchObject({ labels: { 'pod-template-hash': 'one' } });
+    expect([evictions(), room.events]).toEqual([1, []]);
+  });
+
+  test('says so where its ReplicaSet is gone, and is tried again', async () => {
+    refuse();
+    await release('True');
+    room.undeploy('web');
+    await wanted(undefined);
+    await look();
+    expect(room.told('ReleasedPodStays')).toEqual([
+      expect.stringContaining('more than one disruption budget chooses it'),
+    ]);
+    room.api.fault = undefined;
+    await look();
+    expect(evictions()).toBe(2);
+  });
+});
+
+test('one whose ReplicaSet is to have none is given back where admission refuses to evict it', async () => {
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 403, reason: 'Forbidden' } : undefined);
+  await release('True');
+  room.editSet('web-1', { spec: { replicas: 0 } });
+  await wanted(0);
+  await look();
+  expect(room.pods()[0]?.metadata).toMatchObject({ labels: { 'pod-template-hash': 'one' } });
+});
+
 test.each([
   ['is gone before it has the pod again', true],
   ['does not want it', false],

@@ -328,6 +328,23 @@ describe('a pod that runs', () => {
     expect(settled(world, edited, after)).toEqual([false, true]);
   });
 
+  it('gets what changed on its host pod also where a rule of it names the class that its MemberCluster gave it then', async () => {
+    const rule = { overriders: { plaintext: [{ path: '/spec/priorityClassName', operator: 'remove' }] } };
+    const world = setup(cluster('any', 'NewPods', rule));
+    const hostPod = webPod();
+    const context = { ...CONTEXT, podPriority: { classes: [], default: 'low' } };
+    const translated = rendered(hostPod);
+    const withClass = { ...translated, spec: { ...translated.spec, priorityClassName: 'low' } };
+    const made = await world.overrides.forNewPod(hostPod, withClass, context, SIGNAL);
+    if (!('pod' in made)) throw new Error(`not made: ${JSON.stringify(made)}`);
+    const memberPod = { ...made.pod, metadata: { ...made.pod.metadata, uid: 'member-uid' } };
+    expect(memberPod.spec.priorityClassName).toBeUndefined();
+    // The mapping is gone by now.
+    const edited = webPod({}, { extra: '1' });
+    expect(settled(world, edited, memberPod)).toEqual([true, false]);
+    expect(patched(memberPod, world, edited).metadata.labels).toMatchObject({ extra: '1' });
+  });
+
   it('follows a policy for running pods: edited, new, gone', async () => {
     const { world, hostPod, memberPod } = await running(cluster('eu', 'RunningPods', registry('eu.example')));
     world.host.list = [

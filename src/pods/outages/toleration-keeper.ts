@@ -33,6 +33,9 @@ const PATCH_PODS = { verb: 'patch', resource: 'pods' };
 /** After a refusal nothing is tried for so long: it is the right that is missing, of all pods. */
 const REFUSED_MS = 600_000;
 
+/** As PodTolerationRestriction does: of two tolerations of a taint it leaves the one that tolerates it for longer. */
+const MERGED = 'The host took the write and left the tolerations as they were: an admission plugin of it merges them.';
+
 export interface TolerationKeeperOptions {
   nodeName: string;
   /** The manager itself: virtual nodes may not change what a pod is. */
@@ -116,7 +119,8 @@ export class TolerationKeeper {
     const { namespace, name } = pod.metadata;
     const ref = { name, ...(namespace === undefined ? {} : { namespace }) };
     try {
-      await patch<Pod>(host, PODS, ref, tolerationPatch(pod, lacking), { type: 'json' }, { signal });
+      const after = await patch<Pod>(host, PODS, ref, tolerationPatch(pod, lacking), { type: 'json' }, { signal });
+      if (this.#lacking(after).length > 0) return this.#refused(MERGED);
       metrics.tolerations.inc({ node: nodeName, result: this.#o.nodeFails() ? 'withdrawn' : 'given' });
     } catch (error) {
       if (isForbidden(error)) return this.#refused(describeError(error));

@@ -76,11 +76,20 @@ describe('what a pod on a virtual node lacks', () => {
     { requiredKeys: [] },
   ) as fc.Arbitrary<Toleration>;
 
+  const withdrawnFrom = (seconds?: number): Toleration[] => [
+    ...KEYS.map((key) => ours(key, 300)),
+    ...KEYS.map((key) => ours(key, seconds)),
+  ];
   it.each<[string, Toleration[], OutageRule['toleration'], Toleration[]]>([
-    ['what was withdrawn', KEYS.map((key) => ours(key, 300)), 'Forever', KEYS.map((key) => ours(key))],
-    ['what was withdrawn, to seconds', KEYS.map((key) => ours(key, 300)), 600, KEYS.map((key) => ours(key, 600))],
-    ['not where the same seconds are wanted', KEYS.map((key) => ours(key, 300)), 300, []],
-    ['not where nothing is given', KEYS.map((key) => ours(key, 300)), 'Keep', []],
+    ['what was withdrawn', withdrawnFrom(), 'Forever', KEYS.map((key) => ours(key))],
+    [
+      'what was withdrawn, to the seconds that it had',
+      withdrawnFrom(600),
+      'Forever',
+      KEYS.map((key) => ours(key, 600)),
+    ],
+    ['what was withdrawn where others are given nothing', withdrawnFrom(), 'Keep', KEYS.map((key) => ours(key))],
+    ['no answer of its own with the same seconds', KEYS.map((key) => ours(key, 300)), 'Forever', []],
     ['and what was never given', DEFAULTS, 'Forever', KEYS.map((key) => ours(key))],
     ['nothing that was given when something else was wanted', KEYS.map((key) => ours(key, 60)), 'Forever', []],
   ])('restores %s', (_what, present, toleration, missing) => {

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { MIRRORED_CONDITION } from '../../../src/api/marks.ts';
 import type { OutageRule } from '../../../src/api/outage-tolerations.ts';
-import type { Pod, PodStatus } from '../../../src/kube/core-v1.ts';
+import type { Pod, PodStatus, Toleration } from '../../../src/kube/core-v1.ts';
 import type { KubeClient, KubeRequest } from '../../../src/kube/client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { Informer, InformerHandler } from '../../../src/kube/informer.ts';
@@ -42,6 +42,8 @@ interface Keeping {
   toleration?: OutageRule['toleration'];
   nodeFails?: boolean;
   refuse?: () => { code: number; reason: string } | undefined;
+  /** Admission of the host leaves the tolerations of pods as they were. */
+  merges?: boolean;
 }
 
 /** Host pods that a test changes, a host that records what it is asked, and the keeper between them. */
@@ -50,6 +52,7 @@ function keeping({
   toleration = 'Forever',
   nodeFails = false,
   refuse = () => undefined,
+  merges = false,
 }: Keeping = {}) {
   const pods = new Map<string, Pod>();
   const looks: string[] = [];
@@ -92,7 +95,9 @@ function keeping({
       const status = { kind: 'Status', status: 'Failure', ...refusal } as const;
       throw new ApiError({ cluster: 'host', method: 'PATCH', path: asked.path, code: refusal.code, status });
     }
-    return { ...podOf(asked.path.split('/').at(-1) ?? ''), kind: 'Pod', apiVersion: 'v1' };
+    const { value: tolerations } = (asked.body as { value: Toleration[] }[]).at(-1) ?? { value: [] };
+    const name = asked.path.split('/').at(-1) ?? '';
+    return { ...podOf(name, merges ? {} : { spec: { tolerations } }), kind: 'Pod', apiVersion: 'v1' };
   };
   const state: { frozen: string | undefined; nodeFails: boolean } = { frozen: undefined, nodeFails };
   const told: string[] = [];
@@ -227,6 +232,16 @@ describe('what keeps pods through an outage', () => {
       path: '/spec/tolerations',
       value: [...withdrawn, ...OURS, ...DEFAULTS],
     });
+  });
+
+  it('says so where admission of the host leaves them as they were, and rests', async () => {
+    const { show, requests, told, logged } = keeping({ merges: true });
+    show(podOf('web'));
+    await seen(() => expect(told).toEqual(['OutageTolerationsRefused']));
+    expect(logged.join()).toContain('an admission plugin of it merges them');
+    show(podOf('next'));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(named(requests)).toEqual(['web']);
   });
 
   it('takes back what admission gave, also where nothing is given here', async () => {
