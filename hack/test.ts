@@ -23,8 +23,6 @@ interface Counts {
   failed: number;
   skipped: number;
   failures: string[];
-  /** Files in which something failed. */
-  files: string[];
   /** What failed first, and passed when its file was run again. */
   unstable: string[];
 }
@@ -77,7 +75,8 @@ function inputsIn(report: unknown): number {
   return tests.reduce((sum, { meta }) => sum + (meta?.inputs ?? 0), 0);
 }
 
-async function runProject(project: string, more: readonly string[]): Promise<Counts> {
+/** `files`: those in which something failed. */
+async function runProject(project: string, more: readonly string[]): Promise<Counts & { files: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'test-report-'));
   const report = join(folder, 'report.json');
   const root = repositoryRoot();
@@ -125,7 +124,7 @@ async function runClusters(): Promise<Counts> {
 const split = process.argv.indexOf('--');
 const projects = process.argv.slice(2, split < 0 ? undefined : split);
 const more = split < 0 ? [] : process.argv.slice(split + 1);
-const total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [], files: [], unstable: [] };
+const total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [], unstable: [] };
 for (const project of projects) {
   if (project === 'cluster' || project === 'long') await prepareClusters();
   if (project === 'faults') await prepareFaults();

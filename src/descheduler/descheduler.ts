@@ -20,7 +20,7 @@ import { LossAges } from './loss-ages.ts';
 import { MemberPods } from './member-pods.ts';
 import { Migrations } from './migrations.ts';
 import { MoveRecords, RECORD_MS } from './move-records.ts';
-import { Mover, TELL_AGAIN_MS } from './mover.ts';
+import { Mover } from './mover.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { Pacer } from './pacer.ts';
 import type { MoveRates } from './pacer.ts';
@@ -30,6 +30,7 @@ import { RefusedInMember } from './refused-in-member.ts';
 import { ReleasedPods } from './released-pods.ts';
 import { Releases } from './releases.ts';
 import { TaintAges } from './taint-ages.ts';
+import { ToldCauses } from './told-causes.ts';
 import { UnhealthyPods } from './unhealthy-pods.ts';
 
 export interface DeschedulerOptions {
@@ -75,8 +76,8 @@ export class Descheduler {
   readonly #health: HealthAges;
   readonly #ill: IllPods;
   #isPaused = false;
-  /** By member, when it was told last that its pods are not moved (monotonic ms). */
-  readonly #toldOfPause = new Map<string, number>();
+  /** Members that were told that their pods are not moved. */
+  readonly #toldOfPause: ToldCauses;
 
   constructor(options: DeschedulerOptions) {
     const { rates, monotonic } = options;
@@ -86,6 +87,7 @@ export class Descheduler {
     const pacer = new Pacer(rates, monotonic);
     this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
     this.#taints = new TaintAges(monotonic);
+    this.#toldOfPause = new ToldCauses(monotonic);
     this.#losses = new LossAges(monotonic);
     this.#health = new HealthAges(monotonic);
     this.#ill = new IllPods({ ...options, ages: this.#health, mover: this.mover, records: this.#records });
@@ -169,7 +171,7 @@ export class Descheduler {
     offHealth();
     // Another replica goes on, and says what is so there.
     this.#isPaused = false;
-    this.#toldOfPause.clear();
+    this.#toldOfPause.keepOnly(() => false);
     metrics.paused.set(0);
     metrics.released.set(0);
   }
@@ -319,7 +321,7 @@ export class Descheduler {
 
   /** Tells each lost member while moves are paused, again from time to time. */
   #recordPause(): HandlerResult {
-    const { placed, events, metrics, logger, monotonic } = this.#o;
+    const { placed, events, metrics, logger } = this.#o;
     const { lost, paused } = lostMembers(placed.members());
     metrics.paused.set(paused === undefined ? 0 : 1);
     if (this.#isPaused !== (paused !== undefined)) {
@@ -327,15 +329,10 @@ export class Descheduler {
       else logger.warn(paused);
     }
     this.#isPaused = paused !== undefined;
-    for (const name of this.#toldOfPause.keys()) {
-      if (paused === undefined || !lost.has(name)) this.#toldOfPause.delete(name);
-    }
+    this.#toldOfPause.keepOnly((name) => paused !== undefined && lost.has(name));
     if (paused === undefined) return undefined;
-    const now = monotonic();
     for (const name of lost.keys()) {
-      const at = this.#toldOfPause.get(name);
-      if (at !== undefined && now - at < TELL_AGAIN_MS) continue;
-      this.#toldOfPause.set(name, now);
+      if (!this.#toldOfPause.isToBeTold(name, PAUSE)) continue;
       const about = { apiVersion: apiVersionOf(MEMBER_CLUSTERS), kind: MEMBER_CLUSTERS.kind, name };
       const advice = `to move them all the same, give ${name} a taint of effect NoExecute (spec.clusterTaints)`;
       events.record(about, 'Warning', 'MovesPaused', `${paused}; ${advice}`);

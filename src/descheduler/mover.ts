@@ -23,6 +23,7 @@ import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
 import type { Releases } from './releases.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
+import { ToldCauses } from './told-causes.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
 /** Retry delay for a pod that fits in no other cluster (ms). */
@@ -37,8 +38,6 @@ export const MANY_BUDGETS =
   'more than one disruption budget chooses it, and Kubernetes evicts no such pod: leave it one';
 /** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
 const NO_RIGHT_MS = 60_000;
-/** While its cause lasts it is told anew that a pod is held (ms): Events live for an hour, and alerts look at half of one. */
-export const TELL_AGAIN_MS = 20 * 60_000;
 /** Delay between reports of one pod in dry-run mode (ms). */
 const DRY_RUN_MS = 60_000;
 /** Most time the caches need to show an eviction (ms). */
@@ -95,14 +94,15 @@ export class Mover {
   readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID, live reads of pods that were not moved, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
-  /** By UID, the cause in the last Event, and when that was (monotonic ms). */
-  readonly #told = new LRUCache<string, { cause: string; at: number }>(atMost(REMEMBERED));
+  /** By UID. */
+  readonly #told: ToldCauses;
   /** By namespace (rights may differ), when to ask again after a 403 (monotonic ms). */
   readonly #noRight = new LRUCache<string, number>(atMost(REMEMBERED));
 
   constructor(options: MoverOptions) {
     this.#o = options;
     this.underWay = new MovesUnderWay(options.monotonic);
+    this.#told = new ToldCauses(options.monotonic);
   }
 
   /** Whether it was evicted a moment ago, or is released and being replaced. */
@@ -301,21 +301,12 @@ export class Mover {
     return { why, forMs, others: true };
   }
 
-  /** Whether a cause is to be told of a pod now: it is another one, or was told long ago. */
-  #isToBeTold({ metadata: { uid = '' } }: Pod, cause: string): boolean {
-    const now = this.#o.monotonic();
-    const last = this.#told.get(uid);
-    if (last?.cause === cause && now - last.at < TELL_AGAIN_MS) return false;
-    this.#told.set(uid, { cause, at: now });
-    return true;
-  }
-
   /** Dry-run mode: reports the move, again from time to time. */
   #pretend({ pod, from, strategy, cause }: WantedMove): MoveOutcome {
     const { events, metrics, logger, monotonic } = this.#o;
     const { uid = '' } = pod.metadata;
     this.#left.set(uid, monotonic() + DRY_RUN_MS);
-    if (!this.#isToBeTold(pod, `would move: ${strategy}`)) return 'held';
+    if (!this.#told.isToBeTold(uid, `would move: ${strategy}`)) return 'held';
     const words = `${strategy}: ${cause}; it would be moved now, but descheduler.dryRun is set`;
     events.record(podSubject(pod), 'Normal', 'MoveWanted', words);
     metrics.moves.inc({ strategy, member: from, outcome: 'wanted' });
@@ -357,7 +348,7 @@ export class Mover {
   #recordHeld(wanted: WantedMove, why: string): void {
     const { events, metrics } = this.#o;
     const { pod, from, strategy, heldReason, stays } = wanted;
-    if (!this.#isToBeTold(pod, why.replace(/ \(.*/s, ''))) return;
+    if (!this.#told.isToBeTold(pod.metadata.uid ?? '', why.replace(/ \(.*/s, ''))) return;
     events.record(podSubject(pod), 'Warning', heldReason, `${stays}: ${why}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'held' });
   }

@@ -24,9 +24,10 @@ import {
   releaseSteps,
   type ReplicaSetFacts,
 } from './release-step.ts';
-import { MANY_BUDGETS, TELL_AGAIN_MS } from './mover.ts';
+import { MANY_BUDGETS } from './mover.ts';
 import type { Releases, Unadopted } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
+import { ToldCauses } from './told-causes.ts';
 
 /** Longest check interval of a ReplicaSet with released pods (ms). */
 const LOOK_MS = 5_000;
@@ -89,8 +90,8 @@ const STANDS: Record<EvictReason, string> = {
 export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
   readonly #healed: HealedPods;
-  /** By pod UID, the cause in the last Event, and when that was (monotonic ms). */
-  readonly #told = new Map<string, { why: string; at: number }>();
+  /** By pod UID. */
+  readonly #told: ToldCauses;
   /** By UID of a ReplicaSet that has fewer pods than it wants, since when, in monotonic ms. */
   readonly #shortSince = new Map<string, number>();
   /** By UID of a ReplicaSet whose rules say KeepReplacement, since when, in monotonic ms. */
@@ -99,6 +100,7 @@ export class ReleasedPods {
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
     this.#healed = new HealedPods(options);
+    this.#told = new ToldCauses(options.monotonic);
   }
 
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
@@ -140,7 +142,7 @@ export class ReleasedPods {
 
   /** A pod is gone. */
   gone(pod: Pod): void {
-    this.#told.delete(pod.metadata.uid ?? '');
+    this.#told.forget(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
     if (mark?.lost === true) this.#madeRoom(mark);
   }
@@ -326,11 +328,7 @@ export class ReleasedPods {
   /** Records one Event per cause, again while it lasts. */
   #waits(step: Exclude<ReleaseStep, { kind: 'wait' }>, why: string): void {
     const { pod } = step;
-    const { uid = '' } = pod.metadata;
-    const at = this.#o.monotonic();
-    const last = this.#told.get(uid);
-    if (last?.why === why && at - last.at < TELL_AGAIN_MS) return;
-    this.#told.set(uid, { why, at });
+    if (!this.#told.isToBeTold(pod.metadata.uid ?? '', why)) return;
     const words =
       step.kind === 'evict'
         ? `${STANDS[step.why]}, but it cannot be ended: ${why}`
