@@ -180,8 +180,18 @@ describe('another one was Ready, as far as caches show', () => {
   });
 });
 
-test('one whose ReplicaSet is to have none is given back where its budget does not let it end', async () => {
-  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+const MANY = {
+  code: 500,
+  reason: 'InternalError',
+  message: 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
+};
+
+test.each([
+  ['its budget does', { code: 429, reason: 'TooManyRequests' }],
+  ['several budgets do', MANY],
+  ['admission does', { code: 403, reason: 'Forbidden' }],
+])('one whose ReplicaSet is to have none is given back where %s not let it end', async (_, refusal) => {
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? refusal : undefined);
   await release('True');
   room.editSet('web-1', { spec: { replicas: 0 } });
   await wanted(0);
@@ -198,45 +208,18 @@ test('one whose ReplicaSet is to have none ends without it, which may be gone be
   expect([evictions(), givenBack(), room.events]).toEqual([1, 0, []]);
 });
 
-describe('one that several disruption budgets choose', () => {
-  const message = 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.';
-  const refuse = (): void => {
-    room.api.fault = ({ path }) =>
-      path.endsWith('/eviction') ? { code: 500, reason: 'InternalError', message } : undefined;
-  };
-
-  test('is given back to a ReplicaSet that is to have none, which ends it', async () => {
-    refuse();
-    await release('True');
-    room.editSet('web-1', { spec: { replicas: 0 } });
-    await wanted(0);
-    await look();
-    expect(room.pods()[0]?.metadata).toMatchObject({ labels: { 'pod-template-hash': 'one' } });
-    expect([evictions(), room.events]).toEqual([1, []]);
-  });
-
-  test('says so where its ReplicaSet is gone, and is tried again', async () => {
-    refuse();
-    await release('True');
-    room.undeploy('web');
-    await wanted(undefined);
-    await look();
-    expect(room.told('ReleasedPodStays')).toEqual([
-      expect.stringContaining('more than one disruption budget chooses it'),
-    ]);
-    room.api.fault = undefined;
-    await look();
-    expect(evictions()).toBe(2);
-  });
-});
-
-test('one whose ReplicaSet is to have none is given back where admission refuses to evict it', async () => {
-  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 403, reason: 'Forbidden' } : undefined);
+test('one that several disruption budgets choose says so where its ReplicaSet is gone, and is tried again', async () => {
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? MANY : undefined);
   await release('True');
-  room.editSet('web-1', { spec: { replicas: 0 } });
-  await wanted(0);
+  room.undeploy('web');
+  await wanted(undefined);
   await look();
-  expect(room.pods()[0]?.metadata).toMatchObject({ labels: { 'pod-template-hash': 'one' } });
+  expect(room.told('ReleasedPodStays')).toEqual([
+    expect.stringContaining('more than one disruption budget chooses it'),
+  ]);
+  room.api.fault = undefined;
+  await look();
+  expect(evictions()).toBe(2);
 });
 
 test.each([
