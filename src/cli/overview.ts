@@ -97,6 +97,11 @@ export function overview({ fleet, leases, unbound, policies }: OverviewFacts, no
   };
 }
 
+/** Name of the Lease that the manager holds that works for a member. */
+export function memberLease(member: string): string {
+  return `${MEMBER_LEASE}${member}`;
+}
+
 /** Whether somebody holds a Lease, as far as the clock here can tell. @param now wall clock in ms. */
 export function isHeld({ spec }: Lease, now: number): boolean {
   const { holderIdentity = '', renewTime = '', leaseDurationSeconds = FALLBACK_SECONDS } = spec ?? {};

@@ -102,6 +102,7 @@ function facts(pod: Pod, more: Partial<PodFacts> = {}): PodFacts {
     policies: [],
     placement: null,
     schedulerAnswers: true,
+    memberServed: true,
     gang: undefined,
     ...more,
   };
@@ -143,6 +144,10 @@ const gangPod = (name: string): Pod => {
 const FIRST_TAINTED = unscheduled(
   '0/2 nodes are available: 2 node(s) had untolerated taint(s). preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.',
 );
+const unreadyEast: Node = {
+  ...node('east'),
+  status: { conditions: [condition('Ready', 'Unknown', 'MemberUnreachable')] },
+};
 const lostEast = member(
   'east',
   {},
@@ -347,7 +352,7 @@ const SITUATIONS: Record<string, Situation> = {
   },
   'its virtual node failed with the member before anything was made there': {
     facts: facts(bound({ phase: 'Pending' }), {
-      nodes: [{ ...node('east'), status: { conditions: [condition('Ready', 'Unknown', 'MemberUnreachable')] } }],
+      nodes: [unreadyEast],
     }),
     answer: /^(?!.*No manager serves)/,
   },
@@ -369,6 +374,35 @@ const SITUATIONS: Record<string, Situation> = {
       nodes: [{ ...node('east'), status: { conditions: [condition('Ready', 'Unknown', 'NodeStatusUnknown')] } }],
     }),
     answer: /^No manager serves virtual node east/,
+  },
+  'a virtual node that failed with its member, and whose manager died since': {
+    facts: facts(bound({ phase: 'Pending' }), { nodes: [unreadyEast], memberServed: false }),
+    answer: /^No manager serves virtual node east, so nothing was made in member east/,
+    help: /some manager has to run/,
+  },
+  'the same, of which the viewer may not read the Lease': {
+    facts: facts(bound({ phase: 'Pending' }), { nodes: [unreadyEast], memberServed: undefined }),
+    answer: /^(?!.*No manager serves)/,
+  },
+  'it is held back for its member, and the manager died since': {
+    facts: facts(held('MemberUnreachable', 'Cluster "east" does not answer.'), {
+      nodes: [unreadyEast],
+      memberServed: false,
+    }),
+    answer:
+      /^Held back \(MemberUnreachable\): Cluster "east" does not answer\. No manager serves virtual node east now\./,
+    help: /some manager has to run/,
+  },
+  'it runs in a member that is lost, and the manager died since': {
+    facts: facts(
+      bound({
+        phase: 'Running',
+        conditions: [MIRRORED, condition('Ready', 'False', 'MemberUnreachable', 'Cluster "east" is silent.')],
+      }),
+      { nodes: [unreadyEast], memberServed: false },
+    ),
+    answer: /as old as the last contact\. No manager serves virtual node east now\./,
+    help: /some manager has to run/,
   },
   'no room on the nodes of the member': {
     facts: facts(
@@ -640,6 +674,7 @@ See: docs/concepts/virtual-nodes.md
       policies: undefined,
       placement: undefined,
       schedulerAnswers: undefined,
+      memberServed: undefined,
     });
     const found = explain(blind);
     expect(found.steps[0]).toMatchObject({ by: 'policy', state: 'unknown' });

@@ -6,7 +6,7 @@ import type { Condition, Node } from '../../kube/core-v1.ts';
 import type { Lease } from '../../kube/lease.ts';
 import { keyOf, type KubeObject } from '../../kube/object.ts';
 import { BURST_LABEL } from '../../api/marks.ts';
-import { isHeld, SCHEDULER_LEASE } from '../overview.ts';
+import { isHeld, memberLease, SCHEDULER_LEASE } from '../overview.ts';
 import { ok, type Finding } from './finding.ts';
 
 const EVENTS = 'reference/events.md#memberclusters';
@@ -16,7 +16,7 @@ const SCHEDULING = 'guides/scheduling.md';
 export function managersAlive(members: readonly string[], leases: readonly Lease[], now: number): Finding[] {
   const check = 'manager';
   const held = new Set(leases.filter((lease) => isHeld(lease, now)).map(({ metadata }) => metadata.name));
-  const without = members.filter((name) => !held.has(`spillway-member-${name}`));
+  const without = members.filter((name) => !held.has(memberLease(name)));
   if (members.length === 0) return [];
   if (without.length === 0) return [ok(check, 'every member has a manager that works for it')];
   return [

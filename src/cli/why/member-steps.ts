@@ -47,14 +47,21 @@ export function memberSteps(facts: PodFacts, nodeName: string, member: string): 
 }
 
 /** Whether Spillway made the pod in the member, and whether the two are still in touch. */
-function handover({ pod, nodes, now, members, events }: PodFacts, nodeName: string, member: string): Step {
+function handover(
+  { pod, nodes, now, members, memberServed, events }: PodFacts,
+  nodeName: string,
+  member: string,
+): Step {
   const by = 'Spillway';
   const mirrored = conditionOf(pod, MIRRORED_CONDITION);
   const node = nodes?.find(({ metadata }) => metadata.name === nodeName);
   const reachable = node === undefined ? undefined : conditionOf(node, REACHABLE_CONDITION);
   const trouble = memberTrouble(members?.find(({ metadata }) => metadata.name === member));
   const nodeReady = node === undefined ? undefined : conditionOf(node, 'Ready');
-  const isServed = node === undefined || nodeReady?.status === 'True' || isUnreadyByMember(nodeReady?.reason);
+  // Kubernetes leaves a condition that says Unknown as it is when the manager is gone: only its Lease tells.
+  const isByMember = isUnreadyByMember(nodeReady?.reason) && memberServed !== false;
+  const isServed = node === undefined || nodeReady?.status === 'True' || isByMember;
+  const unserved = isServed ? '' : ` No manager serves virtual node ${nodeName} now.`;
   if (pod.status?.reason === 'DaemonSetIgnored') {
     return {
       by,
@@ -78,8 +85,8 @@ function handover({ pod, nodes, now, members, events }: PodFacts, nodeName: stri
       return {
         by,
         state: trouble?.stays === true ? 'failed' : 'waits',
-        says: `It is ${where} in member ${member}, which cannot be reached${why} The pod may run on; what is shown of it is as old as the last contact.`,
-        ...(trouble?.stays === true ? adviceOf(trouble) : REASON_HELP.get('MemberUnreachable')),
+        says: `It is ${where} in member ${member}, which cannot be reached${why} The pod may run on; what is shown of it is as old as the last contact.${unserved}`,
+        ...(trouble?.stays === true ? adviceOf(trouble) : isServed ? REASON_HELP.get('MemberUnreachable') : NO_MANAGER),
       };
     }
     const without = eventOf(events, 'OptionalConfigMapNotFound', 'OptionalSecretNotFound')?.message;
@@ -97,6 +104,9 @@ function handover({ pod, nodes, now, members, events }: PodFacts, nodeName: stri
         ...adviceOf(trouble),
       };
     }
+    if (TRANSIENT.has(reason) && !isServed) {
+      return { by, state: 'failed', says: `Held back (${reason}): ${message}${unserved}`, ...NO_MANAGER };
+    }
     const passes = status === 'Unknown' ? 'waits' : 'failed';
     return {
       by,
@@ -110,8 +120,7 @@ function handover({ pod, nodes, now, members, events }: PodFacts, nodeName: stri
       by,
       state: 'failed',
       says: `No manager serves virtual node ${nodeName}, so nothing was made in member ${member}.`,
-      help: 'see kubectl spillway status: some manager has to run',
-      page: `${NODES}#when-no-manager-runs`,
+      ...NO_MANAGER,
     };
   }
   if (trouble !== undefined) {
@@ -129,6 +138,11 @@ function handover({ pod, nodes, now, members, events }: PodFacts, nodeName: stri
     says: `It is being made in member ${member}${waited > 10_000 ? ', which takes unusually long' : ''}.`,
   };
 }
+
+const NO_MANAGER: Advice = {
+  help: 'see kubectl spillway status: some manager has to run',
+  page: `${NODES}#when-no-manager-runs`,
+};
 
 const adviceOf = ({ help, page }: Advice): Advice => ({ help, page });
 

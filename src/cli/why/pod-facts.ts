@@ -22,6 +22,8 @@ export interface PodFacts {
   placement: WorkloadPlacement | null | undefined;
   /** Whether some manager answers schedulers. */
   schedulerAnswers: boolean | undefined;
+  /** Whether some manager works for the member that the pod is bound to; undefined as well: to none. */
+  memberServed: boolean | undefined;
   /** Pods of its gang, itself included. */
   gang: readonly Pod[] | undefined;
 }

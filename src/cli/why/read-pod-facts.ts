@@ -16,10 +16,11 @@ import { CliError } from '../cli-error.ts';
 import { compiledPolicies } from '../compiled-policies.ts';
 import { EXIT } from '../exit-code.ts';
 import { ownersOf } from '../owners.ts';
-import { isHeld, SCHEDULER_LEASE } from '../overview.ts';
+import { isHeld, memberLease, SCHEDULER_LEASE } from '../overview.ts';
 import { MissingRight, type Viewer } from '../viewer.ts';
 import { heldDeletions } from './held-deletions.ts';
 import type { PodFacts } from './pod-facts.ts';
+import { memberOf } from './scheduler-step.ts';
 
 /** All that the viewer may know of a pod and what decides about it. `missing`: rights that the viewer lacks, each once. Throws CliError. */
 export async function readPodFacts(
@@ -44,8 +45,18 @@ export async function readPodFacts(
     host.tryGet<Lease>(LEASES, { namespace: systemNamespace, name: SCHEDULER_LEASE }),
     gang === undefined ? undefined : host.tryList<Pod>(PODS, { namespace, labelSelector: `${GANG_LABEL}=${gang}` }),
   ]);
-  const placement = await placementOf(host, owners.chain);
-  const answers = [owners.missing, events, labels, members, nodes, own, clusterWide, lease, kin, placement];
+  const knownMembers = known(members)?.flatMap((raw) => {
+    const parsed = parseMemberCluster(raw);
+    return 'member' in parsed ? [parsed.member] : [];
+  });
+  const member = memberOf({ nodes: known(nodes), members: knownMembers }, pod.spec.nodeName ?? '');
+  const [placement, served] = await Promise.all([
+    placementOf(host, owners.chain),
+    member === undefined
+      ? undefined
+      : host.tryGet<Lease>(LEASES, { namespace: systemNamespace, name: memberLease(member) }),
+  ]);
+  const answers = [owners.missing, events, labels, members, nodes, own, clusterWide, lease, kin, placement, served];
   const missing = answers.flatMap((one) => (one instanceof MissingRight ? [one.right] : []));
   const facts: PodFacts = {
     pod,
@@ -54,10 +65,7 @@ export async function readPodFacts(
     events: known(events),
     namespaceLabels:
       labels instanceof MissingRight || labels === undefined ? undefined : (labels.metadata.labels ?? {}),
-    members: known(members)?.flatMap((raw) => {
-      const parsed = parseMemberCluster(raw);
-      return 'member' in parsed ? [parsed.member] : [];
-    }),
+    members: knownMembers,
     nodes: known(nodes),
     policies:
       own instanceof MissingRight || clusterWide instanceof MissingRight
@@ -65,6 +73,8 @@ export async function readPodFacts(
         : compiledPolicies([...own, ...clusterWide]),
     placement: placement instanceof MissingRight ? undefined : placement,
     schedulerAnswers: lease instanceof MissingRight ? undefined : lease !== undefined && isHeld(lease, now),
+    memberServed:
+      member === undefined || served instanceof MissingRight ? undefined : served !== undefined && isHeld(served, now),
     gang: kin === undefined ? undefined : known(kin),
   };
   return { facts, missing: [...new Set(missing)] };
