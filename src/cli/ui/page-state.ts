@@ -43,7 +43,7 @@ export function lookAt(facts: PageFacts, history: History, now: number): Look {
         members: one.members.length,
         components: one.components,
       })) ?? null,
-    places: placeViews(facts, place),
+    places: placeViews(facts, place, found.movesPaused),
     safety: safetyViews(found, {
       all: pods,
       workloads,

@@ -7,12 +7,13 @@ import { addTo, parseAmounts, type Amounts } from '../../kube/amounts.ts';
 import { conditionOf, isReady } from '../../kube/conditions.ts';
 import type { Node, Pod } from '../../kube/core-v1.ts';
 import { clusterSummaries, roomOf, type ClusterSummary } from '../cluster-summary.ts';
+import type { Overview } from '../overview.ts';
 import type { PageFacts } from './page-facts.ts';
 import { podsBy, type PlaceOf } from './pod-places.ts';
 import type { Fill, PlaceView, PodCounts } from './view.ts';
 
 /** The cluster itself, then its members by name, each with what is there and what it has room for. */
-export function placeViews(facts: PageFacts, place: PlaceOf): PlaceView[] {
+export function placeViews(facts: PageFacts, place: PlaceOf, movesPaused: Overview['movesPaused']): PlaceView[] {
   const { members = [], nodes, pods, namespace } = facts;
   const byPlace = pods === undefined ? undefined : podsBy(pods, place);
   // Pods of one namespace do not say what a place has left.
@@ -20,13 +21,16 @@ export function placeViews(facts: PageFacts, place: PlaceOf): PlaceView[] {
   const summaries = clusterSummaries({ members, nodes, pods: undefined });
   return [
     local(nodes, byPlace?.get(LOCAL) ?? (byPlace === undefined ? undefined : []), asked !== undefined),
-    ...summaries.map((one) => member(one, byPlace, asked)),
+    ...summaries.map((one) => ({
+      ...member(one, byPlace, asked),
+      movesPaused: movesPaused.find(({ cluster }) => cluster === one.name)?.message ?? '',
+    })),
   ];
 }
 
 type PodsByPlace = ReadonlyMap<string, readonly Pod[]> | undefined;
 
-function member(summary: ClusterSummary, byPlace: PodsByPlace, asked: PodsByPlace): PlaceView {
+function member(summary: ClusterSummary, byPlace: PodsByPlace, asked: PodsByPlace): Omit<PlaceView, 'movesPaused'> {
   const { name, ready, cordoned, version, region, provider, nodes, offered, reason, message } = summary;
   const its = byPlace === undefined ? undefined : (byPlace.get(name) ?? []);
   return {
@@ -59,6 +63,7 @@ function local(nodes: readonly Node[] | undefined, pods: readonly Pod[] | undefi
       own === undefined || ready.length === own.length
         ? ''
         : `${own.length - ready.length} of ${own.length} nodes are not ready`,
+    movesPaused: '',
     version: newest((own ?? []).map(({ status }) => status?.nodeInfo?.kubeletVersion ?? '')),
     region: null,
     provider: null,

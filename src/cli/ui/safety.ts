@@ -12,7 +12,7 @@ const LOST: readonly string[] = ['MemberPodLost', 'MemberPodDeleted', 'MemberSta
 
 /** What the guards hold now, as conditions and pods of this cluster tell; the same guards in the same order each time. */
 export function safetyViews(
-  { clusters, deletionsHeld, pods, waiting, policies }: Overview,
+  { clusters, deletionsHeld, movesPaused, pods, waiting, policies }: Overview,
   {
     all,
     workloads,
@@ -48,6 +48,16 @@ export function safetyViews(
       {
         count: knowsMembers ? deletionsHeld.length : null,
         items: deletionsHeld.map(({ cluster, message }) => ({ what: cluster, says: message })),
+      },
+    ),
+    guard(
+      'paused',
+      'Members whose pods are not moved',
+      'So many members are lost at once that the fault may be on this side: pods of none are moved for it.',
+      'alarm',
+      {
+        count: knowsMembers ? movesPaused.length : null,
+        items: movesPaused.map(({ cluster, message }) => ({ what: cluster, says: message })),
       },
     ),
     guard(

@@ -29,6 +29,8 @@ export interface PlaceView {
   state: 'ready' | 'cordoned' | 'notReady' | 'unknown';
   /** Why it is not ready; '' when it is. */
   why: string;
+  /** Why pods of a lost member are not moved, and what moves them all the same; '' when they are. */
+  movesPaused: string;
   version: string | null;
   region: string | null;
   provider: string | null;

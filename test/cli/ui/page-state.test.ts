@@ -8,6 +8,7 @@ import type { PlaceView, SafetyView } from '../../../src/cli/ui/view.ts';
 import { fleetWorld } from '../../fixtures/fleet-world.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
+const AT = '2026-03-01T11:55:00Z';
 const NOTHING_SEEN: History = new Map();
 
 function facts(changes: Partial<PageFacts> = {}): PageFacts {
@@ -95,6 +96,7 @@ describe('guards', () => {
   it.each<[string, number, SafetyView['tone'], RegExp?]>([
     ['members', 1, 'alarm', /^basement Timeout: no answer/],
     ['deletions', 1, 'alarm', /^basement 14 of 20 pods vanished .* confirms/],
+    ['paused', 0, 'good'],
     ['lost', 0, 'good'],
     ['held', 2, 'notice', /^2 pods: MandatorySecretNotFound Secret reports-db does not exist/],
     ['refused', 1, 'notice', /^shop\/Deployment\/search in oregon MemberQuotaExceeded: exceeded quota/],
@@ -112,6 +114,7 @@ describe('guards', () => {
   it.each<[string, Partial<PageFacts>]>([
     ['members', { members: undefined }],
     ['deletions', { members: undefined }],
+    ['paused', { members: undefined }],
     ['lost', { pods: undefined }],
     ['held', { pods: undefined }],
     ['waiting', { pods: undefined }],
@@ -119,6 +122,23 @@ describe('guards', () => {
     ['refused', { placements: undefined }],
   ])('%s are not known without the right', (id, changes) => {
     expect(guardOf(id, changes)).toMatchObject({ count: null, tone: 'good', items: [] });
+  });
+
+  it('say of members whose pods are not moved, as most are lost, what their condition says', () => {
+    const message = 'No member answers. It goes on by itself. To go on: kubectl patch membercluster basement';
+    const said = { type: 'MovesAllowed', status: 'False', reason: 'MovesPaused', message, lastTransitionTime: AT };
+    const members = fleetWorld(NOW).members.map((raw) => {
+      const { status = {} } = raw as { status?: { conditions?: object[] } };
+      const conditions = [...(status.conditions ?? []), said];
+      return raw.metadata.name === 'basement' ? { ...raw, status: { ...status, conditions } } : raw;
+    });
+    expect(guardOf('paused', { members })).toMatchObject({
+      count: 1,
+      tone: 'alarm',
+      items: [{ what: 'basement', says: message }],
+    });
+    expect(placeOf('basement', { members })).toMatchObject({ state: 'notReady', movesPaused: message });
+    for (const name of ['local', 'oregon']) expect(placeOf(name, { members })?.movesPaused).toBe('');
   });
 
   it('names twenty of many and counts the rest', () => {

@@ -78,13 +78,16 @@ const STATES: Readonly<Record<PlaceView['state'], string>> = {
 
 function Card({ place }: { place: PlaceView }) {
   const colourOf = useColourOf();
-  const { name, isLocal, state, why, region, provider, version, nodes } = place;
+  const { name, isLocal, state, why, movesPaused, region, provider, version, nodes } = place;
   const facts = [provider, region, version, nodes === null ? null : `${nodes.ready}/${counted(nodes.wanted, 'node')}`];
   return (
     <article class={`card ${colourOf(name)}`} aria-label={isLocal ? 'this cluster' : `member ${name}`}>
       <header>
         <h3>{isLocal ? 'this cluster' : name}</h3>
-        <span class={`state ${state}`}>{STATES[state]}</span>
+        <span class={`state ${state}`} title={movesPaused}>
+          {STATES[state]}
+          {movesPaused !== '' && ', moves paused'}
+        </span>
       </header>
       <p class="facts" title={why}>
         {why === '' ? facts.filter((one) => one !== null && one !== '').join(' · ') : why}
