@@ -155,6 +155,46 @@ describe('what limits namespaces that are lent', () => {
     expect(member.objects.get(path)).toMatchObject({ spec: { of: 'the owner' } });
   });
 
+  const OF_JOIN = { manager: 'kubectl-spillway', operation: 'Apply', fieldsV1: { 'f:spec': { 'f:hard': {} } } };
+  const edit = (fields: object): object => ({ manager: 'kubectl-edit', operation: 'Update', fieldsV1: fields });
+
+  it.each<[string, string, object, object, string]>([
+    [
+      '--quota=pods=200',
+      QUOTA,
+      { hard: { pods: '50', 'requests.cpu': '32' } },
+      edit({ 'f:spec': { 'f:hard': { 'f:pods': {} } } }),
+      'spec.hard.pods of resourcequota/spillway in namespace shop is "50"',
+    ],
+    [
+      '--network-policy',
+      POLICY,
+      { ingress: [{}], podSelector: {}, policyTypes: ['Ingress'] },
+      edit({ 'f:spec': { 'f:ingress': {}, 'f:policyTypes': {} } }),
+      'spec.ingress of networkpolicy.networking.k8s.io/spillway in namespace shop is [{}]',
+    ],
+  ])('is not changed back where its owner has changed it since: %s', async (flag, path, spec, other, words) => {
+    member.put(path, { metadata: { namespace: 'shop', managedFields: [OF_JOIN, other] }, spec });
+    for (const more of [[], ['--dry-run=server']]) {
+      const { code, notes } = await runJoin('--lend=shop', flag, ...more);
+      expect(code).toBe(1);
+      expect(notes).toContain('limits of the owner of the member would be overwritten, and nothing was done');
+      expect(notes).toContain(`somebody has changed what join made: ${words}\n`);
+      expect(notes).toContain('give --quota what stands there, or delete what is there, and repeat this');
+    }
+    expect(member.seen.filter(({ method }) => method !== 'GET')).toEqual([]);
+  });
+
+  it('is applied where its owner has only added to it, or agrees', async () => {
+    const fields = { 'f:spec': { 'f:hard': { '.': {}, 'f:limits.memory': {}, 'f:requests.cpu': {} } } };
+    const status = { ...edit({ 'f:status': { 'f:hard': { 'f:pods': {} } } }), subresource: 'status' };
+    const managedFields = [OF_JOIN, edit(fields), status, 'no entry'];
+    const hard = { pods: '200', 'limits.memory': '1Gi', 'requests.cpu': '500m' };
+    member.put(QUOTA, { metadata: { namespace: 'shop', managedFields }, spec: { hard } });
+    await runJoin('--lend=shop', '--quota=pods=100', '--quota=requests.cpu=0.5');
+    expect(member.objects.get(QUOTA)).toMatchObject({ spec: { hard: { pods: '100', 'limits.memory': '1Gi' } } });
+  });
+
   it.each(['--network-policy', '--quota=pods=5'])('is refused where none is: %s', async (flag) => {
     const { code, notes } = await runJoin(flag);
     expect(code).toBe(2);
