@@ -243,6 +243,10 @@ export class Descheduler {
       displaced.addAfter(uid, UNHURRIED_MS);
       if (placed.showsRefusal(pod)) refused.addAfter(uid, SETTLE_MS);
     };
+    // A member that has been emptied is not looked at again by itself.
+    const bound = ({ spec: { nodeName } }: Pod): void => {
+      if (nodeName !== undefined) members.addAfter(placed.clusterOf(nodeName), SETTLE_MS);
+    };
     const membersChanged = (): void => {
       const all = placed.members();
       this.#observe();
@@ -261,8 +265,12 @@ export class Descheduler {
       podCame: (pod) => {
         underWay.came(pod);
         podSeen(pod);
+        bound(pod);
       },
-      podChanged: podSeen,
+      podChanged: (pod, before) => {
+        podSeen(pod);
+        if (before.spec.nodeName === undefined) bound(pod);
+      },
       podGone: (pod) => underWay.gone(pod),
       membersChanged,
       rulesChanged,

@@ -13,6 +13,8 @@ import type { Recheck, WantedMove } from './wanted-move.ts';
 
 /** Most pods tried in one round; then the member's pods are listed and sorted again. */
 const AT_ONCE = 50;
+/** A workload that is held for no longer (ms) waits for its turn only: it is asked for again in the next round. */
+const SHORTLY_MS = 2_500;
 /** Interval of rounds while nothing can be moved (ms). */
 const LOOK_MS = 5_000;
 
@@ -28,6 +30,11 @@ export interface MemberPodsOptions {
 /** Moves pods out of a lost or tainted member and off virtual nodes that are drained or out of service: highest priority first, one at a time, paced. */
 export class MemberPods {
   readonly #o: MemberPodsOptions;
+  /**
+   * By member, UIDs of workloads that were held, as by a disruption budget, in rounds that did little else: the next round leaves them out, so that
+   * those after them have their turn, however many they are.
+   */
+  readonly #held = new Map<string, ReadonlySet<string>>();
 
   constructor(options: MemberPodsOptions) {
     this.#o = options;
@@ -36,18 +43,28 @@ export class MemberPods {
   /** Throws what the host answers. */
   async bringUpToDate(member: string, signal: AbortSignal): Promise<HandlerResult> {
     const { mover } = this.#o;
+    const held = new Set(this.#held.get(member));
+    this.#held.delete(member);
     if (!this.#isToLeave(member)) return undefined;
     const wanted = this.#wanted(member);
-    const stopped = new Set<string>();
+    const stopped = new Set(held);
     let tried = 0;
+    let inVain = 0;
     for (const move of wanted.moves) {
       const workload = this.#o.placed.rulesOf(move.pod).workload.metadata.uid ?? '';
       if (stopped.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
       // The member may have recovered since the round began.
       if (signal.aborted || !this.#isToLeave(member)) return { requeueAfterMs: 0 };
-      if ((await mover.move(move, signal)) === 'stop') stopped.add(workload);
+      if ((await mover.move(move, signal)) === 'stop') {
+        stopped.add(workload);
+        if (mover.restMs(move.pod) <= SHORTLY_MS) continue;
+        held.add(workload);
+        inVain += 1;
+      }
       tried += 1;
-      if (tried === AT_ONCE) return { requeueAfterMs: 0 };
+      if (tried < AT_ONCE) continue;
+      if (inVain > AT_ONCE / 2) this.#held.set(member, held);
+      return { requeueAfterMs: 0 };
     }
     return wanted.left === 0 ? undefined : { requeueAfterMs: Math.min(wanted.soonestMs, LOOK_MS) };
   }

@@ -73,7 +73,9 @@ export class MoveRecords {
 
   add(workload: TypedObject, move: Move): void {
     const { uid = '' } = workload.metadata;
-    this.#known.set(uid, withMove(this.#of(workload), { ...move, message: cut(move.message) }, this.#o.clock()));
+    const lastOf = (one: Moves): number => this.#lastOf(workload, one);
+    const told = { ...move, message: cut(move.message) };
+    this.#known.set(uid, withMove(this.#of(workload), told, this.#o.clock(), lastOf));
     for (const handler of this.#handlers) handler(uid);
   }
 
@@ -107,22 +109,29 @@ export class MoveRecords {
     return undefined;
   }
 
-  /** With times that can be compared: a clock that was ahead must not hold others up for longer than an hour from now on. */
+  /** With times that can be compared. */
   #counted(workload: TypedObject): readonly Moves[] {
-    const now = this.#o.clock();
-    return this.#of(workload).map((one) => {
-      if (one.last <= now + AHEAD_MS) return one;
-      const { strategy, from, last } = one;
-      const key = `${workload.metadata.uid ?? ''} ${strategy} ${from} ${String(Math.floor(last / 1_000))}`;
-      const at = this.#ahead.get(key) ?? this.#o.monotonic();
-      this.#ahead.set(key, at);
-      return { ...one, last: now - (this.#o.monotonic() - at) };
-    });
+    return this.#of(workload).map((one) => ({ ...one, last: this.#lastOf(workload, one) }));
+  }
+
+  /**
+   * Of moves that a clock wrote that was ahead, when they were first seen here: they must not hold others up for longer than an hour from then on,
+   * nor again when that time has come.
+   */
+  #lastOf(workload: TypedObject, { strategy, from, last }: Moves): number {
+    const { clock, monotonic } = this.#o;
+    const key = `${workload.metadata.uid ?? ''} ${strategy} ${from} ${String(Math.floor(last / 1_000))}`;
+    const known = this.#ahead.get(key);
+    if (known === undefined && last <= clock() + AHEAD_MS) return last;
+    const at = known ?? monotonic();
+    this.#ahead.set(key, at);
+    return clock() - (monotonic() - at);
   }
 
   #of(workload: TypedObject): readonly Moves[] {
     const stored = this.#o.placed.recordOf(workload)?.moves ?? [];
-    return joinedMoves(this.#known.get(workload.metadata.uid ?? '') ?? [], stored);
+    const lastOf = (one: Moves): number => this.#lastOf(workload, one);
+    return joinedMoves(this.#known.get(workload.metadata.uid ?? '') ?? [], stored, lastOf);
   }
 }
 

@@ -71,8 +71,8 @@ export interface ReleaseFacts {
 /** A ReplicaSet that cannot make a pod for so long (ms) is kept from it, as by a quota, by those that wait for their member. */
 const SHORT_MS = 60_000;
 /**
- * From the end of its grace period on, no quota counts a pod that is going. How long it may take until the quota is counted anew, and the ReplicaSet,
- * which waits ever longer, has tried again, in ms.
+ * A quota counts a pod that is going until its grace period has passed once more after its end (`QuotaV1Pod`). How long it may take from then on until
+ * the quota is counted anew, and the ReplicaSet, which waits ever longer, has tried again, in ms.
  */
 const FREED_MS = 600_000;
 /** Between two looks at a pod that waits for its member, in ms. */
@@ -145,9 +145,9 @@ export function missingOf(set: ReplicaSetFacts | undefined, owned: readonly Pod[
 
 /** One that waited for its member, and is going: its ReplicaSet may not have had the time to make another one in the room that it leaves. */
 function makesRoom(pod: Pod, now: number): boolean {
-  const { deletionTimestamp } = pod.metadata;
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = pod.metadata;
   if (deletionTimestamp === undefined || releasedFrom(pod)?.lost !== true) return false;
-  return !(now >= Date.parse(deletionTimestamp) + FREED_MS);
+  return !(now >= Date.parse(deletionTimestamp) + deletionGracePeriodSeconds * 1_000 + FREED_MS);
 }
 
 /** How many are to be Ready without it. How many were when its member was lost says nothing. */

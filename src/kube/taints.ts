@@ -41,10 +41,18 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
   }
 }
 
-/** Whether tolerations let a pod stay in spite of a taint, without end. Of several that tolerate it the shortest counts, as for the taint manager. */
+/**
+ * For how long tolerations let a pod stay in spite of a taint, in s: 0 without one that tolerates it, Infinity where that has no end. Of several
+ * that tolerate it the first in the list counts, as for Kubernetes' taint manager (`GetMatchingTolerations`).
+ */
+export function toleratedSeconds(tolerations: readonly Toleration[], taint: Taint): number {
+  const used = tolerations.find((one) => tolerates(one, taint));
+  return used === undefined ? 0 : Math.max(0, used.tolerationSeconds ?? Number.POSITIVE_INFINITY);
+}
+
+/** Whether tolerations let a pod stay in spite of a taint, without end. */
 export function toleratesForGood(tolerations: readonly Toleration[], taint: Taint): boolean {
-  const used = tolerations.filter((one) => tolerates(one, taint));
-  return used.length > 0 && used.every(({ tolerationSeconds }) => tolerationSeconds === undefined);
+  return toleratedSeconds(tolerations, taint) === Number.POSITIVE_INFINITY;
 }
 
 /** The first taint with one of the effects that no toleration covers; undefined when all are tolerated. */

@@ -1,4 +1,4 @@
-import { firstUntolerated } from '../kube/taints.ts';
+import { HARD_EFFECTS, toleratesForGood } from '../kube/taints.ts';
 import type { Toleration } from '../kube/taints.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { PODS_UNHEALTHY } from './avoided.ts';
@@ -99,8 +99,7 @@ function notSelected(cluster: Cluster, { placement, group }: CandidateFacts): Re
  * tolerated for a time only keeps new pods away, too: they would be moved out again when it is over, and so on for ever.
  */
 export function whyTainted({ taints }: Cluster, tolerations: readonly Toleration[]): string | undefined {
-  const lasting = tolerations.filter(({ tolerationSeconds }) => tolerationSeconds === undefined);
-  const taint = firstUntolerated(lasting, taints);
+  const taint = taints.find((one) => HARD_EFFECTS.includes(one.effect) && !toleratesForGood(tolerations, one));
   if (taint === undefined) return undefined;
   const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
   return `it has cluster taint ${taint.key}${value}:${taint.effect}, which no policy of the pod tolerates`;

@@ -19,25 +19,33 @@ export type Move = Pick<Moves, 'strategy' | 'from' | 'pod' | 'message'>;
 
 /** Moves that come within so long after the first of them are told together, in ms. */
 const TOGETHER_MS = 600_000;
+
+/** When the last of them was moved, in ms: the time that was written down may be wrong. */
+type LastOf = (moves: Moves) => number;
+const asWritten: LastOf = ({ last }) => last;
+
 /** With one more move. The newest are the first. */
-export function withMove(moves: readonly Moves[], move: Move, now: number): readonly Moves[] {
+export function withMove(moves: readonly Moves[], move: Move, now: number, lastOf = asWritten): readonly Moves[] {
   const same = moves.find(
-    ({ strategy, from, since }) =>
-      strategy === move.strategy && from === move.from && since <= now && now - since < TOGETHER_MS,
+    (one) =>
+      one.strategy === move.strategy &&
+      one.from === move.from &&
+      one.since <= now &&
+      now - Math.min(one.since, lastOf(one)) < TOGETHER_MS,
   );
   const next = { ...move, count: (same?.count ?? 0) + 1, since: same?.since ?? now, last: now };
   return [next, ...moves.filter((one) => one !== same)].slice(0, MOST_MOVES);
 }
 
 /** What two replicas know of the moves of one workload. */
-export function joinedMoves(a: readonly Moves[], b: readonly Moves[]): readonly Moves[] {
+export function joinedMoves(a: readonly Moves[], b: readonly Moves[], lastOf = asWritten): readonly Moves[] {
   const all = new Map<string, Moves>();
   for (const one of [...a, ...b]) {
     const key = `${one.strategy} ${one.from} ${String(Math.floor(one.since / 1_000))}`;
     const known = all.get(key);
     if (known === undefined || known.count < one.count) all.set(key, one);
   }
-  return [...all.values()].toSorted((x, y) => y.last - x.last).slice(0, MOST_MOVES);
+  return [...all.values()].toSorted((x, y) => lastOf(y) - lastOf(x)).slice(0, MOST_MOVES);
 }
 
 /** How many pods were moved within the last so many ms, at most, and when the first of these may be forgotten. */

@@ -144,12 +144,21 @@ export function namespaceProjection(raw: KubeObject): Namespace {
 }
 
 function metadataOf({ metadata }: KubeObject, isKept: (annotation: string) => boolean): ObjectMeta {
-  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels } = metadata;
+  const { name, namespace, uid, resourceVersion, creationTimestamp, labels } = metadata;
+  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata;
   const controller = controllerOf({ metadata });
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => isKept(key));
   return {
     name,
-    ...defined({ namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels }),
+    ...defined({
+      namespace,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      deletionTimestamp,
+      deletionGracePeriodSeconds,
+      labels,
+    }),
     ...(annotations.length === 0 ? {} : { annotations: Object.fromEntries(annotations) }),
     ...(controller === undefined ? {} : { ownerReferences: [controller] }),
   };

@@ -285,13 +285,14 @@ test('a pod that comes to a member that has long had a taint stays for its toler
   const { metadata, spec } = room.pods().find((pod) => pod.metadata.name === name) as Pod;
   const tolerations = [{ key: 'spot', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 600 }];
   const late = { ...metadata, name: 'late', uid: undefined, resourceVersion: undefined };
+  // Nothing else makes it look: the member has been emptied.
+  await room.quiet();
   room.make('/api/v1/namespaces/shop/pods', {
     kind: 'Pod',
     metadata: late,
     spec: { ...spec, nodeName: 'east', tolerations },
   });
   await room.seen('it is known', () => room.process.view.pods.get('shop/late') !== undefined);
-  room.editMember('east', { metadata: { labels: { looked: 'at' } } });
   await room.seen('it is held', () => room.told('TaintedPodHeld').length > 0);
   expect(room.told('TaintedPodHeld')).toEqual([expect.stringMatching(/^Pod late: .* it tolerates spot:NoExecute for/)]);
   expect(room.evictions()).toEqual([]);
@@ -742,6 +743,23 @@ describe('lost', () => {
     expect([count(next), next.withinAnHour(deployment).forMs]).toEqual([4, 3_600_000]);
     room.now += 3_600_000;
     expect(count(next)).toBe(0);
+    // Nor when the time has come that was written down.
+    room.now = SINCE + 300_000 + 86_400_000 + 1_000;
+    expect([count(next), next.leftLately(deployment, 'MemberLost').size]).toEqual([0, 0]);
+    next.add(deployment, { strategy: 'MemberLost', from: 'east', pod: 'p', message: '' });
+    expect(count(next)).toBe(1);
+  });
+
+  test('moves that were written down by a clock that was ahead keep none of those after them from being known', () => {
+    const { records } = room.process;
+    const move = (from: string): void =>
+      records.add(deployment, { strategy: 'MemberLost', from, pod: 'p', message: '' });
+    room.wallAheadMs = 86_400_000;
+    for (let index = 0; index < 20; index += 1) move(`wrong-${String(index)}`);
+    room.wallAheadMs = 0;
+    move('east');
+    move('west');
+    expect([...records.leftLately(deployment, 'MemberLost')].slice(0, 2)).toEqual(['west', 'east']);
   });
 
   test('a dry run moves nothing, and tells what would be, again after twenty minutes', async () => {
@@ -784,6 +802,29 @@ describe('lost', () => {
     await resync();
     expect(room.evictions().length).toBeGreaterThanOrEqual(5);
   });
+
+  test('many workloads that are held by disruption budgets leave those after them their turn', async () => {
+    for (let index = 0; index < 120; index += 1) {
+      const one = await room.deploy(`held-${String(index)}`, 1);
+      await room.run(one.set, { east: 1 });
+    }
+    await room.seen('all are known', () => room.process.placed.inMember('east').length === 124);
+    room.now = SINCE + 300_000;
+    // As at two evictions a second: those that were asked for first may be again when a round ends.
+    room.api.fault = ({ path }) => {
+      if (!path.endsWith('/eviction')) return undefined;
+      room.now += 500;
+      return { code: 429, reason: 'TooManyRequests' };
+    };
+    expect(await resync()).toEqual({ requeueAfterMs: 0 });
+    expect(await resync()).toEqual({ requeueAfterMs: 0 });
+    expect(await resync()).toMatchObject({ requeueAfterMs: expect.any(Number) as number });
+    expect(new Set(room.evictions()).size).toBe(121);
+    // Then all are asked for again, the first ones first.
+    const asked = room.evictions();
+    await resync();
+    expect(room.evictions().slice(asked.length)[0]).toBe(asked[0]);
+  }, 60_000);
 
   test('a pod that several disruption budgets choose is held with its workload, for a minute', async () => {
     room.now = SINCE + 300_000;

@@ -218,10 +218,11 @@ describe('what becomes of pods whose member was lost', () => {
     });
     return on('east', pod(name, status, { annotations: { 'spillway.dev/released': mark }, ...made(1) }));
   };
-  /** Evicted; its grace period ends then. */
-  const going = (name: string, at: number): Pod => {
+  /** Evicted; its grace period, in s, ends then. */
+  const going = (name: string, at: number, deletionGracePeriodSeconds = 0): Pod => {
     const { metadata, ...rest } = lost(name);
-    return { ...rest, metadata: { ...metadata, deletionTimestamp: new Date(at).toISOString() } };
+    const deletionTimestamp = new Date(at).toISOString();
+    return { ...rest, metadata: { ...metadata, deletionTimestamp, deletionGracePeriodSeconds } };
   };
   const came = (name: string, status: Pod['status'] = READY, second = 5): Pod =>
     on('west', pod(name, status, made(second)));
@@ -263,6 +264,26 @@ describe('what becomes of pods whose member was lost', () => {
       'its member does not answer, and one that waited is making room already',
       { owned: [came('x')], released: [going('a', NOW), lost('b')], heal: () => 'lost', shortForMs: 3_600_000 },
       ['b wait'],
+    ],
+    [
+      'its member does not answer, and a quota counts one that waited until its grace period has passed twice',
+      {
+        owned: [came('x')],
+        released: [going('a', NOW - 3_600_000 - 599_999, 3_600), lost('b')],
+        heal: () => 'lost',
+        shortForMs: 3_600_000,
+      },
+      ['b wait'],
+    ],
+    [
+      'its member does not answer, and no quota has counted one that waited for long',
+      {
+        owned: [came('x')],
+        released: [going('a', NOW - 3_600_000 - 600_000, 3_600), lost('b')],
+        heal: () => 'lost',
+        shortForMs: 3_600_000,
+      },
+      ['b evict NoOther'],
     ],
     [
       'its member does not answer, one that waited is making room, and two are missing',

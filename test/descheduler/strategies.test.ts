@@ -182,7 +182,7 @@ describe('a taint of effect NoExecute', () => {
         { key: 'k', value: 'v', tolerationSeconds: 9 },
         { key: 'k', operator: 'Exists' as const, tolerationSeconds: 3 },
       ],
-      3_000,
+      9_000,
     ],
     [[{ key: 'k', value: 'v', tolerationSeconds: -1 }], 0],
     [[{ key: 'k', value: 'w' }], 0],

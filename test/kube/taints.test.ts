@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { firstUntolerated, tolerates } from '../../src/kube/taints.ts';
+import { firstUntolerated, toleratedSeconds, tolerates, toleratesForGood } from '../../src/kube/taints.ts';
 import type { Taint, Toleration } from '../../src/kube/taints.ts';
 
 const taint: Taint = { key: 'gpu', value: 'yes', effect: 'NoSchedule' };
@@ -31,6 +31,25 @@ describe('tolerates', () => {
   it.each(['Lt', 'Gt'])('knows no %s, as a cluster in which comparisons are off', (operator) => {
     const numeric: Taint = { key: 'sla', value: '5', effect: 'NoExecute' };
     for (const value of ['4', '5', '6']) expect(tolerates({ key: 'sla', operator, value }, numeric)).toBe(false);
+  });
+});
+
+describe('of several tolerations of one taint the first counts, as for Kubernetes:', () => {
+  const evicting: Taint = { key: 'down', effect: 'NoExecute' };
+  const other = { key: 'up', operator: 'Exists', tolerationSeconds: 1 };
+  const long = { key: 'down', operator: 'Exists', tolerationSeconds: 9 };
+  const short = { operator: 'Exists', tolerationSeconds: 3 };
+  const forGood = { operator: 'Exists' };
+  it.each<[number, Toleration[]]>([
+    [0, []],
+    [0, [other]],
+    [9, [other, long, short, forGood]],
+    [3, [short, long]],
+    [Infinity, [other, forGood, short]],
+    [0, [{ ...short, tolerationSeconds: -1 }, forGood]],
+  ])('%s s', (seconds, tolerations) => {
+    expect(toleratedSeconds(tolerations, evicting)).toBe(seconds);
+    expect(toleratesForGood(tolerations, evicting)).toBe(seconds === Infinity);
   });
 });
 

@@ -81,6 +81,20 @@ describe('taints', () => {
     expect(new Fleet({ placement, clusters, room }).scale(2)).toEqual({ a: 2 });
   });
 
+  it('keep them away where the first toleration that counts is for a time only: they would be moved out again', () => {
+    const taints = [{ key: 'gpu', effect: 'NoExecute' }] as const;
+    const forGood = { key: 'gpu', operator: 'Exists' } as const;
+    const forATime = { ...forGood, effect: 'NoExecute', tolerationSeconds: 5 } as const;
+    const why = (...clusterTolerations: object[]): unknown =>
+      new Fleet({
+        placement: { clusterTolerations },
+        clusters: [cluster('a', { taints: [...taints] })],
+        room,
+      }).decide().refusals[0]?.reason;
+    expect(why(forATime, forGood)).toBe('Tainted');
+    expect(why(forGood, forATime)).toBeUndefined();
+  });
+
   it('keep them away where another value is tolerated', () => {
     const placement = { clusterTolerations: [{ key: 'gpu', value: 'h100' }] };
     expect(new Fleet({ placement, clusters, room }).scale(1)).toEqual({ b: 1 });

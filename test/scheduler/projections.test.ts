@@ -34,6 +34,11 @@ describe('hostPodProjection', () => {
     expect(two.metadata.labels).toBe(one.metadata.labels);
     expect(two.metadata.ownerReferences).toBe(one.metadata.ownerReferences);
   });
+  it('keeps when one that is going has to be gone, and its grace period', () => {
+    const going = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 30 };
+    const { metadata, ...rest } = pod('a', 'east');
+    expect(project({ ...rest, metadata: { ...metadata, ...going } }).metadata).toMatchObject(going);
+  });
   it('keeps only the place of one on a virtual node, of one without a node, and of one that has ended', () => {
     expect(project(pod('a', 'east')).spec).toEqual({ nodeName: 'east', containers: [] });
     expect(project(pod('a', undefined)).spec).toEqual({ containers: [] });
