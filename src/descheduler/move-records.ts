@@ -6,6 +6,7 @@ import { atMost } from '../kube/lru-limit.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
+import { WrittenTimes } from '../kube/written-times.ts';
 import { joinedMoves, type Move, type Moves, movesWithin, withMove } from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -16,8 +17,6 @@ const HOUR_MS = 3_600_000;
 export const RECORD_MS = 1_000;
 /** Retry delay after a conflict, or while the object does not exist yet (ms). */
 const AGAIN_MS = 2_000;
-/** Clocks of machines differ by less (ms): what was written later than that has a time that says nothing. */
-const AHEAD_MS = 60_000;
 const REMEMBERED = 10_000;
 const MAX_MESSAGE = 1_000;
 
@@ -38,12 +37,13 @@ export class MoveRecords {
   readonly #o: MoveRecordsOptions;
   /** By UID of the workload. */
   readonly #known = new LRUCache<string, readonly Moves[]>(atMost(REMEMBERED));
-  /** By workload and move, when one that a clock wrote that was ahead was first seen here (monotonic ms). */
-  readonly #ahead = new LRUCache<string, number>(atMost(REMEMBERED));
+  /** By workload and move. */
+  readonly #times: WrittenTimes;
   readonly #handlers = new Set<(workloadUid: string) => void>();
 
   constructor(options: MoveRecordsOptions) {
     this.#o = options;
+    this.#times = new WrittenTimes(options);
   }
 
   /** Calls the handler with the workload's UID after each move; its record then needs a sync. */
@@ -119,13 +119,8 @@ export class MoveRecords {
    * nor again when that time has come.
    */
   #lastOf(workload: TypedObject, { strategy, from, last }: Moves): number {
-    const { clock, monotonic } = this.#o;
     const key = `${workload.metadata.uid ?? ''} ${strategy} ${from} ${String(Math.floor(last / 1_000))}`;
-    const known = this.#ahead.get(key);
-    if (known === undefined && last <= clock() + AHEAD_MS) return last;
-    const at = known ?? monotonic();
-    this.#ahead.set(key, at);
-    return clock() - (monotonic() - at);
+    return this.#times.at(key, last);
   }
 
   #of(workload: TypedObject): readonly Moves[] {

@@ -9,6 +9,7 @@ import {
 import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import type { PolicyTaint } from '../api/member-cluster-status.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { monotonic } from '../kube/clock.ts';
 import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
@@ -19,6 +20,7 @@ import { identifying, type KubeObject } from '../kube/object.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { taintInWords } from '../kube/taints.ts';
 import { get, patch } from '../kube/verbs.ts';
+import { WrittenTimes } from '../kube/written-times.ts';
 import { policyTaints } from '../placement/policy-taints.ts';
 import { taintPolicyStatus } from '../placement/taint-policy-status.ts';
 
@@ -41,6 +43,8 @@ export interface ClusterTaintControllerOptions {
   metrics?: InformerMetrics;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock?: () => number;
+  /** In ms. */
+  monotonic?: () => number;
 }
 
 /**
@@ -50,10 +54,13 @@ export interface ClusterTaintControllerOptions {
 export class ClusterTaintController {
   readonly #o: ClusterTaintControllerOptions;
   readonly #policies: Informer<CachedPolicy>;
+  /** By member and condition. */
+  readonly #times: WrittenTimes;
 
   constructor(options: ClusterTaintControllerOptions) {
-    const { host, logger, metrics } = options;
+    const { host, logger, metrics, clock = Date.now } = options;
     this.#o = options;
+    this.#times = new WrittenTimes({ clock, monotonic: options.monotonic ?? monotonic });
     this.#policies = new Informer({
       client: host,
       resource: CLUSTER_TAINT_POLICIES,
@@ -82,7 +89,10 @@ export class ClusterTaintController {
     }
     const tainted = new Map<string, string[]>();
     for (const member of fleet) {
-      const taints = policyTaints(member, readable, gone, clock());
+      const { uid = '' } = member.metadata;
+      const taints = policyTaints(member, readable, gone, clock(), ({ type, lastTransitionTime = '' }) =>
+        this.#times.at(`${uid} ${type} ${lastTransitionTime}`, Date.parse(lastTransitionTime)),
+      );
       if (!jsonEqual(taints, member.status?.taints ?? [])) await this.#taint(member, taints, signal);
       for (const policy of new Set(taints.map((one) => one.policy))) {
         tainted.set(policy, [...(tainted.get(policy) ?? []), member.metadata.name]);

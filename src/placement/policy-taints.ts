@@ -4,27 +4,34 @@ import type { ClusterTaintPolicy, ClusterTaintPolicySpec } from '../api/cluster-
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { MOST_TAINTS, type PolicyTaint } from '../api/member-cluster-status.ts';
 import { conditionOf } from '../kube/conditions.ts';
+import type { Condition } from '../kube/core-v1.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { compileAffinity } from './cluster-affinity.ts';
 import { clusterOf } from '../api/cluster.ts';
 
 type MatchConditions = ClusterTaintPolicySpec['addOnConditions'];
+/** In ms; NaN where nothing says so. */
+type SinceOf = (condition: Pick<Condition, 'type' | 'lastTransitionTime'>) => number;
+const asWritten: SinceOf = ({ lastTransitionTime = '' }) => Date.parse(lastTransitionTime);
 
 /**
  * The taints that a member is to have by policies, by Karmada's rules: the oldest policy first; a policy adds its taints when
  * all its conditions to add hold, removes them when all those to remove do, and otherwise leaves what is there. Unlike Karmada's,
  * they go with the policy, with the taint in it, and with its choice of the member.
  *
- * `policies`: all that can be read. `gone`: names of those that are certainly gone; taints of others stay. `now`: wall clock in ms.
+ * `policies`: all that can be read. `gone`: names of those that are certainly gone; taints of others stay. `now`: wall clock in ms. `sinceOf`:
+ * since when a condition has been as it is, by that clock, where the time that is written there may be wrong.
  */
 export function policyTaints(
   member: MemberCluster,
   policies: readonly ClusterTaintPolicy[],
   gone: ReadonlySet<string>,
   now: number,
+  sinceOf: SinceOf = asWritten,
 ): PolicyTaint[] {
+  const holdsFor = (wanted: MatchConditions): number => holdForMs(wanted, member, now, sinceOf);
   const known = new Map(
-    policies.map((policy) => [policy.metadata.name, { policy, verdict: verdictOn(policy, member, now) }]),
+    policies.map((policy) => [policy.metadata.name, { policy, verdict: verdictOn(policy, member, holdsFor) }]),
   );
   const taints = (member.status?.taints ?? []).flatMap((taint): PolicyTaint[] => {
     const found = known.get(taint.policy);
@@ -49,11 +56,15 @@ export function policyTaints(
 }
 
 /** What a policy says of its taints on a member; `keep`: those that are there stay, and none come. */
-function verdictOn({ spec }: ClusterTaintPolicy, member: MemberCluster, now: number): 'add' | 'keep' | 'remove' {
+function verdictOn(
+  { spec }: ClusterTaintPolicy,
+  member: MemberCluster,
+  holdsFor: (wanted: MatchConditions) => number,
+): 'add' | 'keep' | 'remove' {
   const isFor =
     spec.targetClusters === undefined || compileAffinity(spec.targetClusters)(clusterOf(member)) === undefined;
-  if (!isFor || holdForMs(spec.removeOnConditions, member, now) >= spec.removeAfterSeconds * 1_000) return 'remove';
-  return holdForMs(spec.addOnConditions, member, now) >= spec.addAfterSeconds * 1_000 ? 'add' : 'keep';
+  if (!isFor || holdsFor(spec.removeOnConditions) >= spec.removeAfterSeconds * 1_000) return 'remove';
+  return holdsFor(spec.addOnConditions) >= spec.addAfterSeconds * 1_000 ? 'add' : 'keep';
 }
 
 function policyTaint({ key, value, effect }: ClusterTaint, policy: string): Omit<PolicyTaint, 'timeAdded'> {
@@ -61,13 +72,13 @@ function policyTaint({ key, value, effect }: ClusterTaint, policy: string): Omit
 }
 
 /** For how long all of them have held, in ms; -1 when not all do, or there are none. A clock behind that of the conditions is 0. */
-function holdForMs(wanted: MatchConditions, member: MemberCluster, now: number): number {
+function holdForMs(wanted: MatchConditions, member: MemberCluster, now: number, sinceOf: SinceOf): number {
   if (wanted.length === 0) return -1;
   const since = wanted.map(({ conditionType, operator, statusValues }) => {
     const condition = conditionOf(member, conditionType);
     if (condition === undefined) return undefined;
     const isListed = statusValues.some((value) => value === condition.status);
-    return isListed === (operator === 'In') ? Date.parse(condition.lastTransitionTime ?? '') : undefined;
+    return isListed === (operator === 'In') ? sinceOf(condition) : undefined;
   });
   if (since.some((at) => at === undefined)) return -1;
   return Math.max(0, now - Math.max(...since.map((at = now) => (Number.isNaN(at) ? now : at))));

@@ -63,8 +63,7 @@ async function start(): Promise<void> {
   await Promise.resolve();
 }
 
-async function ready(status: string): Promise<void> {
-  const lastTransitionTime = '2026-01-01T00:00:00Z';
+async function ready(status: string, lastTransitionTime = '2026-01-01T00:00:00Z'): Promise<void> {
   const conditions = [{ type: 'Ready', status, reason: 'Test', message: '', lastTransitionTime }];
   await patch(
     client,
@@ -155,3 +154,10 @@ it('a taint goes only when its policy was read to be gone', async () => {
   api.fault = undefined;
   await until(async () => expect(await taints()).toEqual([]));
 }, 30_000);
+
+it('a condition that a clock wrote that was a day ahead counts from when it is first seen', async () => {
+  await ready('False', new Date(Date.now() + 86_400_000).toISOString());
+  await start();
+  await create(client, CLUSTER_TAINT_POLICIES, policy({ addAfterSeconds: 1 }));
+  await until(async () => expect(await taints()).toEqual(['p: example.com/not-ready']));
+});
