@@ -208,7 +208,7 @@ export class OwnerDirectory {
       const isSettled =
         ofKind === undefined ? await this.#wait(owner.uid, left) : await this.#waitForKind(ofKind, left);
       const tookMs = this.#monotonic() - started;
-      const isVain = ofKind === undefined ? this.#lookUp.isGone(owner.uid) : !this.#custom.isFollowed(ofKind);
+      const isVain = ofKind === undefined ? this.#lookUp.isGone(owner) : !this.#custom.isFollowed(ofKind);
       vainMs = isVain ? tookMs : 0;
       left = isSettled ? taken - tookMs : 0;
       missing = this.#missing(pod);
@@ -269,7 +269,7 @@ export class OwnerDirectory {
     if (!isOwn && state?.is !== 'followed') return undefined;
     // Its watch may have stopped before this one.
     if (key !== undefined && this.#custom.problemOf(key) !== undefined) return undefined;
-    return this.#lookUp.isGone(owner.uid) ? undefined : { owner, ofKind: undefined };
+    return this.#lookUp.isGone(owner) ? undefined : { owner, ofKind: undefined };
   }
 
   #seen(object: TypedObject): void {

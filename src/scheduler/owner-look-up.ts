@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { KubeClient } from '../kube/client.ts';
+import { isPermanent } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { OwnerReference } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
@@ -12,6 +13,7 @@ const AT_ONCE = 4;
 const TIMEOUT_MS = 5_000;
 /** Between two look-ups of one owner, in ms. */
 const AGAIN_MS = 2_000;
+const LONGEST_NAME = 253;
 
 /**
  * Whether an owner that pods name is there at all, asked of the host past all caches, in the background. Whoever owns a pod was
@@ -33,8 +35,8 @@ export class OwnerLookUp {
     this.#monotonic = monotonic;
   }
 
-  isGone(uid: string): boolean {
-    return this.#gone.has(uid);
+  isGone({ name, uid }: OwnerReference): boolean {
+    return !mayBeName(name) || this.#gone.has(uid);
   }
 
   /** Begins to ask, if that is not being done and there are not too many questions; tells when the owner is gone. */
@@ -62,12 +64,23 @@ export class OwnerLookUp {
   ): Promise<boolean | undefined> {
     try {
       // A list, for which no other right is needed than for the watch.
-      const fieldSelector = `metadata.name=${name}`;
+      const fieldSelector = `metadata.name=${escaped(name)}`;
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       const { items } = await list(this.#host, resource, { namespace, fieldSelector, signal });
       return items.some(({ metadata }) => metadata.uid === uid);
-    } catch {
-      return undefined;
+    } catch (error) {
+      // A question that no API server can answer is about nothing that is there.
+      return isPermanent(error) ? false : undefined;
     }
   }
+}
+
+/** Whether any object may have the name. In references to owners API servers ask only that there is one. */
+function mayBeName(name: string): boolean {
+  return name.length > 0 && name.length <= LONGEST_NAME && name !== '.' && name !== '..' && !/[/%]/.test(name);
+}
+
+/** As a value of a field selector. */
+function escaped(name: string): string {
+  return name.replaceAll(/[\\,=]/g, String.raw`\$&`);
 }

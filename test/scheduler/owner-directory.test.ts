@@ -299,6 +299,46 @@ describe('owners that anybody made up', () => {
     expect(api.seen).toHaveLength(before);
   });
 
+  test.each([
+    ['dots', '..'],
+    ['a path', 'a/b'],
+    ['half a code', '50%'],
+    ['too long', 'x'.repeat(254)],
+  ])('by a name that no object can have are gone at once: %s', async (_, name) => {
+    run();
+    await synced();
+    const before = api.seen.length;
+    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name, uid: 'uid-none', controller: true };
+    const metadata = { name: 'p', namespace: 'shop', uid: 'uid-p', ownerReferences: [owner] };
+    const started = performance.now();
+    expect(await owners.whenKnown({ metadata, spec: { containers: [] } })).toBeUndefined();
+    expect(performance.now() - started).toBeLessThan(400);
+    expect(api.seen).toHaveLength(before);
+  });
+
+  test('by a name that says more in a field selector are looked for by that very name, once', async () => {
+    // As API servers do.
+    api.fault = ({ query }) =>
+      /(?<!\\)[,=]/.test((query['fieldSelector'] ?? '').replace('metadata.name=', '')) ? { code: 400 } : undefined;
+    run();
+    await synced();
+    const one = pod('p', SET, String.raw`x,a=b\c`);
+    const asked = (): unknown[] =>
+      api.seen.map(({ query }) => query['fieldSelector']).filter((selector) => selector !== undefined);
+    await until('it is known to be gone', async () => (await owners.whenKnown(one)) === undefined);
+    now += 60_000;
+    expect(await owners.whenKnown(one)).toBeUndefined();
+    expect(asked()).toEqual([String.raw`metadata.name=x\,a\=b\\c`]);
+  });
+
+  test('are gone where the host can never answer', async () => {
+    run();
+    await synced();
+    api.fault = ({ query }) => (query['fieldSelector'] === undefined ? undefined : { code: 400 });
+    const one = pod('p', SET, 'none');
+    await until('it is known to be gone', async () => (await owners.whenKnown(one)) === undefined);
+  });
+
   test('of a kind that is followed take from the budget that all share', async () => {
     pod('web-x', ROLLOUT, 'web');
     run();
