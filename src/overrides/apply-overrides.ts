@@ -1,4 +1,5 @@
 import type { OverridePolicy } from '../api/override-policy.ts';
+import { cleanText } from '../kube/clean-text.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Cluster } from '../api/cluster.ts';
 import { type JsonRecord, recordOf } from '../kube/json-fields.ts';
@@ -9,6 +10,9 @@ import { privilegesOf } from './privileges.ts';
 import { lostRestriction, restrictionsOf } from './restrictions.ts';
 import { changedProtectedField } from './protected-fields.ts';
 import type { ObjectIdentity, OverrideSubject } from './selection.ts';
+
+/** Of a privilege that is not given, in bytes. */
+const LONGEST_WORDS = 256;
 
 /** A rule that was applied. */
 export interface AppliedRule extends PlannedRule {
@@ -76,7 +80,8 @@ function guard(before: JsonRecord, after: JsonRecord, rule: PlannedRule, { pool 
   const had = privilegesOf(before);
   for (const [key, privilege] of privilegesOf(after)) {
     if (!had.has(key)) {
-      throw new OverrideError('overriders', `only a ClusterOverridePolicy may give a pod ${privilege}`);
+      const words = cleanText(privilege, LONGEST_WORDS);
+      throw new OverrideError('overriders', `only a ClusterOverridePolicy may give a pod ${words}`);
     }
   }
   const lost = lostRestriction(restrictionsOf(before), restrictionsOf(after));

@@ -72,7 +72,8 @@ function ofPod(spec: JsonRecord, metadata: JsonRecord | undefined): Set<string> 
       found.add(`${field} ${canonicalJson(security[field])}`);
   }
   for (const [key, value] of Object.entries(recordOf(metadata?.['annotations']) ?? {})) {
-    if (key.startsWith(APPARMOR_ANNOTATION) && value !== 'unconfined') found.add(`annotation ${key}`);
+    if (key.startsWith(APPARMOR_ANNOTATION) && value !== 'unconfined')
+      found.add(`annotation ${key}=${canonicalJson(value)}`);
   }
   return found;
 }

@@ -302,6 +302,95 @@ describe('privileges', () => {
       'priorityClassName',
     ],
     [
+      'a share of others',
+      gain({ path: '/spec/volumes', operator: 'add', value: [{ name: 'v', nfs: { server: '10.0.0.1', path: '/' } }] }),
+      'nfs {"path":"/","server":"10.0.0.1"}',
+    ],
+    [
+      'a disk of others',
+      gain({
+        path: '/spec/volumes',
+        operator: 'add',
+        value: [{ name: 'v', iscsi: { targetPortal: '10.0.0.1', iqn: 'i', lun: 0 } }],
+      }),
+      'iscsi {"iqn":"i"',
+    ],
+    [
+      'a driver of the nodes',
+      gain({
+        path: '/spec/volumes',
+        operator: 'add',
+        value: [{ name: 'v', flexVolume: { driver: 'x/y', options: { a: 'b' } } }],
+      }),
+      'flexVolume {"driver":"x/y"',
+    ],
+    [
+      'a type of volume that is not there yet',
+      gain({ path: '/spec/volumes', operator: 'add', value: [{ name: 'v', wormhole: 'x' }] }),
+      'wormhole "x"',
+    ],
+    [
+      'a Windows account of the domain',
+      gain({
+        path: '/spec/securityContext',
+        operator: 'add',
+        value: { windowsOptions: { gmsaCredentialSpecName: 'x' } },
+      }),
+      'gmsaCredentialSpecName "x"',
+    ],
+    [
+      'one that is written out',
+      gain({
+        path: '/spec/containers/0/securityContext',
+        operator: 'add',
+        value: { windowsOptions: { gmsaCredentialSpec: '{}' } },
+      }),
+      'gmsaCredentialSpec "{}"',
+    ],
+    [
+      'the administrator of Windows containers',
+      gain({
+        path: '/spec/securityContext',
+        operator: 'add',
+        value: { windowsOptions: { runAsUserName: 'ContainerAdministrator' } },
+      }),
+      'runAsUserName "ContainerAdministrator"',
+    ],
+    [
+      'processes of other containers',
+      gain({ path: '/spec/shareProcessNamespace', operator: 'add', value: true }),
+      'shareProcessNamespace',
+    ],
+    [
+      'a priority by its number',
+      gain({ path: '/spec/priority', operator: 'add', value: 2000000000 }),
+      'priority 2000000000',
+    ],
+    [
+      'a device that was claimed',
+      gain({ path: '/spec/resourceClaims', operator: 'add', value: [{ name: 'a', resourceClaimName: 'of-others' }] }),
+      'resourceClaims {"name":"a","resourceClaimName":"of-others"}',
+    ],
+    [
+      'the group of root',
+      gain({ path: '/spec/containers/0/securityContext', operator: 'add', value: { runAsGroup: 0 } }),
+      'runAsGroup 0',
+    ],
+    [
+      'processes that are shown unmasked',
+      gain({ path: '/spec/containers/0/securityContext', operator: 'add', value: { procMount: 'Unmasked' } }),
+      'procMount Unmasked',
+    ],
+    [
+      'a setting of the kernel',
+      gain({
+        path: '/spec/securityContext',
+        operator: 'add',
+        value: { sysctls: [{ name: 'net.core.somaxconn', value: '1' }] },
+      }),
+      'sysctl net.core.somaxconn',
+    ],
+    [
       'an init container with all of it',
       rules({
         overriders: {
@@ -313,6 +402,76 @@ describe('privileges', () => {
   ])('%s: only from a ClusterOverridePolicy', (_what, spec, name) => {
     expect(refusal([namespaced('a', spec)]).message).toContain(`only a ClusterOverridePolicy may give a pod ${name}`);
     expect(apply([cluster('a', spec)]).applied).toHaveLength(1);
+  });
+
+  it('are not more of what it has: an audience, a protocol, a mount, the right to write', () => {
+    const made = rendered();
+    const log = { name: 'log', mountPath: '/log', readOnly: true, subPath: 'web' };
+    const pod = {
+      ...made,
+      spec: {
+        containers: [
+          { name: 'app', ports: [{ containerPort: 53, hostPort: 53 }], volumeMounts: [log] },
+          { name: 'side' },
+        ],
+        volumes: [
+          { name: 'log', hostPath: { path: '/var/log' } },
+          { name: 'token', projected: { sources: [{ serviceAccountToken: { path: 't', audience: 'a' } }] } },
+        ],
+      },
+    };
+    const mounts = (index: number, mount: object) => ({
+      path: `/spec/containers/${String(index)}/volumeMounts`,
+      operator: 'add',
+      value: [{ ...log, ...mount }],
+    });
+    const more: [object, string][] = [
+      [mounts(1, {}), 'a mount of hostPath "/var/log" at "web"'],
+      [mounts(0, { subPath: '' }), 'a mount of hostPath "/var/log"'],
+      [mounts(0, { readOnly: false }), 'a mount of hostPath "/var/log" at "web" to write to'],
+      [{ path: '/spec/containers/0/ports/0/protocol', operator: 'add', value: 'UDP' }, 'hostPort 53/UDP'],
+      [{ path: '/spec/volumes/0/hostPath/type', operator: 'add', value: 'DirectoryOrCreate' }, 'hostPath {"path"'],
+      [
+        { path: '/spec/volumes/1/projected/sources/0/serviceAccountToken/audience', operator: 'replace', value: 'b' },
+        'serviceAccountToken for "b"',
+      ],
+    ];
+    for (const [step, words] of more) {
+      const spec = patched(step);
+      const { message } = refusal([namespaced('a', spec)], pod);
+      expect(message).toContain(`only a ClusterOverridePolicy may give a pod ${words}`);
+      expect(apply([cluster('a', spec)], pod).applied).toHaveLength(1);
+    }
+    expect(apply([namespaced('a', patched(mounts(0, { mountPath: '/elsewhere' })))], pod).applied).toHaveLength(1);
+  });
+
+  it('are none of volumes that any pod may have, nor of the ordinary user of Windows', () => {
+    const sources = {
+      configMap: { name: 'x' },
+      csi: { driver: 'x' },
+      downwardAPI: {},
+      emptyDir: {},
+      ephemeral: {},
+      image: { reference: 'x' },
+      persistentVolumeClaim: { claimName: 'x' },
+      projected: { sources: [{ configMap: { name: 'x' } }] },
+      secret: { secretName: 'x' },
+      nfs: null,
+    };
+    const value = Object.entries(sources).map(([type, source]) => ({ name: type.toLowerCase(), [type]: source }));
+    const windowsOptions = { runAsUserName: 'ContainerUser' };
+    const spec = patched(
+      { path: '/spec/volumes', operator: 'add', value },
+      { path: '/spec/securityContext', operator: 'add', value: { windowsOptions } },
+    );
+    expect(apply([namespaced('a', spec)]).applied).toHaveLength(1);
+  });
+
+  it('are cut off where they are long', () => {
+    const options = { a: 'x'.repeat(10_000) };
+    const value = [{ name: 'v', flexVolume: { driver: 'x/y', options } }];
+    const spec = patched({ path: '/spec/volumes', operator: 'add', value });
+    expect(refusal([namespaced('a', spec)]).message.length).toBeLessThan(1_000);
   });
 
   it('that the pod has already, or loses, are no matter', () => {
@@ -392,6 +551,16 @@ describe('restrictions', () => {
     expect(message).toContain('only a ClusterOverridePolicy may take ');
     expect(message).toContain(name);
     expect(apply([cluster('a', spec)], RESTRICTED).applied).toHaveLength(1);
+  });
+
+  it('an AppArmor profile too that is said the old way, for another one', () => {
+    const key = 'container.apparmor.security.beta.kubernetes.io/app';
+    const made = rendered();
+    const pod = { ...made, metadata: { ...made.metadata, annotations: { [key]: 'runtime/default' } } };
+    const to = (value: string) =>
+      rules({ overriders: { annotationsOverrider: [{ operator: 'add', value: { [key]: value } }] } });
+    expect(refusal([namespaced('a', to('localhost/lax'))], pod).message).toContain(`take annotation ${key}`);
+    expect(apply([namespaced('a', to('runtime/default'))], pod).applied).toHaveLength(1);
   });
 
   it('sandboxes too', () => {
