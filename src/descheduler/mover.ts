@@ -92,6 +92,8 @@ export class Mover {
   readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
   /** By UID, when a held pod may be tried again (monotonic ms). */
   readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
+  /** The same of one that was given back, while its member answers. */
+  readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID, live reads of pods that were not moved, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
   /** By UID. */
@@ -116,9 +118,18 @@ export class Mover {
     this.#sent.delete(uid);
   }
 
+  /** It was given back, as no other one became Ready in time: do not try that again for `forMs`. Out of a member that does not answer it may go. */
+  gaveBack({ metadata: { uid = '' } }: Pod, forMs: number): void {
+    this.#gaveBack.set(uid, this.#o.monotonic() + forMs);
+    this.#sent.delete(uid);
+  }
+
   /** Time until the pod may be tried again (ms); 0: now. */
-  restMs({ metadata: { uid = '' } }: Pod): number {
-    return Math.max(0, (this.#left.get(uid) ?? 0) - this.#o.monotonic());
+  restMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {
+    const gaveBack = this.#gaveBack.get(uid) ?? 0;
+    const now = this.#o.monotonic();
+    const counts = gaveBack > now && this.#answers(this.#o.placed.clusterOf(nodeName));
+    return Math.max(0, (this.#left.get(uid) ?? 0) - now, counts ? gaveBack - now : 0);
   }
 
   /** The pod as last read live if its resourceVersion is unchanged, as caches keep only a part of pods; else the cached one. */
@@ -225,7 +236,10 @@ export class Mover {
     const found = wanted.recheck(live);
     if (found !== undefined) {
       this.#remember(live);
-      return { stays: found };
+      if (found === 'void') return { stays: found };
+      // For how long is the business of this strategy, which asks again from what was read: others may have their own reasons meanwhile.
+      const { forMs: _, ...held } = found;
+      return { stays: held };
     }
     if (staysByPolicy(wanted.strategy, placed.rulesOf(live).failover)) return { stays: { why: NEVER } };
     if (wanted.leavesAnyway === true) return { live, set: undefined };
@@ -244,8 +258,11 @@ export class Mover {
   #setBefore(pod: Pod, { from, strategy }: WantedMove): SurgingSet | undefined {
     const { placed } = this.#o;
     if (!goesGracefully(pod, strategy, placed.rulesOf(pod).failover)) return undefined;
-    const answers = placed.members().find(({ name }) => name === from)?.reachable !== false;
-    return answers ? placed.surgingSetOf(pod) : undefined;
+    return this.#answers(from) ? placed.surgingSetOf(pod) : undefined;
+  }
+
+  #answers(member: string): boolean {
+    return this.#o.placed.members().find(({ name }) => name === member)?.reachable !== false;
   }
 
   /** Whether the most allowed pods of its ReplicaSet are already being replaced. */

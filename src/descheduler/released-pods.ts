@@ -40,8 +40,8 @@ export interface ReleasedPodsOptions {
   host: KubeClient;
   placed: PlacedPods;
   releases: Releases;
-  /** Lets a pod alone for so long, in ms. */
-  leave: (pod: Pod, forMs: number) => void;
+  /** Its release is not to be tried again for so long, in ms. */
+  gaveBack: (pod: Pod, forMs: number) => void;
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
   logger: Logger;
@@ -310,8 +310,8 @@ export class ReleasedPods {
   }
 
   #gaveBack(pod: Pod, { replicaSet }: Released, why: GiveBackReason): void {
-    const { events, metrics, logger, leave } = this.#o;
-    leave(pod, RETRY_MS);
+    const { events, metrics, logger, gaveBack } = this.#o;
+    gaveBack(pod, RETRY_MS);
     metrics.releasesEnded.inc({ outcome: 'GivenBack' });
     if (why === 'NoReplicas') {
       logger.info({ pod: keyOf(pod), replicaSet, why }, 'a pod was given back to its ReplicaSet, which is to end it');
