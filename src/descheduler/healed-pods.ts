@@ -8,7 +8,7 @@ import { get, patch } from '../kube/verbs.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { whyItStaysDrained } from './drain.ts';
 import { healCosts, originalStays } from './heal-choice.ts';
-import { onHealOf } from './purge-mode.ts';
+import { onHealOf, purgeRules } from './purge-mode.ts';
 import { costPatch, giveBackPatch } from './release-patches.ts';
 import type { ChooseStep } from './release-step.ts';
 import { whyItStaysTainted } from './taint-no-execute.ts';
@@ -34,7 +34,7 @@ export class HealedPods {
    * goes, as its member's outage makes the original look like the one that has been Ready for the shortest time. Undefined: to be looked at again.
    */
   async choose(
-    { instead, mayGo }: ChooseStep,
+    { instead, mayGo: enough }: ChooseStep,
     live: Pod,
     released: Released,
     signal: AbortSignal,
@@ -42,7 +42,10 @@ export class HealedPods {
     const { host, placed } = this.#o;
     const { namespace, name } = live.metadata;
     if (!isReady(live)) return undefined;
-    const onHeal = onHealOf(placed.rulesOf(asOwned(live)).failover);
+    const { failover } = placed.rulesOf(asOwned(live));
+    const onHeal = onHealOf(failover);
+    // Never: its ReplicaSet may have it again, and that is all.
+    const mayGo = enough && purgeRules(failover).purgeMode !== 'Never';
     // It was another one a moment ago: how long this one lasts is to be seen.
     if (onHeal === 'KeepReplacement') return undefined;
     if (mayGo && this.#isToLeave(live)) return 'HasToLeave';

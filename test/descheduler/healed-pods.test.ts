@@ -40,8 +40,9 @@ afterEach(async () => {
   await room.close();
 });
 
-async function rules(onHeal: string): Promise<void> {
-  const failover = { onMemberLost: { onHeal } };
+async function rules(onHeal: string, purgeMode?: 'Directly' | 'Never'): Promise<void> {
+  const cluster = { purgeMode, gracePeriodSeconds: 600, onTimeout: 'GiveBack' };
+  const failover = { onMemberLost: { onHeal }, ...(purgeMode === undefined ? {} : { cluster }) };
   room.api.edit(POLICY, { spec: { ...(room.api.objects.get(POLICY)?.['spec'] as object), failover } });
   await room.seen('the policy is known', () =>
     room.pods().every((pod) => jsonEqual(room.process.placed.rulesOf(asOwned(pod)).failover, failover)),
@@ -95,6 +96,14 @@ async function release(name = original): Promise<void> {
   releases.seen(cached(name) as Pod);
 }
 
+/** East is to be left by all. */
+async function tainted(): Promise<void> {
+  room.editMember('east', { spec: { clusterTaints: [{ key: 'drained', effect: 'NoExecute' }] } });
+  await room.seen('it is known', () =>
+    room.process.placed.members().some(({ clusterTaints }) => clusterTaints.length > 0),
+  );
+}
+
 /** East has answered for so long, and was looked at before. */
 async function healed(forMs = 11_000): Promise<void> {
   await look();
@@ -136,6 +145,30 @@ test('KeepOriginal: it is given back when it is Ready, and the other one goes fi
   expect(room.events[0]?.message).toBe(
     `its member answers again, and it is Ready: ReplicaSet web-1 has it again, which ends ${other} or another one in its place (onHeal)`,
   );
+});
+
+describe('purgeMode Never, said while it waits,', () => {
+  test('ends none of the two while its member is lost', async () => {
+    await look();
+    await rules('KeepOriginal', 'Never');
+    for (let times = 0; times < 24; times += 1) {
+      await look();
+      room.now += 5_000;
+    }
+    expect([evicted(), patched()]).toEqual([[], []]);
+  });
+
+  test.each([
+    ['though it ran for a shorter time', '2026-01-01T00:02:00Z', async () => Promise.resolve()],
+    ['though it would have to leave its member otherwise', '2026-01-01T00:00:02Z', tainted],
+  ])('gives it back, %s', async (_, since, more) => {
+    await rules('LongestRunning', 'Never');
+    await ready(original, since);
+    await healed();
+    await more();
+    await look();
+    expect([evicted(), patched().at(-1)]).toEqual([[], original]);
+  });
 });
 
 test('a crash between the two writes is found and finished', async () => {
@@ -184,6 +217,14 @@ describe('nothing is chosen, and the other one stays', () => {
     await look();
     expect([evicted(), patched()]).toEqual([[], []]);
     room.now += 1_000;
+    await look();
+    expect([evicted(), patched()]).toEqual([[original], []]);
+  });
+
+  test('when the policy says by then that pods go directly', async () => {
+    await rules('KeepOriginal', 'Directly');
+    await look();
+    room.now += 15_000;
     await look();
     expect([evicted(), patched()]).toEqual([[original], []]);
   });
@@ -237,10 +278,7 @@ describe('nothing is chosen, and the other one stays', () => {
   test('when it would have to leave its member at once', async () => {
     await ready(original, '2026-01-01T00:00:02Z');
     await healed();
-    room.editMember('east', { spec: { clusterTaints: [{ key: 'drained', effect: 'NoExecute' }] } });
-    await room.seen('it is known', () =>
-      room.process.placed.members().some(({ clusterTaints }) => clusterTaints.length > 0),
-    );
+    await tainted();
     await look();
     expect([evicted(), patched()]).toEqual([[original], []]);
   });
