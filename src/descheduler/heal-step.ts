@@ -84,6 +84,6 @@ function byYouth(a: Pod, b: Pod): number {
 }
 
 /** As the API server wrote it: in seconds, so that the texts compare as the times do. */
-function madeAt({ metadata }: Pod): string {
+export function madeAt({ metadata }: Pod): string {
   return metadata.creationTimestamp ?? '';
 }

@@ -4,6 +4,7 @@ import { releasedFrom } from '../api/released.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { type HealStep, replacementOf } from './heal-step.ts';
+import { readySuccessors } from './successors.ts';
 
 /** What deciding about released pods needs of their ReplicaSet. */
 export interface ReplicaSetFacts {
@@ -80,7 +81,7 @@ const LOOK_MS = 5_000;
 
 /**
  * One step for each released pod of a ReplicaSet, oldest release first. A Ready one is evicted only while, without it, at least as
- * many pods are Ready as the ReplicaSet wants or, if it had fewer at the time of the release, as it had then. Of those whose member answers
+ * many pods are Ready as the ReplicaSet wants or, if it had fewer at the time of the release, as it had then, one in its place among them. Of those whose member answers
  * again one is given back at a time, when the ReplicaSet has no pod too many.
  */
 export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
@@ -90,6 +91,8 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
   const standing = Math.min(readyOf(owned), replicas);
   let ready = Math.min(standing, said ?? standing, available ?? standing) + readyOf(released);
   let room = missingOf(set, owned);
+  const count = released.filter(({ metadata }) => metadata.deletionTimestamp === undefined).length;
+  let replaced = 0;
   const makingRoom = released.filter((pod) => makesRoom(pod, now)).length;
   return released
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
@@ -100,7 +103,8 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       if (set.replicas === 0) return { pod, kind: 'evict', why: 'NoReplicas' };
       const own = isReady(pod) ? 1 : 0;
       const step = releasedFrom(pod)?.lost === true ? heal(pod) : 'replaced';
-      if (step === 'lost' && room > makingRoom && shortForMs >= SHORT_MS) {
+      // One that is Ready serves: its MemberCluster only does not say that all of it can be relied on.
+      if (step === 'lost' && own === 0 && room > makingRoom && shortForMs >= SHORT_MS) {
         room -= 1;
         return { pod, kind: 'evict', why: 'NoOther' };
       }
@@ -125,8 +129,11 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
           return { pod, kind: 'choose', instead, mayGo };
         }
       }
-      if (ready - own >= wanted(set, pod, own)) {
+      const isReplaced = (): boolean =>
+        own === 0 || ready - own >= set.replicas || readySuccessors(pod, count, owned, set.replicas) > replaced;
+      if (ready - own >= wanted(set, pod, own) && isReplaced()) {
         ready -= own;
+        replaced += 1;
         return { pod, kind: 'evict', why: 'Replaced' };
       }
       // What the mark says is by a wall clock, which may have been ahead, or be so now.

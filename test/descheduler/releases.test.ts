@@ -38,6 +38,9 @@ const out = (
   const mark = releasedText({ hash: '7d', replicaSet: 'web-7d', uid: 'set', at, ready });
   return pod(name, status, { annotations: { 'spillway.dev/released': mark }, ...more });
 };
+/** Made so many seconds ago, in the place of one that was released. */
+const since = (name: string, agoSeconds: number, status: Pod['status'] = READY): Pod =>
+  pod(name, status, { creationTimestamp: new Date(NOW - agoSeconds * 1_000).toISOString().replace('.000Z', 'Z') });
 /** By a wall clock that is right. */
 const passedMs = (one: Pod): number => NOW - Date.parse(releasedFrom(one)?.at ?? '');
 const set = (replicas: number, available?: number, ready?: number) => ({ replicas, ready, available });
@@ -132,8 +135,37 @@ describe('what becomes of released pods', () => {
     ],
     [
       'fewer were Ready before: so many are enough',
-      { owned: owned(2, 1), released: [out('a', 10, 2)] },
+      { owned: [...owned(1, 1), since('n', 9)], released: [out('a', 10, 2)] },
       ['a evict Replaced'],
+    ],
+    [
+      'fewer were Ready before, others got well, and the other one is not Ready',
+      { set: set(4), owned: [...owned(3), since('n', 9, NOT_READY)], released: [out('a', 10, 2)] },
+      ['a wait 590000'],
+    ],
+    [
+      'fewer were Ready before, others got well, and the other one is not there yet',
+      { set: set(4), owned: owned(3), released: [out('a', 10, 2)] },
+      ['a wait 590000'],
+    ],
+    [
+      'fewer were Ready before, and the clock that wrote on the pod was a day ahead',
+      { owned: [...owned(1, 1), since('n', 9)], released: [out('a', -86_400, 2)], passedMs: () => 0 },
+      ['a evict Replaced'],
+    ],
+    [
+      'fewer were Ready before, and one of two others is Ready: the older one',
+      {
+        set: set(20),
+        owned: [...owned(15, 3), since('m', 8), since('n', 4, NOT_READY)],
+        released: [out('b', 5, 11), out('a', 10, 11)],
+      },
+      ['a evict Replaced', 'b wait 595000'],
+    ],
+    [
+      'fewer were Ready before, and the one that is Ready came in the place of one that is gone',
+      { set: set(20), owned: [...owned(16, 2), since('m', 8), since('n', 9, NOT_READY)], released: [out('b', 10, 11)] },
+      ['b wait 590000'],
     ],
     ['fewer were Ready before, and fewer are', { owned: owned(1, 2), released: [out('a', 10, 2)] }, ['a wait 590000']],
     ['it was scaled down', { set: set(2), owned: owned(2), released: [out('a', 10, 3)] }, ['a evict Replaced']],
@@ -148,7 +180,11 @@ describe('what becomes of released pods', () => {
       { set: set(0), released: [out('a', 10, 3, { phase: 'Succeeded' })] },
       ['a evict Finished'],
     ],
-    ['it was scaled up', { set: set(5), owned: owned(3, 2), released: [out('a', 10, 3)] }, ['a evict Replaced']],
+    [
+      'it was scaled up',
+      { set: set(5), owned: [...owned(2, 2), since('n', 9)], released: [out('a', 10, 3)] },
+      ['a evict Replaced'],
+    ],
     ['it is gone', { set: undefined, owned: owned(0), released: [out('a', 10, 3)] }, ['a evict Gone']],
     ['the pod has ended', { owned: owned(2), released: [out('a', 10, 3, { phase: 'Failed' })] }, ['a evict Finished']],
     ['the pod is going', { owned: owned(3), released: [out('a', 10, 3, READY, { deletionTimestamp: 'x' })] }, []],
@@ -257,19 +293,24 @@ describe('what becomes of pods whose member was lost', () => {
     ],
     [
       'its member does not answer, and no other one can be made beside it',
-      { owned: [came('x')], released: [lost('a'), lost('b')], heal: () => 'lost', shortForMs: 60_000 },
+      { owned: [came('x')], released: [lost('a', NOT_READY), lost('b', NOT_READY)], heal: () => 'lost', shortForMs: 60_000 },
       ['a evict NoOther', 'b wait'],
     ],
     [
+      'it is Ready, though not all can be relied on that is said of its member: a quota ends none that serves',
+      { owned: [came('x')], released: [lost('a'), lost('b', NOT_READY)], heal: () => 'lost', shortForMs: 60_000 },
+      ['a wait', 'b evict NoOther'],
+    ],
+    [
       'its member does not answer, and one that waited is making room already',
-      { owned: [came('x')], released: [going('a', NOW), lost('b')], heal: () => 'lost', shortForMs: 3_600_000 },
+      { owned: [came('x')], released: [going('a', NOW), lost('b', NOT_READY)], heal: () => 'lost', shortForMs: 3_600_000 },
       ['b wait'],
     ],
     [
       'its member does not answer, and a quota counts one that waited until its grace period has passed twice',
       {
         owned: [came('x')],
-        released: [going('a', NOW - 3_600_000 - 599_999, 3_600), lost('b')],
+        released: [going('a', NOW - 3_600_000 - 599_999, 3_600), lost('b', NOT_READY)],
         heal: () => 'lost',
         shortForMs: 3_600_000,
       },
@@ -279,7 +320,7 @@ describe('what becomes of pods whose member was lost', () => {
       'its member does not answer, and no quota has counted one that waited for long',
       {
         owned: [came('x')],
-        released: [going('a', NOW - 3_600_000 - 600_000, 3_600), lost('b')],
+        released: [going('a', NOW - 3_600_000 - 600_000, 3_600), lost('b', NOT_READY)],
         heal: () => 'lost',
         shortForMs: 3_600_000,
       },
@@ -287,21 +328,21 @@ describe('what becomes of pods whose member was lost', () => {
     ],
     [
       'its member does not answer, one that waited is making room, and two are missing',
-      { owned: [], released: [going('a', NOW), lost('b'), lost('c')], heal: () => 'lost', shortForMs: 60_000 },
+      { owned: [], released: [going('a', NOW), lost('b', NOT_READY), lost('c', NOT_READY)], heal: () => 'lost', shortForMs: 60_000 },
       ['b evict NoOther', 'c wait'],
     ],
     [
       'its member does not answer, and somebody else took the room that one made long ago',
       {
         owned: [came('x')],
-        released: [going('a', NOW - 600_000), lost('b'), lost('c')],
+        released: [going('a', NOW - 600_000), lost('b', NOT_READY), lost('c', NOT_READY)],
         heal: () => 'lost',
         shortForMs: 60_000,
       },
       ['b evict NoOther', 'c wait'],
     ],
     [
-      'it is not Ready again, and others are',
+'it is not Ready again, and others are',
       { owned: [came('x'), came('y')], released: [lost('a', NOT_READY)], heal: () => 'notWell', passedMs: () => 0 },
       ['a evict NotWell'],
     ],
