@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { GROUP } from '../api/marks.ts';
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive, isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import { releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -248,7 +248,12 @@ export class Mover {
     const noPlace = placed.whyNotElsewhere(live, wanted.from, this.underWay.countBut(live), wanted.mayStayInMember);
     if (noPlace === undefined) {
       const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
-      return lost ? { live, set: placed.surgingSetOf(live), lost } : { live, set: this.#setBefore(live, wanted) };
+      if (lost) return { live, set: placed.surgingSetOf(live), lost };
+      const set = this.#setBefore(live, wanted);
+      const waiting = set === undefined && isReady(live) ? this.#waitingInVain(live) : undefined;
+      if (waiting === undefined) return { live, set };
+      const why = `another pod of its workload has found no node (${waiting.metadata.name})`;
+      return { stays: { why, others: true } };
     }
     const { why, isTaken } = noPlace;
     return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, others: true } };
@@ -305,6 +310,15 @@ export class Mover {
       if (refuses(error)) takeBack();
       throw error;
     }
+  }
+
+  /** A pod of its workload that has no node, nor a place that is kept for it: the next one that came would find none either, and this one serves. */
+  #waitingInVain(live: Pod): Pod | undefined {
+    const { placed } = this.#o;
+    const { workload } = placed.rulesOf(live);
+    return placed
+      .ofWorkload(workload.metadata.uid ?? '')
+      .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !this.underWay.isPlacing(pod));
   }
 
   /** Rate limit against pods that move in circles, whatever the cause. */

@@ -54,6 +54,11 @@ export class MovesUnderWay {
     };
   }
 
+  /** Whether it came in the place of another one, and its room is kept for it until it has a node. */
+  isPlacing({ metadata: { uid = '' } }: Pod): boolean {
+    return (this.#placing.get(uid) ?? 0) > this.#monotonic();
+  }
+
   /** A new pod was seen. */
   came(pod: Pod): void {
     const controller = controllerUidOf(pod);
