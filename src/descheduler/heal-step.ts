@@ -13,7 +13,7 @@ const CAUGHT_UP_MS = 10_000;
 /** How long a pod that ran through may take to be shown as Ready, with LongestRunning, in ms. */
 const SHOWN_MS = 30_000;
 /**
- * How long KeepReplacement has to be found before it counts, in ms, and how long where no rules are left that say anything: a policy that is
+ * How long KeepReplacement has to be found before it counts, in ms, and how long where no rules are left that say anything, or no member: one that is
  * deleted and made anew (`kubectl replace --force`, a tool that syncs) is gone for a moment, and an end cannot be taken back.
  */
 const SAID_MS = 15_000;
@@ -27,6 +27,8 @@ export interface HealFacts {
   readonly hasRules: boolean;
   /** The one that the pod is in; undefined when there is none any more. */
   readonly member: PlacedMember | undefined;
+  /** For how long this process has found none at every look, in ms. */
+  readonly goneForMs: number;
   /** How long this process has seen the member answer without a break, in ms. */
   readonly answersForMs: number;
   /** How long the original may take to be Ready again. */
@@ -41,8 +43,8 @@ export interface HealFacts {
 export type HealStep = 'lost' | 'wait' | 'choose' | 'notWell' | 'replaced' | 'outOfService';
 
 export function healStep(pod: Pod, facts: HealFacts): HealStep {
-  const { onHeal, keepsForMs, hasRules, member, answersForMs, gracePeriodSeconds } = facts;
-  if (member === undefined) return 'replaced';
+  const { onHeal, keepsForMs, hasRules, member, goneForMs, answersForMs, gracePeriodSeconds } = facts;
+  if (member === undefined) return goneForMs < UNSAID_MS ? 'wait' : 'replaced';
   if (member.outOfService.has(pod.spec.nodeName ?? '')) return 'outOfService';
   if (member.reachable === true && member.isLeaving) return 'replaced';
   if (onHeal === 'KeepReplacement') return keepsForMs < (hasRules ? SAID_MS : UNSAID_MS) ? 'wait' : 'replaced';

@@ -5,9 +5,10 @@ import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { PODS } from '../kube/resource.ts';
 import { get, patch } from '../kube/verbs.ts';
-import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { whyItStaysDrained } from './drain.ts';
 import { healCosts, originalStays } from './heal-choice.ts';
+import { isHealed } from './heal-step.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
 import { costPatch, giveBackPatch } from './release-patches.ts';
 import type { ChooseStep } from './release-step.ts';
@@ -48,7 +49,10 @@ export class HealedPods {
     const mayGo = enough && purgeRules(failover).purgeMode !== 'Never';
     // It was another one a moment ago: how long this one lasts is to be seen.
     if (onHeal === 'KeepReplacement') return undefined;
-    if (mayGo && this.#isToLeave(live)) return 'HasToLeave';
+    const cluster = placed.clusterOf(live.spec.nodeName ?? '');
+    const member = placed.members().find((one) => one.name === cluster);
+    if (member === undefined || !isHealed(member)) return undefined;
+    if (mayGo && this.#isToLeave(live, member)) return 'HasToLeave';
     const other = instead === undefined ? undefined : await this.#readOther(instead, signal);
     if (instead !== undefined && other === undefined) return undefined;
     if (mayGo && !originalStays(onHeal, live, other)) return 'RanShorter';
@@ -69,13 +73,9 @@ export class HealedPods {
   }
 
   /** Whether it would have to leave its member again, for a taint or a drain. */
-  #isToLeave(live: Pod): boolean {
-    const { placed } = this.#o;
+  #isToLeave(live: Pod, member: PlacedMember): boolean {
     const own = asOwned(live);
-    const rules = placed.rulesOf(own);
-    const name = placed.clusterOf(live.spec.nodeName ?? '');
-    const member = placed.members().find((one) => one.name === name);
-    if (member === undefined) return true;
+    const rules = this.#o.placed.rulesOf(own);
     return (
       whyItStaysTainted(own, rules, member, () => 0) !== 'void' || whyItStaysDrained(own, rules, member) === undefined
     );

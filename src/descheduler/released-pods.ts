@@ -96,6 +96,8 @@ export class ReleasedPods {
   readonly #shortSince = new Map<string, number>();
   /** By UID of a ReplicaSet whose rules say KeepReplacement, since when, in monotonic ms. */
   readonly #keepsSince = new Map<string, number>();
+  /** By UID of a pod whose member is none any more, since when, in monotonic ms. */
+  readonly #goneSince = new Map<string, number>();
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
@@ -143,6 +145,7 @@ export class ReleasedPods {
   /** A pod is gone. */
   gone(pod: Pod): void {
     this.#told.forget(pod.metadata.uid ?? '');
+    this.#goneSince.delete(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
     if (mark?.lost === true) this.#madeRoom(mark);
   }
@@ -181,27 +184,31 @@ export class ReleasedPods {
       now: clock(),
       passedMs,
       shortForMs: this.#since(this.#shortSince, setUid, missingOf(set, owned) > 0),
-      heal: (pod) =>
-        healStep(pod, { ...rulesFound, member: memberOf(pod), answersForMs: passedMs(pod), gracePeriodSeconds }),
+      heal: (pod) => {
+        const member = memberOf(pod);
+        const goneForMs = this.#since(this.#goneSince, pod.metadata.uid ?? '', member === undefined);
+        return healStep(pod, { ...rulesFound, member, goneForMs, answersForMs: passedMs(pod), gracePeriodSeconds });
+      },
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
   }
 
   /** For how long something has been so at each look, in ms. */
-  #since(known: Map<string, number>, setUid: string, isSo: boolean): number {
+  #since(known: Map<string, number>, uid: string, isSo: boolean): number {
     if (!isSo) {
-      known.delete(setUid);
+      known.delete(uid);
       return 0;
     }
     const now = this.#o.monotonic();
-    const since = known.get(setUid) ?? now;
-    known.set(setUid, since);
+    const since = known.get(uid) ?? now;
+    known.set(uid, since);
     return now - since;
   }
 
   #forgetTimes(setUid: string): void {
     this.#shortSince.delete(setUid);
     this.#keepsSince.delete(setUid);
+    for (const { metadata } of this.#o.releases.of(setUid)) this.#goneSince.delete(metadata.uid ?? '');
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */

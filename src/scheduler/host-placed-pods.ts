@@ -80,8 +80,9 @@ export class HostPlacedPods implements PlacedPods {
   members(): readonly PlacedMember[] {
     const { nodes } = this.#o.view;
     return nodes.clusters().flatMap(({ name, unavailable }) => {
-      const member = name === LOCAL ? undefined : nodes.member(name);
-      if (member === undefined) return [];
+      if (name === LOCAL) return [];
+      const member = nodes.member(name);
+      if (member === undefined) return [unreadable(name, unavailable)];
       const every = nodes.everyVirtualNodeOf(name);
       const own = every.map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
       const drains = own.map(([node, taints]) => [node, taints.filter(isDrain)] as const);
@@ -308,6 +309,23 @@ export class HostPlacedPods implements PlacedPods {
   followMembers(changed: () => void): () => void {
     return this.#o.view.nodes.members.on({ added: changed, updated: changed, deleted: changed });
   }
+}
+
+/** It is there, and nothing is known of it: pods there are not moved, and none is taken for gone. */
+function unreadable(name: string, unavailable: string | undefined): PlacedMember {
+  return {
+    name,
+    unavailable,
+    isReady: false,
+    isLeaving: false,
+    reachable: undefined,
+    mayBeLost: false,
+    since: 0,
+    nodeTaints: new Map(),
+    clusterTaints: [],
+    outOfService: new Map(),
+    drained: new Map(),
+  };
 }
 
 interface OwnerSpec {

@@ -72,6 +72,7 @@ describe('a pod that waits for its member', () => {
     ],
     ['which no policy says any more', READY, { onHeal: 'KeepReplacement', hasRules: false }, 'replaced'],
     ['that is none any more', READY, { member: undefined }, 'replaced'],
+    ['that is not found for a moment', READY, { member: undefined, goneForMs: 59_999 }, 'wait'],
     ['whose node is out of service', READY, { member: member({ reachable: false, ...OUT }) }, 'outOfService'],
     [
       'whose node is out of service, whatever the policy says',
@@ -85,6 +86,7 @@ describe('a pod that waits for its member', () => {
       keepsForMs: 60_000,
       hasRules: true,
       member: member(),
+      goneForMs: 60_000,
       answersForMs: 10_000,
       gracePeriodSeconds: 600,
     };

@@ -147,6 +147,38 @@ test('KeepOriginal: it is given back when it is Ready, and the other one goes fi
   );
 });
 
+test('a MemberCluster that cannot be read for a while ends none that waits there', async () => {
+  await look();
+  room.editMember('east', { spec: { virtualNodes: [{ name: 'NOT A NAME' }] } });
+  const { placed } = room.process;
+  const east = (): unknown => placed.members().find(({ name }) => name === 'east')?.reachable;
+  await room.seen('it is not read', () => east() === undefined);
+  for (let minutes = 0; minutes < 5; minutes += 1) {
+    await look();
+    room.now += 60_000;
+  }
+  expect([evicted(), patched()]).toEqual([[], []]);
+});
+
+test('one whose MemberCluster is gone ends after a minute, and not when that is made anew', async () => {
+  const gone = async (forMs: number): Promise<void> => {
+    room.removeMember('east');
+    await room.seen('it is gone', () => room.process.placed.members().every(({ name }) => name !== 'east'));
+    await look();
+    room.now += forMs;
+    await look();
+  };
+  await gone(59_000);
+  room.addMember('east');
+  await room.seen('it is there', () => room.process.placed.members().some(({ name }) => name === 'east'));
+  await look();
+  await gone(59_000);
+  expect([evicted(), patched()]).toEqual([[], []]);
+  room.now += 1_000;
+  await look();
+  expect([evicted(), patched()]).toEqual([[original], []]);
+});
+
 describe('purgeMode Never, said while it waits,', () => {
   test('ends none of the two while its member is lost', async () => {
     await look();
