@@ -1,7 +1,9 @@
+import type { Failover } from '../api/failover.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { isReady } from '../kube/conditions.ts';
 import { isActive } from '../api/pod-phase.ts';
 import { releasedFrom } from '../api/released.ts';
+import { isLost } from '../placement/lost-members.ts';
 import type { PlacedMember } from '../placement/placed-pods.ts';
 import type { OnHeal } from './purge-mode.ts';
 
@@ -53,6 +55,21 @@ export function healStep(pod: Pod, facts: HealFacts): HealStep {
   if (isReady(pod)) return 'choose';
   const graceMs = gracePeriodSeconds * 1_000;
   return answersForMs < (onHeal === 'KeepOriginal' ? graceMs : Math.min(SHOWN_MS, graceMs)) ? 'wait' : 'notWell';
+}
+
+/**
+ * The same of a pod that was released while its member answered, and that is not Ready. `lost`: that member is lost by now, so it serves nobody, and
+ * gives way where nothing else can come in its place. `paused`: why pods of lost members are not moved at present. Undefined: as for any pod that was released.
+ */
+export function strandedStep(
+  pod: Pod,
+  member: PlacedMember | undefined,
+  action: NonNullable<Failover['onMemberLost']>['action'],
+  paused: string | undefined,
+): 'lost' | 'outOfService' | undefined {
+  if (member === undefined || action === 'Hold') return undefined;
+  if (member.outOfService.has(pod.spec.nodeName ?? '')) return 'outOfService';
+  return isLost(member) && paused === undefined && action !== 'ReplaceWhenFenced' ? 'lost' : undefined;
 }
 
 /** What is heard of the member can be relied on, whether it takes new pods or not. */

@@ -63,13 +63,15 @@ export interface ReleaseFacts {
   readonly passedMs: (pod: Pod) => number;
   /** Of one that was released as its member was lost. */
   readonly heal: (pod: Pod) => HealStep;
+  /** Of one that was released while its member answered, and that is not Ready. */
+  readonly stranded: (pod: Pod) => 'lost' | 'outOfService' | undefined;
   /** For how long the ReplicaSet has had fewer pods than it wants, in ms. */
   readonly shortForMs: number;
   /** The cluster of a node. */
   readonly clusterOf: (nodeName: string) => string;
 }
 
-/** A ReplicaSet that cannot make a pod for so long (ms) is kept from it, as by a quota, by those that wait for their member. */
+/** A ReplicaSet that cannot make a pod for so long (ms) is kept from it, as by a quota, by those whose member is lost. */
 const SHORT_MS = 60_000;
 /**
  * A quota counts a pod that is going until its grace period has passed once more after its end (`QuotaV1Pod`). How long it may take from then on until
@@ -85,7 +87,7 @@ const LOOK_MS = 5_000;
  * again one is given back at a time, when the ReplicaSet has no pod too many.
  */
 export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
-  const { set, released, owned, rules, now, passedMs, heal, shortForMs, clusterOf } = facts;
+  const { set, released, owned, rules, now, passedMs, heal, stranded, shortForMs, clusterOf } = facts;
   // What the ReplicaSet has too many of goes. A watch can be silent without an error, so what it says itself counts, too.
   const { replicas, ready: said, available } = set ?? { replicas: Number.POSITIVE_INFINITY };
   const standing = Math.min(readyOf(owned), replicas);
@@ -102,13 +104,14 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       if (isFinished(pod)) return { pod, kind: 'evict', why: 'Finished' };
       if (set.replicas === 0) return { pod, kind: 'evict', why: 'NoReplicas' };
       const own = isReady(pod) ? 1 : 0;
-      const step = releasedFrom(pod)?.lost === true ? heal(pod) : 'replaced';
+      const waits = releasedFrom(pod)?.lost === true;
+      const step = waits ? heal(pod) : ((own === 0 ? stranded(pod) : undefined) ?? 'replaced');
       // One that is Ready serves: its MemberCluster only does not say that all of it can be relied on.
       if (step === 'lost' && own === 0 && room > makingRoom && shortForMs >= SHORT_MS) {
         room -= 1;
         return { pod, kind: 'evict', why: 'NoOther' };
       }
-      if (step === 'lost' || step === 'wait') return { pod, kind: 'wait', forMs: LOOK_MS };
+      if ((step === 'lost' && waits) || step === 'wait') return { pod, kind: 'wait', forMs: LOOK_MS };
       if (step === 'notWell') {
         // While others are missing, too, it may be the first one to be Ready.
         const isTried = ready >= set.replicas || passedMs(pod) >= rules.gracePeriodSeconds * 1_000;
@@ -150,10 +153,10 @@ export function missingOf(set: ReplicaSetFacts | undefined, owned: readonly Pod[
   return (set?.replicas ?? 0) - owned.filter(isActive).length;
 }
 
-/** One that waited for its member, and is going: its ReplicaSet may not have had the time to make another one in the room that it leaves. */
+/** One that was released, and is going, which may take as long as its member does not answer: its ReplicaSet may not have had the time to make another one in the room that it leaves. */
 function makesRoom(pod: Pod, now: number): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = pod.metadata;
-  if (deletionTimestamp === undefined || releasedFrom(pod)?.lost !== true) return false;
+  if (deletionTimestamp === undefined) return false;
   return !(now >= Date.parse(deletionTimestamp) + deletionGracePeriodSeconds * 1_000 + FREED_MS);
 }
 

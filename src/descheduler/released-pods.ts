@@ -11,8 +11,9 @@ import { controllerOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
+import { lostMembers } from '../placement/lost-members.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
-import { healStep, isHealed } from './heal-step.ts';
+import { healStep, isHealed, strandedStep } from './heal-step.ts';
 import { type ChosenReason, HealedPods } from './healed-pods.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { giveBackPatch } from './release-patches.ts';
@@ -147,7 +148,7 @@ export class ReleasedPods {
     this.#told.forget(pod.metadata.uid ?? '');
     this.#goneSince.delete(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
-    if (mark?.lost === true) this.#madeRoom(mark);
+    if (mark !== undefined) this.#madeRoom(mark);
   }
 
   /** A ReplicaSet that has fewer pods than it wants has its time to make one anew. */
@@ -158,7 +159,9 @@ export class ReleasedPods {
   #steps(setUid: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
     const { placed, releases, clock } = this.#o;
     const released = releases.of(setUid);
-    const members = new Map(placed.members().map((member) => [member.name, member]));
+    const all = placed.members();
+    const { paused } = lostMembers(all);
+    const members = new Map(all.map((member) => [member.name, member]));
     const memberOf = ({ spec }: Pod): PlacedMember | undefined => members.get(placed.clusterOf(spec.nodeName ?? ''));
     // Not Ready may only mean that its member does not answer, or did not until a moment ago.
     for (const pod of released) if (isUnanswered(pod, memberOf(pod))) releases.countAnew(pod);
@@ -189,6 +192,7 @@ export class ReleasedPods {
         const goneForMs = this.#since(this.#goneSince, pod.metadata.uid ?? '', member === undefined);
         return healStep(pod, { ...rulesFound, member, goneForMs, answersForMs: passedMs(pod), gracePeriodSeconds });
       },
+      stranded: (pod) => strandedStep(pod, memberOf(pod), failover?.onMemberLost?.action, paused),
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
   }

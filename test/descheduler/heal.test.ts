@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { healCosts, originalStays } from '../../src/descheduler/heal-choice.ts';
-import { type HealFacts, healStep } from '../../src/descheduler/heal-step.ts';
+import { type HealFacts, healStep, strandedStep } from '../../src/descheduler/heal-step.ts';
 import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import { placedMember as member } from '../fixtures/placed-member.ts';
 
@@ -91,6 +91,28 @@ describe('a pod that waits for its member', () => {
       gracePeriodSeconds: 600,
     };
     expect(healStep(one, { ...facts, ...more })).toBe(wanted);
+  });
+});
+
+describe('a pod that was released from a member that answered', () => {
+  const LOST = member({ reachable: false, mayBeLost: true });
+  const OUT = member({ reachable: false, mayBeLost: true, outOfService: new Map([['east', []]]) });
+  test.each<[string, Parameters<typeof strandedStep>, string | undefined]>([
+    ['which answers', [NOT_READY, member(), undefined, undefined], undefined],
+    [
+      'which does not serve, and is not lost',
+      [NOT_READY, member({ reachable: false }), undefined, undefined],
+      undefined,
+    ],
+    ['of which nothing is known', [NOT_READY, undefined, undefined, undefined], undefined],
+    ['which is lost', [NOT_READY, LOST, undefined, undefined], 'lost'],
+    ['which is lost with most others', [NOT_READY, LOST, undefined, 'most do not answer'], undefined],
+    ['which is lost, and its policy says Hold', [NOT_READY, LOST, 'Hold', undefined], undefined],
+    ['which is lost, and its policy waits for a word', [NOT_READY, LOST, 'ReplaceWhenFenced', undefined], undefined],
+    ['whose node is out of service', [NOT_READY, OUT, 'ReplaceWhenFenced', 'most do not answer'], 'outOfService'],
+    ['whose node is out of service, and its policy says Hold', [NOT_READY, OUT, 'Hold', undefined], undefined],
+  ])('%s', (_, of, wanted) => {
+    expect(strandedStep(...of)).toBe(wanted);
   });
 });
 

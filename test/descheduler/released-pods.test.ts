@@ -52,13 +52,13 @@ async function release(ready: 'True' | 'False', aheadMs = 0): Promise<void> {
   releases.seen(known() as Pod);
 }
 
-async function answers(yes: boolean): Promise<void> {
+async function answers(yes: boolean, member = 'east'): Promise<void> {
   const lastTransitionTime = new Date(room.now).toISOString();
   const condition = yes ? { status: 'True', reason: 'Ready' } : { status: 'False', reason: 'Timeout' };
   const conditions = ['Ready', 'Reachable'].map((type) => ({ type, message: '', lastTransitionTime, ...condition }));
-  room.editMember('east', { status: { conditions } });
+  room.editMember(member, { status: { conditions } });
   const reachable = (): boolean | undefined =>
-    room.process.placed.members().find((one) => one.name === 'east')?.reachable;
+    room.process.placed.members().find((one) => one.name === member)?.reachable;
   await room.seen('the member is known', () => reachable() === yes);
 }
 
@@ -89,6 +89,33 @@ test('of a member that does not answer none goes when the time is up, nor right 
   expect([evictions(), givenBack()]).toEqual([0, 0]);
   // It could have said by now that it is Ready.
   room.now += MINUTE;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([1, 0]);
+});
+
+test('of a member that is lost one goes where its ReplicaSet can make no other one beside it', async () => {
+  await release('False');
+  await answers(true, 'west');
+  await answers(false);
+  await look();
+  room.now += 59_000;
+  await look();
+  expect(evictions()).toBe(0);
+  room.now += 1_000;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([1, 0]);
+  expect(room.told('ReleasedPodEvicted')[0]).toMatch(/made no other pod beside it within a minute/);
+});
+
+test('one whose virtual node is out of service goes at once', async () => {
+  await release('False');
+  await answers(false);
+  const taint = { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' };
+  room.api.edit('/api/v1/nodes/east', { spec: { taints: [taint] } });
+  room.editMember('east', { status: { fencing: { nodes: { east: 'Fenced' } } } });
+  await room.seen('it is known', () =>
+    room.process.placed.members().some(({ outOfService }) => outOfService.has('east')),
+  );
   await look();
   expect([evictions(), givenBack()]).toEqual([1, 0]);
 });

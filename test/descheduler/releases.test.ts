@@ -105,6 +105,7 @@ describe('what becomes of released pods', () => {
       now: NOW,
       passedMs,
       heal: () => 'replaced',
+      stranded: () => undefined,
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
       ...of,
@@ -230,6 +231,44 @@ describe('what becomes of released pods', () => {
       ['a wait 590000'],
     ],
     [
+      'its member is lost by now, and no other one can be made beside it',
+      {
+        owned: owned(1),
+        released: [out('a', 10, 3, NOT_READY), out('b', 5, 3)],
+        stranded: () => 'lost',
+        shortForMs: 60_000,
+      },
+      ['a evict NoOther', 'b wait 595000'],
+    ],
+    [
+      'its member is lost by now, and no other one was made beside it for a moment',
+      { owned: owned(2), released: [out('a', 10, 3, NOT_READY)], stranded: () => 'lost', shortForMs: 59_999 },
+      ['a wait 590000'],
+    ],
+    [
+      'its member is lost by now, and one makes room already',
+      {
+        owned: owned(2),
+        released: [
+          out('a', 10, 3, NOT_READY, { deletionTimestamp: new Date(NOW).toISOString() }),
+          out('b', 5, 3, NOT_READY),
+        ],
+        stranded: () => 'lost',
+        shortForMs: 60_000,
+      },
+      ['b wait 595000'],
+    ],
+    [
+      'its member is lost by now, and the other one is Ready',
+      { owned: owned(3), released: [out('a', 10, 3, NOT_READY)], stranded: () => 'lost' },
+      ['a evict Replaced'],
+    ],
+    [
+      'it does not run any more, by the word of an administrator',
+      { owned: owned(2), released: [out('a', 10, 3, NOT_READY)], stranded: () => 'outOfService' },
+      ['a evict OutOfService'],
+    ],
+    [
       'pods that are going are not Ready',
       { owned: [...owned(2), pod('g', READY, { deletionTimestamp: 'x' })], released: [out('a', 10, 3)] },
       ['a wait 590000'],
@@ -271,6 +310,7 @@ describe('what becomes of pods whose member was lost', () => {
       now: NOW,
       passedMs: () => 3_600_000,
       heal: () => 'choose',
+      stranded: () => undefined,
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
       ...of,
@@ -293,7 +333,12 @@ describe('what becomes of pods whose member was lost', () => {
     ],
     [
       'its member does not answer, and no other one can be made beside it',
-      { owned: [came('x')], released: [lost('a', NOT_READY), lost('b', NOT_READY)], heal: () => 'lost', shortForMs: 60_000 },
+      {
+        owned: [came('x')],
+        released: [lost('a', NOT_READY), lost('b', NOT_READY)],
+        heal: () => 'lost',
+        shortForMs: 60_000,
+      },
       ['a evict NoOther', 'b wait'],
     ],
     [
@@ -303,7 +348,12 @@ describe('what becomes of pods whose member was lost', () => {
     ],
     [
       'its member does not answer, and one that waited is making room already',
-      { owned: [came('x')], released: [going('a', NOW), lost('b', NOT_READY)], heal: () => 'lost', shortForMs: 3_600_000 },
+      {
+        owned: [came('x')],
+        released: [going('a', NOW), lost('b', NOT_READY)],
+        heal: () => 'lost',
+        shortForMs: 3_600_000,
+      },
       ['b wait'],
     ],
     [
@@ -328,7 +378,12 @@ describe('what becomes of pods whose member was lost', () => {
     ],
     [
       'its member does not answer, one that waited is making room, and two are missing',
-      { owned: [], released: [going('a', NOW), lost('b', NOT_READY), lost('c', NOT_READY)], heal: () => 'lost', shortForMs: 60_000 },
+      {
+        owned: [],
+        released: [going('a', NOW), lost('b', NOT_READY), lost('c', NOT_READY)],
+        heal: () => 'lost',
+        shortForMs: 60_000,
+      },
       ['b evict NoOther', 'c wait'],
     ],
     [
@@ -342,7 +397,7 @@ describe('what becomes of pods whose member was lost', () => {
       ['b evict NoOther', 'c wait'],
     ],
     [
-'it is not Ready again, and others are',
+      'it is not Ready again, and others are',
       { owned: [came('x'), came('y')], released: [lost('a', NOT_READY)], heal: () => 'notWell', passedMs: () => 0 },
       ['a evict NotWell'],
     ],
