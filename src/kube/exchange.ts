@@ -53,7 +53,8 @@ export interface ExchangeOptions {
 export function exchange(dispatcher: Dispatcher, outgoing: Outgoing, o: ExchangeOptions): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const handler = new ExchangeHandler(resolve, reject, o);
-    dispatcher.dispatch(outgoing, handler);
+    // undici would close a connection after a DELETE with a body, which API servers read: the next request had to shake hands anew.
+    dispatcher.dispatch({ ...outgoing, reset: false }, handler);
   });
 }
 

@@ -57,6 +57,18 @@ describe('requests', () => {
     expect(server.seen).toEqual(['GET /version?a=x%20y&b=1&b=2&d=true']);
   });
 
+  it('needs no new connection after a deletion with options', async () => {
+    const ports = new Set<number | undefined>();
+    const { client } = await serve((req, res) => {
+      ports.add(req.socket.remotePort);
+      sendJson(res, 200, { kind: 'Status', status: 'Success' });
+    });
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+      await remove(client, CONFIG_MAPS, { namespace: 'x', name }, { uid: name });
+    }
+    expect(ports.size).toBeLessThanOrEqual(2);
+  });
+
   it('turns a Status into an ApiError without the query in its text', async () => {
     const { client } = await serve((_req, res) => sendJson(res, 404, notFound));
     const error = await failure(
