@@ -83,6 +83,7 @@ export const RARE_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'create-gang',
     'create-gang-job',
     'gang-and-outage',
+    'last-of-gang-fails',
     'partition',
     'refused-writes',
     'owner-deletes',

@@ -6,8 +6,11 @@ import {
   MEMBER_LABEL,
 } from '../../../src/api/marks.ts';
 import type { JsonObject } from '../../../src/kube/json-equal.ts';
+import { asPod, phaseOf } from '../pod-shapes.ts';
 import type { Random } from '../random.ts';
 import type { Scene } from '../scene.ts';
+import type { SimObject } from '../sim-cluster.ts';
+import { podPath } from '../workload-controllers.ts';
 import type { Acts } from './act.ts';
 import { create, podSpec } from './creations.ts';
 
@@ -70,4 +73,28 @@ export const GANGS = {
       return `${did}, and soon no replica runs for ${seconds} s`;
     },
   },
+  'last-of-gang-fails': {
+    weight: 0,
+    act: (scene, random) => {
+      const found = random.pick([...scene.kubelets].flatMap(([member]) => jobsThatRun(scene, member)));
+      if (found === undefined) return undefined;
+      const { member, gang } = found;
+      const last = random.int(gang.length);
+      for (const [index, path] of gang.entries()) scene.kubelets.get(member)?.finish(path, index === last ? 1 : 0);
+      return `containers of ${gang.join(', ')} in ${member} exit with 0, but for that of ${gang[last] ?? ''}: 1`;
+    },
+  },
 } satisfies Acts;
+
+/** Gangs in a member of which every pod runs, and none to run for ever: the paths of their copies. */
+function jobsThatRun(scene: Scene, member: string): { member: string; gang: string[] }[] {
+  const gangs = new Map<string, SimObject[]>();
+  for (const pod of scene.world.members.get(member)?.list('/api/v1/pods') ?? []) {
+    const gang = pod.metadata.labels?.[GANG_LABEL];
+    const runs = asPod(pod).spec.restartPolicy === 'Never' && phaseOf(pod) === 'Running';
+    if (gang !== undefined && runs) gangs.set(gang, [...(gangs.get(gang) ?? []), pod]);
+  }
+  return [...gangs.values()]
+    .filter((pods) => pods.length === Number(pods[0]?.metadata.annotations?.[GANG_SIZE_ANNOTATION]))
+    .map((pods) => ({ member, gang: pods.map((pod) => podPath(pod)) }));
+}
