@@ -1,15 +1,27 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { type Ended, liveRows, runRow, startForRows, toldOf } from '../fixtures/live-divisions.ts';
 import { condition, eventsOf, type Fields, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
-import { burstSpec, deployment, placementOf, policy, scale, settled, whereAre } from '../fixtures/scheduling.ts';
+import {
+  burstSpec,
+  deployment,
+  placementOf,
+  policy,
+  policyInUse,
+  scale,
+  settled,
+  whereAre,
+} from '../fixtures/scheduling.ts';
 import { errorsOf, type Topology } from '../fixtures/topology.ts';
 
 const ROWS = liveRows('short');
 /** A resource of which member a has enough for one pod, and b for many. */
 const SCARCE = 'example.com/scarce';
+/** The same, for other pods. */
+const GATED = 'example.com/gated';
 /** A machine with much else to do takes its time. */
 const PATIENCE_MS = 180_000;
 
@@ -18,7 +30,7 @@ let topology: Topology;
 const ended = new Map<string, Ended>();
 
 beforeAll(async () => {
-  topology = await startForRows(ROWS, { a: { [SCARCE]: '1' }, b: { [SCARCE]: '10' } });
+  topology = await startForRows(ROWS, { a: { [SCARCE]: '1', [GATED]: '1' }, b: { [SCARCE]: '10', [GATED]: '10' } });
 });
 
 afterAll(async () => {
@@ -122,6 +134,35 @@ describe.concurrent('tryNextAfter', () => {
       expect(late[0]).toBeGreaterThanOrEqual(5);
     },
   );
+
+  test('does not count the time that a pod spent behind a gate', { timeout: 400_000 }, async () => {
+    const { host } = topology;
+    const overflowAffinities = [{ clusterNames: ['b'] }];
+    const resources = { requests: { cpu: '10m', [GATED]: '1' }, limits: { [GATED]: '1' } };
+    const containers = [{ name: 'main', image: 'registry.example/app:v1', resources }];
+    await newNamespace(host, 'gated');
+    const gates = { containers, schedulingGates: [{ name: 'example.com/later' }] };
+    await host.apply([
+      policy('gated', 'tiers', { clusterAffinity: { clusterNames: ['a'], tryNextAfter: '8s', overflowAffinities } }),
+      deployment('gated', 'web', 2, '10m', {}, gates),
+    ]);
+    await policyInUse(host, 'gated', 'tiers');
+    const made = await until('both pods are there', async () => {
+      const pods = await podsOf(host, 'gated');
+      return pods.length === 2 ? pods : undefined;
+    });
+    // Longer than what they may have to wait for the second tier.
+    await sleep(12_000);
+    const opened = Math.floor(Date.now() / 1000);
+    for (const { metadata } of made) {
+      const path = `/api/v1/namespaces/gated/pods/${metadata.name}`;
+      await host.api.call('PATCH', path, { spec: { schedulingGates: [] } });
+    }
+    const pods = await settled(host, 'gated', 'web', { a: 1, b: 1 }, PATIENCE_MS);
+    const [late] = pods.filter(({ spec }) => spec.nodeName === 'b');
+    const bound = Date.parse(late === undefined ? '' : (condition(late, 'PodScheduled')?.lastTransitionTime ?? ''));
+    expect(bound / 1000 - opened).toBeGreaterThanOrEqual(8);
+  });
 });
 
 // After all of them, as it takes up to ten seconds until what was found last is written.

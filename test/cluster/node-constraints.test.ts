@@ -4,7 +4,17 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { eventsOf, type Fields, getPod, kubectl, newNamespace, podsOf } from '../fixtures/live-pods.ts';
+import {
+  condition,
+  eventsOf,
+  type Fields,
+  getPod,
+  kubectl,
+  newNamespace,
+  podsOf,
+  readPod,
+  untilPod,
+} from '../fixtures/live-pods.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 /** Pods that ask for real nodes by label, where only some of the nodes of a member have it. */
@@ -130,6 +140,47 @@ test('what no node has is waited for on the host, with the reason', async () => 
   });
   const waiting: Pod = await getPod(host, 'shop', 'never');
   expect(waiting.spec.nodeName).toBeUndefined();
+});
+
+test('an annotation that tolerates more in members than its pod does on the host: no copy is made', async () => {
+  const wide = { 'spillway.dev/member-constraints': JSON.stringify({ tolerations: [{ operator: 'Exists' }] }) };
+  await host.apply([
+    pod('wide', { nodeSelector: { 'spillway.dev/member': 'east' } }, wide),
+    // Whoever may bind pods need not ask.
+    pod('wide-bound', { nodeName: 'east' }, wide),
+  ]);
+  const why = (one: Pod): string => condition(one, 'PodScheduled')?.message ?? '';
+  const isTold = (one: Pod): boolean => why(one).includes('goes beyond the tolerations of the pod itself');
+  const waiting = await untilPod(host, 'shop', 'wide', 'is told why it waits', isTold);
+  expect(waiting.spec.nodeName).toBeUndefined();
+  const isRefused = ({ status }: Pod): boolean => status?.reason === 'InvalidMemberConstraints';
+  const refused = await untilPod(host, 'shop', 'wide-bound', 'is refused', isRefused);
+  expect(refused.status?.phase).toBe('Pending');
+  expect(await readPod(topology.member('east').cluster, 'shop', 'wide-bound')).toBeUndefined();
+  await kubectl(host, ['delete', 'pod', '-n', 'shop', 'wide', 'wide-bound', '--wait=false']);
+});
+
+test('what tolerates everything, and asks for no virtual node, stays on the host, though its scheduler asks nobody', async () => {
+  await newNamespace(host, 'plain');
+  const big = { containers: [{ name: 'main', image: 'app:v1', resources: { requests: { cpu: '2' } } }] };
+  const named = { key: 'spillway.dev/virtual-node', operator: 'Exists' };
+  const made = [
+    pod('all', { ...big, tolerations: [{ operator: 'Exists' }] }),
+    pod('named', { ...big, tolerations: [named] }),
+  ];
+  // The scheduler goes on without an answer.
+  topology.spillway.process.signal('SIGSTOP');
+  try {
+    await host.apply(made.map((one) => ({ ...one, metadata: { ...(one['metadata'] as Fields), namespace: 'plain' } })));
+    const bound = await untilPod(host, 'plain', 'named', 'is bound', ({ spec }) => spec.nodeName !== undefined);
+    expect(['east', 'west']).toContain(bound.spec.nodeName);
+    const isTold = (one: Pod): boolean => condition(one, 'PodScheduled')?.reason === 'Unschedulable';
+    const stays = await untilPod(host, 'plain', 'all', 'is not bound', isTold);
+    expect(stays.spec.nodeName).toBeUndefined();
+  } finally {
+    topology.spillway.process.signal('SIGCONT');
+  }
+  await kubectl(host, ['delete', 'namespace', 'plain', '--wait=false']);
 });
 
 function labelled(one: Fields, app: string): Fields {

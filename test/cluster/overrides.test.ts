@@ -19,6 +19,7 @@ import {
   pod,
   podsOf,
   read,
+  readPod,
   untilPod,
   untilRunning,
   writesOf,
@@ -412,6 +413,25 @@ it('blocks only the pod that a bad patch is for, says why, and starts it when th
   ]);
   await untilRunning(host, NS, 'held');
   expect(images(await getPod(east, NS, 'held'))).toEqual(['fixed:v1']);
+});
+
+it('takes a restriction away for an administrator of the host only', async () => {
+  const bold = {
+    resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod', name: 'careful' }],
+    ...rules({ plaintext: [{ path: '/spec/securityContext/runAsNonRoot', operator: 'remove' }] }),
+  };
+  await host.apply([
+    policy('OverridePolicy', 'bold', bold),
+    pod('careful', NS, on('east', { securityContext: { runAsNonRoot: true, runAsUser: 1000 } })),
+  ]);
+  const held = await untilPod(host, NS, 'careful', 'is held', ({ status }) => status?.reason === 'OverrideRefused');
+  for (const word of ['OverridePolicy shop/bold', 'runAsNonRoot']) expect(held.status?.message).toContain(word);
+  expect(await readPod(east, NS, 'careful')).toBeUndefined();
+  await host.apply([policy('ClusterOverridePolicy', 'bold', bold)]);
+  await kubectl(host, ['delete', 'overridepolicy', '-n', NS, 'bold']);
+  await untilRunning(host, NS, 'careful');
+  expect((await getPod(east, NS, 'careful')).spec.securityContext).toEqual({ runAsUser: 1000 });
+  await kubectl(host, ['delete', 'clusteroverridepolicy', 'bold', '--wait=false']);
 });
 
 it('does what the page says, with the manifests of the page', async () => {

@@ -20,6 +20,7 @@ import {
   pod,
   podsOf,
   serviceAccountIn,
+  untilPod,
 } from '../fixtures/live-pods.ts';
 import { untilMemberCondition } from '../fixtures/member-condition.ts';
 import { SchedulerCaller } from '../fixtures/scheduler-caller.ts';
@@ -210,6 +211,31 @@ describe('pods that ask for a virtual node', () => {
       return found.length === 2 && found.every(({ spec }) => spec.nodeName !== undefined);
     });
     expect(whereAre(await podsOf(host, 'asking'))).toEqual({ west: 1, local: 1 });
+  });
+});
+
+describe('pods with owners that were made up', () => {
+  test('keep no other pod waiting', async () => {
+    await newNamespace(host, 'made-up');
+    const owner = () => [
+      { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'made-up', uid: crypto.randomUUID(), controller: true },
+    ];
+    const controllers = host.component('kube-controller-manager');
+    // It would delete them one after the other.
+    controllers.signal('SIGSTOP');
+    try {
+      const make = async (index: number): Promise<unknown> => {
+        const made = pod(`made-up-${index}`, 'made-up', burstSpec('10m'), { ownerReferences: owner() });
+        return await host.api.call('POST', '/api/v1/namespaces/made-up/pods', made);
+      };
+      await Promise.all(Array.from({ length: 100 }, (_, index) => make(index)));
+      await host.apply([pod('honest', 'made-up', burstSpec('10m'))]);
+      // Half a second for each of the others would be 50.
+      const isBound = ({ spec }: Pod): boolean => spec.nodeName !== undefined;
+      await untilPod(host, 'made-up', 'honest', 'is bound', isBound, { timeoutMs: 25_000 });
+    } finally {
+      controllers.signal('SIGCONT');
+    }
   });
 });
 
