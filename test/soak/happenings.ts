@@ -1,11 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { BurstLoad } from '../../hack/burst-load.ts';
+import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { type Fields, isReady, read } from '../fixtures/live-pods.ts';
+import { workloadOf } from '../../src/placement/owner-chain.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Fields, isReady, podsOf, read } from '../fixtures/live-pods.ts';
 import type { RandomScheduling } from '../fixtures/random-scheduling.ts';
 import { CHEATS, type Lab, MEMBERS } from './lab.ts';
-import type { State } from './state.ts';
-import { type Made, pathOf, staticPolicies } from './workloads.ts';
+import { chainOf, type State } from './state.ts';
+import { dividedByRoom, type Made, pathOf, staticPolicies } from './workloads.ts';
 
 /** What a round did, for people; and what of it changes what can be compared afterwards. */
 export interface Round {
@@ -18,11 +20,20 @@ export interface Round {
   readonly rolledOut: Set<string>;
   /** Workloads whose size changed, as `namespace/name`. */
   readonly scaled: Set<string>;
+  /** UIDs of workloads divided by room that had another size, or other pods, before: what room there was when these came is not known. */
+  readonly changed: Set<string>;
   lost: boolean;
+  /** When the member that was lost was within reach again. */
+  backAt: number | undefined;
 }
 
-/** How long a member is out of reach. */
-const LOST_MS = 25_000;
+/**
+ * How long a member is out of reach: longer than it takes until pods of workloads that want that are moved (20 s), and not as long as it takes until
+ * all of its pods are shown as not ready (60 s).
+ */
+const LOST_MS = 50_000;
+/** Of these as many as possible are to be compared with their division. */
+const JUDGED = ['static', 'limits', 'tiers', 'gpu'];
 const SCALED = ['static', 'limits', 'room', 'tiers', 'burst', 'gpu', 'rollouts'];
 
 export class Happenings {
@@ -40,7 +51,7 @@ export class Happenings {
   }
 
   /** Things that people, machines and cheats do, at random. `state`: what was there right before. */
-  async next(state: State): Promise<Round> {
+  async next(state: State, disturbed: ReadonlyMap<string, string>): Promise<Round> {
     this.#round += 1;
     const round: Round = {
       done: [],
@@ -48,14 +59,20 @@ export class Happenings {
       disturbed: new Map(),
       rolledOut: new Set(),
       scaled: new Set(),
-      lost: false,
+      changed: new Set(),
+      lost: this.#round % 2 === 1,
+      backAt: undefined,
     };
-    const lost = this.#round % 2 === 0 ? this.#cut(round) : undefined;
+    const lost = round.lost ? this.#cut(round) : undefined;
     const spot = await this.#cordonSpot(round);
     await this.#edit(state, round);
     const chosen = this.#someOf((one) => SCALED.includes(one.namespace) && isScalable(one), 18);
     for (const one of chosen.slice(0, 6).filter(({ kind }) => kind === 'Deployment')) await this.#rollOut(one, round);
     for (const one of chosen.slice(6)) await this.#scale(one, this.#random.number(0, 6), round);
+    if (!round.lost) {
+      for (const one of this.#disturbedOf(state, disturbed, round)) await this.#rollOut(one, round);
+      await this.#makeAnew(chosen, round);
+    }
     for (const one of this.#someOf(({ namespace }) => namespace === 'core', 3))
       await this.#scale(one, this.#random.number(0, 2), round);
     await this.#deletePods(state, round);
@@ -68,6 +85,43 @@ export class Happenings {
     return round;
   }
 
+  /** What is not compared with its division, nor touched otherwise in this round. */
+  #disturbedOf({ owners }: State, disturbed: ReadonlyMap<string, string>, { scaled, rolledOut }: Round): Made[] {
+    const names = new Set(
+      [...owners.values()]
+        .filter(({ metadata: { uid = '' } }) => disturbed.has(uid) && !rolledOut.has(uid))
+        .map(({ kind, metadata: { namespace = '', name } }) => `${kind} ${namespace}/${name}`),
+    );
+    return this.#someOf(
+      ({ kind, namespace, name }) =>
+        kind === 'Deployment' &&
+        JUDGED.includes(namespace) &&
+        names.has(`${kind} ${namespace}/${name}`) &&
+        !scaled.has(`${namespace}/${name}`),
+      30,
+    );
+  }
+
+  /** Workloads that are divided by room: from nothing again, when nothing of the former ones is left. */
+  async #makeAnew(others: readonly Made[], round: Round): Promise<void> {
+    const { host } = this.#lab;
+    const some = this.#someOf((made) => made.namespace === 'room' && !others.includes(made), 8);
+    const anew = some.map((one) => {
+      const { object } = dividedByRoom(Number(one.name.split('-').at(-1)), this.#random.number(1, 6));
+      return { one, object };
+    });
+    const remake = async ({ one, object }: (typeof anew)[number]): Promise<void> => {
+      await host.api.call('DELETE', `${pathOf(one)}?propagationPolicy=Background`);
+      const isGone = async (): Promise<boolean> => (await podsOf(host, 'room', `app=${one.name}`)).length === 0;
+      await until(`${one.name} has no pods`, isGone, { timeoutMs: 180_000, intervalMs: 500 });
+      // Whoever answers the scheduler hears of it a moment later.
+      await sleep(2_000);
+      await host.api.call('POST', pathOf(one).replace(/\/[^/]+$/, ''), object);
+    };
+    await Promise.all(anew.map(remake));
+    round.done.push(...some.map(({ name }) => `room/${name} made anew`));
+  }
+
   #someOf(which: (made: Made) => boolean, count: number): Made[] {
     const left = this.#made.filter(which);
     return Array.from({ length: Math.min(count, left.length) }, () => {
@@ -78,14 +132,15 @@ export class Happenings {
   }
 
   async #cut(round: Round): Promise<void> {
-    const name = this.#random.pick(MEMBERS);
-    round.lost = true;
+    // Most workloads that want to be moved have a pod in the first one.
+    const name = this.#round === 1 ? MEMBERS[0] : this.#random.pick(MEMBERS);
     round.done.push(`${name} lost for ${LOST_MS / 1000} s`);
     const way = this.#lab.ways.get(name);
     const rule = way?.inject({ kind: 'reset', when: 'before' });
     way?.resetConnections();
     await sleep(LOST_MS);
     rule?.remove();
+    round.backAt = Date.now();
   }
 
   /** The cloud takes a spot node back for a while. */
@@ -117,6 +172,7 @@ export class Happenings {
     const patch = { spec: { template: { metadata: { annotations } } } };
     const { metadata } = (await this.#lab.host.api.call('PATCH', pathOf(made), patch)) as { metadata: { uid: string } };
     round.rolledOut.add(metadata.uid);
+    if (made.namespace === 'room') round.changed.add(metadata.uid);
     round.done.push(`${made.namespace}/${made.name} rolled out`);
   }
 
@@ -126,17 +182,20 @@ export class Happenings {
     await this.#lab.host.api.call('PATCH', `${pathOf(made)}/scale`, { spec: { replicas } });
     round.scaled.add(`${made.namespace}/${made.name}`);
     if (replicas < before.spec.replicas) round.shrunk.add(before.metadata.uid);
+    if (made.namespace === 'room') round.changed.add(before.metadata.uid);
     round.done.push(`${made.namespace}/${made.name} ${before.spec.replicas} to ${replicas}`);
   }
 
-  async #deletePods({ pods }: State, round: Round): Promise<void> {
+  async #deletePods(state: State, round: Round): Promise<void> {
     // Of a ReplicaSet that shrinks in the same moment one more that goes is one less that it chooses.
-    const some = pods.filter((pod) => {
+    const some = state.pods.filter((pod) => {
       const { namespace = '', labels } = pod.metadata;
       return isReady(pod) && SCALED.includes(namespace) && !round.scaled.has(`${namespace}/${labels?.['app'] ?? ''}`);
     });
     for (let count = 0; count < 10 && some.length > 0; count += 1) {
-      const { metadata } = this.#random.pick(some);
+      const pod = this.#random.pick(some);
+      const { metadata } = pod;
+      if (metadata.namespace === 'room') round.changed.add(workloadOf(chainOf(state, pod)).object.metadata.uid ?? '');
       const path = `/api/v1/namespaces/${metadata.namespace ?? ''}/pods/${metadata.name}`;
       await this.#lab.host.api.call('DELETE', path).catch(() => undefined);
     }

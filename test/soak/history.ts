@@ -13,6 +13,7 @@ export interface Life {
   /** In ms since 1970, as all times here. */
   readonly createdAt: number;
   node: string | undefined;
+  boundAt: number | undefined;
   /** Reason of its condition DisruptionTarget, such as `PreemptionByScheduler`, and when it was seen first. */
   disrupted: { reason: string; at: number } | undefined;
   gone: boolean;
@@ -46,11 +47,13 @@ export class History {
       priority: (spec as { priority?: number }).priority ?? 0,
       createdAt: Date.parse(creationTimestamp),
       node: undefined,
+      boundAt: undefined,
       disrupted: undefined,
       gone: false,
     };
     this.lives.set(uid, life);
     life.node ??= spec.nodeName;
+    if (life.node !== undefined) life.boundAt ??= Date.now();
     const target = status?.conditions?.find((one) => one.type === 'DisruptionTarget' && one.status === 'True');
     if (target !== undefined) life.disrupted ??= { reason: target.reason ?? '', at: Date.now() };
     if (type === 'DELETED') life.gone = true;

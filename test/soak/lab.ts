@@ -19,6 +19,12 @@ import { LOCAL_PREFIX } from '../fixtures/scheduling.ts';
 export const GPU = { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' } as const;
 export const SPOT = { key: 'example.com/spot', value: 'true', effect: 'NoSchedule' } as const;
 export const MEMBERS = ['east', 'north', 'west'] as const;
+/**
+ * Workloads that are divided by room ask for a resource each that nobody else takes: what there is of it is all the room that they had when
+ * they came, however full the clusters are.
+ */
+export const DIVIDED_BY_ROOM = 20;
+export const roomResource = (index: number): string => `example.com/room-${index}`;
 const TENANT = 'tenant';
 export const CHEATS = 'cheat';
 
@@ -63,6 +69,13 @@ const ROLLOUTS = {
   },
 };
 
+/** What each plain node of a cluster has of these resources: from one to four, so that all of them together take any workload. */
+function roomsOn(cluster: number): Record<string, string> {
+  const indexes = Array.from({ length: DIVIDED_BY_ROOM }, (_, index) => index);
+  const amount = (index: number): number => 1 + ((index * (cluster + 2) + cluster) % 4);
+  return Object.fromEntries(indexes.map((index) => [roomResource(index), String(amount(index))]));
+}
+
 /** A host with autoscaling, and three members with a pool of plain nodes, one of GPU nodes and one of spot nodes each. */
 export async function startLab(workspace: Workspace): Promise<Lab> {
   const nodes = MEMBERS.flatMap((name) => ['general', 'gpu', 'spot'].map((pool) => `${name}-${pool}`));
@@ -83,7 +96,14 @@ export async function startLab(workspace: Workspace): Promise<Lab> {
     ...started,
   ]);
   await installSpillway(host);
-  await startKwok(host, { nodes: 3, cpu: '8', prefix: LOCAL_PREFIX, usage: true, stages: [JOBS_RUN] });
+  await startKwok(host, {
+    nodes: 3,
+    cpu: '8',
+    prefix: LOCAL_PREFIX,
+    extended: roomsOn(MEMBERS.length),
+    usage: true,
+    stages: [JOBS_RUN],
+  });
   for (const file of [
     'admission/pod-defaults.yaml',
     'admission/validation.yaml',
@@ -117,7 +137,13 @@ export async function startLab(workspace: Workspace): Promise<Lab> {
 async function startMember(workspace: Workspace, name: string, index: number): Promise<Cluster> {
   const member = await startCluster(workspace, { name, serviceCidr: `10.${100 + index}.0.0/16`, timeoutMs: START_MS });
   const common = { nodes: 1, cpu: '16', prefix: `${name}-n` };
-  const kwok = await startKwok(member, { ...common, nodes: 2, usage: true, stages: [JOBS_RUN] });
+  const kwok = await startKwok(member, {
+    ...common,
+    nodes: 2,
+    extended: roomsOn(index),
+    usage: true,
+    stages: [JOBS_RUN],
+  });
   await kwok.addNodes({ ...common, prefix: `${name}-gpu`, extended: { [GPU.key]: '8' }, taints: [GPU] });
   await kwok.addNodes({ ...common, prefix: `${name}-spot`, taints: [SPOT] });
   await member.apply(manifest('member/node-metrics.yaml'));

@@ -1,8 +1,11 @@
-import type { Cluster } from '../../hack/cluster.ts';
+import type { Cluster as LiveCluster } from '../../hack/cluster.ts';
+import type { Cluster } from '../../src/api/cluster.ts';
 import { LOCAL } from '../../src/api/cluster-tiers.ts';
 import { GANG_GATE, GANG_LABEL, GANG_SIZE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Room } from '../../src/placement/candidates.ts';
 import type { PlacementFacts } from '../../src/placement/choice.ts';
+import type { Tier } from '../../src/placement/compiled-placement.ts';
 import { placementFor } from '../../src/placement/gang-order.ts';
 import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
 import { revisionOf, rolloutOf, type TypedObject, workloadOf } from '../../src/placement/owner-chain.ts';
@@ -89,9 +92,10 @@ function gangWaits(state: State, pod: Pod, fits: (cluster: string) => number): s
   return place === undefined ? undefined : `waits at the gate though ${place.name} has room for ${fits(place.name)}`;
 }
 
-/** A workload that makes pods, one of its pods of the current revision, and the facts of that. */
+/** A workload, or a pod without one, and the facts of one of its pods of the current revision. */
 interface Divided {
   readonly object: TypedObject;
+  readonly pod: Pod;
   readonly replicas: number;
   readonly facts: PlacementFacts;
   /** Pods of the revision without a place. */
@@ -110,21 +114,38 @@ function* dividedIn(state: State): Generator<Divided> {
   for (const pod of samples.values()) {
     const { object, replicas } = workloadOf(chainOf(state, pod));
     const facts = factsOf(state, pod, new Map());
-    if (facts === undefined || replicas === undefined || object.kind === 'Job' || object.kind === 'Pod') continue;
+    if (facts === undefined || replicas === undefined) continue;
     const own = there.filter((one) => workloadOf(chainOf(state, one)).object.metadata.uid === object.metadata.uid);
     const open = own.filter((one) => one.spec.nodeName === undefined && revisionOf(one) === revisionOf(pod)).length;
-    yield { object, replicas, facts, open };
+    yield { object, pod, replicas, facts, open };
   }
+}
+
+/** `looked`: workloads whose pods were compared, of those `divisible` that could be in a wrong place at all. */
+export interface DivisionVerdict extends Verdict {
+  readonly divisible: number;
+  /** Plans of fixed numbers that were compared. */
+  readonly plans: number;
+  /** Divisions by room that were worked out from what the nodes have. */
+  readonly byRoom: number;
 }
 
 /**
  * Where pods are is what the division says, worked out from nothing. `disturbed`: workloads, by UID, whose pods came while rules or
- * clusters were others, and are not moved for that; of these only the plan is compared.
+ * clusters were others, and are not moved for that; of these only the plan is compared. `changed`: those divided by room of which
+ * it is not known any more what room there was; these are only where their own WorkloadPlacement says.
  */
-export function divisions(state: State, disturbed: ReadonlyMap<string, string>): Verdict & { plans: number } {
+export function divisions(
+  state: State,
+  disturbed: ReadonlyMap<string, string>,
+  changed: ReadonlySet<string>,
+): DivisionVerdict {
+  const rooms = new Rooms(state);
   const wrong: string[] = [];
-  let [looked, plans] = [0, 0];
-  for (const { object, replicas, facts, open } of dividedIn(state)) {
+  let [divisible, looked, plans, byRoom] = [0, 0, 0, 0];
+  for (const { object, pod, replicas, facts, open } of dividedIn(state)) {
+    if (!canBeWrong(facts, replicas)) continue;
+    divisible += 1;
     const { division } = facts.placement;
     const isFixed = division.kind === 'static' || (division.kind === 'preferences' && division.waitWhenFull);
     const here = ofRevision(facts.workload.pods, facts.pod.revision);
@@ -139,6 +160,7 @@ export function divisions(state: State, disturbed: ReadonlyMap<string, string>):
     }
     if (disturbed.has(object.metadata.uid ?? '')) continue;
     looked += 1;
+    wrong.push(...outside(facts, here).map((what) => `${about}: ${what}`));
     if (division.kind === 'none')
       wrong.push(...tooManyInTier(facts, here, replicas).map((what) => `${about}: ${what}`));
     else if (isFixed) {
@@ -148,11 +170,48 @@ export function divisions(state: State, disturbed: ReadonlyMap<string, string>):
       const { time = '', message = '' } = told?.lastDecision ?? {};
       if (isOver)
         wrong.push(`${about}, ${open} waiting: ${inWords(here)}, not ${inWords(exact)}; decided ${time}: ${message}`);
-    } else if (open === 0 && inWords(here) !== inWords(targets)) {
-      wrong.push(`${about}: ${inWords(here)}, and it was to be ${inWords(targets)}`);
+    } else if (open === 0) {
+      if (inWords(here) !== inWords(targets))
+        wrong.push(`${about}: ${inWords(here)}, and it was to be ${inWords(targets)}`);
+      if (changed.has(object.metadata.uid ?? '')) continue;
+      byRoom += 1;
+      const exact = inWords(byRoomFromNothing(facts, rooms.forPod(pod), here));
+      if (inWords(here) !== exact) wrong.push(`${about}: ${inWords(here)}, and by the room of the nodes ${exact}`);
     }
   }
-  return { wrong, looked, plans };
+  return { wrong, looked, divisible, plans, byRoom };
+}
+
+/** Whether a pod of it could be where it must not: what may be anywhere, in any number, is in no wrong place. */
+function canBeWrong({ placement, clusters }: PlacementFacts, replicas: number): boolean {
+  const [{ tiers }] = placement.groups;
+  const isLimited = tiers.some(({ max }) => max(replicas) < replicas);
+  return placement.division.kind !== 'none' || isLimited || clusters.some((cluster) => isOutside(tiers, cluster));
+}
+
+const isOutside = (tiers: readonly Tier[], cluster: Cluster): boolean =>
+  tiers.every(({ whyNot }) => whyNot(cluster) !== undefined);
+
+/** Pods where no tier of the policy lets them be. */
+function outside({ placement, clusters }: PlacementFacts, here: ReadonlyMap<string, number>): string[] {
+  const [{ tiers }] = placement.groups;
+  return clusters
+    .filter((cluster) => (here.get(cluster.name) ?? 0) > 0 && isOutside(tiers, cluster))
+    .map(({ name }) => `${here.get(name) ?? 0} in ${name}, which its policy does not name`);
+}
+
+/** The division by the room that was there before its own pods came, as nobody else takes of what they ask for. */
+function byRoomFromNothing(
+  facts: PlacementFacts,
+  rooms: ReadonlyMap<string, Room>,
+  here: ReadonlyMap<string, number>,
+): ReadonlyMap<string, number> {
+  const before = [...rooms].map(
+    ([name, room]) => [name, { ...room, fits: (room.fits ?? 0) + (here.get(name) ?? 0) }] as const,
+  );
+  const workload = { ...facts.workload, pods: new Map() };
+  const bare = { ...facts, workload, rooms: new Map(before), remembered: undefined, avoided: [] };
+  return nextPlace(bare).plan.targets ?? new Map<string, number>();
 }
 
 function tooManyInTier(
@@ -173,7 +232,7 @@ function tooManyInTier(
 const PREEMPTED_BY = /^Preempted by (?:a )?pod ([0-9a-f-]{36}) on node (\S+)/;
 
 /** Victims of the scheduler, by the UID of the pod that they made way for. Events go after ten minutes, so they are collected. */
-export async function collectPreemptions(host: Cluster, known: Map<string, Set<string>>): Promise<void> {
+export async function collectPreemptions(host: LiveCluster, known: Map<string, Set<string>>): Promise<void> {
   const path = `/api/v1/events?fieldSelector=${encodeURIComponent('reason=Preempted')}`;
   const { items } = (await host.api.call('GET', path)) as {
     items: { involvedObject: { uid?: string }; message?: string }[];
@@ -185,12 +244,15 @@ export async function collectPreemptions(host: Cluster, known: Map<string, Set<s
   }
 }
 
-/** Each eviction brought something: the more important pod is bound, or the pod that came instead is, elsewhere. */
+/**
+ * Each eviction brought something: the more important pod is bound, or the pod that came instead is, elsewhere. `backAt`: when the member that
+ * was lost meanwhile was back.
+ */
 export function evictions(
   state: State,
   { lives }: History,
   preemptions: ReadonlyMap<string, ReadonlySet<string>>,
-  since: number,
+  { since, backAt }: { since: number; backAt: number | undefined },
 ): Verdict & { moves: number } {
   const wrong: string[] = [];
   for (const [uid, victims] of preemptions) {
@@ -214,8 +276,13 @@ export function evictions(
   const lately = moved.filter(({ disrupted, namespace }) => (disrupted?.at ?? 0) >= since && namespace !== 'gangs');
   for (const life of lately) {
     const { namespace, name, node, owner } = life;
-    if (owner !== undefined && open.has(owner))
+    const at = life.disrupted?.at ?? 0;
+    // Any pod of the workload that waited before may have taken the place.
+    const isFilled = [...lives.values()].some((other) => other.owner === owner && (other.boundAt ?? 0) >= at);
+    if (owner !== undefined && open.has(owner) && !isFilled)
       wrong.push(`${namespace}/${name} was moved out of ${node ?? ''}, and another one waits`);
+    // Who moves a pod right before its member is back cannot know that its place is open again.
+    if (backAt !== undefined && Math.abs(at - backAt) < 10_000) continue;
     const back = [...lives.values()].find((other) => isBack(state, life, other));
     if (back !== undefined)
       wrong.push(`${namespace}/${name} was moved out of ${node ?? ''}, and ${back.name} came there`);

@@ -10,7 +10,7 @@ import { Happenings, type Round } from './happenings.ts';
 import { History } from './history.ts';
 import { type Lab, startLab } from './lab.ts';
 import { Lasting } from './lasting.ts';
-import { collectPreemptions, divisions, escapes, evictions, waiting } from './oracles.ts';
+import { collectPreemptions, type DivisionVerdict, divisions, escapes, evictions, waiting } from './oracles.ts';
 import { chainOf, placeOf, readState, type State } from './state.ts';
 import { type Made, makeWorkloads } from './workloads.ts';
 
@@ -31,7 +31,12 @@ const random = new RandomScheduling(SEED);
 const preemptions = new Map<string, Set<string>>();
 /** Workloads, by UID, whose pods may be elsewhere than a division from nothing would have them, with the reason. */
 const disturbed = new Map<string, string>();
-const totals = { looks: 0, divisions: 0, plans: 0, waits: 0, preemptions: 0, moves: 0, stayed: 0 };
+/** UIDs of those divided by room of which it is not known any more what room there was when their pods came. */
+const changed = new Set<string>();
+/** Of all workloads that could be in a wrong place, the part that is compared with its division: in each round, and in all of them. */
+const LEAST = { each: 1 / 10, mean: 1 / 5 };
+const parts: number[] = [];
+const totals = { looks: 0, divisions: 0, byRoom: 0, plans: 0, waits: 0, preemptions: 0, moves: 0, stayed: 0 };
 let lab: Lab;
 let history: History;
 let made: Made[];
@@ -58,19 +63,31 @@ function losses(): number {
 
 /** Of the pods that came since, their workloads: while a member was out of reach, its seats went to others. */
 function disturbSince(state: State, since: number, reason: string): void {
+  for (const { metadata } of state.owners.values()) if (metadata.namespace === 'room') changed.add(metadata.uid ?? '');
   for (const pod of state.pods) {
     if (Date.parse(pod.metadata.creationTimestamp ?? '') < since) continue;
     disturbed.set(workloadOf(chainOf(state, pod)).object.metadata.uid ?? '', reason);
   }
 }
 
+/** What happened since the last calm moment. */
+interface Meanwhile {
+  readonly since: number;
+  readonly lossesBefore: number;
+  readonly shrunk: ReadonlySet<string>;
+  readonly backAt: number | undefined;
+}
+
 /** Waits until everything is as it should be. */
-async function calm(what: string, since: number, lossesBefore: number, shrunk: ReadonlySet<string>): Promise<State> {
+async function calm(
+  what: string,
+  { since, lossesBefore, shrunk, backAt }: Meanwhile,
+): Promise<{ state: State; divided: DivisionVerdict }> {
   let wrong: string[] = [];
   /** What was the last to get right. */
   let last: string[] = [];
   const lasting = new Lasting();
-  const state = await until(
+  const found = await until(
     what,
     async () => {
       history.check();
@@ -79,8 +96,8 @@ async function calm(what: string, since: number, lossesBefore: number, shrunk: R
       if (losses() > lossesBefore) disturbSince(now, since, 'a member was lost meanwhile');
       noteEvicted(now, since, shrunk);
       const waits = waiting(now);
-      const divided = divisions(now, disturbed);
-      const evicted = evictions(now, history, preemptions, since);
+      const divided = divisions(now, disturbed, changed);
+      const evicted = evictions(now, history, preemptions, { since, backAt });
       const stayed = escapes(now, history);
       wrong = [waits, divided, evicted, stayed].flatMap((verdict) => verdict.wrong);
       lasting.saw(wrong);
@@ -91,11 +108,12 @@ async function calm(what: string, since: number, lossesBefore: number, shrunk: R
       totals.looks += 1;
       totals.waits += waits.looked;
       totals.divisions += divided.looked;
+      totals.byRoom += divided.byRoom;
       totals.plans += divided.plans;
       totals.preemptions = evicted.looked;
       totals.moves = evicted.moves;
       totals.stayed = stayed.looked;
-      return now;
+      return { state: now, divided };
     },
     { timeoutMs: CALM_MS, intervalMs: 3_000 },
   ).catch((error: unknown) => {
@@ -108,7 +126,7 @@ async function calm(what: string, since: number, lossesBefore: number, shrunk: R
   if (last.length > 0) console.log(`the last of what was not right yet: ${last.slice(0, 3).join('; ')}`);
   const longest = lasting.longest(8);
   if (longest.length > 0) console.log(['what took the longest to get right:', ...longest].join('\n'));
-  return state;
+  return found;
 }
 
 /** A ReplicaSet that shrinks takes pods that wait first, whatever the division says of them. */
@@ -135,6 +153,7 @@ function note(before: State, round: Round): void {
     if (isSet || open.has(uid)) disturbed.set(uid, 'it shrank in an order of its own');
   }
   for (const [uid, reason] of round.disturbed) disturbed.set(uid, reason);
+  for (const uid of round.changed) changed.add(uid);
   // All of its pods are made anew, by the rules and in the clusters that there are.
   if (!round.lost) for (const uid of round.rolledOut) if (!round.disturbed.has(uid)) disturbed.delete(uid);
 }
@@ -150,20 +169,28 @@ test(
     const loading = loads.map(async (load) => await load.run(stop.signal));
     try {
       let [since, lost] = [Date.now() - 60_000, losses()];
-      let state = await calm('everything has its place', since, lost, new Set());
+      const none = { shrunk: new Set<string>(), backAt: undefined };
+      let { state } = await calm('everything has its place', { since, lossesBefore: lost, ...none });
       const happenings = new Happenings(lab, random, made, loads);
       const began = Date.now();
       for (let number = 1; Date.now() - began < MINUTES * 60_000; number += 1) {
         [since, lost] = [Date.now() - 2_000, losses()];
-        const round = await happenings.next(state);
+        const round = await happenings.next(state, disturbed);
         note(state, round);
         const acted = Date.now();
-        state = await calm(`round ${number} (${round.done.join('; ')}) has calmed down`, since, lost, round.shrunk);
+        const { shrunk, backAt } = round;
+        const meanwhile = { since, lossesBefore: lost, shrunk, backAt };
+        const found = await calm(`round ${number} (${round.done.join('; ')}) has calmed down`, meanwhile);
+        ({ state } = found);
+        const { looked, divisible, byRoom } = found.divided;
+        parts.push(looked / divisible);
         const waits = state.pods.filter(({ spec }) => spec.nodeName === undefined).length;
         console.log(
           `round ${number}: ${round.done.length} things done, calm after ${((Date.now() - acted) / 1000).toFixed(0)} s; ` +
-            `${state.pods.length} pods, ${waits} wait, ${disturbed.size} workloads are not compared with their division`,
+            `${state.pods.length} pods, ${waits} wait, ${looked} of ${divisible} workloads were compared with their division, ` +
+            `${byRoom} of them with that by room`,
         );
+        expect(looked / divisible, `the part that was compared in round ${number}`).toBeGreaterThan(LEAST.each);
       }
       tell(state);
     } finally {
@@ -188,11 +215,12 @@ function tell(state: State): void {
   console.log(
     [
       `seed ${SEED}: ${made.length} workloads, ${history.lives.size} pods, ${away} of them placed behind virtual nodes`,
-      `${totals.looks} calm moments: ${totals.divisions} divisions and ${totals.plans} plans compared, ${totals.waits} waits judged`,
+      `${totals.looks} calm moments: ${totals.divisions} divisions, ${totals.byRoom} of them by room, and ${totals.plans} plans compared, ${totals.waits} waits judged`,
       `${totals.preemptions} preemptions and ${totals.moves} moves, none in vain; ${totals.stayed} pods stayed that had to`,
       `${(all / away).toFixed(2)} writes at the host for each placed pod: ${list.join(', ')}`,
     ].join('\n'),
   );
   expect(all / away).toBeLessThan(WRITES_A_POD);
-  for (const [what, count] of Object.entries(totals)) if (what !== 'moves') expect(count, what).toBeGreaterThan(0);
+  expect(parts.reduce((sum, part) => sum + part, 0) / parts.length).toBeGreaterThan(LEAST.mean);
+  for (const [what, count] of Object.entries(totals)) expect(count, what).toBeGreaterThan(0);
 }

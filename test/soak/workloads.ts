@@ -3,7 +3,7 @@ import { until } from '../../hack/until.ts';
 import type { RandomScheduling } from '../fixtures/random-scheduling.ts';
 import { type Fields, newNamespace } from '../fixtures/live-pods.ts';
 import { prioritised } from '../fixtures/preemption.ts';
-import { CHEATS, GPU, SPOT } from './lab.ts';
+import { CHEATS, DIVIDED_BY_ROOM, GPU, roomResource, SPOT } from './lab.ts';
 
 /** Something that makes pods, as the soak knows it. */
 export interface Made {
@@ -154,6 +154,14 @@ function workload(made: Made, shape: Shape, spec: Fields): Fields {
   return { apiVersion, kind, metadata, spec: { ...selector, ...spec, template: template(name, shape) } };
 }
 
+/** One that is divided by the room for its pods, which take nothing but a resource of their own. */
+export function dividedByRoom(index: number, replicas: number): { made: Made; object: Fields } {
+  const made: Made = { kind: 'Deployment', namespace: 'room', name: `deployment-${index}` };
+  const labels = { rule: index % 2 === 0 ? 'dynamic' : 'aggregated' };
+  const shape = { cpu: '0', resources: { [roomResource(index)]: '1' }, labels };
+  return { made, object: workload(made, shape, { replicas }) };
+}
+
 /** 300 workloads of all kinds, in the namespaces and under the policies that they need. */
 export async function makeWorkloads(host: Cluster, random: RandomScheduling): Promise<Made[]> {
   for (const [name, burst] of Object.entries(NAMESPACES)) {
@@ -183,8 +191,15 @@ export async function makeWorkloads(host: Cluster, random: RandomScheduling): Pr
   add('static', 'Deployment', 50, (index) => [labelled(`w${index % 3}`), some(5)]);
   add('limits', 'Deployment', 25, () => [{ cpu: cpu() }, some(5)]);
   add('limits', 'StatefulSet', 12, () => [{ cpu: cpu() }, { ...some(3), ...ordered() }]);
-  add('room', 'Deployment', 20, (index) => [labelled(index % 2 === 0 ? 'dynamic' : 'aggregated'), some(6)]);
-  add('tiers', 'Deployment', 40, () => [{ cpu: cpu() }, some(5)]);
+  for (let index = 0; index < DIVIDED_BY_ROOM; index += 1) {
+    const one = dividedByRoom(index, random.number(1, 6));
+    made.push(one.made);
+    objects.push(one.object);
+  }
+  // Some ask for nothing, so that there is always a place to move them to.
+  add('tiers', 'Deployment', 40, (index) =>
+    index % 5 === 0 ? [{ cpu: '0' }, { replicas: random.number(3, 5) }] : [{ cpu: cpu() }, some(5)],
+  );
   add('tiers', 'StatefulSet', 12, () => [{ cpu: cpu() }, { ...some(3), ...ordered() }]);
   add('burst', 'Deployment', 25, () => [{ cpu: cpu() }, some(3)]);
   add('burst', 'Pod', 20, () => [{ cpu: cpu() }, {}]);
@@ -201,7 +216,7 @@ export async function makeWorkloads(host: Cluster, random: RandomScheduling): Pr
   add('gangs', 'ReplicaSet', 12, (index) => {
     const size = random.number(2, 4);
     const labels = { 'spillway.dev/gang': `gang-${index}` };
-    const annotations = { 'spillway.dev/gang-size': String(size), 'spillway.dev/gang-timeout-seconds': '300' };
+    const annotations = { 'spillway.dev/gang-size': String(size), 'spillway.dev/gang-timeout-seconds': '60' };
     return [{ cpu: '1', labels, annotations }, { replicas: size }];
   });
   add('home', 'Deployment', 15, () => [{ cpu: cpu() }, some(3)]);
