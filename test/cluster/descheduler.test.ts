@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AuditEvent } from '../../hack/audit-log.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { freePort } from '../../hack/addresses.ts';
 import { startKwok } from '../../hack/kwok.ts';
+import { manifest } from '../../hack/manifest.ts';
 import { type Spillway, startSpillway, SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
+import { GANG_LABEL, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
@@ -21,6 +22,8 @@ import {
   read,
   untilRunning,
 } from '../fixtures/live-pods.ts';
+import { jobsThatRun } from '../fixtures/jobs-stage.ts';
+import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
 import { addProxiedMember } from '../fixtures/proxied-member.ts';
 import {
   burstSpec,
@@ -37,9 +40,14 @@ import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts'
 let topology: Topology;
 let host: Cluster;
 const proxies = new Map<string, FaultProxy>();
+let disks: Provisioner | undefined;
 /** Of the configuration, per member. */
 const MOVES_PER_SECOND = 2;
 const NAMES = ['east', 'west'];
+/** What Spillway is told in its configuration: else each pod is written to once more, ten seconds after it is bound, and an eviction of that moment is tried again. */
+const CONFIGURATION = { outages: { toleration: 'Keep' } };
+/** How long Jobs take, in ms: those in east are still at work when their pods are moved. */
+const JOBS_TAKE: Readonly<Record<string, number>> = { east: 3_600_000, west: 500 };
 /** A member is looked at for 15 s before its pods are moved, by whatever was said of it before. */
 const PATIENT = { timeoutMs: 60_000 };
 
@@ -47,9 +55,12 @@ beforeAll(async () => {
   topology = await startTopology({
     extender: true,
     host: { controllerManagerFlags: { 'node-monitor-period': '1s' } },
-    // Else each pod is written to once more, ten seconds after it is bound, and an eviction of that moment is tried again.
-    spillway: { configuration: { outages: { toleration: 'Keep' } } },
-    members: NAMES.map((name) => ({ name, kwok: { nodes: 2, cpu: '8' }, unregistered: true })),
+    spillway: { configuration: CONFIGURATION },
+    members: NAMES.map((name) => ({
+      name,
+      kwok: { nodes: 2, cpu: '8', stages: [jobsThatRun({ durationMilliseconds: JOBS_TAKE[name] })] },
+      unregistered: true,
+    })),
   });
   ({ host } = topology);
   const probe = { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2, podsUnreadyAfterSeconds: 1 };
@@ -58,10 +69,15 @@ beforeAll(async () => {
   }
   await startKwok(host, { nodes: 1, cpu: '1', prefix: LOCAL_PREFIX });
   await Promise.all(NAMES.map((name) => waitForNode(host, name)));
-  await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
+  for (const name of ['descheduler', 'gangs']) await host.apply(manifest(`scheduler/${name}.yaml`));
+  const east = topology.member('east').cluster;
+  disks = startProvisioner(east);
+  const isDefault = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+  await east.apply([diskClass('disk', { metadata: { name: 'disk', annotations: isDefault } })]);
 });
 afterAll(async () => {
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);
+  await disks?.close();
   for (const proxy of proxies.values()) await proxy.close();
   await topology?.close();
   expect(errors).toEqual([]);
@@ -75,7 +91,13 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const name of NAMES) {
     heal(name);
-    await edit(name, { clusterTaints: null, taints: null, unschedulable: null, probe: { nodesReady: null } });
+    await edit(name, {
+      clusterTaints: null,
+      labels: null,
+      taints: null,
+      unschedulable: null,
+      probe: { nodesReady: null },
+    });
     await until(`${name} is ready`, async () => (await reachableOf(name)) === 'True');
   }
   await kubectl(host, ['delete', 'namespace', namespace, '--wait=false']);
@@ -107,11 +129,11 @@ async function reachableOf(name: string): Promise<string | undefined> {
 }
 
 /** East first, then west; pods of a lost member are replaced after so long. */
-function eastThenWest(after: string, more: Fields = {}): Fields {
+function eastThenWest(after: string, more: Fields = {}, name = 'all'): Fields {
   const placement = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
-  const { spec, ...rest } = policy(namespace, 'all', placement);
+  const { spec, ...rest } = policy(namespace, name, placement);
   const kinds = ['Deployment', 'StatefulSet'].map((kind) => ({ apiVersion: 'apps/v1', kind }));
-  const selectors = [...kinds, { apiVersion: 'v1', kind: 'Pod' }];
+  const selectors = [...kinds, { apiVersion: 'batch/v1', kind: 'Job' }, { apiVersion: 'v1', kind: 'Pod' }];
   const failover = { onMemberLost: { after } };
   return { ...rest, spec: { ...(spec as Fields), resourceSelectors: selectors, failover, ...more } };
 }
@@ -140,6 +162,28 @@ async function told(name: string, reason: string): Promise<string> {
   );
 }
 
+/** What is told on a pod of that app, whose words are so. */
+async function toldOfOne(app: string, reason: string, words: RegExp): Promise<string> {
+  return await until(
+    `a pod of ${app} is told ${reason}: ${String(words)}`,
+    async () => {
+      const pods = await podsOf(host, namespace, `app=${app}`);
+      const events = await Promise.all(pods.map(({ metadata }) => eventsOf(host, namespace, metadata.name)));
+      const messages = events.flat().flatMap((one) => (one.reason === reason ? one.message : []));
+      const found = messages.find((message) => words.test(message));
+      if (found === undefined) throw new Error(`it is told ${JSON.stringify(messages)}`);
+      return found;
+    },
+    PATIENT,
+  );
+}
+
+/** Of which pods something is told on their workload. */
+async function toldOnWorkload(kind: string, name: string, reason: string): Promise<Set<string>> {
+  const events = (await eventsOf(host, namespace, name, kind)).filter((event) => event.reason === reason);
+  return new Set(events.map(({ message }) => /^pod (\S+): /.exec(message)?.[1] ?? message));
+}
+
 function stateful(): Fields {
   const { kind: _, spec, ...rest } = deployment(namespace, 'db', 1, '100m');
   return { ...rest, kind: 'StatefulSet', spec: { ...(spec as Fields), serviceName: 'db' } };
@@ -149,12 +193,82 @@ function alone(): Fields {
   return { ...pod('alone', namespace, burstSpec('100m', { nodeName: 'east' })) };
 }
 
+/** Pods that have one place together; admission would give them their gate. */
+function gang(): Fields {
+  const labels = { app: 'ring' };
+  const marks = { [GANG_LABEL]: 'ring' };
+  const { spec, ...rest } = deployment(namespace, 'ring', 2, '100m');
+  const template = {
+    metadata: { labels: { ...labels, ...marks }, annotations: { 'spillway.dev/gang-size': '2' } },
+    spec: burstSpec('100m', { schedulingGates: [{ name: 'spillway.dev/gang' }] }),
+  };
+  return { ...rest, spec: { ...(spec as Fields), template } };
+}
+
+/** A Deployment whose pod has its data in the member. */
+function withClaim(): Fields[] {
+  const resources = { requests: { storage: '100Mi' } };
+  const claim = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: 'data', namespace },
+    spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'spillway', resources },
+  };
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }];
+  return [claim, deployment(namespace, 'keeper', 1, '100m', {}, { volumes })];
+}
+
+/** A Job that must not fail once, and does not count pods that are evicted. */
+function strictJob(): Fields {
+  const onPodConditions = [{ type: 'DisruptionTarget', status: 'True' }];
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name: 'work', namespace },
+    spec: {
+      backoffLimit: 0,
+      podFailurePolicy: { rules: [{ action: 'Ignore', onPodConditions }] },
+      template: { metadata: { labels: { app: 'work' } }, spec: burstSpec('100m', { restartPolicy: 'Never' }) },
+    },
+  };
+}
+
+/** {@link strictJob} has done its work there, and no pod of it counts as failed. */
+async function jobIsDoneIn(where: string): Promise<void> {
+  const path = `/apis/batch/v1/namespaces/${namespace}/jobs/work`;
+  const job = await until('the Job is complete', async () => {
+    const found = await read<{ status?: { succeeded?: number; failed?: number } }>(host, path);
+    return found?.status?.succeeded === 1 ? found.status : undefined;
+  });
+  expect(job.failed ?? 0).toBe(0);
+  const done = (await podsOf(host, namespace, 'app=work')).find(({ status }) => status?.phase === 'Succeeded');
+  expect(done?.spec.nodeName).toBe(where);
+}
+
 describe('a member that does not answer', () => {
   test('pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each', async () => {
-    await host.apply([eastThenWest('3s'), deployment(namespace, 'web', 6, '100m'), stateful(), alone()]);
+    await host.apply([
+      eastThenWest('3s'),
+      eastThenWest(
+        '3s',
+        {
+          resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'waits' }],
+          failover: { onMemberLost: { after: '3s', action: 'Hold' } },
+        },
+        'hold',
+      ),
+      deployment(namespace, 'web', 6, '100m'),
+      stateful(),
+      alone(),
+      gang(),
+      ...withClaim(),
+      deployment(namespace, 'waits', 1, '100m'),
+    ]);
     const before = await settled(host, namespace, 'web', { east: 6 });
     const [db] = await settled(host, namespace, 'db', { east: 1 });
     const { metadata: single } = await untilRunning(host, namespace, 'alone');
+    const held = { ring: 2, keeper: 1, waits: 1 };
+    for (const [app, size] of Object.entries(held)) await settled(host, namespace, app, { east: size });
     cut('east');
     await until(
       'six others run in west',
@@ -171,19 +285,27 @@ describe('a member that does not answer', () => {
     expect(await told(before[0]?.metadata.name ?? '', 'PodOfLostMemberReplaced')).toMatch(
       /^member east has not answered since .*; it was evicted, so that ReplicaSet web-\S+ makes another one, which goes elsewhere\. It ends in east as soon as that answers again$/,
     );
+    await until('each move is told on the Deployment, too', async () => {
+      const names = new Set(before.map(({ metadata }) => metadata.name));
+      return isDeepStrictEqual(await toldOnWorkload('Deployment', 'web', 'PodOfLostMemberReplaced'), names);
+    });
     expect(await told('db-0', 'PodOfLostMemberHeld')).toMatch(
       /^member east does not answer; the pod stays what it is, and may run there: a StatefulSet makes no other pod of that name before this one is known to have ended$/,
     );
     expect(await told('alone', 'PodOfLostMemberHeld')).toMatch(/it has no controller that would make another one$/);
+    await toldOfOne('ring', 'PodOfLostMemberHeld', /: the pods of a gang have one place together$/);
+    await toldOfOne('keeper', 'PodOfLostMemberHeld', /: it uses claims, and its data are there$/);
+    await toldOfOne('waits', 'PodOfLostMemberHeld', /: its policy says Hold$/);
     const node = await read<Node>(host, '/api/v1/nodes/east');
     expect(node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status).toBe('True');
     heal('east');
     await settled(host, namespace, 'web', { west: 6 });
     expect((await settled(host, namespace, 'db', { east: 1 }))[0]?.metadata.uid).toBe(db?.metadata.uid);
     expect((await untilRunning(host, namespace, 'alone')).metadata.uid).toBe(single.uid);
+    for (const [app, size] of Object.entries(held)) await settled(host, namespace, app, { east: size });
     await until('nothing of it is left in east', async () => {
       const copies = await podsOf(topology.member('east').cluster, namespace);
-      return copies.length === 2;
+      return copies.length === 6;
     });
     expect(carriedOut()).toHaveLength(6);
   });
@@ -394,12 +516,12 @@ describe('a member that does not answer', () => {
 });
 
 test('pods go home, to their shares of today, and where their policy wants them now, if it says so: one by one', async () => {
+  const divided = { replicaSchedulingType: 'Divided', replicaDivisionPreference: 'Weighted' };
   const byWeight = (east: number, west: number): Fields => {
     const staticWeightList = Object.entries({ east, west }).map(([name, weight]) => ({
       targetCluster: { clusterNames: [name] },
       weight,
     }));
-    const divided = { replicaSchedulingType: 'Divided', replicaDivisionPreference: 'Weighted' };
     return { replicaScheduling: { ...divided, weightPreference: { staticWeightList } } };
   };
   const ruled = (name: string, placement: Fields, failover: Fields): Fields => {
@@ -408,7 +530,23 @@ test('pods go home, to their shares of today, and where their policy wants them 
   };
   const only = (name: string): Fields => ({ clusterAffinity: { clusterNames: [name] } });
   const home = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
+  const bySize = {
+    replicaScheduling: {
+      ...divided,
+      weightPreference: {
+        staticWeightList: [
+          { targetCluster: { labelSelector: { matchLabels: { size: 'large' } } }, weight: 3 },
+          { targetCluster: { labelSelector: { matchLabels: { size: 'small' } } }, weight: 1 },
+        ],
+      },
+    },
+  };
+  const sizes = async (east: string, west: string): Promise<void> => {
+    await edit('east', { labels: { size: east } });
+    await edit('west', { labels: { size: west } });
+  };
   const after = { after: '5s' };
+  await sizes('large', 'small');
   await edit('east', { unschedulable: true });
   await host.apply([
     ruled('home', home, { repatriate: after }),
@@ -423,10 +561,14 @@ test('pods go home, to their shares of today, and where their policy wants them 
     ruled('eager', only('east'), { activation: 'Eager' }),
     ruled('shares', byWeight(1, 1), { divisionDrift: after }),
     deployment(namespace, 'eager', 2, '100m'),
+    ruled('sizes', bySize, { divisionDrift: after }),
     deployment(namespace, 'shares', 4, '100m'),
+    deployment(namespace, 'sizes', 4, '100m'),
   ]);
   await settled(host, namespace, 'eager', { east: 2 });
   await settled(host, namespace, 'shares', { east: 2, west: 2 });
+  await settled(host, namespace, 'sizes', { east: 3, west: 1 });
+  await sizes('small', 'large');
   await host.apply([
     ruled('eager', only('west'), { activation: 'Eager' }),
     ruled('shares', byWeight(3, 1), { divisionDrift: after }),
@@ -434,11 +576,13 @@ test('pods go home, to their shares of today, and where their policy wants them 
   await settled(host, namespace, 'home', { east: 2 });
   await settled(host, namespace, 'eager', { west: 2 });
   await settled(host, namespace, 'shares', { east: 3, west: 1 });
+  await settled(host, namespace, 'sizes', { east: 1, west: 3 });
   expect(whereAre(await podsOf(host, namespace, 'app=lazy'))).toEqual({ west: 1 });
   for (const [name, strategy, count] of [
     ['home', 'Repatriate', 2],
     ['eager', 'PolicyChanged', 2],
     ['shares', 'DivisionDrift', 1],
+    ['sizes', 'DivisionDrift', 2],
   ] as const) {
     const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/workloadplacements/deployment-${name}`;
     await until(`moves of ${name} are written down`, async () => {
@@ -458,8 +602,9 @@ test('a virtual node that is to be emptied is, by one command, and takes pods ag
     'stays-exact': { ...drain, effect: 'NoSchedule' },
     'stays-blanket': { operator: 'Exists', effect: 'NoSchedule' },
   };
-  await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 3, '100m'), alone()]);
+  await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 3, '100m'), alone(), strictJob()]);
   await settled(host, namespace, 'web', { east: 3 });
+  await settled(host, namespace, 'work', { east: 1 });
   await host.apply(
     Object.entries(tolerating).map(([name, one]) =>
       deployment(namespace, name, 1, '50m', {}, { tolerations: [onto, one] }),
@@ -473,7 +618,8 @@ test('a virtual node that is to be emptied is, by one command, and takes pods ag
     for (const name of Object.keys(tolerating))
       expect(whereAre(await podsOf(host, namespace, `app=${name}`))).toEqual({ east: 1 });
     expect(await told('alone', 'DrainedPodHeld')).toMatch(/it has no controller that would make another one$/);
-    expect(carriedOut()).toHaveLength(3);
+    await jobIsDoneIn('west');
+    expect(carriedOut()).toHaveLength(4);
     // Each of them is told on the workload's own record.
     const moves = await until('it is written down', async () => {
       const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/workloadplacements/deployment-web`;
@@ -496,20 +642,37 @@ describe('a taint of effect NoExecute', () => {
       { key: 'spillway.dev/virtual-node', operator: 'Exists' },
       { ...drained, operator: 'Exists' },
     ];
+    const forAWhile = tolerations.map((one) => ('effect' in one ? { ...one, tolerationSeconds: 8 } : one));
     await host.apply([
       eastThenWest('5m'),
       deployment(namespace, 'web', 4, '100m'),
       deployment(namespace, 'stays', 1, '100m', {}, { tolerations }),
+      // One that is evicted at once, no other one being Ready first.
+      deployment(namespace, 'lingers', 1, '100m', { strategy: { type: 'Recreate' } }, { tolerations: forAWhile }),
+      strictJob(),
       stateful(),
     ]);
     await settled(host, namespace, 'web', { east: 4 });
     await settled(host, namespace, 'stays', { east: 1 });
     await settled(host, namespace, 'db', { east: 1 });
+    await settled(host, namespace, 'lingers', { east: 1 });
+    await settled(host, namespace, 'work', { east: 1 });
+    const tainted = Date.now();
     await edit('east', { taints: [drained] });
     await settled(host, namespace, 'web', { west: 4 });
     await settled(host, namespace, 'db', { west: 1 });
     expect(whereAre(await podsOf(host, namespace, 'app=stays'))).toEqual({ east: 1 });
-    expect(carriedOut()).toHaveLength(5);
+    await jobIsDoneIn('west');
+    await until('its move is told on the Job, too', async () => {
+      const names = [...(await toldOnWorkload('Job', 'work', 'TaintedPodMoved'))];
+      return names.length === 1 && names[0]?.startsWith('work-');
+    });
+    await settled(host, namespace, 'lingers', { west: 1 });
+    expect(carriedOut()).toHaveLength(7);
+    const late = carriedOut().filter(({ objectRef }) => objectRef?.name?.startsWith('lingers-'));
+    const waited = late.map((one) => Date.parse(one.requestReceivedTimestamp) - tainted);
+    expect(waited).toHaveLength(1);
+    expect(Math.min(...waited)).toBeGreaterThanOrEqual(8_000);
     const deletes = host
       .auditEvents()
       .filter(({ verb, objectRef }) => verb === 'delete' && objectRef?.namespace === namespace)
@@ -608,4 +771,37 @@ describe('a taint of effect NoExecute', () => {
     await kubectl(host, ['delete', 'clustertaintpolicy', 'degraded']);
     await until('the taint goes with its policy', async () => (await taints()).length === 0);
   });
+});
+
+test('a descheduler that is to move nothing says what it would move, in Events and its metric, and writes to no pod', async () => {
+  const { spillway, extenderPort = 0 } = topology;
+  await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 2, '100m')]);
+  const before = await settled(host, namespace, 'web', { east: 2 });
+  await spillway.process.stop();
+  const configuration = { ...CONFIGURATION, descheduler: { dryRun: true } };
+  const dry = await startSpillway(host, { name: 'dry', logLevel: 'debug', extenderPort, configuration });
+  try {
+    await edit('east', { clusterTaints: [{ key: 'drained', effect: 'NoExecute' }] });
+    for (const { metadata } of before) {
+      expect(await told(metadata.name, 'MoveWanted')).toMatch(
+        /^TaintNoExecute: member east has taints .* \(drained:NoExecute\); it would be moved now, but descheduler\.dryRun is set$/,
+      );
+    }
+    const metrics = await (await fetch(`${dry.url}/metrics`)).text();
+    const counted = metrics
+      .split('\n')
+      .filter((line) => /^spillway_descheduler_moves_total\{.*member="east"/.test(line));
+    expect(counted).toContainEqual(expect.stringMatching(/outcome="wanted".*\} 2$/));
+    expect(counted.filter((line) => line.includes('outcome="moved"'))).toEqual([]);
+    const since = Date.now();
+    await until('nothing happens for a while', () => Date.now() - since > 2_000);
+    expect(evictions()).toEqual([]);
+    const pods = await podsOf(host, namespace, 'app=web');
+    expect(pods.map(({ metadata }) => metadata.uid)).toEqual(before.map(({ metadata }) => metadata.uid));
+    expect(pods.flatMap(({ metadata }) => metadata.annotations?.[RELEASED_ANNOTATION] ?? [])).toEqual([]);
+  } finally {
+    await dry.process.stop();
+    spillway.process.restart();
+    await waitReady(spillway);
+  }
 });
