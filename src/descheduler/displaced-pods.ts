@@ -29,6 +29,8 @@ export interface DisplacedPodsOptions {
 /** Since when a better place has been there at every look, in monotonic ms. */
 interface Sight {
   readonly strategy: Displacement;
+  /** Where it would have gone at each look since. */
+  readonly to: ReadonlySet<string>;
   readonly since: number;
 }
 
@@ -65,8 +67,11 @@ export class DisplacedPods {
     }
     const { pod, from, better } = found;
     const { strategy } = better;
-    const since = known?.strategy === strategy ? known.since : now;
-    this.#seen.set(workloadUid, { strategy, since });
+    // What pods went to is to be left now: rules have turned round, and none goes back for what was seen before.
+    const goesOn = known?.strategy === strategy && !known.to.has(from);
+    const since = goesOn ? known.since : now;
+    const to = new Set(goesOn ? known.to : []).add(better.cluster);
+    this.#seen.set(workloadUid, { strategy, since, to });
     const rest = since + (after.get(strategy) ?? 0) - now;
     if (rest > 0) return { requeueAfterMs: Math.min(rest, LOOK_MS) };
     const move = displacedMove(pod, from, better, now - since, (live) => this.#recheck(live, from, strategy));

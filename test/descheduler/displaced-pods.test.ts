@@ -15,6 +15,18 @@ const HOME_FIRST = { clusterAffinity: { clusterNames: ['home'], overflowAffiniti
 const AWAY_AT_MOST_TWO = {
   clusterAffinity: { clusterNames: ['away'], max: 2, overflowAffinities: [{ clusterNames: ['home'] }] },
 };
+const byWeight = (home: number, away: number): object => ({
+  replicaScheduling: {
+    replicaSchedulingType: 'Divided',
+    replicaDivisionPreference: 'Weighted',
+    weightPreference: {
+      staticWeightList: [
+        { targetCluster: { clusterNames: ['home'] }, weight: home },
+        { targetCluster: { clusterNames: ['away'] }, weight: away },
+      ],
+    },
+  },
+});
 const MINUTE_MS = 60_000;
 const LOOK_MS = 15_000;
 const REPLICAS = 6;
@@ -229,19 +241,20 @@ describe('pods that would be elsewhere if they came now', () => {
     );
   });
 
+  test('rules that turn round begin the time anew: none goes back at once', async () => {
+    const world = new World(byWeight(1, 1), {});
+    world.failover = { divisionDrift: { after: '1m' } };
+    world.fleet.edit(byWeight(5, 1));
+    await world.pass(MINUTE_MS + LOOK_MS);
+    expect(world.moved).toEqual([{ at: MINUTE_MS, from: 'away', strategy: 'DivisionDrift' }]);
+    world.fleet.edit(byWeight(1, 5));
+    await world.pass(MINUTE_MS);
+    expect(world.moved).toHaveLength(1);
+    await world.pass(LOOK_MS);
+    expect(world.moved.slice(1)).toEqual([{ at: 2 * MINUTE_MS + LOOK_MS, from: 'home', strategy: 'DivisionDrift' }]);
+  });
+
   test('shares that are edited over and over move each pod once an hour at most', async () => {
-    const byWeight = (home: number, away: number): object => ({
-      replicaScheduling: {
-        replicaSchedulingType: 'Divided',
-        replicaDivisionPreference: 'Weighted',
-        weightPreference: {
-          staticWeightList: [
-            { targetCluster: { clusterNames: ['home'] }, weight: home },
-            { targetCluster: { clusterNames: ['away'] }, weight: away },
-          ],
-        },
-      },
-    });
     const world = new World(byWeight(1, 1), {});
     world.failover = { divisionDrift: { after: '1m' } };
     await world.pass(30 * MINUTE_MS);
