@@ -25,3 +25,8 @@ export function reasonsInWords(reasons: readonly FitReason[]): string {
     .map(({ text, nodes }) => (nodes === 0 ? text : `${String(nodes)} ${nodes === 1 ? 'node' : 'nodes'}: ${text}`))
     .join(', ');
 }
+
+/** Whether some node has too little of a resource, or too many pods. */
+export function isShort(reasons: readonly FitReason[]): boolean {
+  return reasons.some(({ text, nodes }) => nodes > 0 && (text.startsWith('insufficient ') || text === 'too many pods'));
+}

@@ -1,7 +1,7 @@
 import type { Pod } from '../kube/core-v1.ts';
 import { memberNamespaceFor } from '../api/namespace-mapping.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
-import { reasonsInWords } from '../capacity/fit-answer.ts';
+import { type FitReason, isShort, reasonsInWords } from '../capacity/fit-answer.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { Room } from '../placement/candidates.ts';
@@ -59,7 +59,7 @@ export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacity
     else {
       const answer = capacity.fits(request);
       if (answer.fits) nodes.push({ name, slots: Math.max(1, capacity.slots(request, upTo)), request });
-      else reasons.push(`${reasonsInWords(answer.reasons)}${largestInWords(capacity, request)}`);
+      else reasons.push(`${reasonsInWords(answer.reasons)}${largestInWords(capacity, request, answer.reasons)}`);
     }
   }
   if (nodes.length + reasons.length + unknown.length === 0) {
@@ -80,8 +80,13 @@ export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacity
   return { room, nodes };
 }
 
-function largestInWords(capacity: VirtualNodeCapacity, request: FitRequest): string {
-  const words = shortageInWords(request.requests, capacity.largestFreeSlot(request));
+/** Nothing where there is enough, and something else is in the way: a quota, a port, another pod. */
+function largestInWords(capacity: VirtualNodeCapacity, request: FitRequest, reasons: readonly FitReason[]): string {
+  const { requests } = request;
+  const slot = capacity.largestFreeSlot(request);
+  const isThere = slot !== undefined && [...requests].every(([name, wanted]) => wanted <= (slot.get(name) ?? 0n));
+  if (isThere && !isShort(reasons)) return '';
+  const words = shortageInWords(requests, slot);
   return words === '' ? '' : ` (${words})`;
 }
 

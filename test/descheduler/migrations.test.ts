@@ -5,6 +5,8 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { GOOD_MIGRATION, WRONG_MIGRATIONS } from '../api/wrong-migrations.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
+import { memberNode } from '../fixtures/member-nodes.ts';
+import { memberFit } from '../fixtures/member-room.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Four pods of Deployment shop/web in member east. West and north are as wide as a test says. */
@@ -541,6 +543,72 @@ describe('what does not fit is refused with the list, and nothing is changed', (
     expect(await refusedFor()).toEqual([
       'web DoesNotFit 4/0/0: a place for 0 of 4 pods (member west: the policy does not name it)',
     ]);
+  });
+
+  const NODE = '/api/v1/nodes/west';
+  const ssd = { nodeSelector: { disk: 'ssd' } };
+  const gpu = { nodeSelector: { gpu: 'yes' } };
+
+  /** What pods of shop say beside their containers. */
+  function say(pods: readonly string[], spec: object): void {
+    for (const name of pods)
+      room.api.edit(`${PODS}/${name}`, { spec: { nodeName: 'east', containers: [{ name: 'main' }], ...spec } });
+  }
+
+  test('a selector that the virtual node does not satisfy', async () => {
+    say(names, ssd);
+    expect(await refusedFor()).toEqual([
+      'web DoesNotFit 4/0/0: a place for 0 of 4 pods (member west: the node selector or node affinity of the pod leaves it out)',
+    ]);
+  });
+
+  test('a taint of the virtual node that they do not tolerate', async () => {
+    room.api.edit(NODE, { spec: { taints: [{ key: 'dedicated', value: 'db', effect: 'NoSchedule' }] } });
+    const { nodes } = room.process.view.nodes;
+    await room.seen('the taint is known', () => nodes.get('west')?.spec?.taints?.length === 1);
+    expect(await refusedFor()).toEqual([
+      'web DoesNotFit 4/0/0: a place for 0 of 4 pods (member west: the pod does not tolerate taint dedicated=db:NoSchedule)',
+    ]);
+  });
+
+  test('nodes that a selector leaves out, nodes with a taint, and a quota in the member: each in the list, and what fits', async () => {
+    const none = { taints: [], excluded: {}, headroom: new Map(), caps: new Map() };
+    const { capacity, virtual } = memberFit({ pools: [{ virtualNode: 'west', nodeSelector: {}, ...none }] }, 'west');
+    capacity.nodeHandler.added(memberNode('plain'));
+    const taints = [{ key: 'dedicated', value: 'db', effect: 'NoSchedule' as const }];
+    capacity.nodeHandler.added(memberNode('dear', { labels: gpu.nodeSelector, taints }));
+    capacity.quotaHandler.added({
+      metadata: { name: 'five', namespace: 'member-shop' },
+      status: { hard: { pods: '5' }, used: { pods: '0' } },
+    });
+    room.capacities.set('west', virtual);
+    const labels = { ...ssd.nodeSelector, ...gpu.nodeSelector };
+    room.api.edit(NODE, { metadata: { labels } });
+    const { nodes } = room.process.view.nodes;
+    await room.seen('the labels are known', () => nodes.get('west')?.metadata.labels?.['disk'] === 'ssd');
+    const workloads = [];
+    for (const [name, replicas, spec] of [
+      ['picky', 1, ssd],
+      ['shy', 2, gpu],
+      ['late', 3, {}],
+    ] as const) {
+      const { set: one } = await room.deploy(name, replicas);
+      const pods = await room.run(one, { east: replicas });
+      say(pods, spec);
+      ready(pods);
+      workloads.push(named(name));
+    }
+    const unfit =
+      "1 node: does not match the pod's node selector or affinity, 1 node: untolerated taint dedicated=db:NoSchedule";
+    const list = [
+      `picky DoesNotFit 1/0/0: a place for 0 of 1 pod (member west: ${unfit} (no node can be used))`,
+      `shy DoesNotFit 2/0/0: a place for 0 of 2 pods (member west: ${unfit} (no node can be used))`,
+      'late DoesNotFit 3/0/0: a place for 1 of 3 pods (member west: quota five: 1 pods wanted, 0 left)',
+    ];
+    expect(await refusedFor({ workloads: [named('web'), ...workloads] })).toEqual(['web Fits 4/0/0', ...list]);
+    const told = list.map((line) => `deployment/${line.replace(/ DoesNotFit [^:]+/, '')}`).join('; ');
+    expect(stored()?.status?.conditions?.[0]?.message).toBe(`3 workloads of 4: ${told}`);
+    expect(capacity.size.reservations).toBe(0);
   });
 
   test('no such cluster, and no such workload', async () => {
