@@ -331,6 +331,19 @@ describe('most members are cut off', () => {
     const text = await (await fetch(`${spillway.url}/metrics`)).text();
     return Number(/^spillway_descheduler_paused\S* (\d+)$/m.exec(text)?.[1]);
   };
+  /** Condition MovesAllowed of a member, as `False MovesPaused: message`; nothing when it has none. */
+  const movesAllowed = async (name: string): Promise<string> => {
+    const member = await read<MemberCluster>(host, `/apis/spillway.dev/v1alpha1/memberclusters/${name}`);
+    const found = member?.status?.conditions?.find(({ type }) => type === 'MovesAllowed');
+    return found === undefined ? '' : `${found.status} ${found.reason}: ${found.message}`;
+  };
+  const untilAllowed = async (name: string): Promise<void> => {
+    await until(`MovesAllowed of ${name} is True`, async () => {
+      const now = await movesAllowed(name);
+      if (now.startsWith('True NotPaused: ')) return true;
+      throw new Error(`it is ${now}`);
+    });
+  };
 
   test('F56: two of three at once, though all pods would fit into the third', async (context) => {
     const namespace = 'cut-most';
@@ -348,9 +361,21 @@ describe('most members are cut off', () => {
       return all.find(({ reason }) => reason === 'MovesPaused')?.message;
     });
     expect(told).toMatch(/2 of 3 members do not answer.*spec\.clusterTaints/);
+    for (const name of ['east', THIRD]) {
+      const said = await until(`${name} says so`, async () => {
+        const now = await movesAllowed(name);
+        return now.startsWith('False MovesPaused: ') ? now : undefined;
+      });
+      expect(said).toContain('2 of 3 members do not answer');
+      // Ready to be pasted.
+      const way = `kubectl patch membercluster ${name} --type=merge -p '{"spec":{"clusterTaints":[{"key":"gone","effect":"NoExecute"}]}}'`;
+      expect(said).toContain(way);
+    }
+    expect(await movesAllowed('west')).toBe('');
     await wait(LONG_MS - (Date.now() - since));
     expect(await uids()).toEqual(before);
     expect(done(host, namespace, 'create', 'eviction')).toEqual([]);
+    expect(await movesAllowed('east')).toMatch(/^False MovesPaused: /);
 
     proxies[THIRD]?.clear();
     const answers = Date.now();
@@ -363,6 +388,8 @@ describe('most members are cut off', () => {
     );
     const tookMs = Date.now() - answers;
     expect(await paused()).toBe(0);
+    // Also of the one that is lost still.
+    for (const name of ['east', THIRD]) await untilAllowed(name);
     expect(done(host, namespace, 'create', 'eviction')).toHaveLength(PODS);
     proxies['east']?.clear();
     await until(
@@ -373,6 +400,7 @@ describe('most members are cut off', () => {
       },
       { timeoutMs: 60_000 },
     );
+    for (const name of ['east', THIRD]) await untilAllowed(name);
     expect(violationsOf(spillway)).toEqual([]);
     const figures = `2 of 3 for ${String(LONG_MS / 1_000)} s: 0 evictions; when 1 of them answered, ${String(PODS)} pods of the other replaced within ${(tookMs / 1_000).toFixed(1)} s`;
     report(context, ['F56'], 'nothing is evicted', figures);
