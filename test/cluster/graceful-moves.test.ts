@@ -250,6 +250,36 @@ test('what is not replaced in time is given back: the other one goes, and no pod
   expect(uids.every((uid) => left.has(uid))).toBe(true);
 });
 
+test('what is not replaced in time goes all the same where the policy says onTimeout: Evict, and not before', async () => {
+  const seconds = 6;
+  await inUse(rules({ gracePeriodSeconds: seconds, onTimeout: 'Evict' }));
+  await gatedAreReady(2);
+  const fewest = await fewestReady(host, namespace, 'web', async () => {
+    await taint(true);
+    const first = await released();
+    const { name } = first.metadata;
+    const told = await until('it is told', async () =>
+      (await eventsOf(host, namespace, name)).find(({ reason }) => reason === 'ReleasedPodEvicted'),
+    );
+    expect(told.message).toMatch(/no other pod that became Ready in time, .*onTimeout: Evict: it was evicted$/);
+    const evicted = await until('it is evicted', () => evictions().find(({ objectRef }) => objectRef?.name === name));
+    const waitedMs = Date.parse(evicted.requestReceivedTimestamp) - Date.parse(releasedFrom(first)?.at ?? '');
+    expect(waitedMs).toBeGreaterThanOrEqual(seconds * 1_000);
+    await until(
+      'all are in west',
+      async () => {
+        for (const pod of await ungated()) await open(pod);
+        const all = await pods();
+        return all.length === 2 && whereAre(all)['west'] === 2 && all.every(isReady);
+      },
+      { timeoutMs: 90_000 },
+    );
+  });
+  // One that serves went, and none had come for it.
+  expect(fewest).toBeLessThan(2);
+  expect(new Set(evictions().map(({ objectRef }) => objectRef?.name)).size).toBe(2);
+});
+
 describe('the policy says', () => {
   test('Directly: it is evicted at once, and the budget holds', async () => {
     await inUse(rules({ purgeMode: 'Directly' }));
@@ -369,6 +399,9 @@ describe('a WorkloadRebalancer', () => {
 });
 
 describe('kubectl spillway move', () => {
+  interface Counted {
+    status?: { hard?: object };
+  }
   const move = async (...words: string[]) =>
     await kubectlSpillway(host, ['move', '-n', namespace, '--from', 'east', '--to', 'west', ...words], {
       timeoutMs: 110_000,
@@ -421,6 +454,29 @@ describe('kubectl spillway move', () => {
       /^error: nothing was moved, as not all of it fits\nreason: 1 workload of 1: deployment\/web: /m,
     );
     expect([evictions(), writes('patch')]).toEqual([[], []]);
+    expect(whereAre(await pods())).toEqual({ east: 3 });
+  });
+
+  test('moves nothing, and says which quota is in the way, when the namespace in west has one that is too small', async () => {
+    const west = topology.member('west').cluster;
+    const labels = { 'spillway.dev/allow-host': 'any' };
+    const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'few', namespace } };
+    await west.apply([
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } },
+      { ...quota, spec: { hard: { 'requests.cpu': '250m' } } },
+    ]);
+    const quotaPath = `/api/v1/namespaces/${namespace}/resourcequotas/few`;
+    await until('it is counted', async () => (await read<Counted>(west, quotaPath))?.status?.hard !== undefined);
+    await inUse(rules());
+    await host.apply([deployment(namespace, 'web', 3, '100m')]);
+    await settled(host, namespace, 'web', { east: 3 });
+    const { code, stdout, stderr } = await move('deployment/web');
+    expect([code, stdout.split('\n')[1]]).toEqual([
+      5,
+      'deployment/web: 3 pods: DoesNotFit: a place for 2 of 3 pods (member west: quota few: 100m requests.cpu wanted, 50m left)',
+    ]);
+    expect(stderr).toMatch(/^reason: 1 workload of 1: deployment\/web: .*quota few/m);
+    expect([evictions(), writes('patch'), await podsOf(west, namespace)]).toEqual([[], [], []]);
     expect(whereAre(await pods())).toEqual({ east: 3 });
   });
 
