@@ -1,7 +1,8 @@
 import { MEMBER_EVICTIONS_ANNOTATION } from '../api/marks.ts';
 import type { PodDisruptionBudget } from '../kube/core-v1.ts';
 import { keyOf } from '../kube/object.ts';
-import { type LabelSelector, labelSelectorOf } from '../kube/label-selector.ts';
+import { type LabelMatcher, labelMatcher } from '../kube/label-matcher.ts';
+import { labelSelectorOf } from '../kube/label-selector.ts';
 import { type Claims, parseClaims } from './claims.ts';
 
 /** A PodDisruptionBudget of the host, as far as members have to know it. */
@@ -12,8 +13,8 @@ export interface HostBudget {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Undefined: it covers no pod. */
-  readonly selector: LabelSelector | undefined;
+  /** Whether it covers pods of its namespace with these labels. */
+  readonly covers: LabelMatcher;
   /** Evictions that the host would grant now; none while its controller has not judged the budget as it is. */
   readonly allowed: number;
   readonly expected: number;
@@ -25,8 +26,11 @@ export interface HostBudget {
   readonly claims: Claims;
 }
 
-/** @throws SelectorError which API servers do not let come to pass. */
-export function readHostBudget(budget: PodDisruptionBudget): HostBudget {
+/**
+ * @param covers of the same selector, where that is at hand: as long as anybody likes, and read anew it takes time.
+ * @throws SelectorError which API servers do not let come to pass.
+ */
+export function readHostBudget(budget: PodDisruptionBudget, covers?: LabelMatcher): HostBudget {
   const { metadata, spec, status = {} } = budget;
   const { namespace = '', name, uid = '', resourceVersion = '', generation = 0 } = metadata;
   const counts = [status.disruptionsAllowed, status.currentHealthy, status.desiredHealthy, status.expectedPods];
@@ -38,7 +42,7 @@ export function readHostBudget(budget: PodDisruptionBudget): HostBudget {
     name,
     uid,
     resourceVersion,
-    selector: spec.selector === undefined ? undefined : labelSelectorOf(spec.selector),
+    covers: covers ?? labelMatcher(spec.selector === undefined ? undefined : labelSelectorOf(spec.selector)),
     allowed: isJudged ? (allowed ?? 0) : 0,
     expected: expected ?? 0,
     isMet: isJudged && (healthy ?? 0) >= (desired ?? 0),

@@ -4,7 +4,7 @@ import type { Pod, PodDisruptionBudget } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
-import { matchesLabels } from '../kube/label-selector.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
 import { identifying, keyOf } from '../kube/object.ts';
 import { POD_DISRUPTION_BUDGETS } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
@@ -20,12 +20,22 @@ export interface HostBudgetsOptions {
   metrics?: InformerMetrics;
 }
 
+type Labels = Readonly<Record<string, string>>;
+
+const NO_LABELS: Labels = {};
+
+interface NamespaceBudgets {
+  readonly budgets: Map<string, HostBudget>;
+  /** Keys of those that cover pods with these labels, until a selector of the namespace changes: caches of pods share labels. */
+  covering: WeakMap<Labels, readonly string[]>;
+}
+
 /** The PodDisruptionBudgets of the host, read once for all members. */
 export class HostBudgets {
   readonly #host: KubeClient;
   readonly #informer: Informer<PodDisruptionBudget>;
   readonly #budgets = new Map<string, HostBudget>();
-  readonly #byNamespace = new Map<string, Map<string, HostBudget>>();
+  readonly #byNamespace = new Map<string, NamespaceBudgets>();
   readonly #listeners = new Set<(key: string) => void>();
 
   constructor({ host, logger, metrics }: HostBudgetsOptions) {
@@ -42,8 +52,11 @@ export class HostBudgets {
 
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const put = (raw: PodDisruptionBudget): void => this.#put(raw);
-    const off = this.#informer.on({ added: put, updated: put, deleted: (raw) => this.#delete(keyOf(raw)) });
+    const off = this.#informer.on({
+      added: (raw) => this.#put(raw),
+      updated: (raw, old) => this.#put(raw, old),
+      deleted: (raw) => this.#delete(keyOf(raw)),
+    });
     await this.#informer.run(signal);
     off();
   }
@@ -72,7 +85,14 @@ export class HostBudgets {
   /** Those that cover a pod. */
   covering({ metadata }: Pod): HostBudget[] {
     const there = this.#byNamespace.get(metadata.namespace ?? '');
-    return [...(there?.values() ?? [])].filter(({ selector }) => matchesLabels(selector, metadata.labels));
+    if (there === undefined) return [];
+    const { labels = NO_LABELS } = metadata;
+    let keys = there.covering.get(labels);
+    if (keys === undefined) {
+      keys = [...there.budgets.values()].filter((budget) => budget.covers(labels)).map(({ key }) => key);
+      there.covering.set(labels, keys);
+    }
+    return keys.map((key) => there.budgets.get(key)).filter((budget) => budget !== undefined);
   }
 
   /** Called with the key of one that came, changed or went. Returns how to stop that. */
@@ -98,11 +118,14 @@ export class HostBudgets {
     await patch(this.#host, POD_DISRUPTION_BUDGETS, ref, body, { type: 'merge' }, { signal });
   }
 
-  #put(raw: PodDisruptionBudget): void {
-    const budget = readHostBudget(raw);
+  #put(raw: PodDisruptionBudget, old?: PodDisruptionBudget): void {
+    const before = this.#budgets.get(keyOf(raw));
+    const isSame = old !== undefined && before !== undefined && jsonEqual(old.spec.selector, raw.spec.selector);
+    const budget = readHostBudget(raw, isSame ? before.covers : undefined);
     this.#budgets.set(budget.key, budget);
-    const there = this.#byNamespace.get(budget.namespace) ?? new Map<string, HostBudget>();
-    there.set(budget.key, budget);
+    const there = this.#byNamespace.get(budget.namespace) ?? { budgets: new Map(), covering: new WeakMap() };
+    there.budgets.set(budget.key, budget);
+    if (!isSame) there.covering = new WeakMap();
     this.#byNamespace.set(budget.namespace, there);
     this.#notify(budget.key);
   }
@@ -111,8 +134,9 @@ export class HostBudgets {
     const namespace = this.#budgets.get(key)?.namespace ?? '';
     this.#budgets.delete(key);
     const there = this.#byNamespace.get(namespace);
-    there?.delete(key);
-    if (there?.size === 0) this.#byNamespace.delete(namespace);
+    there?.budgets.delete(key);
+    if (there !== undefined) there.covering = new WeakMap();
+    if (there?.budgets.size === 0) this.#byNamespace.delete(namespace);
     this.#notify(key);
   }
 

@@ -8,7 +8,6 @@ import { describeError, isConflict, isForbidden, isNotFound } from '../kube/erro
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
-import { matchesLabels } from '../kube/label-selector.ts';
 import { pause } from '../kube/timers.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
@@ -251,9 +250,8 @@ export class MemberBudgets {
 
   #covered(budget: HostBudget): CoveredPods {
     const { hostPods, copyOf, member } = this.#o;
-    const { selector } = budget;
     return coveredPods({
-      hostPods: [...hostPods(budget.namespace)].filter(({ metadata }) => matchesLabels(selector, metadata.labels)),
+      hostPods: [...hostPods(budget.namespace)].filter(({ metadata }) => budget.covers(metadata.labels)),
       mirrors: this.#mirrors.of(budget.key),
       copyOf,
       isDrained: (name) => {

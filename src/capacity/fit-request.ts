@@ -1,7 +1,16 @@
 import { EXTENDER_RESOURCE, GROUP } from '../api/marks.ts';
-import type { Container, NodeSelector, Pod, PodSpec, ResourceList, ResourceRequirements } from '../kube/core-v1.ts';
+import type {
+  Affinity,
+  Container,
+  NodeSelector,
+  Pod,
+  PodSpec,
+  ResourceList,
+  ResourceRequirements,
+} from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { Amounts } from '../kube/amounts.ts';
+import { withBoundedConstraints } from './constraint-size.ts';
 import type { InterPodConstraints } from './inter-pod-constraints.ts';
 import { hostPortsOf } from './host-ports.ts';
 import type { HostPort } from './host-ports.ts';
@@ -43,13 +52,15 @@ export interface FitSpec {
 
 /**
  * Compiles a pod as it will be in the member: with its namespace there, rewritten constraints, and overrides. Neither its
- * name nor anything else that differs from pod to pod of a workload counts, labels excepted. `volumes`: the nodes that
- * volumes of its claims are limited to.
+ * name nor anything else that differs from pod to pod of a workload counts, labels excepted. Of a pod that asks too much of nodes
+ * and other pods (constraint-size.ts) none of that counts. `volumes`: the nodes that volumes of its claims are limited to.
  */
 export function fitRequestOf(memberPod: Pod, virtualNode: string, volumes: readonly NodeSelector[] = []): FitRequest {
   const { namespace = '' } = memberPod.metadata;
   const labels = withoutMarks(memberPod.metadata.labels ?? {});
-  const { nodeSelector, affinity, tolerations, topologySpreadConstraints } = memberPod.spec;
+  const bounded = withBoundedConstraints(memberPod.spec);
+  const { nodeSelector, tolerations, topologySpreadConstraints } = bounded;
+  const affinity = requiredPart(bounded.affinity);
   const spec = fitSpecOf(memberPod.spec);
   const labelledPod = { namespace, labels };
   const labelledPodKey = canonicalJson([namespace, labels]);
@@ -82,10 +93,23 @@ export function fitRequestOf(memberPod: Pod, virtualNode: string, volumes: reado
     interPod: {
       labelledPodKey,
       labelledPod,
-      affinity: affinityTermsOf(memberPod.spec, labelledPod),
-      antiAffinity: antiAffinityTermsOf(memberPod.spec, labelledPod),
-      spread: spreadRulesOf(memberPod.spec, labels),
+      affinity: affinityTermsOf(bounded, labelledPod),
+      antiAffinity: antiAffinityTermsOf(bounded, labelledPod),
+      spread: spreadRulesOf(bounded, labels),
     },
+  };
+}
+
+/** What is only preferred refuses no node. */
+function requiredPart({ nodeAffinity, podAffinity, podAntiAffinity }: Affinity = {}): Affinity | undefined {
+  const ofNodes = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  const near = podAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  const apart = podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  if (ofNodes === undefined && near === undefined && apart === undefined) return undefined;
+  return {
+    ...(ofNodes === undefined ? {} : { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: ofNodes } }),
+    ...(near === undefined ? {} : { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: near } }),
+    ...(apart === undefined ? {} : { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: apart } }),
   };
 }
 

@@ -15,6 +15,8 @@ export interface CountedPod extends LabelledPod {
 export type RowCounts = ReadonlyMap<number, number>;
 
 interface Counter {
+  /** How much there is to ask of each pod. */
+  readonly terms: number;
   readonly counts: Map<number, number>;
   readonly byNamespaceLabels: boolean;
   includes(pod: CountedPod): boolean;
@@ -26,7 +28,8 @@ interface KeptAway {
   readonly counts: Map<number, number>;
 }
 
-const MAX_COUNTERS = 256;
+/** Asked of every pod that comes or goes. */
+const MAX_TERMS = 256;
 const MAX_REMEMBERED = 1_024;
 
 /**
@@ -35,7 +38,7 @@ const MAX_REMEMBERED = 1_024;
  */
 export class PodCounts {
   readonly #pods: () => Iterable<CountedPod>;
-  readonly #counters = new LRUCache<string, Counter>(atMost(MAX_COUNTERS));
+  readonly #counters = new LRUCache<string, Counter>({ maxSize: MAX_TERMS, sizeCalculation: ({ terms }) => terms });
   readonly #keptAway = new Map<string, KeptAway>();
   /** Terms of others that mean a pod, by what the pod is. */
   readonly #meant = new LRUCache<string, readonly KeptAway[]>(atMost(MAX_REMEMBERED));
@@ -70,13 +73,16 @@ export class PodCounts {
 
   /** Pods that the term means. */
   countsOf(term: PodTerm): RowCounts {
-    return this.#counter(`term ${term.key}`, term.byNamespaceLabels, (pod) => term.means(pod, this.#namespaceLabels));
+    return this.#counter(`term ${term.key}`, 1, term.byNamespaceLabels, (pod) =>
+      term.means(pod, this.#namespaceLabels),
+    );
   }
 
   /** Pods that all of the terms mean. */
   countsOfAll(terms: readonly PodTerm[]): RowCounts {
     return this.#counter(
       `all ${terms.map(({ key }) => key).join(' ')}`,
+      terms.length,
       terms.some(({ byNamespaceLabels }) => byNamespaceLabels),
       (pod) => this.meantByAll(terms, pod),
     );
@@ -90,6 +96,7 @@ export class PodCounts {
   countsWhere(key: string, namespace: string, counts: (labels: LabelledPod['labels']) => boolean): RowCounts {
     return this.#counter(
       `spread ${namespace} ${key}`,
+      1,
       false,
       (pod) => !pod.deleting && pod.namespace === namespace && counts(pod.labels),
     );
@@ -105,10 +112,10 @@ export class PodCounts {
     return found;
   }
 
-  #counter(key: string, byNamespaceLabels: boolean, includes: Counter['includes']): RowCounts {
+  #counter(key: string, terms: number, byNamespaceLabels: boolean, includes: Counter['includes']): RowCounts {
     let counter = this.#counters.get(key);
     if (counter === undefined) {
-      counter = { counts: new Map(), byNamespaceLabels, includes };
+      counter = { terms, counts: new Map(), byNamespaceLabels, includes };
       for (const pod of this.#pods()) if (includes(pod)) count(counter.counts, pod.row, 1);
       this.#counters.set(key, counter);
     }

@@ -1,6 +1,7 @@
 import type { PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
-import { labelSelectorOf, matchesLabels } from '../kube/label-selector.ts';
+import { type LabelMatcher, labelMatcher } from '../kube/label-matcher.ts';
+import { labelSelectorOf } from '../kube/label-selector.ts';
 import type { LabelSelector, LabelSelectorObject } from '../kube/label-selector.ts';
 
 export type Labels = Readonly<Record<string, string>>;
@@ -55,9 +56,10 @@ function termsOf(terms: readonly PodAffinityTerm[] | undefined, pod: LabelledPod
 class CompiledTerm implements PodTerm {
   readonly key: string;
   readonly topologyKey: string;
-  readonly #selector: LabelSelector | undefined;
+  readonly byNamespaceLabels: boolean;
+  readonly #isMeant: LabelMatcher;
   readonly #namespaces: ReadonlySet<string>;
-  readonly #namespaceSelector: LabelSelector | undefined;
+  readonly #isNamespaceMeant: LabelMatcher;
 
   constructor(term: PodAffinityTerm, pod: LabelledPod) {
     const { namespaces = [], namespaceSelector, topologyKey } = term;
@@ -66,19 +68,16 @@ class CompiledTerm implements PodTerm {
     const listed = namespaces.length === 0 && namespaceSelector === undefined ? [pod.namespace] : namespaces;
     this.topologyKey = topologyKey;
     this.key = canonicalJson([topologyKey, selector ?? null, listed.toSorted(), namespaceSelector ?? null]);
-    this.#selector = selectorOf(selector);
+    this.#isMeant = labelMatcher(selectorOf(selector));
     this.#namespaces = new Set(listed);
-    this.#namespaceSelector = selectorOf(namespaceSelector);
-  }
-
-  get byNamespaceLabels(): boolean {
-    return this.#namespaceSelector !== undefined && this.#namespaceSelector.length > 0;
+    const ofNamespaces = selectorOf(namespaceSelector);
+    this.byNamespaceLabels = ofNamespaces !== undefined && ofNamespaces.length > 0;
+    this.#isNamespaceMeant = labelMatcher(ofNamespaces);
   }
 
   means({ namespace, labels }: LabelledPod, namespaceLabels: NamespaceLabels): boolean {
     return (
-      (this.#namespaces.has(namespace) || matchesLabels(this.#namespaceSelector, namespaceLabels(namespace))) &&
-      matchesLabels(this.#selector, labels)
+      (this.#namespaces.has(namespace) || this.#isNamespaceMeant(namespaceLabels(namespace))) && this.#isMeant(labels)
     );
   }
 }
@@ -93,6 +92,7 @@ function spreadRuleOf(constraint: TopologySpreadConstraint, labels: Labels): Spr
   const { topologyKey, maxSkew, minDomains = 1, nodeAffinityPolicy, nodeTaintsPolicy } = constraint;
   const object = withMatchLabelKeys(constraint, labels);
   const selector = selectorOf(object);
+  const isMeant = labelMatcher(selector);
   const honorsAffinity = nodeAffinityPolicy !== 'Ignore';
   const honorsTaints = nodeTaintsPolicy === 'Honor';
   return {
@@ -102,9 +102,9 @@ function spreadRuleOf(constraint: TopologySpreadConstraint, labels: Labels): Spr
     minDomains,
     honorsAffinity,
     honorsTaints,
-    includesItself: matchesLabels(selector, labels),
+    includesItself: isMeant(labels),
     // kube-scheduler counts no pods for an empty selector.
-    counts: (others) => selector !== undefined && selector.length > 0 && matchesLabels(selector, others),
+    counts: (others) => selector !== undefined && selector.length > 0 && isMeant(others),
   };
 }
 

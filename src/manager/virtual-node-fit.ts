@@ -6,6 +6,7 @@ import type { NodeSelector, Pod } from '../kube/core-v1.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
 import { BoundRequests } from '../capacity/bound-requests.ts';
+import { whyTooManyConstraints } from '../capacity/constraint-size.ts';
 import { type FitRequest, fitRequestOf } from '../capacity/fit-request.ts';
 import type { Offer } from '../capacity/ledger.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
@@ -207,14 +208,14 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
       const rendered = render(pod);
       if ('unknown' in rendered) return { answer: rendered };
       if ('hold' in rendered) return { answer: { refused: rendered.hold.message } };
-      const request = fitRequestOf(withOverhead(rendered.pod, hostPod), nodeName, volumes);
-      return { answer: request, images: imagesOf(rendered.pod) };
+      const answer = boundedRequestOf(withOverhead(rendered.pod, hostPod), nodeName, volumes);
+      return { answer, images: imagesOf(rendered.pod) };
     }
     const namespace = memberNamespaceOf(hostPod.metadata.namespace ?? '');
     if (namespace === undefined) return { answer: { refused: 'its namespace has no place there' } };
     const translation = translateScheduling(pod, translateContext(pod, namespace, mode));
     if (translation.kind === 'refused') return { answer: { refused: translation.message } };
-    return { answer: fitRequestOf(withOverhead(translation.pod, hostPod), nodeName, volumes) };
+    return { answer: boundedRequestOf(withOverhead(translation.pod, hostPod), nodeName, volumes) };
   }
 
   #forgetWhatChanged(): void {
@@ -223,6 +224,11 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     this.#depends = now;
     this.#requests.clear();
   }
+}
+
+function boundedRequestOf(...args: Parameters<typeof fitRequestOf>): FitRequest | { readonly refused: string } {
+  const tooMany = whyTooManyConstraints(args[0].spec);
+  return tooMany === undefined ? fitRequestOf(...args) : { refused: tooMany };
 }
 
 function imagesOf({ spec }: Pod): string[] {

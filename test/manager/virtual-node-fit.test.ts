@@ -48,6 +48,23 @@ describe('VirtualNodeFit', () => {
     expect(virtual.request(annotated('{'))).toHaveProperty('refused');
   });
 
+  it.each([[[]], [[policyOnPods({ labelsOverrider: [{ operator: 'add', value: { a: 'b' } }] })]]])(
+    'refuses a pod that asks more of nodes and other pods than is worked out, with policies %j',
+    (policies) => {
+      const { virtual, state } = room();
+      state.policies = policies;
+      const values = Array.from({ length: 300 }, (_, i) => `n${String(i)}`);
+      const nodeSelectorTerms = [{ matchExpressions: [{ key: 'disk', operator: 'NotIn', values }] }];
+      const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+      const pod = hostPod('p');
+      const annotations = { [MEMBER_CONSTRAINTS_ANNOTATION]: JSON.stringify({ nodeAffinity }) };
+      expect(virtual.request({ ...pod, metadata: { ...pod.metadata, annotations } })).toEqual({
+        refused:
+          'its node selector, tolerations, required affinity and topology spread constraints have 302 requirements and values together; virtual nodes take pods with 256 at most',
+      });
+    },
+  );
+
   it('takes the overhead of the runtime class from the host', () => {
     const { request } = room();
     const asked = request(hostPod('p', { runtimeClassName: 'heavy', overhead: { cpu: '250m' } }));
