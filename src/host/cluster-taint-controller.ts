@@ -20,9 +20,9 @@ import { identifying, type KubeObject } from '../kube/object.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { taintInWords } from '../kube/taints.ts';
 import { get, patch } from '../kube/verbs.ts';
-import { WrittenTimes } from '../kube/written-times.ts';
 import { policyTaints } from '../placement/policy-taints.ts';
 import { taintPolicyStatus } from '../placement/taint-policy-status.ts';
+import { ConditionAges } from './condition-ages.ts';
 
 /** Between two looks, in ms. */
 const LOOK_MS = 2_000;
@@ -41,7 +41,7 @@ export interface ClusterTaintControllerOptions {
   events: Pick<EventRecorder, 'record'>;
   logger: Logger;
   metrics?: InformerMetrics;
-  /** Wall clock in ms, to compare with times that objects carry. */
+  /** Wall clock in ms, to be written on objects. */
   clock?: () => number;
   /** In ms. */
   monotonic?: () => number;
@@ -54,13 +54,12 @@ export interface ClusterTaintControllerOptions {
 export class ClusterTaintController {
   readonly #o: ClusterTaintControllerOptions;
   readonly #policies: Informer<CachedPolicy>;
-  /** By member and condition. */
-  readonly #times: WrittenTimes;
+  readonly #ages: ConditionAges;
 
   constructor(options: ClusterTaintControllerOptions) {
-    const { host, logger, metrics, clock = Date.now } = options;
+    const { host, logger, metrics } = options;
     this.#o = options;
-    this.#times = new WrittenTimes({ clock, monotonic: options.monotonic ?? monotonic });
+    this.#ages = new ConditionAges(options.monotonic ?? monotonic);
     this.#policies = new Informer({
       client: host,
       resource: CLUSTER_TAINT_POLICIES,
@@ -81,7 +80,9 @@ export class ClusterTaintController {
   async #look(signal: AbortSignal): Promise<void> {
     const { members, clock = Date.now } = this.#o;
     const fleet = members();
-    if (fleet === undefined || !this.#policies.hasSynced) return;
+    if (fleet === undefined) return;
+    this.#ages.observe(fleet);
+    if (!this.#policies.hasSynced) return;
     const readable = [...this.#policies.values()].flatMap(({ policy }) => policy ?? []);
     const gone = new Set<string>();
     for (const name of new Set(fleet.flatMap(({ status }) => (status?.taints ?? []).map(({ policy }) => policy)))) {
@@ -89,10 +90,7 @@ export class ClusterTaintController {
     }
     const tainted = new Map<string, string[]>();
     for (const member of fleet) {
-      const { uid = '' } = member.metadata;
-      const taints = policyTaints(member, readable, gone, clock(), ({ type, lastTransitionTime = '' }) =>
-        this.#times.at(`${uid} ${type} ${lastTransitionTime}`, Date.parse(lastTransitionTime)),
-      );
+      const taints = policyTaints(member, readable, gone, clock(), (one) => this.#ages.forMs(member, one));
       if (!jsonEqual(taints, member.status?.taints ?? [])) await this.#taint(member, taints, signal);
       for (const policy of new Set(taints.map((one) => one.policy))) {
         tainted.set(policy, [...(tainted.get(policy) ?? []), member.metadata.name]);

@@ -10,26 +10,25 @@ import { compileAffinity } from './cluster-affinity.ts';
 import { clusterOf } from '../api/cluster.ts';
 
 type MatchConditions = ClusterTaintPolicySpec['addOnConditions'];
-/** In ms; NaN where nothing says so. */
-type SinceOf = (condition: Pick<Condition, 'type' | 'lastTransitionTime'>) => number;
-const asWritten: SinceOf = ({ lastTransitionTime = '' }) => Date.parse(lastTransitionTime);
+/** For how long a condition has been as it is, in ms. */
+type HeldForMs = (condition: Condition) => number;
 
 /**
  * The taints that a member is to have by policies, by Karmada's rules: the oldest policy first; a policy adds its taints when
  * all its conditions to add hold, removes them when all those to remove do, and otherwise leaves what is there. Unlike Karmada's,
  * they go with the policy, with the taint in it, and with its choice of the member.
  *
- * `policies`: all that can be read. `gone`: names of those that are certainly gone; taints of others stay. `now`: wall clock in ms. `sinceOf`:
- * since when a condition has been as it is, by that clock, where the time that is written there may be wrong.
+ * `policies`: all that can be read. `gone`: names of those that are certainly gone; taints of others stay. `now`: wall clock in ms, to be
+ * written on them.
  */
 export function policyTaints(
   member: MemberCluster,
   policies: readonly ClusterTaintPolicy[],
   gone: ReadonlySet<string>,
   now: number,
-  sinceOf: SinceOf = asWritten,
+  heldForMs: HeldForMs,
 ): PolicyTaint[] {
-  const holdsFor = (wanted: MatchConditions): number => holdForMs(wanted, member, now, sinceOf);
+  const holdsFor = (wanted: MatchConditions): number => holdForMs(wanted, member, heldForMs);
   const known = new Map(
     policies.map((policy) => [policy.metadata.name, { policy, verdict: verdictOn(policy, member, holdsFor) }]),
   );
@@ -71,17 +70,16 @@ function policyTaint({ key, value, effect }: ClusterTaint, policy: string): Omit
   return { key, ...(value === undefined ? {} : { value }), effect, policy };
 }
 
-/** For how long all of them have held, in ms; -1 when not all do, or there are none. A clock behind that of the conditions is 0. */
-function holdForMs(wanted: MatchConditions, member: MemberCluster, now: number, sinceOf: SinceOf): number {
+/** For how long all of them have held, in ms; -1 when not all do, or there are none. */
+function holdForMs(wanted: MatchConditions, member: MemberCluster, heldForMs: HeldForMs): number {
   if (wanted.length === 0) return -1;
-  const since = wanted.map(({ conditionType, operator, statusValues }) => {
+  const held = wanted.map(({ conditionType, operator, statusValues }) => {
     const condition = conditionOf(member, conditionType);
-    if (condition === undefined) return undefined;
+    if (condition === undefined) return -1;
     const isListed = statusValues.some((value) => value === condition.status);
-    return isListed === (operator === 'In') ? sinceOf(condition) : undefined;
+    return isListed === (operator === 'In') ? heldForMs(condition) : -1;
   });
-  if (since.some((at) => at === undefined)) return -1;
-  return Math.max(0, now - Math.max(...since.map((at = now) => (Number.isNaN(at) ? now : at))));
+  return Math.min(...held);
 }
 
 function isOlder(policy: ClusterTaintPolicy, other: ClusterTaintPolicy | undefined): boolean {

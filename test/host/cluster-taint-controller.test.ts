@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CLUSTER_TAINT_POLICIES, type ClusterTaintPolicy } from '../../src/api/cluster-taint-policy.ts';
@@ -34,8 +35,8 @@ afterEach(async () => {
   await server.close();
 });
 
-/** One replica. */
-async function start(): Promise<void> {
+/** One replica, whose wall clock is wrong by so much (ms). */
+async function start(aheadMs = 0): Promise<void> {
   const stop = new AbortController();
   const logger = pino({ level: 'silent' });
   const informer = new Informer({ client, resource: MEMBER_CLUSTERS, logger });
@@ -54,6 +55,7 @@ async function start(): Promise<void> {
         void events.push(`${type} ${reason} ${kind}/${name}: ${message}`),
     },
     logger,
+    clock: () => Date.now() + aheadMs,
   });
   const running = [informer.run(stop.signal), controller.run(stop.signal)];
   stops.push(async () => {
@@ -79,7 +81,7 @@ const policy = (spec: object = {}): KubeObject =>
     apiVersion,
     kind: 'ClusterTaintPolicy',
     metadata: { name: 'p' },
-    spec: { ...GOOD_TAINT_POLICY, ...spec },
+    spec: { ...GOOD_TAINT_POLICY, addAfterSeconds: 0, removeAfterSeconds: 0, ...spec },
   }) as KubeObject;
 const taints = async (): Promise<string[]> => {
   const { status } = await get<MemberCluster>(client, MEMBER_CLUSTERS, { name: 'east' });
@@ -161,3 +163,17 @@ it('a condition that a clock wrote that was a day ahead counts from when it is f
   await create(client, CLUSTER_TAINT_POLICIES, policy({ addAfterSeconds: 1 }));
   await until(async () => expect(await taints()).toEqual(['p: example.com/not-ready']));
 });
+
+it('a wall clock that is ahead gives no taint before its time', async () => {
+  await ready('False', new Date(Date.now() - 1_000).toISOString());
+  await start();
+  await start(600_000);
+  await create(client, CLUSTER_TAINT_POLICIES, policy({ addAfterSeconds: 300 }));
+  // Both have looked at it.
+  await until(async () => {
+    const { status } = await get<ClusterTaintPolicy>(client, CLUSTER_TAINT_POLICIES, { name: 'p' });
+    expect(status?.conditions).toHaveLength(2);
+  });
+  await sleep(2_500);
+  expect(await taints()).toEqual([]);
+}, 30_000);

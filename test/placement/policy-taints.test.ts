@@ -58,6 +58,7 @@ const keys = (
       ),
     ),
     NOW,
+    ({ lastTransitionTime = '' }) => NOW - Date.parse(lastTransitionTime),
   ).map(({ key, value, effect, policy, timeAdded }) =>
     [
       `${policy} ${key}${value === undefined ? '' : `=${value}`}:${effect}`,
@@ -108,12 +109,6 @@ describe('taints by policies', () => {
         ],
       }),
       [],
-    ],
-    [
-      'a clock behind that of the conditions',
-      member({ Ready: ['False', -30] }),
-      taintPolicy('p', { addAfterSeconds: 0 }),
-      [ADDED],
     ],
     ['another member', member(down), taintPolicy('p', { targetClusters: { clusterNames: ['west'] } }), []],
     ['every member', member(down), taintPolicy('p', { targetClusters: {} }), [ADDED]],
