@@ -72,12 +72,15 @@ export class HealedPods {
     return 'stays';
   }
 
-  /** Whether it would have to leave its member again, for a taint or a drain. */
+  /** Whether it would have to leave its member again, for a taint, a drain, or a WorkloadMigration that is under way. */
   #isToLeave(live: Pod, member: PlacedMember): boolean {
+    const { placed } = this.#o;
     const own = asOwned(live);
-    const rules = this.#o.placed.rulesOf(own);
+    const rules = placed.rulesOf(own);
     return (
-      whyItStaysTainted(own, rules, member, () => 0) !== 'void' || whyItStaysDrained(own, rules, member) === undefined
+      placed.wayOf(rules.workload)?.from === member.name ||
+      whyItStaysTainted(own, rules, member, () => 0) !== 'void' ||
+      whyItStaysDrained(own, rules, member) === undefined
     );
   }
 

@@ -58,7 +58,8 @@ const WHY: Record<EvictReason | ChosenReason, string | undefined> = {
   OutOfService: 'has other pods, and its virtual node is out of service',
   RanShorter: 'has another pod in its place, which has been Ready for longer (onHeal: LongestRunning)',
   NotWell: 'has another pod in its place, and this one is not Ready again, though its member answers (onHeal)',
-  HasToLeave: 'has another pod in its place, and this one would have to leave its member again, for a taint or a drain',
+  HasToLeave:
+    'has another pod in its place, and this one would have to leave its member again, for a taint, a drain or a WorkloadMigration',
   ForeignCost:
     'has another pod in its place, and somebody else sets the deletion cost of this one, so that nobody could say which of the two goes',
   NoOther: 'made no other pod beside it within a minute, as it cannot with a quota that is used up',

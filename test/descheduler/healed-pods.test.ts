@@ -104,6 +104,33 @@ async function tainted(): Promise<void> {
   );
 }
 
+/** A WorkloadMigration of web from east to west is under way. */
+async function migrated(): Promise<void> {
+  const migrations = '/apis/spillway.dev/v1alpha1/namespaces/shop/workloadmigrations';
+  const workload = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
+  room.make(migrations, {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'WorkloadMigration',
+    metadata: { name: 'm', namespace: 'shop', generation: 1 },
+    spec: { from: 'east', to: 'west', workloads: [workload] },
+  });
+  const made = room.api.objects.get(`${migrations}/m`)?.metadata as { generation?: number } | undefined;
+  const observedGeneration = made?.generation ?? 0;
+  const fits = { type: 'Fits', status: 'True', reason: 'Fits', message: '', observedGeneration };
+  room.api.edit(`${migrations}/m`, {
+    status: {
+      observedGeneration,
+      workloads: [{ workload, pods: 1, waiting: 0, moving: 1, moved: 0, reason: 'Moving' }],
+      conditions: [{ ...fits, lastTransitionTime: '2026-01-01T00:00:00Z' }],
+    },
+  });
+  const { placed } = room.process;
+  await room.seen('the way is known', () => {
+    const deployment = placed.workloadNamed({ ...workload, namespace: 'shop' });
+    return deployment !== undefined && placed.wayOf(deployment)?.from === 'east';
+  });
+}
+
 /** East has answered for so long, and was looked at before. */
 async function healed(forMs = 11_000): Promise<void> {
   await look();
@@ -311,6 +338,14 @@ describe('nothing is chosen, and the other one stays', () => {
     await ready(original, '2026-01-01T00:00:02Z');
     await healed();
     await tainted();
+    await look();
+    expect([evicted(), patched()]).toEqual([[original], []]);
+  });
+
+  test('when its workload is being migrated out of its member', async () => {
+    await ready(original, '2026-01-01T00:00:02Z');
+    await migrated();
+    await healed();
     await look();
     expect([evicted(), patched()]).toEqual([[original], []]);
   });
