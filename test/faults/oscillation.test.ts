@@ -5,15 +5,23 @@ import { BurstLoad } from '../../hack/burst-load.ts';
 import { manifest } from '../../hack/manifest.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
+import { placementOf, policyInUse } from '../fixtures/scheduling.ts';
 import { errorsOf } from '../fixtures/topology.ts';
-import { report, wait } from './lab.ts';
+import { report, seconds, wait } from './lab.ts';
+import { ToldMoves } from './told-moves.ts';
 
 /** So many minutes stand for an hour: what waits for ten minutes in production waits for one here. */
 const MINUTES = 6;
 /** What comes and goes, and how long each lasts, in ms: no two in step. */
-const [LOAD_MS, ROOM_MS, TAINT_MS] = [40_000, 55_000, 70_000];
-/** Thousandths of a core: enough for twenty pods, for fourteen, and for two. */
-const [BUSY, STEADY, CALM] = [18_000, 7_000, 900];
+const [LOAD_MS, ROOM_MS, TAINT_MS, LABELS_MS] = [40_000, 55_000, 70_000, 95_000];
+/** Thousandths of a core: enough for twenty pods, for eighteen, for fourteen, and for two. */
+const [BUSY, LARGE, STEADY, CALM] = [18_000, 9_000, 7_000, 900];
+/** For so long there has to be a better place. */
+const AFTER_MS = 15_000;
+/** What is heard of it is late by less. */
+const HEARD_MS = 1_000;
+/** Less than it takes to look that long. */
+const SHORT_MS = 8_000;
 const REST_MS = 60_000;
 /** The autoscaler has looked again by then, at figures that were measured meanwhile. */
 const LOOKED_MS = 30_000;
@@ -25,15 +33,38 @@ beforeAll(async () => {
   workspace = Workspace.create();
   lab = await startBurstLab(workspace);
   await lab.host.apply(manifest('scheduler/descheduler.yaml'));
+  await labels(false);
+  // As in the sample, but by labels: local, at most three where step is first, then the other member.
+  const overflowAffinities = [
+    { labelSelector: { matchLabels: { step: 'first' } }, max: 3 },
+    { clusterNames: ['a', 'b'] },
+  ];
+  const after = `${String(AFTER_MS / 1_000)}s`;
   await lab.host.api.call('PATCH', '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/web', {
-    spec: { failover: { repatriate: { after: '15s' } } },
+    spec: {
+      placement: { clusterAffinity: { clusterNames: ['local'], overflowAffinities } },
+      failover: { repatriate: { after }, divisionDrift: { after } },
+    },
   });
+  await policyInUse(lab.host, 'shop', 'web');
 });
 afterAll(async () => {
   const errors = lab === undefined ? [] : errorsOf(lab.spillway);
   await workspace?.close();
   expect(errors).toEqual([]);
 });
+
+/** Member a is the first of the two, or b with `turned`. */
+async function labels(turned: boolean): Promise<void> {
+  const [first, last] = turned ? ['b', 'a'] : ['a', 'b'];
+  for (const [name, step] of [
+    [last, 'last'],
+    [first, 'first'],
+  ] as const) {
+    const path = `/apis/spillway.dev/v1alpha1/memberclusters/${name}`;
+    await lab.host.api.call('PATCH', path, { spec: { labels: { step } } });
+  }
+}
 
 /** Turns something on and off in turn, until the signal aborts; leaves it off. */
 async function inTurn(ms: number, turn: (on: boolean) => Promise<void> | void, signal: AbortSignal): Promise<void> {
@@ -60,22 +91,35 @@ async function counted(metric: string, label: string, filter = ''): Promise<Reco
 const movesByStrategy = async (): Promise<Record<string, number>> =>
   await counted('spillway_descheduler_moves_total', 'strategy', 'outcome="moved"');
 
+/** Pods that WorkloadPlacement.status.moves tells of, in all. */
+async function movesOnRecord(): Promise<number> {
+  const { status } = (await placementOf(lab.host, 'shop', 'web')) ?? {};
+  return (status?.moves ?? []).reduce((sum, { count }) => sum + count, 0);
+}
+
 const sumOf = (counts: Record<string, number>): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+const inWords = (counts: Record<string, number>): string =>
+  Object.entries(counts)
+    .map(([strategy, count]) => `${strategy} ${count}`)
+    .join(', ');
 
 /** By how many the autoscaler ever wanted more than before. */
 function grownBy(moments: readonly Moment[]): number {
   return moments.reduce((sum, { wanted }, i) => sum + Math.max(0, wanted - (moments[i - 1]?.wanted ?? 0)), 0);
 }
 
-test('F54: load, room and taints come and go, and autoscaler and descheduler act on the same pods', async (context) => {
+test('F54: load, room, taints and labels come and go, and autoscaler and descheduler act on the same pods', async (context) => {
   const { host } = lab;
   const history = new BurstHistory();
+  const told = new ToldMoves();
   const load = new BurstLoad(host, 'shop', 'web');
   load.millicores = CALM;
   const [stop, calmAgain] = [new AbortController(), new AbortController()];
   const watching = [
     host.api.follow('/apis/apps/v1/namespaces/shop/deployments', stop.signal, (event) => history.deployment(event)),
     host.api.follow('/api/v1/namespaces/shop/pods', stop.signal, (event) => history.pod(event)),
+    host.api.follow('/api/v1/namespaces/shop/events', stop.signal, (event) => told.event(event)),
     load.run(stop.signal),
   ];
   const atHome = (): boolean => {
@@ -104,6 +148,7 @@ test('F54: load, room and taints come and go, and autoscaler and descheduler act
       },
       calmAgain.signal,
     ),
+    inTurn(LABELS_MS, labels, calmAgain.signal),
   ];
   await wait(MINUTES * 60_000);
   calmAgain.abort();
@@ -115,6 +160,7 @@ test('F54: load, room and taints come and go, and autoscaler and descheduler act
   expect(await movesByStrategy()).toEqual(moves);
   expect(atHome()).toBe(true);
   const ended = await counted('spillway_descheduler_releases_ended_total', 'outcome');
+  const onRecord = await movesOnRecord();
   stop.abort();
   await Promise.allSettled(watching);
 
@@ -128,8 +174,11 @@ test('F54: load, room and taints come and go, and autoscaler and descheduler act
   expect(history.podsMade).toBeLessThanOrEqual(grownBy(moments) + sumOf(moves) + (ended['GivenBack'] ?? 0));
   // The fuse of the configuration, for as much of an hour.
   expect(sumOf(moves)).toBeLessThanOrEqual((5 * most * MINUTES) / 60);
+  expect(onRecord).toBe(sumOf(moves));
+  expect(told.turnedRound(AFTER_MS - HEARD_MS)).toEqual([]);
   expect(since.filter(({ ready }) => ready < 2)).toEqual([]);
-  const figures = `${MINUTES} minutes: ${grownBy(moments)} pods wanted, ${history.podsMade} made, ${sumOf(moves)} moved, none in the minute after`;
+  const perHour = ((sumOf(moves) / most) * (60 / MINUTES)).toFixed(1);
+  const figures = `${MINUTES} minutes: ${grownBy(moments)} pods wanted, ${history.podsMade} made, ${sumOf(moves)} moved (${inWords(moves)}), ${perHour} a pod and hour, none back within ${AFTER_MS / 1_000} s, none in the minute after`;
   report(context, ['F54'], 'no ping-pong', figures);
 }, 900_000);
 
@@ -169,5 +218,66 @@ test('F54: the autoscaler wants no more for pods that move, each once another on
     ['F54'],
     'no ping-pong',
     'the autoscaler wanted 14 pods before, while three of them moved, and after',
+  );
+}, 600_000);
+
+test('F54: labels that turn round sooner than divisionDrift.after move nobody, and none of those that moved goes back sooner', async (context) => {
+  const { host } = lab;
+  const history = new BurstHistory();
+  const told = new ToldMoves();
+  const load = new BurstLoad(host, 'shop', 'web');
+  load.millicores = LARGE;
+  const stop = new AbortController();
+  const watching = [
+    host.api.follow('/apis/apps/v1/namespaces/shop/deployments', stop.signal, (event) => history.deployment(event)),
+    host.api.follow('/api/v1/namespaces/shop/pods', stop.signal, (event) => history.pod(event)),
+    load.run(stop.signal),
+  ];
+  const run = (a: number, b: number): boolean => {
+    const { wanted, ready, ...now } = history.now;
+    return wanted === 18 && ready === 18 && now.a === a && now.b === b;
+  };
+  await until('eighteen run, three of them in a', () => run(3, 5), { timeoutMs: 240_000 });
+  await wait(LOOKED_MS);
+  expect(run(3, 5)).toBe(true);
+  const began = history.now.revision;
+  const movedBefore = await movesByStrategy();
+  watching.push(host.api.follow('/api/v1/namespaces/shop/events', stop.signal, (event) => told.event(event)));
+  await wait(HEARD_MS);
+  const toldBefore = told.all.length;
+
+  for (const isTurned of [true, false, true, false]) {
+    await labels(isTurned);
+    await wait(SHORT_MS);
+  }
+  expect(told.all.slice(toldBefore)).toEqual([]);
+
+  const turned = Date.now();
+  await labels(true);
+  // The second one is still to follow then.
+  await until('one of the two that b has too many is in a', () => history.now.a === 4, { intervalMs: 50 });
+  await labels(false);
+  const back = Date.now();
+  await until('a has three again', () => told.all.length > toldBefore + 1 && run(3, 5), { timeoutMs: 120_000 });
+  await wait(LOOKED_MS);
+  stop.abort();
+  await Promise.allSettled(watching);
+
+  const moves = told.all.slice(toldBefore);
+  expect(moves.map(({ from, to }) => `${from} ${to}`)).toEqual(['b a', 'a b']);
+  const [first = 0, second = 0] = moves.map(({ at }) => at);
+  expect(first - turned).toBeGreaterThanOrEqual(AFTER_MS - HEARD_MS);
+  expect(second - back).toBeGreaterThanOrEqual(AFTER_MS - HEARD_MS);
+  const now = await movesByStrategy();
+  expect((now['DivisionDrift'] ?? 0) - (movedBefore['DivisionDrift'] ?? 0)).toBe(2);
+  expect(sumOf(now) - sumOf(movedBefore)).toBe(2);
+  const since = history.moments().filter(({ revision }) => revision > began);
+  expect(Math.min(...since.map(({ ready }) => ready))).toBe(18);
+  const [after, again] = [first - turned, second - back].map(seconds);
+  report(
+    context,
+    ['F54'],
+    'no ping-pong',
+    `labels that turned round 4 times, each for ${SHORT_MS / 1_000} s, moved 0 pods; the first one went ${after} after they had for longer, one went back ${again} after they had turned again`,
   );
 }, 600_000);
