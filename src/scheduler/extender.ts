@@ -134,9 +134,14 @@ export class Extender {
     this.#tellUnread(pod, chain);
     const { chosen } = selection;
     const { nominees } = this.#o;
-    const { cluster, result } = nominees.whileAside(pod, () =>
-      chosen === undefined ? this.#withoutRules(pod, split) : this.#byRules(pod, chain, chosen, split),
-    );
+    const isPartial = chosen !== undefined && this.#nominations.leavesNodesOut(pod, nodeNames);
+    const decide = (): Answer =>
+      chosen === undefined
+        ? this.#withoutRules(pod, split)
+        : this.#byRules(pod, { chain, rules: chosen, split, isPartial });
+    const found = nominees.whileAside(pod, decide);
+    const fromGangs = found.cluster === undefined ? nominees.whileGangsAside(pod, decide) : undefined;
+    const { cluster, result } = fromGangs ?? found;
     if (cluster === undefined) nominees.hold(pod);
     if (cluster === undefined || chosen === undefined) this.#withItsGang(pod);
     const node = pod.status?.nominatedNodeName ?? '';
@@ -234,9 +239,12 @@ export class Extender {
     return { cluster: local.length > 0 ? LOCAL : member, result: passing(names) };
   }
 
-  #byRules(pod: Pod, chain: OwnerChain, rules: Rules, split: Split): Answer {
+  /** `isPartial`: there are nodes that are not asked about yet. */
+  #byRules(
+    pod: Pod,
+    { chain, rules, split, isPartial }: { chain: OwnerChain; rules: Rules; split: Split; isPartial: boolean },
+  ): Answer {
     const { view, workloads, questions } = this.#o;
-    const isPartial = this.#nominations.leavesNodesOut(pod, [...split.local, ...[...split.virtual.values()].flat()]);
     const asked = isPartial ? questions.withOthers(pod, split) : split;
     const { facts, members, identity } = questions.ask(pod, chain, rules, asked);
     const decision = nextPlace({ ...facts, placement: placementFor(pod, facts) });
@@ -266,7 +274,7 @@ export class Extender {
     view.seats.assume(pod, cluster, holdMs);
     const [best] = nodes;
     if (best !== undefined) {
-      const place = { node: best.name, request: best.request };
+      const place = { node: best.name, request: best.request, priority: pod.spec.priority ?? 0 };
       this.#reservations.hold('told', pod.metadata.uid ?? '', place, holdMs);
     }
     return { cluster, result: passing(cluster === LOCAL ? split.local : nodes.map(({ name }) => name)) };

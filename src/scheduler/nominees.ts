@@ -24,6 +24,8 @@ const MOST = 1_024;
 const NOMINATED_MS = 10_000;
 /** For one that lost its nomination before its victims left: the longest that kube-scheduler lets a pod rest, and half as much, in ms. */
 const NEXT_TRY_MS = 15_000;
+/** A question for which gangs are lifted is not asked again for so many times as long as it took. */
+const REST = 4;
 
 interface Nominee {
   readonly pod: Pod;
@@ -51,6 +53,8 @@ export class Nominees {
   readonly #asked = new LRUCache<string, Asked>(atMost(MOST));
   /** By UID. */
   readonly #held = new Map<string, Nominee>();
+  /** Monotonic, in ms. */
+  #gangsAgainAt = 0;
 
   constructor(options: NomineesOptions) {
     this.#o = options;
@@ -142,13 +146,33 @@ export class Nominees {
    * was told is nobody else's.
    */
   whileAside<T>(asking: Pod, ask: () => T): T {
+    return this.#o.reservations.whileLifted(this.#ownAndLower(asking), ask);
+  }
+
+  /**
+   * The same, and what gangs of lower priority hold counts as free, too: for a pod that finds no room without it, as it keeps a gang from
+   * its place. Undefined: no such gang holds any, or so many pods do that they cannot be lifted all the time.
+   */
+  whileGangsAside<T>(asking: Pod, ask: () => T): T | undefined {
+    const { reservations, monotonic } = this.#o;
+    const since = monotonic();
+    if (since < this.#gangsAgainAt) return undefined;
+    const lower = reservations.gangsBelow(priorityOf(asking));
+    if (lower.length === 0) return undefined;
+    const answer = reservations.whileLifted([...this.#ownAndLower(asking), ...lower], ask);
+    const now = monotonic();
+    this.#gangsAgainAt = now + (now - since) * REST;
+    return answer;
+  }
+
+  #ownAndLower(asking: Pod): string[] {
     this.#expire();
     const { uid: own = '' } = asking.metadata;
     const lower = [...this.#held]
       .filter(([uid, { pod }]) => uid !== own && priorityOf(pod) < priorityOf(asking))
       .toSorted(([, a], [, b]) => priorityOf(b.pod) - priorityOf(a.pod))
       .map(([uid]) => uid);
-    return this.#o.reservations.whileLifted([own, ...lower], ask);
+    return [own, ...lower];
   }
 
   #hold(uid: string, nominee: Nominee): void {

@@ -61,12 +61,12 @@ export class Preemption {
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
     // Room that only a question about a migration holds is nobody's reason to be evicted: the pod is asked for again when it is free.
     if (migrationFit.isAsking && (chosen !== undefined || this.#asksForMembers(pod))) return evicting(new Map());
-    const found = nominees.whileAside(pod, () => {
-      const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
-      return chosen === undefined
+    const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
+    const lookFor = (): Map<string, NodeVictims | undefined> =>
+      chosen === undefined
         ? this.#withoutRules(pod, split, behind)
         : this.#byRules(pod, { chain, rules: chosen, split, behind });
-    });
+    const found = nominees.whileGangsAside(pod, lookFor) ?? nominees.whileAside(pod, lookFor);
     const left = new Map(
       [...found].map(([node, own]) => [node, own ?? victims.get(node) ?? { uids: [], violations: 0 }]),
     );

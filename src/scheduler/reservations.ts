@@ -21,6 +21,8 @@ export interface HeldPlace {
   readonly request: FitRequest;
   /** See {@link VirtualNodeCapacity.reserve}. */
   readonly insteadOf?: readonly string[];
+  /** Of the pod; default 0. */
+  readonly priority?: number;
 }
 
 interface Hold {
@@ -117,6 +119,17 @@ export class Reservations {
     } finally {
       for (const podUid of lifted) this.#putBack(podUid);
     }
+  }
+
+  /** Pods of lower priority that hold room for their gang; those of the highest come first. */
+  gangsBelow(priority: number): string[] {
+    this.expire();
+    const found: { podUid: string; own: number }[] = [];
+    for (const [podUid, { holds }] of this.#held) {
+      const own = holds.get('gang')?.place.priority ?? 0;
+      if (holds.has('gang') && own < priority) found.push({ podUid, own });
+    }
+    return found.toSorted((a, b) => b.own - a.own).map(({ podUid }) => podUid);
   }
 
   podSeen(pod: Pod): void {

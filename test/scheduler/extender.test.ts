@@ -570,6 +570,42 @@ describe('the place of a gang', () => {
     expect(view.seats.assumedAt(uidOf(a))).toBeUndefined();
   });
 
+  test('keeps its room from pods of its own priority, and not from those of higher, unless a scheduler was told it', async () => {
+    place(OPEN);
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    asking = () => slots.set('east', 2 - reserved.size);
+    const low = { priority: -100, schedulerName: 'nobody' };
+    const [a, b] = [await made(member('a', { spec: low })), await made(member('b', { spec: low }))];
+    expect(await gangs.place([a, b], { at: undefined, avoid: undefined, holdMs: 86_400_000 })).toEqual({
+      cluster: 'east',
+    });
+    const alike = await made(pod('alike', { spec: { priority: -100 } }));
+    expect((await filter(alike)).NodeNames).toEqual([]);
+    expect([...reserved.keys()]).toEqual([uidOf(a), uidOf(b)]);
+    const core = await made(pod('core', { spec: { priority: 1_000_000 } }));
+    expect((await filter(core)).NodeNames).toEqual(['east']);
+    // There is one slot left for the two of them, and whose it is shows when they are asked about.
+    expect((await filter(pinned(a), ['east'])).NodeNames).toEqual([]);
+    api.edit(`${PODS}/core`, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
+    await seen('it is gone', () => !reserved.has(uidOf(core)));
+    for (const one of [a, b]) expect((await filter(pinned(one), ['east'])).NodeNames).toEqual(['east']);
+    const late = await made(pod('late', { spec: { priority: 1_000_000 } }));
+    expect((await filter(late)).NodeNames).toEqual([]);
+  });
+
+  test('is free when others are chosen to be evicted for a pod of higher priority', async () => {
+    place(OPEN);
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    const [a] = [await made(member('a', { spec: { priority: -100 } }))];
+    expect(await placeGang([a])).toEqual({ cluster: 'east' });
+    const held: string[][] = [];
+    asking = () => held.push([...reserved.keys()]);
+    const core = await made(pod('core', { spec: { priority: 1_000_000 } }));
+    await preemption.preempt({ pod: core, victims: new Map([['east', { uids: [], violations: 0 }]]) });
+    expect(held[0]).toEqual([]);
+    expect([...reserved.keys()]).toEqual([uidOf(a)]);
+  });
+
   test('counts: two gangs do not get what only one of them may have', async () => {
     place({ ...OPEN, clusterAffinity: { clusterNames: ['east'], max: 3 } });
     await seen('the policy is known', () => [...view.policies.values()].length === 1);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
+import type { FitRequest } from '../../src/capacity/fit-request.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { Nominees } from '../../src/scheduler/nominees.ts';
 import { Reservations } from '../../src/scheduler/reservations.ts';
@@ -40,4 +41,28 @@ test('pods that the watch never shows to be nominated take nothing from those th
   now += 60_000;
   nominees.whileAside(pod('b'), () => undefined);
   expect([...reserved.keys()]).toEqual(['a', 'early']);
+});
+
+test('gangs of so many pods that a question takes long are lifted for a fifth of the time only', () => {
+  let now = 1_000;
+  const capacityOf = (): VirtualNodeCapacity => countedRoom('east', () => 1);
+  const monotonic = (): number => now;
+  const reservations = new Reservations(capacityOf, monotonic);
+  const options = { capacityOf, reservations, isVirtual: () => true, podsOn: () => [], nominationOf: () => undefined };
+  const nominees = new Nominees({ ...options, monotonic });
+  const ask = (priority: number): string | undefined =>
+    nominees.whileGangsAside({ ...pod('a'), spec: { containers: [], priority } }, () => {
+      now += 100;
+      return 'asked';
+    });
+  expect(ask(9)).toBeUndefined();
+  const request = { key: 'x' } as FitRequest;
+  reservations.hold('gang', 'g', { node: 'east', request, priority: 9 }, 60_000);
+  reservations.hold('told', 't', { node: 'east', request, priority: 0 }, 60_000);
+  expect(ask(9)).toBeUndefined();
+  expect(ask(10)).toBe('asked');
+  now += 399;
+  expect(ask(10)).toBeUndefined();
+  now += 1;
+  expect(ask(10)).toBe('asked');
 });

@@ -37,11 +37,12 @@ function gangWords({ pod, gang, now, events }: PodFacts): Step {
   const found = gangStep(alive, { now, judgeFrom: 0, spared: new Set() });
   switch (found.do) {
     case 'gather': {
-      const { present, succeeded, size } = found;
+      const { present, behindOthers, succeeded, size } = found;
       const done = succeeded === 0 ? '' : ` and ${succeeded} have succeeded`;
+      const kept = behindOthers === 0 ? '' : `, ${behindOthers} more wait at scheduling gates of others`;
       return {
         ...step,
-        says: `Gang ${name} is incomplete: ${present} of ${size} pods are there${done}. Nothing is held for them until all are.`,
+        says: `Gang ${name} is incomplete: ${present} of ${size} pods are there${done}${kept}. Nothing is held for them until all are.`,
         help: 'see why the other pods of the gang are not created: quota, controller, podManagementPolicy of a StatefulSet',
       };
     }

@@ -32,6 +32,8 @@ const AVOID_MS = 60_000;
  * did while it was away, and schedulers have bound what they could not.
  */
 const FOLLOWED_MS = 60_000;
+/** Pods behind gates are nothing to kube-scheduler, so it evicts nobody for them. */
+const FREE_ONLY = 'It takes room that is free: nobody is evicted for a gang, whatever its priority';
 /** Pods that are written at the same time. */
 const AT_ONCE = 8;
 
@@ -151,8 +153,10 @@ export class GangKeeper {
   }
 
   #gather(key: string, pods: readonly Pod[], step: GangStep & { do: 'gather' }): HandlerResult {
-    const { present, succeeded, size } = step;
-    const counts = `${String(present)} of ${String(size)} pods of the gang are there${succeeded > 0 ? ` and ${String(succeeded)} succeeded` : ''}`;
+    const { present, behindOthers, succeeded, size } = step;
+    const done = succeeded > 0 ? ` and ${String(succeeded)} succeeded` : '';
+    const kept = behindOthers > 0 ? `, ${String(behindOthers)} more wait at scheduling gates of others` : '';
+    const counts = `${String(present)} of ${String(size)} pods of the gang are there${done}${kept}`;
     const set = this.#setInTurn(pods);
     if (set !== undefined) {
       const words = `${counts}; StatefulSet ${set} makes its next pod only when the one before is ready, which it cannot be at the gate. Gangs need podManagementPolicy: Parallel, with which the set has to be made anew`;
@@ -185,7 +189,7 @@ export class GangKeeper {
     if (at !== undefined) await places.hold(late, at, timeoutMs);
     const found = await places.place(pods, { at, avoid, holdMs: timeoutMs });
     if ('why' in found) {
-      const words = `no place takes all ${String(pods.length)} pods of the gang now: ${found.why}`;
+      const words = `no place takes all ${String(pods.length)} pods of the gang now: ${found.why}. ${FREE_ONLY}`;
       this.#record(key, pods, 'GangWaiting', words);
       return { requeueAfterMs: LOOK_MS };
     }

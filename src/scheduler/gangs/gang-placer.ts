@@ -122,7 +122,8 @@ export class GangPlacer {
     const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), 1);
     const [best] = nodes;
     if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
-    reservations.hold('gang', pod.metadata.uid ?? '', { node: best.name, request: best.request }, holdMs);
+    const { priority = 0 } = pod.spec;
+    reservations.hold('gang', pod.metadata.uid ?? '', { node: best.name, request: best.request, priority }, holdMs);
     this.#count(pod, cluster, holdMs);
     return undefined;
   }
@@ -138,7 +139,8 @@ export class GangPlacer {
     if (capacity === undefined || request === undefined || !('key' in request)) return 'its nodes are not known yet';
     const answer = capacity.fits(request);
     if (!answer.fits) return reasonsInWords(answer.reasons);
-    this.#o.reservations.hold('gang', pod.metadata.uid ?? '', { node: LOCAL, request }, holdMs);
+    const { priority = 0 } = pod.spec;
+    this.#o.reservations.hold('gang', pod.metadata.uid ?? '', { node: LOCAL, request, priority }, holdMs);
     this.#count(pod, LOCAL, holdMs);
     return undefined;
   }

@@ -23,7 +23,14 @@ export type GangStep =
   | { readonly do: 'nothing' }
   | { readonly do: 'refuse'; readonly problem: string }
   /** Pods are missing, or some may come yet that are to go with these; nothing is held for those that are there. */
-  | { readonly do: 'gather'; readonly present: number; readonly succeeded: number; readonly size: number }
+  | {
+      readonly do: 'gather';
+      readonly present: number;
+      /** Of those that are missing: made, but behind a gate that somebody else has set. */
+      readonly behindOthers: number;
+      readonly succeeded: number;
+      readonly size: number;
+    }
   /**
    * `pods` wait for a place. `at`: where the others are, and these have to go too; `late` of these have no node yet.
    * `since`: when the place was given to those that the `pods` come with, if it was.
@@ -57,7 +64,8 @@ export interface GangSight {
  * Reads from the pods of a gang alone how far it is, so that nothing has to be remembered. Pods are pinned to the place one
  * by one behind their gates, and only when as many as the gang needs are pinned, all gates are opened. Those of the same gang
  * that succeeded count as if they were there (as `minMember` of other gang schedulers counts them): one that is made anew
- * would wait for them for ever. `all`: but for those that are being deleted.
+ * would wait for them for ever. One behind the gate of somebody else is not there yet: no scheduler would look at it, and its room would
+ * be kept from others for nothing. `all`: but for those that are being deleted.
  */
 export function gangStep(all: readonly Pod[], sight: GangSight): GangStep {
   const pods = all.filter((pod) => !isFinished(pod));
@@ -65,16 +73,18 @@ export function gangStep(all: readonly Pod[], sight: GangSight): GangStep {
   const terms = termsOf(pods);
   if ('problem' in terms) return { do: 'refuse', problem: terms.problem };
   const { size, timeoutMs } = terms;
-  const gated = pods.filter(isGated);
+  const behind = pods.filter((pod) => isGated(pod) && waitsForOthers(pod)).length;
+  const gated = pods.filter((pod) => isGated(pod) && !waitsForOthers(pod));
   const waiting = gated.filter((pod) => !isPlaced(pod));
   const pinned = gated.filter(isPlaced);
   const open = pods.filter((pod) => isPlaced(pod) && !isGated(pod));
   const succeeded = succeededKin(pods, all.filter(isFinished));
   const [first] = [...open, ...pinned];
   if (first === undefined) {
-    if (waiting.length === 0) return { do: 'nothing' };
-    const isComplete = waiting.length >= size || (waiting.length + succeeded >= size && !mayMoreCome(waiting, sight));
-    if (!isComplete) return { do: 'gather', present: waiting.length, succeeded, size };
+    const present = waiting.length;
+    if (present + behind === 0) return { do: 'nothing' };
+    const isEnough = present >= size || (present > 0 && present + succeeded >= size && !mayMoreCome(waiting, sight));
+    if (!isEnough) return { do: 'gather', present, behindOthers: behind, succeeded, size };
     return { do: 'place', pods: waiting, at: undefined, since: undefined, late: [], timeoutMs };
   }
   const at = first.spec.nodeSelector?.[MEMBER_LABEL] ?? LOCAL;
@@ -123,9 +133,10 @@ function whileOpen(
     const all = overdue.some((pod) => placedAt(pod) === founded);
     return { do: 'giveUp', pods: all ? open : overdue, overdue, at };
   }
-  if (waiting.length > 0) return { do: 'place', pods: waiting, at, since: undefined, late, timeoutMs };
+  const kept = late.filter((pod) => !waitsForOthers(pod));
+  if (waiting.length > 0) return { do: 'place', pods: waiting, at, since: undefined, late: kept, timeoutMs };
   if (late.length === 0) return { do: 'nothing' };
-  return { do: 'hold', pods: late, at, until: Math.min(...judged.map(untilOf), now + timeoutMs) };
+  return { do: 'hold', pods: kept, at, until: Math.min(...judged.map(untilOf), now + timeoutMs) };
 }
 
 /** Pods of one gang come one after the other. */
@@ -139,6 +150,11 @@ export function createdAt({ metadata }: Pod): number {
 
 export function isGated({ spec }: Pod): boolean {
   return (spec.schedulingGates ?? []).some(({ name }) => name === GANG_GATE);
+}
+
+/** Somebody else has set a gate, too: no scheduler looks at the pod until that one is gone. */
+export function waitsForOthers({ spec }: Pod): boolean {
+  return (spec.schedulingGates ?? []).some(({ name }) => name !== GANG_GATE);
 }
 
 function isPlaced({ metadata }: Pod): boolean {

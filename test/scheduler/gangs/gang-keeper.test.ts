@@ -12,6 +12,7 @@ import {
 import type { Pod } from '../../../src/kube/core-v1.ts';
 import { GangKeeper } from '../../../src/scheduler/gangs/gang-keeper.ts';
 import { gangMetrics } from '../../../src/scheduler/gangs/gang-metrics.ts';
+import type { GangPlaces } from '../../../src/scheduler/gangs/gang-places.ts';
 import { MemoryApi } from '../../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../../fixtures/memory-api-server.ts';
 
@@ -96,6 +97,7 @@ async function keep(
   setInTurn?: { name: string; replicas: number },
   beforeEviction: (api: MemoryApi, name: string, isStillToGo: () => boolean) => Promise<void> = async () =>
     await Promise.resolve(),
+  place: GangPlaces['place'] = async () => await Promise.resolve({ cluster: 'east' }),
 ): Promise<Kept> {
   const { api, server } = await world;
   const asked: string[] = [];
@@ -115,7 +117,7 @@ async function keep(
       },
     },
     places: {
-      place: async () => await Promise.resolve({ cluster: 'east' }),
+      place,
       hold: async () => await Promise.resolve(),
       release: (pods) => void released.push(...pods.map(({ metadata }) => metadata.name)),
       hasNode: async ({ metadata }) => {
@@ -241,4 +243,30 @@ it('keeps the room of a pod that changed while it was pinned, and opens the gate
 it('gives back the room of a pod that went while it was pinned', async () => {
   const { released } = await keep(() => true, 0, gangAtTheGate(404));
   await seen(() => expect(released).toEqual(['w-3']));
+});
+
+it('tells a gang that waits for room that nobody is evicted for it', async () => {
+  const world = gangWithOneAnew('last-night', ['w-3', 'w-4', 'w-5']);
+  const why = 'member east: room for 2 of 3 pods (insufficient cpu)';
+  const { told } = await keep(
+    () => true,
+    0,
+    world,
+    undefined,
+    undefined,
+    async () => await Promise.resolve({ why }),
+  );
+  await seen(() => expect(told).toHaveLength(1));
+  expect(told[0]).toBe(
+    `w-3 GangWaiting no place takes all 3 pods of the gang now: ${why}. It takes room that is free: nobody is evicted for a gang, whatever its priority`,
+  );
+});
+
+it('says that pods of a gang are missing which wait at gates of others, and writes nothing to those that are there', async () => {
+  const { api, server } = await gangWithOneAnew('last-night', ['w-3', 'w-4', 'w-5']);
+  api.edit(podPath('w-5'), { spec: { schedulingGates: [{ name: GANG_GATE }, { name: 'example.com/quota' }] } });
+  const { told } = await keep(() => true, 0, Promise.resolve({ api, server }));
+  await seen(() => expect(told).toHaveLength(1));
+  expect(told[0]).toContain('2 of 3 pods of the gang are there, 1 more wait at scheduling gates of others');
+  expect(api.requests('PATCH', '/pods/')).toEqual([]);
 });

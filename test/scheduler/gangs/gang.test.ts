@@ -7,6 +7,7 @@ import { applyMergePatch } from '../../fixtures/apply-merge-patch.ts';
 
 const NOW = Date.parse('2026-01-01T00:10:00Z');
 const GATE = [{ name: 'spillway.dev/gang' }];
+const OTHERS = [{ name: 'example.com/quota' }];
 const ago = (seconds: number): string => new Date(NOW - seconds * 1000).toISOString();
 
 interface Shape {
@@ -25,6 +26,8 @@ interface Shape {
   of?: string;
   /** Seconds since it was made. */
   age?: number;
+  /** Behind a gate that is not of Spillway, too. */
+  behind?: boolean;
 }
 
 function pod(name: string, shape: Shape = {}): Pod {
@@ -39,6 +42,7 @@ function pod(name: string, shape: Shape = {}): Pod {
     phase,
     of,
     age = 60,
+    behind = false,
   } = shape;
   const annotations = {
     ...(size === null ? {} : { 'spillway.dev/gang-size': size }),
@@ -59,7 +63,7 @@ function pod(name: string, shape: Shape = {}): Pod {
     },
     spec: {
       containers: [],
-      ...(gated ? { schedulingGates: GATE } : {}),
+      ...(gated || behind ? { schedulingGates: [...(gated ? GATE : []), ...(behind ? OTHERS : [])] } : {}),
       ...(placed === undefined || local === true ? {} : { nodeSelector: { 'spillway.dev/member': 'west' } }),
       ...(bound === true || started === true ? { nodeName: 'west' } : {}),
     },
@@ -86,7 +90,7 @@ const step = (...shapes: Shape[]): Record<string, unknown> => {
 describe('a gang', () => {
   it('is nothing without pods', () => expect(step()).toEqual({ do: 'nothing' }));
   it('waits for the pods that are missing', () => {
-    expect(step({}, {})).toEqual({ do: 'gather', present: 2, succeeded: 0, size: 3 });
+    expect(step({}, {})).toEqual({ do: 'gather', present: 2, behindOthers: 0, succeeded: 0, size: 3 });
   });
   it('looks for a place when it is complete', () => {
     const place = { do: 'place', at: undefined, since: undefined, late: [] };
@@ -108,6 +112,20 @@ describe('a gang', () => {
     });
     expect(step(pinned, pinned)).toEqual({ do: 'hold', pods: ['p0', 'p1'], at: 'west', until: NOW + 110_000 });
     expect(step(pinned, pinned, pinned)).toEqual({ do: 'open', pods: ['p0', 'p1', 'p2'], at: 'west' });
+  });
+  it('does not count, hold or open a pod behind a gate that somebody else has set, and takes it along once that is gone', () => {
+    const behind = { behind: true };
+    const waiting = { do: 'gather', present: 2, behindOthers: 1, succeeded: 0, size: 3 };
+    expect(step({}, {}, behind)).toEqual(waiting);
+    expect(step(behind, behind, behind)).toEqual({ ...waiting, present: 0, behindOthers: 3 });
+    expect(step({}, {}, {}, behind)).toMatchObject({ do: 'place', pods: ['p0', 'p1', 'p2'] });
+    const pinned = { placed: 10, gated: true };
+    expect(step(pinned, pinned, { ...pinned, ...behind })).toMatchObject({ do: 'hold', pods: ['p0', 'p1'] });
+    expect(step({ placed: 10 }, { ...pinned, ...behind })).toMatchObject({ do: 'hold', pods: ['p0'] });
+    const until = { at: 'west', until: NOW + 110_000 };
+    expect(step({ placed: 10 }, { placed: 10, ...behind })).toEqual({ do: 'hold', pods: ['p0'], ...until });
+    expect(step({ placed: 10, ...behind }, {})).toMatchObject({ do: 'place', pods: ['p1'], late: [] });
+    expect(step({ placed: 10 }, {}, behind)).toMatchObject({ do: 'place', pods: ['p1'], at: 'west' });
   });
   it('opens the gates that are left', () => {
     expect(step({ placed: 10 }, { placed: 10, gated: true })).toEqual({ do: 'open', pods: ['p1'], at: 'west' });
@@ -186,11 +204,23 @@ describe('a gang of which some succeeded', () => {
     expect(step(done, done, again)).toMatchObject({ do: 'place', pods: ['p2'] });
   });
   it('does not count those that failed', () => {
-    expect(step(done, failed, failed, again)).toEqual({ do: 'gather', present: 1, succeeded: 1, size: 3 });
+    expect(step(done, failed, failed, again)).toEqual({
+      do: 'gather',
+      present: 1,
+      behindOthers: 0,
+      succeeded: 1,
+      size: 3,
+    });
     expect(step(done, failed, failed, again, again)).toMatchObject({ do: 'place', pods: ['p3', 'p4'] });
   });
   it('waits a moment for others that are to go with it', () => {
-    expect(step(done, done, { ...again, age: 1 })).toEqual({ do: 'gather', present: 1, succeeded: 2, size: 3 });
+    expect(step(done, done, { ...again, age: 1 })).toEqual({
+      do: 'gather',
+      present: 1,
+      behindOthers: 0,
+      succeeded: 2,
+      size: 3,
+    });
     expect(step(done, done, again, { ...again, age: 1 })).toMatchObject({ do: 'gather', present: 2 });
     expect(step(done, ...[again, again, again].map((one) => ({ ...one, age: 0 })))).toMatchObject({ do: 'place' });
   });
@@ -202,7 +232,13 @@ describe('a gang of which some succeeded', () => {
   });
   it('does not count those of a former gang of that name', () => {
     const former = { ...done, of: 'last-night' };
-    expect(step(former, former, former, again)).toEqual({ do: 'gather', present: 1, succeeded: 0, size: 3 });
+    expect(step(former, former, former, again)).toEqual({
+      do: 'gather',
+      present: 1,
+      behindOthers: 0,
+      succeeded: 0,
+      size: 3,
+    });
     const nobodys = { placed: 1000, started: true, phase: 'Succeeded' } as const;
     expect(step(nobodys, nobodys, nobodys, {})).toMatchObject({ do: 'gather', succeeded: 0 });
   });
