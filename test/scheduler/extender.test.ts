@@ -41,6 +41,8 @@ const migrationFit = { isAsking: false };
 let preemption: Preemption;
 let reservations: Reservations;
 let gangs: GangPlacer;
+/** The same with a clock of its own, in ms. */
+let slowGangs: (ticks: () => number) => GangPlacer;
 /** Called whenever room is asked about. */
 let asking: (() => void) | undefined;
 let close: () => Promise<void>;
@@ -172,7 +174,9 @@ beforeEach(async () => {
     clock,
   });
   reservations = new Reservations(capacityOf, clock);
-  gangs = new GangPlacer({ view, questions, reservations, capacityOf, clock });
+  const placing = { view, questions, reservations, capacityOf, clock };
+  gangs = new GangPlacer(placing);
+  slowGangs = (ticks) => new GangPlacer({ ...placing, monotonic: ticks });
   const isVirtual = (name: string): boolean => view.nodes.memberOf(name) !== undefined;
   const nominees = new Nominees({
     capacityOf,
@@ -604,6 +608,59 @@ describe('the place of a gang', () => {
     await preemption.preempt({ pod: core, victims: new Map([['east', { uids: [], violations: 0 }]]) });
     expect(held[0]).toEqual([]);
     expect([...reserved.keys()]).toEqual([uidOf(a)]);
+  });
+
+  test('is not looked for when its pods are of too many kinds; pods without a controller are of one', async () => {
+    const tolerations = (key: string) => ({ spec: { tolerations: [TOLERATION, { key, operator: 'Exists' }] } });
+    const pods = Array.from({ length: 65 }, (_, index) =>
+      member(`g${String(index)}`, tolerations(`k${String(index)}`)),
+    );
+    let questions = 0;
+    asking = () => (questions += 1);
+    slots.set('east', 100);
+    expect(await placeGang(pods)).toEqual({ problem: expect.stringContaining('more than 64 kinds') as string });
+    expect(questions).toBe(0);
+    expect(await placeGang(pods.slice(1), { at: 'east' })).toEqual({ cluster: 'east' });
+    const bare = pods.map(({ metadata }) => pod(metadata.name, { metadata: { ownerReferences: [] } }));
+    expect(await placeGang(bare, { at: 'east' })).toEqual({ cluster: 'east' });
+  });
+
+  test('is looked for by room first, as rules are asked about each kind of pod', async () => {
+    place(OPEN);
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    const tolerations = (key: string) => ({ spec: { tolerations: [TOLERATION, { key, operator: 'Exists' }] } });
+    const pods = Array.from({ length: 60 }, (_, index) =>
+      member(`g${String(index)}`, tolerations(`k${String(index)}`)),
+    );
+    slots.set('east', 0);
+    let questions = 0;
+    asking = () => (questions += 1);
+    expect(await placeGang(pods, { at: 'east' })).toEqual({
+      why: expect.stringContaining('insufficient cpu') as string,
+    });
+    expect(questions).toBeLessThan(5);
+    expect(reserved.size).toBe(0);
+  });
+
+  test('is looked for cluster by cluster: a look that takes long goes on where it was when others had their turn', async () => {
+    place({ clusterAffinity: { clusterNames: ['east', 'west'] } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    asking = () => {
+      // They are free until they are asked about one pod after the other.
+      for (const name of ['east', 'west'])
+        slots.set(name, 1 - [...reserved.values()].filter((one) => one === name).length);
+    };
+    let ms = 0;
+    const slow = slowGangs(() => (ms += 501));
+    const question = { at: undefined, avoid: undefined, holdMs: 120_000 };
+    const [a, b] = [member('a'), member('b')];
+    const first = await slow.place([a, b], question);
+    const tried = 'tried' in first ? first.tried : new Map<string, string>();
+    expect([...tried.values()]).toEqual([expect.stringMatching(/^room for 1 of 2 pods/)]);
+    expect(reserved.size).toBe(0);
+    const why = expect.stringMatching(/(?=.*member east: room for 1 of 2)(?=.*member west: room for 1 of 2)/) as string;
+    expect(await slow.place([a, b], { ...question, tried })).toEqual({ why });
+    expect(await slow.place([a], question)).toMatchObject({ cluster: expect.any(String) as string });
   });
 
   test('counts: two gangs do not get what only one of them may have', async () => {

@@ -61,6 +61,8 @@ export class GangKeeper {
   readonly #o: GangKeeperOptions;
   readonly #pods: Informer<Pod>;
   readonly #avoid = new Map<string, { cluster: string; until: number }>();
+  /** Clusters that a look which has to go on has tried, and why they do not take the gang. */
+  readonly #tried = new Map<string, ReadonlyMap<string, string>>();
   /** What was said about a gang last. */
   readonly #told = new Map<string, string>();
   #judgeFrom = Infinity;
@@ -108,6 +110,7 @@ export class GangKeeper {
     const all = this.#pods.byIndex(GANG, key).filter(isKept).toSorted(byAge);
     const pods = all.filter((pod) => !isFinished(pod));
     const step = await this.#stepOf(all, signal);
+    if (step.do !== 'place') this.#tried.delete(key);
     switch (step.do) {
       case 'nothing':
         this.#forget(key, pods);
@@ -187,7 +190,18 @@ export class GangKeeper {
     const avoided = this.#avoid.get(key);
     const avoid = avoided !== undefined && avoided.until > clock() ? avoided.cluster : undefined;
     if (at !== undefined) await places.hold(late, at, timeoutMs);
-    const found = await places.place(pods, { at, avoid, holdMs: timeoutMs });
+    const tried = this.#tried.get(key);
+    this.#tried.delete(key);
+    const question = { at, avoid, holdMs: timeoutMs, ...(tried === undefined ? {} : { tried }) };
+    const found = await places.place(pods, question);
+    if ('tried' in found) {
+      this.#tried.set(key, found.tried);
+      return { requeueAfterMs: 0 };
+    }
+    if ('problem' in found) {
+      this.#record(key, pods, 'GangInvalid', `the gang waits, as ${found.problem}`);
+      return { requeueAfterMs: PATIENCE_MS };
+    }
     if ('why' in found) {
       const words = `no place takes all ${String(pods.length)} pods of the gang now: ${found.why}. ${FREE_ONLY}`;
       this.#record(key, pods, 'GangWaiting', words);

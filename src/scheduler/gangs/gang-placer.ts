@@ -4,7 +4,9 @@ import { reasonsInWords } from '../../capacity/fit-answer.ts';
 import { clusterInWords } from '../../api/cluster.ts';
 import { gangOrder } from '../../placement/gang-order.ts';
 import { Breath } from '../../kube/breath.ts';
-import { GangRefusal } from './gang-refusal.ts';
+import { monotonic as systemMonotonic } from '../../kube/clock.ts';
+import type { GangAnswer, GangQuestion } from './gang-places.ts';
+import { type GangKinds, GangRefusal, MOST_KINDS } from './gang-refusal.ts';
 import type { HostView } from '../host-view.ts';
 import type { CapacityOf } from '../member-fit.ts';
 import { asksForItself } from '../node-demands.ts';
@@ -19,7 +21,14 @@ export interface GangPlacerOptions {
   capacityOf: CapacityOf;
   /** Wall clock in ms. */
   clock: () => number;
+  /** In ms. */
+  monotonic?: () => number;
 }
+
+/** After so long a look no other cluster is begun, and other gangs have their turn, in ms. */
+const LOOK_MS = 500;
+
+const TOO_MANY_KINDS = `its pods are of more than ${String(MOST_KINDS)} kinds: they differ in controller or revision, policy, node selector, tolerations or affinity`;
 
 /** Clusters to try in turn, and why others are not. */
 interface Options {
@@ -41,25 +50,34 @@ export class GangPlacer {
     this.#refusal = new GangRefusal(options);
   }
 
-  /** Room for all of the pods in one place, kept for `holdMs`. `at`: only there. `avoid`: not there. */
+  /** Room for all of the pods in one place, kept for `holdMs`. */
   async place(
     pods: readonly Pod[],
-    { at, avoid, holdMs }: { at: string | undefined; avoid: string | undefined; holdMs: number },
-  ): Promise<{ cluster: string } | { why: string }> {
-    const { view } = this.#o;
+    { at, avoid, holdMs, tried: before = new Map() }: GangQuestion,
+  ): Promise<GangAnswer> {
+    const { view, monotonic = systemMonotonic } = this.#o;
+    const until = monotonic() + LOOK_MS;
     const [first] = pods;
     if (first === undefined || !view.hasSynced) return { why: 'the caches are not complete yet' };
     const missing = await view.owners.whenKnown(first);
     if (missing !== undefined) return { why: `its owner ${missing.kind} ${missing.name} is not known yet` };
     // What they hold from an earlier look is not in their way.
     this.release(pods);
+    const breath = new Breath();
+    const kinds = await this.#refusal.kindsOf(pods, () => breath.take());
+    if (kinds === undefined) return { problem: TOO_MANY_KINDS };
     const { order, whys } = at === undefined ? this.#options(first, pods.length) : { order: [at], whys: new Map() };
-    for (const cluster of order) {
-      const why = cluster === avoid ? 'a place there was not filled in time' : await this.#take(cluster, pods, holdMs);
+    const tried = new Map(before);
+    for (const cluster of order.filter((one) => !before.has(one))) {
+      if (tried.size > before.size && monotonic() > until) return { tried };
+      const why =
+        cluster === avoid ? 'a place there was not filled in time' : await this.#take(cluster, pods, kinds, holdMs);
       if (why === undefined) return { cluster };
-      whys.set(cluster, why);
+      tried.set(cluster, why);
     }
-    const words = [...whys].map(([cluster, why]) => `${clusterInWords(cluster)}: ${String(why)}`).join('; ');
+    const words = [...new Map([...whys, ...tried])]
+      .map(([cluster, why]) => `${clusterInWords(cluster)}: ${String(why)}`)
+      .join('; ');
     return { why: words === '' ? 'nothing says that it may leave the host' : words };
   }
 
@@ -70,8 +88,8 @@ export class GangPlacer {
     for (const pod of pods) {
       await breath.take();
       if (pod.spec.nodeName !== undefined) continue;
-      if (reservations.holdAlso('gang', pod.metadata.uid ?? '', holdMs)) this.#count(pod, cluster, holdMs);
-      else this.#reserve(pod, cluster, holdMs);
+      const isKept = reservations.holdAlso('gang', pod.metadata.uid ?? '', holdMs);
+      if (isKept || this.#reserve(pod, cluster, holdMs) === undefined) this.#count(pod, cluster, holdMs);
     }
   }
 
@@ -100,17 +118,28 @@ export class GangPlacer {
     return { name: above.metadata.name, replicas };
   }
 
-  /** Undefined when there is room for all of them, else why not. */
-  async #take(cluster: string, pods: readonly Pod[], holdMs: number): Promise<string | undefined> {
+  /** Undefined when there is room for all of them, and rules let them in; else why not. Room first: that costs least to find out. */
+  async #take(cluster: string, pods: readonly Pod[], kinds: GangKinds, holdMs: number): Promise<string | undefined> {
     const breath = new Breath();
-    const refused = await this.#refusal.whyNot(pods, cluster, () => breath.take());
-    if (refused !== undefined) return refused;
+    const breathe = async (): Promise<void> => await breath.take();
+    const why =
+      (await this.#setAside(cluster, pods, holdMs, breathe)) ?? (await this.#refusal.whyNot(kinds, cluster, breathe));
+    if (why === undefined) for (const pod of pods) this.#count(pod, cluster, holdMs);
+    else this.release(pods);
+    return why;
+  }
+
+  async #setAside(
+    cluster: string,
+    pods: readonly Pod[],
+    holdMs: number,
+    breathe: () => Promise<void>,
+  ): Promise<string | undefined> {
     for (const [index, pod] of pods.entries()) {
-      await breath.take();
+      await breathe();
       const why = this.#reserve(pod, cluster, holdMs);
-      if (why === undefined) continue;
-      this.release(pods);
-      return index === 0 ? why : `room for ${String(index)} of ${String(pods.length)} pods (${why})`;
+      if (why !== undefined)
+        return index === 0 ? why : `room for ${String(index)} of ${String(pods.length)} pods (${why})`;
     }
     return undefined;
   }
@@ -124,7 +153,6 @@ export class GangPlacer {
     if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
     const { priority = 0 } = pod.spec;
     reservations.hold('gang', pod.metadata.uid ?? '', { node: best.name, request: best.request, priority }, holdMs);
-    this.#count(pod, cluster, holdMs);
     return undefined;
   }
 
@@ -141,7 +169,6 @@ export class GangPlacer {
     if (!answer.fits) return reasonsInWords(answer.reasons);
     const { priority = 0 } = pod.spec;
     this.#o.reservations.hold('gang', pod.metadata.uid ?? '', { node: LOCAL, request, priority }, holdMs);
-    this.#count(pod, LOCAL, holdMs);
     return undefined;
   }
 

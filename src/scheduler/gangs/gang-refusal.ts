@@ -19,6 +19,17 @@ export interface GangRefusalOptions {
   readonly clock: () => number;
 }
 
+/** More kinds of pods than this are no gang that can be asked about in time: each kind is asked about in each cluster. */
+export const MOST_KINDS = 64;
+
+/** Pods that have to be together. */
+export interface GangKinds {
+  /** One of each kind that rules can tell from the others. */
+  readonly pods: readonly Pod[];
+  /** How many pods there are by what they count with. */
+  readonly counts: ReadonlyMap<string, number>;
+}
+
 /** What rules, avoid marks and taints of members say to a place for a gang: what the extender will say of each of its pods there. */
 export class GangRefusal {
   readonly #o: GangRefusalOptions;
@@ -27,29 +38,40 @@ export class GangRefusal {
     this.#o = options;
   }
 
-  /** Why one of the pods would be refused there, whatever room there is; undefined: none of them would. */
-  async whyNot(pods: readonly Pod[], cluster: string, breathe: () => Promise<void>): Promise<string | undefined> {
+  /** Undefined: they are of more than {@link MOST_KINDS} kinds. */
+  async kindsOf(pods: readonly Pod[], breathe: () => Promise<void>): Promise<GangKinds | undefined> {
     const counts = new Map<string, number>();
     const kinds = new Map<string, Pod>();
     for (const pod of pods) {
       const group = groupOf(pod);
       counts.set(group, (counts.get(group) ?? 0) + 1);
-      kinds.set(this.#kindOf(pod, group), pod);
+      kinds.set(this.#kindOf(pod), pod);
+      if (kinds.size > MOST_KINDS) return undefined;
       await breathe();
     }
-    for (const pod of kinds.values()) {
+    return { pods: [...kinds.values()], counts };
+  }
+
+  /** Why one of the pods would be refused there, whatever room there is; undefined: none of them would. */
+  async whyNot(
+    { pods, counts }: GangKinds,
+    cluster: string,
+    breathe: () => Promise<void>,
+  ): Promise<string | undefined> {
+    for (const pod of pods) {
       const missing = await this.#o.view.owners.whenKnown(pod);
       if (missing !== undefined) return `its owner ${missing.kind} ${missing.name} is not known yet`;
       const why = this.#whyNot(pod, (counts.get(groupOf(pod)) ?? 1) - 1, cluster);
-      if (why !== undefined) return kinds.size === 1 ? why : `pod ${pod.metadata.name}: ${why}`;
+      if (why !== undefined) return pods.length === 1 ? why : `pod ${pod.metadata.name}: ${why}`;
       await breathe();
     }
     return undefined;
   }
 
-  /** Equal for pods that rules cannot tell from each other. */
-  #kindOf(pod: Pod, group: string): string {
+  /** Equal for pods that rules cannot tell from each other: those without a controller count each by itself, so all in the same way. */
+  #kindOf(pod: Pod): string {
     const { nodeSelector, tolerations, affinity } = pod.spec;
+    const group = controllerOf(pod) === undefined ? '' : groupOf(pod);
     return canonicalJson([group, this.#rulesOf(pod)?.source, nodeSelector, tolerations, affinity]);
   }
 

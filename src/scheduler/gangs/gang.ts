@@ -153,7 +153,7 @@ export function isGated({ spec }: Pod): boolean {
 }
 
 /** Somebody else has set a gate, too: no scheduler looks at the pod until that one is gone. */
-export function waitsForOthers({ spec }: Pod): boolean {
+function waitsForOthers({ spec }: Pod): boolean {
   return (spec.schedulingGates ?? []).some(({ name }) => name !== GANG_GATE);
 }
 
@@ -163,6 +163,8 @@ function isPlaced({ metadata }: Pod): boolean {
 
 /** All pods of a gang have to say the same. */
 function termsOf(pods: readonly Pod[]): { size: number; timeoutMs: number } | { problem: string } {
+  if (pods.length > LARGEST)
+    return { problem: `it has ${String(pods.length)} pods, which is more than ${String(LARGEST)}` };
   const said = (key: string): (string | undefined)[] => [
     ...new Set(pods.map(({ metadata }) => metadata.annotations?.[key])),
   ];

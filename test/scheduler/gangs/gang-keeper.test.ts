@@ -270,3 +270,30 @@ it('says that pods of a gang are missing which wait at gates of others, and writ
   expect(told[0]).toContain('2 of 3 pods of the gang are there, 1 more wait at scheduling gates of others');
   expect(api.requests('PATCH', '/pods/')).toEqual([]);
 });
+
+it('goes on with a look that took long after those at other gangs', async () => {
+  const world = gangWithOneAnew('last-night', ['w-3', 'w-4', 'w-5']);
+  const tried = new Map([['east', 'it has no room']]);
+  const asked: unknown[] = [];
+  const { api } = await keep(
+    () => true,
+    0,
+    world,
+    undefined,
+    undefined,
+    async (_pods, question) => {
+      asked.push(question.tried);
+      return await Promise.resolve(asked.length === 1 ? { tried } : { cluster: 'west' });
+    },
+  );
+  await seen(() => expect(podOf(api, 'w-5').spec.schedulingGates).toEqual([]));
+  expect(asked).toEqual([undefined, tried]);
+});
+
+it('says what is wrong with pods for which there will be no place', async () => {
+  const world = gangWithOneAnew('last-night', ['w-3', 'w-4', 'w-5']);
+  const problem = 'its pods are of more than 64 kinds';
+  const place: GangPlaces['place'] = async () => await Promise.resolve({ problem });
+  const { told } = await keep(() => true, 0, world, undefined, undefined, place);
+  await seen(() => expect(told).toEqual([`w-3 GangInvalid the gang waits, as ${problem}`]));
+});

@@ -100,6 +100,11 @@ describe('a gang', () => {
   it('is placed as a whole when there are more', () => {
     expect(step({}, {}, {}, {})).toMatchObject({ do: 'place', pods: ['p0', 'p1', 'p2', 'p3'] });
   });
+  it('is none with more pods than any gang could have', () => {
+    const many = Array.from({ length: 10_000 }, () => ({}));
+    expect(step(...many)['problem']).toBeUndefined();
+    expect(step(...many, {})['problem']).toBe('it has 10001 pods, which is more than 10000');
+  });
   it('opens no gate before all pods have the place', () => {
     const pinned = { placed: 10, gated: true };
     expect(step(pinned, {}, pinned)).toEqual({
