@@ -218,6 +218,11 @@ export class OwnerDirectory {
     return undefined;
   }
 
+  /** Whether all owners of a pod are known, as far as they are there. */
+  isKnown(pod: Pod): boolean {
+    return this.#missing(pod) === undefined;
+  }
+
   /** Resolves early when the owner arrives, or is known not to be there. */
   async #wait(uid: string, ms: number): Promise<boolean> {
     const waiters = this.#waiters.get(uid) ?? new Set();

@@ -1,4 +1,4 @@
-import { GROUP, MIRRORED_CONDITION, RELEASED_ANNOTATION } from '../api/marks.ts';
+import { GANG_PLACED_ANNOTATION, GROUP, MIRRORED_CONDITION, RELEASED_ANNOTATION } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
@@ -63,7 +63,8 @@ function byTemplate(selector: unknown): object | undefined {
 
 /**
  * Where the pod is, whom it belongs to, whether it is Ready, and what says that a member did not take it. Of a pod on one of the host's own nodes
- * also what it takes there; pods that are alike share that. Of others their priority. `isVirtual`: the node stands for a member.
+ * also what it takes there; pods that are alike share that. Of others their priority; of one whose gang has its place, until it is bound, all
+ * of it, as room is held for what it asks for. `isVirtual`: the node stands for a member.
  */
 export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (raw: KubeObject) => Pod {
   const parts = new SharedParts();
@@ -74,22 +75,25 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
     const nominatedNodeName = nodeName === undefined ? status?.nominatedNodeName : undefined;
     const node = nodeName ?? nominatedNodeName;
     const takesRoom = node !== undefined && !isVirtual(node) && !isFinished(raw as Pod);
-    const metadata = metadataOf(raw, (key) => KEPT.has(key));
+    const isGiven = nodeName === undefined && raw.metadata.annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
+    const metadata = metadataOf(raw, (key) => isGiven || KEPT.has(key));
     return {
       metadata: {
         ...metadata,
         ...(metadata.labels === undefined ? {} : { labels: parts.labels(metadata.labels) }),
         ...(metadata.ownerReferences === undefined ? {} : { ownerReferences: parts.owners(metadata.ownerReferences) }),
       },
-      spec: takesRoom
-        ? parts.spec(grantedSpec(raw as Pod))
-        : {
-            containers: NONE,
-            ...claimsOf(spec),
-            ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }),
-            ...(priority === 0 ? {} : { priority }),
-            ...(spec.schedulingGates === undefined ? {} : { schedulingGates: spec.schedulingGates }),
-          },
+      spec: isGiven
+        ? spec
+        : takesRoom
+          ? parts.spec(grantedSpec(raw as Pod))
+          : {
+              containers: NONE,
+              ...claimsOf(spec),
+              ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }),
+              ...(priority === 0 ? {} : { priority }),
+              ...(spec.schedulingGates === undefined ? {} : { schedulingGates: spec.schedulingGates }),
+            },
       status: defined({
         phase: status?.phase,
         conditions: toldConditions(status?.conditions),

@@ -14,6 +14,7 @@ import { DeletionCostWriter } from './deletion-cost-writer.ts';
 import { ExtenderServer } from './extender-server.ts';
 import { Extender } from './extender.ts';
 import type { ExtenderArgs } from './extender-wire.ts';
+import { GangHolds } from './gangs/gang-holds.ts';
 import { GangPlacer } from './gangs/gang-placer.ts';
 import { HostCapacity } from './host-capacity.ts';
 import { HostPlacedPods } from './host-placed-pods.ts';
@@ -79,6 +80,7 @@ export class Scheduler {
   /** Places for pods that have to be together. */
   readonly gangRooms: GangPlacer;
   readonly placedPods: HostPlacedPods;
+  readonly #gangHolds: GangHolds;
   readonly #o: SchedulerOptions;
   readonly #view: HostView;
   readonly #store: PlacementStore;
@@ -146,6 +148,7 @@ export class Scheduler {
       clock,
     });
     this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf, clock });
+    this.#gangHolds = new GangHolds({ view, places: this.gangRooms, clock });
     this.#extender = new Extender({
       view,
       workloads,
@@ -184,7 +187,7 @@ export class Scheduler {
   /** Why questions cannot be answered yet, in words; undefined when they can. */
   get problem(): string | undefined {
     if (!this.#store.informer.hasSynced) return this.#store.informer.problem ?? 'the caches are not complete yet';
-    return this.#extender.notReady();
+    return this.#extender.notReady() ?? this.#gangHolds.problem;
   }
 
   /** Answers until the signal aborts. Rejects when the port cannot be had. */
@@ -220,6 +223,7 @@ export class Scheduler {
     ];
     await Promise.all([
       this.#view.run(signal),
+      this.#gangHolds.run(signal),
       this.#store.informer.run(signal),
       this.#scores.run(signal),
       this.#migrations.run(signal),

@@ -7,6 +7,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Candidate, Victims } from '../../src/capacity/victims.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Extender } from '../../src/scheduler/extender.ts';
+import { GangHolds, type PlaceKeeper } from '../../src/scheduler/gangs/gang-holds.ts';
 import { GangPlacer } from '../../src/scheduler/gangs/gang-placer.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
 import { Nominees } from '../../src/scheduler/nominees.ts';
@@ -661,6 +662,114 @@ describe('the place of a gang', () => {
     const why = expect.stringMatching(/(?=.*member east: room for 1 of 2)(?=.*member west: room for 1 of 2)/) as string;
     expect(await slow.place([a, b], { ...question, tried })).toEqual({ why });
     expect(await slow.place([a], question)).toMatchObject({ cluster: expect.any(String) as string });
+  });
+
+  describe('that another replica has given', () => {
+    /** A pod as it is in the host once its gang has its place, `ago` ms ago. */
+    const given = async (name: string, { ago = 0, spec = {} }: { ago?: number; spec?: object } = {}): Promise<Pod> => {
+      const annotations = {
+        'spillway.dev/gang-size': '2',
+        'spillway.dev/gang-placed-at': new Date(now - ago).toISOString(),
+      };
+      return await made(
+        member(name, {
+          metadata: { labels: { 'spillway.dev/gang': 'g' }, annotations },
+          spec: { nodeSelector: { 'spillway.dev/member': 'east' }, ...spec },
+        }),
+      );
+    };
+    const holding = async (places: PlaceKeeper = gangs): Promise<GangHolds> => {
+      const holds = new GangHolds({ view, places, clock: () => now });
+      const stop = new AbortController();
+      const running = holds.run(stop.signal);
+      const before = close;
+      close = async () => {
+        stop.abort();
+        await running;
+        await before();
+      };
+      return await Promise.resolve(holds);
+    };
+    beforeEach(async () => {
+      place(OPEN);
+      await seen('the policy is known', () => [...view.policies.values()].length === 1);
+      asking = () => slots.set('east', 2 - reserved.size);
+    });
+
+    test('is kept from others by a replica that has only seen the pods, from its first answer on', async () => {
+      const holds = await holding();
+      const [a, b] = [await given('a'), await given('b')];
+      const other = await made(pod('other'));
+      await seen('it may answer', () => holds.problem === undefined);
+      expect((await filter(other)).NodeNames).toEqual([]);
+      expect([view.seats.assumedAt(uidOf(a)), view.seats.assumedAt(uidOf(b))]).toEqual(['east', 'east']);
+      for (const one of [a, b]) expect((await filter(one, ['east'])).NodeNames).toEqual(['east']);
+    });
+
+    test('is known before a process that begins answers anything, also when what a member has is known later', async () => {
+      const [a, b] = [await given('a'), await given('b')];
+      const other = await made(pod('other'));
+      let isKnown = false;
+      const holds = await holding({
+        holdAsGiven: (one, cluster, forMs) => isKnown && gangs.holdAsGiven(one, cluster, forMs),
+        release: (pods) => gangs.release(pods),
+        knows: (cluster) => isKnown && gangs.knows(cluster),
+      });
+      expect(holds.problem).toBeDefined();
+      // Only the watch tells it of pods, and the handlers are told of those that were there.
+      for (const name of ['a', 'b', 'other'])
+        api.edit(`${PODS}/${name}`, { metadata: { annotations: { seen: 'yes' } } });
+      await seen('it may answer', () => holds.problem === undefined);
+      expect(reserved.size).toBe(0);
+      isKnown = true;
+      await seen('room is held', () => reserved.size === 2);
+      expect([...reserved.keys()].toSorted()).toEqual([uidOf(a), uidOf(b)].toSorted());
+      expect((await filter(other)).NodeNames).toEqual([]);
+    });
+
+    test('is free when the pod has lost its place, or its time is over', async () => {
+      const holds = await holding();
+      await seen('it may answer', () => holds.problem === undefined);
+      const [a, b] = [await given('a', { ago: 100_000 }), await given('b', { ago: 100_000 })];
+      await seen('room is held', () => reserved.size === 2);
+      api.edit(`${PODS}/a`, { metadata: { annotations: { 'spillway.dev/gang-placed-at': null } } });
+      await seen('it is free', () => !reserved.has(uidOf(a)));
+      now += 20_000;
+      reservations.expire();
+      expect(reserved.has(uidOf(b))).toBe(false);
+      api.edit(`${PODS}/b`, { metadata: { annotations: { more: 'news' } } });
+      await seen('that is known', () => view.pods.get('shop/b')?.metadata.annotations?.['more'] === 'news');
+      expect(reserved.size).toBe(0);
+    });
+
+    test('is not believed of a pod where its rules do not let it go, behind a gate of others, or from a time to come', async () => {
+      const holds = await holding();
+      await seen('it may answer', () => holds.problem === undefined);
+      await given('west', { spec: { nodeSelector: { 'spillway.dev/member': 'west' } } });
+      await given('behind', { spec: { schedulingGates: [{ name: 'example.com/quota' }] } });
+      await given('early', { ago: -60_000 });
+      await given('late', { ago: 120_000 });
+      const right = await given('right', { ago: -5_000 });
+      await seen('room is held', () => reserved.size > 0);
+      expect(reserved).toEqual(new Map([[uidOf(right), 'east']]));
+      now += 120_000;
+      api.edit(`${PODS}/right`, { metadata: { annotations: { more: 'news' } } });
+      await seen('that is known', () => view.pods.get('shop/right')?.metadata.annotations?.['more'] === 'news');
+      reservations.expire();
+      expect(reserved.size).toBe(0);
+    });
+
+    test('counts against the limits of its policy', async () => {
+      api.edit('/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p', {
+        spec: { placement: { clusterAffinity: { clusterNames: ['east'], max: 1 } } },
+      });
+      const holds = await holding();
+      await seen('it may answer', () => holds.problem === undefined);
+      const first = await given('a');
+      await seen('room is held', () => reserved.size === 1);
+      await given('b');
+      expect([...reserved.keys()]).toEqual([uidOf(first)]);
+    });
   });
 
   test('counts: two gangs do not get what only one of them may have', async () => {

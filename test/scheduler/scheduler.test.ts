@@ -4,8 +4,10 @@ import { afterEach, expect, test } from 'vitest';
 import { createAuthority, issueServing } from '../../hack/pki.ts';
 import { until } from '../../hack/until.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
+import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Scheduler } from '../../src/scheduler/scheduler.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
+import { countedRoom } from '../fixtures/counted-room.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 
@@ -39,14 +41,17 @@ function hostWith(reason: string): MemoryApi {
 }
 
 /** A process that has just started, and that nobody asks. Returns how often it told schedulers to look again. */
-async function start(api: MemoryApi): Promise<{ scheduler: Scheduler; looks: () => number }> {
+async function start(
+  api: MemoryApi,
+  capacityOf: (node: string) => VirtualNodeCapacity | undefined = () => undefined,
+): Promise<{ scheduler: Scheduler; looks: () => number }> {
   const server = await serveMemoryApi(api);
   const authority = await createAuthority('ours');
   const certificate = await issueServing(authority, 'extender', ['127.0.0.1']);
   const scheduler = new Scheduler({
     host: server.client('host'),
     namespace: 'spillway-system',
-    capacityOf: () => undefined,
+    capacityOf,
     budgets: { synced: true, covering: () => [] },
     scoring: scoringConfig.parse({}),
     lease: { run: async () => await Promise.resolve() },
@@ -84,4 +89,27 @@ test('of a pod behind a gate it tells them nothing', async () => {
   await until('it can answer', () => scheduler.problem === undefined, { intervalMs: 10, timeoutMs: 10_000 });
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(looks()).toBe(0);
+});
+
+test('a process that starts answers nothing before it keeps the room of pods whose gang has its place', async () => {
+  const api = hostWith('Unschedulable');
+  const metadata = {
+    name: 'ring',
+    namespace: 'shop',
+    labels: { 'spillway.dev/gang': 'ring' },
+    annotations: { 'spillway.dev/gang-size': '1', 'spillway.dev/gang-placed-at': new Date().toISOString() },
+  };
+  const tolerations = [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }];
+  const spec = { containers: [{ name: 'main' }], tolerations, nodeSelector: { 'spillway.dev/member': 'east' } };
+  const body = { apiVersion: 'v1', kind: 'Pod', metadata, spec };
+  const path = '/api/v1/namespaces/shop/pods';
+  const { metadata: made } = api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' }) as {
+    metadata: { uid: string };
+  };
+  const reserved = new Map<string, string>();
+  const room = countedRoom('east', () => 1, reserved);
+  const { scheduler } = await start(api, (node) => (node === 'east' ? room : undefined));
+  // What can be answered is looked at more often than events come.
+  await until('it can answer', () => scheduler.problem === undefined, { intervalMs: 1, timeoutMs: 10_000 });
+  expect(reserved).toEqual(new Map([[made.uid, 'east']]));
 });

@@ -93,6 +93,24 @@ export class GangPlacer {
     }
   }
 
+  /**
+   * By what the pod says of its place, which whoever may write pods could say where no policy keeps them from it: so only where a
+   * scheduler would be told that place. See {@link PlaceKeeper}.
+   */
+  holdAsGiven(pod: Pod, cluster: string, forMs: number): boolean {
+    if (this.#o.reservations.heldFor('gang', pod.metadata.uid ?? '') !== undefined) return false;
+    const why = this.#refusal.whyNotGiven(pod, cluster) ?? this.#reserve(pod, cluster, forMs);
+    if (why === undefined) this.#count(pod, cluster, forMs);
+    return why === undefined;
+  }
+
+  /** Whether the rooms behind all virtual nodes of a member are known; of one without any there is nothing to know. */
+  knows(cluster: string): boolean {
+    const { view, capacityOf } = this.#o;
+    const names = cluster === LOCAL ? [LOCAL] : view.nodes.virtualNodesOf(cluster);
+    return names.every((name) => capacityOf(name)?.ready === true);
+  }
+
   release(pods: readonly Pod[]): void {
     const { reservations, view } = this.#o;
     for (const { metadata } of pods) {

@@ -68,6 +68,11 @@ export class GangRefusal {
     return undefined;
   }
 
+  /** The same of one pod whose gang has its place there, from what is known at this moment. */
+  whyNotGiven(pod: Pod, cluster: string): string | undefined {
+    return this.#o.view.owners.isKnown(pod) ? this.#whyNot(pod, 0, cluster) : 'its owners are not known yet';
+  }
+
   /** Equal for pods that rules cannot tell from each other: those without a controller count each by itself, so all in the same way. */
   #kindOf(pod: Pod): string {
     const { nodeSelector, tolerations, affinity } = pod.spec;

@@ -1,6 +1,7 @@
 import { LOCAL } from '../../api/cluster-tiers.ts';
 import {
   GANG_GATE,
+  GANG_LABEL,
   GANG_PLACED_ANNOTATION,
   GANG_SIZE_ANNOTATION,
   GANG_TIMEOUT_ANNOTATION,
@@ -16,6 +17,9 @@ const DEFAULT_TIMEOUT_S = 120;
 const TIMEOUT_S = { least: 5, most: 24 * 3600 };
 /** Pods that make a gang complete only together with those that succeeded wait so long for others that come with them. */
 const TOGETHER_MS = 5_000;
+
+/** A clock of another replica may be ahead by so much. */
+const AHEAD_MS = 10_000;
 
 /** What is to be done for a gang now. Times are wall clock in ms. */
 export type GangStep =
@@ -87,7 +91,7 @@ export function gangStep(all: readonly Pod[], sight: GangSight): GangStep {
     if (!isEnough) return { do: 'gather', present, behindOthers: behind, succeeded, size };
     return { do: 'place', pods: waiting, at: undefined, since: undefined, late: [], timeoutMs };
   }
-  const at = first.spec.nodeSelector?.[MEMBER_LABEL] ?? LOCAL;
+  const at = pinnedTo(first);
   if (open.length > 0 && pinned.length > 0) return { do: 'open', pods: pinned, at };
   return open.length > 0
     ? whileOpen({ open, waiting, at, timeoutMs }, sight)
@@ -139,6 +143,30 @@ function whileOpen(
   return { do: 'hold', pods: kept, at, until: Math.min(...judged.map(untilOf), now + timeoutMs) };
 }
 
+/** The place of a pod as its gang was given it. */
+export interface GivenPlace {
+  readonly cluster: string;
+  /** Wall clock in ms. */
+  readonly at: number;
+  readonly timeoutMs: number;
+}
+
+/** Undefined: it has none, has a node, or no scheduler looks at it; or its place is said to be from a time that is yet to come. */
+export function givenPlace(pod: Pod, now: number): GivenPlace | undefined {
+  const { metadata, spec } = pod;
+  const isOfGang = metadata.labels?.[GANG_LABEL] !== undefined && isPlaced(pod);
+  if (!isOfGang || (spec.nodeName ?? '') !== '' || metadata.deletionTimestamp !== undefined) return undefined;
+  if (isFinished(pod) || waitsForOthers(pod)) return undefined;
+  const timeoutMs = timeoutOf(metadata.annotations?.[GANG_TIMEOUT_ANNOTATION]);
+  const at = placedAt(pod);
+  if (timeoutMs === undefined || at > now + AHEAD_MS || at + timeoutMs <= now) return undefined;
+  return { cluster: pinnedTo(pod), at, timeoutMs };
+}
+
+function pinnedTo({ spec }: Pod): string {
+  return spec.nodeSelector?.[MEMBER_LABEL] ?? LOCAL;
+}
+
 /** Pods of one gang come one after the other. */
 function mayMoreCome(waiting: readonly Pod[], { now }: GangSight): boolean {
   return waiting.some((pod) => now - createdAt(pod) < TOGETHER_MS);
@@ -177,10 +205,15 @@ function termsOf(pods: readonly Pod[]): { size: number; timeoutMs: number } | { 
     return { problem: `annotation ${GANG_SIZE_ANNOTATION} of its pods must be a number from 1 to ${String(LARGEST)}` };
   }
   const { least, most } = TIMEOUT_S;
-  const timeout = timeouts[0] === undefined ? DEFAULT_TIMEOUT_S : whole(timeouts[0], least, most);
-  return timeout === undefined
+  const timeoutMs = timeoutOf(timeouts[0]);
+  return timeoutMs === undefined
     ? { problem: `annotation ${GANG_TIMEOUT_ANNOTATION} must be a number from ${String(least)} to ${String(most)}` }
-    : { size, timeoutMs: timeout * 1000 };
+    : { size, timeoutMs };
+}
+
+function timeoutOf(text: string | undefined): number | undefined {
+  const seconds = text === undefined ? DEFAULT_TIMEOUT_S : whole(text, TIMEOUT_S.least, TIMEOUT_S.most);
+  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 function whole(text: string | undefined, least: number, most: number): number | undefined {

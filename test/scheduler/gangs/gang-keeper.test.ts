@@ -145,7 +145,7 @@ async function keep(
   return { asked, evicted, kept, told, released, api };
 }
 
-const seen = async (look: () => void): Promise<void> => await vi.waitFor(look, { timeout: 5_000, interval: 20 });
+const seen = async (look: () => void): Promise<void> => await vi.waitFor(look, { timeout: 15_000, interval: 20 });
 
 it('keeps a gang that ran in its member while the host was away', async () => {
   const { asked, evicted } = await keep(() => true, 0);
