@@ -139,6 +139,11 @@ async function prepare(namespace: string, failover: Fields = {}): Promise<void> 
   await policyInUse(host, namespace, 'all');
 }
 
+function cut(side: string): void {
+  proxies[side]?.inject({ kind: 'reset', when: 'before' });
+  proxies[side]?.resetConnections();
+}
+
 const isReleased = ({ metadata }: Pod): boolean => metadata.annotations?.[RELEASED_ANNOTATION] !== undefined;
 const isGoing = ({ metadata }: Pod): boolean => metadata.deletionTimestamp !== undefined;
 
@@ -278,42 +283,109 @@ describe('a line is cut in the middle of a move', () => {
     }
   }
 
-  test.for(['host', ...NAMES])('F68: to %s', async (side, context) => {
-    const namespace = `cut-${side}`;
-    await prepare(namespace);
+  /** One pod that serves in east, under a policy with that. */
+  async function serving(namespace: string, failover: Fields = {}): Promise<Pod> {
+    await prepare(namespace, failover);
     await host.apply([gated(namespace)]);
     await until('it is bound', async () => (await ungated(namespace)).length === 1);
     await openAll(namespace);
-    await settled(host, namespace, 'web', { east: 1 });
+    const [only] = await settled(host, namespace, 'web', { east: 1 });
+    if (only === undefined) throw new Error(`${namespace}: no pod is there`);
+    return only;
+  }
+
+  /** It is to leave. */
+  async function releasedNow(namespace: string): Promise<void> {
+    await taint(true);
+    await until('one is released, and another one waits in west', async () => {
+      const released = (await podsOf(host, namespace)).some(isReleased);
+      return released && (await ungated(namespace)).some(({ spec }) => spec.nodeName === 'west');
+    });
+  }
+
+  /** @returns how long that took, in ms. */
+  async function movedWhenOpen(namespace: string, side: string): Promise<number> {
+    const began = Date.now();
+    await until(
+      `it is in west after the line to ${side} was cut`,
+      async () => {
+        await openAll(namespace);
+        return await isMoved(namespace);
+      },
+      { timeoutMs: 120_000 },
+    );
+    return Date.now() - began;
+  }
+
+  test.for(['host', ...NAMES])('F68: to %s', async (side, context) => {
+    const namespace = `cut-${side}`;
+    await serving(namespace);
     let tookMs = 0;
     const fewest = await fewestReady(host, namespace, 'web', async () => {
-      await taint(true);
-      await until('one is released, and another one waits in west', async () => {
-        const released = (await podsOf(host, namespace)).some(isReleased);
-        return released && (await ungated(namespace)).some(({ spec }) => spec.nodeName === 'west');
-      });
-      const proxy = proxies[side];
-      proxy?.inject({ kind: 'reset', when: 'before' });
-      proxy?.resetConnections();
+      await releasedNow(namespace);
+      cut(side);
       await wait(CUT_MS);
       expect(done(host, namespace, 'create', 'eviction')).toEqual([]);
       expect((await podsOf(host, namespace)).filter(isReleased)).toHaveLength(1);
-      proxy?.clear();
-      const healed = Date.now();
-      await until(
-        `it is in west after the line to ${side} was cut`,
-        async () => {
-          await openAll(namespace);
-          return await isMoved(namespace);
-        },
-        { timeoutMs: 120_000 },
-      );
-      tookMs = Date.now() - healed;
+      proxies[side]?.clear();
+      tookMs = await movedWhenOpen(namespace, side);
     });
     expect(fewest).toBe(1);
     expectMovedOnce(namespace);
     expect(violationsOf(spillway)).toEqual([]);
     const figures = `line to ${side} cut for ${String(CUT_MS / 1_000)} s: moved ${(tookMs / 1_000).toFixed(1)} s after it, 1 eviction, 1 Ready all the time`;
+    report(context, ['F68'], 'waits, and goes on', figures);
+  });
+
+  /** Over long before the line is back. */
+  const GRACE_SECONDS = 8;
+
+  test('F68: to east, for longer than gracePeriodSeconds: the time is not up, whatever onTimeout says, and begins anew', async (context) => {
+    const namespace = 'cut-east-in-time';
+    await serving(namespace, { cluster: { gracePeriodSeconds: GRACE_SECONDS, onTimeout: 'Evict' } });
+    let tookMs = 0;
+    const fewest = await fewestReady(host, namespace, 'web', async () => {
+      await releasedNow(namespace);
+      cut('east');
+      await wait(CUT_MS);
+      proxies['east']?.clear();
+      await wait((GRACE_SECONDS * 1_000) / 2);
+      expect(done(host, namespace, 'create', 'eviction')).toEqual([]);
+      tookMs = await movedWhenOpen(namespace, 'east');
+    });
+    expect(fewest).toBe(1);
+    expectMovedOnce(namespace);
+    expect(violationsOf(spillway)).toEqual([]);
+    const figures = `line to east cut for ${String(CUT_MS / 1_000)} s with gracePeriodSeconds ${String(GRACE_SECONDS)} and onTimeout Evict: no eviction until ${String(GRACE_SECONDS / 2)} s after it, moved ${(tookMs / 1_000).toFixed(1)} s later, 1 Ready all the time`;
+    report(context, ['F68'], 'waits, and goes on', figures);
+  });
+
+  test('F68: to west, for longer than gracePeriodSeconds: what serves is given back', async (context) => {
+    const namespace = 'cut-west-in-time';
+    const only = await serving(namespace, { cluster: { gracePeriodSeconds: GRACE_SECONDS, onTimeout: 'GiveBack' } });
+    const own = async (): Promise<Pod[]> => (await podsOf(host, namespace)).filter((pod) => !isGoing(pod));
+    let tookMs = 0;
+    const fewest = await fewestReady(host, namespace, 'web', async () => {
+      await releasedNow(namespace);
+      cut('west');
+      const since = Date.now();
+      await until('its ReplicaSet has it again, and it alone', async () => {
+        const [first, ...others] = await own();
+        const isBack = first !== undefined && !isReleased(first) && controllerOf(first) !== undefined;
+        return isBack && others.length === 0 && first.metadata.uid === only.metadata.uid;
+      });
+      tookMs = Date.now() - since;
+      await wait(CUT_MS - tookMs);
+      proxies['west']?.clear();
+      await until('nothing is left in west', async () => {
+        const copies = await podsOf(memberOf('west'), namespace).catch(() => []);
+        return copies.length === 0 && (await podsOf(host, namespace)).length === 1;
+      });
+    });
+    expect(fewest).toBe(1);
+    expect(done(host, namespace, 'create', 'eviction')).toEqual([]);
+    expect(violationsOf(spillway)).toEqual([]);
+    const figures = `line to west cut for ${String(CUT_MS / 1_000)} s with gracePeriodSeconds ${String(GRACE_SECONDS)}: given back after ${(tookMs / 1_000).toFixed(1)} s, 0 evictions, 1 Ready all the time, nothing left in west`;
     report(context, ['F68'], 'waits, and goes on', figures);
   });
 });
@@ -323,10 +395,6 @@ describe('most members are cut off', () => {
   const LONG_MS = 30_000;
   const PODS = 3;
 
-  const cut = (name: string): void => {
-    proxies[name]?.inject({ kind: 'reset', when: 'before' });
-    proxies[name]?.resetConnections();
-  };
   const paused = async (): Promise<number> => {
     const text = await (await fetch(`${spillway.url}/metrics`)).text();
     return Number(/^spillway_descheduler_paused\S* (\d+)$/m.exec(text)?.[1]);
