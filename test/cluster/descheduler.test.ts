@@ -5,7 +5,14 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { freePort } from '../../hack/addresses.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { manifest } from '../../hack/manifest.ts';
-import { type Spillway, startSpillway, SYSTEM_NAMESPACE, waitForNode, waitReady } from '../../hack/spillway.ts';
+import {
+  MEMBER_ACCOUNT,
+  type Spillway,
+  startSpillway,
+  SYSTEM_NAMESPACE,
+  waitForNode,
+  waitReady,
+} from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { GANG_LABEL, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
@@ -24,7 +31,7 @@ import {
 } from '../fixtures/live-pods.ts';
 import { jobsThatRun } from '../fixtures/jobs-stage.ts';
 import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
-import { addProxiedMember } from '../fixtures/proxied-member.ts';
+import { addProxiedMember, newProxiedToken } from '../fixtures/proxied-member.ts';
 import {
   burstSpec,
   deployment,
@@ -463,22 +470,70 @@ describe('a member that does not answer', () => {
     return { ready: [ready?.status, ready?.reason], taints };
   }
 
-  test('keeps its pods while no other cluster takes them', async () => {
-    await host.apply([eastThenWest('1s'), deployment(namespace, 'web', 2, '100m')]);
-    const [first] = await settled(host, namespace, 'web', { east: 2 });
-    await edit('west', { unschedulable: true });
-    cut('east');
-    expect(await told(first?.metadata.name ?? '', 'PodOfLostMemberHeld')).toMatch(
-      /no other cluster takes it now \(.*member west: it takes no new pods/,
-    );
-    expect(evictions()).toEqual([]);
-    await edit('west', { unschedulable: null });
-    await until(
-      'they are replaced in west',
-      async () => whereAre(await podsOf(host, namespace, 'app=web'))['west'] === 2,
-      PATIENT,
-    );
-  });
+  test('that answers with errors keeps its pods; one that refuses our credentials is lost, and no more are replaced as there is room for', async () => {
+    const filler = pod('filler', namespace, burstSpec('5', { nodeName: 'west' }));
+    await host.apply([eastThenWest('1s'), deployment(namespace, 'web', 2, '5'), filler]);
+    const pods = await settled(host, namespace, 'web', { east: 2 });
+    await untilRunning(host, namespace, 'filler');
+    await noMorePods(3);
+    const taintsOf = async (): Promise<string[]> => (await nodeOf('east')).taints;
+    const virtual = 'spillway.dev/virtual-node:NoSchedule';
+    const east = topology.member('east').cluster;
+    try {
+      proxies.get('east')?.inject({ kind: 'status', code: 503 });
+      proxies.get('east')?.resetConnections();
+      await kubectl(east, ['delete', 'serviceaccount', MEMBER_ACCOUNT.name, '-n', MEMBER_ACCOUNT.namespace]);
+      await until('its node is not ready', async () =>
+        isDeepStrictEqual(await taintsOf(), ['spillway.dev/member-not-ready:NoSchedule', virtual]),
+      );
+      // For ten seconds an API server takes a token that it has seen for granted.
+      const busy = Date.now();
+      await until('it is so for a while', () => Date.now() - busy > 10_000);
+      expect(await taintsOf()).toContain('spillway.dev/member-not-ready:NoSchedule');
+      const refused = Date.now();
+      heal('east');
+      await until('nobody there knows our token', async () =>
+        isDeepStrictEqual(await taintsOf(), ['spillway.dev/member-unreachable:NoSchedule', virtual]),
+      );
+      expect(await reasonOf('east')).toBe('Unauthorized');
+      const isIn = async (name: string, size: number): Promise<boolean> =>
+        (whereAre(await podsOf(host, namespace, 'app=web'))[name] ?? 0) === size;
+      await toldOfOne('web', 'PodOfLostMemberHeld', /: the room elsewhere is for pods that were moved before it$/);
+      const [first, ...more] = carriedOut();
+      expect(more).toEqual([]);
+      // A lost member is looked at for 15 s, and that it was busy does not count.
+      expect(Date.parse(first?.requestReceivedTimestamp ?? '') - refused).toBeGreaterThanOrEqual(15_000);
+      await kubectl(host, ['delete', 'resourcequota', 'no-more', '-n', namespace]);
+      await until('one is replaced', async () => await isIn('west', 1), PATIENT);
+      await toldOfOne('web', 'PodOfLostMemberHeld', /: no other cluster takes it now \(.*member west: /);
+      expect(await isIn('east', 1)).toBe(true);
+      expect(carriedOut()).toHaveLength(1);
+      await kubectl(host, ['delete', 'pod', 'filler', '-n', namespace, '--wait=false']);
+      await until('so is the other one, once there is room', async () => await isIn('west', 2), PATIENT);
+      expect(new Set(carriedOut().map(({ objectRef }) => objectRef?.name))).toEqual(
+        new Set(pods.map(({ metadata }) => metadata.name)),
+      );
+    } finally {
+      await east.apply(manifest('member/read.yaml'));
+      await newProxiedToken(host, east, proxies.get('east')?.url ?? '');
+    }
+  }, 180_000);
+
+  /** No pod comes in place of one that was evicted just now. */
+  async function noMorePods(pods: number): Promise<void> {
+    const metadata = { name: 'no-more', namespace };
+    await host.apply([{ apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: { hard: { pods: String(pods) } } }]);
+    await until('they are counted', async () => {
+      const path = `/api/v1/namespaces/${namespace}/resourcequotas/no-more`;
+      const found = await read<{ status?: { used?: { pods?: string } } }>(host, path);
+      return found?.status?.used?.pods === String(pods);
+    });
+  }
+
+  async function reasonOf(name: string): Promise<string | undefined> {
+    const member = await read<MemberCluster>(host, `/apis/spillway.dev/v1alpha1/memberclusters/${name}`);
+    return member?.status?.conditions?.find(({ type }) => type === 'Reachable')?.reason;
+  }
 
   test('like all others is taken for a fault on this side: nothing is moved, and it says how to go on', async () => {
     await host.apply([eastThenWest('1s'), deployment(namespace, 'web', 2, '100m')]);
