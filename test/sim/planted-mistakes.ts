@@ -312,7 +312,7 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'descheduler/release-step.ts',
-        from: '      if (ready - own >= wanted(set, pod, own)) {',
+        from: '      if (ready - own >= wanted(set, pod, own) && isReplaced()) {',
         to: '      if (ready - own >= -1) {',
       },
     ],
