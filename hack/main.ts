@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { programVersion } from '../src/version.ts';
 import { cacheFolder, ensureBinaries } from './binaries.ts';
 import { startBurstLab } from './burst-lab.ts';
-import { loseMember } from './burst-loss.ts';
+import { loseMember, loseMemberForGood } from './burst-loss.ts';
 import { runBurst } from './burst.ts';
 import { startDemo } from './demo.ts';
 import { run } from './command.ts';
@@ -124,7 +124,7 @@ program
 program
   .command('burst')
   .description(
-    'an autoscaler takes a Deployment from 2 to 20 pods and back, out of its host into two members, one of which is lost',
+    'an autoscaler takes a Deployment from 2 to 20 pods and back, out of its host into two members, one of which is lost twice',
   )
   .action(async () => {
     await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server'], { say });
@@ -135,7 +135,10 @@ program
       await runBurst(
         lab,
         (line) => console.log(line),
-        async (stage) => void (await loseMember(lab, stage)),
+        async (stage) => {
+          await loseMember(lab, stage);
+          await loseMemberForGood(lab, stage);
+        },
       );
     } finally {
       await workspace.close();

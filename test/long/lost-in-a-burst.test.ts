@@ -1,18 +1,19 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Moment } from '../../hack/burst-history.ts';
 import { type BurstLab, startBurstLab } from '../../hack/burst-lab.ts';
-import { type Loss, loseMember } from '../../hack/burst-loss.ts';
+import { type Loss, loseMember, loseMemberForGood } from '../../hack/burst-loss.ts';
 import { type Burst, runBurst } from '../../hack/burst.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { podsOf } from '../fixtures/live-pods.ts';
 import { errorsOf } from '../fixtures/topology.ts';
 
-/** What `make burst-demo` shows in its second act: a member is lost while it has pods, and comes back. */
+/** What `make burst-demo` shows in its second act: a member is lost while it has pods, and comes back, twice. */
 let workspace: Workspace;
 let lab: BurstLab;
 let burst: Burst;
 let loss: Loss;
+let forGood: Loss;
 let moments: Moment[];
 
 beforeAll(async () => {
@@ -23,7 +24,10 @@ beforeAll(async () => {
     burst = await runBurst(
       lab,
       (line) => lines.push(line),
-      async (stage) => void (loss = await loseMember(lab, stage)),
+      async (stage) => {
+        loss = await loseMember(lab, stage);
+        forGood = await loseMemberForGood(lab, stage);
+      },
     );
   } finally {
     console.info(lines.join('\n'));
@@ -50,13 +54,21 @@ test('lost: its three pods are replaced in b, one after the other, and no other 
 });
 
 test('back: they go home one by one, each once another one is ready', () => {
-  const seen = between(loss.replaced, loss.home);
+  const seen = between(loss.replaced, loss.settled);
   expect(seen.at(-1)).toMatchObject({ ready: 20, local: 10, a: 3, b: 7, waiting: 0 });
   expect(seen.filter(({ ready }) => ready < 20)).toEqual([]);
 });
 
-test('each pod was made once: twenty, three for those that were lost, three that went home', () => {
-  expect(burst.history.podsMade).toBe(26);
+test('lost again, by a policy that takes nobody home: they are replaced, and stay in b when it is back', () => {
+  const seen = between(forGood.cut, forGood.settled);
+  expect(seen[0]).toMatchObject({ ready: 20, local: 10, a: 3, b: 7 });
+  expect(seen.filter(({ ready, local }) => ready < 17 || local < 10)).toEqual([]);
+  const after = between(forGood.replaced, forGood.settled);
+  expect(after.filter(({ ready, a, b }) => ready < 20 || a > 0 || b < 10)).toEqual([]);
+});
+
+test('each pod was made once: twenty, three for those that were lost, three that went home, three that were lost again', () => {
+  expect(burst.history.podsMade).toBe(29);
 });
 
 test('nothing is left in the members', async () => {
