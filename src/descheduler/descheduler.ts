@@ -131,7 +131,7 @@ export class Descheduler {
     const releases = this.#releases;
     // Events that came while another replica held the Lease were not queued here: check everything once.
     releases.clear();
-    const released = new ReleasedPods({ ...this.#o, releases, gaveBack: mover.gaveBack.bind(mover) });
+    const released = new ReleasedPods({ ...this.#o, releases, gaveBack: mover.gaveBack.bind(mover), lostForMs });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const unhealthy = new UnhealthyPods({
       ...this.#o,

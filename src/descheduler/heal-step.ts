@@ -59,17 +59,17 @@ export function healStep(pod: Pod, facts: HealFacts): HealStep {
 
 /**
  * The same of a pod that was released while its member answered, and that is not Ready. `lost`: that member is lost by now, so it serves nobody, and
- * gives way where nothing else can come in its place. `paused`: why pods of lost members are not moved at present. Undefined: as for any pod that was released.
+ * gives way where nothing else can come in its place. `isDue`: pods of lost members are moved at present, and this one has been for so long that its own are. Undefined: as for any pod that was released.
  */
 export function strandedStep(
   pod: Pod,
   member: PlacedMember | undefined,
   action: NonNullable<Failover['onMemberLost']>['action'],
-  paused: string | undefined,
+  isDue: boolean,
 ): 'lost' | 'outOfService' | undefined {
   if (member === undefined || action === 'Hold') return undefined;
   if (member.outOfService.has(pod.spec.nodeName ?? '')) return 'outOfService';
-  return isLost(member) && paused === undefined && action !== 'ReplaceWhenFenced' ? 'lost' : undefined;
+  return isLost(member) && isDue && action !== 'ReplaceWhenFenced' ? 'lost' : undefined;
 }
 
 /** What is heard of the member can be relied on, whether it takes new pods or not. */

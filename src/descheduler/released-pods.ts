@@ -15,6 +15,7 @@ import { lostMembers } from '../placement/lost-members.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
 import { type ChosenReason, HealedPods } from './healed-pods.ts';
+import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { giveBackPatch } from './release-patches.ts';
 import {
@@ -43,6 +44,8 @@ export interface ReleasedPodsOptions {
   releases: Releases;
   /** Its release is not to be tried again for so long, in ms. */
   gaveBack: (pod: Pod, forMs: number) => void;
+  /** How long a member has been lost, in ms. */
+  lostForMs: (member: string) => number;
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
   logger: Logger;
@@ -72,6 +75,9 @@ const WHY: Record<EvictReason | ChosenReason, string | undefined> = {
 
 /** Others are Ready in its place, and rules say so. */
 const AS_WANTED: ReadonlySet<EvictReason | ChosenReason> = new Set(['RanShorter', 'HasToLeave', 'ForeignCost']);
+
+/** Decided by what caches say of its readiness, which may be otherwise by now. */
+const BY_READINESS: ReadonlySet<EvictReason> = new Set(['TimedOut', 'NoOther']);
 
 /** State of a pod that should be evicted but is not, for Events. */
 const STANDS: Record<EvictReason, string> = {
@@ -158,7 +164,7 @@ export class ReleasedPods {
   }
 
   #steps(setUid: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
-    const { placed, releases, clock } = this.#o;
+    const { placed, releases, lostForMs, clock } = this.#o;
     const released = releases.of(setUid);
     const all = placed.members();
     const { paused } = lostMembers(all);
@@ -170,7 +176,8 @@ export class ReleasedPods {
     const out = new Set([...released, ...givenBack].map(({ metadata }) => metadata.uid));
     const owned = [...placed.ofController(setUid).filter(({ metadata }) => !out.has(metadata.uid)), ...givenBack];
     const [first] = released;
-    const failover = first === undefined ? undefined : placed.rulesOf(asOwned(first)).failover;
+    const found = first === undefined ? undefined : placed.rulesOf(asOwned(first));
+    const failover = found?.failover;
     const rules = purgeRules(failover);
     const { gracePeriodSeconds } = rules;
     const onHeal = onHealOf(failover);
@@ -193,7 +200,12 @@ export class ReleasedPods {
         const goneForMs = this.#since(this.#goneSince, pod.metadata.uid ?? '', member === undefined);
         return healStep(pod, { ...rulesFound, member, goneForMs, answersForMs: passedMs(pod), gracePeriodSeconds });
       },
-      stranded: (pod) => strandedStep(pod, memberOf(pod), failover?.onMemberLost?.action, paused),
+      stranded: (pod) => {
+        const member = memberOf(pod);
+        const lostMs = lostForMs(member?.name ?? '');
+        const isDue = paused === undefined && found !== undefined && lostMs >= replacedAfterMs(found);
+        return strandedStep(pod, member, failover?.onMemberLost?.action, isDue);
+      },
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
   }
@@ -260,7 +272,9 @@ export class ReleasedPods {
       const released = releasedFrom(live);
       // The caches will catch up.
       if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined || released === undefined) return;
-      if (step.kind === 'evict' && step.why === 'TimedOut' && isReady(live) !== isReady(step.pod)) return;
+      if (step.kind === 'evict' && BY_READINESS.has(step.why) && isReady(live) !== isReady(step.pod)) return;
+      if (step.kind === 'evict' && step.why === 'NoOther' && released.lost !== true && this.#toleratesLoss(live))
+        return;
       if (step.kind === 'choose') {
         const chosen = await this.#healed.choose(step, live, released, signal);
         if (chosen === 'stays') this.#kept(live, released, step.instead);
@@ -276,6 +290,14 @@ export class ReleasedPods {
     } catch (error) {
       this.#failed(step, error);
     }
+  }
+
+  /** Whether it stays as any other pod of a lost member does for now: caches keep no tolerations. */
+  #toleratesLoss(live: Pod): boolean {
+    const { placed, lostForMs } = this.#o;
+    const own = asOwned(live);
+    const lostMs = lostForMs(placed.clusterOf(live.spec.nodeName ?? ''));
+    return whyItStaysLost(own, placed.rulesOf(own), lostMs) !== undefined;
   }
 
   /** Throws what is neither told nor known to pass. */

@@ -98,19 +98,15 @@ describe('a pod that was released from a member that answered', () => {
   const LOST = member({ reachable: false, mayBeLost: true });
   const OUT = member({ reachable: false, mayBeLost: true, outOfService: new Map([['east', []]]) });
   test.each<[string, Parameters<typeof strandedStep>, string | undefined]>([
-    ['which answers', [NOT_READY, member(), undefined, undefined], undefined],
-    [
-      'which does not serve, and is not lost',
-      [NOT_READY, member({ reachable: false }), undefined, undefined],
-      undefined,
-    ],
-    ['of which nothing is known', [NOT_READY, undefined, undefined, undefined], undefined],
-    ['which is lost', [NOT_READY, LOST, undefined, undefined], 'lost'],
-    ['which is lost with most others', [NOT_READY, LOST, undefined, 'most do not answer'], undefined],
-    ['which is lost, and its policy says Hold', [NOT_READY, LOST, 'Hold', undefined], undefined],
-    ['which is lost, and its policy waits for a word', [NOT_READY, LOST, 'ReplaceWhenFenced', undefined], undefined],
-    ['whose node is out of service', [NOT_READY, OUT, 'ReplaceWhenFenced', 'most do not answer'], 'outOfService'],
-    ['whose node is out of service, and its policy says Hold', [NOT_READY, OUT, 'Hold', undefined], undefined],
+    ['which answers', [NOT_READY, member(), undefined, true], undefined],
+    ['which does not serve, and is not lost', [NOT_READY, member({ reachable: false }), undefined, true], undefined],
+    ['of which nothing is known', [NOT_READY, undefined, undefined, true], undefined],
+    ['which is lost', [NOT_READY, LOST, undefined, true], 'lost'],
+    ['which is lost, and whose pods are not moved yet', [NOT_READY, LOST, undefined, false], undefined],
+    ['which is lost, and its policy says Hold', [NOT_READY, LOST, 'Hold', true], undefined],
+    ['which is lost, and its policy waits for a word', [NOT_READY, LOST, 'ReplaceWhenFenced', true], undefined],
+    ['whose node is out of service', [NOT_READY, OUT, 'ReplaceWhenFenced', false], 'outOfService'],
+    ['whose node is out of service, and its policy says Hold', [NOT_READY, OUT, 'Hold', true], undefined],
   ])('%s', (_, of, wanted) => {
     expect(strandedStep(...of)).toBe(wanted);
   });

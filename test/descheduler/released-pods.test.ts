@@ -96,15 +96,50 @@ test('of a member that does not answer none goes when the time is up, nor right 
 test('of a member that is lost one goes where its ReplicaSet can make no other one beside it', async () => {
   await release('False');
   await answers(true, 'west');
+  await look();
+  room.now += 10 * MINUTE;
   await answers(false);
   await look();
-  room.now += 59_000;
+  // By default pods of a lost member are moved after five minutes.
+  room.now += 5 * MINUTE - 1_000;
   await look();
   expect(evictions()).toBe(0);
   room.now += 1_000;
   await look();
   expect([evictions(), givenBack()]).toEqual([1, 0]);
   expect(room.told('ReleasedPodEvicted')[0]).toMatch(/made no other pod beside it within a minute/);
+});
+
+test.each([
+  ['an hour', 3_600, 1],
+  ['ever', undefined, 0],
+])('of a member that is lost one that tolerates that for %s stays for it', async (_, tolerationSeconds, after) => {
+  const toleration = { key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' };
+  const tolerations = [{ ...toleration, ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }) }];
+  room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec: { tolerations } });
+  await release('False');
+  await answers(true, 'west');
+  await answers(false);
+  await look();
+  room.now += 60 * MINUTE - 1_000;
+  await look();
+  expect(evictions()).toBe(0);
+  room.now += 1_000;
+  await look();
+  expect(evictions()).toBe(after);
+});
+
+test('of a member that is lost one that is Ready, though the caches do not show it yet, does not go', async () => {
+  await release('False');
+  await answers(true, 'west');
+  await answers(false);
+  await look();
+  room.now += 11 * MINUTE;
+  const before = releases.of(set.metadata.uid ?? '');
+  await release('True');
+  for (const pod of before) releases.seen(pod);
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 0]);
 });
 
 test('one whose virtual node is out of service goes at once', async () => {
