@@ -105,6 +105,8 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       if (set.replicas === 0) return { pod, kind: 'evict', why: 'NoReplicas' };
       const own = isReady(pod) ? 1 : 0;
       const waits = releasedFrom(pod)?.lost === true;
+      // It may be given back, and that is all.
+      const mustStay = waits && rules.purgeMode === 'Never';
       const step = waits ? heal(pod) : ((own === 0 ? stranded(pod) : undefined) ?? 'replaced');
       // One that is Ready serves: its MemberCluster only does not say that all of it can be relied on.
       if (step === 'lost' && own === 0 && room > makingRoom && shortForMs >= SHORT_MS) {
@@ -115,7 +117,7 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       if (step === 'notWell') {
         // While others are missing, too, it may be the first one to be Ready.
         const isTried = ready >= set.replicas || passedMs(pod) >= rules.gracePeriodSeconds * 1_000;
-        return isTried ? { pod, kind: 'evict', why: 'NotWell' } : { pod, kind: 'wait', forMs: LOOK_MS };
+        return isTried && !mustStay ? { pod, kind: 'evict', why: 'NotWell' } : { pod, kind: 'wait', forMs: LOOK_MS };
       }
       if (step === 'outOfService') {
         ready -= own;
@@ -124,11 +126,11 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       if (step === 'choose') {
         if (room < 0) return { pod, kind: 'wait', forMs: LOOK_MS };
         const instead = room > 0 ? undefined : replacementOf(pod, owned, clusterOf);
-        if (room > 0 || instead !== undefined) {
+        if (room > 0 || instead !== undefined || mustStay) {
           const mayGo = ready - own >= set.replicas;
-          room -= 1;
           // One of the two goes, the original or the other one.
-          if (instead !== undefined) ready -= 1;
+          if (room === 0) ready -= 1;
+          room -= 1;
           return { pod, kind: 'choose', instead, mayGo };
         }
       }

@@ -14,6 +14,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 
 const NOW = Date.parse('2026-01-01T01:00:00Z');
 const RULES = { purgeMode: 'Gracefully', gracePeriodSeconds: 600, onTimeout: 'GiveBack' } as const;
+const NEVER = { ...RULES, purgeMode: 'Never' } as const;
 const READY: Pod['status'] = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
 const NOT_READY: Pod['status'] = { phase: 'Running', conditions: [{ type: 'Ready', status: 'False' }] };
 const OWNER = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-7d', uid: 'set', controller: true };
@@ -410,6 +411,21 @@ describe('what becomes of pods whose member was lost', () => {
       'it is not Ready again, nor are others, and its time is over',
       { owned: [came('x', NOT_READY)], released: [lost('a', NOT_READY)], heal: () => 'notWell' },
       ['a evict NotWell'],
+    ],
+    [
+      'it is not Ready again, and nothing more is to go',
+      { owned: [came('x'), came('y')], released: [lost('a', NOT_READY)], heal: () => 'notWell', rules: NEVER },
+      ['a wait'],
+    ],
+    [
+      'it was scaled down, and nothing more is to go: the ReplicaSet ends those that it has too many, one after the other',
+      {
+        set: set(1),
+        owned: [on('east', pod('b', READY, made(1)))],
+        released: [lost('a'), lost('c')],
+        rules: NEVER,
+      },
+      ['a instead of nobody', 'c wait'],
     ],
     [
       'one goes: the one that came to the same cluster',
