@@ -93,7 +93,10 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
   const standing = Math.min(readyOf(owned), replicas);
   let ready = Math.min(standing, said ?? standing, available ?? standing) + readyOf(released);
   let room = missingOf(set, owned);
-  const count = released.filter(({ metadata }) => metadata.deletionTimestamp === undefined).length;
+  // Those that came in the places of pods of lost members stand for no others.
+  const count = released.filter(
+    (pod) => pod.metadata.deletionTimestamp === undefined && releasedFrom(pod)?.lost !== true,
+  ).length;
   let replaced = 0;
   const makingRoom = released.filter((pod) => makesRoom(pod, now)).length;
   return released
@@ -138,7 +141,7 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
         own === 0 || ready - own >= set.replicas || readySuccessors(pod, count, owned, set.replicas) > replaced;
       if (ready - own >= wanted(set, pod, own) && isReplaced()) {
         ready -= own;
-        replaced += 1;
+        if (!waits) replaced += 1;
         return { pod, kind: 'evict', why: 'Replaced' };
       }
       // What the mark says is by a wall clock, which may have been ahead, or be so now.

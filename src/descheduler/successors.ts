@@ -9,7 +9,7 @@ import { madeAt } from './heal-step.ts';
  * are Ready now may be the others that got well.
  *
  * `owned`: pods that the ReplicaSet has; those that came are the ones made since that release, and the youngest of as many as it wants, as the clock that
- * wrote the former may be ahead of the one that wrote the latter. `count`: of the released pods that are still there.
+ * wrote the former may be ahead of the one that wrote the latter. `count`: of the released pods that are still there, but those that wait for a lost member.
  */
 export function readySuccessors(released: Pod, count: number, owned: readonly Pod[], replicas: number): number {
   const at = releasedFrom(released)?.at ?? '';

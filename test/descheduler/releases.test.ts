@@ -39,6 +39,13 @@ const out = (
   const mark = releasedText({ hash: '7d', replicaSet: 'web-7d', uid: 'set', at, ready });
   return pod(name, status, { annotations: { 'spillway.dev/released': mark }, ...more });
 };
+/** The same as its member was lost, when none was Ready. */
+const outAsLost = (name: string, agoSeconds: number): Pod => {
+  const one = out(name, agoSeconds, 0, NOT_READY);
+  const mark = releasedFrom(one) ?? { hash: '', replicaSet: '', uid: '', at: '', ready: 0 };
+  const annotations = { 'spillway.dev/released': releasedText({ ...mark, lost: true }) };
+  return { ...one, metadata: { ...one.metadata, annotations } };
+};
 /** Made so many seconds ago, in the place of one that was released. */
 const since = (name: string, agoSeconds: number, status: Pod['status'] = READY): Pod =>
   pod(name, status, { creationTimestamp: new Date(NOW - agoSeconds * 1_000).toISOString().replace('.000Z', 'Z') });
@@ -168,6 +175,25 @@ describe('what becomes of released pods', () => {
       'fewer were Ready before, and the one that is Ready came in the place of one that is gone',
       { set: set(20), owned: [...owned(16, 2), since('m', 8), since('n', 9, NOT_READY)], released: [out('b', 10, 11)] },
       ['b wait 590000'],
+    ],
+    [
+      'fewer were Ready before, and the one that is Ready came in the place of one whose member is lost',
+      {
+        set: set(4),
+        owned: [...owned(1, 1), since('x', 30)],
+        released: [outAsLost('l', 60), out('a', 10, 2)],
+        heal: () => 'lost',
+      },
+      ['l wait 5000', 'a wait 590000'],
+    ],
+    [
+      'fewer were Ready before, the other one is Ready, and one whose member was lost goes beside it',
+      {
+        set: set(4),
+        owned: [...owned(1), since('n', 9)],
+        released: [outAsLost('l', 60), out('a', 10, 2)],
+      },
+      ['l evict Replaced', 'a evict Replaced'],
     ],
     ['fewer were Ready before, and fewer are', { owned: owned(1, 2), released: [out('a', 10, 2)] }, ['a wait 590000']],
     ['it was scaled down', { set: set(2), owned: owned(2), released: [out('a', 10, 3)] }, ['a evict Replaced']],
