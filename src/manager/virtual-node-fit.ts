@@ -58,6 +58,8 @@ export interface VirtualNodeFitOptions {
   readonly readHasNode: (podUid: string, signal: AbortSignal) => Promise<boolean | undefined>;
 }
 
+const NO_POD = 'its override policies make no pod that can be read: a field of it has a value of the wrong type';
+
 /** Shapes of pods whose translation is remembered. */
 const MAX_SHAPES = 512;
 
@@ -205,11 +207,16 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     const { memberNamespaceOf, translateContext, render, nodeName } = this.#o;
     const pod = markable(hostPod);
     if (policies.length > 0) {
-      const rendered = render(pod);
-      if ('unknown' in rendered) return { answer: rendered };
-      if ('hold' in rendered) return { answer: { refused: rendered.hold.message } };
-      const answer = boundedRequestOf(withOverhead(rendered.pod, hostPod), nodeName, volumes);
-      return { answer, images: imagesOf(rendered.pod) };
+      try {
+        const rendered = render(pod);
+        if ('unknown' in rendered) return { answer: rendered };
+        if ('hold' in rendered) return { answer: { refused: rendered.hold.message } };
+        const answer = boundedRequestOf(withOverhead(rendered.pod, hostPod), nodeName, volumes);
+        return { answer, images: imagesOf(rendered.pod) };
+      } catch {
+        // Policies may put any JSON anywhere, and only the member's API server would say so.
+        return { answer: { refused: NO_POD } };
+      }
     }
     const namespace = memberNamespaceOf(hostPod.metadata.namespace ?? '');
     if (namespace === undefined) return { answer: { refused: 'its namespace has no place there' } };

@@ -148,7 +148,7 @@ export class Scheduler {
       clock,
     });
     this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf, clock });
-    this.#gangHolds = new GangHolds({ view, places: this.gangRooms, clock });
+    this.#gangHolds = new GangHolds({ view, places: this.gangRooms, logger, clock });
     this.#extender = new Extender({
       view,
       workloads,

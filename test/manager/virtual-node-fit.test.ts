@@ -65,6 +65,17 @@ describe('VirtualNodeFit', () => {
     },
   );
 
+  it.each([
+    ['topologySpreadConstraints', {}],
+    ['affinity', { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: {} } }],
+  ])('refuses a pod of which policies make none that can be read: %s', (field, value) => {
+    const { virtual, state } = room();
+    state.policies = [policyOnPods({ plaintext: [{ path: `/spec/${field}`, operator: 'add', value }] })];
+    expect(virtual.request(hostPod('p'))).toEqual({
+      refused: 'its override policies make no pod that can be read: a field of it has a value of the wrong type',
+    });
+  });
+
   it('takes the overhead of the runtime class from the host', () => {
     const { request } = room();
     const asked = request(hostPod('p', { runtimeClassName: 'heavy', overhead: { cpu: '250m' } }));

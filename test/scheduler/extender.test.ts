@@ -678,8 +678,9 @@ describe('the place of a gang', () => {
         }),
       );
     };
+    const errors: unknown[][] = [];
     const holding = async (places: PlaceKeeper = gangs): Promise<GangHolds> => {
-      const holds = new GangHolds({ view, places, clock: () => now });
+      const holds = new GangHolds({ view, places, logger: { error: (...said: unknown[]) => errors.push(said) }, clock: () => now });
       const stop = new AbortController();
       const running = holds.run(stop.signal);
       const before = close;
@@ -725,6 +726,28 @@ describe('the place of a gang', () => {
       await seen('room is held', () => reserved.size === 2);
       expect([...reserved.keys()].toSorted()).toEqual([uidOf(a), uidOf(b)].toSorted());
       expect((await filter(other)).NodeNames).toEqual([]);
+    });
+
+    test('is kept also while one of the pods cannot be asked about, of which is told once', async () => {
+      errors.length = 0;
+      const [a, bad, b] = [await given('a'), await given('bad'), await given('b')];
+      const holds = await holding({
+        holdAsGiven: (one, cluster, forMs) => {
+          if (one.metadata.name === 'bad') throw new TypeError('it is no pod');
+          return gangs.holdAsGiven(one, cluster, forMs);
+        },
+        release: (pods) => gangs.release(pods),
+        knows: (cluster) => gangs.knows(cluster),
+      });
+      for (const name of ['a', 'bad', 'b'])
+        api.edit(`${PODS}/${name}`, { metadata: { annotations: { seen: 'yes' } } });
+      await seen('room is held', () => reserved.size === 2);
+      expect(holds.problem).toBeUndefined();
+      expect([...reserved.keys()].toSorted()).toEqual([uidOf(a), uidOf(b)].toSorted());
+      api.edit(`${PODS}/bad`, { metadata: { annotations: { more: 'news' } } });
+      await seen('that is known', () => view.pods.get('shop/bad')?.metadata.annotations?.['more'] === 'news');
+      expect(errors).toEqual([[{ pod: 'shop/bad', cluster: 'east' }, expect.stringContaining('it is no pod')]]);
+      expect(reserved.has(uidOf(bad))).toBe(false);
     });
 
     test('is free when the pod has lost its place, or its time is over', async () => {

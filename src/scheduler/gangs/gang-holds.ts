@@ -1,5 +1,7 @@
+import type { Logger } from 'pino';
 import type { Pod } from '../../kube/core-v1.ts';
 import { Breath } from '../../kube/breath.ts';
+import { describeError } from '../../kube/errors.ts';
 import { pause } from '../../kube/timers.ts';
 import type { HostView } from '../host-view.ts';
 import { type GivenPlace, givenPlace } from './gang.ts';
@@ -21,6 +23,7 @@ export interface PlaceKeeper {
 export interface GangHoldsOptions {
   readonly view: Pick<HostView, 'onPod' | 'whenSynced' | 'hasSynced'>;
   readonly places: PlaceKeeper;
+  readonly logger: Pick<Logger, 'error'>;
   /** Wall clock in ms. */
   readonly clock: () => number;
 }
@@ -44,6 +47,8 @@ export class GangHolds {
   readonly #held = new Set<string>();
   /** Clusters with pods that wait, of which the room was not known when they were tried. */
   readonly #unknown = new Set<string>();
+  /** UIDs of pods that it was told of that no room could be looked for. */
+  readonly #told = new Set<string>();
   #hasTriedAll = false;
 
   constructor(options: GangHoldsOptions) {
@@ -86,8 +91,22 @@ export class GangHolds {
     const { places, clock } = this.#o;
     const forMs = until - clock();
     if (forMs <= 0) return;
-    if (places.holdAsGiven(pod, cluster, forMs)) this.#held.add(uid);
+    if (this.#holds(uid, pod, cluster, forMs)) this.#held.add(uid);
     else if (!places.knows(cluster)) this.#unknown.add(cluster);
+  }
+
+  /** One pod that cannot be asked about keeps nobody else from their room. */
+  #holds(uid: string, pod: Pod, cluster: string, forMs: number): boolean {
+    const { places, logger } = this.#o;
+    try {
+      return places.holdAsGiven(pod, cluster, forMs);
+    } catch (error) {
+      const { namespace, name } = pod.metadata;
+      if (!this.#told.has(uid))
+        logger.error({ pod: `${namespace ?? ''}/${name}`, cluster }, `its room is not held: ${describeError(error)}`);
+      this.#told.add(uid);
+      return false;
+    }
   }
 
   #seen(pod: Pod): void {
@@ -113,5 +132,6 @@ export class GangHolds {
   #forget({ metadata: { uid = '' } }: Pod): void {
     this.#waiting.delete(uid);
     this.#held.delete(uid);
+    this.#told.delete(uid);
   }
 }
