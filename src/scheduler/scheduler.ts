@@ -106,15 +106,18 @@ export class Scheduler {
     this.#scores = scores;
     const migrations = new MigrationCache({ host, logger, metrics: options.informerMetrics });
     this.#migrations = migrations;
-    const questions = new PlacementQuestions({
+    // Room that is kept for pods of gangs until they have been tried there is as good as not known to others.
+    const openCapacityOf: CapacityOf = (name) => (this.#gangHolds.isPending(name) ? undefined : capacityOf(name));
+    const asking = {
       view,
       workloads,
-      capacityOf,
       signals: () => scores.signals(),
       scoring: options.scoring,
-      wayOf: (workload) => migrations.wayOf(workload),
+      wayOf: migrations.wayOf.bind(migrations),
       clock,
-    });
+    };
+    const questions = new PlacementQuestions({ ...asking, capacityOf: openCapacityOf });
+    const ownQuestions = new PlacementQuestions({ ...asking, capacityOf });
     const virtualNode = (): string | undefined => view.nodes.anyVirtualNode();
     this.#waiting = new WaitingPods({ host, virtualNode, logger, clock, monotonic });
     this.#view = view;
@@ -129,11 +132,11 @@ export class Scheduler {
       monotonic,
     });
     const freed = (): void => this.#waiting.resyncIn(0);
-    const migrationFit = new MigrationFit({ view, questions, capacityOf, freed, clock });
+    const migrationFit = new MigrationFit({ view, questions, capacityOf: openCapacityOf, freed, clock });
     this.#preemption = new Preemption({
       view,
       questions,
-      capacityOf,
+      capacityOf: openCapacityOf,
       budgets: options.budgets,
       nominees,
       migrationFit,
@@ -147,8 +150,8 @@ export class Scheduler {
       stored: (workload) => store.get(workload),
       clock,
     });
-    this.gangRooms = new GangPlacer({ view, questions, reservations, capacityOf, clock });
-    this.#gangHolds = new GangHolds({ view, places: this.gangRooms, logger, clock });
+    this.gangRooms = new GangPlacer({ view, questions, ownQuestions, reservations, capacityOf, clock });
+    this.#gangHolds = new GangHolds({ view, places: this.gangRooms, opened: freed, logger, clock });
     this.#extender = new Extender({
       view,
       workloads,

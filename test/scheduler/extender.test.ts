@@ -42,6 +42,9 @@ const migrationFit = { isAsking: false };
 let preemption: Preemption;
 let reservations: Reservations;
 let gangs: GangPlacer;
+/** Nodes behind which no room is known, and of what is known that of which others are told nothing yet. */
+const unready = new Set<string>();
+let isPending: (name: string) => boolean;
 /** The same with a clock of its own, in ms. */
 let slowGangs: (ticks: () => number) => GangPlacer;
 /** Called whenever room is asked about. */
@@ -54,7 +57,7 @@ const TOLERATION = { key: 'spillway.dev/virtual-node', operator: 'Exists' as con
 function capacityOf(name: string): VirtualNodeCapacity | undefined {
   // Of the host's own nodes nothing is known unless a test says so.
   if (name === 'local' && !slots.has(name)) return undefined;
-  return countedRoom(
+  const room = countedRoom(
     name,
     () => {
       asking?.();
@@ -66,6 +69,7 @@ function capacityOf(name: string): VirtualNodeCapacity | undefined {
       return victims.get(name);
     },
   );
+  return unready.has(name) ? { ...room, ready: false } : room;
 }
 
 function make(path: string, object: object): Record<string, unknown> {
@@ -126,6 +130,8 @@ beforeEach(async () => {
   victims.clear();
   candidates.length = 0;
   asking = undefined;
+  unready.clear();
+  isPending = () => false;
   Object.assign(budgets, { synced: true, covering: () => [] });
   migrationFit.isAsking = false;
   make('/api/v1/namespaces', {
@@ -166,16 +172,12 @@ beforeEach(async () => {
   const stop = new AbortController();
   view = new HostView({ host, logger, monotonic: clock });
   workloads = new WorkloadState({ stored: () => undefined, clock, monotonic: clock });
-  const questions = new PlacementQuestions({
-    view,
-    workloads,
-    capacityOf,
-    signals: () => signals,
-    scoring: scoringConfig.parse({}),
-    clock,
-  });
+  const openCapacityOf = (name: string) => (isPending(name) ? undefined : capacityOf(name));
+  const rooms = { view, workloads, signals: () => signals, scoring: scoringConfig.parse({}), clock };
+  const questions = new PlacementQuestions({ ...rooms, capacityOf: openCapacityOf });
+  const ownQuestions = new PlacementQuestions({ ...rooms, capacityOf });
   reservations = new Reservations(capacityOf, clock);
-  const placing = { view, questions, reservations, capacityOf, clock };
+  const placing = { view, questions, ownQuestions, reservations, capacityOf, clock };
   gangs = new GangPlacer(placing);
   slowGangs = (ticks) => new GangPlacer({ ...placing, monotonic: ticks });
   const isVirtual = (name: string): boolean => view.nodes.memberOf(name) !== undefined;
@@ -187,7 +189,7 @@ beforeEach(async () => {
     nominationOf: (one) => view.nominationOf(one),
     monotonic: clock,
   });
-  preemption = new Preemption({ view, questions, capacityOf, budgets, nominees, migrationFit });
+  preemption = new Preemption({ view, questions, capacityOf: openCapacityOf, budgets, nominees, migrationFit });
   extender = new Extender({
     view,
     workloads,
@@ -679,8 +681,16 @@ describe('the place of a gang', () => {
       );
     };
     const errors: unknown[][] = [];
+    let opened = 0;
     const holding = async (places: PlaceKeeper = gangs): Promise<GangHolds> => {
-      const holds = new GangHolds({ view, places, logger: { error: (...said: unknown[]) => errors.push(said) }, clock: () => now });
+      const holds = new GangHolds({
+        view,
+        places,
+        opened: () => (opened += 1),
+        logger: { error: (...said: unknown[]) => errors.push(said) },
+        clock: () => now,
+      });
+      isPending = (name) => holds.isPending(name);
       const stop = new AbortController();
       const running = holds.run(stop.signal);
       const before = close;
@@ -710,22 +720,33 @@ describe('the place of a gang', () => {
     test('is known before a process that begins answers anything, also when what a member has is known later', async () => {
       const [a, b] = [await given('a'), await given('b')];
       const other = await made(pod('other'));
-      let isKnown = false;
-      const holds = await holding({
-        holdAsGiven: (one, cluster, forMs) => isKnown && gangs.holdAsGiven(one, cluster, forMs),
-        release: (pods) => gangs.release(pods),
-        knows: (cluster) => isKnown && gangs.knows(cluster),
-      });
+      unready.add('east');
+      opened = 0;
+      const holds = await holding();
       expect(holds.problem).toBeDefined();
       // Only the watch tells it of pods, and the handlers are told of those that were there.
       for (const name of ['a', 'b', 'other'])
         api.edit(`${PODS}/${name}`, { metadata: { annotations: { seen: 'yes' } } });
       await seen('it may answer', () => holds.problem === undefined);
       expect(reserved.size).toBe(0);
-      isKnown = true;
-      await seen('room is held', () => reserved.size === 2);
-      expect([...reserved.keys()].toSorted()).toEqual([uidOf(a), uidOf(b)].toSorted());
-      expect((await filter(other)).NodeNames).toEqual([]);
+      unready.clear();
+      // Whoever asks before it has looked is told nothing of that room: not another pod, ...
+      const { FailedAndUnresolvableNodes } = await filter(other, ['east']);
+      expect(FailedAndUnresolvableNodes['east']).toContain('its nodes are not known yet');
+      // ... not a gang, ...
+      const c = await made(member('c'));
+      expect(await gangs.place([c], { at: 'east', avoid: undefined, holdMs: 1_000 })).toHaveProperty('why');
+      // ... and nobody is evicted there.
+      victims.set('east', { pods: [{ uid: 'v', priority: 0, since: 0, budgets: [] }], violations: 0 });
+      const asked = new Map([['east', { uids: [], violations: 0 }]]);
+      expect((await preemption.preempt({ pod: other, victims: asked })).NodeNameToMetaVictims).toEqual({});
+      expect([reserved.size, opened]).toEqual([0, 0]);
+      expect([holds.isPending('east'), holds.isPending('west')]).toEqual([true, false]);
+      await seen('room is held', () => opened > 0);
+      for (const one of [a, b]) expect(reserved.get(uidOf(one))).toBe('east');
+      expect((await filter(other, ['east'])).FailedAndUnresolvableNodes['east']).toContain('insufficient cpu');
+      for (const one of [a, b]) expect((await filter(one, ['east'])).NodeNames).toEqual(['east']);
+      expect(opened).toBe(1);
     });
 
     test('is kept also while one of the pods cannot be asked about, of which is told once', async () => {
@@ -737,10 +758,9 @@ describe('the place of a gang', () => {
           return gangs.holdAsGiven(one, cluster, forMs);
         },
         release: (pods) => gangs.release(pods),
-        knows: (cluster) => gangs.knows(cluster),
+        unknownNodes: (cluster) => gangs.unknownNodes(cluster),
       });
-      for (const name of ['a', 'bad', 'b'])
-        api.edit(`${PODS}/${name}`, { metadata: { annotations: { seen: 'yes' } } });
+      for (const name of ['a', 'bad', 'b']) api.edit(`${PODS}/${name}`, { metadata: { annotations: { seen: 'yes' } } });
       await seen('room is held', () => reserved.size === 2);
       expect(holds.problem).toBeUndefined();
       expect([...reserved.keys()].toSorted()).toEqual([uidOf(a), uidOf(b)].toSorted());

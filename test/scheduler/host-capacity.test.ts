@@ -81,7 +81,7 @@ beforeEach(async () => {
   const workloads = new WorkloadState({ stored: () => undefined, clock, monotonic: clock });
   const scoring = scoringConfig.parse({});
   const questions = new PlacementQuestions({ view, workloads, capacityOf, signals: () => new Map(), scoring, clock });
-  gangs = new GangPlacer({ view, questions, reservations, capacityOf, clock });
+  gangs = new GangPlacer({ view, questions, ownQuestions: questions, reservations, capacityOf, clock });
   expect(capacity.ready).toBe(false);
   const running = view.run(stop.signal);
   await until('the caches are complete', () => capacity.ready, { intervalMs: 5 });

@@ -4,6 +4,7 @@ import { afterEach, expect, test } from 'vitest';
 import { createAuthority, issueServing } from '../../hack/pki.ts';
 import { until } from '../../hack/until.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import { Scheduler } from '../../src/scheduler/scheduler.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
@@ -91,8 +92,8 @@ test('of a pod behind a gate it tells them nothing', async () => {
   expect(looks()).toBe(0);
 });
 
-test('a process that starts answers nothing before it keeps the room of pods whose gang has its place', async () => {
-  const api = hostWith('Unschedulable');
+/** Pod `ring`, whose gang has its place in member east. */
+function ring(api: MemoryApi): Pod {
   const metadata = {
     name: 'ring',
     namespace: 'shop',
@@ -103,13 +104,41 @@ test('a process that starts answers nothing before it keeps the room of pods who
   const spec = { containers: [{ name: 'main' }], tolerations, nodeSelector: { 'spillway.dev/member': 'east' } };
   const body = { apiVersion: 'v1', kind: 'Pod', metadata, spec };
   const path = '/api/v1/namespaces/shop/pods';
-  const { metadata: made } = api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' }) as {
-    metadata: { uid: string };
-  };
+  return api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' }) as unknown as Pod;
+}
+
+test('a process that starts answers nothing before it keeps the room of pods whose gang has its place', async () => {
+  const api = hostWith('Unschedulable');
+  const { uid } = ring(api).metadata;
   const reserved = new Map<string, string>();
   const room = countedRoom('east', () => 1, reserved);
   const { scheduler } = await start(api, (node) => (node === 'east' ? room : undefined));
   // What can be answered is looked at more often than events come.
   await until('it can answer', () => scheduler.problem === undefined, { intervalMs: 1, timeoutMs: 10_000 });
-  expect(reserved).toEqual(new Map([[made.uid, 'east']]));
+  expect(reserved).toEqual(new Map([[uid, 'east']]));
+});
+
+test("room that becomes known later is nobody else's before these pods were tried there", async () => {
+  const api = hostWith('Unschedulable');
+  const pod = ring(api);
+  const reserved = new Map<string, string>();
+  let room = { ...countedRoom('east', () => 1 - reserved.size, reserved), ready: false };
+  const { scheduler } = await start(api, (node) => (node === 'east' ? room : undefined));
+  await until('it can answer', () => scheduler.problem === undefined, { intervalMs: 1, timeoutMs: 10_000 });
+  room = { ...room, ready: true };
+  const other = { ...pod, metadata: { ...pod.metadata, name: 'other', uid: 'other' } };
+  const question = { at: 'east', avoid: undefined, holdMs: 10_000 };
+  expect(await scheduler.gangRooms.place([other], question)).toEqual({
+    why: 'member east: its nodes are not known yet',
+  });
+  await until('it is held', () => reserved.size === 1, { intervalMs: 5, timeoutMs: 10_000 });
+  expect([...reserved.keys()]).toEqual([pod.metadata.uid]);
+  await until(
+    'others may ask',
+    async () => {
+      const answer = await scheduler.gangRooms.place([other], question);
+      return 'why' in answer && answer.why.includes('insufficient cpu');
+    },
+    { intervalMs: 5, timeoutMs: 10_000 },
+  );
 });

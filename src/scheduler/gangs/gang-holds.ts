@@ -16,13 +16,15 @@ export interface PlaceKeeper {
   /** True: room is held for the pod by this call, for `forMs`. False: somebody holds it already, or the pod would not be let in. */
   holdAsGiven(pod: Pod, cluster: string, forMs: number): boolean;
   release(pods: readonly Pod[]): void;
-  /** Whether the room in that cluster is known. */
-  knows(cluster: string): boolean;
+  /** Virtual nodes of that cluster, or `local`, behind which the room is not known. */
+  unknownNodes(cluster: string): readonly string[];
 }
 
 export interface GangHoldsOptions {
   readonly view: Pick<HostView, 'onPod' | 'whenSynced' | 'hasSynced'>;
   readonly places: PlaceKeeper;
+  /** Told when room is for others, too, that was {@link GangHolds.isPending pending}. */
+  readonly opened: () => void;
   readonly logger: Pick<Logger, 'error'>;
   /** Wall clock in ms. */
   readonly clock: () => number;
@@ -45,8 +47,8 @@ export class GangHolds {
   readonly #waiting = new Map<string, Waiting>();
   /** Pods that room is held for from here, by UID. */
   readonly #held = new Set<string>();
-  /** Clusters with pods that wait, of which the room was not known when they were tried. */
-  readonly #unknown = new Set<string>();
+  /** By node (or `local`) the cluster: behind it no room was known when pods were tried there that hold none. */
+  readonly #pending = new Map<string, string>();
   /** UIDs of pods that it was told of that no room could be looked for. */
   readonly #told = new Set<string>();
   #hasTriedAll = false;
@@ -61,30 +63,51 @@ export class GangHolds {
     return this.#hasTriedAll ? undefined : 'the places of gangs are not known yet';
   }
 
+  /** Whether pods have yet to be tried behind that node (or `local`) since its room is known: until then it is nobody else's. */
+  isPending(node: string): boolean {
+    return this.#pending.has(node);
+  }
+
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { view, places } = this.#o;
-    await view.whenSynced(signal);
+    await this.#o.view.whenSynced(signal);
     let rested = TRY_MS;
     while (!signal.aborted) {
-      const hasCome = [...this.#unknown].some((cluster) => places.knows(cluster));
-      if (rested >= TRY_MS || hasCome) {
+      const known = this.#becameKnown();
+      if (rested >= TRY_MS) {
         rested = 0;
         await this.#tryAll();
+        this.#hasTriedAll = true;
+      } else if (known.size > 0) {
+        await this.#tryAll(new Set(known.values()));
       }
+      this.#open(known);
       await pause(LOOK_MS, signal);
       rested += LOOK_MS;
     }
   }
 
-  async #tryAll(): Promise<void> {
+  /** In these clusters; without, in all. */
+  async #tryAll(clusters?: ReadonlySet<string>): Promise<void> {
     const breath = new Breath();
-    this.#unknown.clear();
     for (const [uid, waiting] of this.#waiting) {
+      if (clusters?.has(waiting.place.cluster) === false) continue;
       this.#try(uid, waiting);
       await breath.take();
     }
-    this.#hasTriedAll = true;
+  }
+
+  #becameKnown(): ReadonlyMap<string, string> {
+    const { places } = this.#o;
+    return new Map([...this.#pending].filter(([node, cluster]) => !places.unknownNodes(cluster).includes(node)));
+  }
+
+  /** All pods that wait there have been tried. */
+  #open(nodes: ReadonlyMap<string, string>): void {
+    const { places, opened } = this.#o;
+    const before = this.#pending.size;
+    for (const [node, cluster] of nodes) if (!places.unknownNodes(cluster).includes(node)) this.#pending.delete(node);
+    if (this.#pending.size < before) opened();
   }
 
   #try(uid: string, { pod, place: { cluster }, until }: Waiting): void {
@@ -92,7 +115,7 @@ export class GangHolds {
     const forMs = until - clock();
     if (forMs <= 0) return;
     if (this.#holds(uid, pod, cluster, forMs)) this.#held.add(uid);
-    else if (!places.knows(cluster)) this.#unknown.add(cluster);
+    else for (const node of places.unknownNodes(cluster)) this.#pending.set(node, cluster);
   }
 
   /** One pod that cannot be asked about keeps nobody else from their room. */

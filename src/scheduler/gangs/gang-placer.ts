@@ -16,6 +16,8 @@ import type { Reservations } from '../reservations.ts';
 export interface GangPlacerOptions {
   view: HostView;
   questions: PlacementQuestions;
+  /** For pods whose gang has its place: also about room that is kept from others until these have been tried there. */
+  ownQuestions: PlacementQuestions;
   reservations: Reservations;
   /** Also for `local`, the host's own nodes. */
   capacityOf: CapacityOf;
@@ -83,13 +85,13 @@ export class GangPlacer {
 
   /** Keeps the room of pods until they are bound, and sets it aside again for those that lost it, as with the process that held it. */
   async hold(pods: readonly Pod[], cluster: string, holdMs: number): Promise<void> {
-    const { reservations } = this.#o;
+    const { reservations, ownQuestions } = this.#o;
     const breath = new Breath();
     for (const pod of pods) {
       await breath.take();
       if (pod.spec.nodeName !== undefined) continue;
       const isKept = reservations.holdAlso('gang', pod.metadata.uid ?? '', holdMs);
-      if (isKept || this.#reserve(pod, cluster, holdMs) === undefined) this.#count(pod, cluster, holdMs);
+      if (isKept || this.#reserve(pod, cluster, holdMs, ownQuestions) === undefined) this.#count(pod, cluster, holdMs);
     }
   }
 
@@ -98,17 +100,18 @@ export class GangPlacer {
    * scheduler would be told that place. See {@link PlaceKeeper}.
    */
   holdAsGiven(pod: Pod, cluster: string, forMs: number): boolean {
-    if (this.#o.reservations.heldFor('gang', pod.metadata.uid ?? '') !== undefined) return false;
-    const why = this.#refusal.whyNotGiven(pod, cluster) ?? this.#reserve(pod, cluster, forMs);
+    const { reservations, ownQuestions } = this.#o;
+    if (reservations.heldFor('gang', pod.metadata.uid ?? '') !== undefined) return false;
+    const why = this.#refusal.whyNotGiven(pod, cluster) ?? this.#reserve(pod, cluster, forMs, ownQuestions);
     if (why === undefined) this.#count(pod, cluster, forMs);
     return why === undefined;
   }
 
-  /** Whether the rooms behind all virtual nodes of a member are known; of one without any there is nothing to know. */
-  knows(cluster: string): boolean {
+  /** See {@link PlaceKeeper}. */
+  unknownNodes(cluster: string): readonly string[] {
     const { view, capacityOf } = this.#o;
     const names = cluster === LOCAL ? [LOCAL] : view.nodes.virtualNodesOf(cluster);
-    return names.every((name) => capacityOf(name)?.ready === true);
+    return names.filter((name) => capacityOf(name)?.ready !== true);
   }
 
   release(pods: readonly Pod[]): void {
@@ -162,8 +165,8 @@ export class GangPlacer {
     return undefined;
   }
 
-  #reserve(pod: Pod, cluster: string, holdMs: number): string | undefined {
-    const { view, questions, reservations } = this.#o;
+  #reserve(pod: Pod, cluster: string, holdMs: number, questions = this.#o.questions): string | undefined {
+    const { view, reservations } = this.#o;
     if (view.hasLeft(pod)) return `its pod ${pod.metadata.name} was deleted`;
     if (cluster === LOCAL) return this.#reserveLocally(pod, holdMs);
     const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), 1);
