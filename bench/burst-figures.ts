@@ -19,6 +19,9 @@ export interface Turn {
   memberRequests: RequestCounts;
 }
 
+/** Spillway where pods come without tolerations for outages, and it gives them some. */
+export const GIVES_TOLERATIONS = 'spillway that gives tolerations';
+
 const MB = 2 ** 20;
 /** The size that the goals for CPU and memory speak of. */
 const GOAL_PODS = 3000;
@@ -35,7 +38,10 @@ export function compareBursts(
   const measurements: Measurement[] = [];
   for (const pods of new Set(turns.map((turn) => turn.pods))) {
     const of = (program: string): Turn[] => turns.filter((turn) => turn.program === program && turn.pods === pods);
-    measurements.push(...compareAt(pods, of('floor'), of('spillway')));
+    measurements.push(
+      ...compareAt(pods, of('floor'), of('spillway')),
+      ...tolerationCost(pods, of('spillway'), of(GIVES_TOLERATIONS)),
+    );
   }
   const notes = [
     `Medians of ${setting.rounds} turns of each program at the first size, one less at each further one, taken in alternation ` +
@@ -44,6 +50,8 @@ export function compareBursts(
       `A load driver in a process of its own keeps ${setting.inFlight} creates in flight, bound to the node directly.`,
     `Programs that have nothing to do with the bench used ${percent(median(turns.map((turn) => turn.othersShare)))} of the ` +
       `machine during the creations (median; worst ${percent(Math.max(...turns.map((turn) => turn.othersShare)))}).`,
+    'Pods come with tolerations for the time when nobody serves their node, as admission gives them; what it takes to give them ' +
+      'some has figures of its own.',
     'The floor driver makes only the necessary API calls (create, one status patch, two deletes per pod) over plain undici.',
     ...requestTable(turns),
   ];
@@ -126,6 +134,18 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
     lines.push(...callsPerPod(pods, program, all));
   }
   return lines;
+}
+
+/** What pods cost that come without tolerations for outages, against those that have them. */
+function tolerationCost(pods: number, having: readonly Turn[], without: readonly Turn[]): Measurement[] {
+  if (having.length === 0 || without.length === 0) return [];
+  const name = (text: string): string => `burst ${pods}, tolerations given by the manager: ${text}`;
+  const patches = median(without.map(({ hostRequests }) => (hostRequests.get('patch pods') ?? 0) / pods));
+  const cpu = median(without.map(cpuSeconds)) / median(having.map(cpuSeconds));
+  return [
+    measured(name('patch pods per pod at the host'), patches, 'calls', 'lower', 1),
+    measured(name('CPU against pods that come with them'), cpu, 'ratio', 'lower'),
+  ];
 }
 
 const NOTHING: Spread = { p50: Number.NaN, p99: Number.NaN };

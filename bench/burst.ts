@@ -4,7 +4,7 @@ import type { Say } from '../hack/progress.ts';
 import { Workspace } from '../hack/workspace.ts';
 import { AuditTally, type RequestCounts } from './audit-tally.ts';
 import { makeNamespace } from './bench-namespace.ts';
-import { compareBursts, type Turn } from './burst-figures.ts';
+import { compareBursts, GIVES_TOLERATIONS, type Turn } from './burst-figures.ts';
 import { Disturbance } from './disturbance.ts';
 import { FloorProgram, SpillwayProgram, type DrivenProgram } from './driven-program.ts';
 import { LoadProcess } from './load-process.ts';
@@ -51,7 +51,7 @@ export async function burst(options: BurstOptions): Promise<SuiteReport> {
     if (!options.floorOnly) await spillway.install();
     const programs: DrivenProgram[] = options.floorOnly ? [floor] : [floor, spillway];
 
-    const stage = { host, member, kwok, hostAudit, memberAudit, say };
+    const stage: Stage = { host, member, kwok, hostAudit, memberAudit, say, outageTolerations: true };
     say('a small burst first, so that the API servers are warm');
     await takeTurn(stage, floor, 50, 'warm-up');
     const turns: Turn[] = [];
@@ -63,6 +63,11 @@ export async function burst(options: BurstOptions): Promise<SuiteReport> {
           turns.push(await takeTurn(stage, program, pods, `${program.name}-${pods}-${round}`));
         }
       }
+    }
+    const [first] = sizes;
+    if (!options.floorOnly && first !== undefined) {
+      const turn = await takeTurn({ ...stage, outageTolerations: false }, spillway, first, `tolerations-${first}`);
+      turns.push({ ...turn, program: GIVES_TOLERATIONS });
     }
     return compareBursts(turns, { nodes, inFlight: IN_FLIGHT, rounds });
   } finally {
@@ -77,6 +82,7 @@ interface Stage {
   hostAudit: AuditTally;
   memberAudit: AuditTally;
   say: Say;
+  outageTolerations: boolean;
 }
 
 async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, namespace: string): Promise<Turn> {
@@ -90,6 +96,7 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
     node: program.node,
     pods,
     inFlight: IN_FLIGHT,
+    outageTolerations: stage.outageTolerations,
   });
   // Requests up to the deletion; those of the measurement in between are left out.
   let half: Turn;

@@ -24,6 +24,8 @@ export interface Load {
   pods: number;
   /** Requests under way at most. */
   inFlight: number;
+  /** Pods come with tolerations for the time when nobody serves their node, as admission gives them; without, the manager does. */
+  outageTolerations: boolean;
 }
 
 export type LoadAnswer =
@@ -132,7 +134,7 @@ class LoadDriver {
     const allRunning = this.#until(this.#running);
     await this.#each(async (name) => {
       this.#createSent.set(name, performance.now());
-      await this.#host.change('POST', this.#path, loadPod(name, this.#load.node));
+      await this.#host.change('POST', this.#path, loadPod(name, this.#load));
     });
     const created = (performance.now() - began) / 1000;
     await allRunning;
@@ -226,15 +228,21 @@ function spreadOf(seconds: readonly number[]): Spread {
   return { p50: quantile(seconds, 0.5), p99: quantile(seconds, 0.99) };
 }
 
+const OUTAGE_TOLERATIONS = ['node.kubernetes.io/unreachable', 'node.kubernetes.io/not-ready'].map((key) => ({
+  key,
+  operator: 'Exists',
+  effect: 'NoExecute',
+}));
+
 /** What a Deployment's pod looks like on its way to the API server, bound already: no scheduler of the host is measured. */
-function loadPod(name: string, node: string): object {
+function loadPod(name: string, { node, outageTolerations }: Load): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name, labels: { app: 'load', 'app.kubernetes.io/part-of': 'bench', 'pod-template-hash': '7d4b9c' } },
     spec: {
       nodeName: node,
-      tolerations: [{ operator: 'Exists', effect: 'NoSchedule' }],
+      tolerations: [{ operator: 'Exists', effect: 'NoSchedule' }, ...(outageTolerations ? OUTAGE_TOLERATIONS : [])],
       containers: [
         {
           name: 'app',

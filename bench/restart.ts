@@ -85,6 +85,7 @@ async function fill(host: Cluster, member: Cluster, program: SpillwayProgram, { 
     node: program.node,
     pods,
     inFlight: 16,
+    outageTolerations: true,
   });
   try {
     const { report } = await load.order({ do: 'create' }, 120_000 + pods * 100);

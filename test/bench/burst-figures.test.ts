@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareBursts, type Turn } from '../../bench/burst-figures.ts';
+import { compareBursts, GIVES_TOLERATIONS, type Turn } from '../../bench/burst-figures.ts';
 
 const spread = { p50: 1, p99: 2 };
 
@@ -36,6 +36,16 @@ describe('compareBursts', () => {
     const ratio = find(turns, 'burst 1000: throughput against the floor driver');
     expect(ratio).toMatchObject({ value: 0.5, ok: false, goal: 0.7 });
     expect(find(turns, 'burst 1000: throughput, floor')?.value).toBe(200);
+  });
+
+  it('tells apart what it costs to give pods tolerations', () => {
+    const hostRequests = new Map([['patch pods', 1000]]);
+    const giving = turn(GIVES_TOLERATIONS, 20, { cpuSeconds: 9, hostRequests });
+    const turns = [turn('floor', 5), turn('spillway', 10, { cpuSeconds: 6 }), giving];
+    const name = 'burst 1000, tolerations given by the manager:';
+    expect(find(turns, `${name} patch pods per pod at the host`)).toMatchObject({ value: 1, ok: true });
+    expect(find(turns, `${name} CPU against pods that come with them`)?.value).toBe(1.5);
+    expect(find(turns, 'burst 1000: throughput against the floor driver')?.value).toBe(0.5);
   });
 
   it('holds requests per pod against the traffic rule', () => {
