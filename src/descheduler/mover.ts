@@ -312,12 +312,17 @@ export class Mover {
     }
   }
 
-  /** A pod of its workload that has no node, nor a place that is kept for it: the next one that came would find none either, and this one serves. */
+  /**
+   * A pod of its controller that has no node, nor a place that is kept for it: the next one that came would find none either, and this one serves.
+   * What another ReplicaSet of its workload asks for, in a roll-out, may be otherwise.
+   */
   #waitingInVain(live: Pod): Pod | undefined {
     const { placed } = this.#o;
     const { workload } = placed.rulesOf(live);
+    const controller = controllerOf(live)?.uid;
     return placed
       .ofWorkload(workload.metadata.uid ?? '')
+      .filter((pod) => controllerOf(pod)?.uid === controller)
       .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !this.underWay.isPlacing(pod));
   }
 

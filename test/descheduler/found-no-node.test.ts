@@ -5,12 +5,13 @@ import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Pods of a ReplicaSet that makes none before one has gone; east is to be emptied. */
 let room: SchedulerRoom;
+let deployment: TypedObject;
 let set: TypedObject;
 const PODS = '/api/v1/namespaces/shop/pods';
 
 beforeEach(async () => {
   room = await SchedulerRoom.start(['east', 'west']);
-  ({ set } = await room.deploy('web', 4));
+  ({ deployment, set } = await room.deploy('web', 4));
   await ready(await room.run(set, { east: 3 }));
   room.setRoom('local', 0);
   room.setRoom('west', 1);
@@ -32,12 +33,13 @@ async function ready(names: readonly string[]): Promise<void> {
 const cached = (name: string): Pod | undefined => room.process.view.pods.get(`shop/${name}`);
 
 /** Instead of the one that was evicted; it has no node. */
-async function comes(name: string): Promise<void> {
-  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: set.metadata.uid, controller: true };
+async function comes(name: string, of: TypedObject = set): Promise<void> {
+  const { name: setName, uid } = of.metadata;
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: setName, uid, controller: true };
   room.make(PODS, {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'shop', labels: { ...set.metadata.labels }, ownerReferences: [owner] },
+    metadata: { name, namespace: 'shop', labels: { ...of.metadata.labels }, ownerReferences: [owner] },
     spec: { containers: [{ name: 'main' }] },
     status: { phase: 'Pending' },
   });
@@ -79,4 +81,12 @@ test('while a place is kept for it, others go to other places', async () => {
   room.now += 15_000;
   await look();
   expect(room.evictions()).toHaveLength(2);
+});
+
+test('one of another revision that finds no node holds none: what comes in their places asks for something else', async () => {
+  room.setRoom('west', 3);
+  await comes('next', await room.rollOut(deployment, 'two', '2'));
+  room.now += 61_000;
+  await look();
+  expect(room.evictions()).toHaveLength(3);
 });
