@@ -15,7 +15,7 @@ type HeldForMs = (condition: Condition) => number;
 
 /**
  * The taints that a member is to have by policies, by Karmada's rules: the oldest policy first; a policy adds its taints when
- * all its conditions to add hold, removes them when all those to remove do, and otherwise leaves what is there. Unlike Karmada's,
+ * all its conditions to add hold, removes them, and adds none, when all those to remove do, and otherwise leaves what is there. Unlike Karmada's,
  * they go with the policy, with the taint in it, and with its choice of the member.
  *
  * `policies`: all that can be read. `gone`: names of those that are certainly gone; taints of others stay. `now`: wall clock in ms, to be
@@ -62,7 +62,10 @@ function verdictOn(
 ): 'add' | 'keep' | 'remove' {
   const isFor =
     spec.targetClusters === undefined || compileAffinity(spec.targetClusters)(clusterOf(member)) === undefined;
-  if (!isFor || holdsFor(spec.removeOnConditions) >= spec.removeAfterSeconds * 1_000) return 'remove';
+  const removing = holdsFor(spec.removeOnConditions);
+  if (!isFor || removing >= spec.removeAfterSeconds * 1_000) return 'remove';
+  // Both lists may hold: added meanwhile, it would come and go with each process that has yet to see for how long.
+  if (removing >= 0) return 'keep';
   return holdsFor(spec.addOnConditions) >= spec.addAfterSeconds * 1_000 ? 'add' : 'keep';
 }
 

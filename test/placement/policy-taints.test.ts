@@ -129,6 +129,18 @@ describe('taints by policies', () => {
     ],
     ['nothing says that it is removed', member(up, { taints: [put('p')] }), taintPolicy('p', never), [KEPT]],
     ['both hold', member(down), taintPolicy('p', { removeOnConditions: GOOD_TAINT_POLICY.addOnConditions }), []],
+    [
+      'both hold, and not for long enough to be removed: none comes',
+      member(down),
+      taintPolicy('p', { removeOnConditions: GOOD_TAINT_POLICY.addOnConditions, removeAfterSeconds: 61 }),
+      [],
+    ],
+    [
+      'both hold, and not for long enough to be removed: it stays',
+      member(down, { taints: [put('p')] }),
+      taintPolicy('p', { removeOnConditions: GOOD_TAINT_POLICY.addOnConditions, removeAfterSeconds: 61 }),
+      [KEPT],
+    ],
     ['the policy is gone', member(down, { taints: [put('p')] }), undefined, []],
     [
       'the policy names another taint now',
