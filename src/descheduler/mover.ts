@@ -22,7 +22,8 @@ import { goesGracefully, releasedAtOnce, staysByPolicy, waitsForHeal } from './p
 import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
 import type { Releases } from './releases.ts';
-import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
+import { isLost } from '../placement/lost-members.ts';
+import type { PlacedMember, PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import { ToldCauses } from './told-causes.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
@@ -92,7 +93,7 @@ export class Mover {
   readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
   /** By UID, when a held pod may be tried again (monotonic ms). */
   readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
-  /** The same of one that was given back, while its member answers. */
+  /** The same of one that was given back, while its member is not lost. */
   readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID, live reads of pods that were not moved, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
@@ -118,7 +119,7 @@ export class Mover {
     this.#sent.delete(uid);
   }
 
-  /** It was given back, as no other one became Ready in time: do not try that again for `forMs`. Out of a member that does not answer it may go. */
+  /** It was given back, as no other one became Ready in time: do not try that again for `forMs`. Out of a member that is lost it may go. */
   gaveBack({ metadata: { uid = '' } }: Pod, forMs: number): void {
     this.#gaveBack.set(uid, this.#o.monotonic() + forMs);
     this.#sent.delete(uid);
@@ -128,7 +129,9 @@ export class Mover {
   restMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {
     const gaveBack = this.#gaveBack.get(uid) ?? 0;
     const now = this.#o.monotonic();
-    const counts = gaveBack > now && this.#answers(this.#o.placed.clusterOf(nodeName));
+    const member = this.#member(this.#o.placed.clusterOf(nodeName));
+    // One that only cannot serve now may be back before that: without a successor it would go before another one is Ready.
+    const counts = gaveBack > now && !(member !== undefined && isLost(member));
     return Math.max(0, (this.#left.get(uid) ?? 0) - now, counts ? gaveBack - now : 0);
   }
 
@@ -267,7 +270,11 @@ export class Mover {
   }
 
   #answers(member: string): boolean {
-    return this.#o.placed.members().find(({ name }) => name === member)?.reachable !== false;
+    return this.#member(member)?.reachable !== false;
+  }
+
+  #member(name: string): PlacedMember | undefined {
+    return this.#o.placed.members().find((one) => one.name === name);
   }
 
   /** Whether the most allowed pods of its ReplicaSet are already being replaced. */

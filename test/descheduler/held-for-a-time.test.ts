@@ -22,8 +22,8 @@ afterEach(async () => {
   await room.close();
 });
 
-async function answers(member: string, yes: boolean): Promise<void> {
-  const how = { status: yes ? 'True' : 'False', reason: 'Timeout', lastTransitionTime: '2026-01-01T00:00:00Z' };
+async function answers(member: string, yes: boolean, reason = 'Timeout'): Promise<void> {
+  const how = { status: yes ? 'True' : 'False', reason, lastTransitionTime: '2026-01-01T00:00:00Z' };
   const conditions = ['Ready', 'Reachable'].map((type) => ({ type, message: '', ...how }));
   room.editMember(member, { status: { conditions } });
   await room.seen(`${member} is known`, () =>
@@ -98,6 +98,16 @@ test('one that was given back rests while its member answers, and is replaced wh
   await answers('east', false);
   room.now += 15_000;
   await resync();
+  expect(room.evictions()).toHaveLength(4);
+});
+
+test('one that was given back rests also while its member answers, and cannot serve', async () => {
+  await drain();
+  for (const pod of room.process.view.podsOn('east')) room.process.mover.gaveBack(pod, 300_000);
+  await answers('east', false, 'TooManyRequests');
+  await lookFor(4);
+  expect(room.evictions()).toEqual([]);
+  await lookFor(1);
   expect(room.evictions()).toHaveLength(4);
 });
 
