@@ -193,7 +193,8 @@ export class Nominees {
     const request = this.#o.capacityOf(node)?.request(pod);
     if (forMs <= 0 || request === undefined || !('key' in request)) return;
     const insteadOf = this.#asked.get(uid)?.victims.get(node) ?? [];
-    this.#o.reservations.hold('nomination', uid, { node, request, insteadOf }, forMs);
+    const priority = priorityOf(pod);
+    this.#o.reservations.hold('nomination', uid, { node, request, insteadOf, priority }, forMs);
   }
 
   #holdsAny(node: string, { victims }: Asked): boolean {

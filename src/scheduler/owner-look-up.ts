@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { KubeClient } from '../kube/client.ts';
-import { isPermanent } from '../kube/errors.ts';
+import { ApiError } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { OwnerReference } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
@@ -70,7 +70,7 @@ export class OwnerLookUp {
       return items.some(({ metadata }) => metadata.uid === uid);
     } catch (error) {
       // A question that no API server can answer is about nothing that is there.
-      return isPermanent(error) ? false : undefined;
+      return error instanceof ApiError && error.code === 400 ? false : undefined;
     }
   }
 }

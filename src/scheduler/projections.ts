@@ -1,4 +1,4 @@
-import { GANG_PLACED_ANNOTATION, GROUP, MIRRORED_CONDITION, RELEASED_ANNOTATION } from '../api/marks.ts';
+import { GANG_LABEL, GANG_PLACED_ANNOTATION, GROUP, MIRRORED_CONDITION, RELEASED_ANNOTATION } from '../api/marks.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
@@ -75,7 +75,9 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
     const nominatedNodeName = nodeName === undefined ? status?.nominatedNodeName : undefined;
     const node = nodeName ?? nominatedNodeName;
     const takesRoom = node !== undefined && !isVirtual(node) && !isFinished(raw as Pod);
-    const isGiven = nodeName === undefined && raw.metadata.annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
+    const { labels, annotations } = raw.metadata;
+    const isOfGang = labels?.[GANG_LABEL] !== undefined && annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
+    const isGiven = nodeName === undefined && isOfGang;
     const metadata = metadataOf(raw, (key) => isGiven || KEPT.has(key));
     return {
       metadata: {

@@ -43,6 +43,16 @@ test('pods that the watch never shows to be nominated take nothing from those th
   expect([...reserved.keys()]).toEqual(['a', 'early']);
 });
 
+test('a nominated pod of a gang holds its room for the gang with its own priority', () => {
+  const capacityOf = (): VirtualNodeCapacity => countedRoom('east', () => 1);
+  const monotonic = (): number => 0;
+  const reservations = new Reservations(capacityOf, monotonic);
+  const options = { capacityOf, reservations, isVirtual: () => true, podsOn: () => [], nominationOf: () => 'east' };
+  new Nominees({ ...options, monotonic }).hold(pod('a', 'east'));
+  reservations.holdAlso('gang', 'a', 60_000);
+  expect([reservations.gangsBelow(9), reservations.gangsBelow(10)]).toEqual([[], ['a']]);
+});
+
 test('gangs of so many pods that a question takes long are lifted for a fifth of the time only', () => {
   let now = 1_000;
   const capacityOf = (): VirtualNodeCapacity => countedRoom('east', () => 1);

@@ -339,6 +339,21 @@ describe('owners that anybody made up', () => {
     await until('it is known to be gone', async () => (await owners.whenKnown(one)) === undefined);
   });
 
+  test.each([
+    ['the answer is too large', { code: 500, message: 'grpc: received message larger than max (3 vs. 2)' }],
+    ['something on the way refuses the question', { code: 413 }],
+    ['it cannot be worked on', { code: 422 }],
+  ])('are waited for where %s', async (_, fault) => {
+    run();
+    await synced();
+    api.fault = ({ query }) => (query['fieldSelector'] === undefined ? undefined : fault);
+    const one = pod('p', SET, 'none');
+    const asked = (): number => api.requests('GET').filter(({ query }) => query['fieldSelector'] !== undefined).length;
+    await until('the host was asked', async () => (await owners.whenKnown(one)) !== undefined && asked() > 0);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await owners.whenKnown(one)).toBeDefined();
+  });
+
   test('of a kind that is followed take from the budget that all share', async () => {
     pod('web-x', ROLLOUT, 'web');
     run();

@@ -64,14 +64,16 @@ describe('hostPodProjection', () => {
     ]);
   });
   it('keeps all of a pod that is not bound yet and whose gang has its place: room is held for what it asks for', () => {
-    const placed = (nodeName?: string): KubeObject => {
+    const placed = (nodeName?: string, label = 'spillway.dev/gang'): KubeObject => {
       const raw = pod('a', nodeName);
+      const labels = { ...raw.metadata.labels, [label]: 'g' };
       const annotations = { ...raw.metadata.annotations, 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' };
-      return { ...raw, metadata: { ...raw.metadata, annotations } };
+      return { ...raw, metadata: { ...raw.metadata, labels, annotations } };
     };
     expect(project(placed()).spec).toEqual((placed() as unknown as { spec: object }).spec);
     expect(project(placed()).metadata.annotations).toEqual(placed().metadata.annotations);
     expect(project(placed('east')).spec).toEqual({ nodeName: 'east', containers: [] });
+    expect(project(placed(undefined, 'of-no-gang')).spec).toEqual({ containers: [] });
   });
   it('knows a pod for which others were evicted by the node that is kept for it', () => {
     const one = project(pod('a', undefined, { status: { nominatedNodeName: 'local-1' } }));
