@@ -785,6 +785,22 @@ describe('the place of a gang', () => {
       expect(reserved.size).toBe(0);
     });
 
+    test('stays when its time is over, where whoever places gangs keeps it for longer', async () => {
+      const holds = await holding();
+      await seen('it may answer', () => holds.problem === undefined);
+      const b = await given('b', { ago: 100_000 });
+      await seen('room is held', () => reserved.size === 1);
+      await gangs.hold([b], 'east', 60_000);
+      now += 25_000;
+      api.edit(`${PODS}/b`, { metadata: { annotations: { more: 'news' } } });
+      await seen('that is known', () => view.pods.get('shop/b')?.metadata.annotations?.['more'] === 'news');
+      reservations.expire();
+      expect([...reserved.keys()]).toEqual([uidOf(b)]);
+      now += 40_000;
+      reservations.expire();
+      expect(reserved.size).toBe(0);
+    });
+
     test('is not believed of a pod where its rules do not let it go, behind a gate of others, or from a time to come', async () => {
       const holds = await holding();
       await seen('it may answer', () => holds.problem === undefined);

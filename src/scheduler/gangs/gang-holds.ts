@@ -147,6 +147,11 @@ export class GangHolds {
     // By a clock that is ahead it got its place later than now: its time is not begun anew at each look.
     const isSame = known?.place.at === place.at;
     const until = isSame ? known.until : Math.min(place.at, now) + place.timeoutMs;
+    if (until <= now) {
+      // What is held from here ends by itself. Whoever places gangs may keep it for longer.
+      this.#forget(pod);
+      return;
+    }
     const waiting = { pod, place, until };
     this.#waiting.set(uid, waiting);
     if (this.#o.view.hasSynced) this.#try(uid, waiting);

@@ -151,7 +151,10 @@ export interface GivenPlace {
   readonly timeoutMs: number;
 }
 
-/** Undefined: it has none, has a node, or no scheduler looks at it; or its place is said to be from a time that is yet to come. */
+/**
+ * Undefined: it has none, has a node, or no scheduler looks at it; or its place is said to be from a time that is yet to come. It has it
+ * still when its time is up, until somebody takes it away.
+ */
 export function givenPlace(pod: Pod, now: number): GivenPlace | undefined {
   const { metadata, spec } = pod;
   const isOfGang = metadata.labels?.[GANG_LABEL] !== undefined && isPlaced(pod);
@@ -159,7 +162,7 @@ export function givenPlace(pod: Pod, now: number): GivenPlace | undefined {
   if (isFinished(pod) || waitsForOthers(pod)) return undefined;
   const timeoutMs = timeoutOf(metadata.annotations?.[GANG_TIMEOUT_ANNOTATION]);
   const at = placedAt(pod);
-  if (timeoutMs === undefined || at > now + AHEAD_MS || at + timeoutMs <= now) return undefined;
+  if (timeoutMs === undefined || at > now + AHEAD_MS) return undefined;
   return { cluster: pinnedTo(pod), at, timeoutMs };
 }
 
