@@ -142,6 +142,8 @@ export class Extender {
     const found = nominees.whileAside(pod, decide);
     const fromGangs = found.cluster === undefined ? nominees.whileGangsAside(pod, decide) : undefined;
     const { cluster, result } = fromGangs ?? found;
+    const restMs = cluster === undefined && fromGangs === undefined ? nominees.restOfGangs(pod) : undefined;
+    if (restMs !== undefined) this.#o.waiting.resyncIn(restMs);
     if (cluster === undefined) nominees.hold(pod);
     if (cluster === undefined || chosen === undefined) this.#withItsGang(pod);
     const node = pod.status?.nominatedNodeName ?? '';

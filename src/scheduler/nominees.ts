@@ -24,8 +24,10 @@ const MOST = 1_024;
 const NOMINATED_MS = 10_000;
 /** For one that lost its nomination before its victims left: the longest that kube-scheduler lets a pod rest, and half as much, in ms. */
 const NEXT_TRY_MS = 15_000;
-/** A question for which gangs are lifted is not asked again for so many times as long as it took. */
+/** For a question gangs are not lifted again for so many times as long as it took to lift them and to put them back. */
 const REST = 4;
+/** Nobody is in a hurry whose question was asked with gangs lifted so short a time ago, in ms: so long pods may wait to be asked about. */
+const PATIENCE_MS = 20_000;
 
 interface Nominee {
   readonly pod: Pod;
@@ -55,6 +57,8 @@ export class Nominees {
   readonly #held = new Map<string, Nominee>();
   /** Monotonic, in ms. */
   #gangsAgainAt = 0;
+  /** When a question about a pod was asked with gangs lifted, by its UID, in monotonic ms. */
+  readonly #askedWithout = new LRUCache<string, number>(atMost(MOST));
 
   constructor(options: NomineesOptions) {
     this.#o = options;
@@ -151,7 +155,7 @@ export class Nominees {
 
   /**
    * The same, and what gangs of lower priority hold counts as free, too: for a pod that finds no room without it, as it keeps a gang from
-   * its place. Undefined: no such gang holds any, or so many pods do that they cannot be lifted all the time.
+   * its place. Undefined: no such gang holds any, or so many pods do that they cannot be lifted all the time: see {@link restOfGangs}.
    */
   whileGangsAside<T>(asking: Pod, ask: () => T): T | undefined {
     const { reservations, monotonic } = this.#o;
@@ -159,10 +163,40 @@ export class Nominees {
     if (since < this.#gangsAgainAt) return undefined;
     const lower = reservations.gangsBelow(priorityOf(asking));
     if (lower.length === 0) return undefined;
-    const answer = reservations.whileLifted([...this.#ownAndLower(asking), ...lower], ask);
+    let asked = 0;
+    const answer = reservations.whileLifted([...this.#ownAndLower(asking), ...lower], () => {
+      const began = monotonic();
+      const found = ask();
+      asked = monotonic() - began;
+      return found;
+    });
     const now = monotonic();
-    this.#gangsAgainAt = now + (now - since) * REST;
+    this.#gangsAgainAt = now + (now - since - asked) * REST;
+    this.#askedWithout.set(asking.metadata.uid ?? '', now);
     return answer;
+  }
+
+  /** The same at all times, whatever it takes: for questions that their scheduler paces. */
+  whileAllAside<T>(asking: Pod, ask: () => T): T {
+    const { reservations } = this.#o;
+    return reservations.whileLifted(
+      [...this.#ownAndLower(asking), ...reservations.gangsBelow(priorityOf(asking))],
+      ask,
+    );
+  }
+
+  /**
+   * In so many ms the pod may have what gangs of lower priority hold, which it was not asked about with now. Undefined: no such gang holds
+   * any, or that was asked a moment ago.
+   */
+  restOfGangs(asking: Pod): number | undefined {
+    const { reservations, monotonic } = this.#o;
+    const now = monotonic();
+    const wasAsked =
+      now - (this.#askedWithout.get(asking.metadata.uid ?? '') ?? Number.NEGATIVE_INFINITY) < PATIENCE_MS;
+    if (now >= this.#gangsAgainAt || wasAsked || reservations.gangsBelow(priorityOf(asking)).length === 0)
+      return undefined;
+    return this.#gangsAgainAt - now;
   }
 
   #ownAndLower(asking: Pod): string[] {

@@ -66,7 +66,7 @@ export class Preemption {
       chosen === undefined
         ? this.#withoutRules(pod, split, behind)
         : this.#byRules(pod, { chain, rules: chosen, split, behind });
-    const found = nominees.whileGangsAside(pod, lookFor) ?? nominees.whileAside(pod, lookFor);
+    const found = nominees.whileAllAside(pod, lookFor);
     const left = new Map(
       [...found].map(([node, own]) => [node, own ?? victims.get(node) ?? { uids: [], violations: 0 }]),
     );

@@ -45,6 +45,10 @@ let gangs: GangPlacer;
 /** Nodes behind which no room is known, and of what is known that of which others are told nothing yet. */
 const unready = new Set<string>();
 let isPending: (name: string) => boolean;
+/** How long it takes to lift what one pod holds, in ms. */
+let liftMs = 0;
+/** In how many ms schedulers are told to look again. */
+const resyncs: number[] = [];
 /** The same with a clock of its own, in ms. */
 let slowGangs: (ticks: () => number) => GangPlacer;
 /** Called whenever room is asked about. */
@@ -69,7 +73,11 @@ function capacityOf(name: string): VirtualNodeCapacity | undefined {
       return victims.get(name);
     },
   );
-  return unready.has(name) ? { ...room, ready: false } : room;
+  const lift = (uid: string): boolean => {
+    now += liftMs;
+    return room.lift(uid);
+  };
+  return { ...room, lift, ready: !unready.has(name) };
 }
 
 function make(path: string, object: object): Record<string, unknown> {
@@ -132,6 +140,8 @@ beforeEach(async () => {
   asking = undefined;
   unready.clear();
   isPending = () => false;
+  liftMs = 0;
+  resyncs.length = 0;
   Object.assign(budgets, { synced: true, covering: () => [] });
   migrationFit.isAsking = false;
   make('/api/v1/namespaces', {
@@ -197,7 +207,7 @@ beforeEach(async () => {
     reservations,
     nominees,
     migrationFit,
-    waiting: { answered: () => undefined, resyncIn: () => undefined },
+    waiting: { answered: () => undefined, resyncIn: (ms) => resyncs.push(ms) },
     annotationProblem: (_chain, problem) => problems.push(problem),
     unread: (_pod, problem) => problems.push(problem),
     metrics: schedulerMetrics(new Registry()),
@@ -608,6 +618,29 @@ describe('the place of a gang', () => {
     const held: string[][] = [];
     asking = () => held.push([...reserved.keys()]);
     const core = await made(pod('core', { spec: { priority: 1_000_000 } }));
+    await preemption.preempt({ pod: core, victims: new Map([['east', { uids: [], violations: 0 }]]) });
+    expect(held[0]).toEqual([]);
+    expect([...reserved.keys()]).toEqual([uidOf(a)]);
+  });
+
+  test('is lifted at all times where others may be evicted, and of pods that find none meanwhile schedulers are told in time', async () => {
+    place(OPEN);
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    const a = await made(member('a', { spec: { priority: -100 } }));
+    expect(await placeGang([a])).toEqual({ cluster: 'east' });
+    slots.set('east', 0);
+    liftMs = 100;
+    const [core, more] = [
+      await made(pod('core', { spec: { priority: 1_000_000 } })),
+      await made(pod('more', { spec: { priority: 1_000_000 } })),
+    ];
+    expect((await filter(core, ['east'])).NodeNames).toEqual([]);
+    expect(resyncs).toEqual([]);
+    now += 100;
+    expect((await filter(more, ['east'])).NodeNames).toEqual([]);
+    expect(resyncs).toEqual([300]);
+    const held: string[][] = [];
+    asking = () => held.push([...reserved.keys()]);
     await preemption.preempt({ pod: core, victims: new Map([['east', { uids: [], violations: 0 }]]) });
     expect(held[0]).toEqual([]);
     expect([...reserved.keys()]).toEqual([uidOf(a)]);

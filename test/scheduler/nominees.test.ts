@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import type { FitRequest } from '../../src/capacity/fit-request.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
@@ -53,26 +53,72 @@ test('a nominated pod of a gang holds its room for the gang with its own priorit
   expect([reservations.gangsBelow(9), reservations.gangsBelow(10)]).toEqual([[], ['a']]);
 });
 
-test('gangs of so many pods that a question takes long are lifted for a fifth of the time only', () => {
-  let now = 1_000;
-  const capacityOf = (): VirtualNodeCapacity => countedRoom('east', () => 1);
-  const monotonic = (): number => now;
-  const reservations = new Reservations(capacityOf, monotonic);
-  const options = { capacityOf, reservations, isVirtual: () => true, podsOn: () => [], nominationOf: () => undefined };
-  const nominees = new Nominees({ ...options, monotonic });
+describe('gangs that hold room for so many pods that to lift them takes long', () => {
+  let now: number;
+  let reservations: Reservations;
+  let nominees: Nominees;
+  const request = { key: 'x' } as FitRequest;
+  const asking = (priority: number, name = 'a'): Pod => ({ ...pod(name), spec: { containers: [], priority } });
   const ask = (priority: number): string | undefined =>
-    nominees.whileGangsAside({ ...pod('a'), spec: { containers: [], priority } }, () => {
-      now += 100;
+    nominees.whileGangsAside(asking(priority), () => {
+      // However dear the question itself is, it is asked with or without them.
+      now += 1_000;
       return 'asked';
     });
-  expect(ask(9)).toBeUndefined();
-  const request = { key: 'x' } as FitRequest;
-  reservations.hold('gang', 'g', { node: 'east', request, priority: 9 }, 60_000);
-  reservations.hold('told', 't', { node: 'east', request, priority: 0 }, 60_000);
-  expect(ask(9)).toBeUndefined();
-  expect(ask(10)).toBe('asked');
-  now += 399;
-  expect(ask(10)).toBeUndefined();
-  now += 1;
-  expect(ask(10)).toBe('asked');
+
+  beforeEach(() => {
+    now = 1_000;
+    const lifted = new Set<string>();
+    const room = {
+      ...countedRoom('east', () => 1),
+      lift: (uid: string) => {
+        now += 100;
+        lifted.add(uid);
+        return true;
+      },
+      putBack: (uid: string) => lifted.delete(uid),
+    };
+    const capacityOf = (): VirtualNodeCapacity => room;
+    const monotonic = (): number => now;
+    reservations = new Reservations(capacityOf, monotonic);
+    const options = {
+      capacityOf,
+      reservations,
+      isVirtual: () => true,
+      podsOn: () => [],
+      nominationOf: () => undefined,
+    };
+    nominees = new Nominees({ ...options, monotonic });
+    reservations.hold('told', 't', { node: 'east', request, priority: 0 }, 60_000);
+    expect(ask(9)).toBeUndefined();
+    reservations.hold('gang', 'g', { node: 'east', request, priority: 9 }, 60_000);
+  });
+
+  test('are lifted for a fifth of the time only', () => {
+    expect(ask(9)).toBeUndefined();
+    expect(ask(10)).toBe('asked');
+    now += 399;
+    expect(ask(10)).toBeUndefined();
+    now += 1;
+    expect(ask(10)).toBe('asked');
+  });
+
+  test('are lifted whenever others may be evicted, which a scheduler asks seldom', () => {
+    expect(ask(10)).toBe('asked');
+    const lift = vi.spyOn(reservations, 'whileLifted');
+    expect(nominees.whileAllAside(asking(10), () => 'asked')).toBe('asked');
+    expect(lift.mock.calls[0]?.[0]).toContain('g');
+  });
+
+  test('are worth another look as soon as they may be lifted, once, for pods that may have what they hold', () => {
+    expect(nominees.restOfGangs(asking(10, 'b'))).toBeUndefined();
+    expect(ask(10)).toBe('asked');
+    now += 100;
+    expect(nominees.restOfGangs(asking(10, 'b'))).toBe(300);
+    expect(nominees.restOfGangs(asking(9, 'b'))).toBeUndefined();
+    // It had its turn.
+    expect(nominees.restOfGangs(asking(10))).toBeUndefined();
+    now += 300;
+    expect(nominees.restOfGangs(asking(10, 'b'))).toBeUndefined();
+  });
 });
