@@ -786,16 +786,17 @@ describe('the place of a gang', () => {
       errors.length = 0;
       const [a, bad, b] = [await given('a'), await given('bad'), await given('b')];
       const holds = await holding({
-        holdAsGiven: (one, cluster, forMs) => {
+        keeps: (one) => gangs.keeps(one),
+        holdAsGiven: (one, cluster, forMs, refused) => {
           if (one.metadata.name === 'bad') throw new TypeError('it is no pod');
-          return gangs.holdAsGiven(one, cluster, forMs);
+          return gangs.holdAsGiven(one, cluster, forMs, refused);
         },
         release: (pods) => gangs.release(pods),
         unknownNodes: (cluster) => gangs.unknownNodes(cluster),
       });
       for (const name of ['a', 'bad', 'b']) api.edit(`${PODS}/${name}`, { metadata: { annotations: { seen: 'yes' } } });
       await seen('room is held', () => reserved.size === 2);
-      expect(holds.problem).toBeUndefined();
+      await seen('it may answer', () => holds.problem === undefined);
       expect([...reserved.keys()].toSorted()).toEqual([uidOf(a), uidOf(b)].toSorted());
       api.edit(`${PODS}/bad`, { metadata: { annotations: { more: 'news' } } });
       await seen('that is known', () => view.pods.get('shop/bad')?.metadata.annotations?.['more'] === 'news');
@@ -849,6 +850,26 @@ describe('the place of a gang', () => {
       await seen('that is known', () => view.pods.get('shop/right')?.metadata.annotations?.['more'] === 'news');
       reservations.expire();
       expect(reserved.size).toBe(0);
+    });
+
+    test('is looked for by room first, and rules that did not let a pod in are not asked about others of its kind', async () => {
+      await holding();
+      const [a, b] = [member('a'), member('b')];
+      let questions = 0;
+      asking = () => (questions += 1);
+      slots.set('east', 0);
+      expect(gangs.holdAsGiven(a, 'east', 60_000, new Set())).toBe(false);
+      expect(questions).toBeLessThanOrEqual(1);
+      questions = 0;
+      const refused = new Set<string>();
+      expect(gangs.holdAsGiven(a, 'west', 60_000, refused)).toBe(false);
+      expect(questions).toBeGreaterThan(1);
+      questions = 0;
+      expect(gangs.holdAsGiven(b, 'west', 60_000, refused)).toBe(false);
+      expect(questions).toBe(0);
+      slots.set('east', 1);
+      expect(gangs.holdAsGiven(b, 'east', 60_000, refused)).toBe(true);
+      expect(reserved).toEqual(new Map([[uidOf(b), 'east']]));
     });
 
     test('counts against the limits of its policy', async () => {

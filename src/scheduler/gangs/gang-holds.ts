@@ -6,15 +6,23 @@ import { pause } from '../../kube/timers.ts';
 import type { HostView } from '../host-view.ts';
 import { type GivenPlace, givenPlace } from './gang.ts';
 
-/** Between two tries to hold room for pods that have none yet, in ms. */
-const TRY_MS = 3_000;
+/** Between two rounds, in ms, in which it is tried to hold room for pods that have none yet. */
+const ROUND_MS = 3_000;
+/** A pod is left out of twice as many rounds after each try, and of so many at the most. */
+const MOST_ROUNDS = 20;
 /** How often it is looked whether rooms have become known, in ms. */
 const LOOK_MS = 100;
 
 /** What is asked of whoever knows rules and room. */
 export interface PlaceKeeper {
-  /** True: room is held for the pod by this call, for `forMs`. False: somebody holds it already, or the pod would not be let in. */
-  holdAsGiven(pod: Pod, cluster: string, forMs: number): boolean;
+  /** Whether room is held for the pod, whoever has seen to that. */
+  keeps(pod: Pod): boolean;
+  /**
+   * True: room is held for the pod by this call, for `forMs`. False: there is none, or the pod would not be let in.
+   *
+   * @param refused remembers kinds of pods that rules did not let in, which are not asked about again.
+   */
+  holdAsGiven(pod: Pod, cluster: string, forMs: number, refused: Set<string>): boolean;
   release(pods: readonly Pod[]): void;
   /** Virtual nodes of that cluster, or `local`, behind which the room is not known. */
   unknownNodes(cluster: string): readonly string[];
@@ -35,6 +43,9 @@ interface Waiting {
   readonly place: GivenPlace;
   /** Wall clock in ms; from then on nothing is held for it. */
   readonly until: number;
+  /** Rounds until it is tried again, and how many these were after the last try. */
+  left: number;
+  pause: number;
 }
 
 /**
@@ -71,15 +82,16 @@ export class GangHolds {
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#o.view.whenSynced(signal);
-    let rested = TRY_MS;
+    let rested = ROUND_MS;
     while (!signal.aborted) {
       const known = this.#becameKnown();
-      if (rested >= TRY_MS) {
+      const clusters = new Set(known.values());
+      if (rested >= ROUND_MS) {
         rested = 0;
-        await this.#tryAll();
+        await this.#round(clusters);
         this.#hasTriedAll = true;
-      } else if (known.size > 0) {
-        await this.#tryAll(new Set(known.values()));
+      } else if (clusters.size > 0) {
+        await this.#tryIn(clusters);
       }
       this.#open(known);
       await pause(LOOK_MS, signal);
@@ -87,12 +99,26 @@ export class GangHolds {
     }
   }
 
-  /** In these clusters; without, in all. */
-  async #tryAll(clusters?: ReadonlySet<string>): Promise<void> {
+  /** All pods whose turn it is, and all in these clusters. */
+  async #round(clusters: ReadonlySet<string>): Promise<void> {
+    const without = new Set<string>();
+    for (const waiting of this.#waiting.values()) {
+      waiting.left -= 1;
+      if (!this.#o.places.keeps(waiting.pod)) without.add(waiting.place.cluster);
+    }
+    for (const cluster of without) this.#notePending(cluster);
+    await this.#tryThose(({ left, place }) => left <= 0 || clusters.has(place.cluster));
+  }
+
+  async #tryIn(clusters: ReadonlySet<string>): Promise<void> {
+    await this.#tryThose(({ place }) => clusters.has(place.cluster));
+  }
+
+  async #tryThose(isAsked: (waiting: Waiting) => boolean): Promise<void> {
     const breath = new Breath();
+    const refused = new Set<string>();
     for (const [uid, waiting] of this.#waiting) {
-      if (clusters?.has(waiting.place.cluster) === false) continue;
-      this.#try(uid, waiting);
+      if (isAsked(waiting)) this.#try(uid, waiting, refused);
       await breath.take();
     }
   }
@@ -110,21 +136,32 @@ export class GangHolds {
     if (this.#pending.size < before) opened();
   }
 
-  #try(uid: string, { pod, place: { cluster }, until }: Waiting): void {
+  #try(uid: string, waiting: Waiting, refused: Set<string>): void {
     const { places, clock } = this.#o;
+    const { pod, place, until } = waiting;
+    const { cluster } = place;
     const forMs = until - clock();
-    if (forMs <= 0) return;
-    if (this.#holds(uid, pod, cluster, forMs)) this.#held.add(uid);
-    else for (const node of places.unknownNodes(cluster)) this.#pending.set(node, cluster);
+    if (forMs <= 0 || places.keeps(pod)) return;
+    if (this.#holds(waiting, forMs, refused)) {
+      this.#held.add(uid);
+      return;
+    }
+    waiting.pause = Math.min(MOST_ROUNDS, Math.max(1, 2 * waiting.pause));
+    waiting.left = waiting.pause;
+    this.#notePending(cluster);
+  }
+
+  #notePending(cluster: string): void {
+    for (const node of this.#o.places.unknownNodes(cluster)) this.#pending.set(node, cluster);
   }
 
   /** One pod that cannot be asked about keeps nobody else from their room. */
-  #holds(uid: string, pod: Pod, cluster: string, forMs: number): boolean {
+  #holds({ pod, place: { cluster } }: Waiting, forMs: number, refused: Set<string>): boolean {
     const { places, logger } = this.#o;
     try {
-      return places.holdAsGiven(pod, cluster, forMs);
+      return places.holdAsGiven(pod, cluster, forMs, refused);
     } catch (error) {
-      const { namespace, name } = pod.metadata;
+      const { namespace, name, uid = '' } = pod.metadata;
       if (!this.#told.has(uid))
         logger.error({ pod: `${namespace ?? ''}/${name}`, cluster }, `its room is not held: ${describeError(error)}`);
       this.#told.add(uid);
@@ -152,9 +189,9 @@ export class GangHolds {
       this.#forget(pod);
       return;
     }
-    const waiting = { pod, place, until };
+    const waiting = { pod, place, until, left: 0, pause: isSame ? known.pause : 0 };
     this.#waiting.set(uid, waiting);
-    if (this.#o.view.hasSynced) this.#try(uid, waiting);
+    if (this.#o.view.hasSynced) this.#try(uid, waiting, new Set());
   }
 
   #forget({ metadata: { uid = '' } }: Pod): void {

@@ -5,6 +5,7 @@ import { clusterInWords } from '../../api/cluster.ts';
 import { gangOrder } from '../../placement/gang-order.ts';
 import { Breath } from '../../kube/breath.ts';
 import { monotonic as systemMonotonic } from '../../kube/clock.ts';
+import { controllerOf } from '../../kube/owner-references.ts';
 import type { GangAnswer, GangQuestion } from './gang-places.ts';
 import { type GangKinds, GangRefusal, MOST_KINDS } from './gang-refusal.ts';
 import type { HostView } from '../host-view.ts';
@@ -95,16 +96,31 @@ export class GangPlacer {
     }
   }
 
+  /** See {@link PlaceKeeper}. */
+  keeps({ metadata }: Pod): boolean {
+    return this.#o.reservations.heldFor('gang', metadata.uid ?? '') !== undefined;
+  }
+
   /**
    * By what the pod says of its place, which whoever may write pods could say where no policy keeps them from it: so only where a
-   * scheduler would be told that place. See {@link PlaceKeeper}.
+   * scheduler would be told that place. Room first: that costs least to find out. See {@link PlaceKeeper}.
    */
-  holdAsGiven(pod: Pod, cluster: string, forMs: number): boolean {
+  holdAsGiven(pod: Pod, cluster: string, forMs: number, refused: Set<string>): boolean {
     const { reservations, ownQuestions } = this.#o;
-    if (reservations.heldFor('gang', pod.metadata.uid ?? '') !== undefined) return false;
-    const why = this.#refusal.whyNotGiven(pod, cluster) ?? this.#reserve(pod, cluster, forMs, ownQuestions);
-    if (why === undefined) this.#count(pod, cluster, forMs);
-    return why === undefined;
+    const { uid = '' } = pod.metadata;
+    // Of pods without a controller one may be avoided where others of its kind are not.
+    const kind = (): string => `${cluster} ${controllerOf(pod) === undefined ? uid : this.#refusal.kindOf(pod)}`;
+    if (refused.size > 0 && refused.has(kind())) return false;
+    if (this.#reserve(pod, cluster, forMs, ownQuestions) !== undefined) return false;
+    let isLetIn = false;
+    try {
+      isLetIn = this.#refusal.whyNotGiven(pod, cluster) === undefined;
+    } finally {
+      if (!isLetIn) reservations.release(uid, 'gang');
+    }
+    if (isLetIn) this.#count(pod, cluster, forMs);
+    else refused.add(kind());
+    return isLetIn;
   }
 
   /** See {@link PlaceKeeper}. */

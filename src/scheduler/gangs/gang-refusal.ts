@@ -45,7 +45,7 @@ export class GangRefusal {
     for (const pod of pods) {
       const group = groupOf(pod);
       counts.set(group, (counts.get(group) ?? 0) + 1);
-      kinds.set(this.#kindOf(pod), pod);
+      kinds.set(this.kindOf(pod), pod);
       if (kinds.size > MOST_KINDS) return undefined;
       await breathe();
     }
@@ -74,7 +74,7 @@ export class GangRefusal {
   }
 
   /** Equal for pods that rules cannot tell from each other: those without a controller count each by itself, so all in the same way. */
-  #kindOf(pod: Pod): string {
+  kindOf(pod: Pod): string {
     const { nodeSelector, tolerations, affinity } = pod.spec;
     const group = controllerOf(pod) === undefined ? '' : groupOf(pod);
     return canonicalJson([group, this.#rulesOf(pod)?.source, nodeSelector, tolerations, affinity]);
