@@ -786,7 +786,7 @@ describe('the place of a gang', () => {
       errors.length = 0;
       const [a, bad, b] = [await given('a'), await given('bad'), await given('b')];
       const holds = await holding({
-        keeps: (one) => gangs.keeps(one),
+        keeps: (one, cluster, forMs) => gangs.keeps(one, cluster, forMs),
         holdAsGiven: (one, cluster, forMs, refused) => {
           if (one.metadata.name === 'bad') throw new TypeError('it is no pod');
           return gangs.holdAsGiven(one, cluster, forMs, refused);
@@ -817,6 +817,21 @@ describe('the place of a gang', () => {
       api.edit(`${PODS}/b`, { metadata: { annotations: { more: 'news' } } });
       await seen('that is known', () => view.pods.get('shop/b')?.metadata.annotations?.['more'] === 'news');
       expect(reserved.size).toBe(0);
+    });
+
+    test('counts still when an attempt to bind its pod ended without a word', async () => {
+      const holds = await holding();
+      await seen('it may answer', () => holds.problem === undefined);
+      const a = await given('a');
+      await seen('room is held', () => reserved.size === 1);
+      await filter(a, ['east']);
+      now += 1_000;
+      await filter(a, ['east']);
+      now += 11_000;
+      expect(view.seats.assumedAt(uidOf(a))).toBeUndefined();
+      api.edit(`${PODS}/a`, { metadata: { annotations: { more: 'news' } } });
+      await seen('it counts', () => view.seats.assumedAt(uidOf(a)) === 'east');
+      expect(reserved).toEqual(new Map([[uidOf(a), 'east']]));
     });
 
     test('stays when its time is over, where whoever places gangs keeps it for longer', async () => {

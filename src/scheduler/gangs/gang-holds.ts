@@ -15,8 +15,8 @@ const LOOK_MS = 100;
 
 /** What is asked of whoever knows rules and room. */
 export interface PlaceKeeper {
-  /** Whether room is held for the pod, whoever has seen to that. */
-  keeps(pod: Pod): boolean;
+  /** Whether room is held for the pod, whoever has seen to that; it counts there then, for `forMs`. */
+  keeps(pod: Pod, cluster: string, forMs: number): boolean;
   /**
    * True: room is held for the pod by this call, for `forMs`. False: there is none, or the pod would not be let in.
    *
@@ -104,7 +104,7 @@ export class GangHolds {
     const without = new Set<string>();
     for (const waiting of this.#waiting.values()) {
       waiting.left -= 1;
-      if (!this.#o.places.keeps(waiting.pod)) without.add(waiting.place.cluster);
+      if (!this.#isKept(waiting)) without.add(waiting.place.cluster);
     }
     for (const cluster of without) this.#notePending(cluster);
     await this.#tryThose(({ left, place }) => left <= 0 || clusters.has(place.cluster));
@@ -137,11 +137,9 @@ export class GangHolds {
   }
 
   #try(uid: string, waiting: Waiting, refused: Set<string>): void {
-    const { places, clock } = this.#o;
-    const { pod, place, until } = waiting;
-    const { cluster } = place;
-    const forMs = until - clock();
-    if (forMs <= 0 || places.keeps(pod)) return;
+    const { cluster } = waiting.place;
+    const forMs = waiting.until - this.#o.clock();
+    if (forMs <= 0 || this.#isKept(waiting)) return;
     if (this.#holds(waiting, forMs, refused)) {
       this.#held.add(uid);
       return;
@@ -153,6 +151,10 @@ export class GangHolds {
 
   #notePending(cluster: string): void {
     for (const node of this.#o.places.unknownNodes(cluster)) this.#pending.set(node, cluster);
+  }
+
+  #isKept({ pod, place: { cluster }, until }: Waiting): boolean {
+    return this.#o.places.keeps(pod, cluster, until - this.#o.clock());
   }
 
   /** One pod that cannot be asked about keeps nobody else from their room. */

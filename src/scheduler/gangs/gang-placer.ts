@@ -97,8 +97,13 @@ export class GangPlacer {
   }
 
   /** See {@link PlaceKeeper}. */
-  keeps({ metadata }: Pod): boolean {
-    return this.#o.reservations.heldFor('gang', metadata.uid ?? '') !== undefined;
+  keeps(pod: Pod, cluster: string, forMs: number): boolean {
+    const { reservations, view } = this.#o;
+    const { uid = '' } = pod.metadata;
+    if (reservations.heldFor('gang', uid) === undefined) return false;
+    // Where a scheduler was told its place, it counted for as long as that was to bind it.
+    if (forMs > 0 && view.seats.assumedAt(uid) === undefined) this.#count(pod, cluster, forMs);
+    return true;
   }
 
   /**
