@@ -755,7 +755,13 @@ describe('the place of a gang', () => {
       const other = await made(pod('other'));
       unready.add('east');
       opened = 0;
-      const holds = await holding();
+      let hasLooked = false;
+      const holds = await holding({
+        keeps: (one, cluster, forMs) => gangs.keeps(one, cluster, forMs),
+        holdAsGiven: (one, cluster, forMs, refused) => hasLooked && gangs.holdAsGiven(one, cluster, forMs, refused),
+        release: (pods) => gangs.release(pods),
+        unknownNodes: (cluster) => (hasLooked ? gangs.unknownNodes(cluster) : ['east']),
+      });
       expect(holds.problem).toBeDefined();
       // Only the watch tells it of pods, and the handlers are told of those that were there.
       for (const name of ['a', 'b', 'other'])
@@ -775,6 +781,7 @@ describe('the place of a gang', () => {
       expect((await preemption.preempt({ pod: other, victims: asked })).NodeNameToMetaVictims).toEqual({});
       expect([reserved.size, opened]).toEqual([0, 0]);
       expect([holds.isPending('east'), holds.isPending('west')]).toEqual([true, false]);
+      hasLooked = true;
       await seen('room is held', () => opened > 0);
       for (const one of [a, b]) expect(reserved.get(uidOf(one))).toBe('east');
       expect((await filter(other, ['east'])).FailedAndUnresolvableNodes['east']).toContain('insufficient cpu');
