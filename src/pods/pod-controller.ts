@@ -124,8 +124,9 @@ export class PodController {
     this.#queue = new WorkQueue({
       name: `pods-${options.nodeName}`,
       concurrency: options.concurrency ?? 64,
-      // To begin or end pods is less urgent than to tell of those that run or are gone.
-      normal: { fresh: 8, most: Math.ceil((options.concurrency ?? 64) / 2) },
+      // To begin or end pods is less urgent than to tell of those that run or are gone; with fewer than there are connections an API
+      // server gets less done.
+      normal: { fresh: 16, most: Math.ceil((options.concurrency ?? 64) / 2) },
       handler: async (key, signal) => await this.#handle(key, signal),
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger: options.logger,
