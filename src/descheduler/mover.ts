@@ -129,9 +129,8 @@ export class Mover {
   restMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {
     const gaveBack = this.#gaveBack.get(uid) ?? 0;
     const now = this.#o.monotonic();
-    const member = this.#member(this.#o.placed.clusterOf(nodeName));
     // One that only cannot serve now may be back before that: without a successor it would go before another one is Ready.
-    const counts = gaveBack > now && !(member !== undefined && isLost(member));
+    const counts = gaveBack > now && !this.#isLost(this.#o.placed.clusterOf(nodeName));
     return Math.max(0, (this.#left.get(uid) ?? 0) - now, counts ? gaveBack - now : 0);
   }
 
@@ -273,6 +272,12 @@ export class Mover {
     return this.#member(member)?.reachable !== false;
   }
 
+  #isLost(name: string): boolean {
+    const member = this.#member(name);
+    return member !== undefined && isLost(member);
+  }
+
+  /** Dear: it is not for every pod of a look. */
   #member(name: string): PlacedMember | undefined {
     return this.#o.placed.members().find((one) => one.name === name);
   }
