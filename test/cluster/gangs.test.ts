@@ -181,20 +181,27 @@ test('a policy that divides the replicas does not part a gang', async () => {
   await end('pair');
 });
 
-test('a manager that is killed goes on with what it finds; the room is kept meanwhile', async () => {
-  // Another gate keeps them from being bound, as anything else might.
-  const wait = { name: 'example.com/wait' };
-  await host.apply([part('held', 5, { spec: { schedulingGates: [wait] } })]);
-  await until('it may go to its place', async () => {
-    const pods = await gang('held');
-    return pods.length === 5 && pods.every((pod) => isDeepStrictEqual(gates(pod), [wait.name]));
+/** As long as it stands still nobody is bound. */
+const scheduler = (): { signal: (name: NodeJS.Signals) => void } => host.component('kube-scheduler');
+
+/** All of them, once they may go to their place. */
+async function opened(name: string, size: number): Promise<Pod[]> {
+  return await until(`${name} may go to its place`, async () => {
+    const pods = await gang(name);
+    return pods.length === size && pods.every((pod) => gates(pod).length === 0) ? pods : undefined;
   });
+}
+
+test('a manager that is killed goes on with what it finds; the room is kept meanwhile', async () => {
+  scheduler().signal('SIGSTOP');
+  await host.apply([part('held', 5)]);
+  await opened('held', 5);
   await topology.spillway.process.stop('SIGKILL');
   await host.apply([part('rival', 5)]);
   topology.spillway.process.restart();
   await waitReady(topology.spillway);
   await untilTold('rival', 'GangWaiting', /east: (room for 0|.*insufficient|no node)/i);
-  for (const { metadata } of await gang('held')) await letGo(metadata.name);
+  scheduler().signal('SIGCONT');
   await untilPlaces('held', { east: 5 });
   await end('held');
   await untilPlaces('rival', { east: 5 });
@@ -202,16 +209,9 @@ test('a manager that is killed goes on with what it finds; the room is kept mean
 });
 
 test('when time is up all give back what they have, and the room is free for others', async () => {
-  const held = part('stuck', 5, {
-    annotations: { 'spillway.dev/gang-timeout-seconds': '5' },
-    spec: { schedulingGates: [{ name: 'example.com/wait' }] },
-  });
-  await host.apply([held]);
-  const placed = await until('it got a place', async () => {
-    const pods = await gang('stuck');
-    const all = pods.length === 5 && pods.every(({ spec }) => spec.nodeSelector?.['spillway.dev/member'] === 'east');
-    return all ? new Set(pods.map(({ metadata }) => metadata.uid)) : undefined;
-  });
+  scheduler().signal('SIGSTOP');
+  await host.apply([part('stuck', 5, { annotations: { 'spillway.dev/gang-timeout-seconds': '5' } })]);
+  const placed = new Set((await opened('stuck', 5)).map(({ metadata }) => metadata.uid));
   await host.apply([part('next', 5)]);
   await until(
     'new pods stand in for all of them',
@@ -228,18 +228,21 @@ test('when time is up all give back what they have, and the room is free for oth
     const words = 'not all pods of the gang got a node in east in time';
     return events.items.some(({ reason, message }) => reason === 'GangTimedOut' && message.includes(words));
   });
+  await opened('next', 5);
+  scheduler().signal('SIGCONT');
   await untilPlaces('next', { east: 5 });
 });
 
-/** Lets one of its pods be bound that another gate keeps. */
-async function letGo(name: string): Promise<void> {
-  const open = JSON.stringify({ spec: { schedulingGates: [] } });
-  await kubectl(host, ['patch', 'pod', name, '-n', 'shop', '--type=merge', '-p', open]);
+/** Binds one of its pods, as a scheduler would. */
+async function bind({ metadata: { name }, spec }: Pod): Promise<void> {
+  const node = spec.nodeSelector?.['spillway.dev/member'];
+  const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target: { kind: 'Node', name: node } };
+  await host.api.call('POST', `/api/v1/namespaces/shop/pods/${name}/binding`, binding);
 }
 
 test('a pod of a Job that is made anew goes without those that succeeded', async () => {
-  const wait = { name: 'example.com/wait' };
-  const { spec } = part('retry', 3, { spec: { schedulingGates: [wait], restartPolicy: 'Never' } });
+  scheduler().signal('SIGSTOP');
+  const { spec } = part('retry', 3, { spec: { restartPolicy: 'Never' } });
   const { template } = spec as Fields;
   const job = {
     apiVersion: 'batch/v1',
@@ -248,25 +251,13 @@ test('a pod of a Job that is made anew goes without those that succeeded', async
     spec: { completions: 3, parallelism: 3, completionMode: 'Indexed', template },
   };
   await host.apply([job]);
-  const [one, two, three] = await until('it may go to its place', async () => {
-    const pods = await gang('retry');
-    return pods.length === 3 && pods.every((pod) => isDeepStrictEqual(gates(pod), [wait.name])) ? pods : undefined;
-  });
-  for (const pod of [one, two]) await letGo(pod?.metadata.name ?? '');
+  const [third, ...others] = await opened('retry', 3);
+  for (const pod of others) await bind(pod);
   const succeeded = async (): Promise<number> =>
     (await gang('retry')).filter(({ status }) => status?.phase === 'Succeeded').length;
   await until('two of them succeeded', async () => (await succeeded()) === 2, PATIENT);
-  await kubectl(host, ['delete', 'pod', three?.metadata.name ?? '', '-n', 'shop']);
-  const again = await until(
-    'the one that stands in for the third may go',
-    async () => {
-      const pods = await gang('retry');
-      const found = pods.find((pod) => pod.status?.phase !== 'Succeeded' && pod.metadata.uid !== three?.metadata.uid);
-      return found !== undefined && isDeepStrictEqual(gates(found), [wait.name]) ? found : undefined;
-    },
-    PATIENT,
-  );
-  await letGo(again.metadata.name);
+  await kubectl(host, ['delete', 'pod', third?.metadata.name ?? '', '-n', 'shop']);
+  scheduler().signal('SIGCONT');
   await until('all of them succeeded', async () => (await succeeded()) === 3, PATIENT);
   await kubectl(host, ['delete', 'job', 'retry', '-n', 'shop', '--wait=false']);
 });
