@@ -203,11 +203,14 @@ function podMetricsIn(list: unknown): Map<string, PodMetrics> {
     found.set(`${metadata.namespace}/${metadata.name}`, {
       at,
       windowSeconds: secondsOf(window ?? ''),
-      containers: (containers ?? []).map(({ name = '', usage }) => ({
-        name,
-        cores: amountOf(usage?.['cpu']),
-        memoryBytes: amountOf(usage?.['memory']),
-      })),
+      // Names become keys of ours.
+      containers: (containers ?? [])
+        .filter(({ name }) => typeof name === 'string')
+        .map(({ name = '', usage }) => ({
+          name,
+          cores: amountOf(usage?.['cpu']),
+          memoryBytes: amountOf(usage?.['memory']),
+        })),
     });
   }
   return found;

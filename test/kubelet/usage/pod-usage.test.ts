@@ -275,6 +275,16 @@ describe('without the right to nodes/proxy', () => {
     expect(valueOf(text, 'node_cpu_usage_seconds_total')).toBe(1005);
   });
 
+  it('a container whose name is none is left out, and the others are told', async () => {
+    const fixture = start(target('web-0'));
+    const { items, ...list } = metrics('1', at(10));
+    const containers = [{ name: { toString: [] }, usage: { cpu: '5m' } }, ...(items[0]?.containers ?? [])];
+    const odd = { ...list, items: [{ ...items[0], containers }] };
+    fixture.member.script = (path) => (path === METRICS_API ? odd : forbidden(path));
+    expect(await resource(fixture)).toContain(`${WEB_0} 10 ${ms(10)}\n`);
+    await fixture.usage.summary(false);
+  });
+
   it('metrics are read namespace by namespace where only that is allowed', async () => {
     const fixture = start(target('web-0'));
     fixture.member.script = (path) =>
