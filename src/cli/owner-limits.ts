@@ -32,8 +32,11 @@ export async function checkLimitsOfOwner(
     // What may not be read is refused by its name when it is applied.
     if (found === undefined || found instanceof MissingRight) continue;
     const name = `${nameOf(object)} in namespace ${object.metadata.namespace ?? ''}`;
-    if (!isApplied(found)) taken.push(name);
-    for (const { path, value } of isApplied(found) ? fieldsOfOthers(found, object) : [])
+    if (!isApplied(found)) {
+      taken.push(name);
+      continue;
+    }
+    for (const { path, value } of fieldsOfOthers(found, object))
       edited.push(`${path} of ${name} is ${cleanText(stringifyJson(value), LONGEST_VALUE)}`);
   }
   if (taken.length === 0 && edited.length === 0) return;

@@ -49,8 +49,7 @@ export class HealedPods {
     const mayGo = enough && purgeRules(failover).purgeMode !== 'Never';
     // It was another one a moment ago: how long this one lasts is to be seen.
     if (onHeal === 'KeepReplacement') return undefined;
-    const cluster = placed.clusterOf(live.spec.nodeName ?? '');
-    const member = placed.members().find((one) => one.name === cluster);
+    const member = placed.member(placed.clusterOf(live.spec.nodeName ?? ''));
     if (member === undefined || !isHealed(member)) return undefined;
     if (mayGo && this.#isToLeave(live, member)) return 'HasToLeave';
     const other = instead === undefined ? undefined : await this.#readOther(instead, signal);

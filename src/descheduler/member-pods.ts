@@ -70,12 +70,8 @@ export class MemberPods {
   }
 
   #isToLeave(name: string): boolean {
-    const member = this.#member(name);
+    const member = this.#o.placed.member(name);
     return member !== undefined && (this.#lostSince(name) !== undefined || isToBeEmptied(member));
-  }
-
-  #member(name: string): PlacedMember | undefined {
-    return this.#o.placed.members().find((one) => one.name === name);
   }
 
   /** Since when it is lost, if pods are to be moved for that at present. */
@@ -87,7 +83,7 @@ export class MemberPods {
   /** `soonestMs`: time until another pod may qualify. */
   #wanted(name: string): { moves: WantedMove[]; left: number; soonestMs: number } {
     const { placed, mover, lostForMs } = this.#o;
-    const member = this.#member(name);
+    const member = this.#o.placed.member(name);
     const since = this.#lostSince(name);
     const lostMs = lostForMs(name);
     const pods = placed.inMember(name).filter((pod) => isActive(pod) && !mover.wasSent(pod));
@@ -121,7 +117,7 @@ export class MemberPods {
 
   #recheckOutOfService(live: Pod, name: string): Recheck {
     const { placed, taintedForMs } = this.#o;
-    const member = this.#member(name);
+    const member = this.#o.placed.member(name);
     if (member === undefined || !isStillIn(live, name, placed)) return 'void';
     const sinceMs = (taint: Taint): number => taintedForMs(live, name, live.spec.nodeName, taint);
     return whyItStaysOutOfService(live, placed.rulesOf(live), member, sinceMs);
@@ -129,7 +125,7 @@ export class MemberPods {
 
   #recheckTainted(live: Pod, name: string): Recheck {
     const { placed, taintedForMs } = this.#o;
-    const member = this.#member(name);
+    const member = this.#o.placed.member(name);
     if (member === undefined || !isStillIn(live, name, placed)) return 'void';
     const { paused } = lostMembers(placed.members());
     const sinceMs = (taint: Taint, node: string | undefined): number => taintedForMs(live, name, node, taint);
@@ -138,7 +134,7 @@ export class MemberPods {
 
   #recheckDrained(live: Pod, name: string): Recheck {
     const { placed } = this.#o;
-    const member = this.#member(name);
+    const member = this.#o.placed.member(name);
     if (member === undefined || !isStillIn(live, name, placed)) return 'void';
     return whyItStaysDrained(live, placed.rulesOf(live), member);
   }

@@ -23,7 +23,7 @@ import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
 import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
-import type { PlacedMember, PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
+import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import { ToldCauses } from './told-causes.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
@@ -265,21 +265,12 @@ export class Mover {
   #setBefore(pod: Pod, { from, strategy }: WantedMove): SurgingSet | undefined {
     const { placed } = this.#o;
     if (!goesGracefully(pod, strategy, placed.rulesOf(pod).failover)) return undefined;
-    return this.#answers(from) ? placed.surgingSetOf(pod) : undefined;
-  }
-
-  #answers(member: string): boolean {
-    return this.#member(member)?.reachable !== false;
+    return placed.member(from)?.reachable === false ? undefined : placed.surgingSetOf(pod);
   }
 
   #isLost(name: string): boolean {
-    const member = this.#member(name);
+    const member = this.#o.placed.member(name);
     return member !== undefined && isLost(member);
-  }
-
-  /** Dear: it is not for every pod of a look. */
-  #member(name: string): PlacedMember | undefined {
-    return this.#o.placed.members().find((one) => one.name === name);
   }
 
   /** Whether the most allowed pods of its ReplicaSet are already being replaced. */

@@ -115,8 +115,7 @@ export class RefusedInMember {
     const own = whyItStays(live);
     if (own !== undefined) return { why: own };
     // The cached status may be outdated.
-    const known = placed.members().find(({ name }) => name === cluster);
-    const { unavailable } = known ?? { unavailable: 'it is not known' };
+    const { unavailable } = placed.member(cluster) ?? { unavailable: 'it is not known' };
     if (unavailable === undefined) return undefined;
     return { why: `what ${cluster} said last may be old, as ${unavailable}`, others: true };
   }

@@ -99,6 +99,8 @@ export interface PlacedPods {
   /** Why some of what the host says cannot be followed now, so that it may be otherwise by now; undefined while all is well. */
   readonly problem: string | undefined;
   members(): readonly PlacedMember[];
+  /** One of them; undefined: there is none of that name. */
+  member(name: string): PlacedMember | undefined;
   /** All that are bound to virtual nodes of a member, those included that it does not want any more. */
   inMember(member: string): readonly Pod[];
   /** All of a workload, those of ReplicaSets that it owns included. */

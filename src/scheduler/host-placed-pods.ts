@@ -1,3 +1,4 @@
+import type { Cluster } from '../api/cluster.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { FENCED } from '../api/fencing.ts';
 import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
@@ -78,20 +79,27 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   members(): readonly PlacedMember[] {
+    return this.#o.view.nodes.clusters().flatMap((cluster) => this.#placedMember(cluster) ?? []);
+  }
+
+  member(name: string): PlacedMember | undefined {
+    const cluster = this.#o.view.nodes.clusters().find((one) => one.name === name);
+    return cluster && this.#placedMember(cluster);
+  }
+
+  #placedMember({ name, unavailable }: Cluster): PlacedMember | undefined {
     const { nodes } = this.#o.view;
-    return nodes.clusters().flatMap(({ name, unavailable }) => {
-      if (name === LOCAL) return [];
-      const member = nodes.member(name);
-      if (member === undefined) return [unreadable(name, unavailable)];
-      const every = nodes.everyVirtualNodeOf(name);
-      const own = every.map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
-      const drains = own.map(([node, taints]) => [node, taints.filter(isDrain)] as const);
-      const drained = new Map(drains.filter(([, taints]) => taints.length > 0));
-      const outOfService = outOfServiceOf(member, new Map(own));
-      const isReady = conditionOf(member, 'Ready')?.status === 'True';
-      const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
-      return [{ ...standing, ...taintsOf(member, every), outOfService, drained }];
-    });
+    if (name === LOCAL) return undefined;
+    const member = nodes.member(name);
+    if (member === undefined) return unreadable(name, unavailable);
+    const every = nodes.everyVirtualNodeOf(name);
+    const own = every.map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
+    const drains = own.map(([node, taints]) => [node, taints.filter(isDrain)] as const);
+    const drained = new Map(drains.filter(([, taints]) => taints.length > 0));
+    const outOfService = outOfServiceOf(member, new Map(own));
+    const isReady = conditionOf(member, 'Ready')?.status === 'True';
+    const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
+    return { ...standing, ...taintsOf(member, every), outOfService, drained };
   }
 
   inMember(member: string): readonly Pod[] {
