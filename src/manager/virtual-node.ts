@@ -4,7 +4,6 @@ import {
   HOST_NAMESPACE_ANNOTATION,
   NODE_LABEL,
   OUT_OF_SERVICE_TAINT,
-  UID_LABEL,
 } from '../api/marks.ts';
 import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -12,11 +11,11 @@ import { NAMESPACE_INDEX } from './host-services.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { Informer } from '../kube/informer.ts';
 import { monotonic } from '../kube/clock.ts';
-import { keyFor, keyOf, withoutManagedFields } from '../kube/object.ts';
+import { keyFor, withoutManagedFields } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
-import type { PodDirectory } from '../kubelet/pod-directory.ts';
 import { KubeletServer } from '../kubelet/server.ts';
+import { KubeletPods } from './kubelet-pods.ts';
 import type { MemberDependents } from './member-dependents.ts';
 import type { MemberFencing } from '../members/member-fencing.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
@@ -33,16 +32,12 @@ import { isFinished } from '../api/pod-phase.ts';
 import { asOwned } from '../api/released.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';
-import { podTarget } from './pod-target.ts';
 import { podFencing } from './pod-fencing.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
-import { HOST_POD_INDEX } from '../pods/pod-ports.ts';
 import type { MemberServices } from '../services/member-services.ts';
 import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
 import { servingCertificates } from './serving-certificates.ts';
-import { PodUsage } from '../kubelet/usage/pod-usage.ts';
-import type { UsageTarget } from '../kubelet/usage/usage-target.ts';
 import type { ActingMember } from './acting-member.ts';
 import type { OwnNode } from './node-identities.ts';
 import { VirtualNodeView } from './virtual-node-view.ts';
@@ -240,14 +235,16 @@ export class VirtualNodeScope {
     const host = this.#host;
     const standing = this.#standing;
     const certificates = await servingCertificates(services, { host, member: connection.name, nodeName, logger });
-    const usage = this.#usage();
+    const { namespaces } = this.#o.shared;
+    const kubeletPods = new KubeletPods({ acting: this.#acting, namespaces, nodeName, hostPods: this.#hostPods });
+    const usage = kubeletPods.usage();
     const server = new KubeletServer({
       nodeName,
       address: services.config.kubelet.bindAddress,
       certificates,
       clientCa: services.clientCa,
       host,
-      pods: this.#directory(),
+      pods: kubeletPods.directory(),
       usage,
       registry: services.registry,
       logger,
@@ -434,46 +431,6 @@ export class VirtualNodeScope {
     return this.#acting.member().spec.probe.nodesReady === 'WhileReachable';
   }
 
-  #directory(): PodDirectory {
-    const { connection } = this.#acting;
-    const { namespaces } = this.#o.shared;
-    const hostPods = this.#hostPods;
-    return {
-      get: (namespace, name) => hostPods.get(keyFor(namespace, name)),
-      list: () => hostPods.values(),
-      *running() {
-        for (const pod of hostPods.values()) if (isRunning(pod)) yield pod;
-      },
-      target: (pod) =>
-        podTarget(pod, {
-          member: connection.name,
-          client: connection.client,
-          copy: this.#memberPodOf(pod),
-          unavailable: this.#unavailable(),
-          hasPlace: namespaces.memberNamespaceOf(pod.metadata.namespace ?? '') !== undefined,
-        }),
-    };
-  }
-
-  /** The pod of the member that runs for exactly this host pod. */
-  #memberPodOf(hostPod: Pod): Pod | undefined {
-    const { connection } = this.#acting;
-    const pods = connection.pods.byIndex(HOST_POD_INDEX, `${this.nodeName}/${keyOf(hostPod)}`);
-    return pods.find(({ metadata }) => metadata.labels?.[UID_LABEL] === hostPod.metadata.uid);
-  }
-
-  /** Why the member cannot be asked about pods now. */
-  #unavailable(): string | undefined {
-    const { connection } = this.#acting;
-    if (!connection.reachable()) {
-      return `cluster "${connection.name}", where the pod runs, does not answer at the moment; try again later`;
-    }
-    if (!connection.identityOk()) {
-      return `another cluster answers in the place of "${connection.name}"; its administrator has to confirm that`;
-    }
-    return undefined;
-  }
-
   /**
    * Tolerations that keep pods while no manager serves the node, and Events for pods deleted all the same. Written whether the member
    * answers or not: one that never answered this process may be the very one whose pods are to go.
@@ -489,35 +446,4 @@ export class VirtualNodeScope {
       deletions: new OutageDeletions({ ...common, host: this.#host, member: connection.name, clock: Date.now }),
     };
   }
-
-  #usage(): PodUsage {
-    const { services, connection, logger } = this.#acting;
-    const { nodeName } = this;
-    return new PodUsage({
-      nodeName,
-      member: connection.name,
-      client: connection.client,
-      targets: () => this.#usageTargets(),
-      selector: `${HOST_LABEL}=${services.hostId},${NODE_LABEL}=${nodeName}`,
-      annotationsOf: (node) => connection.nodes.get(node)?.metadata.annotations,
-      unavailable: () => this.#unavailable(),
-      metrics: services.usageMetrics,
-      logger,
-    });
-  }
-
-  *#usageTargets(): Generator<UsageTarget> {
-    for (const hostPod of this.#hostPods.values()) {
-      const memberPod = isFinished(hostPod) ? undefined : this.#memberPodOf(hostPod);
-      const memberNode = memberPod?.spec.nodeName;
-      if (memberPod === undefined || memberNode === undefined) continue;
-      yield { hostPod, memberPod, memberKey: keyOf(memberPod), memberNode };
-    }
-  }
-}
-
-/** As a kubelet counts: what is being deleted does not run any more, however long it takes to end. */
-function isRunning(pod: Pod): boolean {
-  const { status, metadata } = pod;
-  return status?.phase === 'Running' && metadata.deletionTimestamp === undefined && !isShownIgnored(pod);
 }
