@@ -1,6 +1,5 @@
 import { FENCED, type FencingState } from '../api/fencing.ts';
-import { isAnswering } from '../api/unreachable.ts';
-import type { Reachability } from './reachability.ts';
+import type { MemberConnection } from './connection.ts';
 
 /** What a member shows of itself, as far as a word that nothing runs there is concerned; undefined: nobody can say at present. */
 export type Heard = 'answers' | 'silent' | undefined;
@@ -11,14 +10,11 @@ export type Heard = 'answers' | 'silent' | undefined;
  */
 export const SILENT_MS = 30_000;
 
-/**
- * `identityOk`: what answers is the pinned cluster. One that answers with errors neither proves the word wrong nor lets it count.
- * `now`: monotonic ms.
- */
-export function heardOf({ reachable, failure, failingSince }: Reachability, identityOk: boolean, now: number): Heard {
-  if (reachable === true) return identityOk ? 'answers' : undefined;
-  if (reachable === undefined || failure === undefined || failingSince === undefined) return undefined;
-  return !isAnswering(failure.reason) && now - failingSince.monotonic >= SILENT_MS ? 'silent' : undefined;
+/** One that answers with errors, or now and then, neither proves the word wrong nor lets it count. */
+export function heardOf(member: Pick<MemberConnection, 'reachability' | 'identityOk' | 'silentMs'>): Heard {
+  const { reachable } = member.reachability;
+  if (reachable === true) return member.identityOk() ? 'answers' : undefined;
+  return reachable === false && member.silentMs >= SILENT_MS ? 'silent' : undefined;
 }
 
 /**

@@ -19,7 +19,7 @@ const FORGET_AFTER_MS = 120_000;
 export interface MemberFencingOptions {
   record: FencingRecord;
   hostId: string;
-  connection: Pick<MemberConnection, 'name' | 'client' | 'reachability' | 'identityOk'>;
+  connection: Pick<MemberConnection, 'name' | 'client' | 'reachability' | 'identityOk' | 'silentMs'>;
   /** Whether each virtual node has the taint; undefined while its Node has not been seen. */
   tainted: () => ReadonlyMap<string, boolean | undefined>;
   /** This process acts for the member, and the host is the one it was. */
@@ -50,6 +50,8 @@ export class MemberFencing {
   readonly #wake = new AutoResetEvent();
   /** Since when the member has answered without a break, monotonic ms. */
   #answersSince: number | undefined;
+  /** Virtual nodes for which the word counted at the last look. */
+  readonly #counting = new Set<string>();
 
   constructor(options: MemberFencingOptions) {
     this.#o = options;
@@ -118,8 +120,7 @@ export class MemberFencing {
   }
 
   #heard(): Heard {
-    const { connection, monotonic } = this.#o;
-    return heardOf(connection.reachability, connection.identityOk(), monotonic());
+    return heardOf(this.#o.connection);
   }
 
   async #look(signal: AbortSignal): Promise<void> {
@@ -130,9 +131,15 @@ export class MemberFencing {
     for (const [name, isTainted] of nodes) {
       const before = record.nodes.get(name);
       const next = nextFencing(before, isTainted, member);
-      if (next === before) continue;
-      await record.setNode(name, next, signal);
-      this.#say(name, before, next);
+      if (next !== before) {
+        await record.setNode(name, next, signal);
+        this.#say(name, before, next);
+      }
+      const counts = isFenced(next, isTainted, member);
+      // What is stored may count again, for another process or after a single answer, without being written again.
+      if (next === before && counts === this.#counting.has(name)) continue;
+      if (counts) this.#counting.add(name);
+      else this.#counting.delete(name);
       changed(name);
     }
     // Of Nodes that are none of the member's any more nobody says anything.

@@ -5,6 +5,7 @@ import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { clusterTaintsOf, isLeaving, specOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
+import { isAnswering } from '../api/unreachable.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { conditionOf } from '../kube/conditions.ts';
@@ -369,13 +370,14 @@ function isDrain({ key, effect }: Taint): boolean {
   return key === DRAIN_TAINT && HARD_EFFECTS.includes(effect);
 }
 
-/** Whoever acts for the member has weighed that word, and written down what it is worth. */
+/** Whoever acts for the member has weighed that word, and written down what it is worth while nothing comes from the member. */
 function outOfServiceOf(
   member: MemberCluster,
   taintsOn: ReadonlyMap<string, readonly Taint[]>,
 ): PlacedMember['outOfService'] {
   const found = new Map<string, readonly Taint[]>();
-  if (reachabilityOf(member).reachable !== false) return found;
+  const reachable = conditionOf(member, 'Reachable');
+  if (reachable?.status !== 'False' || isAnswering(reachable.reason)) return found;
   for (const [node, state] of Object.entries(member.status?.fencing?.nodes ?? {})) {
     const taints = (taintsOn.get(node) ?? []).filter(({ key }) => key === OUT_OF_SERVICE_TAINT);
     if (state === FENCED && taints.length > 0) found.set(node, taints);

@@ -576,6 +576,13 @@ describe('lost', () => {
         },
       ],
       [
+        'it answers with errors',
+        async () => {
+          await worth('Fenced');
+          await say('east', 'False', 'ServerError');
+        },
+      ],
+      [
         'its policy says Hold',
         async () => {
           await worth('Fenced');

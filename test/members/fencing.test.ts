@@ -4,10 +4,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type FencingState, MOST_FENCED_PODS } from '../../src/api/fencing.ts';
 import { HOST_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { JsonObject } from '../../src/kube/json-equal.ts';
+import { isAnswering } from '../../src/api/unreachable.ts';
 import { type Heard, heardOf, isFenced, nextFencing, SILENT_MS } from '../../src/members/fencing.ts';
 import { FencingRecord } from '../../src/members/fencing-record.ts';
 import { MemberFencing } from '../../src/members/member-fencing.ts';
-import type { Reachability } from '../../src/members/reachability.ts';
+import { afterProbe, NOT_PROBED, type Reachability } from '../../src/members/reachability.ts';
+import { Silence } from '../../src/members/silence.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { HOST_ID, memberPod } from '../fixtures/pods.ts';
 
@@ -24,6 +26,22 @@ const down = (reason = 'Timeout'): Reachability => ({
   failure: { reason, message: 'No answer.' },
 });
 
+type Probe = 'ok' | 'ServerError' | 'Timeout';
+
+/** What is known of a member after these probes, one in ten seconds. */
+function probed(probes: readonly Probe[], successThreshold = 1) {
+  const silence = new Silence();
+  let reachability: Reachability = NOT_PROBED;
+  for (const [index, probe] of probes.entries()) {
+    const failure = probe === 'ok' ? undefined : { reason: probe, message: 'No answer.' };
+    const atMs = index * 10_000;
+    const thresholds = { failureThreshold: 1, successThreshold };
+    reachability = afterProbe(reachability, failure, thresholds, { wall: atMs, monotonic: atMs });
+    silence.probed(failure === undefined || isAnswering(failure.reason), atMs, 15_000);
+  }
+  return { reachability, identityOk: () => true, silentMs: silence.ms };
+}
+
 describe('what a member shows of itself', () => {
   it.each<[string, Reachability, boolean, Heard]>([
     ['it answers', up, true, 'answers'],
@@ -32,17 +50,44 @@ describe('what a member shows of itself', () => {
     ['nothing comes from it', down(), false, 'silent'],
     ['it refuses our credentials', down('Unauthorized'), true, 'silent'],
     ['our credentials cannot be used', down('CredentialPluginFailed'), true, 'silent'],
-    ['it is too busy', down('TooManyRequests'), true, undefined],
-    ['it answers with errors', down('ServerError'), true, undefined],
-    ['its watches are silent', down('WatchStale'), true, undefined],
   ])('%s', (_, reachability, identityOk, heard) => {
-    expect(heardOf(reachability, identityOk, SILENT_MS)).toBe(heard);
+    expect(heardOf({ reachability, identityOk: () => identityOk, silentMs: SILENT_MS })).toBe(heard);
   });
 
-  it('a moment without an answer is no silence', () => {
-    expect(heardOf(down(), true, SILENT_MS - 1)).toBeUndefined();
-    expect(heardOf({ ...down(), failingSince: undefined }, true, SILENT_MS)).toBeUndefined();
-  });
+  const probes: [string, number, Probe[], Heard][] = [
+    [
+      'not one that answered with errors until a moment ago',
+      1,
+      [...Array<Probe>(6).fill('ServerError'), 'Timeout'],
+      undefined,
+    ],
+    [
+      'not one that has answered once, though it is not shown as reachable yet',
+      2,
+      [...Array<Probe>(6).fill('Timeout'), 'ok'],
+      undefined,
+    ],
+    [
+      'not one that answered once, less than 30 s ago',
+      2,
+      [...Array<Probe>(6).fill('Timeout'), 'ok', 'Timeout', 'Timeout'],
+      undefined,
+    ],
+    [
+      'one that answered once, 30 s ago',
+      2,
+      [...Array<Probe>(6).fill('Timeout'), 'ok', ...Array<Probe>(4).fill('Timeout')],
+      'silent',
+    ],
+    ['one that has not answered three probes', 1, Array<Probe>(3).fill('Timeout'), undefined],
+    ['one that has not answered four', 1, Array<Probe>(4).fill('Timeout'), 'silent'],
+  ];
+  it.each(probes)(
+    'of those that do not answer every ten seconds is silent: %s',
+    (_, successThreshold, answers, heard) => {
+      expect(heardOf(probed(answers, successThreshold))).toBe(heard);
+    },
+  );
 });
 
 describe('the word that nothing runs on a virtual node', () => {
@@ -241,6 +286,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
   let tainted: Map<string, boolean | undefined>;
   let reachability: Reachability;
   let identityOk: boolean;
+  let silentMs: () => number;
   let mayWriteHost: boolean;
   let told: string[];
   let changed: string[];
@@ -253,6 +299,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     member = new MemoryApi();
     tainted = new Map([['east', true]]);
     [reachability, identityOk, mayWriteHost] = [down(), true, true];
+    silentMs = () => (reachability.reachable === true ? 0 : SILENT_MS);
     [told, changed] = [[], []];
     stop = new AbortController();
   });
@@ -264,7 +311,6 @@ describe('virtual nodes that an administrator has taken out of service', () => {
 
   async function start(): Promise<void> {
     stop = new AbortController();
-    const began = Date.now();
     fencing = new MemberFencing({
       record: recordOn(host),
       hostId: HOST_ID,
@@ -275,13 +321,16 @@ describe('virtual nodes that an administrator has taken out of service', () => {
           return reachability;
         },
         identityOk: () => identityOk,
+        get silentMs() {
+          return silentMs();
+        },
       },
       tainted: () => tainted,
       mayWriteHost: () => mayWriteHost,
       changed: (node) => void changed.push(node),
       event: (node, type, reason) => void told.push(`${node} ${type} ${reason}`),
       logger: pino({ level: 'silent' }),
-      monotonic: () => SILENT_MS + Date.now() - began,
+      monotonic: () => Date.now(),
     });
     running = fencing.run(stop.signal);
     await vi.advanceTimersByTimeAsync(10);
@@ -306,7 +355,8 @@ describe('virtual nodes that an administrator has taken out of service', () => {
   });
 
   it('do not count for a process that has just begun, until the member has been silent for a while', async () => {
-    reachability = { ...down(), failingSince: { wall: 0, monotonic: SILENT_MS } };
+    const began = Date.now();
+    silentMs = () => Date.now() - began;
     await start();
     await vi.advanceTimersByTimeAsync(SILENT_MS - 100);
     expect([fencing.isFenced('east'), states(), told]).toEqual([false, undefined, []]);
@@ -336,12 +386,30 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     ['the taint is taken away', () => tainted.set('east', false)],
     ['the Node is not there', () => tainted.set('east', undefined)],
     ['the member answers', () => (reachability = up)],
-    ['it answers with errors', () => (reachability = down('ServerError'))],
+    ['it answers with errors', () => (silentMs = () => 0)],
     ['this process may not act', () => (mayWriteHost = false)],
   ])('count no more from the moment on that %s', async (_, ends) => {
     await start();
     ends();
     expect(fencing.isFenced('east')).toBe(false);
+  });
+
+  it('have pods looked at again when they count anew, after a restart or an answer in between, though nothing is stored', async () => {
+    await start();
+    stop.abort();
+    await running;
+    silentMs = () => 0;
+    await start();
+    changed.length = 0;
+    silentMs = () => SILENT_MS;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect([fencing.isFenced('east'), changed]).toEqual([true, ['east']]);
+    silentMs = () => 0;
+    await vi.advanceTimersByTimeAsync(10_000);
+    silentMs = () => SILENT_MS;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([fencing.isFenced('east'), changed]).toEqual([true, ['east', 'east', 'east']]);
+    expect(host.requests('PATCH').length).toBe(1);
   });
 
   it('are refused while the member answers, also by the next process and in the next outage, until they are said anew', async () => {
