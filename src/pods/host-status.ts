@@ -4,6 +4,7 @@ import { cleanText } from '../kube/clean-text.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, policiesInRecord } from '../overrides/override-record.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { conditionOf } from '../kube/conditions.ts';
+import { isEndpointAddress, isPlainAddress } from '../kube/endpoint-address.ts';
 import { cleanStatus } from './clean-status.ts';
 import { wasCutShort } from './finished.ts';
 import { lostContainer } from './lost-container.ts';
@@ -12,7 +13,7 @@ import { lostContainer } from './lost-container.ts';
 export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
 /** Names of policies can be long, and are read by people only. */
 const MAX_MESSAGE_BYTES = 4096;
-/** Host pod annotation on members with `network: Isolated`: the address the pod has inside its member. */
+/** Host pod annotation: the address that the pod has inside its member, where the host pod does not show it. */
 const MEMBER_POD_IP_ANNOTATION = `${GROUP}/member-pod-ip`;
 
 export interface StatusContext {
@@ -98,10 +99,9 @@ export function hostStatus(hostPod: Pod, saidPod: Pod, context: StatusContext, n
   const generation = observedGeneration(hostPod, memberPod, memberPod.status?.observedGeneration, context);
   delete desired.observedGeneration;
   if (generation !== undefined) desired.observedGeneration = generation;
-  if (context.network === 'Isolated') {
-    delete desired.podIP;
-    delete desired.podIPs;
-  }
+  delete desired.podIP;
+  delete desired.podIPs;
+  Object.assign(desired, shownAddresses(memberPod, context));
   desired.conditions = conditions(hostPod, memberPod, context, now);
   const unscheduled = desired.conditions.find((condition) => condition.type === MEMBER_SCHEDULED_CONDITION);
   if (unscheduled !== undefined && desired.reason === undefined) {
@@ -118,12 +118,26 @@ export function hostStatus(hostPod: Pod, saidPod: Pod, context: StatusContext, n
   return desired;
 }
 
-/** Annotations that go with the status: where an isolated pod could be reached from inside its member. */
+/**
+ * None of isolated members; and none, be it by malice or a broken network plugin, that no endpoint can have: with it
+ * the host could not write the other endpoints of the pod's Services either.
+ */
+function shownAddresses({ status }: Pod, { network }: Pick<StatusContext, 'network'>): PodStatus {
+  const { podIP = '', podIPs = [{ ip: podIP }] } = status ?? {};
+  const shown = network === 'Flat' ? podIPs.filter(({ ip }) => isEndpointAddress(ip)) : [];
+  const [first] = shown;
+  return first === undefined ? {} : { podIP: first.ip, podIPs: shown };
+}
+
+/** Annotations that go with the status: the address that the pod has in its member, where its status does not show it. */
 export function hostAnnotations(
   memberPod: Pod,
   context: Pick<StatusContext, 'network'>,
 ): Record<string, string | null> {
-  return { [MEMBER_POD_IP_ANNOTATION]: context.network === 'Isolated' ? (memberPod.status?.podIP ?? null) : null };
+  const { podIP = '' } = memberPod.status ?? {};
+  const { podIPs = [] } = shownAddresses(memberPod, context);
+  const isHidden = isPlainAddress(podIP) && !podIPs.some(({ ip }) => ip === podIP);
+  return { [MEMBER_POD_IP_ANNOTATION]: isHidden ? podIP : null };
 }
 
 /** A member pod that ended because somebody deleted it there, while its host pod is meant to live. */

@@ -2,6 +2,7 @@ import type { Pod, Service, ServicePort } from '../kube/core-v1.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../kube/discovery-v1.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
+import { isEndpointAddress } from '../kube/endpoint-address.ts';
 import { fnv32a } from '../kube/fnv.ts';
 import { type OwnPod, ownParts, renderSlice } from './member-slices.ts';
 import type { CopyPlace } from './service-copy.ts';
@@ -74,7 +75,7 @@ function endpointPort({ name, protocol, port, targetPort, appProtocol }: Service
 function addressOf({ status }: Pod, family: 'IPv4' | 'IPv6'): string | undefined {
   const isOf = (ip: string): boolean => ip.includes(':') === (family === 'IPv6');
   return [status?.podIP, ...(status?.podIPs ?? []).map(({ ip }) => ip)].find(
-    (ip): ip is string => ip !== undefined && ip !== '' && isOf(ip),
+    (ip): ip is string => ip !== undefined && isEndpointAddress(ip) && isOf(ip),
   );
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
 import { conditionOf } from '../../src/kube/conditions.ts';
-import type { Condition, Pod } from '../../src/kube/core-v1.ts';
+import type { Condition, Pod, PodStatus } from '../../src/kube/core-v1.ts';
 import {
   hostAnnotations,
   hostStatus,
@@ -139,6 +139,26 @@ describe('the status a host pod gets', () => {
     expect(statusPatch(host, host.status ?? {}, flat)).toMatchObject({
       metadata: { annotations: { 'spillway.dev/member-pod-ip': null } },
     });
+  });
+
+  it('passes on no address that an endpoint cannot have: the host would write no endpoint of its Services any more', () => {
+    const told = (status: PodStatus) => {
+      const member = memberPod({ status });
+      const { podIP, podIPs } = hostStatus(hostPod(), member, context, NOW);
+      return { podIP, podIPs, annotation: hostAnnotations(member, context)['spillway.dev/member-pod-ip'] };
+    };
+    const ips = (...some: string[]): PodStatus => ({ podIP: some[0] ?? '', podIPs: some.map((ip) => ({ ip })) });
+    for (const special of ['169.254.169.254', '127.0.0.1', '0.0.0.0', 'fe80::1', '::1'])
+      expect(told(ips(special))).toEqual({ podIP: undefined, podIPs: undefined, annotation: special });
+    for (const text of ['', 'web.example', `fd00::1%${'x'.repeat(300_000)}`])
+      expect(told(ips(text))).toEqual({ podIP: undefined, podIPs: undefined, annotation: null });
+    expect(told(ips('fe80::1', '10.0.0.1'))).toEqual({
+      podIP: '10.0.0.1',
+      podIPs: [{ ip: '10.0.0.1' }],
+      annotation: 'fe80::1',
+    });
+    expect(told(ips('10.0.0.1', 'fd00::1'))).toEqual({ ...ips('10.0.0.1', 'fd00::1'), annotation: null });
+    expect(told({ ...ips('fd00::1'), podIP: '127.0.0.1' })).toEqual({ ...ips('fd00::1'), annotation: '127.0.0.1' });
   });
 
   it('never goes backwards in restarts and start time', () => {

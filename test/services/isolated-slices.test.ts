@@ -106,6 +106,11 @@ describe('as the controller of Kubernetes has it', () => {
     ]);
   });
 
+  it('leaves out addresses that no endpoint can have, for which the member would refuse the whole slice', () => {
+    const pods = [podIn({ ips: ['169.254.1.1', '10.1.0.1'] }), podIn({ uid: 'u2', ips: ['127.0.0.1'] })];
+    expect(endpointsOf({}, ...pods).map(({ addresses }) => addresses)).toEqual([['10.1.0.1']]);
+  });
+
   it.each([
     [8081, 8081],
     [undefined, 80],
