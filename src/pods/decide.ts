@@ -57,6 +57,14 @@ export interface PodFacts {
   now: string;
 }
 
+type StatusPatch = {
+  do: 'patch-status';
+  hostPod: Pod;
+  memberPod: Pod;
+  status: PodStatus;
+  patch: Record<string, unknown>;
+};
+
 export type Action =
   | { do: 'nothing' }
   /** Not now; something else will wake this key up. Users need not be told. */
@@ -68,13 +76,14 @@ export type Action =
   | { do: 'create'; hostPod: Pod }
   /** A creation was begun and nobody knows what came of it: ask the member's history; make it, or report it as lost. */
   | { do: 'look-back'; hostPod: Pod; intent: CreationIntent; lost: PodStatus; forgotten: PodStatus }
-  | { do: 'update'; hostPod: Pod; memberPod: Pod }
+  /** `otherwise`: what is to be told meanwhile where the member does not take the change. */
+  | { do: 'update'; hostPod: Pod; memberPod: Pod; otherwise: StatusPatch | undefined }
   /** There are two copies of the host pod: end `second`, if the other one is really there. */
   | { do: 'end-second-copy'; hostPod: Pod; memberPod: Pod; second: Pod }
   | { do: 'delete-member'; hostPod: Pod; memberPod: Pod; gracePeriodSeconds: number | undefined }
   /** The member pod has no host pod, or one that should not run any more: read the host, then delete it or leave it. */
   | { do: 'collect'; memberPod: Pod; deletionSeen: boolean }
-  | { do: 'patch-status'; hostPod: Pod; memberPod: Pod; status: PodStatus; patch: Record<string, unknown> }
+  | StatusPatch
   /** The member pod is missing: unless it was seen to go (`departed`), read the member; then report the pod as lost. */
   | { do: 'report-lost'; hostPod: Pod; status: PodStatus; departed: Pod | undefined }
   /** The host pod's deletion can end although nobody can ask the member: what may come back there is written down first. */
@@ -194,11 +203,12 @@ function finished(memberPod: Pod | undefined, facts: PodFacts): Action {
 
 function running(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
   const settled = memberPod.metadata.deletionTimestamp !== undefined || isFinished(memberPod);
-  if (!settled && facts.outdated(hostPod, memberPod)) return { do: 'update', hostPod, memberPod };
-  return mirror(hostPod, memberPod, facts);
+  const told = mirror(hostPod, memberPod, facts);
+  if (settled || !facts.outdated(hostPod, memberPod)) return told;
+  return { do: 'update', hostPod, memberPod, otherwise: told.do === 'nothing' ? undefined : told };
 }
 
-function mirror(hostPod: Pod, memberPod: Pod, facts: PodFacts): Action {
+function mirror(hostPod: Pod, memberPod: Pod, facts: PodFacts): StatusPatch | { do: 'nothing' } {
   if (isFinished(hostPod)) return { do: 'nothing' };
   const status = facts.hostStatus(hostPod, memberPod);
   const patch = statusPatch(hostPod, status, facts.hostAnnotations(memberPod));

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import { InvariantError, type Invariants } from '../api/invariants.ts';
+import type { Invariants } from '../api/invariants.ts';
 import { UID_LABEL } from '../api/marks.ts';
-import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode.ts';
+import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isAnotherObject, isForbidden, isNotFound, isPermanent } from '../kube/errors.ts';
+import { isAnotherObject, isNotFound } from '../kube/errors.ts';
 import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
@@ -16,8 +16,6 @@ import type { DeletionEvidence } from './evidence.ts';
 import { HostPodChanged, HostStatusWriter } from './host-status-writer.ts';
 import { mirroredUid } from './host-status.ts';
 import { IntentWriter } from './intent-writer.ts';
-import { refusalOf } from './member-refusal.ts';
-import { withoutRecord } from './member-updates.ts';
 import type { OrphanedPods } from './orphaned-pods.ts';
 import { PodCreation } from './pod-creation.ts';
 import { PodEnding } from './pod-ending.ts';
@@ -34,8 +32,9 @@ import type {
   ServiceAccountsPort,
   ServicesPort,
 } from './pod-ports.ts';
+import { PodUpdates } from './pod-updates.ts';
 import { DELETE_UNDER_WAY_MS, PodWrites, refOf } from './pod-writes.ts';
-import { type Next, retryLater } from './retry-later.ts';
+import { type Next, retryLater, soonest } from './retry-later.ts';
 import { StatusCorrections, statusKey } from './status-corrections.ts';
 import type { TranslateContext } from './translate.ts';
 
@@ -81,6 +80,7 @@ export class PodActor {
   readonly #holds: PodHolds;
   readonly #creation: PodCreation;
   readonly #ending: PodEnding;
+  readonly #updates: PodUpdates;
 
   constructor(options: PodActorOptions) {
     this.#o = options;
@@ -92,6 +92,7 @@ export class PodActor {
     const holds = new PodHolds({ ...options, ...parts, corrections: this.#corrections });
     this.#holds = holds;
     this.#ending = new PodEnding({ ...options, ...parts, holds });
+    this.#updates = new PodUpdates({ ...options, ...parts, holds });
     this.#creation = new PodCreation({ ...options, ...parts, intents, holds, ending: this.#ending });
   }
 
@@ -133,7 +134,7 @@ export class PodActor {
       case 'create':
         return await this.#creation.create(action.hostPod, key, memory, signal);
       case 'update':
-        return await this.#update(action.hostPod, action.memberPod, key, memory, signal);
+        return await this.#update(action, key, memory, signal);
       case 'delete-member':
         return await this.#deleteMember(
           action.memberPod,
@@ -157,44 +158,16 @@ export class PodActor {
     }
   }
 
-  async #update(hostPod: Pod, memberPod: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<Next> {
-    const { member, translateContext, dependents, overrides } = this.#o;
-    const context = translateContext(hostPod, memberPod.metadata.namespace ?? '', madeInMode(memberPod));
-    // An ephemeral container may refer to objects that nothing has needed so far.
-    const required = dependents.require(hostPod, overrides.referring(hostPod));
-    if (!required.ready) {
-      if (!required.pending) this.#holds.event(hostPod, required);
-      return retryLater(memory);
-    }
-    try {
-      let current = memberPod;
-      let refused: unknown;
-      for (const update of overrides.updates(hostPod, memberPod, context)) {
-        const sent = refused === undefined ? update : withoutRecord(update, current);
-        if (sent === undefined) continue;
-        try {
-          current = await this.#writes.updateMember(current, sent, signal);
-          memory.member = current;
-        } catch (error) {
-          // What a member does not take of a change keeps the rest of it from nothing.
-          if (!(isPermanent(error) || isForbidden(error)) || isAnotherObject(error)) throw error;
-          refused ??= error;
-        }
-      }
-      if (refused !== undefined) throw refused;
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof InvariantError) throw error;
-      if (isAnotherObject(error)) return { requeueAfterMs: 1000 };
-      const refusal = refusalOf(error, member.name);
-      const reason = refusal.reason === 'MemberUnavailable' ? 'MemberUpdateDelayed' : 'MemberUpdateRefused';
-      const message = `The change to the pod did not reach its copy: ${refusal.message}`;
-      this.#o.logger.warn({ pod: key, reason }, message);
-      this.#holds.event(hostPod, { reason, message });
-      return retryLater(memory);
-    }
-    memory.attempts = 0;
-    return undefined;
+  /** What the member does not take of a change keeps nothing that the copy says from the host. */
+  async #update(
+    { hostPod, memberPod, otherwise }: Extract<Action, { do: 'update' }>,
+    key: string,
+    memory: PodMemory,
+    signal: AbortSignal,
+  ): Promise<Next> {
+    const again = await this.#updates.send(hostPod, memberPod, key, memory, signal);
+    if (again === undefined || otherwise === undefined) return again;
+    return soonest(again, await this.#patchStatus(otherwise, memory, signal));
   }
 
   async #deleteMember(

@@ -37,7 +37,7 @@ import {
   type ServiceAccountsPort,
   type ServicesPort,
 } from './pod-ports.ts';
-import type { Next } from './retry-later.ts';
+import { type Next, soonest } from './retry-later.ts';
 import type { TranslateContext } from './translate.ts';
 
 /** So many deletions of host pods are remembered after they are done, about 1 MB: copies may come to life late. */
@@ -361,7 +361,7 @@ export class PodController {
       this.#letGo(memberPod);
     }
     const next = await this.#actor.perform(action, key, memory, signal);
-    return next ?? this.#untilUnready() ?? unprepared;
+    return soonest(next, this.#untilUnready(), unprepared);
   }
 
   /** While a member is silent, but not yet for so long that its pods count as not ready: when that will be. */

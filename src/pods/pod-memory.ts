@@ -40,6 +40,8 @@ export interface PodMemory {
   lookedAt?: number;
   /** Failed or refused attempts in a row, for the backoff. */
   attempts: number;
+  /** What was sent of a change and did not get into the copy, until when, in ms, it is not sent again, and how often in a row. */
+  failedUpdate?: { updates: readonly unknown[]; until: number; attempts: number };
   /** Since when, in ms, the member does not take the pod. */
   refusedSince?: number;
   /** Since when, in ms, an unimportant status difference is waiting to be written together with the next one. */

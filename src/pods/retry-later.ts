@@ -12,3 +12,9 @@ export function retryLater(memory: Pick<PodMemory, 'attempts'>, longest = LAST_R
   memory.attempts += 1;
   return { requeueAfterMs: Math.round(delay * (0.8 + 0.4 * Math.random())) };
 }
+
+/** The first of these times. */
+export function soonest(...nexts: readonly Next[]): Next {
+  const waits = nexts.flatMap((next) => (next === undefined ? [] : [next.requeueAfterMs]));
+  return waits.length === 0 ? undefined : { requeueAfterMs: Math.min(...waits) };
+}
