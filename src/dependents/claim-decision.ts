@@ -12,6 +12,7 @@ import {
 import type { ClaimPlan, ClaimRules } from './claim-overrides.ts';
 import { type ClaimReport, reportOf } from './claim-report.ts';
 import type { ClaimCopy } from './copy.ts';
+import type { Knowledge } from './copy-informers.ts';
 import type { MemberVolume } from './member-volume.ts';
 
 /** Everything that decides about one claim of the host in one member. */
@@ -19,11 +20,18 @@ export interface ClaimFacts extends HostClaim {
   home: ClaimHome;
   /** The claim of ours that has its place in the member, be it for this claim or a former one. */
   copy: ClaimCopy | undefined;
+  /** Whether all of ours in that namespace of the member are known. */
+  knowledge: Knowledge;
+  /** What the member itself has said, when asked, of the claim that the volume stands for; undefined: nothing yet. */
+  answer: ClaimAnswer | undefined;
   /** A pod on a virtual node of the member uses it. */
   wanted: boolean;
   /** What override policies make of it, should it be made. */
   plan: () => ClaimPlan;
 }
+
+/** The claim is gone. `replaced`: another one has its name. */
+export type ClaimAnswer = 'gone' | 'replaced';
 
 export type ClaimAction =
   | { do: 'nothing' }
@@ -33,8 +41,10 @@ export type ClaimAction =
   | { do: 'bind' }
   /** Make the claim in the member. */
   | { do: 'create'; volume: MemberVolume; rules: ClaimRules | undefined }
-  /** What policies make of it is not known yet. */
+  /** What policies make of it, or what is in the member, is not known yet. */
   | { do: 'wait' }
+  /** Ask the member itself whether the claim is gone: people are told to give data up for it, so no cache is sure enough. */
+  | { do: 'ask'; volume: MemberVolume }
   /** Write on the volume which claim of the member it is, before any pod uses it. */
   | { do: 'note'; volume: MemberVolume; copy: ClaimCopy }
   | { do: 'resize'; copy: ClaimCopy; storage: string | number }
@@ -45,8 +55,10 @@ export type ClaimState =
   | { is: 'ready' }
   | { is: 'pending' }
   | { is: 'refused'; refusal: ClaimRefusal }
-  /** It was in the member and is not any more. */
-  | { is: 'lost' }
+  /** Whether it is in the member is not known. */
+  | { is: 'unknown'; problem: string | undefined }
+  /** It was in the member and is not any more, by the member's own word. `replaced`: another one has its name. */
+  | { is: 'lost'; replaced: boolean }
   /** The member's claim is being deleted. */
   | { is: 'leaving' }
   /** The member's claim of that name holds the data of a former claim. */
@@ -64,14 +76,17 @@ export function decideClaim(facts: ClaimFacts): ClaimAction {
     return refusal === undefined ? { do: 'bind' } : { do: 'refuse', refusal };
   }
   if (!isBoundHere(claim, volume, home)) return NOTHING;
+  if (!facts.knowledge.known) return { do: 'wait' };
   const copy = copyFor(facts);
+  if (volume.claimUid !== undefined && copy?.metadata.uid !== volume.claimUid) {
+    return wanted && facts.answer === undefined ? { do: 'ask', volume } : NOTHING;
+  }
   if (copy === undefined) {
-    if (facts.copy !== undefined || volume.claimUid !== undefined || !wanted) return NOTHING;
+    if (facts.copy !== undefined || !wanted) return NOTHING;
     return refusalOfClass(facts, home) === undefined ? creation(facts.plan(), volume) : NOTHING;
   }
   if (copy.metadata.deletionTimestamp !== undefined) return NOTHING;
   if (volume.claimUid === undefined) return { do: 'note', volume, copy };
-  if (volume.claimUid !== copy.metadata.uid) return NOTHING;
   const storage = claim.spec.resources?.requests?.['storage'];
   if (storage !== undefined && !isSame(storage, copy.claim.spec.resources?.requests?.['storage'])) {
     return { do: 'resize', copy, storage };
@@ -82,13 +97,17 @@ export function decideClaim(facts: ClaimFacts): ClaimAction {
 
 /** What a pod that uses the claim is to be told. Pure. */
 export function claimState(facts: ClaimFacts): ClaimState {
-  const { claim, volume, home, copy: found } = facts;
+  const { claim, volume, home, copy: found, knowledge, answer } = facts;
   const refusal = refusalOfClaim(facts, home);
   if (refusal !== undefined) return { is: 'refused', refusal };
   if (volume === undefined || !isBoundHere(claim, volume, home)) return { is: 'pending' };
+  if (!knowledge.known) return { is: 'unknown', problem: knowledge.problem };
   const copy = copyFor(facts);
-  if (copy === undefined || (volume.claimUid !== undefined && copy.metadata.uid !== volume.claimUid)) {
-    if (volume.claimUid !== undefined) return { is: 'lost' };
+  if (volume.claimUid !== undefined && copy?.metadata.uid !== volume.claimUid) {
+    if (answer === undefined) return { is: 'unknown', problem: undefined };
+    return { is: 'lost', replaced: found !== undefined || answer === 'replaced' };
+  }
+  if (copy === undefined) {
     if (found !== undefined) return { is: 'former' };
     const refused = refusalOfClass(facts, home) ?? refusalOfPlan(facts.plan());
     return refused === undefined ? { is: 'pending' } : { is: 'refused', refusal: refused };

@@ -6,7 +6,7 @@ import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Resource } from '../kube/resource.ts';
 import { create, get, patch, remove } from '../kube/verbs.ts';
-import type { ClaimAction, ClaimFacts } from './claim-decision.ts';
+import type { ClaimAction, ClaimAnswer, ClaimFacts } from './claim-decision.ts';
 import { type ClaimRules, overriddenClaim } from './claim-overrides.ts';
 import type { ClaimReport } from './claim-report.ts';
 import type { CopyStore } from './member-copies.ts';
@@ -17,6 +17,8 @@ export interface ClaimWriterOptions {
   hostId: string;
   host: KubeClient;
   copies: CopyStore;
+  /** Whether the pinned cluster answers; not from caches. */
+  confirmIdentity: (signal: AbortSignal) => Promise<boolean>;
   memberNamespaceOf(hostNamespace: string): string | undefined;
   ensureNamespace: (
     hostNamespace: string,
@@ -25,7 +27,7 @@ export interface ClaimWriterOptions {
 }
 
 /** What came of a step. `taken`: somebody else's claim has the name in the member. `again`: the caches are behind. */
-export type Outcome = 'done' | 'again' | 'taken';
+export type Outcome = 'done' | 'again' | 'taken' | ClaimAnswer;
 
 /** Performs what was decided about claims, one write or two at a time. */
 export class ClaimWriter {
@@ -57,6 +59,8 @@ export class ClaimWriter {
         return await this.#bind(facts, signal);
       case 'create':
         return await this.#create(facts, action, signal);
+      case 'ask':
+        return await this.#ask(action.volume, signal);
       case 'note':
         return await this.#note(action.volume, action.copy.metadata.uid, signal);
       case 'resize':
@@ -134,6 +138,27 @@ export class ClaimWriter {
     const { labels, annotations } = found.metadata;
     const ours = labels?.[HOST_LABEL] === hostId && annotations?.[HOST_UID_ANNOTATION] === claim.metadata.uid;
     return ours ? 'again' : 'taken';
+  }
+
+  /** Whether the claim that the volume stands for is gone. @throws if it is not, or nobody can tell. */
+  async #ask(volume: MemberVolume, signal: AbortSignal): Promise<ClaimAnswer> {
+    const { hostId } = this.#o;
+    const found = await this.#claimNow(volume, signal);
+    if (found === undefined) return 'gone';
+    if (found.metadata.uid !== volume.claimUid) return 'replaced';
+    if (found.metadata.labels?.[HOST_LABEL] !== hostId) {
+      throw new Error(
+        `it is there without label ${HOST_LABEL}=${hostId}, which says whose it is; it has to be put back`,
+      );
+    }
+    throw new Error('it is there, and has not shown up in what is followed of that namespace');
+  }
+
+  /** What has the claim's name in the member, ours or not, past the caches. @throws also if another cluster answers. */
+  async #claimNow({ namespace, claim }: MemberVolume, signal: AbortSignal): Promise<KubeObject | undefined> {
+    const { copies, confirmIdentity } = this.#o;
+    if (!(await confirmIdentity(signal))) throw new Error('another cluster answers in its place');
+    return await copies.read('PersistentVolumeClaim', namespace, claim, signal);
   }
 
   async #note(volume: MemberVolume, claimUid: string | undefined, signal: AbortSignal): Promise<Outcome> {

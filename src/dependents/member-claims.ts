@@ -7,21 +7,15 @@ import { keyFor, keyOf, splitKey } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { claimsOfPod, type PodClaim } from '../pods/translate-claims.ts';
-import { type ClaimFacts, decideClaim, isIn, claimState } from './claim-decision.ts';
+import { type ClaimAnswer, type ClaimFacts, decideClaim, isIn, claimState } from './claim-decision.ts';
 import type { ClaimMetrics } from './claim-metrics.ts';
 import { ClaimTopology } from './claim-topology.ts';
 import type { ClaimHome } from './claim-refusal.ts';
-import {
-  claimLost,
-  claimNotCreated,
-  claimNotFound,
-  claimNotOwned,
-  claimPending,
-  claimTaken,
-} from './claim-readiness.ts';
+import { type ClaimFailure, claimNotFound, claimNotOwned, claimPending, claimReadiness } from './claim-readiness.ts';
 import { type ClaimOverridesPort, type ClaimPlan, planClaim } from './claim-overrides.ts';
 import { ClaimWriter, type ClaimWriterOptions } from './claim-writer.ts';
 import type { CopyRecord } from './copy.ts';
+import type { Knowledge } from './copy-informers.ts';
 import type { HostClaims } from './host-claims.ts';
 import { volumeNameOf } from './member-volume.ts';
 import { decideReclaim } from './reclaim.ts';
@@ -74,7 +68,9 @@ export class MemberClaims {
   /** What each of them uses. Another pod of the same name may use others. */
   readonly #used = new Map<string, { uid: string | undefined; claims: readonly string[] }>();
   /** What keeps a claim from being made in the member. */
-  readonly #failures = new Map<string, { taken: true } | { problem: string }>();
+  readonly #failures = new Map<string, ClaimFailure>();
+  /** What the member said, when asked, of a claim of its own, by its UID. */
+  readonly #answers = new Map<string, { uid: string | undefined; answer: ClaimAnswer }>();
   /** What pods were told of a claim last. */
   readonly #told = new Map<string, string>();
 
@@ -214,33 +210,27 @@ export class MemberClaims {
     const { member } = this.#o.home();
     const { namespace = '', name } = splitKey(key);
     if (facts === undefined) return claimNotFound(name, namespace, false);
-    const state = claimState(facts);
-    switch (state.is) {
-      case 'ready':
-        return { ready: true };
-      case 'refused':
-        return { ready: false, pending: false, ...state.refusal };
-      case 'lost':
-      case 'leaving':
-        return claimLost(name, member, facts.volume?.namespace ?? '', state.is);
-      case 'former':
-        return claimTaken(name, member, facts.volume?.namespace ?? '', true);
-      case 'pending': {
-        const failure = this.#failures.get(key);
-        if (failure === undefined) return claimPending(name, undefined);
-        if ('taken' in failure) return claimTaken(name, member, facts.volume?.namespace ?? '', false);
-        return claimNotCreated(name, member, failure.problem);
-      }
-    }
+    const { volume } = facts;
+    const place = { name, member, namespace: volume?.namespace ?? '' };
+    return claimReadiness(claimState(facts), place, volume?.name ?? '', this.#failures.get(key));
   }
 
   #factsOf(key: string): ClaimFacts | undefined {
     const host = this.#o.hostClaims.get(key);
     if (host === undefined) return undefined;
     const { volume } = host;
-    const copy = volume === undefined ? undefined : this.places.copyAt(volume.namespace, volume.claim);
-    const plan = (): ClaimPlan => planClaim(host.claim, this.#o.overrides);
-    return { ...host, home: this.#o.home(), copy, wanted: this.#users.has(key), plan };
+    const home = this.#o.home();
+    const isHere = volume?.member === home.member;
+    const said = this.#answers.get(key);
+    return {
+      ...host,
+      home,
+      copy: volume === undefined ? undefined : this.places.copyAt(volume.namespace, volume.claim),
+      knowledge: isHere ? this.#knowledge(volume.namespace) : { known: true },
+      answer: said !== undefined && said.uid === volume?.claimUid ? said.answer : undefined,
+      wanted: this.#users.has(key),
+      plan: (): ClaimPlan => planClaim(host.claim, this.#o.overrides),
+    };
   }
 
   #copySeen(copy: CopyRecord): void {
@@ -271,6 +261,7 @@ export class MemberClaims {
       const facts = this.#factsOf(key);
       if (facts !== undefined) return await this.#step(key, facts, signal);
       this.#failures.delete(key);
+      this.#answers.delete(key);
       return undefined;
     } finally {
       this.#wake(key, this.#factsOf(key));
@@ -278,17 +269,19 @@ export class MemberClaims {
   }
 
   /** Whether all our claims in that namespace of the member are known; from the first question on they are followed. */
-  #isKnown(namespace: string): boolean {
-    return this.#o.copies.knowledge('PersistentVolumeClaim', namespace).known;
+  #knowledge(namespace: string): Knowledge {
+    return this.#o.copies.knowledge('PersistentVolumeClaim', namespace);
   }
 
   async #step(key: string, facts: ClaimFacts, signal: AbortSignal): Promise<Again> {
     const { metrics, events, logger, mayWrite } = this.#o;
     const { volume, home } = facts;
     const { member } = home;
-    if (volume?.member === member && !this.#isKnown(volume.namespace)) return { requeueAfterMs: UNKNOWN_RETRY_MS };
     const action = decideClaim(facts);
-    if (action.do === 'nothing') return undefined;
+    if (action.do === 'nothing') {
+      this.#failures.delete(key);
+      return undefined;
+    }
     if (action.do === 'wait') return { requeueAfterMs: UNKNOWN_RETRY_MS };
     if (!mayWrite()) return { requeueAfterMs: FROZEN_RETRY_MS };
     const { namespace = '', name, uid = '' } = facts.claim.metadata;
@@ -301,6 +294,7 @@ export class MemberClaims {
         return { requeueAfterMs: TAKEN_RETRY_MS };
       }
       if (outcome === 'again') return { requeueAfterMs: FIRST_RETRY_MS };
+      if (outcome !== 'done') this.#answers.set(key, { uid: volume?.claimUid, answer: outcome });
       metrics?.steps.inc({ member, step: action.do, outcome: 'done' });
       this.#failures.delete(key);
       return undefined;
@@ -323,7 +317,7 @@ export class MemberClaims {
     const volume = hostClaims.volume(name);
     const here = home();
     if (volume === undefined || volume.member !== here.member) return undefined;
-    if (!this.#isKnown(volume.namespace)) return { requeueAfterMs: UNKNOWN_RETRY_MS };
+    if (!this.#knowledge(volume.namespace).known) return { requeueAfterMs: UNKNOWN_RETRY_MS };
     const claim = hostClaims.get(keyFor(volume.for.namespace, volume.for.name))?.claim;
     const copy = this.places.copyAt(volume.namespace, volume.claim);
     const reclaim = decideReclaim(volume, here, claim?.metadata.uid, copy);

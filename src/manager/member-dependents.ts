@@ -106,6 +106,7 @@ export class MemberDependents implements DependentsPort {
       host: services.host,
       hostClaims: services.hostClaims,
       home: () => this.#homeOfClaims(),
+      confirmIdentity: async (signal) => await connection.confirmIdentity(signal),
       overrides: { ...overrides, podIdentities: (podKey, uid) => this.#podIdentities(podKey, uid) },
       places: this.#places,
       ensureNamespace: async (namespace, signal) => await namespaces.ensure(namespace, signal),

@@ -72,6 +72,7 @@ it('a claim finds its place, is told about, and its volume goes with it', async 
     hostId: 'h1',
     host: client,
     copies: new MemberCopies({ client, hostId: 'h1' } as ConstructorParameters<typeof MemberCopies>[0]),
+    confirmIdentity: async () => await Promise.resolve(true),
     memberNamespaceOf: (namespace) => namespace,
     ensureNamespace: async (namespace) => await Promise.resolve({ namespace }),
   });
@@ -82,6 +83,8 @@ it('a claim finds its place, is told about, and its volume goes with it', async 
       volume: undefined,
       home: HOME,
       copy: undefined,
+      knowledge: { known: true },
+      answer: undefined,
       wanted: true,
       plan: () => 'none',
     };

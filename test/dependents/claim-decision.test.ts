@@ -13,6 +13,8 @@ const bound = (more: Partial<ClaimFacts> = {}, claimUid?: string): ClaimFacts =>
   volume: readMemberVolume(volumeFor(BOUND, claimUid === undefined ? {} : { claimUid })),
   home: HOME,
   copy: undefined,
+  knowledge: { known: true },
+  answer: undefined,
   wanted: true,
   plan: () => 'none',
   ...more,
@@ -93,13 +95,29 @@ describe('a claim that is bound here', () => {
 
   it('is never made a second time', () => {
     for (const copy of [undefined, copyOfClaim(BOUND, { uid: 'another' })]) {
-      const facts = bound({ copy }, 'member-claim');
+      const facts = bound({ copy, answer: 'gone' }, 'member-claim');
       expect(decideClaim(facts).do).toBe('nothing');
-      expect(claimState(facts)).toEqual({ is: 'lost' });
+      expect(claimState(facts)).toEqual({ is: 'lost', replaced: copy !== undefined });
     }
     expect(claimState(bound({ copy: copyOfClaim(BOUND, { leaving: true }) }, 'member-claim'))).toEqual({
       is: 'leaving',
     });
+  });
+
+  it('is lost by the word of the member alone', () => {
+    for (const copy of [undefined, copyOfClaim(BOUND, { uid: 'another' })]) {
+      expect(decideClaim(bound({ copy }, 'member-claim')).do).toBe('ask');
+      expect(decideClaim(bound({ copy, wanted: false }, 'member-claim')).do).toBe('nothing');
+      expect(claimState(bound({ copy }, 'member-claim'))).toEqual({ is: 'unknown', problem: undefined });
+    }
+    const knowledge = { known: false, problem: 'forbidden' } as const;
+    for (const facts of [bound({ knowledge }, 'member-claim'), bound({ knowledge, answer: 'gone' }, 'member-claim')]) {
+      expect(decideClaim(facts).do).toBe('wait');
+      expect(claimState(facts)).toEqual({ is: 'unknown', problem: 'forbidden' });
+    }
+    // One that was brought back as it was, by a backup of the whole member.
+    const back = bound({ copy: copyOfClaim(BOUND), answer: 'gone' }, 'member-claim');
+    expect(claimState(back)).toEqual({ is: 'ready' });
   });
 
   it('does not take over the data of a former claim', () => {

@@ -22,10 +22,12 @@ let claims: MemberClaims;
 let events: string[];
 let ready: string[];
 let frozen: boolean;
+/** Another cluster answers in the member's place. */
+let another: boolean;
 let stop: () => Promise<void>;
 
 beforeEach(async () => {
-  [api, member, events, ready, frozen] = [new MemoryApi(), new FakeMember(), [], [], false];
+  [api, member, events, ready, frozen, another] = [new MemoryApi(), new FakeMember(), [], [], false, false];
   server = await serveMemoryApi(api);
   post('/apis/storage.k8s.io/v1/storageclasses', storageClass());
   start();
@@ -45,6 +47,7 @@ function start(): void {
     host,
     hostClaims,
     copies: member,
+    confirmIdentity: () => Promise.resolve(!another),
     home: () => HOME,
     memberNamespaceOf: (namespace) => `t-${namespace}`,
     ensureNamespace: (namespace) => Promise.resolve({ namespace: `t-${namespace}` }),
@@ -205,6 +208,72 @@ it('keeps data when pods go, and deletes them when the claim is gone and the pol
   api.edit(`${VOLUMES}/${nameOfVolume()}`, { status: { phase: 'Released' } });
   await eventually(() => expect(volume()).toBeUndefined());
   expect(member.writes).toEqual([`create ${BELOW}`, `remove ${BELOW}`]);
+});
+
+/** A new process: nothing is cached, and so much is not known. */
+async function restart(unknown?: string): Promise<void> {
+  await stop();
+  const { objects } = member;
+  member = new FakeMember();
+  for (const [key, object] of objects) member.objects.set(key, object);
+  if (unknown !== undefined) member.unknown.set('PersistentVolumeClaim/t-shop', unknown);
+  start();
+}
+const told = (): object => {
+  const answer = claims.require(POD);
+  expect(answer).not.toMatchObject({ reason: 'ClaimLost' });
+  return answer;
+};
+
+it('calls no data lost while it is not known what the member has', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  await restart('claims may not be listed');
+  await eventually(() => {
+    const message = expect.stringContaining('claims may not be listed') as string;
+    expect(told()).toMatchObject({ reason: 'ClaimPending', message });
+  });
+  expect(told()).toMatchObject({ message: expect.not.stringMatching(/delete/i) as string });
+  member.learn('PersistentVolumeClaim', 't-shop');
+  await eventually(() => expect(told()).toEqual({ ready: true }));
+});
+
+it('calls data lost when the member itself says so, not for what is missing in a cache', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  const { metadata, ...rest } = member.objects.get(BELOW) ?? { metadata: { name: '' } };
+  member.objects.set(BELOW, { ...rest, metadata: { ...metadata, labels: {} } });
+  await restart();
+  await eventually(() => {
+    const message = expect.stringContaining(`label spillway.dev/host=${HOST_ID}`) as string;
+    expect(told()).toMatchObject({ reason: 'ClaimPending', message });
+  });
+  member.objects.delete(BELOW);
+  await eventually(() => expect(claims.require(POD)).toMatchObject({ reason: 'ClaimLost', pending: false }));
+  // Neither is another cluster asked for it.
+  another = true;
+  await restart();
+  await eventually(() => {
+    const message = expect.stringContaining('another cluster') as string;
+    expect(told()).toMatchObject({ reason: 'ClaimPending', message });
+  });
+});
+
+it('leaves what took the place of lost data alone, until somebody says that it has them', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  const copy = member.objects.get(BELOW);
+  if (copy === undefined) throw new Error('it was not made');
+  member.put('PersistentVolumeClaim', { ...copy, metadata: { ...copy.metadata, uid: 'restored' } });
+  await eventually(() => {
+    const message = expect.stringContaining('another one has its name') as string;
+    expect(claims.require(POD)).toMatchObject({ reason: 'ClaimLost', message });
+  });
+  api.edit(`${VOLUMES}/${nameOfVolume()}`, { metadata: { annotations: { 'spillway.dev/member-claim-uid': null } } });
+  await whenReady();
 });
 
 it('waits for claims that do not exist, and refuses those made for another pod', async () => {

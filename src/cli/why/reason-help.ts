@@ -102,11 +102,27 @@ export const REASON_HELP: ReadonlyMap<string, Advice> = new Map([
   ],
   ['ClaimNotSupported', advice('make the claim anew without selector and data source', 'concepts/storage.md')],
   ['ClaimNotFound', advice('create the claim', 'concepts/storage.md')],
-  ['ClaimNotOwned', advice('remove the claim, or rename the pod or the volume', 'concepts/storage.md')],
+  [
+    'ClaimNotOwned',
+    advice('rename the pod or the volume, or remove the claim if nobody needs its data', 'concepts/storage.md'),
+  ],
   ['ClaimPending', waiting('concepts/storage.md')],
   ['ClaimNotCreated', advice('read the words of the member: a quota, a right, a class', 'concepts/storage.md')],
-  ['ClaimNameTaken', advice('remove or rename the claim in the member', 'concepts/storage.md')],
-  ['ClaimLost', advice('save what can be saved, then delete the claim in this cluster', 'concepts/storage.md')],
+  [
+    'ClaimNameTaken',
+    advice(
+      'give the claim another name: the one in the member has the data of others, or of a former claim',
+      'concepts/storage.md',
+    ),
+  ],
+  ['ClaimTerminating', advice('save the data in the member while they are there', 'concepts/storage.md')],
+  [
+    'ClaimLost',
+    advice(
+      'look in the member whether the data were restored or can be saved, as the message says',
+      'concepts/storage.md',
+    ),
+  ],
   [
     'HostPathNotAllowed',
     advice('take the volume out, or allow the path in spec.hostPath of the MemberCluster', 'security.md'),
