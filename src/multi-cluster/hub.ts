@@ -86,6 +86,11 @@ export class Hub {
     return new Set([...clustersIn(this.objects.importOf(key)?.metadata.annotations), ...sources]);
   }
 
+  /** Whether others are told that a cluster exports the name. */
+  knows(key: string, cluster: string): boolean {
+    return this.objects.importOf(key)?.metadata.annotations?.[recordAnnotation(cluster)] !== undefined;
+  }
+
   slicesOf(key: string, which: (cluster: string) => boolean): EndpointSlice[] {
     return this.objects.slices.of(key).filter((slice) => which(sourceOf(slice)));
   }

@@ -41,7 +41,7 @@ export function importedSlices(
 ): EndpointSlice[] {
   const isOwn = cluster === (place.member ?? LOCAL);
   return slices.flatMap((slice) => {
-    const endpoints = (slice.endpoints ?? []).filter(takesTraffic).map((endpoint) => told(endpoint, isOwn));
+    const endpoints = (slice.endpoints ?? []).filter(takesTraffic).map((endpoint) => toldEndpoint(endpoint, isOwn));
     const kept =
       ports === undefined ? (slice.ports ?? []) : (slice.ports ?? []).filter(({ name = '' }) => ports.has(name));
     if (endpoints.length === 0 || (ports !== undefined && kept.length === 0)) return [];
@@ -64,7 +64,7 @@ export function copiedSlice(slice: EndpointSlice, place: ImportPlace): EndpointS
     kind: 'EndpointSlice',
     metadata: { name, namespace: place.namespace, labels: { ...labels, ...importLabels(place) } },
     addressType: slice.addressType,
-    endpoints: (slice.endpoints ?? []).map((endpoint) => told(endpoint, false)),
+    endpoints: (slice.endpoints ?? []).map((endpoint) => toldEndpoint(endpoint, false)),
     ports: (slice.ports ?? []).map(asStored),
   };
 }
@@ -74,7 +74,8 @@ function asStored({ name = '', protocol = 'TCP', ...port }: EndpointPort): Endpo
   return { name, protocol, ...port };
 }
 
-function told(endpoint: Endpoint, isOwn: boolean): Endpoint {
+/** What is told of an endpoint; `isOwn`: in its own cluster. */
+export function toldEndpoint(endpoint: Endpoint, isOwn: boolean): Endpoint {
   const { addresses, conditions, hostname, zone, nodeName, targetRef } = endpoint;
   return {
     addresses,

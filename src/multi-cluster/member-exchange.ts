@@ -32,6 +32,11 @@ const POLL_MS = 1_000;
 const AT_ONCE = 8;
 /** Services that one member may export. */
 const MAX_EXPORTS = 1_000;
+/**
+ * What these may take of other clusters together, in bytes: some 30,000 endpoints of pods, or three Services of as many EndpointSlices as
+ * a Service may have, or 1,000 Services of 20 endpoints. The manager holds about as much of each member.
+ */
+const MAX_EXPORT_BYTES = 8 * 1024 * 1024;
 
 export interface MemberExchangeOptions {
   hub: Hub;
@@ -56,6 +61,8 @@ export interface MemberExchangeOptions {
   mayWriteHost: () => boolean;
   /** Services that the member may export. */
   maxExports?: number;
+  /** Room for these in other clusters, in bytes as exportSize counts. */
+  maxExportBytes?: number;
   /** Retry delay while something is in the way, or a right is missing (ms). */
   problemMs?: number;
   /** Services were exchanged before this process began, or may have been. */
@@ -91,7 +98,8 @@ export class MemberExchange {
     this.#names = new ExchangedNames({ ...member, mapping: () => spec().mapping });
     const mayCount = (key: string): boolean => this.#names.openHostKey(key) !== undefined;
     const limit = new ExportLimit(options.maxExports ?? MAX_EXPORTS, mayCount);
-    this.#services = new ServiceSync({ hub, member: member.name, names: this.#names, limit });
+    const mostBytes = options.maxExportBytes ?? MAX_EXPORT_BYTES;
+    this.#services = new ServiceSync({ hub, member: member.name, names: this.#names, limit, mostBytes });
     this.#was = options.wereExchanged;
     this.#queue = new WorkQueue({
       name: `exchange-${member.name}`,

@@ -1,11 +1,12 @@
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import type { ServiceExport } from '../kube/multicluster-v1.ts';
-import { splitKey } from '../kube/object.ts';
+import { keyOf, splitKey } from '../kube/object.ts';
 import type { ClusterExports } from './cluster-exports.ts';
 import type { ImportPlace } from './derived-service.ts';
 import type { ExchangedNames } from './exchanged-names.ts';
-import type { ExportLimit } from './export-limit.ts';
-import { type ExportRecord, judgeExport } from './export-record.ts';
+import { type ExportLimit, oldestExports } from './export-limit.ts';
+import { type ExportRecord, type ExportRefusal, judgeExport } from './export-record.ts';
+import { ExportRoom, exportSize } from './export-room.ts';
 import { outcomeOf } from './host-exchange.ts';
 import type { Hub } from './hub.ts';
 import { copiedSlice, importedSlices } from './imported-slices.ts';
@@ -26,8 +27,14 @@ export interface ServiceSyncOptions {
   member: string;
   names: ExchangedNames;
   limit: ExportLimit;
+  /** What the member may export together, in bytes as exportSize counts. */
+  mostBytes: number;
 }
 
+/** `isBeyond`: the member exports more than it may, and nothing tells of when it does no more. */
+type Judged = ReturnType<typeof judgeExport> | { refusal: ExportRefusal; isBeyond: true };
+
+const MIB = 1024 * 1024;
 const NO_PART =
   'Services are not exchanged with this cluster. Condition ServicesExchanged of its MemberCluster, in the host, says why, while there is one.';
 
@@ -44,6 +51,7 @@ export class ServiceSync {
   /** Why what others export does not stand in the member, by key. */
   readonly refused = new Map<string, ImportProblem>();
   readonly #o: ServiceSyncOptions;
+  #room: { readonly of: Followed; readonly room: ExportRoom } | undefined;
 
   constructor(options: ServiceSyncOptions) {
     this.#o = options;
@@ -51,7 +59,7 @@ export class ServiceSync {
 
   /** Returns whether something is in the way that nothing tells of when it goes. */
   async sync(key: string, state: ExchangeState, signal: AbortSignal): Promise<boolean> {
-    const { hub, member, names, limit } = this.#o;
+    const { hub, member, names } = this.#o;
     const { takesPart, tellsNoPart } = state;
     const { exports, local, imported } = state.followed;
     const { namespace = '', name } = splitKey(key);
@@ -60,16 +68,22 @@ export class ServiceSync {
     const known = exports.get(key);
     const told = known?.toldBy === undefined ? known : undefined;
     const exported = takesPart ? told : undefined;
-    const judged = exported === undefined || !isOpen ? undefined : this.#judge(exported, key, state.followed);
+    const room = this.#roomOf(state.followed);
+    // They may change meanwhile, and what is told is what was judged.
+    const slices = local.slicesOf(key);
+    const judged =
+      exported === undefined || !isOpen ? undefined : this.#judge(exported, { key, hostKey, slices }, state.followed);
     const record = judged !== undefined && 'record' in judged ? judged.record : undefined;
+    if (record === undefined) room.give(key);
     const place: ImportPlace = { hostId: hub.hostId, member, namespace, name };
     let problem: Awaited<ReturnType<Hub['keepRecord']>>;
     if (hostKey !== undefined) {
       const { namespace: hostNamespace = '' } = splitKey(hostKey);
       const inHost = { ...place, member: undefined, namespace: hostNamespace };
       problem = await hub.keepRecord(hostKey, member, record, signal);
-      const own = this.#ownSlices(hostKey, local.slicesOf(key), record, inHost);
+      const own = this.#ownSlices(hostKey, slices, record, inHost);
       problem ??= await this.#tellSlices(hostKey, own, signal);
+      if (problem !== undefined && !hub.knows(hostKey, member)) room.give(key);
     }
     const merged = isOpen ? hub.merged(hostKey) : undefined;
     let refused = !takesPart || known?.toldBy === undefined ? undefined : toldByOthers(key, known.toldBy);
@@ -77,7 +91,7 @@ export class ServiceSync {
     else {
       refused = await imported.keep(hostKey, merged, place, signal);
       const others = hub.slicesOf(hostKey, (cluster) => cluster !== member).map((slice) => copiedSlice(slice, place));
-      const own = this.#ownSlices(hostKey, local.slicesOf(key), record, place);
+      const own = this.#ownSlices(hostKey, slices, record, place);
       if (refused === undefined || (refused.reason === 'ImportRefused' && imported.hasService(key)))
         await imported.keepSlices(key, [...others, ...own], () => true, signal);
     }
@@ -91,8 +105,8 @@ export class ServiceSync {
     } else if (told !== undefined && tellsNoPart) {
       await exports.tell(told, { refusal: { failed: NO_PART } }, signal);
     }
-    const isOneTooMany = judged !== undefined && !limit.counts(key, exports);
-    return refused !== undefined || isOneTooMany || (problem !== undefined && record !== undefined);
+    const isBeyond = judged !== undefined && 'isBeyond' in judged;
+    return refused !== undefined || isBeyond || (problem !== undefined && record !== undefined);
   }
 
   /** A member may say what the host's API server does not take. */
@@ -110,13 +124,43 @@ export class ServiceSync {
     }
   }
 
-  #judge(exported: ServiceExport, key: string, { exports, local }: Followed): ReturnType<typeof judgeExport> {
-    const { limit } = this.#o;
+  #judge(
+    exported: ServiceExport,
+    { key, hostKey, slices }: { key: string; hostKey: string; slices: readonly EndpointSlice[] },
+    followed: Followed,
+  ): Judged {
+    const { hub, member, limit, mostBytes } = this.#o;
+    const { exports, local } = followed;
     if (!limit.counts(key, exports)) {
       const failed = `This cluster has more than ${limit.most} ServiceExports, which is more than the host takes: the oldest ones count. It is tried again by itself.`;
-      return { refusal: { failed } };
+      return { refusal: { failed }, isBeyond: true };
     }
-    return judgeExport(exported, local.serviceOf(key), local.slicesOf(key).length);
+    const judged = judgeExport(exported, local.serviceOf(key), slices.length);
+    if (!('record' in judged)) return judged;
+    const bytes = exportSize(judged.record, slices);
+    if (this.#roomOf(followed).take(key, bytes, hub.knows(hostKey, member))) return judged;
+    const failed = `With this Service the cluster would export more than ${mostBytes / MIB} MiB of ports and endpoints, which is more than the host takes: what is exported already stays. Export fewer Services, or such with fewer endpoints. It is tried again by itself.`;
+    return { refusal: { failed }, isBeyond: true };
+  }
+
+  /** Those that others know of have their room first, the oldest ones before others: a restart changes nothing. */
+  #roomOf(followed: Followed): ExportRoom {
+    if (this.#room?.of === followed) return this.#room.room;
+    const { hub, member, names, mostBytes } = this.#o;
+    const { exports, local } = followed;
+    const room = new ExportRoom(mostBytes);
+    this.#room = { of: followed, room };
+    const told = [...exports.values()].filter((one) => {
+      const hostKey = names.openHostKey(keyOf(one));
+      return hostKey !== undefined && hub.knows(hostKey, member);
+    });
+    for (const key of oldestExports(told, told.length)) {
+      const exported = exports.get(key);
+      const slices = local.slicesOf(key);
+      const judged = exported && judgeExport(exported, local.serviceOf(key), slices.length);
+      if (judged !== undefined && 'record' in judged) room.take(key, exportSize(judged.record, slices), true);
+    }
+    return room;
   }
 
   #ownSlices(

@@ -42,7 +42,7 @@ export class ExchangeWorld {
   readonly apis = { host: new MemoryApi(), east: new MemoryApi(), west: new MemoryApi() };
   readonly members = { east: newState(), west: newState() };
   /** What is other than usual from the next start on. */
-  limits: { maxExports?: number; problemMs?: number } = {};
+  limits: { maxExports?: number; maxExportBytes?: number; problemMs?: number } = {};
   exchanges: { east: MemberExchange; west: MemberExchange } | undefined;
   readonly #servers = new Map<MemoryApi, MemoryApiServer>();
   #stop: (() => Promise<void>) | undefined;
@@ -164,6 +164,15 @@ export class ExchangeWorld {
       ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
       endpoints: [{ addresses: [address], conditions: { ready: true } }],
     });
+  }
+
+  /** Gives the one EndpointSlice of an offered Service so many endpoints. */
+  resize(cluster: ClusterName, name: string, size: number): void {
+    const endpoints = Array.from({ length: size }, (_, i) => ({
+      addresses: [`10.1.0.${i + 1}`],
+      conditions: { ready: true },
+    }));
+    this.#send(this.apis[cluster], 'PATCH', `${SLICES}/${name}-1`, { endpoints });
   }
 
   export(cluster: ClusterName, name: string): void {
