@@ -263,6 +263,7 @@ class MemberWork {
     if (overridesChanged) this.#dependents.overridesChanged();
     this.#capacity.setSpec(poolsOf(member), elasticGroupsOf(member));
     this.#nodes.adjust();
+    this.retirement.specChanged();
     this.#dependents.changed();
     this.budgets.changed();
     this.services.changed();

@@ -67,6 +67,16 @@ export interface NodeRetirementOptions {
   monotonic?: () => number;
 }
 
+/** What has been seen of one that retires; times are monotonic ms. */
+interface Retirement {
+  emptySince?: number;
+  /** The same, with pods of DaemonSets. */
+  bareSince?: number;
+  isTold?: true;
+  /** Its Node is gone. */
+  isRemoved?: true;
+}
+
 /**
  * The end of virtual nodes that are not wanted any more, because pools were renamed, added or removed, or the member leaves: finds those
  * that former processes left behind, says what keeps one, and removes it when nothing is on it.
@@ -74,13 +84,9 @@ export interface NodeRetirementOptions {
 export class NodeRetirement {
   readonly #o: NodeRetirementOptions;
   readonly #monotonic: () => number;
-  readonly #emptySince = new Map<string, number>();
-  /** The same, with pods of DaemonSets. */
-  readonly #bareSince = new Map<string, number>();
+  readonly #seen = new Map<string, Retirement>();
   /** Names on copies in the member that are those of other MemberClusters. */
   readonly #others = new Set<string>();
-  readonly #told = new Set<string>();
-  readonly #removed = new Set<string>();
   #hostAsked = false;
   #memberAsked = false;
 
@@ -108,6 +114,11 @@ export class NodeRetirement {
     });
   }
 
+  /** One that is wanted again, and is not later on, retires anew. */
+  specChanged(): void {
+    for (const name of this.#seen.keys()) if (this.#o.isWanted(name)) this.#seen.delete(name);
+  }
+
   /** Works until the signal aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -129,7 +140,7 @@ export class NodeRetirement {
     // Two MemberClusters may stand for one cluster, whose pods tell of the virtual nodes of both.
     if (refusal.isVirtual || (pods === 0 && memberPods.hasSynced) || this.#o.givenUp()) {
       if (refusal.isVirtual) this.#others.add(name);
-      this.#told.delete(name);
+      this.#seen.delete(name);
       drop(name);
     } else if (pods > 0) {
       this.#recordOnce({ name, pods, taken: refusal.why });
@@ -140,9 +151,16 @@ export class NodeRetirement {
     return this.#o.memberPods.byIndex(VIRTUAL_NODE_INDEX, name).length;
   }
 
+  #seenOf(name: string): Retirement {
+    const seen = this.#seen.get(name) ?? {};
+    this.#seen.set(name, seen);
+    return seen;
+  }
+
   #recordOnce(one: RetiringNode): void {
-    if (this.#told.has(one.name)) return;
-    this.#told.add(one.name);
+    const seen = this.#seenOf(one.name);
+    if (seen.isTold === true) return;
+    seen.isTold = true;
     this.#o.event('Warning', 'VirtualNodeRetiring', `${retirementInWords(one)}. ${retirementAdvice([one])}`);
   }
 
@@ -190,62 +208,61 @@ export class NodeRetirement {
   }
 
   async #look(name: string, one: Retiree, signal: AbortSignal): Promise<void> {
-    const { mayWrite, event, logger, emptyMs = EMPTY_MS } = this.#o;
+    const { mayWrite, event, emptyMs = EMPTY_MS } = this.#o;
     if (this.#o.givenUp()) {
       await this.#giveUp(name, one, signal);
       return;
     }
     const remains = one.remains();
     if (remains === undefined || !mayWrite()) return;
-    if (remains.pods > 0 || remains.daemonPods > 0) this.#bareSince.delete(name);
+    const seen = this.#seenOf(name);
+    if (remains.pods > 0 || remains.daemonPods > 0) delete seen.bareSince;
     if (remains.pods > 0) {
-      this.#emptySince.delete(name);
+      delete seen.emptySince;
       this.#recordOnce({ name, pods: remains.pods });
       return;
     }
     const emptyForMs = one.creationsOpenMs() > 0 ? emptyMs : Math.min(emptyMs, SETTLE_MS);
-    if (remains.daemonPods === 0) this.#isFor(emptyForMs, this.#bareSince, name);
-    if (!this.#isFor(emptyForMs, this.#emptySince, name)) return;
-    try {
-      if (!this.#removed.has(name) && !(await one.removeNode(signal))) return;
-      this.#removed.add(name);
-    } catch (error) {
-      if (!signal.aborted) logger.warn({ node: name }, `the Node is not removed yet: ${describeError(error)}`);
-      return;
-    }
+    const now = this.#monotonic();
+    if (remains.daemonPods === 0) seen.bareSince ??= now;
+    seen.emptySince ??= now;
+    if (now - seen.emptySince < emptyForMs) return;
+    if (!(await this.#removeOnce(name, seen, one.removeNode.bind(one), signal))) return;
     // Pods of DaemonSets go with the Node, and their copies have to be ended.
-    if (remains.daemonPods > 0 || !this.#isFor(emptyForMs, this.#bareSince, name)) return;
+    if (seen.bareSince === undefined || this.#monotonic() - seen.bareSince < emptyForMs) return;
     event('Normal', 'VirtualNodeRemoved', `Virtual node ${name} was not wanted any more and is removed: it was empty.`);
     this.#end(name);
   }
 
   /** Kubernetes removes the pods of a Node that is gone. */
   async #giveUp(name: string, one: Retiree, signal: AbortSignal): Promise<void> {
-    try {
-      if (!this.#removed.has(name) && !(await one.giveUpNode(signal))) return;
-      this.#removed.add(name);
-    } catch (error) {
-      if (!signal.aborted) {
-        this.#o.logger.warn({ node: name }, `the Node is not removed yet: ${describeError(error)}`);
-      }
-      return;
-    }
+    if (!(await this.#removeOnce(name, this.#seenOf(name), one.giveUpNode.bind(one), signal))) return;
     if (one.hostPods() !== 0) return;
     this.#o.event('Normal', 'VirtualNodeRemoved', `Virtual node ${name} of the member that was given up is removed.`);
     this.#end(name);
   }
 
-  #end(name: string): void {
-    const { drop } = this.#o;
-    for (const memory of [this.#emptySince, this.#bareSince, this.#told, this.#removed]) memory.delete(name);
-    drop(name);
+  /** Removes its Node, if that was not done before; false: not yet, or the virtual node was wanted meanwhile. */
+  async #removeOnce(
+    name: string,
+    seen: Retirement,
+    remove: (signal: AbortSignal) => Promise<boolean>,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    try {
+      if (seen.isRemoved !== true && !(await remove(signal))) return false;
+      seen.isRemoved = true;
+      return this.#seen.get(name) === seen;
+    } catch (error) {
+      if (!signal.aborted) {
+        this.#o.logger.warn({ node: name }, `the Node is not removed yet: ${describeError(error)}`);
+      }
+      return false;
+    }
   }
 
-  /** Whether it has been so, from the first time that this is asked, for `ms`. */
-  #isFor(ms: number, sinces: Map<string, number>, name: string): boolean {
-    const now = this.#monotonic();
-    const since = sinces.get(name) ?? now;
-    sinces.set(name, since);
-    return now - since >= ms;
+  #end(name: string): void {
+    this.#seen.delete(name);
+    this.#o.drop(name);
   }
 }

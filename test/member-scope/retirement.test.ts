@@ -176,17 +176,21 @@ describe('a virtual node that is not in the spec any more', () => {
     expect(events.join()).toContain('Normal VirtualNodeRemoved: Virtual node east ');
   });
 
-  it('works as before when it is put back into the spec', async () => {
-    const { scope, services, edit } = world.scope('east');
+  it('works as before when it is put back into the spec, and retires anew when it is taken out again', async () => {
+    const { scope, services, edit, events } = world.scope('east');
     await eventually(() => expect(world.node('east')).toBeDefined());
     world.makePod('web-0', 'east');
     await eventually(() => expect(world.copy('web-0')).toBeDefined());
     edit(CPU);
     await eventually(() => expect(world.node('east')?.spec?.unschedulable).toBe(true));
+    const told = () => events.filter((event) => event.includes('VirtualNodeRetiring: Virtual node east is')).length;
+    await eventually(() => expect(told()).toBe(1));
     edit({});
     await eventually(() => expect(world.node('east')?.spec?.unschedulable).not.toBe(true));
     await eventually(() => expect(services.rooms.get('east', 'east')).toBeDefined());
     expect(scope.retiring().map(({ name }) => name)).toEqual(['east-cpu']);
+    edit(CPU);
+    await eventually(() => expect(told()).toBe(2));
     expect(world.member.requests('DELETE')).toEqual([]);
   });
 
