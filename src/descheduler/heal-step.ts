@@ -5,7 +5,7 @@ import { isActive } from '../api/pod-phase.ts';
 import { releasedFrom } from '../api/released.ts';
 import { isLost } from '../placement/lost-members.ts';
 import type { PlacedMember } from '../placement/placed-pods.ts';
-import type { OnHeal } from './purge-mode.ts';
+import { type OnHeal, purgeRules } from './purge-mode.ts';
 
 /**
  * How long a member has to have answered before what the host shows of its pods counts, in ms: longer than its watches, and the writes that
@@ -59,15 +59,17 @@ export function healStep(pod: Pod, facts: HealFacts): HealStep {
 
 /**
  * The same of a pod that was released while its member answered, and that is not Ready. `lost`: that member is lost by now, so it serves nobody, and
- * gives way where nothing else can come in its place. `isDue`: pods of lost members are moved at present, and this one has been for so long that its own are. Undefined: as for any pod that was released.
+ * gives way where nothing else can come in its place. `isDue`: pods of lost members are moved at present, and this one has been for so long that its own are. Undefined: as for any pod that was released,
+ * as where its policy says that pods of lost members stay, or that all do.
  */
 export function strandedStep(
   pod: Pod,
   member: PlacedMember | undefined,
-  action: NonNullable<Failover['onMemberLost']>['action'],
+  failover: Failover | undefined,
   isDue: boolean,
 ): 'lost' | 'outOfService' | undefined {
-  if (member === undefined || action === 'Hold') return undefined;
+  const action = failover?.onMemberLost?.action;
+  if (member === undefined || action === 'Hold' || purgeRules(failover).purgeMode === 'Never') return undefined;
   if (member.outOfService.has(pod.spec.nodeName ?? '')) return 'outOfService';
   return isLost(member) && isDue && action !== 'ReplaceWhenFenced' ? 'lost' : undefined;
 }

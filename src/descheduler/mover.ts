@@ -48,7 +48,7 @@ const SHOWN_MS = 2_000;
 /** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
 const TURN_MS = 1_000;
 const REMEMBERED = 10_000;
-const NEVER = 'its policy says purgeMode: Never';
+export const NEVER = 'its policy says purgeMode: Never';
 
 export interface MoverOptions {
   host: KubeClient;

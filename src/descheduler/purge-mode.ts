@@ -30,13 +30,12 @@ export function goesGracefully(pod: Pod, strategy: Strategy, failover: Failover 
 /** Which of the two stays of a pod whose member was lost: `failover.onMemberLost.onHeal`. */
 export type OnHeal = NonNullable<NonNullable<Failover['onMemberLost']>['onHeal']>;
 
-/**
- * What the rules say now; KeepReplacement where the others cannot act. Those that wait when somebody says purgeMode Never are not ended by that: nothing
- * more is to go.
- */
+/** What the rules say now; KeepReplacement where the others cannot act. With purgeMode Never nothing more is to go, so the original is not to. */
 export function onHealOf(failover: Failover | undefined): OnHeal {
+  const { purgeMode } = purgeRules(failover);
+  if (purgeMode === 'Never') return 'KeepOriginal';
   const asked = failover?.onMemberLost?.onHeal ?? 'KeepReplacement';
-  return purgeRules(failover).purgeMode === 'Directly' ? 'KeepReplacement' : asked;
+  return purgeMode === 'Directly' ? 'KeepReplacement' : asked;
 }
 
 /** Whether it is released, and not evicted, so that it can still be chosen when its member answers again. Pointless for one that never ran there. */

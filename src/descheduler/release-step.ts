@@ -24,7 +24,14 @@ export type ReleaseStep =
   | { readonly pod: Pod; readonly kind: 'evict'; readonly why: EvictReason }
   | { readonly pod: Pod; readonly kind: 'giveBack'; readonly why: 'TimedOut' }
   | ChooseStep
-  | { readonly pod: Pod; readonly kind: 'wait'; readonly forMs: number };
+  | WaitStep;
+/** `keeps`: why it would go, if its policy did not say that nothing does. */
+export interface WaitStep {
+  readonly pod: Pod;
+  readonly kind: 'wait';
+  readonly forMs: number;
+  readonly keeps?: EvictReason;
+}
 /**
  * Its member answers again, and it is Ready: it is given back, or goes. `instead`: the pod that came in its place; undefined when the
  * ReplicaSet has one too few. `mayGo`: enough others are Ready.
@@ -110,21 +117,23 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
       const waits = releasedFrom(pod)?.lost === true;
       // It may be given back, and that is all.
       const mustStay = waits && rules.purgeMode === 'Never';
+      const evictOrKeep = (why: EvictReason): ReleaseStep =>
+        mustStay ? { pod, kind: 'wait', forMs: LOOK_MS, keeps: why } : { pod, kind: 'evict', why };
       const step = waits ? heal(pod) : ((own === 0 ? stranded(pod) : undefined) ?? 'replaced');
       // One that is Ready serves: its MemberCluster only does not say that all of it can be relied on.
       if (step === 'lost' && own === 0 && room > makingRoom && shortForMs >= SHORT_MS) {
-        room -= 1;
-        return { pod, kind: 'evict', why: 'NoOther' };
+        if (!mustStay) room -= 1;
+        return evictOrKeep('NoOther');
       }
       if ((step === 'lost' && waits) || step === 'wait') return { pod, kind: 'wait', forMs: LOOK_MS };
       if (step === 'notWell') {
         // While others are missing, too, it may be the first one to be Ready.
         const isTried = ready >= set.replicas || passedMs(pod) >= rules.gracePeriodSeconds * 1_000;
-        return isTried && !mustStay ? { pod, kind: 'evict', why: 'NotWell' } : { pod, kind: 'wait', forMs: LOOK_MS };
+        return isTried ? evictOrKeep('NotWell') : { pod, kind: 'wait', forMs: LOOK_MS };
       }
       if (step === 'outOfService') {
-        ready -= own;
-        return { pod, kind: 'evict', why: 'OutOfService' };
+        if (!mustStay) ready -= own;
+        return evictOrKeep('OutOfService');
       }
       if (step === 'choose') {
         if (room < 0) return { pod, kind: 'wait', forMs: LOOK_MS };

@@ -25,8 +25,9 @@ import {
   type ReleaseStep,
   releaseSteps,
   type ReplicaSetFacts,
+  type WaitStep,
 } from './release-step.ts';
-import { MANY_BUDGETS } from './mover.ts';
+import { MANY_BUDGETS, NEVER } from './mover.ts';
 import type { Releases, Unadopted } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
 import { ToldCauses } from './told-causes.ts';
@@ -135,7 +136,9 @@ export class ReleasedPods {
     const known = placed.surgingSetOf(asOwned(first));
     const cached =
       known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
-    if (this.#steps(setUid, cached).every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
+    const expected = this.#steps(setUid, cached);
+    for (const step of expected) if (step.kind === 'wait') this.#keeps(step);
+    if (expected.every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
     const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setUid, signal);
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
     const steps = this.#steps(setUid, live);
@@ -204,7 +207,7 @@ export class ReleasedPods {
         const member = memberOf(pod);
         const lostMs = lostForMs(member?.name ?? '');
         const isDue = paused === undefined && found !== undefined && lostMs >= replacedAfterMs(found);
-        return strandedStep(pod, member, failover?.onMemberLost?.action, isDue);
+        return strandedStep(pod, member, failover, isDue);
       },
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
@@ -357,6 +360,10 @@ export class ReleasedPods {
     );
     const words = `no other pod of ReplicaSet ${replicaSet} became Ready in time: it has this one again, and the move is tried again in five minutes`;
     events.record(podSubject(pod), 'Warning', 'ReleasedPodGivenBack', words);
+  }
+
+  #keeps({ pod, keeps }: WaitStep): void {
+    if (keeps !== undefined) this.#waits({ pod, kind: 'evict', why: keeps }, NEVER);
   }
 
   /** Records one Event per cause, again while it lasts. */

@@ -97,16 +97,20 @@ describe('a pod that waits for its member', () => {
 describe('a pod that was released from a member that answered', () => {
   const LOST = member({ reachable: false, mayBeLost: true });
   const OUT = member({ reachable: false, mayBeLost: true, outOfService: new Map([['east', []]]) });
+  const on = (action: 'Hold' | 'ReplaceWhenFenced') => ({ onMemberLost: { action } });
+  const NEVER = { cluster: { purgeMode: 'Never', gracePeriodSeconds: 600, onTimeout: 'GiveBack' } } as const;
   test.each<[string, Parameters<typeof strandedStep>, string | undefined]>([
     ['which answers', [NOT_READY, member(), undefined, true], undefined],
     ['which does not serve, and is not lost', [NOT_READY, member({ reachable: false }), undefined, true], undefined],
     ['of which nothing is known', [NOT_READY, undefined, undefined, true], undefined],
     ['which is lost', [NOT_READY, LOST, undefined, true], 'lost'],
     ['which is lost, and whose pods are not moved yet', [NOT_READY, LOST, undefined, false], undefined],
-    ['which is lost, and its policy says Hold', [NOT_READY, LOST, 'Hold', true], undefined],
-    ['which is lost, and its policy waits for a word', [NOT_READY, LOST, 'ReplaceWhenFenced', true], undefined],
-    ['whose node is out of service', [NOT_READY, OUT, 'ReplaceWhenFenced', false], 'outOfService'],
-    ['whose node is out of service, and its policy says Hold', [NOT_READY, OUT, 'Hold', true], undefined],
+    ['which is lost, and its policy says Hold', [NOT_READY, LOST, on('Hold'), true], undefined],
+    ['which is lost, and its policy waits for a word', [NOT_READY, LOST, on('ReplaceWhenFenced'), true], undefined],
+    ['which is lost, and its policy says that all stay', [NOT_READY, LOST, NEVER, true], undefined],
+    ['whose node is out of service', [NOT_READY, OUT, on('ReplaceWhenFenced'), false], 'outOfService'],
+    ['whose node is out of service, and its policy says Hold', [NOT_READY, OUT, on('Hold'), true], undefined],
+    ['whose node is out of service, and its policy says that all stay', [NOT_READY, OUT, NEVER, true], undefined],
   ])('%s', (_, of, wanted) => {
     expect(strandedStep(...of)).toBe(wanted);
   });

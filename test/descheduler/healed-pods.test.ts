@@ -207,6 +207,30 @@ test('one whose MemberCluster is gone ends after a minute, and not when that is 
 });
 
 describe('purgeMode Never, said while it waits,', () => {
+  test('ends it neither where a quota leaves no room beside it nor by a word that nothing runs there, and says so', async () => {
+    const { uid = '' } = set.metadata;
+    room.api.delete(`${PODS}/${other}`);
+    await room.seen('the other one is gone', () => room.process.placed.ofController(uid).length === 0);
+    await rules('KeepOriginal', 'Never');
+    for (let times = 0; times < 15; times += 1) {
+      await look();
+      room.now += 5_000;
+    }
+    expect([evicted(), patched()]).toEqual([[], []]);
+    expect(room.told('ReleasedPodStays')).toEqual([
+      `Pod ${original}: its ReplicaSet makes no other pod beside it, but it cannot be ended: its policy says purgeMode: Never`,
+    ]);
+    room.api.edit('/api/v1/nodes/east', {
+      spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoSchedule' }] },
+    });
+    room.editMember('east', { status: { fencing: { nodes: { east: 'Fenced' } } } });
+    await room.seen('it is known', () =>
+      room.process.placed.members().some(({ outOfService }) => outOfService.size > 0),
+    );
+    await look();
+    expect([evicted(), patched()]).toEqual([[], []]);
+  });
+
   test('ends none of the two while its member is lost', async () => {
     await look();
     await rules('KeepOriginal', 'Never');
@@ -215,6 +239,19 @@ describe('purgeMode Never, said while it waits,', () => {
       room.now += 5_000;
     }
     expect([evicted(), patched()]).toEqual([[], []]);
+  });
+
+  test('ends it neither by KeepReplacement, and gives it back when it is Ready', async () => {
+    await rules('KeepReplacement', 'Never');
+    for (let times = 0; times < 15; times += 1) {
+      await look();
+      room.now += 5_000;
+    }
+    expect([evicted(), patched()]).toEqual([[], []]);
+    await ready(original, '2026-01-01T00:05:00Z');
+    await healed();
+    await look();
+    expect([evicted(), patched().at(-1)]).toEqual([[], original]);
   });
 
   test.each([

@@ -344,7 +344,7 @@ describe('what becomes of pods whose member was lost', () => {
     }).map((step) => {
       if (step.kind === 'choose')
         return `${step.pod.metadata.name} instead of ${step.instead?.metadata.name ?? 'nobody'}${step.mayGo ? '' : ', must stay'}`;
-      return `${step.pod.metadata.name} ${step.kind} ${step.kind === 'wait' ? '' : step.why}`.trim();
+      return `${step.pod.metadata.name} ${step.kind} ${step.kind === 'wait' ? (step.keeps ?? '') : step.why}`.trim();
     });
 
   test.each<[string, Partial<Parameters<typeof releaseSteps>[0]>, string[]]>([
@@ -441,7 +441,23 @@ describe('what becomes of pods whose member was lost', () => {
     [
       'it is not Ready again, and nothing more is to go',
       { owned: [came('x'), came('y')], released: [lost('a', NOT_READY)], heal: () => 'notWell', rules: NEVER },
-      ['a wait'],
+      ['a wait NotWell'],
+    ],
+    [
+      'its member does not answer, no other one can be made beside it, and nothing more is to go',
+      {
+        owned: [],
+        released: [lost('a', NOT_READY), lost('b', NOT_READY)],
+        heal: () => 'lost',
+        shortForMs: 60_000,
+        rules: NEVER,
+      },
+      ['a wait NoOther', 'b wait NoOther'],
+    ],
+    [
+      'nothing runs there any more, and nothing more is to go',
+      { owned: [], released: [lost('a')], heal: () => 'outOfService', rules: NEVER },
+      ['a wait OutOfService'],
     ],
     [
       'it was scaled down, and nothing more is to go: the ReplicaSet ends those that it has too many, one after the other',
