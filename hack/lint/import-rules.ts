@@ -47,7 +47,7 @@ const PURE_WITHIN = [
   /^members\/leaving\/(leaving-words|remains)\.ts$/,
   // The strategies, and what is to become of released pods.
   /^descheduler\/(member-lost|taint-no-execute|drain|unschedulable-in-member|displaced|displaced-rules|gang-timed-out)\.ts$/,
-  /^descheduler\/(migration|migration-status|wanted-move|replaceable|eviction-time|purge-mode|release-step|release-patches|heal-step|heal-choice)\.ts$/,
+  /^descheduler\/(migration|migration-status|wanted-move|replaceable|eviction-time|purge-mode|release-step|release-rules|release-turns|release-patches|heal-step|heal-choice)\.ts$/,
 ];
 
 /** Who may know every room: the one that wires them together, and what people call. */

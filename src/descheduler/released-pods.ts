@@ -1,12 +1,9 @@
-import type { Logger } from 'pino';
-import { podSubject } from '../api/pod-subject.ts';
 import { asOwned, type Released, releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, hasManyBudgets, isConflict, isNotFound } from '../kube/errors.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
-import { keyOf, type KubeObject } from '../kube/object.ts';
+import type { KubeObject } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
@@ -16,21 +13,20 @@ import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
 import { type ChosenReason, HealedPods } from './healed-pods.ts';
 import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
 import { giveBackPatch } from './release-patches.ts';
+import { ReleaseReport, type ReleaseReportOptions } from './release-report.ts';
 import {
+  type EndStep,
   type EvictReason,
   missingOf,
   readyOf,
   type ReleaseStep,
-  releaseSteps,
   type ReplicaSetFacts,
-  type WaitStep,
 } from './release-step.ts';
-import { MANY_BUDGETS, NEVER } from './mover.ts';
+import { releaseSteps } from './release-turns.ts';
+import { MANY_BUDGETS } from './mover.ts';
 import type { Releases, Unadopted } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
-import { ToldCauses } from './told-causes.ts';
 
 /** Longest check interval of a ReplicaSet with released pods (ms). */
 const LOOK_MS = 5_000;
@@ -39,7 +35,7 @@ const BEHIND_MS = 1_000;
 /** Time before a pod that was given back may be moved again (ms). */
 const RETRY_MS = 300_000;
 
-export interface ReleasedPodsOptions {
+export interface ReleasedPodsOptions extends ReleaseReportOptions {
   host: KubeClient;
   placed: PlacedPods;
   releases: Releases;
@@ -47,50 +43,12 @@ export interface ReleasedPodsOptions {
   gaveBack: (pod: Pod, forMs: number) => void;
   /** How long a member has been lost, in ms. */
   lostForMs: (member: string) => number;
-  events: Pick<EventRecorder, 'record'>;
-  metrics: MovesMetrics;
-  logger: Logger;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
-
-/** Event messages for eviction reasons worth reporting. */
-const WHY: Record<EvictReason | ChosenReason, string | undefined> = {
-  Replaced: undefined,
-  OutOfService: 'has other pods, and its virtual node is out of service',
-  RanShorter: 'has another pod in its place, which has been Ready for longer (onHeal: LongestRunning)',
-  NotWell: 'has another pod in its place, and this one is not Ready again, though its member answers (onHeal)',
-  HasToLeave:
-    'has another pod in its place, and this one would have to leave its member again, for a taint, a drain or a WorkloadMigration',
-  ForeignCost:
-    'has another pod in its place, and somebody else sets the deletion cost of this one, so that nobody could say which of the two goes',
-  NoOther: 'made no other pod beside it within a minute, as it cannot with a quota that is used up',
-  Finished: undefined,
-  NoReplicas: undefined,
-  Gone: 'is gone',
-  TimedOut:
-    'has no other pod that became Ready in time, and it is not Ready itself, or the policy says onTimeout: Evict',
-};
-
-/** Others are Ready in its place, and rules say so. */
-const AS_WANTED: ReadonlySet<EvictReason | ChosenReason> = new Set(['RanShorter', 'HasToLeave', 'ForeignCost']);
 
 /** Decided by what caches say of its readiness, which may be otherwise by now. */
 const BY_READINESS: ReadonlySet<EvictReason> = new Set(['TimedOut', 'NoOther']);
-
-/** State of a pod that should be evicted but is not, for Events. */
-const STANDS: Record<EvictReason, string> = {
-  Replaced: 'another pod is Ready in its place',
-  Finished: 'it has ended',
-  NoReplicas: 'its ReplicaSet is to have no pods',
-  Gone: 'its ReplicaSet is gone, and nobody wants it any more',
-  TimedOut: 'no other pod became Ready in time',
-  OutOfService: 'its virtual node is out of service',
-  NotWell: 'it is not Ready again',
-  NoOther: 'its ReplicaSet makes no other pod beside it',
-};
 
 /**
  * Finishes releases, whichever process began them: a released pod is evicted once replacements are Ready, or given back. All state
@@ -99,8 +57,7 @@ const STANDS: Record<EvictReason, string> = {
 export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
   readonly #healed: HealedPods;
-  /** By pod UID. */
-  readonly #told: ToldCauses;
+  readonly #report: ReleaseReport;
   /** By UID of a ReplicaSet that has fewer pods than it wants, since when, in monotonic ms. */
   readonly #shortSince = new Map<string, number>();
   /** By UID of a ReplicaSet whose rules say KeepReplacement, since when, in monotonic ms. */
@@ -111,7 +68,7 @@ export class ReleasedPods {
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
     this.#healed = new HealedPods(options);
-    this.#told = new ToldCauses(options.monotonic);
+    this.#report = new ReleaseReport(options);
   }
 
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
@@ -137,7 +94,7 @@ export class ReleasedPods {
     const cached =
       known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
     const expected = this.#steps(setUid, cached);
-    for (const step of expected) if (step.kind === 'wait') this.#keeps(step);
+    for (const step of expected) if (step.kind === 'wait') this.#report.waits(step);
     if (expected.every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
     const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setUid, signal);
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
@@ -155,7 +112,7 @@ export class ReleasedPods {
 
   /** A pod is gone. */
   gone(pod: Pod): void {
-    this.#told.forget(pod.metadata.uid ?? '');
+    this.#report.forget(pod.metadata.uid ?? '');
     this.#goneSince.delete(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
     if (mark !== undefined) this.#madeRoom(mark);
@@ -267,7 +224,7 @@ export class ReleasedPods {
     }
   }
 
-  async #carryOut(step: Exclude<ReleaseStep, { kind: 'wait' }>, signal: AbortSignal): Promise<void> {
+  async #carryOut(step: EndStep, signal: AbortSignal): Promise<void> {
     const { host } = this.#o;
     const { namespace, name, uid } = step.pod.metadata;
     try {
@@ -280,7 +237,7 @@ export class ReleasedPods {
         return;
       if (step.kind === 'choose') {
         const chosen = await this.#healed.choose(step, live, released, signal);
-        if (chosen === 'stays') this.#kept(live, released, step.instead);
+        if (chosen === 'stays') this.#report.kept(live, released.replicaSet, step.instead);
         else if (chosen !== undefined) await this.#evict(live, released, chosen, signal);
       } else if (step.kind === 'giveBack') {
         await this.#giveBack(live, released, step.why, signal);
@@ -304,12 +261,12 @@ export class ReleasedPods {
   }
 
   /** Throws what is neither told nor known to pass. */
-  #failed(step: Exclude<ReleaseStep, { kind: 'wait' }>, error: unknown): void {
+  #failed(step: EndStep, error: unknown): void {
     if (isNotFound(error) || isConflict(error)) return;
-    if (isRefusedByBudget(error)) this.#waits(step, budgetInWords(step));
-    else if (hasManyBudgets(error)) this.#waits(step, MANY_BUDGETS);
+    if (isRefusedByBudget(error)) this.#report.stays(step, budgetInWords(step));
+    else if (hasManyBudgets(error)) this.#report.stays(step, MANY_BUDGETS);
     else if (isRefused(error)) {
-      this.#waits(step, `the host does not let Spillway: ${describeError(error)}`);
+      this.#report.stays(step, `the host does not let Spillway: ${describeError(error)}`);
     } else throw error;
   }
 
@@ -317,70 +274,19 @@ export class ReleasedPods {
     const { namespace, name } = live.metadata;
     const body = giveBackPatch(live, released);
     await patch(this.#o.host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
-    this.#gaveBack(live, released, why);
+    this.#o.gaveBack(live, RETRY_MS);
+    this.#report.gaveBack(live, released, why);
   }
 
   async #evict(live: Pod, released: From, why: EvictReason | ChosenReason, signal: AbortSignal): Promise<void> {
     const { namespace, name, uid, resourceVersion } = live.metadata;
     await evict(this.#o.host, { namespace, name }, { uid, resourceVersion }, { signal });
     if (why === 'NoOther') this.#madeRoom(released);
-    this.#evicted(live, released, why);
-  }
-
-  #kept(pod: Pod, { replicaSet }: Released, instead: Pod | undefined): void {
-    const { events, metrics, logger } = this.#o;
-    metrics.releasesEnded.inc({ outcome: 'Kept' });
-    logger.info({ pod: keyOf(pod), replicaSet }, 'a pod was given back to its ReplicaSet, as its member answers again');
-    const ended = instead === undefined ? '' : `, which ends ${instead.metadata.name} or another one in its place`;
-    const words = `its member answers again, and it is Ready: ReplicaSet ${replicaSet} has it again${ended} (onHeal)`;
-    events.record(podSubject(pod), 'Normal', 'OriginalKept', words);
-  }
-
-  #evicted(pod: Pod, { replicaSet }: From, why: EvictReason | ChosenReason): void {
-    const { events, metrics, logger } = this.#o;
-    metrics.releasesEnded.inc({ outcome: why });
-    logger.info({ pod: keyOf(pod), replicaSet, why }, 'a pod that was released from its ReplicaSet was evicted');
-    const words = WHY[why];
-    if (words === undefined) return;
-    const type = AS_WANTED.has(why) ? 'Normal' : 'Warning';
-    events.record(podSubject(pod), type, 'ReleasedPodEvicted', `ReplicaSet ${replicaSet} ${words}: it was evicted`);
-  }
-
-  #gaveBack(pod: Pod, { replicaSet }: Released, why: GiveBackReason): void {
-    const { events, metrics, logger, gaveBack } = this.#o;
-    gaveBack(pod, RETRY_MS);
-    metrics.releasesEnded.inc({ outcome: 'GivenBack' });
-    if (why === 'NoReplicas') {
-      logger.info({ pod: keyOf(pod), replicaSet, why }, 'a pod was given back to its ReplicaSet, which is to end it');
-      return;
-    }
-    logger.warn(
-      { pod: keyOf(pod), replicaSet },
-      'a pod was given back to its ReplicaSet: no other one became Ready in time',
-    );
-    const words = `no other pod of ReplicaSet ${replicaSet} became Ready in time: it has this one again, and the move is tried again in five minutes`;
-    events.record(podSubject(pod), 'Warning', 'ReleasedPodGivenBack', words);
-  }
-
-  #keeps({ pod, keeps }: WaitStep): void {
-    if (keeps !== undefined) this.#waits({ pod, kind: 'evict', why: keeps }, NEVER);
-  }
-
-  /** Records one Event per cause, again while it lasts. */
-  #waits(step: Exclude<ReleaseStep, { kind: 'wait' }>, why: string): void {
-    const { pod } = step;
-    if (!this.#told.isToBeTold(pod.metadata.uid ?? '', why)) return;
-    const words =
-      step.kind === 'evict'
-        ? `${STANDS[step.why]}, but it cannot be ended: ${why}`
-        : step.kind === 'giveBack'
-          ? `its ReplicaSet is to have it again, but it cannot be given back: ${why}`
-          : `its member answers again, but it can neither be given back to its ReplicaSet nor be ended: ${why}`;
-    this.#o.events.record(podSubject(pod), 'Warning', 'ReleasedPodStays', words);
+    this.#report.evicted(live, released.replicaSet, why);
   }
 }
 
-function budgetInWords(step: Exclude<ReleaseStep, { kind: 'wait' }>): string {
+function budgetInWords(step: EndStep): string {
   const words = 'its disruption budget allows no eviction now';
   if (step.kind !== 'evict' || step.why !== 'Gone') return words;
   return `${words}, which may last as long as the budget chooses this pod; delete the pod, or the budget if it is for nothing else`;

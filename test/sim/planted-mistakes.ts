@@ -311,9 +311,9 @@ export const MISTAKES: readonly Mistake[] = [
     theme: 'moves',
     edits: [
       {
-        file: 'descheduler/release-step.ts',
-        from: '      if (ready - own >= wanted(set, pod, own) && isReplaced()) {',
-        to: '      if (ready - own >= -1) {',
+        file: 'descheduler/release-rules.ts',
+        from: '  if (others < wanted(one)) return undefined;',
+        to: "  if (others >= -1) return evicted(one, 'Replaced');",
       },
     ],
   },
