@@ -20,6 +20,10 @@ export function memberFencing(acting: ActingMember, nodes: () => VirtualNodes): 
           .map(([node, scope]) => [node, scope?.isOutOfService]),
       ),
     mayWriteHost: () => hostIdentity.problem === undefined && standing.leaseHeld(),
+    notEnded: () =>
+      nodes()
+        .scopes()
+        .flatMap(({ pods }) => pods.notEnded),
     changed: (node) => nodes().get(node)?.pods.requeueAll(),
     event: (node, type, reason, message) => {
       event(type, reason, message);

@@ -10,8 +10,8 @@ export function podFencing(fencing: MemberFencing, nodeName: string): FencingPor
     get isRead() {
       return fencing.isRead;
     },
-    get hasTold() {
-      return fencing.hasTold;
+    get told() {
+      return fencing.told;
     },
     isTold: (uid) => fencing.isTold(uid),
     tell: async (hostPod, signal) => {

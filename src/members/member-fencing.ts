@@ -24,6 +24,8 @@ export interface MemberFencingOptions {
   tainted: () => ReadonlyMap<string, boolean | undefined>;
   /** This process acts for the member, and the host is the one it was. */
   mayWriteHost: () => boolean;
+  /** Copies of pods that were ended, which the member does not let be deleted. */
+  notEnded: () => readonly NotEnded[];
   /** What the word of that virtual node is worth has changed. */
   changed: (nodeName: string) => void;
   /** Says so on the MemberCluster and on the Node. */
@@ -39,6 +41,14 @@ export interface FencingFinding {
   readonly refused: readonly string[];
   /** Pods that were ended, and may come back. */
   readonly pods: number;
+  /** Copies of such pods that are back, and that the member does not let be deleted. */
+  readonly notEnded: readonly NotEnded[];
+}
+
+/** `copy`: namespace and name in the member; `why`: in its words. */
+interface NotEnded {
+  readonly copy: string;
+  readonly why: string;
 }
 
 /**
@@ -73,9 +83,9 @@ export class MemberFencing {
     return this.#o.record.isRead;
   }
 
-  /** Whether there are pods that were ended, and may come back. */
-  get hasTold(): boolean {
-    return this.#o.record.pods.size > 0;
+  /** Pods that were ended, and may come back: where each ran, by UID. Another object whenever that changes. */
+  get told(): ReadonlyMap<string, string> {
+    return this.#o.record.pods;
   }
 
   isTold(uid: string): boolean {
@@ -93,7 +103,7 @@ export class MemberFencing {
     if (!record.isRead) return undefined;
     const those = (wanted: FencingState): string[] =>
       [...record.nodes].flatMap(([name, state]) => (state === wanted ? name : [])).toSorted();
-    return { fenced: those(FENCED), refused: those('Refused'), pods: record.pods.size };
+    return { fenced: those(FENCED), refused: those('Refused'), pods: record.pods.size, notEnded: this.#o.notEnded() };
   }
 
   /** Works until the signal aborts; never rejects. */

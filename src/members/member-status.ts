@@ -15,6 +15,8 @@ const BUDGETS_MIRRORED = 'BudgetsMirrored';
 /** Parts of it may be words of the member. */
 const MAX_MESSAGE_BYTES = 2_048;
 const MAX_NAME_BYTES = 600;
+/** So many are named in a message. */
+const MOST_COPIES = 5;
 
 /** One that was never reached offers nothing and runs nothing; nor does one without nodes. */
 const NO_ROOM = { cpu: '0', memory: '0' };
@@ -345,7 +347,7 @@ function movesAllowed({ name, movesPaused }: MemberFacts, before: readonly Condi
 function outOfService({ fencing }: MemberFacts, before: readonly Condition[]): Finding[] {
   const type = 'OutOfService';
   if (fencing === undefined) return [];
-  const { fenced, refused, pods } = fencing;
+  const { fenced, refused, pods, notEnded } = fencing;
   const ended =
     pods === 0
       ? ''
@@ -354,18 +356,32 @@ function outOfService({ fencing }: MemberFacts, before: readonly Condition[]): F
     const words = `By the word of an administrator nothing runs on ${fenced.join(', ')} any more. It counts while the member does not answer.`;
     return [yes(type, 'Fenced', `${words}${ended}`)];
   }
+  const running = runOn(notEnded);
   if (refused.length > 0) {
     const how = refused.map((name) => `kubectl taint node ${name} ${OUT_OF_SERVICE_TAINT}-`).join('; ');
     return [
       no(
         type,
         'MemberAnswers',
-        `The taint does not count, as the member answered with it. Take it away: ${how}.${ended}`,
+        `The taint does not count, as the member answered with it. Take it away: ${how}.${running}${ended}`,
       ),
     ];
   }
+  if (running !== '')
+    return [no(type, 'CopiesNotEnded', `No virtual node is out of service any more.${running}${ended}`)];
   const isSaid = before.some((one) => one.type === type);
   return isSaid ? [no(type, 'InService', `No virtual node is out of service.${ended}`)] : [];
+}
+
+function runOn(copies: FencingFinding['notEnded']): string {
+  const [first] = copies;
+  if (first === undefined) return '';
+  const more = copies.length > MOST_COPIES ? ` and ${copies.length - MOST_COPIES} more` : '';
+  const names = copies.slice(0, MOST_COPIES).map(({ copy }) => copy);
+  return (
+    ` Of pods that were ended there copies are back and run on, as the member does not let them be deleted: ${names.join(', ')}${more} (${first.why}). ` +
+    'It is tried again by itself, a minute later at most, and pods of these names wait for it. Delete them there, or mend what refuses it.'
+  );
 }
 
 function leaves({ leaving }: MemberFacts): Finding[] {

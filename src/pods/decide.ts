@@ -109,10 +109,11 @@ export function decide(hostPod: Pod | undefined, memberPod: Pod | undefined, fac
 
 /** What is not done before copies that are to end have been told so. */
 const WAITING: ReadonlySet<Action['do']> = new Set(['create', 'look-back', 'update', 'patch-status']);
-const ENDS_FIRST: Action = {
+/** Whoever answers `endsFirst` wakes the key when that is over; `againMs` is for what nobody thought of. */
+export const ENDS_FIRST: Action = {
   do: 'wait',
   why: 'copies of pods that were ended while the member was out of service are told to end first',
-  againMs: 500,
+  againMs: 30_000,
 };
 
 function inOrder(hostPod: Pod | undefined, memberPod: Pod | undefined, facts: PodFacts): Action {

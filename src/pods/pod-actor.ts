@@ -35,6 +35,7 @@ import type {
 import { PodUpdates } from './pod-updates.ts';
 import { DELETE_UNDER_WAY_MS, PodWrites, refOf } from './pod-writes.ts';
 import { type Next, retryLater, soonest } from './retry-later.ts';
+import type { ReturnedCopies } from './returned-copies.ts';
 import { StatusCorrections, statusKey } from './status-corrections.ts';
 import type { TranslateContext } from './translate.ts';
 
@@ -61,6 +62,7 @@ export interface PodActorOptions {
   monotonic: () => number;
   breaker: DeletionBreaker;
   kept: OrphanedPods;
+  returned: Pick<ReturnedCopies, 'failed'>;
   invariants: Invariants;
   /** Asks whether the host is still the cluster it was. Default: it is. */
   confirmHost?: () => Promise<boolean>;
@@ -188,6 +190,7 @@ export class PodActor {
       await this.#writes.deleteMember(memberPod, evidence, gracePeriodSeconds, signal);
     } catch (error) {
       delete memory.deleteSent;
+      if (!signal.aborted) this.#o.returned.failed(memberPod, error);
       // Gone already, or another pod has the name by now: either way the watch will tell.
       if (isAnotherObject(error)) return { requeueAfterMs: 1000 };
       throw error;

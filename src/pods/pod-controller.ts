@@ -15,11 +15,12 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import { ignoresPod } from './daemon-pod.ts';
 import { catchUp, CREATED_OVERDUE_MS, isExpected, isOverdue, runsFor } from './catch-up.ts';
 import { type Copies, chooseCopy } from './copies.ts';
-import { decide, type PodFacts } from './decide.ts';
+import { decide, ENDS_FIRST, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { DeletionSweep, SWEEP_MS } from './forgotten-deletion.ts';
-import { hostAnnotations, hostStatus, mirroredUid } from './host-status.ts';
+import { hostAnnotations, hostStatus } from './host-status.ts';
+import { mayNeedOther } from './may-need-other.ts';
 import { OrphanedPods } from './orphaned-pods.ts';
 import { PodActor } from './pod-actor.ts';
 import { newest, PodMemories, type PodMemory } from './pod-memory.ts';
@@ -38,6 +39,7 @@ import {
   type ServicesPort,
 } from './pod-ports.ts';
 import { type Next, soonest } from './retry-later.ts';
+import { type NotEnded, ReturnedCopies } from './returned-copies.ts';
 import type { TranslateContext } from './translate.ts';
 
 /** So many deletions of host pods are remembered after they are done, about 1 MB: copies may come to life late. */
@@ -104,6 +106,7 @@ export class PodController {
   readonly #actor: PodActor;
   readonly #overrides: PodOverrides;
   readonly #fencing: FencingPort;
+  readonly #returned: ReturnedCopies;
   readonly #breaker: DeletionBreaker;
   readonly #kept: OrphanedPods;
   readonly #deletions: DeletionSweep;
@@ -134,9 +137,18 @@ export class PodController {
     });
     this.#fencing = options.fencing ?? NEVER_FENCED;
     this.#overrides = new PodOverrides({ ...options, port: options.overrides });
+    this.#returned = new ReturnedCopies({
+      fencing: this.#fencing,
+      member: options.member,
+      isOurs: (pod) => this.#hostKeyOf(pod) !== undefined,
+      isKept: (uid) => this.#kept.reasonOf(uid) !== undefined,
+      requeue: (key) => this.#queue.add(key),
+      monotonic: this.#monotonic,
+    });
     this.#actor = new PodActor({
       ...options,
       fencing: this.#fencing,
+      returned: this.#returned,
       overrides: this.#overrides,
       clock: this.#clock,
       monotonic: this.#monotonic,
@@ -240,6 +252,11 @@ export class PodController {
     return { uids: entries.map(([uid]) => uid), open: this.#breaker.open, hostWentBack };
   }
 
+  /** Copies of pods that were ended while the member was out of service, which it does not let be deleted. */
+  get notEnded(): readonly NotEnded[] {
+    return this.#returned.notEnded;
+  }
+
   /** An administrator confirms that those of these member pods which are kept here are to be deleted. */
   confirmDeletions(uids: ReadonlySet<string>): void {
     const confirmed = [...this.#kept.entries()].filter(([uid]) => uids.has(uid));
@@ -285,6 +302,7 @@ export class PodController {
   }
 
   #memberPodSeen(pod: Pod): void {
+    this.#returned.seen(pod);
     const key = this.#hostKeyOf(pod);
     // What is under way is finished before more is begun: in a burst users see pods run one by one, not all at the end.
     if (key !== undefined) this.#queue.add(key, pod.status?.phase === 'Pending' ? 'normal' : 'high');
@@ -298,6 +316,7 @@ export class PodController {
     }
     const key = this.#hostKeyOf(pod);
     if (key === undefined) return;
+    this.#returned.gone(pod);
     this.#letGo(pod);
     const memory = this.#memories.of(key);
     // How one of two copies ended says nothing of the other.
@@ -356,6 +375,7 @@ export class PodController {
     }
     const facts = { ...this.#factsOf(memory, hostPod), ...(second === undefined ? {} : { second }) };
     const action = decide(hostPod, memberPod, facts);
+    if (action === ENDS_FIRST) this.#returned.heldBack(key);
     // Its host pod was out of sight, and is back: nobody has to decide about it any more.
     if (hostPod !== undefined && memberPod !== undefined && action.do !== 'collect' && action.do !== 'wait') {
       this.#letGo(memberPod);
@@ -401,18 +421,6 @@ export class PodController {
     return this.#fencing.isRead ? undefined : 'it is not known yet what was ended while the member was out of service';
   }
 
-  /** Copies of pods that were ended by an administrator's word are back with the member, and not all are told to end. */
-  #endsFirst(): boolean {
-    const { member } = this.#options;
-    if (!this.#fencing.hasTold || !member.reachable()) return false;
-    for (const pod of member.pods.values()) {
-      const { uid = '', labels, deletionTimestamp } = pod.metadata;
-      if (deletionTimestamp !== undefined || !this.#fencing.isTold(labels?.[UID_LABEL] ?? '')) continue;
-      if (this.#hostKeyOf(pod) !== undefined && this.#kept.reasonOf(uid) === undefined) return true;
-    }
-    return false;
-  }
-
   #factsOf(memory: PodMemory, hostPod: Pod | undefined): PodFacts {
     const { options, now } = { options: this.#options, now: this.#monotonic() };
     const { member } = options;
@@ -426,7 +434,7 @@ export class PodController {
       nodeName: options.nodeName,
       ...(frozen === undefined ? {} : { frozen }),
       fenced: options.hostPods.hasSynced && this.#fencing.isFenced(),
-      endsFirst: () => this.#endsFirst(),
+      endsFirst: () => this.#returned.comeFirst,
       reachable: member.reachable(),
       unreachableBecause: member.unreachableBecause(),
       ...(memory.created === undefined ? {} : { created: { overdue: isOverdue(memory, now) } }),
@@ -454,14 +462,4 @@ export class PodController {
       now: nowText,
     };
   }
-}
-
-/**
- * Whether a pod may refer to other objects than before, or its copy to those that were not needed yet: a copy whose
- * creation was answered late, or by a former process, is there without anybody having asked what it needs.
- */
-function mayNeedOther(pod: Pod, old: Pod): boolean {
-  const { generation } = pod.metadata;
-  // Hosts before 1.35 do not count generations of pods.
-  return generation === undefined || generation !== old.metadata.generation || mirroredUid(pod) !== mirroredUid(old);
 }

@@ -79,8 +79,8 @@ export interface FencingPort {
   isFenced(): boolean;
   /** What former processes ended is known. */
   readonly isRead: boolean;
-  /** Some were ended, and may come back. */
-  readonly hasTold: boolean;
+  /** UIDs of those that were ended, and may come back: another object whenever one is added, or taken out. */
+  readonly told: { readonly size: number; has(uid: string): boolean; keys(): Iterable<string> };
   /** It is stored in the host that the pod with that UID was ended. */
   isTold(uid: string): boolean;
   /** Stores that; false: there is no room for more. */
@@ -91,7 +91,7 @@ export interface FencingPort {
 export const NEVER_FENCED: FencingPort = {
   isFenced: () => false,
   isRead: true,
-  hasTold: false,
+  told: new Set(),
   isTold: () => false,
   tell: () => Promise.resolve(false),
 };

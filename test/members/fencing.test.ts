@@ -327,6 +327,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
       },
       tainted: () => tainted,
       mayWriteHost: () => mayWriteHost,
+      notEnded: () => [],
       changed: (node) => void changed.push(node),
       event: (node, type, reason) => void told.push(`${node} ${type} ${reason}`),
       logger: pino({ level: 'silent' }),
@@ -347,7 +348,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     expect([states(), told, fencing.finding()]).toEqual([
       { east: 'Fenced' },
       ['east Normal OutOfService'],
-      { fenced: ['east'], refused: [], pods: 0 },
+      { fenced: ['east'], refused: [], pods: 0, notEnded: [] },
     ]);
     changed.length = 0;
     await vi.advanceTimersByTimeAsync(60_000);
@@ -416,7 +417,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     reachability = up;
     await start();
     expect([fencing.isFenced('east'), told]).toEqual([false, ['east Warning OutOfServiceRefused']]);
-    expect(fencing.finding()).toEqual({ fenced: [], refused: ['east'], pods: 0 });
+    expect(fencing.finding()).toEqual({ fenced: [], refused: ['east'], pods: 0, notEnded: [] });
     reachability = down();
     stop.abort();
     await running;
@@ -465,7 +466,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
       expect([pods(), fencing.isTold('a'), fencing.isTold('b')]).toEqual([['a'], true, false]);
       member.delete(`${PODS}/web-a`);
       await vi.advanceTimersByTimeAsync(15_000);
-      expect([pods(), fencing.hasTold]).toEqual([[], false]);
+      expect([pods(), fencing.told.size]).toEqual([[], 0]);
     });
 
     it.each<[string, () => void]>([

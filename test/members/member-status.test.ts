@@ -56,7 +56,10 @@ function conditions(facts: MemberFacts, previous?: MemberClusterStatus): Record<
 
 describe('memberStatus', () => {
   it('says which virtual nodes are out of service, once somebody has said so, and keeps what is stored of them', () => {
-    const of = (fencing: NonNullable<MemberFacts['fencing']>): MemberFacts => ({ ...good, fencing });
+    const of = (
+      fencing: Omit<NonNullable<MemberFacts['fencing']>, 'notEnded'>,
+      notEnded: NonNullable<MemberFacts['fencing']>['notEnded'] = [],
+    ): MemberFacts => ({ ...good, fencing: { ...fencing, notEnded } });
     expect(conditions(of({ fenced: [], refused: [], pods: 0 }))).not.toHaveProperty('OutOfService');
     const fenced = memberStatus(
       { fencing: { nodes: { east: 'Fenced' }, pods: { a: 'east/shop/a' } } },
@@ -79,6 +82,19 @@ describe('memberStatus', () => {
       OutOfService: 'False InService',
     });
     expect(conditions(good, fenced)).toMatchObject({ OutOfService: 'True Fenced' });
+    const copies = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => ({ copy: `shop/${name}`, why: `no ${name}` }));
+    const back = memberStatus(fenced, of({ fenced: [], refused: [], pods: 7 }, copies), NOW);
+    expect(back.conditions).toContainEqual(
+      expect.objectContaining({
+        type: 'OutOfService',
+        status: 'False',
+        reason: 'CopiesNotEnded',
+        message: expect.stringContaining('shop/a, shop/b, shop/c, shop/d, shop/e and 2 more (no a)') as string,
+      }),
+    );
+    expect(memberStatus(fenced, of({ fenced: [], refused: ['east'], pods: 7 }, copies), NOW).conditions).toContainEqual(
+      expect.objectContaining({ reason: 'MemberAnswers', message: expect.stringContaining('shop/a') as string }),
+    );
   });
 
   it('names the real nodes that have its names, for as long as they do and nobody has looked since', () => {

@@ -18,20 +18,23 @@ let stored: Set<string>;
 let isFenced: boolean;
 let isRead: boolean;
 let hasRoom: boolean;
+/** How often it was asked whether something is to end first. */
+let asked: number;
 beforeEach(() => {
-  stored = new Set();
+  [stored, asked] = [new Set(), 0];
   [isFenced, isRead, hasRoom] = [true, true, true];
   const fencing: FencingPort = {
     isFenced: () => isFenced,
     get isRead() {
       return isRead;
     },
-    get hasTold() {
-      return stored.size > 0;
+    get told() {
+      asked += 1;
+      return stored;
     },
     isTold: (uid) => stored.has(uid),
     tell: ({ metadata: { uid = '' } }) => {
-      if (hasRoom) stored.add(uid);
+      if (hasRoom) stored = new Set([...stored, uid]);
       return Promise.resolve(hasRoom);
     },
   };
@@ -198,7 +201,7 @@ describe('a member that comes back with copies of pods that were ended', () => {
 
   it('without that being stored they would be kept', async () => {
     await ended(NAMES);
-    stored.clear();
+    stored = new Set();
     await world.end();
     await world.start();
     heal();
@@ -226,6 +229,76 @@ describe('a member that comes back with copies of pods that were ended', () => {
     expect(new Set([first, second])).toEqual(new Set([`DELETE ${PODS}/web-1`, `DELETE ${PODS}/web-2`]));
     expect(rest).toContain(`POST ${PODS}`);
     expect(world.host.requests('PATCH').length).toBeGreaterThan(0);
+  });
+
+  it('those that wait for that are not looked at all the time, and go on as soon as the last one is told', async () => {
+    await ended(['web-1']);
+    for (let index = 0; index < 20; index += 1) {
+      await world.stored(world.host, hostPod({ metadata: { name: `new-${index}` } }));
+    }
+    // The host does not say for a while what it knows of the one.
+    world.host.fault = ({ method, path }) => (method === 'GET' && path.startsWith(PODS) ? { code: 503 } : undefined);
+    heal();
+    await world.follow(1_000);
+    asked = 0;
+    await world.follow(25_000);
+    expect([writes(), asked]).toEqual([[], expect.toSatisfy((times: number) => times <= 20)]);
+    world.host.fault = undefined;
+    world.controller.requeue('shop/web-1');
+    await world.follow(1_000);
+    expect(world.creations).toHaveLength(20);
+  });
+
+  describe('and does not let one of them be deleted', () => {
+    const refuses = (fault: { code: number; reason?: string; message: string }): void => {
+      world.member.fault = ({ method, path }) => (method === 'DELETE' && path.endsWith('/web-1') ? fault : undefined);
+    };
+    const made = () => world.creations.map(({ body }) => (body as Pod).metadata.name);
+
+    async function back(): Promise<void> {
+      await ended(['web-1', 'web-2']);
+      await world.stored(world.host, hostPod({ metadata: { name: 'new' } }));
+      // Its controller has made it anew.
+      await world.stored(world.host, hostPod({ metadata: { name: 'web-1' } }));
+      heal();
+    }
+
+    it('goes on with all others, and says so, and that one is tried again', async () => {
+      await back();
+      refuses({ code: 403, reason: 'Forbidden', message: 'a policy denied the request: protected' });
+      await world.follow(3_000);
+      expect(made()).toEqual(['new']);
+      expect(world.podIn(world.host, `${PODS}/new`).status?.conditions).toBeDefined();
+      expect(world.controller.notEnded).toEqual([
+        { copy: 'shop/web-1', why: expect.stringContaining('protected') as string },
+      ]);
+      world.member.fault = undefined;
+      await world.follow(60_000);
+      expect(made()).toEqual(['new', 'web-1']);
+      expect(world.controller.notEnded).toEqual([]);
+    });
+
+    it('for a time, as of a webhook that begins with it: the others wait', async () => {
+      await back();
+      refuses({ code: 500, message: 'failed calling webhook' });
+      await world.follow(20_000);
+      expect([made(), world.controller.notEnded]).toEqual([[], []]);
+      world.member.fault = undefined;
+      await world.follow(40_000);
+      expect(made()).toEqual(expect.arrayContaining(['new', 'web-1']));
+    });
+
+    it('for long, as of a webhook that does not come back: the others go on', async () => {
+      await back();
+      refuses({ code: 500, message: 'failed calling webhook' });
+      await world.follow(90_000);
+      expect([made(), world.controller.notEnded]).toMatchObject([['new'], [{ copy: 'shop/web-1' }]]);
+      // What it was given once counts for one return.
+      cut();
+      world.controller.requeueAll();
+      await world.follow(1_000);
+      expect(world.controller.notEnded).toEqual([]);
+    });
   });
 
   it('nothing is done before it is known what was ended', async () => {

@@ -120,6 +120,7 @@ export class Oracles {
   /** A process gets an answer, or a piece of one. */
   received(call: Call, text: string): void {
     this.#identity.received(call, text);
+    this.#fencing.received(call);
     const { origin, outgoing, owner } = call;
     if (origin === this.#world.host.origin) this.#asking.received(call, text);
     if (origin === this.#world.host.origin) this.#missing.received(call, text);
@@ -144,6 +145,7 @@ export class Oracles {
   sent(call: Call): void {
     const { origin, outgoing, owner } = call;
     this.#asking.sent(call);
+    this.#fencing.sent(call);
     if (owner === undefined || outgoing.method === 'GET') return;
     this.#identity.sent(call);
     if (!this.#knowsPods(call)) {

@@ -56,7 +56,7 @@ const MEMBER_FIX: ReadonlyMap<string, string> = new Map([
     'MovesAllowed',
     'see what is wrong on this side first, such as its network; if the member is gone, say so by the command of the message',
   ],
-  ['OutOfService', 'take the taint away, as the message says'],
+  ['OutOfService', 'read the message: take the taint away, or see to the copies that it names'],
   ['Ready', 'read the message'],
 ]);
 

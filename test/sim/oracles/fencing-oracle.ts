@@ -1,11 +1,15 @@
 import { NODE_LABEL, OUT_OF_SERVICE_TAINT } from '../../../src/api/marks.ts';
 import { asPod, hostUidOf } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
+import type { Call } from '../sim-pool.ts';
 import { PATHS, type World } from '../world.ts';
 import type { Report } from './report.ts';
 
 /** What was sent before has arrived by then, and caches show it, in ms. */
 const LATE_MS = 90_000;
+
+/** So long others wait for a deletion that is not answered, in ms. */
+const PATIENCE_MS = 30_000;
 
 /** What follows from an administrator's word that nothing runs on a virtual node any more. */
 export class FencingOracle {
@@ -18,12 +22,29 @@ export class FencingOracle {
   /** UIDs of host pods that the program removed by that word, and their virtual nodes. */
   readonly #ended = new Map<string, string>();
 
+  /** By origin and path, when the program first asked for the end of a copy, and when that was answered last, in ms. */
+  readonly #asked = new Map<string, { first: number; answered: number }>();
+
   constructor(world: World, report: Report) {
     this.#world = world;
     this.#report = report;
   }
 
+  sent({ origin, outgoing, owner }: Call): void {
+    const where = `${origin} ${pathOf(outgoing)}`;
+    if (owner !== undefined && outgoing.method === 'DELETE' && !this.#asked.has(where))
+      this.#asked.set(where, { first: this.#world.loop.now, answered: Number.NEGATIVE_INFINITY });
+  }
+
+  received({ origin, outgoing }: Call): void {
+    const asked = outgoing.method === 'DELETE' ? this.#asked.get(`${origin} ${pathOf(outgoing)}`) : undefined;
+    if (asked !== undefined) asked.answered = this.#world.loop.now;
+  }
+
   changed({ cluster, object, type, at }: Change): void {
+    const { namespace, name: of } = object.metadata;
+    if (object['kind'] === 'Pod' && type === 'ADDED')
+      this.#asked.delete(`${cluster.origin} /api/v1/namespaces/${namespace}/pods/${of}`);
     if (cluster !== this.#world.host) return;
     if (object['kind'] === 'MemberCluster' && type === 'DELETED') this.#forgotten(object.metadata.name);
     else if (object['kind'] === 'MemberCluster') this.#member(object, at);
@@ -87,7 +108,11 @@ export class FencingOracle {
     if (since < onSince) return;
     const node = object.metadata.labels?.[NODE_LABEL];
     for (const pod of cluster.list('/api/v1/pods')) {
-      const { name, labels, deletionTimestamp } = pod.metadata;
+      const { namespace, name, labels, deletionTimestamp } = pod.metadata;
+      const asked = this.#asked.get(`${cluster.origin} /api/v1/namespaces/${namespace}/pods/${name}`);
+      // What does not let itself be deleted keeps nothing else from being made.
+      const { first, answered } = asked ?? { first: Number.POSITIVE_INFINITY, answered: Number.NEGATIVE_INFINITY };
+      if (answered >= onSince || (first >= onSince && this.#world.loop.now - first >= PATIENCE_MS)) continue;
       if (deletionTimestamp !== undefined || labels?.[NODE_LABEL] !== node || !this.#ended.has(hostUidOf(pod) ?? ''))
         continue;
       this.#report(
@@ -103,4 +128,8 @@ export class FencingOracle {
       return Object.hasOwn(fencing?.pods ?? {}, uid);
     });
   }
+}
+
+function pathOf({ path }: Call['outgoing']): string {
+  return path.split('?')[0] ?? '';
 }
