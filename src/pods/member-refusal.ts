@@ -1,6 +1,6 @@
 import { ENFORCE_LABEL } from '../api/pod-security.ts';
 import { cleanText } from '../kube/clean-text.ts';
-import { ApiError, describeError, isPermanent, isTransient } from '../kube/errors.ts';
+import { ApiError, describeError, isConflict, isPermanent, isTransient } from '../kube/errors.ts';
 import type { Hold } from './decide.ts';
 
 /** Reasons of {@link refusalOf}. */
@@ -17,6 +17,9 @@ export const REFUSAL_REASONS: ReadonlySet<string> = new Set([
 /** Longest part of a member's own words that is repeated to users, in bytes. */
 const MAX_WORDS = 700;
 
+/** A policy or webhook, whatever its code is. */
+const DENIED = / denied (the )?request/;
+
 /** Admission of a namespace whose default ServiceAccount has not been made yet. */
 const NO_SERVICE_ACCOUNT = /service ?account "?[^" ]+"? not found/i;
 
@@ -31,7 +34,7 @@ const NO_QUOTA_OF_SCOPE = /insufficient quota to match these scopes/;
  * pod Failed (invariant I10): a quota can be raised, a policy changed, an API server comes back.
  */
 export function refusalOf(error: unknown, member: string): Hold {
-  if (!(error instanceof ApiError) || isTransient(error)) {
+  if (!(error instanceof ApiError) || isTransient(error) || isCountedAnew(error)) {
     return {
       reason: 'MemberUnavailable',
       message: `Cluster "${member}" could not take the pod just now: ${describeError(error)}. This is transient; it is tried again by itself.`,
@@ -85,14 +88,18 @@ export function refusalOf(error: unknown, member: string): Hold {
     return { reason: 'NamespaceTerminating', message: `${said} It is tried again once the namespace is gone.` };
   }
   // An admission policy answers 422 by default, a webhook whatever it likes.
-  const denied = / denied (the )?request/.test(words);
-  if (!denied && isPermanent(error)) {
+  if (!DENIED.test(words) && isPermanent(error)) {
     return {
       reason: 'MemberInvalid',
       message: `${said} The pod does not fit that cluster's API; change the pod, or place it elsewhere. It is tried again by itself.`,
     };
   }
   return { reason: 'MemberRefused', message: `${said} It is tried again by itself.` };
+}
+
+/** API servers count a pod in a quota by an update with a lock, which they give up where too many others are counted at that moment. */
+function isCountedAnew(error: ApiError): boolean {
+  return isConflict(error) && !DENIED.test(error.status.message ?? '');
 }
 
 function clean(text: string): string {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError, TransportError } from '../../src/kube/errors.ts';
 import { refusalOf } from '../../src/pods/member-refusal.ts';
+import { eachInPodWorld, type PodWorld } from '../fixtures/pod-world.ts';
+import { hostPod } from '../fixtures/pods.ts';
 
 const refused = (code: number, message: string, reason = 'Forbidden'): ApiError =>
   new ApiError({
@@ -10,6 +12,10 @@ const refused = (code: number, message: string, reason = 'Forbidden'): ApiError 
     code,
     status: { kind: 'Status', message, reason, code },
   });
+
+/** A quota that creations of others were counted in at the same moment. */
+const OTHERS_COUNTED =
+  'Operation cannot be fulfilled on resourcequotas "gke-resource-quotas": the object has been modified; please apply your changes to the latest version and try again';
 
 describe('what a refusal by the member is called', () => {
   it.each([
@@ -60,6 +66,8 @@ describe('what a refusal by the member is called', () => {
       'MemberUnavailable',
     ],
     [refused(429, 'too many requests', 'TooManyRequests'), 'MemberUnavailable'],
+    [refused(409, OTHERS_COUNTED, 'Conflict'), 'MemberUnavailable'],
+    [refused(409, 'admission webhook "policy.example" denied the request: no', 'Conflict'), 'MemberRefused'],
     [
       new TransportError({
         cluster: 'east',
@@ -83,4 +91,28 @@ describe('what a refusal by the member is called', () => {
     expect(hold.message.length).toBeLessThan(1000);
     expect(hold.message).not.toMatch(/\p{Cc}/u);
   });
+});
+
+describe('a quota of the member that others are counted in at the same moment', () => {
+  let world: PodWorld;
+  eachInPodWorld((begun) => (world = begun));
+
+  it.each(['Always', 'Never'] as const)(
+    'is no news, and the pod is made at once (restartPolicy %s)',
+    async (restartPolicy) => {
+      const containers = [{ name: 'app', image: 'busybox' }];
+      await world.stored(world.host, hostPod({ spec: { containers, restartPolicy } }));
+      let times = 0;
+      world.member.fault = ({ method, path }) => {
+        if (method !== 'POST' || !path.endsWith('/pods') || (times += 1) > 2) return undefined;
+        return { code: 409, reason: 'Conflict', message: OTHERS_COUNTED };
+      };
+      await world.start();
+      await world.follow(1_500);
+      expect([world.creations.length, world.events]).toEqual([3, []]);
+      expect(world.mirrored()?.status).toBe('True');
+      // The intent, where there is one, and what the copy says.
+      expect(world.host.requests('PATCH')).toHaveLength(restartPolicy === 'Always' ? 1 : 2);
+    },
+  );
 });
