@@ -30,11 +30,11 @@ export function addExplainPolicy(program: Command, cli: Cli): void {
   const command = program
     .command('explain-policy')
     .summary(
-      'what a policy does here: which clusters, which workloads, which fields, and which other policy comes before it',
+      'what a policy does here: which clusters, which workloads, which fields, what moves, and which other policy comes before it',
     )
     .description(
       'Says of a PlacementPolicy or ClusterPlacementPolicy, or of one in a manifest that is not created yet, which clusters it chooses in which order and ' +
-        'why not the others, which workloads it matches, whether it or another one decides about them, where their pods are, and what in it ' +
+        'why not the others, which workloads it matches, whether it or another one decides about them, where their pods are, what its failover moves and when, defaults included, and what in it ' +
         'contradicts itself. Of an OverridePolicy or ClusterOverridePolicy: which of its rules are for which member, which fields of the next pod of which workload they ' +
         'change there, which of the ConfigMaps and claims that its selectors are for, which rule of another policy comes later and wins, and where no pod can be made, and why. Ends with 5 when it cannot be used or is not consistent, ' +
         'or such a pod cannot be made.',

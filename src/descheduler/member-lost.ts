@@ -17,7 +17,7 @@ const LOST_AFTER_MS = 300_000;
 const CONFIRM_MS = 15_000;
 
 /** How long its member has to be lost before a pod may be replaced, in ms; its own toleration may ask for longer. */
-export function replacedAfterMs({ failover }: MoveRules): number {
+export function replacedAfterMs({ failover }: Pick<MoveRules, 'failover'>): number {
   const after = failover?.onMemberLost?.after;
   return Math.max(CONFIRM_MS, after === undefined ? LOST_AFTER_MS : parseDuration(after));
 }

@@ -118,7 +118,7 @@ it('tells of a ClusterPlacementPolicy what comes before every one', () => {
 
 it('says of one that cannot be used why, and nothing else', () => {
   const broken = explained(raw('p', { placement: { clusterAffinity: { clusterNames: 'east' } } }));
-  expect(broken).toMatchObject({ clusters: [], workloads: [] });
+  expect(broken).toMatchObject({ clusters: [], workloads: [], failover: null });
   expect(broken.problems).toEqual([expect.stringMatching(/^spec\.placement\.clusterAffinity\.clusterNames: /)]);
   expect(explainedPolicyText(broken)).toMatch(/^PlacementPolicy p in shop cannot be used, and says nothing/);
 });
@@ -130,5 +130,9 @@ it('is read by people', () => {
   expect(text).toMatch(/^PlacementPolicy p in shop\n\nCLUSTER +TIER +SAYS\n/);
   expect(text).toMatch(/^east +1 +takes pods$/m);
   expect(text).toMatch(/^shop +Deployment\/web +this policy decides +east 2$/m);
+  expect(text).toMatch(
+    /^ReplicaSet \(so of a Deployment\), ReplicationController +replaced after 5m \(default\) +replaced +moved$/m,
+  );
+  expect(text).toMatch(/^an earlier tier has room for a pod in a later one +never \(default\): no repatriate$/m);
   expect(text).toMatch(/\nNot consistent:\n {2}spec\.placement\.clusterAffinity: there is no member moon\n$/);
 });

@@ -12,6 +12,7 @@ import {
 } from '../../placement/policy-selection.ts';
 import { policyWarnings } from '../../placement/policy-warnings.ts';
 import { whyNotChosen } from '../why/rules-step.ts';
+import { explainFailover } from './explain-failover.ts';
 import type { ExplainedCluster, ExplainedPolicy, ExplainedWorkload } from './explained-policy.ts';
 
 /** A workload that is there, with a pod as its controller would make it. */
@@ -42,13 +43,14 @@ export function explainPolicy(facts: PolicyFacts): ExplainedPolicy {
   const head = { policy: `${kind} ${name}`, namespace: namespace ?? null };
   const compiled = compiledOf(facts.policy);
   if ('problems' in compiled)
-    return { ...head, problems: compiled.problems, warnings: [], clusters: [], workloads: [] };
+    return { ...head, problems: compiled.problems, warnings: [], clusters: [], workloads: [], failover: null };
   return {
     ...head,
     problems: [],
     warnings: policyWarnings(compiled.policy, facts.clusters),
     clusters: facts.clusters.map((cluster) => explainedCluster(compiled.placement, cluster)),
     workloads: facts.workloads.flatMap((workload) => explainedWorkload(workload, kind, compiled, facts) ?? []),
+    failover: explainFailover(compiled.policy.spec),
   };
 }
 

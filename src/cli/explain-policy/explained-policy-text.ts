@@ -1,5 +1,5 @@
 import { table } from '../table.ts';
-import type { ExplainedPolicy } from './explained-policy.ts';
+import type { ExplainedFailover, ExplainedPolicy } from './explained-policy.ts';
 
 /** The policy for people. */
 export function explainedPolicyText({
@@ -9,6 +9,7 @@ export function explainedPolicyText({
   warnings,
   clusters,
   workloads,
+  failover,
 }: ExplainedPolicy): string {
   const where = namespace === null ? '' : ` in ${namespace}`;
   if (problems.length > 0) {
@@ -30,7 +31,21 @@ export function explainedPolicyText({
   ]);
   const nothing = 'It matches no workload that is there now.\n';
   const odd = warnings.length === 0 ? '' : `\nNot consistent:\n${lines(warnings)}`;
-  return `${policy}${where}\n\n${places}\n${workloads.length === 0 ? nothing : matched}${odd}`;
+  return `${policy}${where}\n\n${places}\n${workloads.length === 0 ? nothing : matched}${failover === null ? '' : movesText(failover)}${odd}`;
+}
+
+function movesText({ owners, causes, leaving }: ExplainedFailover): string {
+  const byOwner = table(owners, [
+    { name: 'PODS OF', text: ({ pods }) => pods },
+    { name: 'MEMBER LOST', text: ({ memberLost }) => memberLost },
+    { name: 'OUT OF SERVICE', text: ({ outOfService }) => outOfService },
+    { name: 'TAINTED OR DRAINED', text: ({ tainted }) => tainted },
+  ]);
+  const others = table(causes, [
+    { name: 'WHEN ELSE', text: ({ cause }) => cause },
+    { name: 'SAYS', text: ({ says }) => says },
+  ]);
+  return `\nPods in members, where another cluster takes the one that comes instead:\n\n${byOwner}\n${others}\n${leaving}\n`;
 }
 
 function lines(texts: readonly string[]): string {

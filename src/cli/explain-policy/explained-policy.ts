@@ -10,6 +10,36 @@ export interface ExplainedPolicy {
   warnings: string[];
   clusters: ExplainedCluster[];
   workloads: ExplainedWorkload[];
+  /** What moves pods out of members; null: it cannot be used. */
+  failover: ExplainedFailover | null;
+}
+
+/** What `failover` does, with what holds by default where it says nothing. */
+export interface ExplainedFailover {
+  owners: ExplainedOwner[];
+  causes: ExplainedCause[];
+  /** How pods leave a member that answers. */
+  leaving: string;
+}
+
+/** What becomes of pods in a member, by what made them. */
+export interface ExplainedOwner {
+  /** `Job` */
+  pods: string;
+  /** When the member is lost. */
+  memberLost: string;
+  /** When its virtual node is out of service then. */
+  outOfService: string;
+  /** When it has a taint of effect NoExecute, or its virtual node is drained. */
+  tainted: string;
+}
+
+/** What else moves pods, or does not. */
+export interface ExplainedCause {
+  cause: string;
+  /** Null: never. */
+  after: string | null;
+  says: string;
 }
 
 export interface ExplainedCluster {
