@@ -63,6 +63,8 @@ const RIGHTS: Readonly<Record<string, string>> = {
   drain: 'get and patch `memberclusters`; list `nodes`, list and get `pods` of all namespaces; create `pods/eviction`',
   move: 'get `memberclusters` and the workloads that are named; create and get `workloadmigrations` in the namespace; for a dry run delete them',
   rebalance: 'get the workloads that are named; create `workloadrebalancers`, and to wait get them',
+  'stop-moves': 'get and patch `leases` in the namespace of Spillway',
+  'resume-moves': 'as `stop-moves`',
   translate: 'none: it asks no cluster',
   install:
     'get, create and patch all that `manifests` have, roles included, so those of an administrator; to wait, get `deployments` and list `pods` in `spillway-system`',

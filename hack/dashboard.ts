@@ -201,6 +201,7 @@ export const ROWS: readonly Row[] = [
         'spillway_pods_quarantined_total',
       ),
       number('Moves paused', '1 while most members do not answer.', 'max(spillway_descheduler_paused)', 1),
+      number('Moves stopped', '1 while somebody has stopped all moves.', 'max(spillway_descheduler_stopped)', 1),
       howMany(
         'Deleted in an outage',
         'Pods that Kubernetes deleted while no manager ran.',

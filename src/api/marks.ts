@@ -97,6 +97,8 @@ export const RELEASED_ANNOTATION = `${GROUP}/released`;
 
 /** Leases: the process that wrote it last, to tell it from a former one of the same identity. */
 export const INCARNATION_ANNOTATION = `${GROUP}/process`;
+/** The descheduler's Lease: as long as it is there, whatever it says, no move of a pod begins (see moves-stopped.ts). */
+export const MOVES_STOPPED_ANNOTATION = `${GROUP}/moves-stopped`;
 /**
  * Host pods: JSON of what the pod asks of nodes in a member (see docs/concepts/constraints.md). Written at admission with
  * what the pod asked for itself, or by the user.

@@ -29,6 +29,7 @@ import { defaultingPresent, guardsPresent, rightsGranted, rightsIn, type Right }
 import {
   certificatesIssued,
   managersAlive,
+  movesMayBegin,
   membersWell,
   policiesWell,
   portsReached,
@@ -134,6 +135,7 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
       ...(exchange ? exchangeKindsPresent(found) : []),
     ])),
     ...judge('manager', leases, (found) => managersAlive(names, found, now)),
+    ...(leases instanceof MissingRight ? [] : movesMayBegin(leases)),
     ...judge('members', members, membersWell),
     ...memberVersions(server.version, versions),
     ...judge('virtual nodes', nodes, (found) => virtualNodesWell(known.members, found)),

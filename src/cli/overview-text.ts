@@ -1,3 +1,4 @@
+import { stopInWords } from '../api/moves-stopped.ts';
 import { counted } from '../kube/counted.ts';
 import { ageSince } from './age.ts';
 import { clusterColumns } from './clusters.ts';
@@ -60,8 +61,10 @@ function deletionsText({ deletionsHeld }: Overview): string {
   return deletionsHeld.map(({ cluster, message }) => `held back in ${cluster}: ${message}\n`).join('');
 }
 
-function movesText({ pods, movesPaused }: Overview): string {
-  const paused = movesPaused.map(({ cluster, message }) => `paused for ${cluster}: ${message}\n`).join('');
+function movesText({ pods, movesPaused, movesStopped }: Overview): string {
+  const stopped =
+    movesStopped === null ? '' : `${stopInWords(movesStopped)}; to let them go on: kubectl spillway resume-moves\n`;
+  const paused = stopped + movesPaused.map(({ cluster, message }) => `paused for ${cluster}: ${message}\n`).join('');
   if (pods === null) return `${paused}${UNKNOWN}`;
   if (pods.leaving.length === 0) return `${paused}no pod is on its way out of a member\n`;
   return paused + pods.leaving.map((one) => `${counted(one.pods, 'pod')} on the way out of ${one.cluster}\n`).join('');

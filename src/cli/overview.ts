@@ -1,5 +1,6 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { parseMemberCluster } from '../api/member-cluster.ts';
+import { DESCHEDULER_LEASE, movesStopped } from '../api/moves-stopped.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf, isTrue } from '../kube/conditions.ts';
@@ -14,7 +15,7 @@ const MEMBER_LEASE = 'spillway-member-';
 export const SCHEDULER_LEASE = 'spillway-scheduler';
 const COMPONENT_LEASES = new Map([
   [SCHEDULER_LEASE, 'scheduler'],
-  ['spillway-descheduler', 'descheduler'],
+  [DESCHEDULER_LEASE, 'descheduler'],
   ['spillway-gangs', 'gangs'],
 ]);
 /** A Lease that was not renewed for this many times its duration is nobody's, whatever the clocks say. */
@@ -69,6 +70,8 @@ export interface Overview {
   deletionsHeld: { cluster: string; message: string }[];
   /** Lost members of which no pods are moved, as most members are, with what moves them all the same. */
   movesPaused: { cluster: string; message: string }[];
+  /** What people said when they stopped all moves, perhaps ''; `null` as well: they did not. */
+  movesStopped: string | null;
   policies: { total: number; withoutEffect: PolicySummary[] } | null;
 }
 
@@ -93,8 +96,15 @@ export function overview({ fleet, leases, unbound, policies }: OverviewFacts, no
         : { pods: unbound.length, gated: unbound.filter(({ spec }) => (spec.schedulingGates ?? []).length > 0).length },
     deletionsHeld: withoutLeave(fleet.members, 'DeletionsAllowed'),
     movesPaused: withoutLeave(fleet.members, 'MovesAllowed'),
+    movesStopped: stopOf(leases) ?? null,
     policies: policies === undefined ? null : policySummary(policies, alive),
   };
+}
+
+/** What people said when they stopped all moves, whether a manager runs or not; undefined: they did not, or the viewer may not know. */
+export function stopOf(leases: readonly Lease[] | undefined): string | undefined {
+  const lease = leases?.find(({ metadata }) => metadata.name === DESCHEDULER_LEASE);
+  return lease === undefined ? undefined : movesStopped(lease);
 }
 
 /** Name of the Lease that the manager holds that works for a member. */

@@ -15,6 +15,7 @@ import { addOrphans } from './orphans.ts';
 import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
+import { addResumeMoves, addStopMoves } from './stop-moves.ts';
 import { addSupportBundle } from './support-bundle.ts';
 import { addTop } from './top.ts';
 import { addTranslate } from './translate.ts';
@@ -39,6 +40,8 @@ const VERBS: readonly AddVerb[] = [
   addDrain,
   addMove,
   addRebalance,
+  addStopMoves,
+  addResumeMoves,
   addTranslate,
   addInstall,
   addUpgrade,

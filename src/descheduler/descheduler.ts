@@ -22,6 +22,7 @@ import { Migrations } from './migrations.ts';
 import { MoveRecords, RECORD_MS } from './move-records.ts';
 import { Mover } from './mover.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
+import type { MovesStop } from './moves-stop.ts';
 import { Pacer } from './pacer.ts';
 import type { MoveRates } from './pacer.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -31,11 +32,15 @@ import { ReleasedPods } from './released-pods.ts';
 import { Releases } from './releases.ts';
 import { TaintAges } from './taint-ages.ts';
 import { ToldCauses } from './told-causes.ts';
+import { ToldStop } from './told-stop.ts';
 import { UnhealthyPods } from './unhealthy-pods.ts';
 
 export interface DeschedulerOptions {
   host: KubeClient;
   placed: PlacedPods;
+  stop: Pick<MovesStop, 'why' | 'said' | 'uid' | 'on'>;
+  /** Of the Lease. */
+  namespace: string;
   rates: MoveRates;
   /** Most moves per pod of a workload within an hour. */
   perPodPerHour: number;
@@ -61,8 +66,8 @@ const SOON_MS = 50;
 const UNHURRIED_MS = 2_000;
 /** Between two looks at a pause that lasts (ms). */
 const PAUSE_LOOK_MS = 60_000;
-/** The one key of its queue. */
-const PAUSE = 'pause';
+/** The keys of one queue: what holds up all moves. */
+const [PAUSE, STOP] = ['pause', 'stop'] as const;
 
 /** Finds pods that are to be elsewhere and moves them: signals -> strategies -> wanted moves -> pacer -> mover -> host. */
 export class Descheduler {
@@ -78,6 +83,7 @@ export class Descheduler {
   #isPaused = false;
   /** Members that were told that their pods are not moved. */
   readonly #toldOfPause: ToldCauses;
+  readonly #toldOfStop: ToldStop;
 
   constructor(options: DeschedulerOptions) {
     const { rates, monotonic } = options;
@@ -88,6 +94,7 @@ export class Descheduler {
     this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
     this.#taints = new TaintAges(monotonic);
     this.#toldOfPause = new ToldCauses(monotonic);
+    this.#toldOfStop = new ToldStop(options);
     this.#losses = new LossAges(monotonic);
     this.#health = new HealthAges(monotonic);
     this.#ill = new IllPods({ ...options, ages: this.#health, mover: this.mover, records: this.#records });
@@ -145,7 +152,10 @@ export class Descheduler {
     const migrations = new Migrations({ ...this.#o, mover });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
-      pause: this.#queue('pause', async () => await Promise.resolve(this.#recordPause())),
+      pause: this.#queue(
+        'pause',
+        async (key) => await Promise.resolve(key === STOP ? this.#toldOfStop.look() : this.#recordPause()),
+      ),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
       displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
       unhealthy: this.#queue('unhealthy', (key, ended) => unhealthy.bringUpToDate(key, ended)),
@@ -160,6 +170,8 @@ export class Descheduler {
     const offReleases = this.#followReleases(queues, released);
     const offHealth = this.#followHealth(queues.unhealthy);
     const off = this.#follow(queues);
+    const offStop = this.#o.stop.on(() => queues.pause.add(STOP));
+    queues.pause.add(STOP);
     await Promise.all([
       wanted.run(signal),
       ...Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)),
@@ -167,11 +179,13 @@ export class Descheduler {
     offRebalancers();
     offMigrations();
     off();
+    offStop();
     offReleases();
     offHealth();
     // Another replica goes on, and says what is so there.
     this.#isPaused = false;
     this.#toldOfPause.keepOnly(() => false);
+    this.#toldOfStop.end();
     metrics.paused.set(0);
     metrics.released.set(0);
   }

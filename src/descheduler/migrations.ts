@@ -24,6 +24,7 @@ import {
   migrationStatus,
 } from './migration-status.ts';
 import type { Mover } from './mover.ts';
+import type { MovesStop } from './moves-stop.ts';
 import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
 
@@ -60,6 +61,7 @@ export interface MigrationsOptions {
     | 'problem'
   >;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  stop: Pick<MovesStop, 'why'>;
   /** No pod is moved: no migration begins, or goes on. */
   dryRun: boolean;
   /** Wall clock in ms, to be written on objects. */
@@ -145,16 +147,17 @@ export class Migrations {
       const how = { type: 'merge', subresource: 'status' } as const;
       await patch(host, WORKLOAD_MIGRATIONS, splitKey(key), body, how, { signal }).catch(unlessOther);
     }
-    if (found.state === 'Suspended' || status.finishTime !== undefined) return undefined;
+    if (migration.spec.suspend || status.finishTime !== undefined) return undefined;
     return { requeueAfterMs: found.fits?.status === 'Unknown' ? Math.max(NOT_KNOWN_MS, restMs) : LOOK_MS };
   }
 
   /** Undefined: nothing is to be said yet. */
   async #look(key: string, migration: WorkloadMigration, signal: AbortSignal): Promise<MigrationFound | undefined> {
     const known = migration.status?.workloads ?? [];
-    if (migration.spec.suspend) {
+    const suspended = this.#whySuspended(migration);
+    if (suspended !== undefined) {
       this.#forget(key);
-      const message = 'no move begins while spec.suspend is true; afterwards what is left is judged anew';
+      const message = `${suspended}; afterwards what is left is judged anew`;
       return { state: 'Suspended', message, workloads: known, fits: undefined };
     }
     const sight = this.#sight(key, migration);
@@ -165,6 +168,12 @@ export class Migrations {
       return { state: 'DryRun', message, workloads: known, fits: { status: 'True', message: saidOfFit(migration) } };
     }
     return await this.#goOn(key, migration, sight, signal);
+  }
+
+  #whySuspended({ spec }: WorkloadMigration): string | undefined {
+    if (spec.suspend) return 'no move begins while spec.suspend is true';
+    // A report moves nothing.
+    return spec.dryRun || this.#o.dryRun ? undefined : this.#o.stop.why;
   }
 
   async #goOn(key: string, migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound> {

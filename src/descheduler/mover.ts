@@ -16,6 +16,7 @@ import { PODS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
+import type { MovesStop } from './moves-stop.ts';
 import { MovesUnderWay } from './moves-under-way.ts';
 import type { Pacer } from './pacer.ts';
 import { goesGracefully, releasedAtOnce, staysByPolicy, waitsForHeal } from './purge-mode.ts';
@@ -45,6 +46,8 @@ const DRY_RUN_MS = 60_000;
 const CAUGHT_UP_MS = 30_000;
 /** How long a pod is held by default: the caches show what was read live by then (ms). */
 const SHOWN_MS = 2_000;
+/** Retry delay while all moves are stopped (ms). */
+const STOPPED_MS = 5_000;
 /** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
 const TURN_MS = 1_000;
 const REMEMBERED = 10_000;
@@ -54,6 +57,8 @@ export interface MoverOptions {
   host: KubeClient;
   placed: PlacedPods;
   pacer: Pacer;
+  /** Whether people let any move begin. */
+  stop: Pick<MovesStop, 'why'>;
   releases: Releases;
   events: Pick<EventRecorder, 'record'>;
   metrics: MovesMetrics;
@@ -186,6 +191,8 @@ export class Mover {
     const { namespace = '', name, uid } = pod.metadata;
     if ((this.#noRight.get(namespace) ?? 0) > this.#o.monotonic())
       return this.#hold(wanted, this.#withoutRight(namespace));
+    const stopped = this.#stopped();
+    if (stopped !== undefined) return this.#hold(wanted, stopped);
     if (this.#waitsForOthers(wanted)) {
       this.leave(pod, TURN_MS);
       return 'stop';
@@ -232,6 +239,8 @@ export class Mover {
     const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
     // The caches will catch up.
     if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return { stays: 'void' };
+    const stopped = this.#stopped();
+    if (stopped !== undefined) return { stays: stopped };
     // After an outage of the host the pod can be read before the watches have caught up with taints and members.
     if (placed.problem !== undefined)
       return { stays: { why: `the host cannot be followed now (${placed.problem})`, others: true } };
@@ -266,6 +275,12 @@ export class Mover {
     const { placed } = this.#o;
     if (!goesGracefully(pod, strategy, placed.rulesOf(pod).failover)) return undefined;
     return placed.member(from)?.reachable === false ? undefined : placed.surgingSetOf(pod);
+  }
+
+  /** By the word of people, which may come while the move waits for its turn. */
+  #stopped(): Held | undefined {
+    const { why } = this.#o.stop;
+    return why === undefined ? undefined : { why, forMs: STOPPED_MS, others: true };
   }
 
   #isLost(name: string): boolean {

@@ -4,6 +4,7 @@ import type { Registry } from 'prom-client';
 export interface MovesMetrics {
   readonly moves: Counter<'strategy' | 'member' | 'outcome'>;
   readonly paused: Gauge;
+  readonly stopped: Gauge;
   readonly released: Gauge;
   readonly releasesEnded: Counter<'outcome'>;
 }
@@ -27,6 +28,11 @@ export function movesMetrics(registry: Registry): MovesMetrics {
       name: 'spillway_descheduler_releases_ended_total',
       help: 'Pods that were out of their ReplicaSet, by what became of them (Replaced, GivenBack, Kept and RanShorter: when a lost member was back; NotWell, HasToLeave and ForeignCost: when it was, and the other one stays; NoOther, OutOfService, TimedOut, Gone: the ReplicaSet; NoReplicas: it is scaled to 0; Finished)',
       labelNames: ['outcome'],
+      registers,
+    }),
+    stopped: new Gauge({
+      name: 'spillway_descheduler_stopped',
+      help: '1 while no move begins, as people have stopped all moves by an annotation of the Lease',
       registers,
     }),
     paused: new Gauge({

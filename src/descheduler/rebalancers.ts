@@ -15,6 +15,7 @@ import type { HandlerResult } from '../kube/workqueue.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
 import type { Mover } from './mover.ts';
+import type { MovesStop } from './moves-stop.ts';
 import { rebalanceMove } from './rebalance-move.ts';
 import { deletedInMs, rebalanceStatus, resultsOf } from './rebalance-status.ts';
 import { whyNotMoved } from './replaceable.ts';
@@ -35,6 +36,7 @@ export interface RebalancersOptions {
     'members' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
   >;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  stop: Pick<MovesStop, 'why'>;
   rebalancer: (name: string) => WorkloadRebalancer | undefined;
   /** Wall clock in ms, to be written on objects. */
   clock: () => number;
@@ -116,6 +118,11 @@ export class Rebalancers {
     if (result === undefined) delete sight.found;
     else if (sight.found?.reason !== reason) sight.found = { reason, since: now };
     if (sight.found !== undefined && now - sight.found.since >= SETTLED_MS) return outcome;
+    const { why: stopped } = this.#o.stop;
+    if (stopped !== undefined && result === undefined) {
+      sight.progress = now;
+      return { reason: 'Progressing', message: stopped };
+    }
     if (now - sight.progress < PATIENCE_MS || outcome.result !== undefined) return { reason: 'Progressing' };
     const { message = 'not all of its pods were Ready for ten minutes' } = outcome;
     return { result: 'Failed', reason: 'PodsStay', message };

@@ -34,6 +34,8 @@ export interface LeaseElectionOptions {
   timers?: Timers;
   random?: () => number;
   logger?: Logger;
+  /** Told the Lease each time it was read or written here, whoever holds it. */
+  onSeen?: (lease: Lease) => void;
 }
 
 const JITTER = 1.2;
@@ -45,8 +47,8 @@ const LEAST_RETRY_MS = 250;
  * never trusted: a record counts as alive for its duration after the last change of it that was seen here.
  */
 export class LeaseElection {
-  readonly #o: Required<Omit<LeaseElectionOptions, 'logger' | 'incarnation'>> &
-    Pick<LeaseElectionOptions, 'incarnation'>;
+  readonly #o: Required<Omit<LeaseElectionOptions, 'logger' | 'incarnation' | 'onSeen'>> &
+    Pick<LeaseElectionOptions, 'incarnation' | 'onSeen'>;
   readonly #logger: Logger | undefined;
   #observed: { lease: Lease; at: number } | undefined;
   #renewed: Moment | undefined;
@@ -241,6 +243,7 @@ export class LeaseElection {
       known.metadata.uid === lease.metadata.uid &&
       known.metadata.resourceVersion === lease.metadata.resourceVersion;
     if (!same) this.#observed = { lease, at: this.#o.monotonic() };
+    this.#o.onSeen?.(lease);
   }
 
   /** Our record over what is there; fields we do not know stay. */

@@ -8,9 +8,11 @@ import type { HostServices } from './host-services.ts';
 import { monotonic, steadyClock } from '../kube/clock.ts';
 import { LeaseElection } from '../kube/lease-election.ts';
 import { ClientCa } from '../serving/client-ca.ts';
+import { DESCHEDULER_LEASE } from '../api/moves-stopped.ts';
 import { Descheduler } from '../descheduler/descheduler.ts';
 import { gangMove } from '../descheduler/gang-timed-out.ts';
 import type { Mover } from '../descheduler/mover.ts';
+import { MovesStop } from '../descheduler/moves-stop.ts';
 import { movesMetrics } from '../descheduler/moves-metrics.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
@@ -20,8 +22,6 @@ import { UnheededPolicies } from '../scheduler/unheeded-policies.ts';
 
 /** Lease of the replica that opens the gates of gangs. */
 const GANGS_LEASE = 'spillway-gangs';
-/** Lease of the replica that moves pods. */
-const DESCHEDULER_LEASE = 'spillway-descheduler';
 
 /** The part of the manager that answers schedulers. */
 export interface SchedulerComponent {
@@ -65,7 +65,8 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
     queueMetrics,
     logger,
   });
-  const descheduler = deschedulerOf(services, room.placedPods);
+  const stop = new MovesStop(monotonic);
+  const descheduler = deschedulerOf(services, room.placedPods, stop);
   const gangs = gangKeeper(services, room.gangRooms, descheduler.mover, logger);
   return {
     get problem() {
@@ -76,7 +77,14 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
         room.run(signal),
         gangs(signal),
         descheduler.watch(signal),
-        whileHeld(services, DESCHEDULER_LEASE, logger, signal, async (held) => await descheduler.run(held)),
+        whileHeld(
+          services,
+          DESCHEDULER_LEASE,
+          logger,
+          signal,
+          async (held) => await descheduler.run(held),
+          stop.seen.bind(stop),
+        ),
         certificates.run(signal),
         clientCa?.run(signal),
       ]);
@@ -122,12 +130,14 @@ function gangKeeper(
 }
 
 /** All replicas know how long members have been lost; one at a time moves pods. */
-function deschedulerOf(services: HostServices, placed: PlacedPods): Descheduler {
+function deschedulerOf(services: HostServices, placed: PlacedPods, stop: MovesStop): Descheduler {
   const { host, events, informerMetrics, queueMetrics, registry, config } = services;
   const { movesPerSecond, movesPerSecondPerMember, movesPerPodPerHour, dryRun } = config.descheduler;
   return new Descheduler({
     host,
     placed,
+    stop,
+    namespace: config.namespace,
     rates: { total: movesPerSecond, perMember: movesPerSecondPerMember },
     perPodPerHour: movesPerPodPerHour,
     dryRun,

@@ -16,6 +16,7 @@ import { defaultingPresent, guardsPresent, rightsGranted, rightsIn } from '../..
 import {
   certificatesIssued,
   managersAlive,
+  movesMayBegin,
   membersWell,
   policiesWell,
   portsReached,
@@ -55,6 +56,9 @@ const member = (name: string, ...conditions: Condition[]): KubeObject => {
   };
   return object;
 };
+const stoppedLease = (said: string): Lease => ({
+  metadata: { name: 'spillway-descheduler', annotations: { 'spillway.dev/moves-stopped': said } },
+});
 const node = (name: string, ready: Condition['status'] = 'True'): Node => ({
   metadata: { name },
   spec: { providerID: `spillway://${name}/${name}` },
@@ -129,6 +133,15 @@ describe('managers and members', () => {
       /no manager works for any/,
     );
     expect(managersAlive([], [], NOW)).toEqual([]);
+  });
+
+  it('warns that somebody has stopped all moves, and how to go on', () => {
+    expect(movesMayBegin([lease('spillway-descheduler')])).toEqual([]);
+    expect(first(movesMayBegin([stoppedLease('INC-7')]))).toMatchObject({
+      verdict: 'warning',
+      says: expect.stringMatching(/^all moves are stopped \(.*: INC-7\)$/),
+      fix: expect.stringContaining('kubectl spillway resume-moves'),
+    });
   });
 
   it('conditions that are not well are told once, by their cause', () => {

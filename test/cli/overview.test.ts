@@ -179,6 +179,23 @@ Policies
 `);
   });
 
+  it.each([
+    ['', 'all moves are stopped (annotation spillway.dev/moves-stopped of Lease spillway-descheduler)'],
+    ['INC-7', 'all moves are stopped (annotation spillway.dev/moves-stopped of Lease spillway-descheduler: INC-7)'],
+  ])('says that somebody has stopped all moves (%j), be it that no manager runs', (said, words) => {
+    const stopped = lease('spillway-descheduler', '', 9_000);
+    const leases = [
+      { ...stopped, metadata: { ...stopped.metadata, annotations: { 'spillway.dev/moves-stopped': said } } },
+    ];
+    const found = overview({ ...FACTS, leases }, NOW);
+    expect(found.movesStopped).toBe(said);
+    expect(overviewText(found, NOW)).toContain(`Moves
+  ${words}; to let them go on: kubectl spillway resume-moves
+  no pod is on its way out of a member
+`);
+    expect(overview(FACTS, NOW).movesStopped).toBeNull();
+  });
+
   it('says that policies have no effect where nobody answers schedulers', () => {
     const found = overview({ ...FACTS, leases: [lease('spillway-member-east', 'host-a_1', 3)] }, NOW);
     expect(found.policies?.withoutEffect.map(({ reason }) => reason)).toEqual(['NoScheduler', 'NoScheduler']);

@@ -50,6 +50,15 @@ const renewed = (secondsAgo: number): void => {
   api.put(LEASE, { metadata: { namespace: 'spillway-system' }, spec });
 };
 
+it('says that all moves are stopped, of a pod in a member', async () => {
+  const annotations = { 'spillway.dev/moves-stopped': 'INC-7' };
+  const lease = '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-descheduler';
+  api.put(lease, { metadata: { namespace: 'spillway-system', annotations } });
+  const { out } = await why();
+  expect(out).toContain('It stays in its member, whatever there is to move it: all moves are stopped (annotation');
+  expect(out).toContain('spillway-descheduler: INC-7).');
+});
+
 describe('a virtual node that failed with its member, as the Lease of the member tells', () => {
   const UNSERVED = 'No manager serves virtual node pool, so nothing was made in member east';
 

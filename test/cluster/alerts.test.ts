@@ -229,6 +229,10 @@ const CASES: Readonly<Record<string, { fires: Series; quiet: Series }>> = {
     fires: { spillway_descheduler_paused: '0x110 1x20' },
     quiet: { spillway_descheduler_paused: '1x110 0x20' },
   },
+  SpillwayMovesStopped: {
+    fires: { spillway_descheduler_stopped: '0x50 1x70' },
+    quiet: { spillway_descheduler_stopped: '0x100 1x20' },
+  },
   SpillwayMovesHeld: {
     fires: { 'spillway_descheduler_moves_total{strategy="Drain",member="east",outcome="held"}': '_x110 1x20' },
     quiet: {

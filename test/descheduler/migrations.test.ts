@@ -830,6 +830,37 @@ describe('stopping it', () => {
     expect(moves()).toHaveLength(1);
   });
 
+  test('while all moves are stopped it is suspended and says why; afterwards what is left is judged anew, without a change of it', async () => {
+    ask();
+    await begun();
+    expect(moves()).toHaveLength(1);
+    const [first] = room.pods();
+    room.stopMoves('INC-7');
+    // Nothing else wakes it.
+    expect(await look()).toEqual({ requeueAfterMs: 1_000 });
+    expect(state()).toEqual(['Complete False Suspended']);
+    expect(stored()?.status?.conditions?.[0]?.message).toBe(
+      'all moves are stopped (annotation spillway.dev/moves-stopped of Lease spillway-descheduler: INC-7); afterwards what is left is judged anew',
+    );
+    await room.seen('no way leads anywhere', () => asked(first as Pod).length === 0);
+    const writes = room.api.requests('PATCH').length;
+    room.now += 9e9;
+    await look();
+    expect(room.api.requests('PATCH')).toHaveLength(writes);
+    room.stopMoves(undefined);
+    ready(await room.run(set, { west: 1 }));
+    await begun();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False Progressing']);
+    expect(moves()).toHaveLength(2);
+  });
+
+  test('a dry run moves nothing, and is answered while all moves are stopped', async () => {
+    room.stopMoves('');
+    ask({ dryRun: true });
+    await judged();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False DryRun']);
+  });
+
   test('deleted in the middle, it moves nothing more', async () => {
     ask();
     await begun();

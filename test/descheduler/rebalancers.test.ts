@@ -29,6 +29,7 @@ let isReady: boolean;
 let hasRules: boolean;
 let held: boolean;
 let isKnown: boolean;
+let stopped: string | undefined;
 let isReadable: boolean;
 let controller: { apiVersion: string; kind: string };
 /** Moves that were asked for. */
@@ -41,7 +42,7 @@ beforeEach(async () => {
   server = await serveMemoryApi(api);
   [now, isReady, hasRules, held, moved] = [START, true, true, false, []];
   controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
-  [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
+  [isKnown, isReadable, asked, beforeMove, stopped] = [true, true, 0, () => undefined, undefined];
   fleet = new Fleet({
     placement: HOME_FIRST,
     clusters: [cluster('home'), cluster('away')],
@@ -75,6 +76,11 @@ beforeEach(async () => {
         asked += 1;
         await beforeMove();
         return move(wanted);
+      },
+    },
+    stop: {
+      get why() {
+        return stopped;
       },
     },
     rebalancer: () => stored(),
@@ -251,6 +257,24 @@ test('pods that stay are given up after ten minutes, counted from the last one t
   await look();
   expect(said()).toEqual(['- Progressing']);
   now += 1;
+  await look();
+  expect(said()).toEqual(['Failed PodsStay']);
+});
+
+test('while all moves are stopped it goes on as one that waits, says so, and gives nothing up; the ten minutes begin anew', async () => {
+  ask();
+  [held, stopped] = [true, 'all moves are stopped (INC-7)'];
+  await look();
+  now += 3_600_000;
+  await look();
+  expect(stored()?.status?.observedWorkloads).toMatchObject([{ reason: 'Progressing', message: stopped }]);
+  expect(said()).toEqual(['- Progressing']);
+  stopped = undefined;
+  now += 599_000;
+  await look();
+  expect(stored()?.status?.observedWorkloads?.[0]?.message).toBeUndefined();
+  expect(said()).toEqual(['- Progressing']);
+  now += 1_000;
   await look();
   expect(said()).toEqual(['Failed PodsStay']);
 });

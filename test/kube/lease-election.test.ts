@@ -11,6 +11,8 @@ const START = Date.parse('2026-11-21T08:00:00.000Z');
 class Competitor {
   readonly election: LeaseElection;
   readonly log: string[] = [];
+  /** What the Lease said each time it was seen. */
+  readonly seen: (string | undefined)[] = [];
   readonly #controller = new AbortController();
   readonly #ended: Promise<void>;
   /** Ends the current term's work by itself. */
@@ -26,6 +28,7 @@ class Competitor {
       identity,
       ...(incarnation === undefined ? {} : { incarnation: { annotation: 'example.com/process', value: incarnation } }),
       random: () => 0,
+      onSeen: ({ metadata }) => this.seen.push(metadata.annotations?.['example.com/said']),
     });
     this.#ended = this.election.run({
       signal: this.#controller.signal,
@@ -113,6 +116,21 @@ describe('LeaseElection', () => {
     await tick(2_000);
     expect(b.log).toEqual(['acquired']);
     expect(lease()?.spec).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1 });
+  });
+
+  it('keeps what others write on it, over renewals and takeovers, and tells of it whoever holds it or waits for it', async () => {
+    const a = compete('a');
+    await tick();
+    const b = compete('b');
+    await tick();
+    expect([a.seen.at(-1), b.seen.at(-1)]).toEqual([undefined, undefined]);
+    api.edit(PATH, { metadata: { annotations: { 'example.com/said': 'stop' } } });
+    await tick(5_000);
+    expect([a.seen.at(-1), b.seen.at(-1)]).toEqual(['stop', 'stop']);
+    expect([lease()?.metadata.annotations, a.log]).toEqual([{ 'example.com/said': 'stop' }, ['acquired']]);
+    a.abort();
+    await tick(2_000);
+    expect([b.log, lease()?.metadata.annotations]).toEqual([['acquired'], { 'example.com/said': 'stop' }]);
   });
 
   it('keeps the lease while the work winds down after the stop', async () => {

@@ -1,4 +1,5 @@
 import { exchangesServices, parseMemberCluster, virtualNodesOf, type MemberCluster } from '../../api/member-cluster.ts';
+import { stopInWords } from '../../api/moves-stopped.ts';
 import { isUnreadyByMember } from '../../api/unreachable.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import { conditionOf } from '../../kube/conditions.ts';
@@ -6,7 +7,7 @@ import type { Condition, Node } from '../../kube/core-v1.ts';
 import type { Lease } from '../../kube/lease.ts';
 import { keyOf, type KubeObject } from '../../kube/object.ts';
 import { BURST_LABEL } from '../../api/marks.ts';
-import { isHeld, memberLease, SCHEDULER_LEASE } from '../overview.ts';
+import { isHeld, memberLease, SCHEDULER_LEASE, stopOf } from '../overview.ts';
 import { ok, type Finding } from './finding.ts';
 
 const EVENTS = 'reference/events.md#memberclusters';
@@ -31,6 +32,15 @@ export function managersAlive(members: readonly string[], leases: readonly Lease
       page: 'concepts/virtual-nodes.md#when-no-manager-runs',
     },
   ];
+}
+
+/** Whether people have stopped all moves, which they may have forgotten. */
+export function movesMayBegin(leases: readonly Lease[]): Finding[] {
+  const said = stopOf(leases);
+  if (said === undefined) return [];
+  const page = 'concepts/failover.md#stop-all-moves';
+  const fix = 'kubectl spillway resume-moves, when that is over';
+  return [{ check: 'moves', verdict: 'warning', says: stopInWords(said), fix, page }];
 }
 
 /** What helps where a condition of a MemberCluster is not well, by its type. */

@@ -1,3 +1,4 @@
+import { stopInWords } from '../../api/moves-stopped.ts';
 import { counted } from '../../kube/counted.ts';
 import type { Pod } from '../../kube/core-v1.ts';
 import { keyOf } from '../../kube/object.ts';
@@ -12,7 +13,7 @@ const LOST: readonly string[] = ['MemberPodLost', 'MemberPodDeleted', 'MemberSta
 
 /** What the guards hold now, as conditions and pods of this cluster tell; the same guards in the same order each time. */
 export function safetyViews(
-  { clusters, deletionsHeld, movesPaused, pods, waiting, policies }: Overview,
+  { managers, clusters, deletionsHeld, movesPaused, movesStopped, pods, waiting, policies }: Overview,
   {
     all,
     workloads,
@@ -58,6 +59,16 @@ export function safetyViews(
       {
         count: knowsMembers ? movesPaused.length : null,
         items: movesPaused.map(({ cluster, message }) => ({ what: cluster, says: message })),
+      },
+    ),
+    guard(
+      'stopped',
+      'Moves stopped',
+      'Somebody has stopped all moves: none begins until kubectl spillway resume-moves.',
+      'alarm',
+      {
+        count: managers === null ? null : Number(movesStopped !== null),
+        items: movesStopped === null ? [] : [{ what: 'all members', says: stopInWords(movesStopped) }],
       },
     ),
     guard(

@@ -1,4 +1,5 @@
 import { RELEASED_ANNOTATION } from '../../api/marks.ts';
+import { stopInWords } from '../../api/moves-stopped.ts';
 import { releasedFrom } from '../../api/released.ts';
 import { isFinished } from '../../api/pod-phase.ts';
 import { counted } from '../../kube/counted.ts';
@@ -51,10 +52,13 @@ function moved({ pod, placement, now }: PodFacts): string[] {
   ];
 }
 
-function stays({ pod, events, now }: PodFacts): string[] {
+function stays({ pod, events, movesStopped, now }: PodFacts): string[] {
   if (isFinished(pod)) return [];
   const held = eventOf(events, ...STAYS);
-  const released = pod.metadata.annotations?.[RELEASED_ANNOTATION] === undefined ? [] : [whyReleased(pod)];
+  const isReleased = pod.metadata.annotations?.[RELEASED_ANNOTATION] !== undefined;
+  const released = isReleased ? [whyReleased(pod)] : [];
+  if (movesStopped !== undefined && !isReleased)
+    released.push(`It stays in its member, whatever there is to move it: ${stopInWords(movesStopped)}.`);
   if (held === undefined) return released;
   const since = ageSince(eventTime(held), now);
   return [

@@ -24,6 +24,8 @@ export interface PodFacts {
   schedulerAnswers: boolean | undefined;
   /** Whether some manager works for the member that the pod is bound to; undefined as well: to none. */
   memberServed: boolean | undefined;
+  /** Of a pod in a member: what people said when they stopped all moves; undefined as well: they did not. */
+  movesStopped?: string | undefined;
   /** Pods of its gang, itself included. */
   gang: readonly Pod[] | undefined;
 }

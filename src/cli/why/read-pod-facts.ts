@@ -1,5 +1,6 @@
 import { GANG_LABEL, MEMBER_LABEL } from '../../api/marks.ts';
 import { MEMBER_CLUSTERS, parseMemberCluster } from '../../api/member-cluster.ts';
+import { DESCHEDULER_LEASE, movesStopped } from '../../api/moves-stopped.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../../api/placement-policy.ts';
 import {
   parseWorkloadPlacement,
@@ -50,13 +51,29 @@ export async function readPodFacts(
     return 'member' in parsed ? [parsed.member] : [];
   });
   const member = memberOf({ nodes: known(nodes), members: knownMembers }, pod.spec.nodeName ?? '');
-  const [placement, served] = await Promise.all([
+  const [placement, served, moves] = await Promise.all([
     placementOf(host, owners.chain),
     member === undefined
       ? undefined
       : host.tryGet<Lease>(LEASES, { namespace: systemNamespace, name: memberLease(member) }),
+    member === undefined
+      ? undefined
+      : host.tryGet<Lease>(LEASES, { namespace: systemNamespace, name: DESCHEDULER_LEASE }),
   ]);
-  const answers = [owners.missing, events, labels, members, nodes, own, clusterWide, lease, kin, placement, served];
+  const answers = [
+    owners.missing,
+    events,
+    labels,
+    members,
+    nodes,
+    own,
+    clusterWide,
+    lease,
+    kin,
+    placement,
+    served,
+    moves,
+  ];
   const missing = answers.flatMap((one) => (one instanceof MissingRight ? [one.right] : []));
   const facts: PodFacts = {
     pod,
@@ -75,6 +92,7 @@ export async function readPodFacts(
     schedulerAnswers: lease instanceof MissingRight ? undefined : lease !== undefined && isHeld(lease, now),
     memberServed:
       member === undefined || served instanceof MissingRight ? undefined : served !== undefined && isHeld(served, now),
+    movesStopped: moves === undefined || moves instanceof MissingRight ? undefined : movesStopped(moves),
     gang: kin === undefined ? undefined : known(kin),
   };
   return { facts, missing: [...new Set(missing)] };

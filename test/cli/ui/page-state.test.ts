@@ -97,6 +97,7 @@ describe('guards', () => {
     ['members', 1, 'alarm', /^basement Timeout: no answer/],
     ['deletions', 1, 'alarm', /^basement 14 of 20 pods vanished .* confirms/],
     ['paused', 0, 'good'],
+    ['stopped', 0, 'good'],
     ['lost', 0, 'good'],
     ['held', 2, 'notice', /^2 pods: MandatorySecretNotFound Secret reports-db does not exist/],
     ['refused', 1, 'notice', /^shop\/Deployment\/search in oregon MemberQuotaExceeded: exceeded quota/],
@@ -115,6 +116,7 @@ describe('guards', () => {
     ['members', { members: undefined }],
     ['deletions', { members: undefined }],
     ['paused', { members: undefined }],
+    ['stopped', { leases: undefined }],
     ['lost', { pods: undefined }],
     ['held', { pods: undefined }],
     ['waiting', { pods: undefined }],
@@ -139,6 +141,16 @@ describe('guards', () => {
     });
     expect(placeOf('basement', { members })).toMatchObject({ state: 'notReady', movesPaused: message });
     for (const name of ['local', 'oregon']) expect(placeOf(name, { members })?.movesPaused).toBe('');
+  });
+
+  it('say that somebody has stopped all moves', () => {
+    const annotations = { 'spillway.dev/moves-stopped': 'INC-7' };
+    const stopped = { metadata: { name: 'spillway-descheduler', namespace: 'spillway-system', annotations } };
+    expect(guardOf('stopped', { leases: [...(fleetWorld(NOW).leases ?? []), stopped] })).toMatchObject({
+      count: 1,
+      tone: 'alarm',
+      items: [{ what: 'all members', says: expect.stringContaining('spillway-descheduler: INC-7)') }],
+    });
   });
 
   it('names twenty of many and counts the rest', () => {

@@ -1,0 +1,93 @@
+import type { Command } from 'commander';
+import { MOVES_STOPPED_ANNOTATION } from '../api/marks.ts';
+import { DESCHEDULER_LEASE, movesStopped } from '../api/moves-stopped.ts';
+import type { Lease } from '../kube/lease.ts';
+import { LEASES } from '../kube/resource.ts';
+import { patch } from '../kube/verbs.ts';
+import type { Cli } from './cli.ts';
+import { CliError } from './cli-error.ts';
+import { EXIT } from './exit-code.ts';
+import {
+  clusterFlags,
+  dryRunFlag,
+  dryRunOption,
+  dryRunWords,
+  systemNamespaceFlag,
+  type DryRunFlags,
+  type SystemFlags,
+} from './flags.ts';
+import type { ClusterFlags } from './viewer-access.ts';
+import { inWords, type Viewer } from './viewer.ts';
+
+type Flags = ClusterFlags & SystemFlags & DryRunFlags;
+const PAGE = 'concepts/failover.md#stop-all-moves';
+
+export function addStopMoves(program: Command, cli: Cli): void {
+  const command = program
+    .command('stop-moves')
+    .summary('let no move of a pod begin, for whatever reason, until resume-moves')
+    .description(
+      `Puts annotation ${MOVES_STOPPED_ANNOTATION} on Lease ${DESCHEDULER_LEASE}, as kubectl annotate would. It counts within seconds, over restarts, for moves out of ` +
+        'all members. Moves that have begun are finished or given back. What people evict themselves goes all the same.',
+    )
+    .option('--reason <words>', 'why, and who; shown to everybody who asks', '');
+  dryRunFlag(systemNamespaceFlag(clusterFlags(command))).action(
+    async (flags: Flags & { reason: string }) => await say(cli, flags, flags.reason),
+  );
+}
+
+export function addResumeMoves(program: Command, cli: Cli): void {
+  const command = program
+    .command('resume-moves')
+    .summary('let moves of pods begin again')
+    .description(
+      `Takes annotation ${MOVES_STOPPED_ANNOTATION} off Lease ${DESCHEDULER_LEASE}. What is to be moved by then goes in turn, each pod by what is so then.`,
+    );
+  dryRunFlag(systemNamespaceFlag(clusterFlags(command))).action(
+    async (flags: Flags) => await say(cli, flags, undefined),
+  );
+}
+
+/** `said`: why moves are to be stopped; undefined: they may go on. */
+async function say(cli: Cli, flags: Flags, said: string | undefined): Promise<void> {
+  await cli.withHost(flags, async (host) => {
+    cli.terminal.out(`${await write(host, flags, said)}\n`);
+    return EXIT.ok;
+  });
+}
+
+/** Says what was done, as kubectl does. Throws CliError. */
+async function write(
+  host: Viewer,
+  { systemNamespace: namespace, dryRun }: Flags,
+  said: string | undefined,
+): Promise<string> {
+  const ref = { namespace, name: DESCHEDULER_LEASE };
+  const lease = await host.get<Lease>(LEASES, ref).catch(withoutLease(namespace));
+  const done = `lease/${DESCHEDULER_LEASE} ${said === undefined ? 'moves may begin again' : 'moves stopped'}`;
+  const before = movesStopped(lease);
+  if (before === undefined && said === undefined) return `lease/${DESCHEDULER_LEASE} moves are not stopped`;
+  if (dryRun !== 'client') {
+    const annotations = { [MOVES_STOPPED_ANNOTATION]: said ?? null };
+    const body = { metadata: { uid: lease.metadata.uid, annotations } };
+    const how = { type: 'merge', fieldManager: 'kubectl-spillway' } as const;
+    await host.ask(`patch ${inWords(LEASES)}`, async (signal) => {
+      await patch<Lease>(host.client, LEASES, ref, body, how, { signal, ...dryRunOption(dryRun) });
+    });
+  }
+  const instead = said === undefined || before === undefined || before === '' ? '' : `, before: ${before}`;
+  return `${done}${instead}${dryRunWords(dryRun)}`;
+}
+
+function withoutLease(namespace: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error;
+    throw new CliError(`there is no Lease ${DESCHEDULER_LEASE} in namespace ${namespace}`, {
+      exitCode: EXIT.notFound,
+      reason: 'no manager with component scheduler has run there yet, so nothing is moved',
+      fix: 'name another --system-namespace or --context',
+      page: PAGE,
+      cause: error,
+    });
+  };
+}
