@@ -14,7 +14,7 @@ import {
   waitReady,
 } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import { GANG_LABEL, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
+import { GANG_LABEL, MOVES_STOPPED_ANNOTATION, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
@@ -688,6 +688,44 @@ test('a virtual node that is to be emptied is, by one command, and takes pods ag
   }
   await kubectl(host, ['scale', 'deployment', 'web', '-n', namespace, '--replicas=4']);
   await settled(host, namespace, 'web', { east: 1, west: 3 });
+});
+
+test('no move begins while people have stopped them all, whoever moves pods by then; they go on by one command', async () => {
+  const { process } = topology.spillway;
+  const lease = ['lease', 'spillway-descheduler', '-n', SYSTEM_NAMESPACE];
+  const toldOfLease = async (): Promise<string[]> =>
+    (await eventsOf(host, SYSTEM_NAMESPACE, 'spillway-descheduler', 'Lease')).map(({ reason }) => reason);
+  await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 2, '100m')]);
+  await settled(host, namespace, 'web', { east: 2 });
+  await kubectl(host, ['annotate', ...lease, `${MOVES_STOPPED_ANNOTATION}=INC-7`]);
+  try {
+    const annotated = Date.now();
+    await until('it is told on the Lease', async () => (await toldOfLease()).includes('MovesStopped'));
+    // Renewed every 5 s, and Events take a moment.
+    expect(Date.now() - annotated).toBeLessThan(10_000);
+    await kubectl(host, ['taint', 'node', 'east', 'spillway.dev/drain:NoSchedule']);
+    const stopped = /all moves are stopped \(annotation \S+ of Lease spillway-descheduler: INC-7\)$/;
+    await toldOfOne('web', 'DrainedPodHeld', stopped);
+    await process.stop();
+    process.restart();
+    await waitReady(topology.spillway);
+    const metric = /^spillway_descheduler_stopped 1$/m;
+    await until('the next process moves pods, and knows of it', async () =>
+      metric.test(await (await fetch(`${topology.spillway.url}/metrics`)).text()),
+    );
+    const since = Date.now();
+    await until('nothing happens for a while', () => Date.now() - since > 7_000);
+    expect(evictions()).toEqual([]);
+    const pods = await podsOf(host, namespace, 'app=web');
+    expect(pods.flatMap(({ metadata }) => metadata.annotations?.[RELEASED_ANNOTATION] ?? [])).toEqual([]);
+    await kubectl(host, ['annotate', ...lease, `${MOVES_STOPPED_ANNOTATION}-`]);
+    await settled(host, namespace, 'web', { west: 2 });
+    expect(carriedOut()).toHaveLength(2);
+    await until('that is told, too', async () => (await toldOfLease()).includes('MovesResumed'));
+  } finally {
+    await host.kubectl(['annotate', ...lease, `${MOVES_STOPPED_ANNOTATION}-`]);
+    await host.kubectl(['taint', 'node', 'east', 'spillway.dev/drain-']);
+  }
 });
 
 describe('a taint of effect NoExecute', () => {

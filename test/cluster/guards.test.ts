@@ -180,6 +180,42 @@ describe('claims and volumes', () => {
   });
 });
 
+it('what people wrote on a Lease to stop all moves is neither written by the manager nor taken off', async () => {
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases';
+  const path = `${leases}/spillway-descheduler`;
+  const words = 'Spillway neither stops moves nor lets them go on';
+  const lease = (said: string | undefined, holderIdentity: string, resourceVersion?: string) => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: {
+      name: 'spillway-descheduler',
+      annotations: {
+        'spillway.dev/process': 'x',
+        ...(said === undefined ? {} : { 'spillway.dev/moves-stopped': said }),
+      },
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    },
+    spec: { holderIdentity },
+  });
+  await untilRefused(() => thief.call('POST', `${leases}?dryRun=All`, lease('', 'a')), words);
+  await thief.call('POST', leases, lease(undefined, 'a'));
+  const said = async (value: string | null): Promise<string> => {
+    const body = { metadata: { annotations: { 'spillway.dev/moves-stopped': value } } };
+    const stored = (await host.api.call('PATCH', path, body)) as { metadata: { resourceVersion: string } };
+    return stored.metadata.resourceVersion;
+  };
+  for (const [before, others] of [
+    ['INC-7', [undefined, '', 'INC-8']],
+    ['', [undefined, 'INC-8']],
+    [null, ['', 'INC-8']],
+  ] as const) {
+    const version = await said(before);
+    for (const other of others)
+      await expect(thief.call('PUT', path, lease(other, 'b', version)), `${before} ${other}`).rejects.toThrow(words);
+    await thief.call('PUT', path, lease(before ?? undefined, 'b', version));
+  }
+});
+
 describe('nodes', () => {
   const node = (name: string, more: { metadata?: object; spec?: object } = {}) => ({
     apiVersion: 'v1',
