@@ -24,6 +24,8 @@ export interface ClaimFacts extends HostClaim {
   knowledge: Knowledge;
   /** What the member itself has said, when asked, of the claim that the volume stands for; undefined: nothing yet. */
   answer: ClaimAnswer | undefined;
+  /** The namespace of the member where pods that use it go, or the one where a pod is that asks. */
+  place: string | undefined;
   /** A pod on a virtual node of the member uses it. */
   wanted: boolean;
   /** What override policies make of it, should it be made. */
@@ -72,7 +74,7 @@ export function decideClaim(facts: ClaimFacts): ClaimAction {
   if (claim.metadata.deletionTimestamp !== undefined) return NOTHING;
   if (volume === undefined) {
     if ((claim.spec.volumeName ?? '') !== '' || !isChosen(facts, home, wanted)) return NOTHING;
-    const refusal = refusalOfClaim(facts, home);
+    const refusal = refusalOfClaim(facts, home, facts.place);
     return refusal === undefined ? { do: 'bind' } : { do: 'refuse', refusal };
   }
   if (!isBoundHere(claim, volume, home)) return NOTHING;
@@ -83,7 +85,8 @@ export function decideClaim(facts: ClaimFacts): ClaimAction {
   }
   if (copy === undefined) {
     if (facts.copy !== undefined || !wanted) return NOTHING;
-    return refusalOfClass(facts, home) === undefined ? creation(facts.plan(), volume) : NOTHING;
+    const refusal = refusalOfClaim(facts, home, facts.place) ?? refusalOfClass(facts, home);
+    return refusal === undefined ? creation(facts.plan(), volume) : NOTHING;
   }
   if (copy.metadata.deletionTimestamp !== undefined) return NOTHING;
   if (volume.claimUid === undefined) return { do: 'note', volume, copy };
@@ -98,7 +101,7 @@ export function decideClaim(facts: ClaimFacts): ClaimAction {
 /** What a pod that uses the claim is to be told. Pure. */
 export function claimState(facts: ClaimFacts): ClaimState {
   const { claim, volume, home, copy: found, knowledge, answer } = facts;
-  const refusal = refusalOfClaim(facts, home);
+  const refusal = refusalOfClaim(facts, home, facts.place);
   if (refusal !== undefined) return { is: 'refused', refusal };
   if (volume === undefined || !isBoundHere(claim, volume, home)) return { is: 'pending' };
   if (!knowledge.known) return { is: 'unknown', problem: knowledge.problem };

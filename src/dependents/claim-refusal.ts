@@ -31,13 +31,17 @@ export interface HostClaim {
   volume: MemberVolume | undefined;
 }
 
-/** Why a claim cannot be used in the member as things are, or undefined. None of these passes by itself. Pure. */
-export function refusalOfClaim(host: HostClaim, home: ClaimHome): ClaimRefusal | undefined {
+/**
+ * Why a claim cannot be used in the member as things are, or undefined. None of these passes by itself. Pure.
+ * @param place the namespace of the member where the pod is, or is to be; undefined: none, which is told by others
+ */
+export function refusalOfClaim(host: HostClaim, home: ClaimHome, place: string | undefined): ClaimRefusal | undefined {
   const { claim, volume } = host;
   if (volume !== undefined) {
     if (volume.member !== home.member) return elsewhere(claim, home, `in cluster "${volume.member}"`);
-    if (volume.identity === home.identity) return undefined;
-    return elsewhere(claim, home, `in another cluster that was called "${volume.member}" before`);
+    if (volume.identity !== home.identity)
+      return elsewhere(claim, home, `in another cluster that was called "${volume.member}" before`);
+    return place === undefined || place === volume.namespace ? undefined : elsewhereInMember(claim, volume, place);
   }
   const { volumeName = '' } = claim.spec;
   // One that we made shows up in a moment.
@@ -115,6 +119,15 @@ function refusalOfContent({ spec, ...claim }: PersistentVolumeClaim, home: Claim
 
 function elsewhere(claim: PersistentVolumeClaim, home: ClaimHome, where: string): ClaimRefusal {
   return refuse('ClaimElsewhere', claim, home, `has its data ${where}`);
+}
+
+/** What has the claim's name where the pod is belongs to others, or to a former claim. */
+function elsewhereInMember({ metadata }: PersistentVolumeClaim, volume: MemberVolume, place: string): ClaimRefusal {
+  const { member, namespace } = volume;
+  const message =
+    `Claim "${metadata.name}" has its place in namespace "${namespace}" of cluster "${member}", and pods of namespace "${metadata.namespace ?? ''}" go to "${place}" there ` +
+    `since spec.namespaces of MemberCluster "${member}" was edited, so they cannot use it. This does not pass by itself. Let them go there again, or use another claim.`;
+  return { reason: 'ClaimElsewhere', message };
 }
 
 function refuse(

@@ -38,12 +38,12 @@ export class ClaimTopology {
     return found !== undefined && isClaimCopy(found) ? found : undefined;
   }
 
-  /** Why the pod cannot run in the member for its claims' sake, whatever happens. */
-  refusalOf(pod: Pod): ClaimRefusal | undefined {
+  /** Why the pod cannot run in that namespace of the member for its claims' sake, whatever happens. */
+  refusalOf(pod: Pod, place: string | undefined): ClaimRefusal | undefined {
     const { hostClaims, home } = this.#o;
     for (const { claim } of claimsOfPod(pod)) {
       const host = hostClaims.get(keyFor(pod.metadata.namespace, claim));
-      const refusal = host === undefined ? undefined : refusalOfClaim(host, home());
+      const refusal = host === undefined ? undefined : refusalOfClaim(host, home(), place);
       if (refusal !== undefined) return refusal;
     }
     return undefined;

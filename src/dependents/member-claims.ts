@@ -177,12 +177,12 @@ export class MemberClaims {
     return { claim: facts.claim, users: [...(this.#users.get(key) ?? [])] };
   }
 
-  /** Whether all claims of the pod are in the member. */
-  require(pod: Pod): Readiness {
+  /** Whether all claims of the pod are in the member, and in that namespace of it, where the pod is or is to be. */
+  require(pod: Pod, place: string): Readiness {
     this.track(pod);
     let answer: Readiness = { ready: true };
     for (const claim of claimsOfPod(pod)) {
-      const one = this.#requireOne(pod, claim);
+      const one = this.#requireOne(pod, claim, place);
       if (one.ready) continue;
       // What users can do something about comes first.
       if (answer.ready || (answer.pending && !one.pending)) answer = one;
@@ -190,7 +190,7 @@ export class MemberClaims {
     return answer;
   }
 
-  #requireOne(pod: Pod, { claim: name, ephemeral }: PodClaim): Readiness {
+  #requireOne(pod: Pod, { claim: name, ephemeral }: PodClaim, place: string): Readiness {
     const { hostClaims } = this.#o;
     const { namespace = '' } = pod.metadata;
     const unknown = hostClaims.unknown();
@@ -202,7 +202,7 @@ export class MemberClaims {
     if (ephemeral && !host.claim.metadata.ownerReferences?.some(({ uid }) => uid === pod.metadata.uid)) {
       return claimNotOwned(name);
     }
-    return this.#readiness(key, this.#factsOf(key));
+    return this.#readiness(key, this.#factsOf(key, place));
   }
 
   /** What pods that use the claim are told. */
@@ -215,9 +215,10 @@ export class MemberClaims {
     return claimReadiness(claimState(facts), place, volume?.name ?? '', this.#failures.get(key));
   }
 
-  #factsOf(key: string): ClaimFacts | undefined {
+  #factsOf(key: string, where?: string): ClaimFacts | undefined {
     const host = this.#o.hostClaims.get(key);
     if (host === undefined) return undefined;
+    const place = where ?? this.#o.memberNamespaceOf(host.claim.metadata.namespace ?? '');
     const { volume } = host;
     const home = this.#o.home();
     const isHere = volume?.member === home.member;
@@ -228,6 +229,7 @@ export class MemberClaims {
       copy: volume === undefined ? undefined : this.places.copyAt(volume.namespace, volume.claim),
       knowledge: isHere ? this.#knowledge(volume.namespace) : { known: true },
       answer: said !== undefined && said.uid === volume?.claimUid ? said.answer : undefined,
+      place,
       wanted: this.#users.has(key),
       plan: (): ClaimPlan => planClaim(host.claim, this.#o.overrides),
     };
@@ -337,7 +339,9 @@ export class MemberClaims {
       this.#told.delete(key);
       return;
     }
-    const readiness = JSON.stringify(this.#readiness(key, facts));
+    // Pods that were there before the mapping of namespaces was edited are told something else than those that come.
+    const places = facts === undefined ? [facts] : [facts, { ...facts, place: facts.volume?.namespace }];
+    const readiness = JSON.stringify(places.map((one) => this.#readiness(key, one)));
     if (this.#told.get(key) === readiness) return;
     this.#told.set(key, readiness);
     for (const podKey of users) this.#o.onReady(podKey);

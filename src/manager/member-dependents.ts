@@ -52,7 +52,7 @@ export class MemberDependents implements DependentsPort {
     const { services, connection, namespaces, member, mayWrite, logger } = options;
     const { hostId, events, informerMetrics, invariants, queueMetrics } = services;
     this.#o = options;
-    this.#storage = this.#homeOfClaims();
+    this.#storage = this.#placesOfClaims();
     const copies = new MemberCopies({
       client: connection.client,
       hostId,
@@ -151,7 +151,7 @@ export class MemberDependents implements DependentsPort {
   /** The MemberCluster changed. */
   changed(): void {
     this.tokens.resync();
-    const storage = this.#homeOfClaims();
+    const storage = this.#placesOfClaims();
     if (jsonEqual(storage, this.#storage)) return;
     this.#storage = storage;
     this.claims.resync();
@@ -162,9 +162,9 @@ export class MemberDependents implements DependentsPort {
     this.claims.track(pod);
   }
 
-  require(pod: Pod, rendered: Pod): ReturnType<DependentsPort['require']> {
+  require(pod: Pod, rendered: Pod, place: string): ReturnType<DependentsPort['require']> {
     // Both begin their work at the first question.
-    const [copies, claims] = [this.mirror.require(pod, rendered), this.claims.require(pod)];
+    const [copies, claims] = [this.mirror.require(pod, rendered), this.claims.require(pod, place)];
     return copies.ready || (copies.pending && !claims.ready && !claims.pending) ? claims : copies;
   }
 
@@ -185,6 +185,12 @@ export class MemberDependents implements DependentsPort {
     const known = services.podOwners.known(pod);
     if (known === undefined) services.podOwners.want(pod);
     return known;
+  }
+
+  /** All of the MemberCluster that says where claims can be. */
+  #placesOfClaims(): object {
+    const { nodes, ...home } = this.#homeOfClaims();
+    return { ...home, nodes: [...nodes], namespaces: this.#o.member().spec.namespaces };
   }
 
   #homeOfClaims(): ClaimHome {

@@ -1,6 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { Pod, Service } from '../kube/core-v1.ts';
+import { usesClaims } from '../kube/uses-claims.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';
 import type { ClaimTopology } from '../dependents/claim-topology.ts';
@@ -79,7 +80,7 @@ export class VirtualNodeView {
       environmentKeys: (kind, name) => environmentKeys(kind, namespace, name),
       hostOnlyLabels: new Set(Object.keys(spec.labels)),
       poolSelector: pool() ?? {},
-      claimRefusal: (pod) => claims.refusalOf(pod),
+      claimRefusal: (pod) => claims.refusalOf(pod, memberNamespace),
       hostPath: spec.hostPath,
       podPriority: spec.podPriority,
       ...(excluded === undefined ? {} : { excludedNodes: excluded }),
@@ -128,7 +129,11 @@ export class VirtualNodeView {
       policies: (namespace) => services.overridePolicies.in(namespace),
       imageShare: (names) => images.share(names),
       render: (hostPod) => this.#render(hostPod),
-      claimRefusal: (hostPod) => claims.refusalOf(hostPod),
+      // Asked about every pod, of which few have claims.
+      claimRefusal: (hostPod) =>
+        usesClaims(hostPod)
+          ? claims.refusalOf(hostPod, namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? ''))
+          : undefined,
       boundChanged: () => this.#o.boundChanged?.(),
       volumePlaces: (hostPod) => claims.placesOf(hostPod),
       readHasNode: async (podUid, signal) => await copyHasNode(connection, { hostId: services.hostId, podUid }, signal),

@@ -70,7 +70,7 @@ export async function createMemberPod(
   const made = await overrides.forNewPod(hostPod, translation.pod, context, signal);
   if ('wait' in made) return made;
   if ('hold' in made) return { hold: made.hold, transient: false };
-  const required = dependents.require(hostPod, made.references);
+  const required = dependents.require(hostPod, made.references, place.namespace);
   if (!required.ready) return outcomeOf(required);
   if (account.mode === 'Host') {
     const tokens = options.serviceAccounts?.requireTokens(hostPod) ?? { ready: true };

@@ -38,8 +38,8 @@ export interface NamespacesPort {
 export interface DependentsPort {
   /** Notes what a host pod refers to, as soon as it is seen and when its spec changed; `rendered`: in the member. */
   track(pod: Pod, rendered: Pod): void;
-  /** `pending`: on its way; not worth telling users about. */
-  require(pod: Pod, rendered: Pod): { ready: true } | ({ ready: false; pending: boolean } & Hold);
+  /** `place`: the namespace of the member where the copy is, or is to be. `pending`: on its way; not worth telling users about. */
+  require(pod: Pod, rendered: Pod, place: string): { ready: true } | ({ ready: false; pending: boolean } & Hold);
   /** The pod is gone. */
   release(podKey: string): void;
 }

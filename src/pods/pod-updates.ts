@@ -43,12 +43,13 @@ export class PodUpdates {
       return retryLater(memory);
     }
     // An ephemeral container may refer to objects that nothing has needed so far.
-    const required = dependents.require(hostPod, overrides.referring(hostPod));
+    const { namespace: place = '' } = memberPod.metadata;
+    const required = dependents.require(hostPod, overrides.referring(hostPod), place);
     if (!required.ready) {
       if (!required.pending) holds.event(hostPod, required);
       return retryLater(memory);
     }
-    const context = translateContext(hostPod, memberPod.metadata.namespace ?? '', madeInMode(memberPod));
+    const context = translateContext(hostPod, place, madeInMode(memberPod));
     const updates = overrides.updates(hostPod, memberPod, context);
     const before = jsonEqual(memory.failedUpdate?.updates, updates) ? memory.failedUpdate : undefined;
     const rest = (before?.until ?? -Infinity) - monotonic();

@@ -85,6 +85,7 @@ it('a claim finds its place, is told about, and its volume goes with it', async 
       copy: undefined,
       knowledge: { known: true },
       answer: undefined,
+      place: 'default',
       wanted: true,
       plan: () => 'none',
     };

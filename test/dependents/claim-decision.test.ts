@@ -15,6 +15,7 @@ const bound = (more: Partial<ClaimFacts> = {}, claimUid?: string): ClaimFacts =>
   copy: undefined,
   knowledge: { known: true },
   answer: undefined,
+  place: 't-shop',
   wanted: true,
   plan: () => 'none',
   ...more,
@@ -165,6 +166,19 @@ describe('a claim that is bound here', () => {
     expect(reasonOf(bound({ home: { ...HOME, identity: 'new' } }))).toBe('ClaimElsewhere');
     expect(reasonOf(bound({ claim: hostClaim({ volumeName: 'nfs' }), volume: undefined }))).toBe('ClaimElsewhere');
     expect(decideClaim(bound({ home: { ...HOME, identity: 'new' } })).do).toBe('nothing');
+  });
+
+  it('is not for pods that go to another namespace of the member', () => {
+    for (const facts of [
+      bound({ place: 'x-shop' }),
+      bound({ place: 'x-shop', copy: copyOfClaim(BOUND) }, 'member-claim'),
+    ])
+      expect(reasonOf(facts)).toBe('ClaimElsewhere');
+    expect(decideClaim(bound({ place: 'x-shop' })).do).toBe('nothing');
+    // That there is none is told by others.
+    expect(reasonOf(bound({ place: undefined }))).toBeUndefined();
+    // One that is there already is looked after all the same.
+    expect(decideClaim(bound({ place: 'x-shop', copy: copyOfClaim(BOUND) })).do).toBe('note');
   });
 
   it('of a class that is mapped no more can be used if it is there already, and is not made', () => {

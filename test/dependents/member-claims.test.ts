@@ -24,10 +24,13 @@ let ready: string[];
 let frozen: boolean;
 /** Another cluster answers in the member's place. */
 let another: boolean;
+/** How namespaces are mapped. */
+let prefix: string;
 let stop: () => Promise<void>;
 
 beforeEach(async () => {
   [api, member, events, ready, frozen, another] = [new MemoryApi(), new FakeMember(), [], [], false, false];
+  prefix = 't-';
   server = await serveMemoryApi(api);
   post('/apis/storage.k8s.io/v1/storageclasses', storageClass());
   start();
@@ -49,8 +52,8 @@ function start(): void {
     copies: member,
     confirmIdentity: () => Promise.resolve(!another),
     home: () => HOME,
-    memberNamespaceOf: (namespace) => `t-${namespace}`,
-    ensureNamespace: (namespace) => Promise.resolve({ namespace: `t-${namespace}` }),
+    memberNamespaceOf: (namespace) => `${prefix}${namespace}`,
+    ensureNamespace: (namespace) => Promise.resolve({ namespace: `${prefix}${namespace}` }),
     onReady: (podKey) => void ready.push(podKey),
     mayWrite: () => !frozen,
     events: { record: ({ kind, name }, type, reason) => void events.push(`${type} ${reason} ${kind} ${name}`) },
@@ -93,7 +96,7 @@ async function bind(): Promise<void> {
 }
 
 async function whenReady(): Promise<void> {
-  await eventually(() => expect(claims.require(POD)).toEqual({ ready: true }));
+  await eventually(() => expect(claims.require(POD, 't-shop')).toEqual({ ready: true }));
 }
 
 it('binds a claim where the scheduler chose, and makes it in the member for the pod', async () => {
@@ -109,7 +112,7 @@ it('binds a claim where the scheduler chose, and makes it in the member for the 
     },
   });
   expect(member.writes).toEqual([]);
-  expect(claims.require(POD)).toMatchObject({ ready: false, pending: true });
+  expect(claims.require(POD, 't-shop')).toMatchObject({ ready: false, pending: true });
   await whenReady();
   expect(ready).toContain('shop/web');
   expect(member.writes).toEqual([`create ${BELOW}`]);
@@ -146,7 +149,7 @@ it('does nothing while nothing may be written', async () => {
   frozen = true;
   choose();
   await eventually(() => expect(api.requests('GET', '/persistentvolumeclaims').length).toBeGreaterThan(0));
-  expect(claims.require(POD)).toMatchObject({ pending: true });
+  expect(claims.require(POD, 't-shop')).toMatchObject({ pending: true });
   expect(volume()).toBeUndefined();
   frozen = false;
   await eventually(() => expect(volume()).toBeDefined());
@@ -156,15 +159,15 @@ it('lets the scheduler choose anew for what cannot be in the member', async () =
   choose({ storageClassName: 'gold' });
   await eventually(() => expect(claim()?.metadata.annotations).toEqual({}));
   expect(events).toContain('Warning ClaimClassNotMapped PersistentVolumeClaim db');
-  expect(claims.places.refusalOf(POD)).toMatchObject({ reason: 'ClaimClassNotMapped' });
-  expect(claims.require(POD)).toMatchObject({ ready: false, pending: false, reason: 'ClaimClassNotMapped' });
+  expect(claims.places.refusalOf(POD, 't-shop')).toMatchObject({ reason: 'ClaimClassNotMapped' });
+  expect(claims.require(POD, 't-shop')).toMatchObject({ ready: false, pending: false, reason: 'ClaimClassNotMapped' });
 });
 
 it("leaves a stranger's claim alone", async () => {
   member.put('PersistentVolumeClaim', { metadata: { namespace: 't-shop', name: 'db' } });
   choose();
   await bind();
-  await eventually(() => expect(claims.require(POD)).toMatchObject({ reason: 'ClaimNameTaken' }));
+  await eventually(() => expect(claims.require(POD, 't-shop')).toMatchObject({ reason: 'ClaimNameTaken' }));
   expect(new Set(member.writes)).toEqual(new Set([`create ${BELOW}`]));
   expect(member.objects.get(BELOW)).not.toHaveProperty('spec');
 });
@@ -175,7 +178,7 @@ it('tells why the member does not take a claim, and tries again', async () => {
   choose();
   await bind();
   await eventually(() => {
-    expect(claims.require(POD)).toMatchObject({
+    expect(claims.require(POD, 't-shop')).toMatchObject({
       reason: 'ClaimNotCreated',
       message: expect.stringContaining('exceeded quota') as string,
     });
@@ -191,7 +194,7 @@ it('tells when a new size is not taken', async () => {
   api.edit(`${CLAIMS}/db`, { spec: { resources: { requests: { storage: '2Gi' } } } });
   await eventually(() => expect(events).toContain('Warning ClaimNotResized PersistentVolumeClaim db'));
   await eventually(() => expect(member.writes.at(-1)).toBe(`resize to 2Gi ${BELOW}`));
-  expect(claims.require(POD)).toEqual({ ready: true });
+  expect(claims.require(POD, 't-shop')).toEqual({ ready: true });
 });
 
 it('keeps data when pods go, and deletes them when the claim is gone and the policy says so', async () => {
@@ -210,6 +213,37 @@ it('keeps data when pods go, and deletes them when the claim is gone and the pol
   expect(member.writes).toEqual([`create ${BELOW}`, `remove ${BELOW}`]);
 });
 
+it('makes nothing for pods where its claim is not, and tells those that come after the mapping was edited', async () => {
+  choose();
+  await bind();
+  claims.release('shop/web');
+  prefix = 'x-';
+  claims.resync();
+  const elsewhere = {
+    reason: 'ClaimElsewhere',
+    message: expect.stringContaining('"t-shop"') as string,
+    pending: false,
+  };
+  await eventually(() => expect(claims.require(POD, 'x-shop')).toMatchObject(elsewhere));
+  expect(claims.places.refusalOf(POD, 'x-shop')).toMatchObject({ reason: 'ClaimElsewhere' });
+  // A stranger's claim of that name is not taken for it.
+  member.put('PersistentVolumeClaim', { metadata: { namespace: 'x-shop', name: 'db' } });
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  expect(member.writes).toEqual([]);
+  prefix = 't-';
+  ready.length = 0;
+  claims.resync();
+  await eventually(() => expect(ready).toContain('shop/web'));
+  await whenReady();
+  // Its pods go on where they are.
+  prefix = 'x-';
+  claims.resync();
+  expect(claims.require(POD, 't-shop')).toEqual({ ready: true });
+  expect(claims.require(POD, 'x-shop')).toMatchObject(elsewhere);
+  api.edit(`${CLAIMS}/db`, { spec: { resources: { requests: { storage: '2Gi' } } } });
+  await eventually(() => expect(member.writes).toEqual([`create ${BELOW}`, `resize to 2Gi ${BELOW}`]));
+});
+
 /** A new process: nothing is cached, and so much is not known. */
 async function restart(unknown?: string): Promise<void> {
   await stop();
@@ -220,7 +254,7 @@ async function restart(unknown?: string): Promise<void> {
   start();
 }
 const told = (): object => {
-  const answer = claims.require(POD);
+  const answer = claims.require(POD, 't-shop');
   expect(answer).not.toMatchObject({ reason: 'ClaimLost' });
   return answer;
 };
@@ -251,7 +285,7 @@ it('calls data lost when the member itself says so, not for what is missing in a
     expect(told()).toMatchObject({ reason: 'ClaimPending', message });
   });
   member.objects.delete(BELOW);
-  await eventually(() => expect(claims.require(POD)).toMatchObject({ reason: 'ClaimLost', pending: false }));
+  await eventually(() => expect(claims.require(POD, 't-shop')).toMatchObject({ reason: 'ClaimLost', pending: false }));
   // Neither is another cluster asked for it.
   another = true;
   await restart();
@@ -270,17 +304,21 @@ it('leaves what took the place of lost data alone, until somebody says that it h
   member.put('PersistentVolumeClaim', { ...copy, metadata: { ...copy.metadata, uid: 'restored' } });
   await eventually(() => {
     const message = expect.stringContaining('another one has its name') as string;
-    expect(claims.require(POD)).toMatchObject({ reason: 'ClaimLost', message });
+    expect(claims.require(POD, 't-shop')).toMatchObject({ reason: 'ClaimLost', message });
   });
   api.edit(`${VOLUMES}/${nameOfVolume()}`, { metadata: { annotations: { 'spillway.dev/member-claim-uid': null } } });
   await whenReady();
 });
 
 it('waits for claims that do not exist, and refuses those made for another pod', async () => {
-  await eventually(() => expect(claims.require(POD)).toMatchObject({ reason: 'ClaimNotFound', pending: false }));
+  await eventually(() =>
+    expect(claims.require(POD, 't-shop')).toMatchObject({ reason: 'ClaimNotFound', pending: false }),
+  );
   const volumes = [{ name: 'd', ephemeral: {} }];
   const brief = { ...POD, metadata: { ...POD.metadata, name: 'x' }, spec: { ...POD.spec, volumes } } as Pod;
-  expect(claims.require(brief)).toMatchObject({ reason: 'ClaimNotFound', pending: true });
+  expect(claims.require(brief, 't-shop')).toMatchObject({ reason: 'ClaimNotFound', pending: true });
   post(CLAIMS, hostClaim({}, { name: 'x-d' }));
-  await eventually(() => expect(claims.require(brief)).toMatchObject({ reason: 'ClaimNotOwned', pending: false }));
+  await eventually(() =>
+    expect(claims.require(brief, 't-shop')).toMatchObject({ reason: 'ClaimNotOwned', pending: false }),
+  );
 });

@@ -87,7 +87,7 @@ test('who only observes a member knows which of its nodes can use the volumes of
   });
   await until('the place of the volume is known', () => claims.places.placesOf(pod('db')).length > 0);
   expect(claims.places.placesOf(pod('db'))).toEqual([ZONE]);
-  expect(claims.places.refusalOf(pod('db'))).toBeUndefined();
+  expect(claims.places.refusalOf(pod('db'), 't-shop')).toBeUndefined();
   expect(claims.places.placesOf(pod('other'))).toEqual([]);
   expect(new Set(member.seen.map(({ method }) => method))).toEqual(new Set(['GET']));
   expect(member.seen.filter(({ path }) => /secrets|configmaps/.test(path))).toEqual([]);
