@@ -77,6 +77,9 @@ export class ClaimWriter {
     const { name, uid } = volume.object.metadata;
     if (reclaim.do === 'nothing') return 'done';
     if (reclaim.do === 'volume') {
+      // It is the last that tells of the data.
+      const found = await this.#claimNow(volume, signal);
+      if (found !== undefined && isDataOf(volume, found)) throw new Error(this.#whyUnseen(found));
       await remove(host, PERSISTENT_VOLUMES, { name }, { uid }, { signal }).catch(unlessGone);
       return 'done';
     }
@@ -142,16 +145,18 @@ export class ClaimWriter {
 
   /** Whether the claim that the volume stands for is gone. @throws if it is not, or nobody can tell. */
   async #ask(volume: MemberVolume, signal: AbortSignal): Promise<ClaimAnswer> {
-    const { hostId } = this.#o;
     const found = await this.#claimNow(volume, signal);
     if (found === undefined) return 'gone';
     if (found.metadata.uid !== volume.claimUid) return 'replaced';
-    if (found.metadata.labels?.[HOST_LABEL] !== hostId) {
-      throw new Error(
-        `it is there without label ${HOST_LABEL}=${hostId}, which says whose it is; it has to be put back`,
-      );
-    }
-    throw new Error('it is there, and has not shown up in what is followed of that namespace');
+    throw new Error(this.#whyUnseen(found));
+  }
+
+  /** Why a claim that is there is in no cache. */
+  #whyUnseen({ metadata }: KubeObject): string {
+    const { hostId } = this.#o;
+    return metadata.labels?.[HOST_LABEL] === hostId
+      ? 'it is there, and has not shown up in what is followed of that namespace, which has to be lent to this host still'
+      : `it is there without label ${HOST_LABEL}=${hostId}, which says whose it is; it has to be put back`;
   }
 
   /** What has the claim's name in the member, ours or not, past the caches. @throws also if another cluster answers. */
@@ -195,6 +200,11 @@ async function find<T extends KubeObject>(
     if (isNotFound(error)) return undefined;
     throw error;
   }
+}
+
+/** Whether a claim of the member is the one that the volume stands for, or may have been made for it. */
+function isDataOf({ claimUid, for: { uid } }: MemberVolume, { metadata }: KubeObject): boolean {
+  return claimUid === undefined ? metadata.annotations?.[HOST_UID_ANNOTATION] === uid : metadata.uid === claimUid;
 }
 
 function unlessGone(error: unknown): void {

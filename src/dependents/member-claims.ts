@@ -9,6 +9,8 @@ import { WorkQueue } from '../kube/workqueue.ts';
 import { claimsOfPod, type PodClaim } from '../pods/translate-claims.ts';
 import { type ClaimAnswer, type ClaimFacts, decideClaim, isIn, claimState } from './claim-decision.ts';
 import type { ClaimMetrics } from './claim-metrics.ts';
+import { ClaimReclaimer } from './claim-reclaimer.ts';
+import { BEHIND_RETRY_MS, FROZEN_RETRY_MS, UNKNOWN_RETRY_MS } from './claim-retries.ts';
 import { ClaimTopology } from './claim-topology.ts';
 import type { ClaimHome } from './claim-refusal.ts';
 import { type ClaimFailure, claimNotFound, claimNotOwned, claimPending, claimReadiness } from './claim-readiness.ts';
@@ -18,7 +20,6 @@ import type { CopyRecord } from './copy.ts';
 import type { Knowledge } from './copy-informers.ts';
 import type { HostClaims } from './host-claims.ts';
 import { volumeNameOf } from './member-volume.ts';
-import { decideReclaim } from './reclaim.ts';
 import type { Readiness } from './readiness.ts';
 import type { VolumePlaces } from './volume-places.ts';
 
@@ -28,6 +29,8 @@ export interface MemberClaimsOptions extends ClaimWriterOptions {
   /** A pod that was not ready may be so now, or for another reason. */
   onReady: (podKey: string) => void;
   mayWrite: () => boolean;
+  /** How long a creation that nobody has seen the outcome of may be carried out yet, in ms. */
+  openCreationMs: number;
   /** Default: there are no override policies. */
   overrides?: ClaimOverridesPort;
   /** Where the member's volumes can be used. Default: everywhere. */
@@ -46,10 +49,6 @@ const LAST_RETRY_MS = 60_000;
 const TAKEN_RETRY_MS = 15_000;
 /** How many claims tell of an outage. */
 const MOST_TOLD = 100;
-/** While the lease is not held, or the member is not known to be the pinned cluster. */
-const FROZEN_RETRY_MS = 1_000;
-/** While it is not known what of ours is in a namespace of the member, or what policies make of a claim. */
-const UNKNOWN_RETRY_MS = 2_000;
 
 type Again = undefined | { requeueAfterMs: number };
 
@@ -63,6 +62,7 @@ export class MemberClaims {
   readonly #o: MemberClaimsOptions;
   readonly #queue: WorkQueue;
   readonly #writer: ClaimWriter;
+  readonly #reclaimer: ClaimReclaimer;
   /** Keys of pods on the member's virtual nodes, by the key of a claim that they use. */
   readonly #users = new Map<string, Set<string>>();
   /** What each of them uses. Another pod of the same name may use others. */
@@ -78,6 +78,7 @@ export class MemberClaims {
     this.#o = options;
     this.places = new ClaimTopology(options);
     this.#writer = new ClaimWriter(options);
+    this.#reclaimer = new ClaimReclaimer({ ...options, places: this.places, writer: this.#writer });
     this.#queue = new WorkQueue({
       name: `claims-${options.home().member}`,
       concurrency: 8,
@@ -258,7 +259,7 @@ export class MemberClaims {
 
   async #handle(key: string, signal: AbortSignal): Promise<Again> {
     if (this.#o.hostClaims.unknown() !== undefined) return undefined;
-    if (key.startsWith(VOLUME)) return await this.#handleVolume(key.slice(VOLUME.length), signal);
+    if (key.startsWith(VOLUME)) return await this.#reclaimer.handle(key.slice(VOLUME.length), signal);
     try {
       const facts = this.#factsOf(key);
       if (facts !== undefined) return await this.#step(key, facts, signal);
@@ -295,7 +296,7 @@ export class MemberClaims {
         this.#failures.set(key, { taken: true });
         return { requeueAfterMs: TAKEN_RETRY_MS };
       }
-      if (outcome === 'again') return { requeueAfterMs: FIRST_RETRY_MS };
+      if (outcome === 'again') return { requeueAfterMs: BEHIND_RETRY_MS };
       if (outcome !== 'done') this.#answers.set(key, { uid: volume?.claimUid, answer: outcome });
       metrics?.steps.inc({ member, step: action.do, outcome: 'done' });
       this.#failures.delete(key);
@@ -312,24 +313,6 @@ export class MemberClaims {
       // With backoff.
       throw error;
     }
-  }
-
-  async #handleVolume(name: string, signal: AbortSignal): Promise<Again> {
-    const { hostClaims, home, mayWrite, metrics, logger } = this.#o;
-    const volume = hostClaims.volume(name);
-    const here = home();
-    if (volume === undefined || volume.member !== here.member) return undefined;
-    if (!this.#knowledge(volume.namespace).known) return { requeueAfterMs: UNKNOWN_RETRY_MS };
-    const claim = hostClaims.get(keyFor(volume.for.namespace, volume.for.name))?.claim;
-    const copy = this.places.copyAt(volume.namespace, volume.claim);
-    const reclaim = decideReclaim(volume, here, claim?.metadata.uid, copy);
-    if (reclaim.do === 'nothing') return undefined;
-    if (!mayWrite()) return { requeueAfterMs: FROZEN_RETRY_MS };
-    logger.info({ volume: name, step: reclaim.do }, 'a claim of the host is gone, and its reclaim policy is Delete');
-    const outcome = await this.#writer.reclaim(volume, reclaim, here.identity, signal);
-    if (outcome === 'again') return { requeueAfterMs: FIRST_RETRY_MS };
-    metrics?.steps.inc({ member: here.member, step: `delete-${reclaim.do}`, outcome: 'done' });
-    return undefined;
   }
 
   /** Wakes the pods that use the claim if there is news for them. */

@@ -5,9 +5,14 @@ import { HOST_UID_ANNOTATION } from '../api/marks.ts';
 
 /**
  * What becomes of a volume of the host whose claim is gone. `data`: the claim in the member is deleted, with what its own
- * reclaim policy says about the volume there. `volume`: nothing of it is left in the member.
+ * reclaim policy says about the volume there. `volume`: the cache shows nothing of it in the member.
  */
 export type Reclaim = { do: 'nothing' } | { do: 'data'; copy: ClaimCopy } | { do: 'volume' };
+
+/** The host says that the claim is gone, and that its data go with it. Pure. */
+export function isReclaimed({ object: { status, spec } }: MemberVolume): boolean {
+  return status?.phase === 'Released' && spec.persistentVolumeReclaimPolicy === 'Delete';
+}
 
 /** Pure. `copy`: what of ours has the place of the claim in the member, from a complete cache. */
 export function decideReclaim(
@@ -16,9 +21,9 @@ export function decideReclaim(
   hostClaimUid: string | undefined,
   copy: ClaimCopy | undefined,
 ): Reclaim {
-  const { status, spec, metadata } = volume.object;
+  const { metadata } = volume.object;
   if (volume.member !== home.member || volume.identity !== home.identity) return { do: 'nothing' };
-  if (status?.phase !== 'Released' || spec.persistentVolumeReclaimPolicy !== 'Delete') return { do: 'nothing' };
+  if (!isReclaimed(volume)) return { do: 'nothing' };
   if (metadata.deletionTimestamp !== undefined || hostClaimUid === volume.for.uid) return { do: 'nothing' };
   const made = copy?.metadata.annotations?.[HOST_UID_ANNOTATION] === volume.for.uid ? copy : undefined;
   if (made === undefined || (volume.claimUid !== undefined && made.metadata.uid !== volume.claimUid)) {

@@ -3,6 +3,7 @@ import { isLeaving, isNodeNameOf } from '../api/member-cluster.ts';
 import type { MemberBudgets } from '../budgets/member-budgets.ts';
 import type { HostClaims } from '../dependents/host-claims.ts';
 import type { MemberVolume } from '../dependents/member-volume.ts';
+import { isReclaimed } from '../dependents/reclaim.ts';
 import { keyFor, keyOf } from '../kube/object.ts';
 import { MemberLeaving } from '../members/leaving/member-leaving.ts';
 import { readMemberRemains } from '../members/leaving/member-remains.ts';
@@ -73,7 +74,10 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     claims: () => (hostClaims.unknown() === undefined ? [...claimsIn(hostClaims, name)] : undefined),
     knownRemains: () => [...knownRemains(options, isOthersNode), ...made().map((one) => `Namespace ${one}`)],
     writtenRemains: () => member().status?.leaving?.mayRemain ?? [],
-    readRemains: async (signal) => await readMemberRemains(remains, signal),
+    readRemains: async (signal) => {
+      const found = await readMemberRemains(remains, signal);
+      return { ...found, copies: [...found.copies, ...reclaimedIn(hostClaims, name, connection.identity())] };
+    },
     namespaces: made,
     removeNamespace: async (one, signal) =>
       standing.isShared()
@@ -112,6 +116,14 @@ function* claimsIn(hostClaims: HostClaims, member: string): Generator<string> {
     const { namespace, name, uid } = volume.for;
     const key = keyFor(namespace, name);
     if (hostClaims.get(key)?.claim.metadata.uid === uid) yield key;
+  }
+}
+
+/** Claims there that go as those of the host are gone, until their volumes have gone, too: nobody would see to them later. */
+function* reclaimedIn(hostClaims: HostClaims, member: string, identity: string): Generator<string> {
+  for (const volume of volumesIn(hostClaims, member)) {
+    if (volume.identity === identity && isReclaimed(volume))
+      yield `PersistentVolumeClaim ${volume.namespace}/${volume.claim}`;
   }
 }
 

@@ -19,6 +19,7 @@ import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../api/cluster.ts';
 import { mirroredNamespace } from '../pods/host-status.ts';
 import { type DependentsPort, HOST_POD_INDEX } from '../pods/pod-ports.ts';
+import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
 
 export interface MemberDependentsOptions {
   services: HostServices;
@@ -106,6 +107,7 @@ export class MemberDependents implements DependentsPort {
       host: services.host,
       hostClaims: services.hostClaims,
       home: () => this.#homeOfClaims(),
+      openCreationMs: OPEN_CREATION_MS,
       confirmIdentity: async (signal) => await connection.confirmIdentity(signal),
       overrides: { ...overrides, podIdentities: (podKey, uid) => this.#podIdentities(podKey, uid) },
       places: this.#places,

@@ -4,6 +4,7 @@ import { SELECTED_NODE_ANNOTATION } from '../../src/api/storage.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../src/kube/core-v1.ts';
 import { HostClaims } from '../../src/dependents/host-claims.ts';
 import { MemberClaims } from '../../src/dependents/member-claims.ts';
+import { memberClaimFor } from '../../src/dependents/member-volume.ts';
 import { HOME, hostClaim, storageClass } from '../fixtures/claims.ts';
 import { FakeMember, HOST_ID, refuse } from '../fixtures/dependents.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -56,6 +57,7 @@ function start(): void {
     ensureNamespace: (namespace) => Promise.resolve({ namespace: `${prefix}${namespace}` }),
     onReady: (podKey) => void ready.push(podKey),
     mayWrite: () => !frozen,
+    openCreationMs: 1_000,
     events: { record: ({ kind, name }, type, reason) => void events.push(`${type} ${reason} ${kind} ${name}`) },
     logger,
   });
@@ -228,7 +230,7 @@ it('makes nothing for pods where its claim is not, and tells those that come aft
   expect(claims.places.refusalOf(POD, 'x-shop')).toMatchObject({ reason: 'ClaimElsewhere' });
   // A stranger's claim of that name is not taken for it.
   member.put('PersistentVolumeClaim', { metadata: { namespace: 'x-shop', name: 'db' } });
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  await moment(1_200);
   expect(member.writes).toEqual([]);
   prefix = 't-';
   ready.length = 0;
@@ -308,6 +310,66 @@ it('leaves what took the place of lost data alone, until somebody says that it h
   });
   api.edit(`${VOLUMES}/${nameOfVolume()}`, { metadata: { annotations: { 'spillway.dev/member-claim-uid': null } } });
   await whenReady();
+});
+
+/** The host's claim is gone, as its controller says. */
+function loseClaim(): void {
+  claims.release('shop/web');
+  api.delete(`${CLAIMS}/db`);
+  api.edit(`${VOLUMES}/${nameOfVolume()}`, { status: { phase: 'Released' } });
+}
+const moment = async (ms: number): Promise<unknown> => await new Promise((resolve) => setTimeout(resolve, ms));
+
+it('keeps the volume of a claim that is gone while its creation in the member may be carried out yet', async () => {
+  for (let count = 0; count < 20; count++) member.failures.push(refuse(504, 'Timeout'));
+  choose();
+  await bind();
+  claims.track(POD);
+  await eventually(() => expect(member.writes).toContain(`create ${BELOW}`));
+  const uid = claim()?.metadata.uid ?? '';
+  loseClaim();
+  await moment(300);
+  expect(volume()).toBeDefined();
+  const made = memberClaimFor(hostClaim({}, { uid }), 'ssd', { hostId: HOST_ID, namespace: 't-shop' });
+  member.failures.length = 0;
+  member.put('PersistentVolumeClaim', made);
+  await eventually(() => expect(volume()).toBeUndefined());
+  expect(member.objects.get(BELOW)).toBeUndefined();
+});
+
+it('keeps the volume of a claim that is gone while the member has the data, though no cache shows them', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  const { metadata, ...rest } = member.objects.get(BELOW) ?? { metadata: { name: '' } };
+  member.objects.set(BELOW, { ...rest, metadata: { ...metadata, labels: {} } });
+  await restart();
+  await eventually(() => expect(claims.require(POD, 't-shop')).toMatchObject({ reason: 'ClaimPending' }));
+  const name = nameOfVolume();
+  loseClaim();
+  await eventually(() => expect(events).toContain(`Warning ClaimNotDeleted PersistentVolume ${name}`));
+  expect(volume()).toBeDefined();
+  // Nor is another cluster's word taken for it.
+  another = true;
+  member.objects.delete(BELOW);
+  await moment(1_500);
+  expect(volume()).toBeDefined();
+  another = false;
+  await eventually(() => expect(volume()).toBeUndefined());
+});
+
+it('tells why the data of a claim that is gone stay, where claims cannot be listed', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  await restart('claims may not be listed');
+  await eventually(() => expect(claims.require(POD, 't-shop')).toMatchObject({ reason: 'ClaimPending' }));
+  const name = nameOfVolume();
+  loseClaim();
+  await eventually(() => expect(events).toContain(`Warning ClaimNotDeleted PersistentVolume ${name}`));
+  member.learn('PersistentVolumeClaim', 't-shop');
+  await eventually(() => expect(volume()).toBeUndefined());
+  expect(member.objects.get(BELOW)).toBeUndefined();
 });
 
 it('waits for claims that do not exist, and refuses those made for another pod', async () => {

@@ -59,12 +59,14 @@ interface Plan {
   /** Whether another MemberCluster `twin` stands for the same cluster. Default: there is none. */
   twin?: 'may be' | 'known';
   givenUp?: boolean;
+  /** The policy and phase of the volume of a claim there. Default: there is none. */
+  volume?: readonly [policy: string, phase: string, identity?: string];
   /** Who wrote a Secret that is left there. */
   secretOf?: string;
 }
 
 /** What a look at a member finds in which a namespace is left that we made, whatever caches have; and what was removed there. */
-async function leave({ twin, givenUp = false, secretOf }: Plan) {
+async function leave({ twin, givenUp = false, volume, secretOf }: Plan) {
   const removed: string[] = [];
   const events: string[] = [];
   const request = ({ method = 'GET', path }: KubeRequest): Promise<unknown> => {
@@ -86,8 +88,17 @@ async function leave({ twin, givenUp = false, secretOf }: Plan) {
       hostId: 'us',
       hostClaims: {
         unknown: () => undefined,
-        volumes: () => (givenUp ? [{ metadata: { name: 'one' } }, { metadata: { name: 'another' } }] : []),
-        volume: (name: string) => ({ member: name === 'one' ? 'east' : 'west', namespace: 'shop', claim: name }),
+        get: () => undefined,
+        volumes: () =>
+          givenUp || volume !== undefined ? [{ metadata: { name: 'one' } }, { metadata: { name: 'another' } }] : [],
+        volume: (name: string) => ({
+          member: name === 'one' ? 'east' : 'west',
+          identity: volume?.[2] ?? 'pinned',
+          namespace: 'shop',
+          claim: name,
+          for: { namespace: 'shop', name, uid: name },
+          object: { spec: { persistentVolumeReclaimPolicy: volume?.[0] }, status: { phase: volume?.[1] } },
+        }),
       },
       invariants: new Violations(),
       config: { forceLeaveSeconds: FORCE_LEAVE_SECONDS },
@@ -95,6 +106,7 @@ async function leave({ twin, givenUp = false, secretOf }: Plan) {
     connection: {
       ...asked(true, 0),
       name: 'east',
+      identity: () => 'pinned',
       client: { cluster: 'east', request },
       namespaces: new Map([['shop', SHOP]]),
       pods: new Map([['shop/p', object('p', { labels: { ...OURS, 'spillway.dev/node': 'east' } })]]),
@@ -174,6 +186,22 @@ describe('a copy that is left in a member that leaves', () => {
   it('is not, when another MemberCluster for the same cluster did', async () => {
     expect((await leave({ secretOf: 'twin', twin: 'known' })).state).toMatchObject({ done: true });
   });
+});
+
+describe('a claim in a member that leaves, whose claim in the host is gone', () => {
+  it('is waited for while it goes, too', async () => {
+    const { state, removed } = await leave({ volume: ['Delete', 'Released'] });
+    expect(state).toMatchObject({ reason: 'CopiesRemain', copies: 1, done: false });
+    expect(state.message).toContain('PersistentVolumeClaim shop/one');
+    expect(removed).toEqual([]);
+  });
+
+  it.each<[NonNullable<Plan['volume']>]>([[['Retain', 'Released']], [['Delete', 'Released', 'another cluster']]])(
+    'is not, where it stays: %j',
+    async (volume) => {
+      expect((await leave({ volume })).state).toMatchObject({ done: true });
+    },
+  );
 });
 
 it('all that is known to be in a member that is given up is named', async () => {
