@@ -16,6 +16,8 @@ export interface MemberStanding {
   othersWant: (nodeName: string) => boolean;
   /** Whether there is a MemberCluster of that name, as far as is known. */
   knowsMember: (name: string) => boolean;
+  /** The MemberCluster of that name as the host has it; undefined where there is none that can be read. */
+  memberNamed: (name: string) => MemberCluster | undefined;
   /** Whether any other MemberCluster stands for the same cluster, or may. */
   isShared: () => boolean;
   /** Whether any other one is known to. */

@@ -1,5 +1,5 @@
 import { deletionToken, type KeptDeletions } from '../members/kept-deletions.ts';
-import { wasBreakerOpen } from '../members/member-status.ts';
+import { wasBreakerOpen } from '../members/written-status.ts';
 import type { ActingMember } from './acting-member.ts';
 import type { VirtualNodes } from './virtual-nodes.ts';
 

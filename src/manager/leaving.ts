@@ -10,7 +10,7 @@ import { readMemberRemains } from '../members/leaving/member-remains.ts';
 import { NamespaceRemoval } from '../members/leaving/namespace-removal.ts';
 import { removeSigningRequests } from '../members/leaving/signing-requests.ts';
 import type { MemberDependents } from './member-dependents.ts';
-import { budgetsWereMirrored, servicesWereExchanged, servicesWereMirrored } from '../members/member-status.ts';
+import { budgetsWereMirrored, servicesWereExchanged, servicesWereMirrored } from '../members/written-status.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import type { ActingMember } from './acting-member.ts';
 import { isForced, whyNotAsked } from './given-up.ts';

@@ -291,10 +291,11 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
       const sharesCluster = (other: string): boolean => controller.mayStandFor(other, connection.identity());
       const othersWant = (nodeName: string): boolean => controller.wantsNode(nodeName, member.metadata.name);
       const knowsMember = (name: string): boolean => controller.knows(name);
+      const memberNamed = (name: string): MemberCluster | undefined => controller.named(name);
       const isShared = (): boolean => controller.isShared(connection.identity(), member.metadata.name);
       const isKnownToBeShared = (): boolean =>
         controller.isKnownToBeShared(connection.identity(), member.metadata.name);
-      const standing = { leaseHeld, sharesCluster, othersWant, knowsMember, isShared, isKnownToBeShared };
+      const standing = { leaseHeld, sharesCluster, othersWant, knowsMember, memberNamed, isShared, isKnownToBeShared };
       return startMemberScope(services, member, connection, standing, signal);
     },
     ...(config.components.includes('scheduler')

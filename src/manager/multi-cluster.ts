@@ -2,7 +2,7 @@ import { exchangesServices } from '../api/member-cluster.ts';
 import { monotonic } from '../kube/clock.ts';
 import { pause } from '../kube/timers.ts';
 import type { MemberClusterController } from '../members/member-cluster-controller.ts';
-import { servicesWereExchanged } from '../members/member-status.ts';
+import { servicesWereExchanged } from '../members/written-status.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import { HostExchange } from '../multi-cluster/host-exchange.ts';
 import { MemberExchange } from '../multi-cluster/member-exchange.ts';

@@ -1,5 +1,5 @@
 import { wantedServicesOf } from '../api/member-cluster.ts';
-import { servicesWereMirrored } from '../members/member-status.ts';
+import { servicesCanBeWritten, servicesWereMirrored } from '../members/written-status.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import { isShownIgnored } from '../pods/daemon-pod.ts';
 import { HOST_NAMESPACE_INDEX, HOST_UID_INDEX } from '../pods/pod-indexes.ts';
@@ -33,6 +33,12 @@ export function memberServices(
       copiesOf: (namespace) => connection.pods.byIndex(HOST_NAMESPACE_INDEX, namespace),
       copyOf: (uid) => connection.pods.byIndex(HOST_UID_INDEX, uid)[0],
       sharesCluster: standing.sharesCluster,
+      toldOf: (name) => {
+        const told = standing.memberNamed(name);
+        if (told === undefined) return undefined;
+        const { mode } = wantedServicesOf(told);
+        return { network: told.spec.network, writes: mode === 'Mirror' && servicesCanBeWritten(told.status) };
+      },
       reachable: () => connection.reachable(),
     },
     spec: () => ({ ...member().spec, services: wantedServicesOf(member()) }),

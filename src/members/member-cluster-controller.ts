@@ -108,6 +108,12 @@ export class MemberClusterController {
     return [...this.#informer.values()].flatMap((raw) => this.#memberOf(raw) ?? []);
   }
 
+  /** The one of that name, where it can be read. */
+  named(name: string): MemberCluster | undefined {
+    const raw = this.#informer.get(name);
+    return raw === undefined ? undefined : this.#memberOf(raw);
+  }
+
   #memberOf(raw: KubeObject): MemberCluster | undefined {
     if (!this.#read.has(raw)) {
       const parsed = parseMemberCluster(raw);

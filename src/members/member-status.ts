@@ -1,17 +1,18 @@
 import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { cleanText } from '../kube/clean-text.ts';
-import { conditionOf } from '../kube/conditions.ts';
 import type { FencingFinding } from './member-fencing.ts';
 import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
 import type { PodSecurityFinding } from './pod-security.ts';
 import type { Reachability } from './reachability.ts';
 import { retirementAdvice, retirementInWords, type RetiringNode } from './retiring-node.ts';
 
-const DELETIONS_ALLOWED = 'DeletionsAllowed';
-const SERVICES_MIRRORED = 'ServicesMirrored';
-const SERVICES_EXCHANGED = 'ServicesExchanged';
-const BUDGETS_MIRRORED = 'BudgetsMirrored';
+export const REACHABLE = 'Reachable';
+export const IDENTITY_PINNED = 'IdentityPinned';
+export const DELETIONS_ALLOWED = 'DeletionsAllowed';
+export const SERVICES_MIRRORED = 'ServicesMirrored';
+export const SERVICES_EXCHANGED = 'ServicesExchanged';
+export const BUDGETS_MIRRORED = 'BudgetsMirrored';
 /** Parts of it may be words of the member. */
 const MAX_MESSAGE_BYTES = 2_048;
 const MAX_NAME_BYTES = 600;
@@ -211,7 +212,7 @@ function credentialsValid({ credentials, reachability }: MemberFacts): Finding {
 }
 
 function reachable({ reachability }: MemberFacts): Finding {
-  const type = 'Reachable';
+  const type = REACHABLE;
   const { reachable: state, failure, failingSince } = reachability;
   if (state === true) return yes(type, 'ProbeSucceeded', 'The API server answers.');
   if (state === undefined || failure === undefined)
@@ -221,7 +222,7 @@ function reachable({ reachability }: MemberFacts): Finding {
 }
 
 function identityPinned({ name, pinned, observed, isHost }: MemberFacts): Finding {
-  const type = 'IdentityPinned';
+  const type = IDENTITY_PINNED;
   if (isHost)
     return no(
       type,
@@ -236,30 +237,6 @@ function identityPinned({ name, pinned, observed, isHost }: MemberFacts): Findin
     `Cluster ${observed} answers in the place of ${pinned}. Nothing is written to it. If this is meant to be, run: ` +
       `kubectl annotate --overwrite membercluster ${name} ${CONFIRM_IDENTITY_ANNOTATION}=${observed}`,
   );
-}
-
-/** Whether deletions were held back when this status was written: a start must not let go what a former process kept. */
-export function wasBreakerOpen(status: MemberClusterStatus | undefined): boolean {
-  const before = conditionOf({ status }, DELETIONS_ALLOWED);
-  return before?.status === 'False';
-}
-
-/** Whether there were Services of the host in the member when this status was written, or may have been. */
-export function servicesWereMirrored(status: MemberClusterStatus | undefined): boolean {
-  const before = conditionOf({ status }, SERVICES_MIRRORED);
-  return before !== undefined && before.reason !== 'NotMirrored';
-}
-
-/** Whether anything that other clusters export stood in the member when this status was written, or may have. */
-export function servicesWereExchanged(status: MemberClusterStatus | undefined): boolean {
-  const before = conditionOf({ status }, SERVICES_EXCHANGED);
-  return before !== undefined && before.reason !== 'NotExchanged';
-}
-
-/** The same of disruption budgets. */
-export function budgetsWereMirrored(status: MemberClusterStatus | undefined): boolean {
-  const before = conditionOf({ status }, BUDGETS_MIRRORED);
-  return before !== undefined && before.reason !== 'Ignored';
 }
 
 /** Not part of Ready: new pods are welcome meanwhile. */

@@ -106,6 +106,11 @@ function slicesOf(service: Service, place: CopyPlace, key: string, group: Group)
     parts.set(index, [...(parts.get(index) ?? []), endpoint]);
   }
   return [...parts].map(([index, some]) =>
-    renderSlice(service, place, { source: `${key} ${count}/${index}`, addressType, ports, endpoints: some }),
+    renderSlice(service, place, {
+      source: `${place.member} ${key} ${count}/${index}`,
+      addressType,
+      ports,
+      endpoints: some,
+    }),
   );
 }

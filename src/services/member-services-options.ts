@@ -18,6 +18,8 @@ export const SERVICE_WAITS = {
   longestRest: 2_000,
   /** How long Services stay after the last pod of their namespace is gone, as others often follow. */
   empty: 30_000,
+  /** For how long another MemberCluster of the same cluster is seen unable to write before this one takes over. */
+  stalled: 60_000,
 };
 export type ServiceWaits = typeof SERVICE_WAITS;
 
@@ -54,7 +56,15 @@ export interface ServicesMember {
   readonly copyOf: (uid: string) => Pod | undefined;
   /** Whether another MemberCluster of that name stands for the same cluster, or may. */
   readonly sharesCluster: (member: string) => boolean;
+  /** What the host is told of the MemberCluster of that name, be it this one; undefined while it is not known. */
+  readonly toldOf: (member: string) => ToldOfMember | undefined;
   readonly reachable: () => boolean;
+}
+
+export interface ToldOfMember {
+  readonly network: MemberClusterSpec['network'];
+  /** Services can be written for it. */
+  readonly writes: boolean;
 }
 
 export type ServicesSpec = () => Pick<MemberClusterSpec, 'services' | 'network'>;

@@ -7,6 +7,7 @@ import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import { EndpointSource } from './endpoint-source.ts';
 import { type MemberServicesOptions, SERVICE_WAITS, type ServiceWaits } from './member-services-options.ts';
+import { OtherWriters } from './other-writers.ts';
 import { ServiceAddresses } from './service-addresses.ts';
 import { ServiceCopies } from './service-copies.ts';
 import { hasAny, ServiceSync } from './service-sync.ts';
@@ -35,6 +36,7 @@ export class MemberServices {
   readonly #populated = new Set<string>();
   readonly #addresses: ServiceAddresses;
   readonly #sync: ServiceSync;
+  readonly #others: OtherWriters;
   #copies: ServiceCopies;
   #complete = false;
   #refusedUntil = 0;
@@ -46,6 +48,7 @@ export class MemberServices {
     this.#o = options;
     this.#waits = options.waits ?? SERVICE_WAITS;
     this.#wasMirrored = options.wereMirrored;
+    this.#others = new OtherWriters(member, this.#waits.stalled);
     this.#copies = this.#newCopies();
     this.#addresses = this.#newAddresses();
     this.#sync = new ServiceSync({
@@ -53,6 +56,7 @@ export class MemberServices {
       member,
       spec,
       endpoints: new EndpointSource(host, member, spec),
+      others: this.#others,
       complete: () => this.#complete,
       events,
       waits: this.#waits,
@@ -182,7 +186,7 @@ export class MemberServices {
       this.#lookSoon(key);
       this.#addresses.wake(splitKey(key).namespace ?? '');
     };
-    return new ServiceCopies({ host, member, changed, metrics, logger });
+    return new ServiceCopies({ host, member, others: this.#others, changed, metrics, logger });
   }
 
   /** Runs the member's informers while Services are mirrored, and with mode None until former copies are gone. */
@@ -201,6 +205,7 @@ export class MemberServices {
         isWanted() || (copies.synced && this.#complete ? copies.own().length > 0 : copies.problem === undefined);
       while (isUsed() && !signal.aborted) {
         if (isWanted()) this.#wasMirrored = true;
+        if (this.#others.look()) this.#lookAtAll();
         metrics.services.copies.set({ member: member.name }, copies.services.size);
         await pause(POLL_MS, signal);
       }

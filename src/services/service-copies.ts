@@ -5,12 +5,14 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
 import { type CopyStore, copyStore } from './copy-store.ts';
 import type { ServicesHost, ServicesMember } from './member-services-options.ts';
+import type { OtherWriters } from './other-writers.ts';
 import type { ServiceMetrics } from './service-metrics.ts';
 import { ServiceWriter } from './service-writer.ts';
 
 export interface ServiceCopiesOptions {
   host: Pick<ServicesHost, 'id'>;
-  member: Pick<ServicesMember, 'name' | 'client' | 'sharesCluster'>;
+  member: Pick<ServicesMember, 'name' | 'client'>;
+  others: OtherWriters;
   /** Called with the key of the host's Service when something that stands for it came, changed or went. */
   changed: (serviceKey: string) => void;
   metrics: { services: ServiceMetrics; informer?: InformerMetrics | undefined };
@@ -23,13 +25,16 @@ export class ServiceCopies {
   readonly slices: CopyStore<EndpointSlice>;
   readonly writer: ServiceWriter;
 
-  constructor({ host, member, changed, metrics, logger }: ServiceCopiesOptions) {
-    const { name, client, sharesCluster } = member;
+  readonly #others: OtherWriters;
+
+  constructor({ host, member, others, changed, metrics, logger }: ServiceCopiesOptions) {
+    const { name, client } = member;
+    this.#others = others;
     const common = { client, hostId: host.id, changed, logger, metrics: metrics.informer };
     this.services = copyStore<Service>({ ...common, resource: SERVICES });
     this.slices = copyStore<EndpointSlice>({ ...common, resource: ENDPOINT_SLICES });
     const { services, slices } = this;
-    this.writer = new ServiceWriter({ member: name, services, slices, sharesCluster, metrics: metrics.services });
+    this.writer = new ServiceWriter({ member: name, services, slices, others, metrics: metrics.services });
   }
 
   /** Follows the member until the signal aborts; never rejects. */
@@ -53,6 +58,6 @@ export class ServiceCopies {
 
   /** Services and slices of this MemberCluster. */
   own(): (Service | EndpointSlice)[] {
-    return [...this.services.values(), ...this.slices.values()].filter((copy) => !this.writer.isOthers(copy));
+    return [...this.services.values(), ...this.slices.values()].filter((copy) => !this.#others.isOthers(copy));
   }
 }

@@ -9,6 +9,7 @@ import { list } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { EndpointSource } from './endpoint-source.ts';
 import type { ServicesHost, ServicesMember, ServicesSpec, ServiceWaits } from './member-services-options.ts';
+import type { OtherWriters } from './other-writers.ts';
 import type { ServiceCopies } from './service-copies.ts';
 import { type CopyPlace, isMirrored } from './service-copy.ts';
 import type { ServiceProblem } from './services-finding.ts';
@@ -23,6 +24,7 @@ export interface ServiceSyncOptions {
   member: ServicesMember;
   spec: ServicesSpec;
   endpoints: EndpointSource;
+  others: OtherWriters;
   /** All pods of the host in the member are known: what nobody needs is garbage. */
   complete: () => boolean;
   events: Pick<EventRecorder, 'record'>;
@@ -106,7 +108,7 @@ export class ServiceSync {
     { writer, slices }: ServiceCopies,
     signal: AbortSignal,
   ): Promise<{ writes: number; again: number; problem?: ServiceProblem }> {
-    const { host, member, spec, endpoints } = this.#o;
+    const { host, member, spec, endpoints, others } = this.#o;
     const { namespaces } = member;
     const { namespace: hostNamespace = '' } = service.metadata;
     const isCurrent = namespaces.memberNamespaceOf(hostNamespace) === namespace;
@@ -116,17 +118,18 @@ export class ServiceSync {
     }
     const place: CopyPlace = { hostId: host.id, member: member.name, namespace };
     const kept = await writer.keep(service, place, signal);
-    if ('problem' in kept || 'others' in kept) {
-      // Our slices would lead callers of a foreign Service to our pods.
-      const own = slices.of(key).filter((slice) => slice.metadata.namespace === namespace && !writer.isOthers(slice));
+    const isIsolated = spec().network === 'Isolated';
+    if ('problem' in kept || ('others' in kept && !isIsolated)) {
+      // They would lead callers of a foreign Service to our pods, or be there twice.
+      const own = slices.of(key).filter((slice) => slice.metadata.namespace === namespace && !others.isOthers(slice));
       for (const slice of own) await writer.removeSlice(slice, signal);
       return { writes: own.length, again: PROBLEM_MS, ...('problem' in kept ? { problem: kept.problem } : {}) };
     }
-    const isIsolated = spec().network === 'Isolated';
     // The key is queued again when the host's slices have synced.
     if (!isIsolated && !host.slices.synced) return { writes: 0, again: POLL_MS };
     const wanted = endpoints.slicesFor(service, place);
-    return { writes: await writer.keepSlices(key, namespace, wanted, signal), again: Infinity };
+    const writes = await writer.keepSlices(key, namespace, wanted, signal);
+    return { writes, again: 'others' in kept ? PROBLEM_MS : Infinity };
   }
 
   /**
@@ -142,8 +145,12 @@ export class ServiceSync {
     signal: AbortSignal,
   ): Promise<number> {
     const isElsewhere = ({ metadata }: Service | EndpointSlice): boolean => !places.has(metadata.namespace ?? '');
-    const spare = services.of(key).filter((copy) => isElsewhere(copy) && !writer.isOthers(copy));
-    const spareSlices = slices.of(key).filter((slice) => isElsewhere(slice) && !writer.isOthers(slice));
+    const { others } = this.#o;
+    // Another one may need it where this one does not, unless the host has it no more.
+    const isOthers = (copy: Service | EndpointSlice): boolean =>
+      others.isOthers(copy) && (service !== undefined || !others.isAbandoned(copy));
+    const spare = services.of(key).filter((copy) => isElsewhere(copy) && !isOthers(copy));
+    const spareSlices = slices.of(key).filter((slice) => isElsewhere(slice) && !isOthers(slice));
     if (spare.length + spareSlices.length === 0) {
       this.#emptySince.delete(key);
       return Infinity;

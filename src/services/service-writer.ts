@@ -1,4 +1,3 @@
-import { MEMBER_LABEL } from '../api/marks.ts';
 import type { Service } from '../kube/core-v1.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
@@ -7,6 +6,7 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import { refusalIn } from '../kube/refusal-words.ts';
 import type { CopyStore } from './copy-store.ts';
+import type { OtherWriters } from './other-writers.ts';
 import { type CopyPlace, hasMarks, isAsWanted, needsAnew, replacing, serviceCopy } from './service-copy.ts';
 import type { ServiceMetrics } from './service-metrics.ts';
 import type { ServiceProblem } from './services-finding.ts';
@@ -16,8 +16,7 @@ export interface ServiceWriterOptions {
   readonly member: string;
   readonly services: CopyStore<Service>;
   readonly slices: CopyStore<EndpointSlice>;
-  /** Whether another MemberCluster of that name stands for the same cluster, or may. */
-  readonly sharesCluster: (member: string) => boolean;
+  readonly others: OtherWriters;
   readonly metrics: ServiceMetrics;
 }
 
@@ -34,18 +33,12 @@ export class ServiceWriter {
     this.#o = options;
   }
 
-  isOthers({ metadata }: Service | EndpointSlice): boolean {
-    const { member, sharesCluster } = this.#o;
-    const writer = metadata.labels?.[MEMBER_LABEL];
-    return writer !== undefined && writer !== member && sharesCluster(writer);
-  }
-
   /** Brings the Service in one namespace of the member up to date. */
   async keep(service: Service, place: CopyPlace, signal: AbortSignal): Promise<KeptService> {
     const { services } = this.#o;
     const wanted = serviceCopy(service, place);
     const copy = services.of(keyOf(service)).find(({ metadata }) => metadata.namespace === place.namespace);
-    if (copy !== undefined && this.isOthers(copy)) return { others: copy };
+    if (copy !== undefined && this.#o.others.isSeenTo(copy)) return { others: copy };
     try {
       if (copy === undefined) return await this.#create(service, wanted, signal);
       if (isAsWanted(copy, wanted) || this.#isDeclined(wanted)) return { copy };
@@ -103,7 +96,7 @@ export class ServiceWriter {
     wanted: readonly EndpointSlice[],
     signal: AbortSignal,
   ): Promise<number> {
-    const { slices } = this.#o;
+    const { slices, others } = this.#o;
     const there = new Map(
       slices
         .of(serviceKey)
@@ -128,7 +121,7 @@ export class ServiceWriter {
       else await slices.create(slice, signal);
     }
     for (const slice of there.values()) {
-      if (this.isOthers(slice)) continue;
+      if (others.isToStay(slice)) continue;
       writes += 1;
       await this.removeSlice(slice, signal);
     }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { memberStatus, wasBreakerOpen, type MemberFacts } from '../../src/members/member-status.ts';
+import { memberStatus, type MemberFacts } from '../../src/members/member-status.ts';
+import { wasBreakerOpen } from '../../src/members/written-status.ts';
 import { eventually, ScopeWorld, type RunningScope } from '../fixtures/member-scope.ts';
 
 const OPEN = {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import { deletionToken } from '../../src/members/kept-deletions.ts';
-import { memberStatus, wasBreakerOpen } from '../../src/members/member-status.ts';
+import { memberStatus } from '../../src/members/member-status.ts';
+import { wasBreakerOpen } from '../../src/members/written-status.ts';
 import type { MemberFacts } from '../../src/members/member-status.ts';
 import { NOT_PROBED } from '../../src/members/reachability.ts';
 

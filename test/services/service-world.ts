@@ -28,6 +28,8 @@ export interface RunningServices {
   always: string[];
   /** Other MemberClusters of the same cluster. */
   sharing: string[];
+  /** What the host is told of it. */
+  writes: boolean;
   requeued: string[];
   stop(): Promise<void>;
 }
@@ -39,6 +41,8 @@ export class ServiceWorld {
   readonly events: string[] = [];
   readonly #servers = new Map<MemoryApi, MemoryApiServer>();
   readonly #running = new Set<RunningServices>();
+  /** By the name of the MemberCluster. */
+  readonly #told = new Map<string, RunningServices>();
 
   static async start(): Promise<ServiceWorld> {
     const world = new ServiceWorld();
@@ -50,14 +54,14 @@ export class ServiceWorld {
   }
 
   /** A pod of the host on the virtual node, and its copy. */
-  run(name: string, { copy = true, ip = '10.1.0.1' } = {}): void {
+  run(name: string, { copy = true, ip = '10.1.0.1', node = 'east' } = {}): void {
     const labels = { app: 'web' };
     const spec = { containers: [{ name: 'app', image: 'busybox' }] };
     const path = `/api/v1/namespaces/${NS}/pods`;
     const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
     const { metadata } = send(this.host, 'POST', path, {
       metadata: { name, labels },
-      spec: { ...spec, nodeName: 'east' },
+      spec: { ...spec, nodeName: node },
     });
     send(this.host, 'PATCH', `${path}/${name}/status`, { status });
     if (!copy) return;
@@ -84,8 +88,8 @@ export class ServiceWorld {
     send(this.host, 'POST', servicesPath(namespace), body);
   }
 
-  withdraw(name: string): void {
-    send(this.host, 'DELETE', `${servicesPath()}/${name}`, {});
+  withdraw(name: string, namespace = NS): void {
+    send(this.host, 'DELETE', `${servicesPath(namespace)}/${name}`, {});
   }
 
   /** What the host's controller says a Service leads to. */
@@ -131,7 +135,10 @@ export class ServiceWorld {
   /** Starts it, as after a start of the program. */
   start(
     name = 'east',
-    options: Partial<Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always'>> = {},
+    {
+      node = 'east',
+      ...options
+    }: Partial<Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'writes'> & { node: string }> = {},
   ): RunningServices {
     const stop = new AbortController();
     const [host, client] = [this.#client(this.host), this.#client(this.member)];
@@ -142,7 +149,7 @@ export class ServiceWorld {
       indexes: { [NAMESPACE]: ({ metadata }) => [metadata.namespace ?? ''] },
     });
     const hostSlices = new HostSlices({ host, logger });
-    const hostPods = new Informer<Pod>({ client: host, resource: PODS, fieldSelector: 'spec.nodeName=east' });
+    const hostPods = new Informer<Pod>({ client: host, resource: PODS, fieldSelector: `spec.nodeName=${node}` });
     const memberPods = new Informer<Pod>({
       client,
       resource: PODS,
@@ -157,6 +164,7 @@ export class ServiceWorld {
       network: 'Flat',
       always: [],
       sharing: [],
+      writes: true,
       ...options,
       requeued,
       services: new MemberServices({
@@ -179,6 +187,7 @@ export class ServiceWorld {
           copiesOf: (namespace) => memberPods.byIndex(NAMESPACE, namespace),
           copyOf: (uid) => memberPods.byIndex(COPY, uid)[0],
           sharesCluster: (other) => running.sharing.includes(other),
+          toldOf: (other) => this.#told.get(other),
           reachable: () => true,
         },
         spec: () => ({
@@ -191,7 +200,7 @@ export class ServiceWorld {
         events: { record: (_subject, type, reason) => this.events.push(`${type} ${reason}`) },
         metrics: { services: serviceMetrics(new Registry()) },
         logger,
-        waits: { gather: 20, rest: 20, longestRest: 200, empty: 300 },
+        waits: { gather: 20, rest: 20, longestRest: 200, empty: 300, stalled: 300 },
       }),
       stop: async () => {
         this.#running.delete(running);
@@ -218,6 +227,7 @@ export class ServiceWorld {
     };
     const done = work();
     this.#running.add(running);
+    this.#told.set(name, running);
     return running;
   }
 
