@@ -91,6 +91,9 @@ export type Action =
   /** The host pod's deletion can end: final status, then removal. */
   | { do: 'finish-deletion'; hostPod: Pod; status: PodStatus | undefined; departed: Pod | undefined };
 
+/** So long a new pod waits without a word for a former one that is being deleted, in ms. */
+const LEAVING_MS = 10_000;
+
 const JUST_CREATED: Action = { do: 'wait', why: 'the member pod was just created and is not in the cache yet' };
 
 /**
@@ -124,7 +127,7 @@ function inOrder(hostPod: Pod | undefined, memberPod: Pod | undefined, facts: Po
   if (hostPod === undefined) return ours ? withoutHost(memberPod, facts) : { do: 'nothing' };
   if (ours && memberPod.metadata.labels?.[UID_LABEL] !== hostPod.metadata.uid) {
     // A former pod of that name: it has to be gone before the new one may start (invariant I6).
-    return withoutHost(memberPod, facts);
+    return isLeaving(memberPod) ? untilGone(hostPod, memberPod, facts) : withoutHost(memberPod, facts);
   }
   const own = ours ? memberPod : undefined;
   if (own !== undefined && facts.second !== undefined) {
@@ -138,7 +141,7 @@ function inOrder(hostPod: Pod | undefined, memberPod: Pod | undefined, facts: Po
 
 function withoutHost(memberPod: Pod, facts: PodFacts): Action {
   const uid = memberPod.metadata.labels?.[UID_LABEL] ?? '';
-  if (memberPod.metadata.deletionTimestamp !== undefined) return { do: 'wait', why: 'the member pod is being deleted' };
+  if (isLeaving(memberPod)) return { do: 'wait', why: 'the member pod is being deleted' };
   return { do: 'collect', memberPod, deletionSeen: facts.hostDeletionSeen(uid) };
 }
 
@@ -268,11 +271,30 @@ export function creationUnanswered(member: string): Hold {
 
 /** Its place is taken by a pod of somebody else, or by a former one on another virtual node, which sees to it. */
 function occupied(hostPod: Pod, stranger: Pod, facts: PodFacts): Action {
-  const isLeaving = stranger.metadata.deletionTimestamp !== undefined;
-  if (isLeaving && stranger.metadata.labels?.[HOST_LABEL] === facts.hostId) {
-    return { do: 'wait', why: 'a former pod of that name is being deleted' };
+  if (isLeaving(stranger) && stranger.metadata.labels?.[HOST_LABEL] === facts.hostId) {
+    return untilGone(hostPod, stranger, facts);
   }
   return { do: 'hold', hold: nameTaken(hostPod, stranger, facts) };
+}
+
+/** A former pod of that name is being deleted. What takes longer than a moment is told. */
+function untilGone(hostPod: Pod, former: Pod, facts: PodFacts): Action {
+  const why = 'a former pod of that name is being deleted';
+  // What one that has had a copy of its own remembers of it is not to be written over.
+  const isNew = mirroredUid(hostPod) === undefined && facts.created === undefined;
+  if (!isNew || isLeaving(hostPod) || isFinished(hostPod)) return { do: 'wait', why };
+  const restMs = Date.parse(hostPod.metadata.creationTimestamp ?? '') + LEAVING_MS - Date.parse(facts.now);
+  if (restMs > 0) return { do: 'wait', why, againMs: Math.min(restMs, LEAVING_MS) };
+  if (!facts.reachable) return { do: 'hold', hold: memberUnreachable(facts.member, facts.unreachableBecause) };
+  const { namespace = '', name } = former.metadata;
+  const message =
+    `Cluster "${facts.member}" still has a former pod ${namespace}/${name}, which is being deleted there. Pod ${hostPod.metadata.name} starts when that one is gone. ` +
+    'Where that does not come by itself, its node there may be dead, or a finalizer keep it.';
+  return { do: 'hold', hold: { reason: 'NameTaken', message } };
+}
+
+function isLeaving({ metadata: { deletionTimestamp } }: Pod): boolean {
+  return deletionTimestamp !== undefined;
 }
 
 /** The departed member pod, if it ran for exactly this host pod. */

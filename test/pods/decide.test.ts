@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HOST_LABEL, MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.ts';
+import { HOST_LABEL, MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { Condition, Pod, PodStatus } from '../../src/kube/core-v1.ts';
 import { heldBack } from '../../src/pods/creation-intent.ts';
 import { decide, type PodFacts } from '../../src/pods/decide.ts';
@@ -39,6 +39,7 @@ const deletedHost = (status = mirrored().status): Pod =>
     metadata: { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30 },
     ...(status === undefined ? {} : { status }),
   });
+const bornAt = (time: string): Pod => hostPod({ metadata: { creationTimestamp: `2026-01-01T${time}Z` } });
 const stranger = (): Pod => memberPod({ metadata: { labels: {} } });
 const former = (): Pod =>
   memberPod({ metadata: { labels: { ...memberPod().metadata.labels, [UID_LABEL]: 'former-uid' } } });
@@ -231,7 +232,34 @@ describe('what decide answers', () => {
     expect(decide(hostPod(), former(), facts())).toMatchObject({ do: 'collect' });
     const leaving = former();
     leaving.metadata.deletionTimestamp = NOW;
-    expect(decide(hostPod(), leaving, facts()).do).toBe('wait');
+    expect(decide(bornAt('00:01:59'), leaving, facts()).do).toBe('wait');
+  });
+
+  it('says that a former pod is still being deleted, when that takes longer than a moment', () => {
+    const leaving = former();
+    leaving.metadata.deletionTimestamp = NOW;
+    const elsewhere = memberPod({ metadata: { deletionTimestamp: NOW, labels: { ...former().metadata.labels } } });
+    elsewhere.metadata.labels = { ...elsewhere.metadata.labels, [NODE_LABEL]: 'east-gpu' };
+    for (const copy of [leaving, elsewhere]) {
+      // A clock that is ahead keeps nobody waiting for longer.
+      for (const [born, againMs] of [
+        ['00:01:56', 6_000],
+        ['00:30:00', 10_000],
+      ] as const) {
+        expect(decide(bornAt(born), copy, facts())).toMatchObject({ do: 'wait', againMs });
+      }
+      const hold = { reason: 'NameTaken', message: expect.stringContaining('is being deleted there') as string };
+      expect(decide(bornAt('00:01:50'), copy, facts())).toMatchObject({ do: 'hold', hold });
+      expect(decide(bornAt('00:01:50'), copy, facts({ reachable: false }))).toMatchObject({
+        do: 'hold',
+        hold: { reason: 'MemberUnreachable' },
+      });
+    }
+    expect(decide(deletedHost({ phase: 'Pending' }), leaving, facts()).do).toBe('wait');
+    expect(decide(undefined, leaving, facts()).do).toBe('wait');
+    expect(decide(hostPod({ status: { phase: 'Failed' } }), leaving, facts()).do).toBe('wait');
+    expect(decide(mirrored(), leaving, facts()).do).toBe('wait');
+    expect(decide(bornAt('00:01:50'), leaving, facts({ created: { overdue: false } })).do).toBe('wait');
   });
 
   it('never touches a stranger', () => {
