@@ -43,8 +43,8 @@ export interface SliceFacts {
  * as they are there. Endpoints that take no traffic, now or while they end, are left out, and so are slices that would be empty.
  * Names of nodes are told of this member's own only: another cluster may have nodes of the same names.
  *
- * With `trafficDistribution` the member is what a zone is to Kubernetes: as long as it has ready endpoints of its own, there are no
- * others, and zones count among those. Not for headless Services, whose endpoints have names.
+ * With `trafficDistribution` the member is what a zone is to Kubernetes: as long as it has ready endpoints of its own for a port and family, there
+ * are no others, and zones count among those. Not for headless Services, whose endpoints have names.
  */
 export function memberSlices({ service, slices, own, place }: SliceFacts): EndpointSlice[] {
   const told = slices.map((slice) => ({
@@ -52,22 +52,33 @@ export function memberSlices({ service, slices, own, place }: SliceFacts): Endpo
     endpoints: (slice.endpoints ?? []).filter(takesTraffic).map((endpoint) => inMember(endpoint, own)),
   }));
   const isOwn = ({ targetRef }: Endpoint): boolean => targetRef !== undefined;
-  const prefers =
-    service.spec?.trafficDistribution !== undefined &&
-    !isHeadless(service) &&
-    told.some(({ endpoints }) => endpoints.some((one) => isOwn(one) && isReadyEndpoint(one)));
-  const chosen = prefers ? told.map((one) => ({ ...one, endpoints: one.endpoints.filter(isOwn) })) : told;
-  const zoned = prefers && chosen.every(({ endpoints }) => endpoints.every(({ zone }) => zone !== undefined));
+  const mayPrefer = service.spec?.trafficDistribution !== undefined && !isHeadless(service);
+  const served = new Set(
+    told
+      .filter(({ endpoints }) => endpoints.some((one) => isOwn(one) && isReadyEndpoint(one)))
+      .flatMap(({ slice }) => portsOf(slice)),
+  );
+  const chosen = told.map((one) => {
+    const prefers = mayPrefer && portsOf(one.slice).every((port) => served.has(port));
+    return prefers ? { ...one, prefers, endpoints: one.endpoints.filter(isOwn) } : { ...one, prefers };
+  });
+  const zoned = chosen.every((one) => !one.prefers || one.endpoints.every(({ zone }) => zone !== undefined));
   return chosen
     .filter(({ endpoints }) => endpoints.length > 0)
-    .map(({ slice, endpoints }) =>
+    .map(({ slice, endpoints, prefers }) =>
       renderSlice(service, place, {
         source: slice.metadata.name,
         addressType: slice.addressType,
         ports: slice.ports,
-        endpoints: zoned ? endpoints.map(withZoneHint) : endpoints,
+        endpoints: prefers && zoned ? endpoints.map(withZoneHint) : endpoints,
       }),
     );
+}
+
+/** What proxies choose endpoints for, each by itself: a port by its name and protocol, in one family. */
+function portsOf({ addressType, ports }: EndpointSlice): string[] {
+  if (ports === undefined || ports.length === 0) return [addressType];
+  return ports.map(({ name = '', protocol = 'TCP' }) => `${addressType} ${protocol} ${name}`);
 }
 
 function inMember(endpoint: Endpoint, own: SliceFacts['own']): Endpoint {

@@ -98,6 +98,23 @@ describe('traffic distribution', () => {
     expect(addresses(seen(all, { trafficDistribution: 'PreferClose' }))).toEqual(['10.1.0.1', '10.2.0.1']);
   });
 
+  it('counts for each port and family by itself: what no pod of the member has is found elsewhere', () => {
+    const ports = (name: string, protocol = 'TCP') => ({ ports: [{ name, port: 8080, protocol }] });
+    const all: EndpointSlice[] = [
+      { ...slice('web-1', endpoint('10.1.0.1', 'own1'), endpoint('10.2.0.1', 'x')), ...ports('http') },
+      { ...slice('web-2', endpoint('10.2.0.2', 'y')), ...ports('admin') },
+      { ...slice('web-3', endpoint('10.2.0.3', 'z')), ...ports('http', 'UDP') },
+      { ...slice('web-4', endpoint('fd00::2', 'x')), ...ports('http'), addressType: 'IPv6' },
+      { ...slice('web-5', endpoint('10.2.0.5', 'v')), ports: [...ports('http').ports, ...ports('admin').ports] },
+      { ...slice('web-6', endpoint('10.2.0.6', 'w')), ...ports('http') },
+      { ...slice('web-7', endpoint('10.2.0.7', 'u')), ports: [] },
+    ];
+    const told = seen(all, { trafficDistribution: 'PreferClose' });
+    expect(addresses(told)).toEqual(['10.1.0.1', '10.2.0.2', '10.2.0.3', 'fd00::2', '10.2.0.5', '10.2.0.7']);
+    const hinted = told.flatMap(({ endpoints = [] }) => endpoints).filter(({ hints }) => hints !== undefined);
+    expect(hinted.map((one) => one.addresses)).toEqual([['10.1.0.1']]);
+  });
+
   it('leaves headless Services alone, whose endpoints are called by their names', () => {
     const spec = { trafficDistribution: 'PreferClose', clusterIP: 'None' };
     expect(addresses(seen(slices, spec))).toEqual(['10.1.0.1', '10.2.0.1', '10.2.0.2']);
