@@ -7,7 +7,10 @@ import { type MirroredBudget, readMirroredBudget } from './mirrored-budget.ts';
 /** The subject is the key of the host's budget; one budget stands for it in each namespace of the member, as a rule in one. */
 export type MirrorStore = WrittenObjects<PodDisruptionBudget, MirroredBudget>;
 
-interface MirrorStoreOptions extends Omit<WrittenObjectsOptions<never, never>, 'resource' | 'labelSelector' | 'read'> {
+interface MirrorStoreOptions extends Omit<
+  WrittenObjectsOptions<never, never>,
+  'resource' | 'labelSelector' | 'read' | 'keep'
+> {
   hostId: string;
   /** Name of the MemberCluster. */
   member: string;

@@ -1,10 +1,12 @@
 import type { Logger } from 'pino';
+import type { CacheAccount } from './cache-account.ts';
 import type { KubeClient } from './client.ts';
 import { isNotFound } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Informer } from './informer.ts';
 import { keyFor, keyOf, type KubeObject, type ObjectMeta, withoutManagedFields } from './object.ts';
 import type { ReflectorTimings } from './reflector-timings.ts';
+import { accountOf } from './reflector.ts';
 import type { Resource } from './resource.ts';
 import { isOlder } from './resource-version.ts';
 import { create, get, patch, remove, replace } from './verbs.ts';
@@ -19,6 +21,8 @@ export interface WrittenObjectsOptions<T, V> {
   labelSelector: string;
   /** What is kept of an object, and the subject that it stands for; undefined for one that is none of ours. */
   read: (object: T) => { subject: string; value: V } | undefined;
+  /** What of an object `read` gets, and caches hold. Default: all of it. */
+  keep?: (object: T) => T;
   /** Called with the subject when something that stands for it came, changed or went. */
   changed: (subject: string) => void;
   logger: Logger;
@@ -39,17 +43,20 @@ interface Known<V> {
 export class WrittenObjects<T extends KubeObject, V> {
   readonly #o: WrittenObjectsOptions<T, V>;
   readonly #informer: Informer<T>;
+  /** What was answered to a request and not shown by the watch so far. */
+  readonly #account: CacheAccount | undefined;
   readonly #objects = new Map<string, Known<V>>();
   readonly #bySubject = new Map<string, Set<string>>();
 
   constructor(options: WrittenObjectsOptions<T, V>) {
     const { client, resource, labelSelector, logger, metrics, timings } = options;
     this.#o = options;
+    this.#account = accountOf(client, resource);
     this.#informer = new Informer<T>({
       client,
       resource,
       labelSelector,
-      transform: (raw) => withoutManagedFields(raw as T),
+      transform: (raw) => this.#kept(raw as T),
       timings: { backoffMaxMs: RETRY_MS, ...timings },
       logger,
       ...(metrics === undefined ? {} : { metrics }),
@@ -59,12 +66,13 @@ export class WrittenObjects<T extends KubeObject, V> {
   /** Follows them until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const off = this.#informer.on({
-      added: (raw) => this.#put(raw),
+      added: (raw) => this.#shown(raw),
       updated: (raw, old) => this.#shown(raw, old),
       deleted: (raw) => this.#gone(raw),
     });
     await this.#informer.run(signal);
     off();
+    this.#account?.clear();
   }
 
   get synced(): boolean {
@@ -99,7 +107,7 @@ export class WrittenObjects<T extends KubeObject, V> {
     try {
       const found = await get<T>(this.#o.client, this.#o.resource, { namespace, name }, { signal });
       const isOurs = this.#o.read(found)?.subject === subject;
-      if (isOurs) this.#put(found);
+      if (isOurs) this.#answered(found);
       return isOurs;
     } catch (error) {
       if (isNotFound(error)) return undefined;
@@ -108,16 +116,12 @@ export class WrittenObjects<T extends KubeObject, V> {
   }
 
   async create(made: T, signal: AbortSignal): Promise<T> {
-    const created = await create(this.#o.client, this.#o.resource, made, { signal });
-    this.#put(created);
-    return created;
+    return this.#answered(await create(this.#o.client, this.#o.resource, made, { signal }));
   }
 
   /** If it is still as `made` says by its resourceVersion. */
   async replace(made: T, signal: AbortSignal): Promise<T> {
-    const replaced = await replace(this.#o.client, this.#o.resource, made, { signal });
-    this.#put(replaced);
-    return replaced;
+    return this.#answered(await replace(this.#o.client, this.#o.resource, made, { signal }));
   }
 
   /** A merge patch of the object, or of its `status`. */
@@ -129,8 +133,7 @@ export class WrittenObjects<T extends KubeObject, V> {
   ): Promise<T> {
     const { client, resource } = this.#o;
     const patched = await patch<T>(client, resource, { namespace, name }, body, { ...how, type: 'merge' }, { signal });
-    this.#put(withoutManagedFields(patched));
-    return patched;
+    return this.#answered(patched);
   }
 
   /** With the UID as precondition, and the version if `exactly` so. One that is gone already is no error. */
@@ -148,29 +151,49 @@ export class WrittenObjects<T extends KubeObject, V> {
     this.#forget(keyFor(namespace, name));
   }
 
+  #kept(raw: T): T {
+    const { keep } = this.#o;
+    const object = withoutManagedFields(raw);
+    return keep === undefined ? object : keep(object);
+  }
+
+  /** It counts as what caches hold of the cluster until the watch shows it. @throws LimitError when there is no room: it is not known then. */
+  #answered(raw: T): T {
+    const object = this.#kept(raw);
+    const key = keyOf(object);
+    // The watch was faster.
+    if (this.#informer.get(key)?.metadata.resourceVersion === object.metadata.resourceVersion) return object;
+    this.#account?.check(key, object);
+    if (this.#put(object)) this.#account?.set(key, object);
+    return object;
+  }
+
   /** The informer goes back to an older state only with its cluster, as when that was restored from a backup. */
-  #shown(raw: T, old: T): void {
-    if (isOlder(raw.metadata.resourceVersion, old.metadata.resourceVersion)) this.#set(raw);
-    else this.#put(raw);
+  #shown(object: T, old?: T): void {
+    const isBack = old !== undefined && isOlder(object.metadata.resourceVersion, old.metadata.resourceVersion);
+    if (isBack) this.#set(object);
+    if (isBack || this.#put(object)) this.#account?.delete(keyOf(object));
   }
 
-  #put(raw: T): void {
-    const known = this.#objects.get(keyOf(raw))?.metadata;
-    const isSame = known?.uid === raw.metadata.uid;
-    if (isSame && isOlder(raw.metadata.resourceVersion, known?.resourceVersion)) return;
-    this.#set(raw);
+  /** Whether it is what is known now. */
+  #put(object: T): boolean {
+    const known = this.#objects.get(keyOf(object))?.metadata;
+    const isSame = known?.uid === object.metadata.uid;
+    if (isSame && isOlder(object.metadata.resourceVersion, known?.resourceVersion)) return false;
+    return this.#set(object);
   }
 
-  #set(raw: T): void {
+  #set(raw: T): boolean {
     const key = keyOf(raw);
     const before = this.#objects.get(key);
     const found = this.#o.read(raw);
     if (before !== undefined && before.subject !== found?.subject) this.#forget(key);
-    if (found === undefined) return;
+    if (found === undefined) return false;
     this.#objects.set(key, { metadata: raw.metadata, ...found });
     const keys = this.#bySubject.get(found.subject) ?? new Set<string>();
     this.#bySubject.set(found.subject, keys.add(key));
     this.#o.changed(found.subject);
+    return true;
   }
 
   /** One of the same name may have been made since. */
@@ -183,6 +206,7 @@ export class WrittenObjects<T extends KubeObject, V> {
     const known = this.#objects.get(key);
     if (known === undefined) return;
     this.#objects.delete(key);
+    this.#account?.delete(key);
     const keys = this.#bySubject.get(known.subject);
     keys?.delete(key);
     if (keys?.size === 0) this.#bySubject.delete(known.subject);

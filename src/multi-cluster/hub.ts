@@ -39,7 +39,8 @@ export class Hub {
     const changed = (key: string): void => {
       for (const listener of this.#listeners) listener(key);
     };
-    this.objects = new ImportedServices({ client: host, cluster: LOCAL, hostId, changed, metrics, logger });
+    const place = { client: host, cluster: LOCAL, hostId };
+    this.objects = new ImportedServices({ ...place, changed, readsEndpoints: true, metrics, logger });
   }
 
   /** Works until the signal aborts; never rejects. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
@@ -29,7 +30,7 @@ import {
   serviceImport,
 } from './derived-service.ts';
 import type { ExchangeMetrics } from './exchange-metrics.ts';
-import { isSliceAsWanted } from './imported-slices.ts';
+import { digested, isSliceAsWanted, type StandingSlice } from './imported-slices.ts';
 import type { MergedService } from './merged-service.ts';
 
 export const FIELD_MANAGER = 'spillway';
@@ -45,6 +46,8 @@ export interface ImportedServicesOptions {
   isOthers?: (writer: string) => boolean;
   /** Called with the key of the ServiceImport, in this cluster, when something that stands for it came, changed or went. */
   changed: (key: string) => void;
+  /** Whether anybody reads where slices lead. Where not, what others export takes no memory by how much it is. */
+  readsEndpoints: boolean;
   metrics: { exchange: ExchangeMetrics; informer?: InformerMetrics | undefined };
   logger: Logger;
 }
@@ -62,13 +65,13 @@ export interface ImportProblem {
 export class ImportedServices {
   readonly imports: WrittenObjects<ServiceImport, ServiceImport>;
   readonly services: WrittenObjects<Service, Service>;
-  readonly slices: WrittenObjects<EndpointSlice, EndpointSlice>;
+  readonly slices: WrittenObjects<StandingSlice, StandingSlice>;
   readonly #o: ImportedServicesOptions;
-  /** By kind and key, what was wanted and what the cluster stored instead, by its own answer: not sent again, or it would be sent for ever. */
+  /** By kind and key, a digest of what was wanted and what the cluster stored instead, by its own answer: not sent again, or it would be sent for ever. */
   readonly #declined = new Map<string, string>();
 
   constructor(options: ImportedServicesOptions) {
-    const { client, hostId, changed, metrics, logger } = options;
+    const { client, hostId, changed, readsEndpoints, metrics, logger } = options;
     this.#o = options;
     const common = { client, changed, logger, metrics: metrics.informer };
     this.imports = new WrittenObjects<ServiceImport, ServiceImport>({
@@ -91,11 +94,12 @@ export class ImportedServices {
       labelSelector: `${ours},!${SOURCE_CLUSTER_LABEL}`,
       read: named,
     });
-    this.slices = new WrittenObjects<EndpointSlice, EndpointSlice>({
+    this.slices = new WrittenObjects<StandingSlice, StandingSlice>({
       ...common,
       resource: ENDPOINT_SLICES,
       labelSelector: `${ours},${SOURCE_CLUSTER_LABEL}`,
       read: named,
+      ...(readsEndpoints ? {} : { keep: digested }),
     });
   }
 
@@ -136,7 +140,7 @@ export class ImportedServices {
   }
 
   /** All that is ours, and no other MemberCluster's. */
-  own(): (ServiceImport | Service | EndpointSlice)[] {
+  own(): (ServiceImport | Service | StandingSlice)[] {
     const imports = this.imports.values().filter((one) => this.isOurs(one));
     return [...imports, ...this.services.values(), ...this.slices.values()].filter((one) => !this.#isOthers(one));
   }
@@ -221,7 +225,7 @@ export class ImportedServices {
   async keepSlices(
     key: string,
     wanted: readonly EndpointSlice[],
-    which: (slice: EndpointSlice) => boolean,
+    which: (slice: StandingSlice) => boolean,
     signal: AbortSignal,
   ): Promise<void> {
     const { slices } = this;
@@ -232,7 +236,7 @@ export class ImportedServices {
       const isKept = before !== undefined && isSliceAsWanted(before, slice);
       if (isKept || (before !== undefined && this.#isDeclined('EndpointSlice', slice, before))) continue;
       this.#count('endpointslice');
-      let kept: EndpointSlice;
+      let kept: StandingSlice;
       if (before === undefined) kept = await slices.create(slice, signal);
       else {
         const { uid, resourceVersion } = before.metadata;
@@ -305,12 +309,13 @@ export function toldByOthers(key: string, by: string): ImportProblem {
   return { reason: 'ImportTaken', message };
 }
 
-/** What was wanted, and what is there instead, of all that anybody but the API server decides. */
+/** A digest of what was wanted, and what is there instead, of all that anybody but the API server decides. */
 function sentAndStored(what: string, wanted: KubeObject, { metadata, ...body }: KubeObject): string {
   const { labels, annotations } = metadata;
   const fields = Object.entries(body).filter(([field]) => (field === 'status') === (what === 'status'));
   const stored = fields.filter(([field]) => field !== 'kind' && field !== 'apiVersion');
-  return canonicalJson([wanted, what === 'status' ? [] : [labels, annotations], Object.fromEntries(stored)]);
+  const text = canonicalJson([wanted, what === 'status' ? [] : [labels, annotations], Object.fromEntries(stored)]);
+  return createHash('sha256').update(text).digest('base64');
 }
 
 /** Whether it says all that the wanted one says, besides the status. */

@@ -9,8 +9,8 @@ import {
   MANAGED_BY_LABEL,
   SERVICE_NAME_LABEL,
 } from '../kube/discovery-v1.ts';
+import { canonicalJson } from '../kube/canonical-json.ts';
 import { takesTraffic } from '../kube/endpoint-slices.ts';
-import { jsonEqual } from '../kube/json-equal.ts';
 import { IMPORT_NAME_LABEL, type ImportType, SOURCE_CLUSTER_LABEL } from '../kube/multicluster-v1.ts';
 import { splitKey } from '../kube/object.ts';
 import { derivedName, importLabels, type ImportPlace } from './derived-service.ts';
@@ -18,6 +18,23 @@ import { derivedName, importLabels, type ImportPlace } from './derived-service.t
 const HASH_LENGTH = 10;
 /** Longest name of an object. */
 const MAX_NAME = 253;
+
+/** A slice as it stands in a cluster; of one with a digest nothing else is kept of where it leads. */
+export interface StandingSlice extends EndpointSlice {
+  readonly digest?: string;
+}
+
+/** To see whether a slice leads where it is to, without keeping in memory where it leads. */
+export function digested(slice: EndpointSlice): StandingSlice {
+  const { kind, metadata, addressType } = slice;
+  return { ...(kind === undefined ? {} : { kind }), metadata, addressType, digest: digestOf(slice) };
+}
+
+function digestOf({ endpoints = [], ports = [] }: EndpointSlice): string {
+  return createHash('sha256')
+    .update(canonicalJson([endpoints, ports]))
+    .digest('base64');
+}
 
 export interface SliceSource {
   /** Of the host's ServiceImport. */
@@ -114,12 +131,11 @@ function renderSlice(
 }
 
 /** Whether the slice that is there says the same; what others added to it is theirs. */
-export function isSliceAsWanted(is: EndpointSlice, shall: EndpointSlice): boolean {
+export function isSliceAsWanted(is: StandingSlice, shall: EndpointSlice): boolean {
   const labels = Object.entries({ [HEADLESS_LABEL]: undefined, ...shall.metadata.labels });
   return (
     labels.every(([key, value]) => is.metadata.labels?.[key] === value) &&
     is.addressType === shall.addressType &&
-    jsonEqual(is.endpoints ?? [], shall.endpoints ?? []) &&
-    jsonEqual(is.ports ?? [], shall.ports ?? [])
+    (is.digest ?? digestOf(is)) === digestOf(shall)
   );
 }

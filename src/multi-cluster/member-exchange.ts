@@ -192,6 +192,7 @@ export class MemberExchange {
         hostId: hub.hostId,
         isOthers: (writer) => writer !== name && member.sharesCluster(writer),
         changed: (key) => this.#lookSoon(key),
+        readsEndpoints: false,
         metrics: { exchange: metrics.exchange, informer: metrics.informer },
         logger,
       }),

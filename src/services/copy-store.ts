@@ -6,7 +6,7 @@ import { WrittenObjects, type WrittenObjectsOptions } from '../kube/written-obje
 /** The subject is the key of the host's Service. */
 export type CopyStore<T extends KubeObject> = WrittenObjects<T, T>;
 
-interface CopyStoreOptions extends Omit<WrittenObjectsOptions<never, never>, 'labelSelector' | 'read'> {
+interface CopyStoreOptions extends Omit<WrittenObjectsOptions<never, never>, 'labelSelector' | 'read' | 'keep'> {
   hostId: string;
 }
 

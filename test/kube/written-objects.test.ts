@@ -1,13 +1,17 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pino } from 'pino';
 import { until } from '../../hack/until.ts';
+import { CacheRoom } from '../../src/kube/cache-room.ts';
 import { KubeClient } from '../../src/kube/client.ts';
+import { LimitError } from '../../src/kube/limit-error.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { CONFIG_MAPS } from '../../src/kube/resource.ts';
 import { WrittenObjects } from '../../src/kube/written-objects.ts';
 import { CollectionServer } from '../fixtures/collection-server.ts';
 import { FaultProxy } from '../fixtures/fault-proxy.ts';
+import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
 
 type Stored = KubeObject & { data: { value: string } };
 
@@ -78,4 +82,40 @@ test('what a cluster shows after it went back to a backup is what there is', asy
     },
     { intervalMs: 20 },
   );
+});
+
+test('what a cluster answers counts as what its caches hold of it, and what has no room is not known', async () => {
+  const share = new CacheRoom(128 * 1024).share();
+  const memory = await serveMemoryApi(new MemoryApi());
+  const objects = new WrittenObjects<Stored, string>({
+    client: memory.client('memory', share),
+    resource: CONFIG_MAPS,
+    labelSelector: '',
+    read: ({ metadata, data }) => ({ subject: metadata.name, value: data.value }),
+    changed: () => undefined,
+    logger: pino({ level: 'silent' }),
+  });
+  const made = (name: string, size: number): Stored => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { namespace: 'default', name },
+    data: { value: 'x'.repeat(size) },
+  });
+  const end = new AbortController();
+  await objects.create(made('a', 40_000), end.signal);
+  expect(share.used).toBeGreaterThan(40_000);
+  await expect(objects.create(made('b', 100_000), end.signal)).rejects.toThrow(LimitError);
+  expect(objects.of('b')).toEqual([]);
+  await objects.remove(made('b', 0).metadata, end.signal);
+  const following = objects.run(end.signal);
+  await until('the watch shows it', () => objects.synced, { intervalMs: 5 });
+  expect(share.used).toBeLessThan(60_000);
+  await objects.remove(made('a', 0).metadata, end.signal);
+  await until('it is gone', () => share.used < 40_000, { intervalMs: 5 });
+  await objects.create(made('c', 1_000), end.signal);
+  end.abort();
+  await following;
+  // What its scale has learned stays.
+  expect(share.used).toBe(share.scale.bytes);
+  await memory.close();
 });

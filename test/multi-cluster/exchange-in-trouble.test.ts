@@ -111,7 +111,7 @@ test('whoever takes our label off a ServiceImport puts nobody else in charge', a
     );
   }
   expect(world.exchanges?.west.finding()?.reason).toBe('Exchanged');
-  expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']);
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']));
 });
 
 test('what the host exports goes when another implementation comes, and comes back when that one goes', async () => {

@@ -65,3 +65,11 @@ test('an export that grows beyond the room pushes out no other, and comes back w
   await soon(() => expect(world.led('west', 'a')).toHaveLength(80));
   await soon(() => expect(world.told('east', 'a')).toContain('Ready=True Exported'));
 });
+
+test('what others export is not kept in memory for each member', async () => {
+  world.run();
+  offer('db', 80);
+  await soon(() => expect(world.led('west', 'db')).toHaveLength(80));
+  await soon(() => expect(world.exchanges?.west.inMember()).toHaveLength(3));
+  expect(JSON.stringify(world.exchanges?.west.inMember())).not.toContain('10.1.0.1');
+});

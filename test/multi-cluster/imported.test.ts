@@ -7,7 +7,7 @@ import {
   needsAnew,
   serviceImport,
 } from '../../src/multi-cluster/derived-service.ts';
-import { copiedSlice, importedSlices, isSliceAsWanted } from '../../src/multi-cluster/imported-slices.ts';
+import { copiedSlice, digested, importedSlices, isSliceAsWanted } from '../../src/multi-cluster/imported-slices.ts';
 import type { MergedService } from '../../src/multi-cluster/merged-service.ts';
 
 const MERGED: MergedService = {
@@ -141,6 +141,17 @@ test('a slice that is headless no more is written again', () => {
   if (headless === undefined || now === undefined) throw new Error('no slice');
   expect(isSliceAsWanted(headless, now)).toBe(false);
   expect(isSliceAsWanted(now, now)).toBe(true);
+});
+
+test('whether a slice is as wanted can be told without where it leads', () => {
+  const [wanted] = importedSlices({ ...source, cluster: 'local' }, HOST);
+  if (wanted === undefined) throw new Error('no slice');
+  const kept = digested(wanted);
+  expect(JSON.stringify(kept)).not.toContain('10.1.0.1');
+  expect(isSliceAsWanted(kept, structuredClone(wanted))).toBe(true);
+  expect(isSliceAsWanted(kept, { ...wanted, endpoints: [{ addresses: ['10.1.0.9'] }] })).toBe(false);
+  expect(isSliceAsWanted(kept, { ...wanted, ports: [] })).toBe(false);
+  expect(isSliceAsWanted(kept, { ...wanted, addressType: 'IPv6' })).toBe(false);
 });
 
 test('ports are told as API servers store them', () => {
