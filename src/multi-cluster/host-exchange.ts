@@ -105,7 +105,8 @@ export class HostExchange {
     if (!this.#o.mayWrite()) return { requeueAfterMs: POLL_MS };
     // All keys are queued again once the caches have synced.
     if (!this.#isKnown) return undefined;
-    const rest = this.#refusedUntil - monotonic();
+    const isExported = this.#exports.get(key) !== undefined;
+    const rest = Math.max(this.#refusedUntil - monotonic(), this.#o.hub.restMs(key, LOCAL, isExported));
     if (rest > 0) return { requeueAfterMs: rest };
     try {
       return await this.#sync(key, signal);

@@ -12,6 +12,7 @@ import { refusalIn } from '../kube/refusal-words.ts';
 import { importLabels } from './derived-service.ts';
 import type { ExchangeMetrics } from './exchange-metrics.ts';
 import { clustersIn, type ExportRecord, recordAnnotation, recordsIn } from './export-record.ts';
+import { ExportPace } from './export-pace.ts';
 import { FIELD_MANAGER, ImportedServices, type ImportProblem, taken } from './imported-services.ts';
 import { mergeExports, type MergedService } from './merged-service.ts';
 
@@ -30,6 +31,7 @@ export interface HubOptions {
 export class Hub {
   readonly objects: ImportedServices;
   readonly hostId: string;
+  readonly #paces = new Map<string, ExportPace>();
   readonly #listeners = new Set<(key: string) => void>();
   readonly #used = new AutoResetEvent();
   #isUsed = false;
@@ -92,6 +94,17 @@ export class Hub {
     return this.objects.importOf(key)?.metadata.annotations?.[recordAnnotation(cluster)] !== undefined;
   }
 
+  /** How long to tell nothing of a cluster under a name, in ms. `isExported`: the cluster wants it to be told. */
+  restMs(key: string, cluster: string, isExported: boolean): number {
+    return this.#paceOf(cluster).restMs(key, isExported && !this.knows(key, cluster));
+  }
+
+  #paceOf(cluster: string): ExportPace {
+    const pace = this.#paces.get(cluster) ?? new ExportPace();
+    this.#paces.set(cluster, pace);
+    return pace;
+  }
+
   slicesOf(key: string, which: (cluster: string) => boolean): EndpointSlice[] {
     return this.objects.slices.of(key).filter((slice) => which(sourceOf(slice)));
   }
@@ -125,12 +138,15 @@ export class Hub {
     const annotation = recordAnnotation(cluster);
     if (there === undefined) {
       if (record === undefined) return undefined;
-      return await this.#create(key, { [annotation]: JSON.stringify(record) }, record, signal);
+      const value = JSON.stringify(record);
+      this.#paceOf(cluster).wrote(key, value.length);
+      return await this.#create(key, { [annotation]: value }, record, signal);
     }
     const { annotations } = there.metadata;
     if (record === undefined ? annotations?.[annotation] === undefined : this.#isKept(there, cluster, record))
       return undefined;
     const value = record === undefined ? null : JSON.stringify(record);
+    this.#paceOf(cluster).wrote(key, value?.length ?? 0);
     // The UID: the host may have taken it away as nobody exported it any more.
     const body = { metadata: { uid: there.metadata.uid, annotations: { [annotation]: value } } };
     await objects.imports.patch(there.metadata, body, { fieldManager: FIELD_MANAGER }, signal);
@@ -167,7 +183,17 @@ export class Hub {
 
   /** Brings the EndpointSlices of one cluster up to date. */
   async keepSlices(key: string, cluster: string, wanted: readonly EndpointSlice[], signal: AbortSignal): Promise<void> {
-    await this.objects.keepSlices(key, wanted, (slice) => sourceOf(slice) === cluster, signal);
+    const pace = this.#paceOf(cluster);
+    let told = 0;
+    const writes = (bytes: number): void => {
+      told += 1;
+      pace.wrote(key, bytes);
+    };
+    try {
+      await this.objects.keepSlices(key, wanted, (slice) => sourceOf(slice) === cluster, signal, writes);
+    } finally {
+      pace.gather(key, told);
+    }
   }
 }
 

@@ -221,12 +221,13 @@ export class ImportedServices {
     }
   }
 
-  /** Brings those EndpointSlices of a name up to date that `which` chooses. */
+  /** Brings those EndpointSlices of a name up to date that `which` chooses. `writes` is called before each write, with the bytes of its text. */
   async keepSlices(
     key: string,
     wanted: readonly EndpointSlice[],
     which: (slice: StandingSlice) => boolean,
     signal: AbortSignal,
+    writes: (bytes: number) => void = () => undefined,
   ): Promise<void> {
     const { slices } = this;
     const there = new Map(slices.of(key).map((slice) => [slice.metadata.name, slice]));
@@ -236,6 +237,7 @@ export class ImportedServices {
       const isKept = before !== undefined && isSliceAsWanted(before, slice);
       if (isKept || (before !== undefined && this.#isDeclined('EndpointSlice', slice, before))) continue;
       this.#count('endpointslice');
+      writes(Buffer.byteLength(JSON.stringify(slice)));
       let kept: StandingSlice;
       if (before === undefined) kept = await slices.create(slice, signal);
       else {
@@ -251,6 +253,7 @@ export class ImportedServices {
     for (const slice of there.values()) {
       if (!which(slice) || this.#isOthers(slice)) continue;
       this.#count('endpointslice');
+      writes(0);
       this.#declined.delete(`EndpointSlice ${keyOf(slice)}`);
       await slices.remove(slice.metadata, signal);
     }

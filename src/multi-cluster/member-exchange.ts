@@ -293,6 +293,10 @@ export class MemberExchange {
       if (!mayWrite()) return { requeueAfterMs: IDLE_MS };
       // All keys are queued again once the caches have synced.
       if (!this.#isKnown) return undefined;
+      const hostKey = this.#names.hostKeyOf(key);
+      const isExported = this.#followed.exports.get(key) !== undefined;
+      const wait = hostKey === undefined ? 0 : hub.restMs(hostKey, member.name, isExported);
+      if (wait > 0) return { requeueAfterMs: wait };
       const state = { followed: this.#followed, takesPart: this.#takesPart, tellsNoPart: this.#tellsNoPart };
       const asksAgain = await this.#services.sync(key, state, signal);
       this.#refusal = undefined;

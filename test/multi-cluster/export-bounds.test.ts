@@ -73,3 +73,31 @@ test('what others export is not kept in memory for each member', async () => {
   await soon(() => expect(world.exchanges?.west.inMember()).toHaveLength(3));
   expect(JSON.stringify(world.exchanges?.west.inMember())).not.toContain('10.1.0.1');
 });
+
+test('a Service of several EndpointSlices rests between changes, and the last one is told', async () => {
+  world.run();
+  world.offer('east', 'db', '10.1.0.1');
+  const slices = '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices';
+  const change = (round: number): void => {
+    for (let i = 0; i < 10; i++) {
+      const endpoints = [{ addresses: [`10.2.${i}.${round}`], conditions: { ready: true } }];
+      world.write('east', 'PATCH', `${slices}/more-${i}`, { endpoints });
+    }
+  };
+  for (let i = 0; i < 10; i++) {
+    const metadata = { name: `more-${i}`, labels: { 'kubernetes.io/service-name': 'db' } };
+    const ports = [{ name: 'http', port: 8080, protocol: 'TCP' }];
+    world.write('east', 'POST', slices, { metadata, addressType: 'IPv4', ports, endpoints: [] });
+  }
+  change(0);
+  world.export('east', 'db');
+  await soon(() => expect(world.led('west', 'db')).toHaveLength(11));
+  world.forgetWrites();
+  for (let round = 1; round <= 60; round++) {
+    change(round);
+    await sleep(50);
+  }
+  await soon(() => expect(world.led('west', 'db')).toContain('10.2.9.60 <- east'));
+  const told = world.writes().filter((write) => write.startsWith('host: PUT'));
+  expect(told.length).toBeLessThanOrEqual(40);
+}, 20_000);
