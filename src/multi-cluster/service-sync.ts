@@ -90,6 +90,8 @@ export class ServiceSync {
     if (merged === undefined || hostKey === undefined || refused !== undefined) await imported.remove(key, signal);
     else {
       refused = await imported.keep(hostKey, merged, place, signal);
+      // Whoever has the address of our Service would be led to where its endpoints were.
+      if (refused?.reason === 'ImportTaken') await imported.remove(key, signal);
       const others = hub.slicesOf(hostKey, (cluster) => cluster !== member).map((slice) => copiedSlice(slice, place));
       const own = this.#ownSlices(hostKey, slices, record, place);
       if (refused === undefined || (refused.reason === 'ImportRefused' && imported.hasService(key)))

@@ -114,6 +114,24 @@ test('whoever takes our label off a ServiceImport puts nobody else in charge', a
   await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']));
 });
 
+test("a ServiceImport that is somebody else's by now has nothing of ours behind it any more", async () => {
+  world.offer('host', 'db', '10.0.0.1');
+  world.export('host', 'db');
+  await soon(() => expect(world.importOf('west', 'db')?.status?.clusters).toHaveLength(1));
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local']));
+  // While nobody looks, or it would be made again.
+  await world.stop();
+  world.write('west', 'DELETE', `${PATH}/serviceimports/db`, {});
+  const spec = { type: 'ClusterSetIP', ports: [{ port: 1 }], ips: ['192.0.2.1'] };
+  world.write('west', 'POST', `${PATH}/serviceimports`, { metadata: { name: 'db' }, spec });
+  world.run();
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('ImportTaken'));
+  await soon(() => expect(world.led('west', 'db')).toEqual([]));
+  await soon(() => expect(world.ours('west')).toEqual([]));
+  expect(world.importOf('west', 'db')?.spec).toEqual(spec);
+  expect(world.led('host', 'db')).toEqual(['10.0.0.1 <- local']);
+});
+
 test('what the host exports goes when another implementation comes, and comes back when that one goes', async () => {
   world.offer('host', 'db', '10.0.0.1');
   world.export('host', 'db');
