@@ -139,7 +139,7 @@ export class HostExchange {
       await hub.keepRecord(key, cluster, undefined, signal);
       await hub.keepSlices(key, cluster, [], signal);
     }
-    const problem = await hub.keepRecord(key, LOCAL, record, signal);
+    let problem = await hub.keepRecord(key, LOCAL, record, signal);
     const merged = hub.merged(key);
     const place: ImportPlace = { hostId: hub.hostId, member: undefined, namespace, name };
     let again: HandlerResult =
@@ -149,6 +149,7 @@ export class HostExchange {
       const refused = await hub.objects.keep(key, merged, place, signal);
       if (refused !== undefined) {
         this.#o.logger.warn({ serviceImport: key }, refused.message);
+        problem ??= refused;
         again = { requeueAfterMs: PROBLEM_MS };
       }
       await hub.keepSlices(key, LOCAL, this.#ownSlices(key, record, place), signal);

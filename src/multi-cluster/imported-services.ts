@@ -16,9 +16,11 @@ import {
   type ServiceImport,
   SOURCE_CLUSTER_LABEL,
 } from '../kube/multicluster-v1.ts';
+import { isAlreadyExists } from '../kube/errors.ts';
 import { keyFor, keyOf, type KubeObject } from '../kube/object.ts';
 import { refusalIn } from '../kube/refusal-words.ts';
 import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
+import { list } from '../kube/verbs.ts';
 import { WrittenObjects } from '../kube/written-objects.ts';
 import {
   derivedService,
@@ -171,6 +173,7 @@ export class ImportedServices {
     if (there !== undefined && !this.isOurs(there)) return taken(key);
     try {
       const derived = await this.#keepDerived(key, derivedService(hostKey, merged, place), signal);
+      if ('reason' in derived) return derived;
       await this.#keepImport(there, serviceImport(hostKey, merged, derived, place), signal);
       this.#o.metrics.exchange.imports.set({ cluster: this.#o.cluster }, this.keys().size);
       return undefined;
@@ -179,7 +182,7 @@ export class ImportedServices {
     }
   }
 
-  async #keepDerived(key: string, wanted: Service, signal: AbortSignal): Promise<Service> {
+  async #keepDerived(key: string, wanted: Service, signal: AbortSignal): Promise<Service | ImportProblem> {
     const { services } = this;
     const there = services.of(key).find(({ metadata }) => metadata.name === wanted.metadata.name);
     if (there !== undefined && (isDerivedAsWanted(there, wanted) || this.#isDeclined('Service', wanted, there)))
@@ -187,11 +190,25 @@ export class ImportedServices {
     this.#count('service');
     if (there !== undefined && needsAnew(there, wanted)) await services.remove(there.metadata, signal);
     const isReplaced = there !== undefined && !needsAnew(there, wanted);
-    const kept = isReplaced
-      ? await services.replace(replacingDerived(there, wanted), signal)
-      : await services.create(wanted, signal);
+    let kept: Service;
+    try {
+      kept = isReplaced
+        ? await services.replace(replacingDerived(there, wanted), signal)
+        : await services.create(wanted, signal);
+    } catch (error) {
+      if (!isAlreadyExists(error) || (await this.#isOurService(wanted, signal))) throw error;
+      return nameTaken(keyOf(wanted));
+    }
     this.#noteAnswer('Service', wanted, kept, isDerivedAsWanted(kept, wanted));
     return kept;
+  }
+
+  /** Whether the Service of that name is ours, or gone, past the cache. By a list, which is what the account may do. */
+  async #isOurService({ metadata: { namespace, name, labels } }: Service, signal: AbortSignal): Promise<boolean> {
+    const fieldSelector = `metadata.name=${name}`;
+    const { items } = await list<Service>(this.#o.client, SERVICES, { namespace, fieldSelector, signal });
+    const marks = [HOST_LABEL, IMPORT_NAME_LABEL];
+    return items.every(({ metadata }) => marks.every((mark) => metadata.labels?.[mark] === labels?.[mark]));
   }
 
   async #keepImport(there: ServiceImport | undefined, wanted: ServiceImport, signal: AbortSignal): Promise<void> {
@@ -296,6 +313,12 @@ export class ImportedServices {
 
 export function taken(key: string): ImportProblem {
   const message = `There is a ServiceImport ${key} that is not ours, which stays as it is. Take it away to have what other clusters export under this name.`;
+  return { reason: 'ImportTaken', message };
+}
+
+/** `key`: of the Service that is to have the address. */
+function nameTaken(key: string): ImportProblem {
+  const message = `There is a Service ${key} that is not ours, or that somebody took our labels off, and it stays as it is. Delete it to have what other clusters export.`;
   return { reason: 'ImportTaken', message };
 }
 

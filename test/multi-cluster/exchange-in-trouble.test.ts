@@ -132,6 +132,28 @@ test("a ServiceImport that is somebody else's by now has nothing of ours behind 
   expect(world.led('host', 'db')).toEqual(['10.0.0.1 <- local']);
 });
 
+test('a Service that has the name of ours, or lost our labels, keeps the name out, and both clusters say so', async () => {
+  await world.stop();
+  world.limits = { problemMs: 500 };
+  world.run();
+  world.offer('east', 'db', '10.1.0.1');
+  world.export('east', 'db');
+  for (const cluster of ALL) await soon(() => expect(world.led(cluster, 'db')).toEqual(['10.1.0.1 <- east']));
+  const derived = world.importOf('west', 'db')?.metadata.annotations?.['multicluster.kubernetes.io/derived-service'];
+  const path = `/api/v1/namespaces/shop/services/${derived ?? ''}`;
+  const metadata = { labels: { 'spillway.dev/host': null } };
+  for (const cluster of ['host', 'west'] as const) world.write(cluster, 'PATCH', path, { metadata });
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('ImportTaken'));
+  expect(world.exchanges?.west.finding()?.message).toContain(`Service shop/${derived ?? ''} that is not ours`);
+  await soon(() => expect(world.led('west', 'db')).toEqual([]));
+  world.offer('host', 'db', '10.0.0.1');
+  world.export('host', 'db');
+  await soon(() => expect(world.told('host', 'db')).toEqual(['Valid=True Valid', 'Ready=False Failed']));
+  for (const cluster of ['host', 'west'] as const) world.write(cluster, 'DELETE', path, {});
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local', '10.1.0.1 <- east']));
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('Exchanged'));
+});
+
 test('what the host exports goes when another implementation comes, and comes back when that one goes', async () => {
   world.offer('host', 'db', '10.0.0.1');
   world.export('host', 'db');
