@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { InvariantError } from '../api/invariants.ts';
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -56,7 +57,12 @@ export class PodCreation {
     const { uid = '' } = hostPod.metadata;
     this.open.begun(uid);
     const creating = createMemberPod(hostPod, options, signal);
-    const outcome = await tellIfSlow(creating, async () => await this.#tellSlow(hostPod, key, memory, signal));
+    const telling = tellIfSlow(creating, async () => await this.#tellSlow(hostPod, key, memory, signal));
+    const outcome = await telling.catch((error: unknown) => {
+      // It could not be written down. One that was cut off, or refused by a guard at its second try, may have been sent.
+      if (!signal.aborted && !(error instanceof InvariantError)) this.open.answered(uid, undefined);
+      throw error;
+    });
     this.open.answered(uid, 'sent' in outcome ? outcome.sent : undefined);
     if ('wait' in outcome) return { requeueAfterMs: 1000 };
     intents.answered(hostPod, outcome.sent, memory);

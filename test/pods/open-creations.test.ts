@@ -1,5 +1,7 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { OpenCreations } from '../../src/pods/open-creations.ts';
+import { eachInPodWorld, type PodWorld } from '../fixtures/pod-world.ts';
+import { hostPod } from '../fixtures/pods.ts';
 
 it('knows until when something may come of creations, by what was answered to each', () => {
   let now = 1_000;
@@ -26,4 +28,20 @@ it('knows until when something may come of creations, by what was answered to ea
   open.begun('c');
   now += 30_000;
   expect(open.openMs).toBe(60_000);
+});
+
+describe('a creation that could not be written down, and so was not sent', () => {
+  let world: PodWorld;
+  eachInPodWorld((begun) => (world = begun));
+
+  it.each([409, 503])('is not one of which something may come (%i)', async (code) => {
+    const containers = [{ name: 'app', image: 'busybox' }];
+    await world.stored(world.host, hostPod({ spec: { containers, restartPolicy: 'Never' } }));
+    world.host.fault = ({ method }) =>
+      method === 'PATCH' ? { code, reason: code === 409 ? 'Conflict' : '' } : undefined;
+    await world.start();
+    await world.follow(1_000);
+    expect([world.host.requests('PATCH').length > 0, world.creations]).toEqual([true, []]);
+    expect(world.controller.creationsOpenMs).toBe(0);
+  });
 });
