@@ -226,6 +226,11 @@ export class MemberServices {
     while (!isKnown() && !signal.aborted) await pause(POLL_MS / 10, signal);
     this.#lookAtAll();
     this.#addresses.wakeAll();
+    const { slices } = this.#o.host;
+    if (slices.synced) return;
+    while (!slices.synced && !signal.aborted) await pause(POLL_MS / 10, signal);
+    // Nothing else tells of Services that lead nowhere in the host by now.
+    this.#lookAtAll();
   }
 
   #lookAtAll(): void {

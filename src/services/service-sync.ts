@@ -125,8 +125,8 @@ export class ServiceSync {
       for (const slice of own) await writer.removeSlice(slice, signal);
       return { writes: own.length, again: PROBLEM_MS, ...('problem' in kept ? { problem: kept.problem } : {}) };
     }
-    // The key is queued again when the host's slices have synced.
-    if (!isIsolated && !host.slices.synced) return { writes: 0, again: POLL_MS };
+    // All keys are queued again when the host's slices have synced.
+    if (!isIsolated && !host.slices.synced) return { writes: 0, again: Infinity };
     const wanted = endpoints.slicesFor(service, place);
     const writes = await writer.keepSlices(key, namespace, wanted, signal);
     return { writes, again: 'others' in kept ? PROBLEM_MS : Infinity };
