@@ -177,12 +177,17 @@ export class Informer<T extends KubeObject> {
 
   /** Why the collection cannot be read now, in words for people; undefined while all is well. */
   get problem(): string | undefined {
-    return this.#reflector.problem;
+    return this.#reflector.trouble.problem;
+  }
+
+  /** The same as far as it matters to who relies on the cache: that is not complete yet, or has been refused for two minutes. */
+  get unread(): string | undefined {
+    return this.#synced ? this.#reflector.trouble.lastingRefusal : this.problem;
   }
 
   /** Which limit the collection has met, in words; undefined while there is room. */
   get limit(): string | undefined {
-    return this.#reflector.limit;
+    return this.#reflector.trouble.limit;
   }
 
   /** Objects that are left out because they are not what the API promises, in words; undefined while none is. */

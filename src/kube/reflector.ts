@@ -4,7 +4,7 @@ import { malformed, type Where } from './response-body.ts';
 import type { KubeClient } from './client.ts';
 import { monotonic } from './clock.ts';
 import { DistrustError } from './distrust-error.ts';
-import { ApiError, describeError, isGone, TransportError } from './errors.ts';
+import { ApiError, isGone, TransportError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { CacheAccount } from './cache-account.ts';
 import type { CacheShare } from './cache-room.ts';
@@ -15,6 +15,7 @@ import { gather } from './initial-events.ts';
 import { acceptOf } from './metadata-only.ts';
 import { keyOf, type KubeObject } from './object.ts';
 import type { Outcome } from './object-store.ts';
+import { ReadTrouble } from './read-trouble.ts';
 import { backoffMs, DEFAULT_TIMINGS, watchSeconds, type Pace, type ReflectorTimings } from './reflector-timings.ts';
 import { misshapen, resourcePath, type Resource } from './resource.ts';
 import { SeenHistory } from './seen-history.ts';
@@ -111,7 +112,6 @@ export class Reflector<T extends KubeObject> {
   readonly #listed = new Map<string, T | undefined>();
   /** Of the account, for {@link #listed}. */
   #reserved = 0;
-  #limit: string | undefined;
   /** The last watch ended in order and brought neither event nor bookmark. */
   #idle = false;
   #pace: Pace = 'busy';
@@ -120,13 +120,15 @@ export class Reflector<T extends KubeObject> {
   /** The watch of this round proved to work; a list alone does not. */
   #delivered = false;
   #provedAt: number;
-  #problem: string | undefined;
+  /** What is in the way. */
+  readonly trouble: ReadTrouble;
 
   constructor(o: ReflectorOptions<T>) {
     this.#o = o;
     this.#monotonic = o.monotonic ?? monotonic;
     this.#random = o.random ?? Math.random;
     this.#timings = { ...DEFAULT_TIMINGS, ...o.timings };
+    this.trouble = new ReadTrouble(this.#monotonic);
     this.#history = new SeenHistory(this.#timings, this.#monotonic);
     this.#path = resourcePath(o.resource, o.namespace);
     this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
@@ -138,16 +140,6 @@ export class Reflector<T extends KubeObject> {
   /** Since the last event, bookmark, list or orderly end of a watch; before the first, since the start. */
   staleMs(): number {
     return this.#monotonic() - this.#provedAt;
-  }
-
-  /** Why the collection cannot be read now, in words for people; undefined while all is well. */
-  get problem(): string | undefined {
-    return this.#problem;
-  }
-
-  /** Which limit the collection has met, in words for people; undefined while there is room. */
-  get limit(): string | undefined {
-    return this.#limit;
   }
 
   /** What is left out because it is no valid object, in words for people; undefined while nothing is. */
@@ -229,7 +221,6 @@ export class Reflector<T extends KubeObject> {
       this.#ended('failed');
       this.#pace = 'proof'; // be sure soon that the next one delivers
     }
-    this.#limit = error instanceof LimitError ? error.message : undefined;
     if (error instanceof LimitError) {
       this.#refused('limit');
     } else if (error instanceof DistrustError) {
@@ -243,10 +234,10 @@ export class Reflector<T extends KubeObject> {
       }
       this.#resume = undefined;
     }
-    const problem = describeError(error);
     const quiet = isGone(error) || passing?.(error, failures) === true;
-    const level = quiet || (problem === this.#problem && failures > 1) ? 'debug' : 'warn';
-    this.#problem = quiet ? this.#problem : problem;
+    const before = this.trouble.problem;
+    const problem = this.trouble.note(error, quiet);
+    const level = quiet || (problem === before && failures > 1) ? 'debug' : 'warn';
     logger?.[level]({ ...this.#labels, failures, staleMs: this.staleMs() }, `watching ${this.#path}: ${problem}`);
   }
 
@@ -455,9 +446,8 @@ export class Reflector<T extends KubeObject> {
   }
 
   #prove(): void {
-    this.#limit = undefined;
     this.#provedAt = this.#monotonic();
-    this.#problem = undefined;
+    this.trouble.over();
     this.#delivered = true;
   }
 

@@ -81,7 +81,7 @@ export class WrittenObjects<T extends KubeObject, V> {
 
   /** Why they cannot be read, in words; undefined while they are. */
   get problem(): string | undefined {
-    return this.#informer.problem;
+    return this.#informer.unread;
   }
 
   get size(): number {

@@ -70,7 +70,7 @@ export async function hostExchange(
           return services.services.hasSynced && hostSlices.synced;
         },
         get problem() {
-          return services.services.problem ?? hostSlices.problem;
+          return services.services.unread ?? hostSlices.problem;
         },
         serviceOf: (key) => services.services.get(key),
         slicesOf: (key) => hostSlices.of(key),

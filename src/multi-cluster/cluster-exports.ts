@@ -72,7 +72,7 @@ export class ClusterExports {
 
   /** Why they cannot be read, in words; undefined while they are. */
   get problem(): string | undefined {
-    return this.#exports.problem;
+    return this.#exports.unread;
   }
 
   get(key: string): KnownExport | undefined {

@@ -88,6 +88,8 @@ export class MemberExchange {
   #was: boolean;
   /** Nothing of the member is followed any more. */
   #hasEnded = false;
+  /** It was lost since all was read of it: that is as old, and led nowhere meanwhile. */
+  #isOutdated = false;
   #refusal: { host: boolean; words: string } | undefined;
   #refusedUntil = 0;
   #state = '';
@@ -143,7 +145,7 @@ export class MemberExchange {
     // What stands there is not known yet.
     if (!wanted && !this.#hasEnded && !imported.synced) return undefined;
     const refusal = this.#refusal;
-    const unread = [exports, local, imported].find(({ synced, problem }) => !synced && problem !== undefined)?.problem;
+    const unread = member.reachable() ? (exports.problem ?? local.problem ?? imported.problem) : undefined;
     return exchangeFinding({
       member: member.name,
       wanted,
@@ -151,9 +153,7 @@ export class MemberExchange {
       isShared: member.isShared(),
       foreign: { host: hub.foreign(), member: imported.foreign() },
       problems: {
-        host:
-          (hub.objects.synced ? undefined : hub.objects.problem) ??
-          (refusal?.host === true ? refusal.words : undefined),
+        host: hub.objects.problem ?? (refusal?.host === true ? refusal.words : undefined),
         member: unread ?? (refusal?.host === false ? refusal.words : undefined),
       },
       synced: exports.synced && local.synced && imported.synced && hub.objects.synced,
@@ -210,6 +210,7 @@ export class MemberExchange {
       const child = childSignal(signal);
       const followed = this.#newFollowed();
       this.#followed = followed;
+      this.#isOutdated = false;
       const { exports, local, imported } = followed;
       const running = Promise.all([exports.run(child.signal), local.run(child.signal), imported.run(child.signal)]);
       const isDone = ({ synced, problem }: ClusterExports | ImportedServices, isAllDone: () => boolean): boolean =>
@@ -219,15 +220,18 @@ export class MemberExchange {
         !isDone(imported, () => hub.objects.synced && imported.own().length === 0) ||
         !isDone(exports, () => !exports.sayReady || !this.#tellsNoPart || this.#refusal !== undefined);
       this.#hasEnded = false;
-      while (isUsed() && !signal.aborted) {
+      const isBack = (): boolean => this.#isOutdated && member.reachable() && !member.isLost();
+      while (isUsed() && !isBack() && !signal.aborted) {
         if (isWanted()) this.#was = true;
         this.#lookIfChanged();
         await pause(POLL_MS, signal);
       }
+      const isOver = !isUsed();
       child.abort();
       child.release();
       await running;
       if (signal.aborted) return;
+      if (!isOver) continue;
       this.#hasEnded = true;
       this.#services.refused.clear();
       this.#state = '';
@@ -248,7 +252,7 @@ export class MemberExchange {
   get #isKnown(): boolean {
     const { hub, member } = this.#o;
     const { exports, local, imported } = this.#followed;
-    const isRead = exports.synced && local.synced && imported.synced && hub.objects.synced;
+    const isRead = !this.#isOutdated && exports.synced && local.synced && imported.synced && hub.objects.synced;
     // A namespace that is not known yet would count as not lent, which takes all of its Services away.
     return isRead && member.namespaces.hasSynced;
   }
@@ -317,7 +321,9 @@ export class MemberExchange {
   async #unreached(key: string, signal: AbortSignal): Promise<HandlerResult> {
     const { hub, member } = this.#o;
     const hostKey = this.#names.hostKeyOf(key);
-    if (member.isLost() && hostKey !== undefined) await hub.keepSlices(hostKey, member.name, [], signal);
+    if (!member.isLost() || hostKey === undefined) return undefined;
+    this.#isOutdated = true;
+    await hub.keepSlices(hostKey, member.name, [], signal);
     return undefined;
   }
 

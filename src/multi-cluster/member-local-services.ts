@@ -68,7 +68,7 @@ export class MemberLocalServices implements LocalServices {
   }
 
   get problem(): string | undefined {
-    return this.#services.problem ?? this.#slices.problem;
+    return this.#services.unread ?? this.#slices.unread;
   }
 
   serviceOf(key: string): Service | undefined {

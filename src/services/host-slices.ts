@@ -74,7 +74,7 @@ export class HostSlices {
 
   /** Why they cannot be read, in words; undefined while they are. */
   get problem(): string | undefined {
-    return this.#informer?.problem;
+    return this.#informer?.unread;
   }
 
   /** Those of one Service, by name. */

@@ -28,7 +28,7 @@ export interface ServicesHost {
   readonly id: string;
   readonly client: KubeClient;
   /** All Services, by `namespace/name`. */
-  readonly services: Pick<Informer<Service>, 'get' | 'on' | 'hasSynced' | 'problem' | 'values'>;
+  readonly services: Pick<Informer<Service>, 'get' | 'on' | 'hasSynced' | 'unread' | 'values'>;
   /** Those of one namespace. */
   readonly servicesIn: (namespace: string) => readonly Service[];
   readonly slices: HostSlices;

@@ -126,15 +126,14 @@ export class MemberServices {
     const copies = this.#copies;
     const { mode } = spec().services;
     if (mode === 'None' && !this.#wasMirrored) return undefined;
-    const hostProblem = host.services.hasSynced ? undefined : host.services.problem;
-    const slicesProblem = host.slices.synced || spec().network === 'Isolated' ? undefined : host.slices.problem;
-    const unread = [copies.services, copies.slices].find(({ synced, problem }) => !synced && problem !== undefined);
+    const slicesProblem = spec().network === 'Isolated' ? undefined : host.slices.problem;
+    const unread = member.reachable() ? copies.problem : undefined;
     return servicesFinding({
       member: member.name,
       mode,
       copies: copies.own().length,
-      hostProblem: hostProblem ?? slicesProblem,
-      memberProblem: this.#refusal ?? unread?.problem,
+      hostProblem: host.services.unread ?? slicesProblem,
+      memberProblem: this.#refusal ?? unread,
       synced: copies.synced,
       problems: this.#sync.problems,
     });
@@ -170,7 +169,7 @@ export class MemberServices {
       state: () => {
         const { services } = this.#copies;
         if (this.#refusal !== undefined) return 'never';
-        const unread = [services, { synced: host.services.hasSynced, problem: host.services.problem }].filter(
+        const unread = [services, { synced: host.services.hasSynced, problem: host.services.unread }].filter(
           ({ synced }) => !synced,
         );
         if (unread.length === 0) return 'known';

@@ -46,12 +46,12 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
     return { status: 'False', reason: 'NotMirrored', message: 'Services of the host do not stand in the member.' };
   }
   if (hostProblem !== undefined) {
-    const message = `Services of the host do not stand in the member, as they cannot be read with their EndpointSlices: ${hostProblem}. Apply manifests/rbac.yaml in the host. It is tried again by itself.`;
+    const message = `Services of the host are not brought up to date in the member, as they cannot be read with their EndpointSlices: ${hostProblem}. Apply manifests/rbac.yaml in the host. It is tried again by itself.`;
     return { status: 'False', reason: 'HostServicesUnknown', message };
   }
   if (memberProblem !== undefined) {
     const message =
-      `Services of the host do not stand in the member: cluster "${member}" refuses to keep them (${memberProblem}). ` +
+      `Services of the host are not brought up to date in the member: cluster "${member}" refuses to show or to keep them (${memberProblem}). ` +
       'Its owner applies manifests/member/services.yaml, or set spec.services.mode: None. It is tried again by itself.';
     return { status: 'False', reason: 'ServiceRightMissing', message };
   }

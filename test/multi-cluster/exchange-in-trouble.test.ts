@@ -6,6 +6,7 @@ beforeEach(async () => {
   world = await ExchangeWorld.start();
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   await world.close();
 });
 
@@ -54,6 +55,54 @@ test.each([
   expect(world.importOf('west', 'db')).toBeDefined();
   expect(world.led('east', 'db')).toEqual(['10.1.0.1 <- east']);
 });
+
+test('what a member exported before it was lost leads nowhere when it comes back, until it was read anew', async () => {
+  world.offer('east', 'db', '10.1.0.1');
+  world.export('east', 'db');
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.1.0.1 <- east']));
+  world.break('east');
+  Object.assign(world.members.east, { reachable: false, isLost: true });
+  for (const cluster of ['host', 'west'] as const) await soon(() => expect(world.led(cluster, 'db')).toEqual([]));
+  world.write('east', 'PATCH', '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/db-1', {
+    endpoints: [{ addresses: ['10.1.0.2'], conditions: { ready: true } }],
+  });
+  world.forgetWrites();
+  const isOfSlices = ({ path }: { path: string }): boolean => path.endsWith('/endpointslices');
+  world.apis.east.fault = (request) => (isOfSlices(request) ? { code: 503 } : undefined);
+  Object.assign(world.members.east, { reachable: true, isLost: false });
+  await sleep(2_500);
+  expect(world.led('west', 'db')).toEqual([]);
+  world.apis.east.fault = undefined;
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.1.0.2 <- east']));
+  expect(JSON.stringify([world.apis.host.seen, world.apis.west.seen])).not.toContain('10.1.0.1');
+  expect(world.exchanges?.east.finding()?.reason).toBe('Exchanged');
+});
+
+test.each(['host', 'east'] as const)(
+  'a right that was taken away while Services are exchanged is told: in %s',
+  async (cluster) => {
+    world.offer('east', 'db', '10.1.0.1');
+    world.export('east', 'db');
+    await soon(() => expect(world.exchanges?.east.finding()?.reason).toBe('Exchanged'));
+    await soon(() => expect(world.led('west', 'db')).toEqual(['10.1.0.1 <- east']));
+    world.forgetWrites();
+    const isOfSlices = ({ path }: { path: string }): boolean => path === '/apis/discovery.k8s.io/v1/endpointslices';
+    const isOurs = ({ query }: { query: Record<string, string> }): boolean => !query['labelSelector']?.startsWith('!');
+    const refusal = { code: 403, reason: 'Forbidden', message: 'endpointslices is forbidden: User "u" cannot list' };
+    world.break(cluster, (request) => (isOfSlices(request) ? refusal : undefined));
+    // Each of the two that read them has been refused.
+    const times = (ofOurs: boolean): number =>
+      world.apis[cluster].seen.filter((one) => isOfSlices(one) && isOurs(one) === ofOurs).length;
+    await soon(() => expect(Math.min(times(true), times(false))).toBeGreaterThan(1));
+    expect(world.exchanges?.east.finding()?.reason).toBe('Exchanged');
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 130_000);
+    await soon(() => expect(world.exchanges?.east.finding()?.reason).toBe('ExchangeRightMissing'));
+    expect(world.exchanges?.west.finding()?.reason).toBe(cluster === 'host' ? 'ExchangeRightMissing' : 'Exchanged');
+    world.apis[cluster].fault = undefined;
+    await soon(() => expect(world.exchanges?.east.finding()?.reason).toBe('Exchanged'));
+  },
+);
 
 test('of two MemberClusters for one cluster, the one that leaves lets the other one have what stands there', async () => {
   world.members.east.wanted = false;

@@ -218,6 +218,13 @@ export class ExchangeWorld {
     );
   }
 
+  /** Breaks what is open, too. By default nothing reaches the cluster any more. */
+  break(cluster: ClusterName, fault: MemoryApi['fault'] = () => 'reset'): void {
+    const api = this.apis[cluster];
+    api.fault = fault;
+    this.#servers.get(api)?.cutWatches();
+  }
+
   services(cluster: ClusterName): Service[] {
     return this.#objects<Service>(cluster, `/api/v1/namespaces/${NS}/services`);
   }

@@ -8,6 +8,7 @@ beforeEach(async () => {
   world = await ServiceWorld.start();
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   await world.close();
 });
 
@@ -112,6 +113,29 @@ it('takes its slices away when somebody else takes the name of a Service', async
   send(world.member, 'POST', STRANGER, { metadata: { name: 'web' }, spec: { ports: [{ port: 1 }] } });
   await until(() => world.slices('web').length === 0);
   expect(world.copy('web')?.metadata.labels).toBeUndefined();
+});
+
+it.each([
+  ['host', 'services', 'HostServicesUnknown'],
+  ['host', 'endpointslices', 'HostServicesUnknown'],
+  ['member', 'endpointslices', 'ServiceRightMissing'],
+] as const)('tells of a right that was taken away while it runs: in %s, to read %s', async (where, plural, reason) => {
+  world.offer('web');
+  world.run('a');
+  const { services } = world.start();
+  await until(() => services.finding()?.reason === 'Mirrored');
+  world.host.seen.length = world.member.seen.length = 0;
+  const isRead = ({ method, path }: { method: string; path: string }): boolean =>
+    method === 'GET' && path.endsWith(`/v1/${plural}`);
+  const refusal = { code: 403, reason: 'Forbidden', message: `${plural} is forbidden: User "u" cannot list` };
+  world.break(world[where], (request) => (isRead(request) ? refusal : undefined));
+  await until(() => world[where].seen.filter(isRead).length > 1);
+  expect(services.finding()?.reason).toBe('Mirrored');
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + 130_000);
+  await until(() => services.finding()?.reason === reason);
+  world[where].fault = undefined;
+  await vi.waitFor(() => expect(services.finding()?.reason).toBe('Mirrored'), { timeout: 10_000, interval: 10 });
 });
 
 it('mends what somebody changed of a copy', async () => {

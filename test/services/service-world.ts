@@ -103,6 +103,12 @@ export class ServiceWorld {
     else send(this.host, 'POST', path, body);
   }
 
+  /** Breaks what is open, too. */
+  break(api: MemoryApi, fault: MemoryApi['fault']): void {
+    api.fault = fault;
+    this.#servers.get(api)?.cutWatches();
+  }
+
   copy(name: string, namespace = NS): Service | undefined {
     return this.member.objects.get(`${servicesPath(namespace)}/${name}`);
   }

@@ -80,7 +80,7 @@ export class EventWatch {
       const following = all
         ? reflectors.map(async (reflector) => await reflector.run(round))
         : kinds.map(async (kind) => await this.#followUsed(kind, round));
-      await this.#untilRightsChange(all, () => reflectors.some(({ problem }) => problem !== undefined), round);
+      await this.#untilRightsChange(all, () => reflectors.some(({ trouble }) => trouble.problem !== undefined), round);
       own.abort();
       await Promise.all(following);
       own.release();
