@@ -1,12 +1,12 @@
 import type { Pod, Service } from '../kube/core-v1.ts';
 import { childSignal } from '../kube/child-signal.ts';
-import { monotonic } from '../kube/clock.ts';
 import { describeError, isConflict, isNotFound, isRightMissing } from '../kube/errors.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import { EndpointSource } from './endpoint-source.ts';
 import { type MemberServicesOptions, SERVICE_WAITS, type ServiceWaits } from './member-services-options.ts';
+import { NamespaceRefusals } from './namespace-refusals.ts';
 import { OtherWriters } from './other-writers.ts';
 import { ServiceAddresses } from './service-addresses.ts';
 import { ServiceCopies } from './service-copies.ts';
@@ -15,8 +15,6 @@ import { servicesFinding, type ServicesFinding } from './services-finding.ts';
 
 /** Retry delay while nothing may be written (ms). */
 const IDLE_MS = 5_000;
-/** Delay after a 403, for all Services: the right is missing (ms). */
-const REFUSED_MS = 60_000;
 /** Requeue after a conflict, once caches have caught up. */
 const SOON = { requeueAfterMs: 250 };
 /** Poll interval for `spec.services` and cache sync (ms). */
@@ -37,16 +35,16 @@ export class MemberServices {
   readonly #addresses: ServiceAddresses;
   readonly #sync: ServiceSync;
   readonly #others: OtherWriters;
+  readonly #refusals: NamespaceRefusals;
   #copies: ServiceCopies;
   #complete = false;
-  #refusedUntil = 0;
-  #refusal: string | undefined;
   #wasMirrored: boolean;
 
   constructor(options: MemberServicesOptions) {
     const { host, member, spec, events, metrics, logger } = options;
     this.#o = options;
     this.#waits = options.waits ?? SERVICE_WAITS;
+    this.#refusals = new NamespaceRefusals(this.#waits.refused);
     this.#wasMirrored = options.wereMirrored;
     this.#others = new OtherWriters(member, this.#waits.stalled);
     this.#copies = this.#newCopies();
@@ -127,13 +125,13 @@ export class MemberServices {
     const { mode } = spec().services;
     if (mode === 'None' && !this.#wasMirrored) return undefined;
     const slicesProblem = spec().network === 'Isolated' ? undefined : host.slices.problem;
-    const unread = member.reachable() ? copies.problem : undefined;
     return servicesFinding({
       member: member.name,
       mode,
       copies: copies.own().length,
       hostProblem: host.services.unread ?? slicesProblem,
-      memberProblem: this.#refusal ?? unread,
+      memberProblem: member.reachable() ? copies.problem : undefined,
+      refusals: this.#refusals.words(),
       synced: copies.synced,
       problems: this.#sync.problems,
     });
@@ -166,9 +164,9 @@ export class MemberServices {
       copiesOf: (key) => this.#copies.services.of(key),
       memberNamespaceOf: (namespace) => member.namespaces.memberNamespaceOf(namespace),
       isRefused: (key) => this.#sync.problems.has(key),
-      state: () => {
+      state: (namespace) => {
         const { services } = this.#copies;
-        if (this.#refusal !== undefined) return 'never';
+        if (this.#refusals.has(namespace)) return 'never';
         const unread = [services, { synced: host.services.hasSynced, problem: host.services.unread }].filter(
           ({ synced }) => !synced,
         );
@@ -214,6 +212,7 @@ export class MemberServices {
       await Promise.all(running);
       if (signal.aborted) return;
       this.#sync.forgetProblems();
+      this.#refusals.clear();
       this.#populated.clear();
       // Copies that may not be read are left there.
       while (!isWanted() && !signal.aborted) await pause(POLL_MS, signal);
@@ -256,30 +255,27 @@ export class MemberServices {
   }
 
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
-    const { mayWrite, host, member } = this.#o;
+    const { mayWrite, host, member, logger } = this.#o;
     if (!mayWrite()) return { requeueAfterMs: IDLE_MS };
     // All keys are queued again once the caches have synced.
     if (!host.services.hasSynced || !this.#copies.synced) return undefined;
     if (!member.reachable()) return { requeueAfterMs: IDLE_MS };
-    const rest = Math.max(this.#refusedUntil - monotonic(), this.#sync.restMs(key));
+    const { namespace = '' } = splitKey(key);
+    const rest = Math.max(this.#refusals.restMs(key), this.#sync.restMs(key));
     if (rest > 0) return { requeueAfterMs: rest };
     try {
       const again = await this.#sync.sync(key, this.#copies, signal);
-      this.#addresses.wake(splitKey(key).namespace ?? '');
-      this.#refusal = undefined;
+      if (this.#refusals.over(key)) this.#lookAtNamespace(namespace);
+      this.#addresses.wake(namespace);
       return again;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return SOON;
       if (!isRightMissing(error)) throw error;
-      return this.#refused(member.name, describeError(error));
+      const words = describeError(error);
+      if (this.#refusals.note(key, words))
+        logger.warn({ member: member.name, namespace }, `Services are not mirrored: ${words}`);
+      this.#addresses.wake(namespace);
+      return { requeueAfterMs: this.#waits.refused.rest };
     }
-  }
-
-  #refused(member: string, words: string): HandlerResult {
-    if (this.#refusal === undefined) this.#o.logger.warn({ member }, `Services are not mirrored: ${words}`);
-    this.#refusal = words;
-    this.#refusedUntil = monotonic() + REFUSED_MS;
-    this.#addresses.wakeAll();
-    return { requeueAfterMs: REFUSED_MS };
   }
 }

@@ -12,7 +12,7 @@ export interface ServiceAddressesOptions {
   /** No copy will exist, for a reason reported on the MemberCluster. */
   isRefused: (serviceKey: string) => boolean;
   /** Whether copies are known: `known` once caches have synced, `never` when they cannot be read, else `soon`. */
-  state: () => 'known' | 'soon' | 'never';
+  state: (hostNamespace: string) => 'known' | 'soon' | 'never';
   /** Requeues a pod of the host. */
   requeue: (podKey: string) => void;
 }
@@ -61,7 +61,7 @@ export class ServiceAddresses {
 
   #areKnown(namespace: string): boolean {
     const { servicesIn, copiesOf, memberNamespaceOf, isRefused, state } = this.#o;
-    const now = state();
+    const now = state(namespace);
     if (now !== 'known') return now === 'never';
     const place = memberNamespaceOf(namespace);
     return servicesIn(namespace).every((service) => {

@@ -27,8 +27,10 @@ interface Facts {
   readonly copies: number;
   /** Why Services or EndpointSlices of the host cannot be read; undefined once they were. */
   readonly hostProblem: string | undefined;
-  /** What the member said when it refused to show or to keep them. */
+  /** What the member said when it refused to show them. */
   readonly memberProblem: string | undefined;
+  /** What was said when the right to keep them was missing, by namespace of the host. */
+  readonly refusals: ReadonlyMap<string, string>;
   readonly synced: boolean;
   /** By `namespace/name` of the host's Service. */
   readonly problems: ReadonlyMap<string, ServiceProblem>;
@@ -40,7 +42,7 @@ const ORDER = ['NameTaken', 'ServiceRefused', 'NamespaceNotAllowed'] as const;
 
 /** The condition `ServicesMirrored` of a MemberCluster; undefined while there is nothing to say. */
 export function servicesFinding(facts: Facts): ServicesFinding | undefined {
-  const { member, mode, copies, hostProblem, memberProblem, synced, problems } = facts;
+  const { member, mode, copies, hostProblem, memberProblem, refusals, synced, problems } = facts;
   if (mode === 'None') {
     if (copies > 0) return undefined;
     return { status: 'False', reason: 'NotMirrored', message: 'Services of the host do not stand in the member.' };
@@ -51,8 +53,16 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
   }
   if (memberProblem !== undefined) {
     const message =
-      `Services of the host are not brought up to date in the member: cluster "${member}" refuses to show or to keep them (${memberProblem}). ` +
+      `Services of the host are not brought up to date in the member: cluster "${member}" refuses to show them (${memberProblem}). ` +
       'Its owner applies manifests/member/services.yaml, or set spec.services.mode: None. It is tried again by itself.';
+    return { status: 'False', reason: 'ServiceRightMissing', message };
+  }
+  const [refused] = refusals.values();
+  if (refused !== undefined) {
+    const message =
+      `Services of these namespaces of the host are not brought up to date in the member, as cluster "${member}" refuses to keep them: ` +
+      `${named([...refusals.keys()].toSorted())} (${refused}). Its owner applies manifests/member/services.yaml, or binds ClusterRole ` +
+      'spillway-services there; or set spec.services.mode: None. It is tried again by itself.';
     return { status: 'False', reason: 'ServiceRightMissing', message };
   }
   const all = [...problems].toSorted(([a], [b]) => (a < b ? -1 : 1));
@@ -60,9 +70,8 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
     const some = all.filter(([, { reason }]) => reason === wanted);
     const [first] = some;
     if (first === undefined) continue;
-    const named = some.slice(0, MAX_NAMED).map(([key]) => key);
-    const more = some.length > named.length ? ` and ${some.length - named.length} more` : '';
-    const message = `Of the Services of the host these do not stand in the member: ${named.join(', ')}${more}. ${first[1].message}`;
+    const keys = named(some.map(([key]) => key));
+    const message = `Of the Services of the host these do not stand in the member: ${keys}. ${first[1].message}`;
     return { status: 'False', reason: wanted, message };
   }
   if (!synced) return undefined;
@@ -71,4 +80,9 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
     reason: 'Mirrored',
     message: 'Services of the host stand in the member, where their pods are.',
   };
+}
+
+function named(names: readonly string[]): string {
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
+  return `${names.slice(0, MAX_NAMED).join(', ')}${more}`;
 }

@@ -221,6 +221,32 @@ it('does not hold pods up where the right is missing, and says so', async () => 
   expect(services.require(waitingPod())).toEqual({ ready: true });
 });
 
+it('lets only that namespace wait in which the right is missing, and looks at all of it when it is there', async () => {
+  const inData = '/api/v1/namespaces/data/services';
+  for (const name of ['one', 'two']) world.offer(name, {}, 'data');
+  world.member.fault = ({ method, path }) =>
+    method === 'POST' && path === inData
+      ? { code: 403, reason: 'Forbidden', message: 'services is forbidden: User "x" cannot create' }
+      : undefined;
+  const { services } = world.start('east', { always: ['data'] });
+  await until(() => services.finding()?.reason === 'ServiceRightMissing');
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  await until(() => !services.require(waitingPod()).ready);
+  world.run('a');
+  await until(() => world.led('web').length === 1);
+  world.lead('web', ['10.0.0.1', '10.0.0.2']);
+  await until(() => world.led('web').length === 2);
+  expect(services.finding()).toMatchObject({
+    reason: 'ServiceRightMissing',
+    message: /these namespaces .*: data \(cluster member: services is forbidden/,
+  });
+  expect(services.require({ ...waitingPod(), metadata: { name: 'new', namespace: 'data' } })).toEqual({ ready: true });
+  world.member.fault = undefined;
+  await until(() => world.copy('one', 'data') !== undefined && world.copy('two', 'data') !== undefined);
+  await until(() => services.finding()?.reason === 'Mirrored');
+});
+
 it('leads to the pods of the member alone where it is isolated', async () => {
   world.offer('web', { selector: { app: 'web' } });
   world.lead('web', ['10.0.0.1']);

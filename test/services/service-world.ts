@@ -206,7 +206,7 @@ export class ServiceWorld {
         events: { record: (_subject, type, reason) => this.events.push(`${type} ${reason}`) },
         metrics: { services: serviceMetrics(new Registry()) },
         logger,
-        waits: { gather: 20, rest: 20, longestRest: 200, empty: 300, stalled: 300 },
+        waits: { gather: 20, rest: 20, longestRest: 200, empty: 300, stalled: 300, refused: { rest: 1_000, late: 500 } },
       }),
       stop: async () => {
         this.#running.delete(running);
