@@ -256,10 +256,10 @@ export class MemberServices {
 
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
     const { mayWrite, host, member, logger } = this.#o;
-    if (!mayWrite()) return { requeueAfterMs: IDLE_MS };
+    if (!mayWrite()) return this.#notTried(key);
     // All keys are queued again once the caches have synced.
     if (!host.services.hasSynced || !this.#copies.synced) return undefined;
-    if (!member.reachable()) return { requeueAfterMs: IDLE_MS };
+    if (!member.reachable()) return this.#notTried(key);
     const { namespace = '' } = splitKey(key);
     const rest = Math.max(this.#refusals.restMs(key), this.#sync.restMs(key));
     if (rest > 0) return { requeueAfterMs: rest };
@@ -270,12 +270,20 @@ export class MemberServices {
       return again;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return SOON;
-      if (!isRightMissing(error)) throw error;
+      if (!isRightMissing(error)) {
+        this.#addresses.wake(namespace);
+        throw error;
+      }
       const words = describeError(error);
       if (this.#refusals.note(key, words))
         logger.warn({ member: member.name, namespace }, `Services are not mirrored: ${words}`);
       this.#addresses.wake(namespace);
       return { requeueAfterMs: this.#waits.refused.rest };
     }
+  }
+
+  #notTried(key: string): HandlerResult {
+    this.#sync.forgetFailure(key);
+    return { requeueAfterMs: IDLE_MS };
   }
 }

@@ -1,7 +1,7 @@
 import type { Service } from '../kube/core-v1.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
-import { isConflict } from '../kube/errors.ts';
+import { ApiError, describeError, isConflict, isNotFound, isRightMissing, isTransient } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { splitKey } from '../kube/object.ts';
 import { SERVICES } from '../kube/resource.ts';
@@ -37,6 +37,8 @@ export class ServiceSync {
   readonly #problems = new Map<string, ServiceProblem>();
   /** Since when no pod needs them, by the key of the Service. */
   readonly #emptySince = new Map<string, number>();
+  /** Since when each try failed, by the key of the Service (monotonic ms). */
+  readonly #failingSince = new Map<string, number>();
   /** By key, when a Service may be synced again (monotonic ms). */
   readonly #rests = new Map<string, number>();
 
@@ -52,6 +54,12 @@ export class ServiceSync {
   /** Nothing is to stand there any more. */
   forgetProblems(): void {
     this.#problems.clear();
+    this.#failingSince.clear();
+  }
+
+  /** It could not be tried: what fails after an outage counts anew. */
+  forgetFailure(key: string): void {
+    this.#failingSince.delete(key);
   }
 
   /** Time until the Service may be synced again (ms). */
@@ -86,12 +94,16 @@ export class ServiceSync {
     let problem: ServiceProblem | undefined;
     if (service !== undefined) {
       for (const place of places) {
-        const kept = await this.#keepIn(key, service, place, copies, signal);
+        const kept = await this.#keepIn(key, service, place, copies, signal).catch((error: unknown) => {
+          this.#noteFailure(key, service, error);
+          throw error;
+        });
         if ('problem' in kept) problem = kept.problem;
         writes += kept.writes;
         again = Math.min(again, kept.again);
       }
     }
+    this.#failingSince.delete(key);
     this.#noteProblem(key, service, problem);
     again = Math.min(again, await this.#removeElsewhere(key, service, places, copies, signal));
     if (writes > 1) {
@@ -185,6 +197,17 @@ export class ServiceSync {
     const fieldSelector = `metadata.name=${name}`;
     const { items } = await list<Service>(this.#o.host.client, SERVICES, { namespace, fieldSelector, signal });
     return items.length === 0;
+  }
+
+  /** An error that lasts is told, and holds no pods up, though it may pass: a webhook that does not answer may be away for hours. */
+  #noteFailure(key: string, service: Service, error: unknown): void {
+    if (isConflict(error) || isNotFound(error) || isRightMissing(error)) return;
+    if (!(error instanceof ApiError) && !isTransient(error)) return;
+    const since = this.#failingSince.get(key) ?? monotonic();
+    this.#failingSince.set(key, since);
+    if (monotonic() - since < this.#o.waits.failing) return;
+    const message = `It could not be brought up to date: ${describeError(error)}. It is tried again by itself.`;
+    this.#noteProblem(key, service, { reason: 'ServiceRefused', message });
   }
 
   #noteProblem(key: string, service: Service | undefined, problem: ServiceProblem | undefined): void {

@@ -247,6 +247,50 @@ it('lets only that namespace wait in which the right is missing, and looks at al
   await until(() => services.finding()?.reason === 'Mirrored');
 });
 
+/** As where a webhook on Services does not run. */
+function breakWebhook(): void {
+  const message = 'failed calling webhook "v.example": connection refused';
+  world.member.fault = ({ method, path }) =>
+    method === 'POST' && path === STRANGER ? { code: 500, reason: 'InternalError', message } : undefined;
+}
+const refused = (): number => world.writes().filter((write) => write === 'POST shop/services').length;
+
+it('holds no pods up for a Service that the member goes on not to take by errors that may pass, and tells of it', async () => {
+  breakWebhook();
+  world.offer('web');
+  world.run('a');
+  const { services, requeued } = world.start();
+  await until(() => refused() > 0);
+  expect(services.require(waitingPod())).toMatchObject({ ready: false });
+  await until(() => requeued.includes('shop/new'));
+  expect(services.require(waitingPod())).toEqual({ ready: true });
+  const message = /shop\/web\. .*failed calling webhook .* \(500 InternalError, transient\)/;
+  expect(services.finding()).toMatchObject({ reason: 'ServiceRefused', message: expect.stringMatching(message) });
+  expect(world.events).toEqual(['Warning ServiceRefused']);
+  world.member.fault = undefined;
+  services.changed();
+  await until(() => services.finding()?.reason === 'Mirrored');
+  expect(world.copy('web')).toBeDefined();
+});
+
+it('does not take errors before and after an outage of the member for one that lasts', async () => {
+  breakWebhook();
+  world.offer('web');
+  world.run('a');
+  const running = world.start();
+  await until(() => refused() > 0);
+  running.reachable = false;
+  running.services.changed();
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  const before = refused();
+  running.reachable = true;
+  running.services.changed();
+  await until(() => refused() > before);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(running.services.finding()?.reason).toBe('Mirrored');
+  expect(running.services.require(waitingPod())).toMatchObject({ ready: false });
+});
+
 it('leads to the pods of the member alone where it is isolated', async () => {
   world.offer('web', { selector: { app: 'web' } });
   world.lead('web', ['10.0.0.1']);

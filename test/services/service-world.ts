@@ -31,6 +31,7 @@ export interface RunningServices {
   /** What the host is told of it. */
   writes: boolean;
   requeued: string[];
+  reachable: boolean;
   stop(): Promise<void>;
 }
 
@@ -173,6 +174,7 @@ export class ServiceWorld {
       writes: true,
       ...options,
       requeued,
+      reachable: true,
       services: new MemberServices({
         host: {
           id: 'us',
@@ -194,7 +196,7 @@ export class ServiceWorld {
           copyOf: (uid) => memberPods.byIndex(COPY, uid)[0],
           sharesCluster: (other) => running.sharing.includes(other),
           toldOf: (other) => this.#told.get(other),
-          reachable: () => true,
+          reachable: () => running.reachable,
         },
         spec: () => ({
           services: { mode: running.mode, namespaces: running.always, multiCluster: 'None' },
@@ -206,7 +208,15 @@ export class ServiceWorld {
         events: { record: (_subject, type, reason) => this.events.push(`${type} ${reason}`) },
         metrics: { services: serviceMetrics(new Registry()) },
         logger,
-        waits: { gather: 20, rest: 20, longestRest: 200, empty: 300, stalled: 300, refused: { rest: 1_000, late: 500 } },
+        waits: {
+          gather: 20,
+          rest: 20,
+          longestRest: 200,
+          empty: 300,
+          stalled: 300,
+          failing: 1_000,
+          refused: { rest: 1_000, late: 500 },
+        },
       }),
       stop: async () => {
         this.#running.delete(running);
