@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
-import type { Pod } from '../../kube/core-v1.ts';
+import { AutoResetEvent } from '../../kube/auto-reset-event.ts';
 import { Breath } from '../../kube/breath.ts';
+import { monotonic } from '../../kube/clock.ts';
+import type { Pod } from '../../kube/core-v1.ts';
 import { describeError } from '../../kube/errors.ts';
 import { pause } from '../../kube/timers.ts';
 import type { HostView } from '../host-view.ts';
@@ -10,7 +12,7 @@ import { type GivenPlace, givenPlace } from './gang.ts';
 const ROUND_MS = 3_000;
 /** A pod is left out of twice as many rounds after each try, and of so many at the most. */
 const MOST_ROUNDS = 20;
-/** How often it is looked whether rooms have become known, in ms. */
+/** How often it is looked whether rooms have become known that are not, in ms. */
 const LOOK_MS = 100;
 
 /** What is asked of whoever knows rules and room. */
@@ -60,6 +62,8 @@ export class GangHolds {
   readonly #held = new Set<string>();
   /** By node (or `local`) the cluster: behind it no room was known when pods were tried there that hold none. */
   readonly #pending = new Map<string, string>();
+  /** There is a node in {@link #pending} now. */
+  readonly #becamePending = new AutoResetEvent();
   /** UIDs of pods that it was told of that no room could be looked for. */
   readonly #told = new Set<string>();
   #hasTriedAll = false;
@@ -82,20 +86,21 @@ export class GangHolds {
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#o.view.whenSynced(signal);
-    let rested = ROUND_MS;
+    let nextRound = monotonic();
     while (!signal.aborted) {
       const known = this.#becameKnown();
       const clusters = new Set(known.values());
-      if (rested >= ROUND_MS) {
-        rested = 0;
+      if (monotonic() >= nextRound) {
+        nextRound = monotonic() + ROUND_MS;
         await this.#round(clusters);
         this.#hasTriedAll = true;
       } else if (clusters.size > 0) {
         await this.#tryIn(clusters);
       }
       this.#open(known);
-      await pause(LOOK_MS, signal);
-      rested += LOOK_MS;
+      // Nothing becomes known while nothing is unknown: between two rounds there is nothing to look at.
+      if (this.#pending.size > 0) await pause(LOOK_MS, signal);
+      else await this.#becamePending.wait(signal, nextRound - monotonic());
     }
   }
 
@@ -150,7 +155,10 @@ export class GangHolds {
   }
 
   #notePending(cluster: string): void {
-    for (const node of this.#o.places.unknownNodes(cluster)) this.#pending.set(node, cluster);
+    for (const node of this.#o.places.unknownNodes(cluster)) {
+      this.#pending.set(node, cluster);
+      this.#becamePending.set();
+    }
   }
 
   #isKept({ pod, place: { cluster }, until }: Waiting): boolean {

@@ -37,7 +37,7 @@ describe('room of pods whose gang has its place', () => {
   };
 
   beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     seconds = 0;
     asked = new Map();
     unknown.clear();
@@ -88,6 +88,20 @@ describe('room of pods whose gang has its place', () => {
     await after(130);
     expect(asked.get('a')).toHaveLength(tries ?? 0);
     expect(asked.get('b')?.at(-1)).toBeGreaterThan(400);
+  });
+
+  test('is looked at once a round only while all rooms are known, and sooner when one is not', async () => {
+    see(given('a'));
+    await after(3);
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    await after(30);
+    expect(timers.mock.calls.length).toBeLessThanOrEqual(11);
+    unknown.add('east-1');
+    see(given('late'));
+    expect(holds.isPending('east-1')).toBe(true);
+    unknown.clear();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(holds.isPending('east-1')).toBe(false);
   });
 
   test('is looked for at once where room has become known, however seldom it was before', async () => {
