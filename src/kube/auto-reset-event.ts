@@ -8,6 +8,11 @@ export class AutoResetEvent {
     this.#wake?.();
   }
 
+  /** What was set before lets nobody through. */
+  clear(): void {
+    this.#isSet = false;
+  }
+
   /** Resolves once set since the last wait, after `ms`, or when the signal aborts; never rejects. One waiter at a time. */
   async wait(signal: AbortSignal, ms?: number): Promise<void> {
     if (!this.#isSet && !signal.aborted) {

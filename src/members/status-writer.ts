@@ -7,6 +7,7 @@ import { describeError, isNotFound } from '../kube/errors.ts';
 import { mergePatch } from '../kube/merge-patch.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { isOlder } from '../kube/resource-version.ts';
+import { pause } from '../kube/timers.ts';
 import { patch } from '../kube/verbs.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 
@@ -68,13 +69,18 @@ export class StatusWriter {
     let last = this.#monotonic() + SETTLE_MS - WRITE_INTERVAL_MS;
     let failures = 0;
     while (!signal.aborted) {
+      // Before that nothing is written whatever it is, and to work it out is dear.
+      const soonest = last + WRITE_INTERVAL_MS - this.#monotonic();
+      if (soonest > 0) {
+        await pause(soonest, signal);
+        continue;
+      }
+      this.#wakeUp.clear();
       const change = this.#change();
-      const due = last + (change?.figuresOnly === true ? FIGURES_INTERVAL_MS : WRITE_INTERVAL_MS);
-      const wait = due - this.#monotonic();
-      if (change === undefined) {
-        await this.#wakeUp.wait(signal, WRITE_INTERVAL_MS);
-      } else if (wait > 0) {
-        await this.#wakeUp.wait(signal, Math.min(wait, WRITE_INTERVAL_MS));
+      const wait = last + FIGURES_INTERVAL_MS - this.#monotonic();
+      if (change === undefined || (change.figuresOnly && wait > 0)) {
+        const most = change === undefined ? WRITE_INTERVAL_MS : Math.min(wait, WRITE_INTERVAL_MS);
+        await this.#wakeUp.wait(signal, most);
       } else {
         last = this.#monotonic();
         failures = (await this.#write(change.patch, signal)) ? 0 : failures + 1;

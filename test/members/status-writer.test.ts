@@ -24,9 +24,13 @@ describe('StatusWriter', () => {
     const object = api.handle({ method: 'POST', path: COLLECTION, query: {}, body, contentType: '' });
     const state = { wanted };
     const written: MemberClusterStatus[] = [];
+    let rendered = 0;
     const writer = new StatusWriter(object as unknown as StatusObject, {
       host: api.client('host'),
-      render: (previous) => ({ ...previous, ...state.wanted }),
+      render: (previous) => {
+        rendered += 1;
+        return { ...previous, ...state.wanted };
+      },
       written: (status) => void written.push(status),
       logger: pino({ level: 'silent' }),
     });
@@ -37,7 +41,16 @@ describe('StatusWriter', () => {
       state.wanted = status;
       writer.touch();
     };
-    return { api, writer, written, want, running, controller, patches: () => api.requests('PATCH') };
+    return {
+      api,
+      writer,
+      written,
+      want,
+      running,
+      controller,
+      patches: () => api.requests('PATCH'),
+      rendered: () => rendered,
+    };
   }
 
   it('waits a moment, writes once, and is silent while nothing changes', async () => {
@@ -75,6 +88,20 @@ describe('StatusWriter', () => {
     expect(patches()).toHaveLength(before);
     await vi.advanceTimersByTimeAsync(3_000);
     expect(patches()).toHaveLength(before + 1);
+  });
+
+  it('is not worked out while nothing may be written', async () => {
+    const { rendered, patches, want } = start({ version: 'v0' });
+    await vi.advanceTimersByTimeAsync(500);
+    const before = rendered();
+    for (let i = 1; i <= 18; i += 1) {
+      want({ version: `v${String(i)}` });
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(rendered()).toBe(before);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(rendered()).toBe(before + 1);
+    expect(patches().at(-1)?.body).toMatchObject({ status: { version: 'v18' } });
   });
 
   it('sends only what differs, and takes away what is not wanted any more', async () => {
