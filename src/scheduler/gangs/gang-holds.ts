@@ -91,8 +91,9 @@ export class GangHolds {
       const known = this.#becameKnown();
       const clusters = new Set(known.values());
       if (monotonic() >= nextRound) {
-        nextRound = monotonic() + ROUND_MS;
         await this.#round(clusters);
+        // From its end: one that takes long leaves others their time.
+        nextRound = monotonic() + ROUND_MS;
         this.#hasTriedAll = true;
       } else if (clusters.size > 0) {
         await this.#tryIn(clusters);
