@@ -8,6 +8,7 @@ import type { ServicesHost, ServicesMember } from './member-services-options.ts'
 import type { OtherWriters } from './other-writers.ts';
 import type { ServiceMetrics } from './service-metrics.ts';
 import { ServiceWriter } from './service-writer.ts';
+import { SliceWriter } from './slice-writer.ts';
 
 export interface ServiceCopiesOptions {
   host: Pick<ServicesHost, 'id'>;
@@ -24,6 +25,7 @@ export class ServiceCopies {
   readonly services: CopyStore<Service>;
   readonly slices: CopyStore<EndpointSlice>;
   readonly writer: ServiceWriter;
+  readonly sliceWriter: SliceWriter;
 
   readonly #others: OtherWriters;
 
@@ -34,7 +36,9 @@ export class ServiceCopies {
     this.services = copyStore<Service>({ ...common, resource: SERVICES });
     this.slices = copyStore<EndpointSlice>({ ...common, resource: ENDPOINT_SLICES });
     const { services, slices } = this;
-    this.writer = new ServiceWriter({ member: name, services, slices, others, metrics: metrics.services });
+    const written = { member: name, others, metrics: metrics.services };
+    this.writer = new ServiceWriter({ ...written, services });
+    this.sliceWriter = new SliceWriter({ ...written, slices });
   }
 
   /** Follows the member until the signal aborts; never rejects. */

@@ -117,7 +117,7 @@ export class ServiceSync {
     key: string,
     service: Service,
     namespace: string,
-    { writer, slices }: ServiceCopies,
+    { writer, sliceWriter, slices }: ServiceCopies,
     signal: AbortSignal,
   ): Promise<{ writes: number; again: number; problem?: ServiceProblem }> {
     const { host, member, spec, endpoints, others } = this.#o;
@@ -134,14 +134,14 @@ export class ServiceSync {
     if ('problem' in kept || ('others' in kept && !isIsolated)) {
       // They would lead callers of a foreign Service to our pods, or be there twice.
       const own = slices.of(key).filter((slice) => slice.metadata.namespace === namespace && !others.isOthers(slice));
-      for (const slice of own) await writer.removeSlice(slice, signal);
+      for (const slice of own) await sliceWriter.remove(slice, signal);
       return { writes: own.length, again: PROBLEM_MS, ...('problem' in kept ? { problem: kept.problem } : {}) };
     }
     // All keys are queued again when the host's slices have synced.
     if (!isIsolated && !host.slices.synced) return { writes: 0, again: Infinity };
     const wanted = endpoints.slicesFor(service, place);
-    const writes = await writer.keepSlices(key, namespace, wanted, signal);
-    return { writes, again: 'others' in kept ? PROBLEM_MS : Infinity };
+    const written = await sliceWriter.keep(key, namespace, wanted, signal);
+    return { ...written, again: 'others' in kept || 'problem' in written ? PROBLEM_MS : Infinity };
   }
 
   /**
@@ -153,7 +153,7 @@ export class ServiceSync {
     key: string,
     service: Service | undefined,
     places: ReadonlySet<string>,
-    { services, slices, writer }: ServiceCopies,
+    { services, slices, writer, sliceWriter }: ServiceCopies,
     signal: AbortSignal,
   ): Promise<number> {
     const isElsewhere = ({ metadata }: Service | EndpointSlice): boolean => !places.has(metadata.namespace ?? '');
@@ -181,7 +181,7 @@ export class ServiceSync {
     };
     try {
       for (const copy of spare) await writer.removeService(copy, signal);
-      for (const slice of spareSlices) await writer.removeSlice(slice, signal);
+      for (const slice of spareSlices) await sliceWriter.remove(slice, signal);
     } catch (error) {
       // Other errors are tried again with backoff.
       if (isConflict(error)) rest();

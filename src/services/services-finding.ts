@@ -71,7 +71,7 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
     const [first] = some;
     if (first === undefined) continue;
     const keys = named(some.map(([key]) => key));
-    const message = `Of the Services of the host these do not stand in the member: ${keys}. ${first[1].message}`;
+    const message = `Of the Services of the host these do not stand in the member as they should: ${keys}. ${first[1].message}`;
     return { status: 'False', reason: wanted, message };
   }
   if (!synced) return undefined;

@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { HOST_LABEL } from '../../src/api/marks.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { send, ServiceWorld } from './service-world.ts';
+
+let world: ServiceWorld;
+beforeEach(async () => {
+  world = await ServiceWorld.start();
+});
+afterEach(async () => {
+  await world.close();
+});
+
+async function until(what: () => boolean): Promise<void> {
+  await vi.waitFor(() => expect(what()).toBe(true), { timeout: 5_000, interval: 10 });
+}
+
+/** Nothing is written any more. */
+async function atRest(): Promise<void> {
+  let before: number;
+  do {
+    before = world.writes().length;
+    await new Promise((resolve) => setTimeout(resolve, 600));
+  } while (world.writes().length !== before);
+}
+
+it('does not send again a slice that the member stores differently, and puts right what somebody changes of it', async () => {
+  // As a webhook does that changes what is sent.
+  world.member.fault = (request) => {
+    const sent = structuredClone(request.body) as { endpoints?: object[] } | undefined;
+    for (const endpoint of sent?.endpoints ?? []) Object.assign(endpoint, { zone: 'z9' });
+    request.body = sent;
+    return undefined;
+  };
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  world.run('a');
+  world.start();
+  await until(() => world.led('web').length === 1);
+  await atRest();
+  expect(world.writes()).toEqual(['POST shop/services', 'POST shop/endpointslices']);
+  const path = `/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/${world.slices('web')[0]?.metadata.name ?? ''}`;
+  send(world.member, 'PATCH', path, { endpoints: [{ addresses: ['10.0.0.9'] }] });
+  await until(() => world.led('web').join() === '10.0.0.1');
+  world.lead('web', ['10.0.0.1', '10.0.0.2']);
+  await until(() => world.led('web').length === 2);
+  await atRest();
+  expect(world.writes()).toHaveLength(4);
+});
+
+it('leaves a slice alone whose labels somebody took off, tells of it once, and writes it anew when that is gone', async () => {
+  world.offer('web');
+  world.lead('web', ['10.0.0.1'], 'web-1');
+  world.lead('web', ['10.0.0.2'], 'web-2');
+  world.run('a');
+  const { services } = world.start();
+  await until(() => world.led('web').length === 2);
+  const [one] = world.slices('web');
+  const path = `/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/${one?.metadata.name ?? ''}`;
+  send(world.member, 'PATCH', path, { metadata: { labels: { [HOST_LABEL]: null } } });
+  await until(() => services.finding()?.reason === 'NameTaken');
+  expect(services.finding()?.message).toContain(`EndpointSlice shop/${one?.metadata.name ?? ''}`);
+  expect(world.events).toEqual(['Warning NameTaken']);
+  const pod: Pod = {
+    metadata: { name: 'new', namespace: 'shop' },
+    spec: { containers: [{ name: 'app', image: 'x' }] },
+  };
+  expect(services.require(pod)).toEqual({ ready: true });
+  world.lead('web', ['10.0.0.3'], 'web-1');
+  world.lead('web', ['10.0.0.4'], 'web-2');
+  await until(() => world.led('web').filter((ip) => ['10.0.0.3', '10.0.0.4'].includes(ip)).length === 1);
+  send(world.member, 'DELETE', path, {});
+  services.changed();
+  await until(() => world.led('web').join() === '10.0.0.3,10.0.0.4');
+  await until(() => services.finding()?.reason === 'Mirrored');
+  expect(world.events).toHaveLength(1);
+});
