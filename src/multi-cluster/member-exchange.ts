@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { NamespaceMapping } from '../api/namespace-mapping.ts';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
@@ -86,6 +87,8 @@ export class MemberExchange {
   readonly #services: ServiceSync;
   #followed: Followed;
   #was: boolean;
+  /** The spec was edited: nothing else makes wanted what is not. */
+  readonly #edited = new AutoResetEvent();
   /** Nothing of the member is followed any more. */
   #hasEnded = false;
   /** It was lost since all was read of it: that is as old, and led nowhere meanwhile. */
@@ -128,6 +131,7 @@ export class MemberExchange {
 
   /** The spec of the MemberCluster was edited, or the member answers again. */
   changed(): void {
+    this.#edited.set();
     this.#lookAtAll();
   }
 
@@ -204,7 +208,7 @@ export class MemberExchange {
     const { hub, member, spec } = this.#o;
     while (!signal.aborted) {
       const isWanted = (): boolean => spec().wanted;
-      while (!isWanted() && !this.#was && !signal.aborted) await pause(POLL_MS, signal);
+      while (!isWanted() && !this.#was && !signal.aborted) await this.#edited.wait(signal);
       if (signal.aborted) return;
       hub.use();
       const child = childSignal(signal);
@@ -236,7 +240,7 @@ export class MemberExchange {
       this.#services.refused.clear();
       this.#state = '';
       // What may not be read is left there.
-      while (!isWanted() && !signal.aborted) await pause(POLL_MS, signal);
+      while (!isWanted() && !signal.aborted) await this.#edited.wait(signal);
     }
   }
 

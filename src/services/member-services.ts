@@ -1,4 +1,5 @@
 import type { Pod, Service } from '../kube/core-v1.ts';
+import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import { describeError, isConflict, isNotFound, isRightMissing } from '../kube/errors.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
@@ -17,7 +18,7 @@ import { servicesFinding, type ServicesFinding } from './services-finding.ts';
 const IDLE_MS = 5_000;
 /** Requeue after a conflict, once caches have caught up. */
 const SOON = { requeueAfterMs: 250 };
-/** Poll interval for `spec.services` and cache sync (ms). */
+/** Poll interval for what is left in the member and cache sync (ms). */
 const POLL_MS = 1_000;
 /** Services of a member synced concurrently. */
 const AT_ONCE = 8;
@@ -39,6 +40,8 @@ export class MemberServices {
   #copies: ServiceCopies;
   #complete = false;
   #wasMirrored: boolean;
+  /** The spec was edited: nothing else makes wanted what is not. */
+  readonly #edited = new AutoResetEvent();
 
   constructor(options: MemberServicesOptions) {
     const { host, member, spec, events, metrics, logger } = options;
@@ -110,6 +113,7 @@ export class MemberServices {
 
   /** The spec of the MemberCluster was edited, or the member answers again. */
   changed(): void {
+    this.#edited.set();
     this.#lookAtAll();
   }
 
@@ -191,7 +195,7 @@ export class MemberServices {
     const { spec, host, member, metrics } = this.#o;
     while (!signal.aborted) {
       const isWanted = (): boolean => spec().services.mode !== 'None';
-      while (!isWanted() && !this.#wasMirrored && !signal.aborted) await pause(POLL_MS, signal);
+      while (!isWanted() && !this.#wasMirrored && !signal.aborted) await this.#edited.wait(signal);
       if (signal.aborted) return;
       const child = childSignal(signal);
       const copies = this.#newCopies();
@@ -215,7 +219,7 @@ export class MemberServices {
       this.#refusals.clear();
       this.#populated.clear();
       // Copies that may not be read are left there.
-      while (!isWanted() && !signal.aborted) await pause(POLL_MS, signal);
+      while (!isWanted() && !signal.aborted) await this.#edited.wait(signal);
     }
   }
 

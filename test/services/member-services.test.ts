@@ -174,6 +174,23 @@ it('takes all of it away when none is to be there any more, and says so', async 
   expect(running.services.seenFrom('shop', 'shop')).toBeUndefined();
 });
 
+it('rests while none are to be there, and begins when that is edited', async () => {
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  world.run('a');
+  const running = world.start('east', { mode: 'None' });
+  // What may be left of before is looked at first.
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  expect(timers.mock.calls.filter(([, ms]) => ms === 1_000)).toEqual([]);
+  timers.mockRestore();
+  expect(world.copy('web')).toBeUndefined();
+  running.mode = 'Mirror';
+  running.services.changed();
+  await until(() => world.led('web').length === 1);
+});
+
 it('two MemberClusters that stand for one cluster do not write by turns, and the one that is left takes over', async () => {
   world.offer('web');
   world.lead('web', ['10.0.0.1']);
