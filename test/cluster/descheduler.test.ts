@@ -690,7 +690,8 @@ test('a virtual node that is to be emptied is, by one command, and takes pods ag
   await settled(host, namespace, 'web', { east: 1, west: 3 });
 });
 
-test('no move begins while people have stopped them all; they go on by one command', async () => {
+test('no move begins while people have stopped them all, whoever moves pods by then; they go on by one command', async () => {
+  const { process } = topology.spillway;
   const lease = ['lease', 'spillway-descheduler', '-n', SYSTEM_NAMESPACE];
   const toldOfLease = async (): Promise<string[]> =>
     (await eventsOf(host, SYSTEM_NAMESPACE, 'spillway-descheduler', 'Lease')).map(({ reason }) => reason);
@@ -705,6 +706,13 @@ test('no move begins while people have stopped them all; they go on by one comma
     await kubectl(host, ['taint', 'node', 'east', 'spillway.dev/drain:NoSchedule']);
     const stopped = /all moves are stopped \(annotation \S+ of Lease spillway-descheduler: INC-7\)$/;
     await toldOfOne('web', 'DrainedPodHeld', stopped);
+    await process.stop();
+    process.restart();
+    await waitReady(topology.spillway);
+    const metric = /^spillway_descheduler_stopped 1$/m;
+    await until('the next process moves pods, and knows of it', async () =>
+      metric.test(await (await fetch(`${topology.spillway.url}/metrics`)).text()),
+    );
     const since = Date.now();
     await until('nothing happens for a while', () => Date.now() - since > 7_000);
     expect(evictions()).toEqual([]);
