@@ -5,6 +5,11 @@ import { parsed } from './parse-object.ts';
 /** An administrator's word that nothing runs on a virtual node any more. `Refused`: it was given while the member answered. */
 export const FENCED = 'Fenced';
 export const FENCING_STATES = [FENCED, 'Refused'] as const;
+/**
+ * For so long nothing must have come from a member before a word about it counts, in ms, as the process has seen that acts on it: one that has
+ * just begun, or a moment of a bad network, knows nothing of a cluster that is said to be gone.
+ */
+export const SILENT_MS = 30_000;
 export type FencingState = (typeof FENCING_STATES)[number];
 
 /** Virtual nodes of one member. */

@@ -1,4 +1,5 @@
 import { isActive, isFinished } from '../api/pod-phase.ts';
+import { SILENT_MS } from '../api/fencing.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
@@ -6,7 +7,7 @@ import { lostMembers } from '../placement/lost-members.ts';
 import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { Mover } from './mover.ts';
-import { isOutOfService, outOfServiceMove, whyItStaysOutOfService } from './out-of-service.ts';
+import { isOutOfService, outOfServiceMove, whyItStaysOutOfService, withWordsThatCount } from './out-of-service.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { taintMove, taintsAgainst, whyItStaysTainted } from './taint-no-execute.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
@@ -69,9 +70,15 @@ export class MemberPods {
     return wanted.left === 0 ? undefined : { requeueAfterMs: Math.min(wanted.soonestMs, LOOK_MS) };
   }
 
+  /** Also while a word that it is out of service does not count yet: nobody else would look again when it does. */
   #isToLeave(name: string): boolean {
     const member = this.#o.placed.member(name);
     return member !== undefined && (this.#lostSince(name) !== undefined || isToBeEmptied(member));
+  }
+
+  #member(name: string): PlacedMember | undefined {
+    const found = this.#o.placed.member(name);
+    return found && withWordsThatCount(found, this.#o.lostForMs(name));
   }
 
   /** Since when it is lost, if pods are to be moved for that at present. */
@@ -83,12 +90,13 @@ export class MemberPods {
   /** `soonestMs`: time until another pod may qualify. */
   #wanted(name: string): { moves: WantedMove[]; left: number; soonestMs: number } {
     const { placed, mover, lostForMs } = this.#o;
-    const member = this.#o.placed.member(name);
+    const member = this.#member(name);
     const since = this.#lostSince(name);
     const lostMs = lostForMs(name);
     const pods = placed.inMember(name).filter((pod) => isActive(pod) && !mover.wasSent(pod));
     const moves: WantedMove[] = [];
-    let soonestMs = LOOK_MS;
+    // From then on a word that nothing runs there counts.
+    let soonestMs = lostMs < SILENT_MS ? Math.min(SILENT_MS - lostMs, LOOK_MS) : LOOK_MS;
     for (const pod of pods.toSorted(byImportance)) {
       const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - lostMs;
       const found: WantedMove[] = [];
@@ -117,7 +125,7 @@ export class MemberPods {
 
   #recheckOutOfService(live: Pod, name: string): Recheck {
     const { placed, taintedForMs } = this.#o;
-    const member = this.#o.placed.member(name);
+    const member = this.#member(name);
     if (member === undefined || !isStillIn(live, name, placed)) return 'void';
     const sinceMs = (taint: Taint): number => taintedForMs(live, name, live.spec.nodeName, taint);
     return whyItStaysOutOfService(live, placed.rulesOf(live), member, sinceMs);

@@ -1,3 +1,4 @@
+import { SILENT_MS } from '../api/fencing.ts';
 import { GANG_LABEL, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { type Taint, taintInWords } from '../kube/taints.ts';
@@ -6,6 +7,14 @@ import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { toleratedMs } from './eviction-time.ts';
 import { whyNotMadeAnew } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
+
+/**
+ * The member with those words of an administrator that count for the descheduler. `lostMs`: how long it has seen the member lost itself, an answer of
+ * any kind in between begins that anew: the word that is stored may be of a former process, and stays while the member answers with errors.
+ */
+export function withWordsThatCount(member: PlacedMember, lostMs: number): PlacedMember {
+  return member.outOfService.size === 0 || lostMs >= SILENT_MS ? member : { ...member, outOfService: new Map() };
+}
 
 /** Whether an administrator says of the pod's virtual node that nothing runs there any more, and that counts. */
 export function isOutOfService(pod: Pod, member: PlacedMember): boolean {

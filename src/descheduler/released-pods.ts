@@ -25,6 +25,7 @@ import {
 } from './release-step.ts';
 import { releaseSteps } from './release-turns.ts';
 import { MANY_BUDGETS } from './mover.ts';
+import { withWordsThatCount } from './out-of-service.ts';
 import type { Releases, Unadopted } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
 
@@ -128,7 +129,7 @@ export class ReleasedPods {
     const released = releases.of(setUid);
     const all = placed.members();
     const { paused } = lostMembers(all);
-    const members = new Map(all.map((member) => [member.name, member]));
+    const members = new Map(all.map((one) => [one.name, withWordsThatCount(one, lostForMs(one.name))]));
     const memberOf = ({ spec }: Pod): PlacedMember | undefined => members.get(placed.clusterOf(spec.nodeName ?? ''));
     // Not Ready may only mean that its member does not answer, or did not until a moment ago.
     for (const pod of released) if (isUnanswered(pod, memberOf(pod))) releases.countAnew(pod);

@@ -1,14 +1,8 @@
-import { FENCED, type FencingState } from '../api/fencing.ts';
+import { FENCED, type FencingState, SILENT_MS } from '../api/fencing.ts';
 import type { MemberConnection } from './connection.ts';
 
 /** What a member shows of itself, as far as a word that nothing runs there is concerned; undefined: nobody can say at present. */
 export type Heard = 'answers' | 'silent' | undefined;
-
-/**
- * For so long nothing must have come from a member, as this process has seen, before a word about it counts, in ms: a process that has
- * just begun, or a moment of a bad network, knows nothing of a cluster that is said to be gone.
- */
-export const SILENT_MS = 30_000;
 
 /** One that answers with errors, or now and then, neither proves the word wrong nor lets it count. */
 export function heardOf(member: Pick<MemberConnection, 'reachability' | 'identityOk' | 'silentMs'>): Heard {

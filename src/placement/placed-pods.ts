@@ -22,8 +22,8 @@ export interface PlacedMember extends MemberReachability {
   /** Of effect NoExecute, that policies tolerate or do not. `policy`: the ClusterTaintPolicy that added it. */
   readonly clusterTaints: readonly (Taint & { policy?: string })[];
   /**
-   * Virtual nodes on which nothing runs any more, by the word of an administrator, which counts, as the member does not answer; and
-   * the taints that say so.
+   * Virtual nodes on which nothing runs any more, by the word of an administrator, which counts once the member has been lost for
+   * long enough; and the taints that say so.
    */
   readonly outOfService: ReadonlyMap<string, readonly Taint[]>;
   /** The taints that say that a virtual node is to be emptied, by its name, as they stand on the Node. */

@@ -5,7 +5,6 @@ import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { clusterTaintsOf, isLeaving, specOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
-import { isAnswering } from '../api/unreachable.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { conditionOf } from '../kube/conditions.ts';
@@ -13,7 +12,7 @@ import type { LabelSelector, Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { HARD_EFFECTS, type Taint } from '../kube/taints.ts';
 import type { Avoided } from '../placement/avoided.ts';
-import { reachabilityOf } from '../placement/lost-members.ts';
+import { isLost, reachabilityOf } from '../placement/lost-members.ts';
 import { betterPlace } from '../placement/better-place.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
 import type { Decision, PlacementFacts } from '../placement/choice.ts';
@@ -370,14 +369,13 @@ function isDrain({ key, effect }: Taint): boolean {
   return key === DRAIN_TAINT && HARD_EFFECTS.includes(effect);
 }
 
-/** Whoever acts for the member has weighed that word, and written down what it is worth while nothing comes from the member. */
+/** Whoever acts for the member has weighed that word, and written down what it is worth while the member is lost. For how long it has to be, those ask who move pods. */
 function outOfServiceOf(
   member: MemberCluster,
   taintsOn: ReadonlyMap<string, readonly Taint[]>,
 ): PlacedMember['outOfService'] {
   const found = new Map<string, readonly Taint[]>();
-  const reachable = conditionOf(member, 'Reachable');
-  if (reachable?.status !== 'False' || isAnswering(reachable.reason)) return found;
+  if (!isLost(reachabilityOf(member))) return found;
   for (const [node, state] of Object.entries(member.status?.fencing?.nodes ?? {})) {
     const taints = (taintsOn.get(node) ?? []).filter(({ key }) => key === OUT_OF_SERVICE_TAINT);
     if (state === FENCED && taints.length > 0) found.set(node, taints);

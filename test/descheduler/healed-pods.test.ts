@@ -227,6 +227,7 @@ describe('purgeMode Never, said while it waits,', () => {
     await room.seen('it is known', () =>
       room.process.placed.members().some(({ outOfService }) => outOfService.size > 0),
     );
+    room.now += 30_000;
     await look();
     expect([evicted(), patched()]).toEqual([[], []]);
   });
@@ -406,12 +407,16 @@ test('one that is not Ready by now, though the caches do not show it yet, is not
   expect([evicted(), patched()]).toEqual([[], []]);
 });
 
-test('one whose virtual node is out of service goes, whether its member answers or not', async () => {
+test('one whose virtual node is out of service goes once its member has been silent for 30 s', async () => {
   room.api.edit('/api/v1/nodes/east', {
     spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoSchedule' }] },
   });
   room.editMember('east', { status: { fencing: { nodes: { east: 'Fenced' } } } });
   await room.seen('it is known', () => room.process.placed.members().some(({ outOfService }) => outOfService.size > 0));
+  room.now += 29_000;
+  await look();
+  expect(evicted()).toEqual([]);
+  room.now += 1_000;
   await look();
   expect(evicted()).toEqual([original]);
   expect(room.told('ReleasedPodEvicted')[0]).toMatch(/its virtual node is out of service: it was evicted$/);

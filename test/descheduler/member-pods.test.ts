@@ -345,6 +345,7 @@ describe('on a virtual node that the member does not want any more, as its pools
     await room.seen('it is known', () =>
       room.process.placed.members().some(({ outOfService }) => outOfService.has('east')),
     );
+    room.now += 30_000;
     await resync();
     expect(room.evictions().toSorted()).toEqual(names.toSorted());
   });
@@ -563,6 +564,40 @@ describe('lost', () => {
       // On each pod, and on its workload.
       expect(room.told('OutOfServicePodReplaced')).toHaveLength(8);
       expect(room.process.view.nodes.member('east')?.status?.fencing?.pods).toBeUndefined();
+    });
+
+    test('nothing is replaced for that while the member answers now and then, be it with an error, and all is once it has been silent for 30 s', async () => {
+      await onMemberLost({ after: '24h', action: 'ReplaceWhenFenced' });
+      await worth('Fenced');
+      for (let times = 0; times < 6; times += 1) {
+        await say('east', 'False', 'ServerError');
+        room.now += 10_000;
+        await resync();
+        await say('east', 'False', 'Timeout');
+        await resync();
+        room.now += 10_000;
+        await resync();
+      }
+      expect(room.evictions()).toEqual([]);
+      room.now += 20_000;
+      await resync();
+      expect(room.evictions().toSorted()).toEqual(names.toSorted());
+    });
+
+    test('it is looked at again by itself when this process has just begun, also while most members are lost', async () => {
+      await onMemberLost({ after: '24h', action: 'ReplaceWhenFenced' });
+      await worth('Fenced');
+      await say('north', 'False');
+      // As if it were seen for the first time.
+      await say('east', 'True');
+      await say('east', 'False');
+      expect(await resync()).toEqual({ requeueAfterMs: 5_000 });
+      room.now += 28_000;
+      expect(await resync()).toEqual({ requeueAfterMs: 2_000 });
+      expect(room.evictions()).toEqual([]);
+      room.now += 2_000;
+      await resync();
+      expect(room.evictions()).toHaveLength(4);
     });
 
     test.each<[string, () => Promise<void>]>([

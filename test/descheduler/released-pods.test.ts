@@ -142,7 +142,7 @@ test('of a member that is lost one that is Ready, though the caches do not show 
   expect([evictions(), givenBack()]).toEqual([0, 0]);
 });
 
-test('one whose virtual node is out of service goes at once', async () => {
+test('one whose virtual node is out of service goes once its member has been silent for 30 s', async () => {
   await release('False');
   await answers(false);
   const taint = { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' };
@@ -151,6 +151,10 @@ test('one whose virtual node is out of service goes at once', async () => {
   await room.seen('it is known', () =>
     room.process.placed.members().some(({ outOfService }) => outOfService.has('east')),
   );
+  room.now += 29_000;
+  await look();
+  expect(evictions()).toBe(0);
+  room.now += 1_000;
   await look();
   expect([evictions(), givenBack()]).toEqual([1, 0]);
 });

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type FencingState, MOST_FENCED_PODS } from '../../src/api/fencing.ts';
+import { type FencingState, MOST_FENCED_PODS, SILENT_MS } from '../../src/api/fencing.ts';
 import { HOST_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { JsonObject } from '../../src/kube/json-equal.ts';
 import { isAnswering } from '../../src/api/unreachable.ts';
-import { type Heard, heardOf, isFenced, nextFencing, SILENT_MS } from '../../src/members/fencing.ts';
+import { type Heard, heardOf, isFenced, nextFencing } from '../../src/members/fencing.ts';
 import { FencingRecord } from '../../src/members/fencing-record.ts';
 import { MemberFencing } from '../../src/members/member-fencing.ts';
 import { afterProbe, NOT_PROBED, type Reachability } from '../../src/members/reachability.ts';
