@@ -1,4 +1,5 @@
 import { UID_LABEL } from '../api/marks.ts';
+import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isAnotherObject, isTransient, TransportError } from '../kube/errors.ts';
 import { keyOf } from '../kube/object.ts';
@@ -29,14 +30,14 @@ export interface ReturnedCopiesOptions {
 
 /**
  * Copies of pods that were ended by an administrator's word, of one virtual node, which are back with their member: until each
- * has been told to end, nothing is made there, or told of others. Told is also one whose deletion the member refused: that is
- * tried again, and only what is to take its place waits for it.
+ * has been told to end, or has ended by itself, nothing is made there, or told of others. Told is also one whose deletion the member
+ * refused: that is tried again, and only what is to take its place waits for it.
  */
 export class ReturnedCopies {
   readonly #o: ReturnedCopiesOptions;
   /** The pods that were ended, as they were when {@link #open} was worked out; undefined: it is to be worked out anew. */
   #told: FencingPort['told'] | undefined;
-  /** UIDs of copies that have not been told to end. */
+  /** UIDs of copies that run, or may, and have not been told to end. */
   readonly #open = new Set<string>();
   /** By UID of the copy: since when its deletion fails, in ms; `why`: the others wait for it no more. */
   readonly #failed = new Map<string, { since: number; copy: string; why?: string }>();
@@ -113,6 +114,8 @@ export class ReturnedCopies {
     if (deletionTimestamp !== undefined) this.#failed.delete(uid);
     const isOpen =
       deletionTimestamp === undefined &&
+      // Nothing of it runs any more, and how it ended is told before it is deleted.
+      !isFinished(memberPod) &&
       this.#failed.get(uid)?.why === undefined &&
       told.has(labels?.[UID_LABEL] ?? '') &&
       this.#o.isOurs(memberPod);

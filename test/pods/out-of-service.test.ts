@@ -170,6 +170,39 @@ describe('by the word of an administrator', () => {
     expect(world.member.requests('DELETE')).toHaveLength(1);
     expect(world.events).toEqual([]);
   });
+
+  it.each(['meanwhile', 'while the member does not let it be deleted'])(
+    'a copy that has ended by itself %s keeps nothing else from going on',
+    async (when) => {
+      const { copy } = await lost();
+      await world.stored(world.host, hostPod({ metadata: { name: 'new' } }));
+      world.host.edit(WEB, { metadata: { ...DELETED, finalizers: ['batch.kubernetes.io/job-tracking'] } });
+      const end = () => world.member.edit(WEB, { status: { ...copy.status, phase: 'Succeeded' } });
+      if (when === 'meanwhile') end();
+      const tell = world.fencing.tell.bind(world.fencing);
+      world.fencing.tell = async (pod, signal) => {
+        const answer = await tell(pod, signal);
+        heal();
+        if (when !== 'meanwhile') {
+          world.member.fault = ({ method }) => (method === 'DELETE' ? { code: 500, message: 'a webhook' } : undefined);
+        }
+        return answer;
+      };
+      await world.start();
+      await world.follow(5_000);
+      if (when !== 'meanwhile') {
+        expect(world.creations).toEqual([]);
+        end();
+        await world.follow(2_000);
+        world.member.fault = undefined;
+      }
+      await world.follow(15_000);
+      expect(world.podIn(world.host).status?.phase).toBe('Succeeded');
+      expect(world.creations.map(({ body }) => (body as Pod).metadata.name)).toEqual(['new']);
+      expect(world.member.requests('DELETE').length).toBeGreaterThan(0);
+      expect(world.member.objects.has(WEB)).toBe(false);
+    },
+  );
 });
 
 describe('a member that comes back with copies of pods that were ended', () => {
