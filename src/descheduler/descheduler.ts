@@ -102,12 +102,21 @@ export class Descheduler {
 
   /**
    * Follows since when members are lost and tainted and pods ill, and writes down what is moved here, until the signal aborts; to be
-   * run in every replica, so that the one that takes over knows it from what it has seen itself. Never rejects.
+   * run in every replica, so that the one that takes over knows it from what it has seen itself, and its metric tells of a stop of all moves, whoever
+   * has the Lease. Never rejects.
    */
   async watch(signal: AbortSignal): Promise<void> {
-    const { placed } = this.#o;
+    const { placed, stop, metrics } = this.#o;
+    const tellOfStop = (): void => metrics.stopped.set(stop.said === undefined ? 0 : 1);
+    const offStop = stop.on(tellOfStop);
+    tellOfStop();
     await placed.whenSynced(signal);
-    if (signal.aborted) return;
+    if (!signal.aborted) await this.#watchPods(signal);
+    offStop();
+  }
+
+  async #watchPods(signal: AbortSignal): Promise<void> {
+    const { placed } = this.#o;
     // Gangs are given up in the replica that opens their gates: each writes down what it has moved.
     const records = this.#queue('records', (key, ended) => this.#records.bringUpToDate(key, ended));
     const ill = this.#queue('ill', async (uid) => {
@@ -127,13 +136,13 @@ export class Descheduler {
 
   /** Works until the signal aborts; to be run in one replica at a time. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { placed, metrics, clock, monotonic } = this.#o;
+    const { placed, stop, metrics, clock, monotonic } = this.#o;
     const { mover } = this;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
     const taintedForMs = this.#taints.againstMs.bind(this.#taints);
     const lostForMs = this.#losses.lostForMs.bind(this.#losses);
-    const members = new MemberPods({ placed, mover, taintedForMs, lostForMs });
+    const members = new MemberPods({ placed, mover, stop, taintedForMs, lostForMs });
     const refused = new RefusedInMember({ placed, mover, clock });
     const releases = this.#releases;
     // Events that came while another replica held the Lease were not queued here: check everything once.
@@ -170,7 +179,7 @@ export class Descheduler {
     const offReleases = this.#followReleases(queues, released);
     const offHealth = this.#followHealth(queues.unhealthy);
     const off = this.#follow(queues);
-    const offStop = this.#o.stop.on(() => queues.pause.add(STOP));
+    const offStop = stop.on(() => queues.pause.add(STOP));
     queues.pause.add(STOP);
     await Promise.all([
       wanted.run(signal),

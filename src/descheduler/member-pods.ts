@@ -7,6 +7,7 @@ import { lostMembers } from '../placement/lost-members.ts';
 import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { Mover } from './mover.ts';
+import type { MovesStop } from './moves-stop.ts';
 import { isOutOfService, outOfServiceMove, whyItStaysOutOfService, withWordsThatCount } from './out-of-service.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { taintMove, taintsAgainst, whyItStaysTainted } from './taint-no-execute.ts';
@@ -22,6 +23,8 @@ const LOOK_MS = 5_000;
 export interface MemberPodsOptions {
   placed: PlacedPods;
   mover: Mover;
+  /** Whether people let any move begin. */
+  stop: Pick<MovesStop, 'why'>;
   /** How long a pod has been there with a taint of that virtual node, or of the member as a whole (undefined), in ms. */
   taintedForMs: (pod: Pod, member: string, node: string | undefined, taint: Taint) => number;
   /** How long a member has been lost, in ms, whatever wall clocks say. */
@@ -43,7 +46,7 @@ export class MemberPods {
 
   /** Throws what the host answers. */
   async bringUpToDate(member: string, signal: AbortSignal): Promise<HandlerResult> {
-    const { mover } = this.#o;
+    const { mover, stop } = this.#o;
     const held = new Set(this.#held.get(member));
     this.#held.delete(member);
     if (!this.#isToLeave(member)) return undefined;
@@ -53,12 +56,15 @@ export class MemberPods {
     let inVain = 0;
     for (const move of wanted.moves) {
       const workload = this.#o.placed.rulesOf(move.pod).workload.metadata.uid ?? '';
+      // One pod of each workload says that moves are stopped: no other one is tried while it rests.
+      if (stop.why !== undefined && mover.restMs(move.pod) > 0) stopped.add(workload);
       if (stopped.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
       // The member may have recovered since the round began.
       if (signal.aborted || !this.#isToLeave(member)) return { requeueAfterMs: 0 };
       if ((await mover.move(move, signal)) === 'stop') {
         stopped.add(workload);
-        if (mover.restMs(move.pod) <= SHORTLY_MS) continue;
+        // Nothing was asked of the host for a move that people have stopped: all are gone through in one round.
+        if (stop.why !== undefined || mover.restMs(move.pod) <= SHORTLY_MS) continue;
         held.add(workload);
         inVain += 1;
       }

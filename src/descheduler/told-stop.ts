@@ -4,7 +4,6 @@ import { DESCHEDULER_LEASE, stopInWords } from '../api/moves-stopped.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { apiVersionOf, LEASES } from '../kube/resource.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
 import type { MovesStop } from './moves-stop.ts';
 import { ToldCauses } from './told-causes.ts';
 
@@ -16,13 +15,12 @@ export interface ToldStopOptions {
   /** Of the Lease. */
   namespace: string;
   events: Pick<EventRecorder, 'record'>;
-  metrics: Pick<MovesMetrics, 'stopped'>;
   logger: Logger;
   /** In ms. */
   monotonic: () => number;
 }
 
-/** Says in log, metric and Events of the Lease that people have stopped all moves, again from time to time, and that they may go on. */
+/** Says in log and Events of the Lease that people have stopped all moves, again from time to time, and that they may go on. */
 export class ToldStop {
   readonly #o: ToldStopOptions;
   readonly #told: ToldCauses;
@@ -34,9 +32,8 @@ export class ToldStop {
   }
 
   look(): HandlerResult {
-    const { stop, namespace, events, metrics, logger } = this.#o;
+    const { stop, namespace, events, logger } = this.#o;
     const { said, uid } = stop;
-    metrics.stopped.set(said === undefined ? 0 : 1);
     const wasStopped = this.#isStopped;
     this.#isStopped = said !== undefined;
     const about = { apiVersion: apiVersionOf(LEASES), kind: LEASES.kind, namespace, name: DESCHEDULER_LEASE, uid };
@@ -60,6 +57,5 @@ export class ToldStop {
   end(): void {
     this.#isStopped = false;
     this.#told.forget(DESCHEDULER_LEASE);
-    this.#o.metrics.stopped.set(0);
   }
 }

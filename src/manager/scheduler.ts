@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { GangKeeper } from '../scheduler/gangs/gang-keeper.ts';
+import { gangEvictions } from './gang-evictions.ts';
 import type { GangEvictions } from '../scheduler/gangs/gang-evictions.ts';
 import { gangMetrics } from '../scheduler/gangs/gang-metrics.ts';
 import type { GangPlaces } from '../scheduler/gangs/gang-places.ts';
@@ -10,8 +11,6 @@ import { LeaseElection } from '../kube/lease-election.ts';
 import { ClientCa } from '../serving/client-ca.ts';
 import { DESCHEDULER_LEASE } from '../api/moves-stopped.ts';
 import { Descheduler } from '../descheduler/descheduler.ts';
-import { gangMove } from '../descheduler/gang-timed-out.ts';
-import type { Mover } from '../descheduler/mover.ts';
 import { MovesStop } from '../descheduler/moves-stop.ts';
 import { movesMetrics } from '../descheduler/moves-metrics.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -67,7 +66,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
   });
   const stop = new MovesStop(monotonic);
   const descheduler = deschedulerOf(services, room.placedPods, stop);
-  const gangs = gangKeeper(services, room.gangRooms, descheduler.mover, logger);
+  const gangs = gangKeeper(services, room.gangRooms, gangEvictions(descheduler.mover, stop), logger);
   return {
     get problem() {
       return room.problem ?? certificates.problem();
@@ -102,16 +101,11 @@ export function unheededPolicies({ host, config, events, logger }: HostServices)
 function gangKeeper(
   services: HostServices,
   places: GangPlaces,
-  mover: Mover,
+  evictions: GangEvictions,
   logger: Logger,
 ): (signal: AbortSignal) => Promise<void> {
   const { host, events, informerMetrics, queueMetrics, registry } = services;
   const metrics = gangMetrics(registry);
-  const evictions: GangEvictions = {
-    giveBack: async (pod, at, isStillToGo, signal) => {
-      await mover.move(gangMove(pod, at, isStillToGo), signal);
-    },
-  };
   return async (signal) =>
     await whileHeld(services, GANGS_LEASE, logger, signal, async (held) => {
       const clock = steadyClock();

@@ -1,9 +1,7 @@
 import { pino } from 'pino';
-import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { gangMove } from '../../src/descheduler/gang-timed-out.ts';
+import { gangEvictions } from '../../src/manager/gang-evictions.ts';
 import { MovesStop } from '../../src/descheduler/moves-stop.ts';
-import { movesMetrics } from '../../src/descheduler/moves-metrics.ts';
 import { ToldStop } from '../../src/descheduler/told-stop.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Lease } from '../../src/kube/lease.ts';
@@ -103,6 +101,9 @@ describe('moves', () => {
     await drain();
     const { length } = room.api.seen;
     expect(await look()).toEqual({ requeueAfterMs: 5_000 });
+    // A change of the member wakes it in between.
+    room.now += 2_000;
+    expect(await look()).toEqual({ requeueAfterMs: 3_000 });
     room.now += 60_000;
     await look();
     expect(room.api.seen).toHaveLength(length);
@@ -113,6 +114,20 @@ describe('moves', () => {
     room.now += 5_000;
     await look();
     expect(room.evictions()).toHaveLength(4);
+  });
+
+  test('many workloads are worked out once, each of them with its word', async () => {
+    for (let index = 0; index < 60; index += 1)
+      await room.run((await room.deploy(`other-${String(index)}`, 1)).set, { east: 1 });
+    room.stopMoves('INC-7');
+    await drain();
+    expect(await look()).toEqual({ requeueAfterMs: 5_000 });
+    expect(room.told('DrainedPodHeld')).toHaveLength(61);
+    // Those of whom it was not known are not left out when they may go.
+    room.stopMoves(undefined);
+    room.now += 5_000;
+    await look();
+    expect(room.evictions().length).toBeGreaterThan(0);
   });
 
   test('a stop that comes while the pod is read for the last time counts', async () => {
@@ -132,14 +147,16 @@ describe('moves', () => {
   test('a pod of a gang that gives up stays, too', async () => {
     room.stopMoves('INC-7');
     const [pod] = room.pods() as [Pod];
-    expect(
-      await room.process.mover.move(
-        gangMove(pod, 'east', () => true),
-        signal,
-      ),
-    ).toBe('stop');
+    const gangs = gangEvictions(room.process.mover, room.stop);
+    expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('stopped');
     expect(room.evictions()).toEqual([]);
     expect(room.told('GangPodHeld')[0]).toContain(STOPPED);
+    room.stopMoves(undefined);
+    expect(await gangs.giveBack(pod, 'east', () => false, signal)).toBe('void');
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+    expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('held');
+    room.api.fault = undefined;
+    expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('gone');
   });
 
   test('a move that has begun is finished by whoever has the Lease then, and no other one begins', async () => {
@@ -166,27 +183,42 @@ describe('moves', () => {
     await vi.waitFor(() => expect(released()).toHaveLength(2), { timeout: 10_000 });
   });
 
-  test('the replica that moves pods says on the Lease and in the metric that they are stopped, and that they go on', async () => {
+  test('each replica has it in its metric, whoever moves pods', async () => {
     const stopped = async (): Promise<unknown> => (await room.process.moves.stopped.get()).values[0]?.value;
-    room.letWrite();
-    expect(await stopped()).toBe(0);
     room.stopMoves('INC-7');
-    await vi.waitFor(async () => expect(await stopped()).toBe(1), { timeout: 10_000 });
+    const ended = new AbortController();
+    const watching = room.process.descheduler.watch(ended.signal);
+    expect(await stopped()).toBe(1);
+    // It held the Lease for a while.
+    const held = new AbortController();
+    const moving = room.process.descheduler.run(held.signal);
+    await vi.waitFor(() => expect(room.told('MovesStopped')).toHaveLength(1), { timeout: 10_000 });
+    held.abort();
+    await moving;
+    expect(await stopped()).toBe(1);
+    room.stopMoves(undefined);
+    expect(await stopped()).toBe(0);
+    ended.abort();
+    await watching;
+  });
+
+  test('the replica that moves pods says on the Lease that they are stopped, and that they go on', async () => {
+    room.letWrite();
+    room.stopMoves('INC-7');
+    await vi.waitFor(() => expect(room.told('MovesStopped')).not.toEqual([]), { timeout: 10_000 });
     expect(room.told('MovesStopped')).toEqual([expect.stringContaining(`Lease spillway-descheduler: ${STOPPED}`)]);
     expect(room.told('MovesStopped')[0]).toContain(
       `kubectl annotate lease spillway-descheduler -n spillway-system ${ANNOTATION}-`,
     );
     room.stopMoves(undefined);
-    await vi.waitFor(async () => expect(await stopped()).toBe(0), { timeout: 10_000 });
-    expect(room.told('MovesResumed')).toHaveLength(1);
+    await vi.waitFor(() => expect(room.told('MovesResumed')).toHaveLength(1), { timeout: 10_000 });
   });
 });
 
-test('a stop that lasts is told anew every twenty minutes, with other words at once, and by the replica that takes over', async () => {
+test('a stop that lasts is told anew every twenty minutes, with other words at once, and by the replica that takes over', () => {
   let now = 0;
   const said: string[] = [];
   const stop = new MovesStop(() => now);
-  const metrics = movesMetrics(new Registry());
   const told = new ToldStop({
     stop,
     namespace: 'spillway-system',
@@ -194,7 +226,6 @@ test('a stop that lasts is told anew every twenty minutes, with other words at o
       record: (about, type, reason) =>
         said.push(`${about.namespace ?? ''}/${about.name} ${about.uid ?? ''} ${type} ${reason}`),
     },
-    metrics,
     logger: pino({ level: 'silent' }),
     monotonic: () => now,
   });
@@ -213,7 +244,6 @@ test('a stop that lasts is told anew every twenty minutes, with other words at o
   told.look();
   expect(said).toHaveLength(3);
   told.end();
-  expect((await metrics.stopped.get()).values[0]?.value).toBe(0);
   told.look();
   expect(said).toHaveLength(4);
   told.end();

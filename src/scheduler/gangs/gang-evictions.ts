@@ -1,10 +1,13 @@
 import type { Pod } from '../../kube/core-v1.ts';
 
+/** `held`: it stays for now. `stopped`: so do all others, whatever pod it is. `void`: it is not to go any more, or has changed. */
+export type GaveBack = 'gone' | 'held' | 'stopped' | 'void';
+
 /** Evicts pods of gangs that give back what they have. Done by whoever evicts pods for any reason, at its pace. */
 export interface GangEvictions {
   /**
    * `at`: the place of the gang, a member or `local`. `isStillToGo`: asked of the pod as it is right before it goes, which may be
-   * minutes later; it stays otherwise. A pod that stays for now, as its disruption budget says, is no failure.
+   * minutes later; it stays otherwise. A pod that is held, as its disruption budget says, is no failure.
    */
-  giveBack(pod: Pod, at: string, isStillToGo: (live: Pod) => boolean, signal: AbortSignal): Promise<void>;
+  giveBack(pod: Pod, at: string, isStillToGo: (live: Pod) => boolean, signal: AbortSignal): Promise<GaveBack>;
 }

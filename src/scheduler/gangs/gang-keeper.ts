@@ -23,6 +23,8 @@ import { createdAt, gangStep, type GangStep, isGated } from './gang.ts';
 const GANG = 'gang';
 /** Between two looks at a gang that waits for room, or for its pods to be bound, in ms. */
 const LOOK_MS = 3_000;
+/** The same at one that gives up while pods of it are held: each time the member is asked about those that are late. */
+const HELD_MS = 10_000;
 /** Pods of one gang come one after the other; so long nothing is said about those that are missing. */
 const PATIENCE_MS = 30_000;
 /** A place that did not work out is not tried again for so long. */
@@ -258,17 +260,26 @@ export class GangKeeper {
     const owned = pods.filter((pod) => controllerOf(pod) !== undefined);
     const words =
       owned.length === pods.length
-        ? 'They give back what they have; their controller makes new ones, and another place is looked for'
+        ? 'They are to give back what they have: their controller makes new ones then, and another place is looked for'
         : 'Pods without a controller stay as they are, as nobody would make them anew; delete them to start over';
     this.#record(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
     // By those that are late the gang is known to give up: they go last, or who goes on from here would keep the others.
     const lateLast = owned.toSorted((a, b) => Number(overdue.includes(a)) - Number(overdue.includes(b)));
     const isStillToGo = (live: Pod): boolean => this.#isStillToGo(key, live, overdue);
-    for (const pod of lateLast) if (!signal.aborted) await evictions.giveBack(pod, at, isStillToGo, signal);
-    if (owned.length > 0) {
-      metrics.gangs.inc({ outcome: 'timed-out' });
-      logger.info({ gang: key, cluster: at, pods: owned.length }, 'a gang gave its place back');
+    let gone = 0;
+    let isHeld = false;
+    for (const pod of lateLast) {
+      if (signal.aborted) break;
+      const gave = await evictions.giveBack(pod, at, isStillToGo, signal);
+      if (gave === 'gone') gone += 1;
+      isHeld ||= gave === 'held' || gave === 'stopped';
+      if (gave === 'stopped') break;
     }
+    if (gone > 0) {
+      metrics.gangs.inc({ outcome: 'timed-out' });
+      logger.info({ gang: key, cluster: at, pods: gone }, 'a gang gave its place back');
+    }
+    if (isHeld) return { requeueAfterMs: HELD_MS };
     return { requeueAfterMs: owned.length > 0 ? LOOK_MS : PATIENCE_MS };
   }
 

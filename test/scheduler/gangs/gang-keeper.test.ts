@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 import { until } from '../../../hack/until.ts';
 import {
@@ -10,6 +11,7 @@ import {
   MEMBER_LABEL,
 } from '../../../src/api/marks.ts';
 import type { Pod } from '../../../src/kube/core-v1.ts';
+import type { GaveBack } from '../../../src/scheduler/gangs/gang-evictions.ts';
 import { GangKeeper } from '../../../src/scheduler/gangs/gang-keeper.ts';
 import { gangMetrics } from '../../../src/scheduler/gangs/gang-metrics.ts';
 import type { GangPlaces } from '../../../src/scheduler/gangs/gang-places.ts';
@@ -87,6 +89,8 @@ interface Kept {
   /** Names of pods whose room was given back. */
   released: string[];
   api: MemoryApi;
+  /** How many gangs count as given up. */
+  timedOut: () => Promise<number>;
 }
 
 /** `hasNode`: what the member says of a pod, by its name. Returns the names it was asked about, and reasons of Events with their pod. */
@@ -98,6 +102,7 @@ async function keep(
   beforeEviction: (api: MemoryApi, name: string, isStillToGo: () => boolean) => Promise<void> = async () =>
     await Promise.resolve(),
   place: GangPlaces['place'] = async () => await Promise.resolve({ cluster: 'east' }),
+  gaveBack: (name: string) => GaveBack = () => 'gone',
 ): Promise<Kept> {
   const { api, server } = await world;
   const asked: string[] = [];
@@ -106,14 +111,19 @@ async function keep(
   const evicted: string[] = [];
   const kept: string[] = [];
   const aborted = new AbortController();
+  const metrics = gangMetrics(new Registry());
   const keeper = new GangKeeper({
     host: server.client('host'),
     evictions: {
       giveBack: async ({ metadata: { name } }, at, isStillToGo) => {
         expect(at).toBe('east');
         await beforeEviction(api, name, () => isStillToGo(podOf(api, name)));
-        if (isStillToGo(podOf(api, name))) evicted.push(name);
-        else kept.push(name);
+        if (!isStillToGo(podOf(api, name))) {
+          kept.push(name);
+          return 'void';
+        }
+        evicted.push(name);
+        return gaveBack(name);
       },
     },
     places: {
@@ -131,7 +141,7 @@ async function keep(
         told.push(`${name} ${reason} ${message}`);
       },
     },
-    metrics: gangMetrics(new Registry()),
+    metrics,
     logger: pino({ level: 'silent' }),
     clock: Date.now,
     followedMs,
@@ -142,7 +152,9 @@ async function keep(
     await run;
     await server.close();
   });
-  return { asked, evicted, kept, told, released, api };
+  const timedOut = async (): Promise<number> =>
+    (await metrics.gangs.get()).values.find(({ labels }) => labels.outcome === 'timed-out')?.value ?? 0;
+  return { asked, evicted, kept, told, released, api, timedOut };
 }
 
 const seen = async (look: () => void): Promise<void> => await vi.waitFor(look, { timeout: 15_000, interval: 20 });
@@ -184,6 +196,26 @@ it('keeps what is left of a gang whose late pods got their nodes before the othe
   );
   await seen(() => expect(kept).toEqual(['w-1', 'w-3', 'w-2']));
   expect(evicted).toEqual(['w-0']);
+});
+
+it('counts as given up only what gave something back, and lets those rest that are held', async () => {
+  const held = new Set(['w-0']);
+  const outcome = (name: string): GaveBack => (held.has(name) ? 'held' : 'gone');
+  const { asked, evicted, timedOut } = await keep(() => false, 0, undefined, undefined, undefined, undefined, outcome);
+  await seen(() => expect(evicted).toEqual(['w-0', 'w-1', 'w-2', 'w-3']));
+  expect(await timedOut()).toBe(1);
+  // Longer than between two looks at others.
+  await pause(4_500);
+  expect([asked.length, evicted.length, await timedOut()]).toEqual([4, 4, 1]);
+});
+
+it('tries one pod of a gang while all moves are stopped, and counts nothing', async () => {
+  const stopped = (): GaveBack => 'stopped';
+  const kept = await keep(() => false, 0, undefined, undefined, undefined, undefined, stopped);
+  await seen(() => expect(kept.evicted).toEqual(['w-0']));
+  await pause(4_500);
+  expect([kept.asked.length, kept.evicted, await kept.timedOut()]).toEqual([4, ['w-0'], 0]);
+  expect(kept.told).toEqual([expect.stringMatching(/^w-0 GangTimedOut .* They are to give back what they have: /)]);
 });
 
 it('judges no gang before the host was followed for long enough', async () => {
