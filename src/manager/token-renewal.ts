@@ -12,8 +12,7 @@ export function tokenRenewal({ services, connection, member, mayWrite, event, lo
     mayWrite,
     failed: (words, expiresAt) => {
       const until = new Date(expiresAt).toISOString();
-      const message = `The member gives no new token: ${words}. The one there is lasts until ${until}; it is tried again. See manifests/member/token.yaml.`;
-      event('Warning', 'TokenNotRenewed', message);
+      event('Warning', 'TokenNotRenewed', `${words}. The one there is lasts until ${until}; it is tried again.`);
     },
     logger,
     clock: Date.now,

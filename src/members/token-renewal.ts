@@ -26,7 +26,7 @@ export interface TokenRenewalOptions {
   refusal: (kubeconfig: string, token: string, signal: AbortSignal) => Promise<string | undefined>;
   /** Whether this process may act for the member. */
   mayWrite: () => boolean;
-  /** The member did not give a new token that is of use; the one there is lasts until then, in ms since the epoch. */
+  /** Why there is no new token, as a sentence without its full stop; the one there is lasts until then, in ms since the epoch. */
   failed: (words: string, expiresAt: number) => void;
   logger: Logger;
   /** Wall clock in ms. */
@@ -59,7 +59,7 @@ export class TokenRenewal {
         wait = await this.#look(signal);
       } catch (error) {
         const { namespace, name } = this.#o.reference();
-        if (!signal.aborted && !isConflict(error)) {
+        if (!signal.aborted) {
           this.#o.logger.warn(
             `the token in Secret ${namespace}/${name} cannot be looked after: ${describeError(error)}`,
           );
@@ -88,12 +88,22 @@ export class TokenRenewal {
       await this.#check(token, claims, text(key), signal);
     } catch (error) {
       if (signal.aborted) return 0;
-      failed(describeError(error), claims.expiresAt);
+      const help = 'See manifests/member/token.yaml';
+      failed(`The member gives no new token: ${describeError(error)}. ${help}`, claims.expiresAt);
       return RETRY_MS;
     }
     const { uid, resourceVersion } = secret.metadata;
     const body = { metadata: { uid, resourceVersion }, data: { [TOKEN_KEY]: Buffer.from(token).toString('base64') } };
-    await patch(host, SECRETS, { namespace, name }, body, { type: 'merge', fieldManager: 'spillway' }, { signal });
+    try {
+      await patch(host, SECRETS, { namespace, name }, body, { type: 'merge', fieldManager: 'spillway' }, { signal });
+    } catch (error) {
+      if (signal.aborted) return 0;
+      // Somebody else was quicker: what is there now is looked at next.
+      if (isConflict(error)) return RETRY_MS;
+      const what = `The member gave a new token, and Secret ${namespace}/${name} cannot be written: ${describeError(error)}`;
+      failed(`${what}. It takes manifests/secrets.yaml, and a Secret that is not immutable`, claims.expiresAt);
+      return RETRY_MS;
+    }
     logger.info({ secret: name }, 'the token of the member was renewed');
     return RETRY_MS;
   }

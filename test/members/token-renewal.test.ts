@@ -185,4 +185,26 @@ describe('renewal', () => {
     expect(failures[0]).toEqual([expect.stringContaining(words), NOW + 143 * HOUR]);
     expect(writes()).toBe(0);
   });
+
+  it.each([
+    [{ code: 403, reason: 'Forbidden', message: 'denied by policy' }, 'denied by policy'],
+    [{ code: 422, reason: 'Invalid', message: 'field is immutable when `immutable` is set' }, 'field is immutable'],
+  ])('tells when the Secret cannot be written: %j', async (refused, words) => {
+    api.fault = ({ method }) => (method === 'PATCH' ? refused : undefined);
+    start(tokenOf(NOW - 25 * HOUR, 168 * HOUR));
+    await until('it is told', () => Promise.resolve(failures.length === 1));
+    const [said, end] = failures[0] ?? [];
+    expect(said).toContain('Secret fleet/east cannot be written: ');
+    expect(said).toContain(words);
+    expect(end).toBe(NOW + 143 * HOUR);
+  });
+
+  it('says nothing of a Secret that somebody else has just written', async () => {
+    api.fault = ({ method }) => (method === 'PATCH' ? { code: 409, reason: 'Conflict' } : undefined);
+    start(tokenOf(NOW - 25 * HOUR, 168 * HOUR));
+    await until('it has tried', () => Promise.resolve(writes() > 0));
+    ended.abort();
+    await running;
+    expect(failures).toEqual([]);
+  });
 });
