@@ -9,6 +9,8 @@ export interface TokenClaims {
 
 /** Longer than any API server makes them: what it may cost is bounded. */
 const LONGEST_TOKEN = 16 * 1024;
+/** No Date is later, in ms since the epoch. */
+const LAST_DATE = 8.64e15;
 /** Kubernetes' own names: DNS labels and subdomains. */
 const SUBJECT = /^system:serviceaccount:([a-z0-9][-a-z0-9]{0,62}):([a-z0-9][-.a-z0-9]{0,252})$/;
 
@@ -24,6 +26,7 @@ export function tokenClaims(token: string): TokenClaims | undefined {
   if (typeof claims !== 'object' || claims === null) return undefined;
   const { sub, iat, exp } = claims as Record<string, unknown>;
   if (typeof sub !== 'string' || typeof iat !== 'number' || typeof exp !== 'number' || exp <= iat) return undefined;
+  if (exp * 1000 > LAST_DATE) return undefined;
   const [, namespace, name] = SUBJECT.exec(sub) ?? [];
   if (namespace === undefined || name === undefined) return undefined;
   return { namespace, name, issuedAt: iat * 1000, expiresAt: exp * 1000 };

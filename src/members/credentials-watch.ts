@@ -6,6 +6,7 @@ import { CredentialsError } from '../kube/errors.ts';
 import { Informer } from '../kube/informer.ts';
 import { memberAccess } from '../kube/member-access.ts';
 import { SECRETS } from '../kube/resource.ts';
+import { tokenClaims, type TokenClaims } from '../kube/service-account-token.ts';
 
 export interface SecretReference {
   namespace: string;
@@ -16,8 +17,13 @@ export interface SecretReference {
 /** Key of a Secret whose token takes the place of the one in the kubeconfig: it can be renewed without touching whom to trust. */
 export const TOKEN_KEY = 'token';
 
-/** What the Secret gives: access, or why not. `gone`: the Secret or its key is not there (any more). */
-export type CredentialsState = { access: Access } | { refusal: CredentialsError; gone: boolean };
+/**
+ * What the Secret gives: access, with what its token says of itself, or why not. `gone`: the Secret or its key is not there (any
+ * more).
+ */
+export type CredentialsState =
+  | { access: Access; token: TokenClaims | undefined }
+  | { refusal: CredentialsError; gone: boolean };
 
 /** The Secret's content as access, never quoting it. `secret` undefined: it does not exist. */
 export function readCredentials(reference: SecretReference, secret: Secret | undefined): CredentialsState {
@@ -30,9 +36,11 @@ export function readCredentials(reference: SecretReference, secret: Secret | und
     return { refusal: new CredentialsError('SecretKeyMissing', `${where} has no key ${reference.key}`), gone: true };
   }
   const text = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8');
-  const token = secret.data?.[TOKEN_KEY];
+  const data = secret.data?.[TOKEN_KEY];
+  const token = data === undefined || data === '' ? undefined : text(data);
   try {
-    return { access: memberAccess(text(value), token === undefined || token === '' ? undefined : text(token)) };
+    const access = memberAccess(text(value), token);
+    return { access, token: token === undefined ? undefined : tokenClaims(token) };
   } catch (error) {
     const reason = error instanceof CredentialsError ? error.reason : 'InvalidKubeconfig';
     const words = error instanceof CredentialsError ? error.message : 'the kubeconfig cannot be read';

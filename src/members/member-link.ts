@@ -150,7 +150,7 @@ export class MemberLink<Scope extends LinkedScope> {
     const session = this.#session;
     if ('access' in state) {
       this.#access = state.access;
-      this.#credentials = { state: 'accepted', secret: `Secret ${secret}` };
+      this.#credentials = { state: 'accepted', secret: `Secret ${secret}`, token: state.token };
       if (session !== undefined && !session.access.use(state.access)) session.child.abort();
     } else {
       this.#refusal = state.refusal;

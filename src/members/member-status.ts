@@ -1,6 +1,8 @@
 import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { cleanText } from '../kube/clean-text.ts';
+import { no, unknown, yes, type Condition, type Finding } from './condition-finding.ts';
+import { credentialsValid, type CredentialsFacts } from './credentials-finding.ts';
 import type { FencingFinding } from './member-fencing.ts';
 import { deletionToken, type KeptDeletions } from './kept-deletions.ts';
 import type { PodSecurityFinding } from './pod-security.ts';
@@ -22,9 +24,6 @@ const MOST_COPIES = 5;
 /** One that was never reached offers nothing and runs nothing; nor does one without nodes. */
 const NO_ROOM = { cpu: '0', memory: '0' };
 const NO_PODS = { running: 0, pending: 0, total: 0 };
-
-type Condition = NonNullable<MemberClusterStatus['conditions']>[number];
-type Finding = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 export interface Refusal {
   reason: string;
@@ -70,11 +69,7 @@ export interface MemberFacts {
   problems: readonly string[];
   /** Why some of it cannot be served as the spec wants it, such as a virtual node whose name somebody else has. */
   conflict: Hindrance | undefined;
-  /** `accepted`: the kubeconfig is usable. `refused`: it is not; `stillUsed`: an earlier one is in use meanwhile. */
-  credentials:
-    | { state: 'waiting'; message: string }
-    | { state: 'accepted'; secret: string }
-    | ({ state: 'refused'; stillUsed: boolean } & Refusal);
+  credentials: CredentialsFacts;
   reachability: Reachability;
   /** Identity at first contact, and as last seen. */
   pinned: string | undefined;
@@ -124,7 +119,12 @@ export function memberStatus(
   now: string,
 ): MemberClusterStatus {
   const before = previous?.conditions ?? [];
-  const found = [credentialsValid(facts), reachable(facts), identityPinned(facts), capacityFresh(facts)];
+  const found = [
+    credentialsValid(facts, Date.parse(now)),
+    reachable(facts),
+    identityPinned(facts),
+    capacityFresh(facts),
+  ];
   const parts = found.map((part) => asBefore(part, before, facts) ?? part);
   const allowed = facts.keptDeletions === undefined ? [] : [deletionsAllowed(facts.name, facts.keptDeletions)];
   const findings = [
@@ -179,36 +179,6 @@ function asBefore(part: Finding, before: readonly Condition[], facts: MemberFact
   if (old === undefined || !(notAsked || isListing)) return undefined;
   const { type, status, reason, message } = old;
   return { type, status, reason, message };
-}
-
-const yes = (type: string, reason: string, message: string): Finding => ({ type, status: 'True', reason, message });
-const no = (type: string, reason: string, message: string): Finding => ({ type, status: 'False', reason, message });
-const unknown = (type: string, reason: string, message: string): Finding => ({
-  type,
-  status: 'Unknown',
-  reason,
-  message,
-});
-
-function credentialsValid({ credentials, reachability }: MemberFacts): Finding {
-  const type = 'CredentialsValid';
-  if (credentials.state === 'waiting') return unknown(type, 'SecretNotRead', credentials.message);
-  if (credentials.state === 'refused') {
-    const next = credentials.stillUsed
-      ? ' The credentials read before stay in use.'
-      : ' The member is not contacted until this is mended.';
-    return no(type, credentials.reason, `${credentials.message}.${next}`);
-  }
-  const { failure } = reachability;
-  if (failure?.reason === 'Unauthorized' && reachability.reachable !== true)
-    return no(type, failure.reason, failure.message);
-  if (reachability.reachable !== true)
-    return unknown(
-      type,
-      'NotContacted',
-      `The kubeconfig in ${credentials.secret} is usable; the member has not answered yet.`,
-    );
-  return yes(type, 'Accepted', `The member accepts the kubeconfig in ${credentials.secret}.`);
 }
 
 function reachable({ reachability }: MemberFacts): Finding {

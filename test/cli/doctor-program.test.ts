@@ -70,13 +70,17 @@ const condition = (type: string, status: string, reason = type, message = `${typ
   lastTransitionTime: ago(60),
 });
 const WELL = ['Ready', 'Reachable', 'CredentialsValid', 'IdentityPinned', 'DeletionsAllowed', 'CapacityFresh'];
-const member = (broken: Record<string, string> = {}, version = 'v1.35.1'): object => ({
+const member = (
+  broken: Record<string, string> = {},
+  version = 'v1.35.1',
+  but: Record<string, string> = {},
+): object => ({
   metadata: { name: 'east' },
   spec: { credentials: { secretRef: { namespace: 'spillway-system', name: 'east' } } },
   status: {
     version,
     conditions: WELL.map((type) =>
-      broken[type] === undefined ? condition(type, 'True') : condition(type, 'False', broken[type]),
+      broken[type] === undefined ? condition(type, 'True', but[type] ?? type) : condition(type, 'False', broken[type]),
     ),
   },
 });
@@ -324,6 +328,13 @@ const BROKEN: Record<string, Breakage> = {
     check: 'members',
     says: /CredentialsValid is False \(Unauthorized\)/,
     fix: /kubeconfig that works/,
+  },
+  'the token of a member is not renewed': {
+    do: put(MEMBERS, member({}, 'v1.35.1', { CredentialsValid: 'TokenNotRenewed' })),
+    check: 'members',
+    verdict: 'warning',
+    says: /east: CredentialsValid is True \(TokenNotRenewed\)/,
+    fix: /repeat kubectl spillway join/,
   },
   'another cluster answers': {
     do: put(MEMBERS, member({ IdentityPinned: 'IdentityChanged', Ready: 'IdentityChanged' })),

@@ -50,6 +50,10 @@ describe('readCredentials', () => {
     });
     const state = readCredentials(reference, token('one'));
     expect('access' in state && (await state.access.credentials.headers())).toEqual({ authorization: 'Bearer one' });
+    expect(state).toMatchObject({ token: undefined });
+    const claims = { sub: 'system:serviceaccount:spillway-access:spillway-host', iat: 1, exp: 2 };
+    const ends = token(`e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`);
+    expect(readCredentials(reference, ends)).toMatchObject({ token: { issuedAt: 1000, expiresAt: 2000 } });
     expect(refusal(token('o n e'))).toMatchObject({ reason: 'InvalidToken' });
   });
 

@@ -118,6 +118,33 @@ describe('memberStatus', () => {
     }
   });
 
+  it('says when the token of a member ends once no other one has come for half of its life', () => {
+    const half = Date.parse(NOW);
+    const day = 24 * 3_600_000;
+    const of = (issuedAt: number): MemberFacts => ({
+      ...good,
+      credentials: {
+        state: 'accepted',
+        secret: 'Secret fleet/east',
+        token: { namespace: 'spillway-access', name: 'spillway-host', issuedAt, expiresAt: issuedAt + 7 * day },
+      },
+    });
+    expect(conditions(of(half - 3.5 * day + 1000))).toMatchObject({ CredentialsValid: 'True Accepted' });
+    const late = memberStatus(undefined, of(half - 3.5 * day), NOW);
+    expect(late.conditions).toContainEqual(
+      expect.objectContaining({
+        type: 'CredentialsValid',
+        status: 'True',
+        reason: 'TokenNotRenewed',
+        message: expect.stringContaining('Secret fleet/east until 2026-01-04T12:00:00Z') as string,
+      }),
+    );
+    expect(conditions(of(half - 3.5 * day))).toMatchObject({ Ready: 'True Ready' });
+    expect(conditions({ ...of(half - 6 * day), reachability: DOWN })).toMatchObject({
+      CredentialsValid: 'Unknown NotContacted',
+    });
+  });
+
   it('says all there is to say about a good member', () => {
     const status = memberStatus(undefined, good, NOW);
     expect(status).toMatchObject({

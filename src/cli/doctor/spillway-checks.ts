@@ -46,7 +46,10 @@ export function movesMayBegin(leases: readonly Lease[]): Finding[] {
 /** What helps where a condition of a MemberCluster is not well, by its type. */
 const MEMBER_FIX: ReadonlyMap<string, string> = new Map([
   ['Reachable', 'see that the API server of the member runs, and that the nodes of the manager reach it'],
-  ['CredentialsValid', 'put a kubeconfig that works into the Secret of spec.credentials'],
+  [
+    'CredentialsValid',
+    'put a kubeconfig that works into the Secret of spec.credentials, or repeat kubectl spillway join; Events TokenNotRenewed say why a token is not renewed',
+  ],
   ['IdentityPinned', 'confirm the other cluster by the command of the message, if it is meant to be that one'],
   ['DeletionsAllowed', 'look at what was deleted, and confirm it by the command of the message'],
   ['CapacityFresh', 'read the message: rights of the credentials in the member, or memory of the manager'],
@@ -76,9 +79,11 @@ const AS_WANTED: ReadonlySet<string> = new Set(['Ignored', 'NotMirrored', 'NotEx
 /** Pods are sent there and run all the same, and perhaps that is meant. */
 const NO_FAILURE: ReadonlySet<string> = new Set(['PodSecuritySet', 'ClusterUnique', 'OutOfService']);
 
-/** Also of a condition that is True: namespaces that Spillway made allow more than the spec says. */
+/** Trouble although the condition is True: namespaces that Spillway made allow more than the spec says; a token is to end. */
+const TROUBLE: ReadonlySet<string> = new Set(['OtherLevels', 'TokenNotRenewed']);
+
 function isTrouble({ status, reason = '' }: Condition): boolean {
-  return reason === 'OtherLevels' || (status !== 'True' && !AS_WANTED.has(reason));
+  return TROUBLE.has(reason) || (status !== 'True' && !AS_WANTED.has(reason));
 }
 
 /** What the managers report of the members: every condition that is not well, the causes before what follows from them. */
@@ -132,7 +137,7 @@ export function membersWell(raw: readonly KubeObject[]): Finding[] {
       : causes;
     return shown.map(({ type, status, reason, message }) => ({
       check,
-      verdict: NO_FAILURE.has(type) ? ('warning' as const) : ('failed' as const),
+      verdict: NO_FAILURE.has(type) || status === 'True' ? ('warning' as const) : ('failed' as const),
       says: `${name}: ${type} is ${status} (${reason}): ${message}`,
       fix: MEMBER_FIX.get(type) ?? 'read the message',
       page: EVENTS,
