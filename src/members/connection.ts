@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
-import { isAnswering, type UnreachableReason } from '../api/unreachable.ts';
+import { isAnswering, mayBeLost, type UnreachableReason } from '../api/unreachable.ts';
 import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../kube/core-v1.ts';
 import { malformed } from '../kube/response-body.ts';
 import { cleanText } from '../kube/clean-text.ts';
@@ -90,6 +90,7 @@ export class MemberConnection {
   #wake = new AbortController();
   #reachability: Reachability = NOT_PROBED;
   readonly #silence = new Silence();
+  readonly #unanswered = new Silence();
   #observed: string | undefined;
   #version: { text: string; at: number } | undefined;
 
@@ -189,9 +190,17 @@ export class MemberConnection {
     return this.#reachability;
   }
 
-  /** For how long no probe was answered by the pinned cluster, in ms: a single answer, be it an error, begins it anew. See {@link Silence}. */
+  /** For how long no probe was answered by the pinned cluster, or could not be sent, in ms: a single answer, be it an error, begins it anew. See {@link Silence}. */
   get silentMs(): number {
     return this.#silence.ms;
+  }
+
+  /**
+   * For how long the pinned cluster has answered none of the probes that were sent to it, in ms. An error begins it anew, but 401 and 403, which
+   * say nothing of what runs there; and so does a probe that could not be sent.
+   */
+  get unansweredMs(): number {
+    return this.#unanswered.ms;
   }
 
   /** Like `v1.36.3`. */
@@ -305,6 +314,8 @@ export class MemberConnection {
     const mostMs = (probe.periodSeconds + probe.timeoutSeconds) * 1000;
     const answered = failure === undefined ? this.identityOk() : isAnswering(failure.reason);
     this.#silence.probed(answered, now.monotonic, mostMs);
+    const unanswered = failure === undefined ? !answered : mayBeLost(failure.reason);
+    this.#unanswered.probed(!unanswered, now.monotonic, mostMs);
     const { reachable } = this.#reachability;
     this.#o.metrics?.reachable.set({ member: this.name }, reachable === true ? 1 : 0);
     if (before.reachable !== reachable) {

@@ -4,11 +4,14 @@ import type { MemberConnection } from './connection.ts';
 /** What a member shows of itself, as far as a word that nothing runs there is concerned; undefined: nobody can say at present. */
 export type Heard = 'answers' | 'silent' | undefined;
 
-/** One that answers with errors, or now and then, neither proves the word wrong nor lets it count. */
-export function heardOf(member: Pick<MemberConnection, 'reachability' | 'identityOk' | 'silentMs'>): Heard {
-  const { reachable } = member.reachability;
-  if (reachable === true) return member.identityOk() ? 'answers' : undefined;
-  return reachable === false && member.silentMs >= SILENT_MS ? 'silent' : undefined;
+/**
+ * One that answers with errors, or now and then, neither proves the word wrong nor lets it count; nor does one whose last probe failed, though it still
+ * counts as reachable: it may be gone since before the word was given.
+ */
+export function heardOf(member: Pick<MemberConnection, 'reachability' | 'identityOk' | 'unansweredMs'>): Heard {
+  const { reachable, against } = member.reachability;
+  if (reachable === true) return against === 0 && member.identityOk() ? 'answers' : undefined;
+  return reachable === false && member.unansweredMs >= SILENT_MS ? 'silent' : undefined;
 }
 
 /**

@@ -19,7 +19,7 @@ const FORGET_AFTER_MS = 120_000;
 export interface MemberFencingOptions {
   record: FencingRecord;
   hostId: string;
-  connection: Pick<MemberConnection, 'name' | 'client' | 'reachability' | 'identityOk' | 'silentMs'>;
+  connection: Pick<MemberConnection, 'name' | 'client' | 'reachability' | 'identityOk' | 'unansweredMs'>;
   /** Whether each virtual node has the taint; undefined while its Node has not been seen. */
   tainted: () => ReadonlyMap<string, boolean | undefined>;
   /** This process acts for the member, and the host is the one it was. */

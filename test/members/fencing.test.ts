@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type FencingState, MOST_FENCED_PODS, SILENT_MS } from '../../src/api/fencing.ts';
 import { HOST_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import type { JsonObject } from '../../src/kube/json-equal.ts';
-import { isAnswering } from '../../src/api/unreachable.ts';
+import { mayBeLost } from '../../src/api/unreachable.ts';
 import { type Heard, heardOf, isFenced, nextFencing } from '../../src/members/fencing.ts';
 import { FencingRecord } from '../../src/members/fencing-record.ts';
 import { MemberFencing } from '../../src/members/member-fencing.ts';
@@ -26,7 +26,7 @@ const down = (reason = 'Timeout'): Reachability => ({
   failure: { reason, message: 'No answer.' },
 });
 
-type Probe = 'ok' | 'ServerError' | 'Timeout';
+type Probe = 'ok' | 'ServerError' | 'Timeout' | 'CredentialPluginFailed';
 
 /** What is known of a member after these probes, one in ten seconds. */
 function probed(probes: readonly Probe[], successThreshold = 1) {
@@ -37,21 +37,21 @@ function probed(probes: readonly Probe[], successThreshold = 1) {
     const atMs = index * 10_000;
     const thresholds = { failureThreshold: 1, successThreshold };
     reachability = afterProbe(reachability, failure, thresholds, { wall: atMs, monotonic: atMs });
-    silence.probed(failure === undefined || isAnswering(failure.reason), atMs, 15_000);
+    silence.probed(failure === undefined || !mayBeLost(failure.reason), atMs, 15_000);
   }
-  return { reachability, identityOk: () => true, silentMs: silence.ms };
+  return { reachability, identityOk: () => true, unansweredMs: silence.ms };
 }
 
 describe('what a member shows of itself', () => {
   it.each<[string, Reachability, boolean, Heard]>([
     ['it answers', up, true, 'answers'],
+    ['it answers, but not to the last probe', { ...down(), reachable: true, against: 1 }, true, undefined],
     ['another cluster answers', up, false, undefined],
     ['it has not been asked', { ...up, reachable: undefined }, false, undefined],
     ['nothing comes from it', down(), false, 'silent'],
     ['it refuses our credentials', down('Unauthorized'), true, 'silent'],
-    ['our credentials cannot be used', down('CredentialPluginFailed'), true, 'silent'],
   ])('%s', (_, reachability, identityOk, heard) => {
-    expect(heardOf({ reachability, identityOk: () => identityOk, silentMs: SILENT_MS })).toBe(heard);
+    expect(heardOf({ reachability, identityOk: () => identityOk, unansweredMs: SILENT_MS })).toBe(heard);
   });
 
   const probes: [string, number, Probe[], Heard][] = [
@@ -78,6 +78,13 @@ describe('what a member shows of itself', () => {
       2,
       [...Array<Probe>(6).fill('Timeout'), 'ok', ...Array<Probe>(4).fill('Timeout')],
       'silent',
+    ],
+    ['not one that cannot be asked', 1, [...Array<Probe>(6).fill('Timeout'), 'CredentialPluginFailed'], undefined],
+    [
+      'not one that could not be asked until a moment ago',
+      1,
+      [...Array<Probe>(6).fill('CredentialPluginFailed'), 'Timeout'],
+      undefined,
     ],
     ['one that has not answered three probes', 1, Array<Probe>(3).fill('Timeout'), undefined],
     ['one that has not answered four', 1, Array<Probe>(4).fill('Timeout'), 'silent'],
@@ -286,7 +293,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
   let tainted: Map<string, boolean | undefined>;
   let reachability: Reachability;
   let identityOk: boolean;
-  let silentMs: () => number;
+  let unansweredMs: () => number;
   let mayWriteHost: boolean;
   let told: string[];
   let changed: string[];
@@ -299,7 +306,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     member = new MemoryApi();
     tainted = new Map([['east', true]]);
     [reachability, identityOk, mayWriteHost] = [down(), true, true];
-    silentMs = () => (reachability.reachable === true ? 0 : SILENT_MS);
+    unansweredMs = () => (reachability.reachable === true ? 0 : SILENT_MS);
     [told, changed] = [[], []];
     stop = new AbortController();
   });
@@ -321,8 +328,8 @@ describe('virtual nodes that an administrator has taken out of service', () => {
           return reachability;
         },
         identityOk: () => identityOk,
-        get silentMs() {
-          return silentMs();
+        get unansweredMs() {
+          return unansweredMs();
         },
       },
       tainted: () => tainted,
@@ -357,7 +364,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
 
   it('do not count for a process that has just begun, until the member has been silent for a while', async () => {
     const began = Date.now();
-    silentMs = () => Date.now() - began;
+    unansweredMs = () => Date.now() - began;
     await start();
     await vi.advanceTimersByTimeAsync(SILENT_MS - 100);
     expect([fencing.isFenced('east'), states(), told]).toEqual([false, undefined, []]);
@@ -387,7 +394,7 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     ['the taint is taken away', () => tainted.set('east', false)],
     ['the Node is not there', () => tainted.set('east', undefined)],
     ['the member answers', () => (reachability = up)],
-    ['it answers with errors', () => (silentMs = () => 0)],
+    ['it answers with errors', () => (unansweredMs = () => 0)],
     ['this process may not act', () => (mayWriteHost = false)],
   ])('count no more from the moment on that %s', async (_, ends) => {
     await start();
@@ -399,15 +406,15 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     await start();
     stop.abort();
     await running;
-    silentMs = () => 0;
+    unansweredMs = () => 0;
     await start();
     changed.length = 0;
-    silentMs = () => SILENT_MS;
+    unansweredMs = () => SILENT_MS;
     await vi.advanceTimersByTimeAsync(10_000);
     expect([fencing.isFenced('east'), changed]).toEqual([true, ['east']]);
-    silentMs = () => 0;
+    unansweredMs = () => 0;
     await vi.advanceTimersByTimeAsync(10_000);
-    silentMs = () => SILENT_MS;
+    unansweredMs = () => SILENT_MS;
     await vi.advanceTimersByTimeAsync(60_000);
     expect([fencing.isFenced('east'), changed]).toEqual([true, ['east', 'east', 'east']]);
     expect(host.requests('PATCH').length).toBe(1);
@@ -430,6 +437,28 @@ describe('virtual nodes that an administrator has taken out of service', () => {
     await look();
     expect([fencing.isFenced('east'), states()]).toEqual([true, { east: 'Fenced' }]);
     expect(told.slice(1)).toEqual(['east Normal BackInService', 'east Normal OutOfService']);
+  });
+
+  it('are not refused while probes fail that do not make the member unreachable yet, and count in that outage', async () => {
+    const failing: Reachability = { ...down(), reachable: true, against: 1 };
+    reachability = failing;
+    await start();
+    expect([fencing.isFenced('east'), states(), told]).toEqual([false, undefined, []]);
+    reachability = down();
+    await look();
+    expect([fencing.isFenced('east'), states(), told]).toEqual([
+      true,
+      { east: 'Fenced' },
+      ['east Normal OutOfService'],
+    ]);
+  });
+
+  it('are refused by the next good probe when only one was lost', async () => {
+    reachability = { ...down(), reachable: true, against: 1 };
+    await start();
+    reachability = up;
+    await look();
+    expect([states(), told]).toEqual([{ east: 'Refused' }, ['east Warning OutOfServiceRefused']]);
   });
 
   it('that are none of the member’s any more are not spoken of once it answers', async () => {

@@ -1,5 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { until } from '../../hack/until.ts';
+import { CredentialsError } from '../../src/kube/errors.ts';
+import { staticAccess } from '../../src/kube/static-access.ts';
+import { RotatingAccess } from '../../src/members/rotating-access.ts';
 import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
 import { memberConnection } from '../fixtures/member-connection.ts';
 
@@ -27,7 +30,9 @@ async function connect(fails: (attempt: number) => boolean | 'silent', uid = 'pi
     }
   });
   const probe = { periodSeconds: 0.1, timeoutSeconds: 5, failureThreshold: 2, successThreshold: 1 };
-  const connection = memberConnection(server.url, { probe: () => ({ ...probe, podsUnreadyAfterSeconds: 60 }) });
+  const usable = staticAccess({ endpoint: { server: server.url } });
+  const access = RotatingAccess.of(usable);
+  const connection = memberConnection(server.url, { access, probe: () => ({ ...probe, podsUnreadyAfterSeconds: 60 }) });
   const seen = new Set<boolean | undefined>();
   connection.onChange(() => seen.add(connection.reachability.reachable));
   const stop = new AbortController();
@@ -37,7 +42,7 @@ async function connect(fails: (attempt: number) => boolean | 'silent', uid = 'pi
     await running;
     await server.close();
   });
-  return { connection, seen, tries: () => tries };
+  return { connection, seen, tries: () => tries, access, usable };
 }
 
 test('a member that refuses two of three requests answers its probes all the same', async () => {
@@ -84,6 +89,24 @@ test('a member that answers with errors is not silent, though it is not reachabl
   const before = tries();
   await until('it was asked on', () => tries() > before + 3);
   expect([connection.reachable(), connection.silentMs]).toEqual([false, 0]);
+});
+
+test('a member that cannot be asked is silent, but none that does not answer', async () => {
+  const { connection, access, usable } = await connect(() => 'silent');
+  await until('it has not answered for a while', () => connection.unansweredMs > 200);
+  access.withdraw(new CredentialsError('CredentialPluginFailed', 'the plugin does not work'));
+  await until('it is not asked', () => connection.unreachableBecause() === 'CredentialPluginFailed');
+  const before = connection.silentMs;
+  await until('it is silent on', () => connection.silentMs > before + 200);
+  expect(connection.unansweredMs).toBe(0);
+  let atFirst: number | undefined;
+  connection.onChange(() => {
+    if (connection.unreachableBecause() === 'ConnectionReset') atFirst ??= connection.unansweredMs;
+  });
+  access.use(usable);
+  await until('it is asked again', () => atFirst !== undefined);
+  expect(atFirst).toBe(0);
+  await until('it has not answered for a while', () => connection.unansweredMs > 200);
 });
 
 test('another cluster in the place of a member is as silent as none', async () => {
