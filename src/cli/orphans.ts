@@ -4,11 +4,12 @@ import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import { UNCOUNTED } from '../api/invariants.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { counted } from '../kube/counted.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import { type MemberVolume, readMemberVolume } from '../api/member-volume.ts';
+import type { PersistentVolume, Pod } from '../kube/core-v1.ts';
 import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
 import { SERVICE_IMPORTS } from '../kube/multicluster-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS, type Resource } from '../kube/resource.ts';
+import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Resource } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { remove } from '../kube/verbs.ts';
 import { NamespaceRemoval } from '../members/leaving/namespace-removal.ts';
@@ -59,7 +60,7 @@ export function addOrphans(program: Command, cli: Cli): void {
       'Lists what has the mark of this cluster in another one and nothing here that it is for: of a cluster that is no member any more all of it, such as ' +
         'after leave --mode=force of one that has come back; of a member the pods whose pods here are gone. Ends with 5 if there is any. With --delete it is ' +
         'deleted, but of no cluster that is a member, or may be: there the manager does that, in order. Claims, and so the data in them, stay without ' +
-        '--delete-claims, and a namespace stays as long as anything is in it.',
+        '--delete-claims, and with it as long as a volume of this cluster stands for them; a namespace stays as long as anything is in it.',
     )
     .option('--delete', 'delete what is left')
     .option('--delete-claims', 'with --delete: PersistentVolumeClaims, too, whose data is lost')
@@ -104,9 +105,10 @@ async function orphans(cli: Cli, host: Viewer, member: Viewer, flags: Flags): Pr
   const members = known.filter(({ status }) => status?.identity === memberUid).map(({ metadata }) => metadata.name);
   const pods = await host.list<Pod>(PODS);
   const podUids = new Set(pods.map(({ metadata }) => metadata.uid ?? ''));
+  const volumes = await volumesOf(host, memberUid);
   const left = found.flatMap(({ resource, objects }) =>
     objects.flatMap((object) => {
-      const orphan = orphanOf(resource, object, { members, podUids });
+      const orphan = orphanOf(resource, object, { members, podUids, volumes });
       return orphan === undefined ? [] : [{ resource, orphan }];
     }),
   );
@@ -122,8 +124,18 @@ async function orphans(cli: Cli, host: Viewer, member: Viewer, flags: Flags): Pr
     return left.length === 0 ? EXIT.ok : EXIT.findings;
   }
   refuseMembers(member.context, members, known);
-  refuseNeeded(left.filter(({ orphan }) => orphan.needed).length);
+  refuseNeeded(left.filter(({ resource, orphan }) => resource === PODS && orphan.needed).length);
   return await deleteAll(cli, member, left, hostId, flags);
+}
+
+/**
+ * Volumes of the host that stand for data in the cluster with that UID; undefined where they may not be read. All are: their labels can be
+ * taken off, what they stand for cannot be changed. Throws CliError.
+ */
+async function volumesOf(host: Viewer, identity: string): Promise<MemberVolume[] | undefined> {
+  const all = await host.tryList<PersistentVolume>(PERSISTENT_VOLUMES);
+  if (all instanceof MissingRight) return undefined;
+  return all.flatMap((one) => readMemberVolume(one) ?? []).filter((volume) => volume.identity === identity);
 }
 
 function listing(items: readonly Orphan[], { output, headers }: OutputFlags, now: number): string {
@@ -182,19 +194,26 @@ async function deleteAll(
     stays += 1;
     terminal.out(`${told(orphan)} stays: ${why}\n`);
   };
-  const pods = new Set<string>();
+  const pods = new Map<string, Orphan>();
   for (const { resource, orphan } of left) {
     if (resource === NAMESPACES) continue;
+    if (orphan.needed) {
+      stay(orphan, orphan.why);
+      continue;
+    }
     if (resource === PERSISTENT_VOLUME_CLAIMS && deleteClaims !== true) {
       stay(orphan, 'its data would be lost; --delete-claims deletes it');
       continue;
     }
     if (dryRun !== 'client') await deleteOne(member, resource, orphan, dryRun);
     terminal.out(`${told(orphan)} deleted${dryRunWords(dryRun)}\n`);
-    if (resource === PODS) pods.add(orphan.uid);
+    if (resource === PODS) pods.set(orphan.uid, orphan);
   }
   if (dryRun !== 'none') return EXIT.ok;
-  await untilGone(terminal, member, pods, { hostId, timeoutMs: timeout * 1_000 });
+  for (const uid of await untilGone(terminal, member, pods, { hostId, timeoutMs: timeout * 1_000 })) {
+    const orphan = pods.get(uid);
+    if (orphan !== undefined) stay(orphan, `it has not ended within ${String(timeout)} s`);
+  }
   const removal = new NamespaceRemoval({ client: member.client, hostId, invariants: UNCOUNTED });
   for (const { resource, orphan } of left) {
     if (resource !== NAMESPACES) continue;
@@ -225,22 +244,25 @@ async function deleteOne(
   });
 }
 
+/** Answers the UIDs of those that are still there. */
 async function untilGone(
   terminal: Terminal,
   member: Viewer,
-  uids: ReadonlySet<string>,
+  uids: Pick<ReadonlyMap<string, unknown>, 'has' | 'size'>,
   { hostId, timeoutMs }: { hostId: string; timeoutMs: number },
-): Promise<void> {
+): Promise<string[]> {
   const until = performance.now() + timeoutMs;
   let said = 0;
   while (uids.size > 0) {
-    const there = await member.list<Pod>(PODS, { labelSelector: `${HOST_LABEL}=${hostId}` });
-    const count = there.filter(({ metadata }) => uids.has(metadata.uid ?? '')).length;
-    if (count === 0 || performance.now() >= until) return;
+    const pods = await member.list<Pod>(PODS, { labelSelector: `${HOST_LABEL}=${hostId}` });
+    const there = pods.map(({ metadata }) => metadata.uid ?? '').filter((uid) => uids.has(uid));
+    const count = there.length;
+    if (count === 0 || performance.now() >= until) return there;
     if (count !== said) terminal.note(`waiting: for the ${count === 1 ? 'end' : 'ends'} of ${counted(count, 'pod')}`);
     said = count;
     await pause(LOOK_MS, terminal.signal);
   }
+  return [];
 }
 
 function told(orphan: Orphan): string {

@@ -13,7 +13,7 @@ import type { ClaimPlan, ClaimRules } from './claim-overrides.ts';
 import { type ClaimReport, reportOf } from './claim-report.ts';
 import type { ClaimCopy } from './copy.ts';
 import type { Knowledge } from './copy-informers.ts';
-import type { MemberVolume } from './member-volume.ts';
+import type { MemberVolume } from '../api/member-volume.ts';
 
 /** Everything that decides about one claim of the host in one member. */
 export interface ClaimFacts extends HostClaim {

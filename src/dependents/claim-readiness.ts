@@ -1,5 +1,5 @@
 import type { ClaimState } from './claim-decision.ts';
-import { MEMBER_CLAIM_ANNOTATION } from './member-volume.ts';
+import { MEMBER_CLAIM_ANNOTATION } from '../api/member-volume.ts';
 import type { NotReady, Readiness } from './readiness.ts';
 
 /** What keeps a step for a claim from being done. `taken`: somebody else's claim has its name in the member. */

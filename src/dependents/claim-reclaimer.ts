@@ -10,7 +10,7 @@ import type { ClaimTopology } from './claim-topology.ts';
 import type { ClaimWriter } from './claim-writer.ts';
 import type { HostClaims } from './host-claims.ts';
 import type { CopyStore } from './member-copies.ts';
-import type { MemberVolume } from './member-volume.ts';
+import type { MemberVolume } from '../api/member-volume.ts';
 import { decideReclaim } from './reclaim.ts';
 
 export interface ClaimReclaimerOptions {

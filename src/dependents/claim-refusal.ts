@@ -1,7 +1,8 @@
 import { type MemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
 import { memberClassOf, MEMBER_STORAGE, type MemberStorage, SELECTED_NODE_ANNOTATION } from '../api/storage.ts';
 import type { PersistentVolumeClaim, StorageClass } from '../kube/core-v1.ts';
-import { type MemberVolume, volumeNameOf } from './member-volume.ts';
+import type { MemberVolume } from '../api/member-volume.ts';
+import { volumeNameOf } from './member-volume.ts';
 
 /** The member, as far as claims are concerned. */
 export interface ClaimHome {

@@ -4,7 +4,8 @@ import { cleanText } from '../kube/clean-text.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { compare, parseQuantity } from '../kube/quantity.ts';
 import type { ClaimCopy } from './copy.ts';
-import { MEMBER_VOLUME_ANNOTATION, type MemberVolume } from './member-volume.ts';
+import type { MemberVolume } from '../api/member-volume.ts';
+import { MEMBER_VOLUME_ANNOTATION } from './member-volume.ts';
 
 /** Merge patches that bring the host to what the member says; at least one of them. */
 export interface ClaimReport {

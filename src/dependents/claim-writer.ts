@@ -10,7 +10,8 @@ import type { ClaimAction, ClaimAnswer, ClaimFacts } from './claim-decision.ts';
 import { type ClaimRules, overriddenClaim } from './claim-overrides.ts';
 import type { ClaimReport } from './claim-report.ts';
 import type { CopyStore } from './member-copies.ts';
-import { hostVolumeFor, MEMBER_CLAIM_ANNOTATION, memberClaimFor, type MemberVolume } from './member-volume.ts';
+import { MEMBER_CLAIM_ANNOTATION, type MemberVolume } from '../api/member-volume.ts';
+import { hostVolumeFor, memberClaimFor } from './member-volume.ts';
 import type { Reclaim } from './reclaim.ts';
 
 export interface ClaimWriterOptions {

@@ -1,7 +1,7 @@
 import { HOST_LABEL, HOST_UID_ANNOTATION } from '../api/marks.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../kube/core-v1.ts';
 import type { CopyRecord } from './copy.ts';
-import { readMemberVolume } from './member-volume.ts';
+import { readMemberVolume } from '../api/member-volume.ts';
 
 /** What the host's API server answered just before data are deleted; not from caches. */
 export interface DeletionEvidence {

@@ -7,7 +7,8 @@ import { Informer } from '../kube/informer.ts';
 import { identifying, keyFor, keyOf } from '../kube/object.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '../kube/resource.ts';
 import type { HostClaim } from './claim-refusal.ts';
-import { type MemberVolume, readMemberVolume, volumeNameOf } from './member-volume.ts';
+import { type MemberVolume, readMemberVolume } from '../api/member-volume.ts';
+import { volumeNameOf } from './member-volume.ts';
 
 export interface HostClaimsOptions {
   host: KubeClient;

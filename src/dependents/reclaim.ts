@@ -1,6 +1,6 @@
 import type { ClaimHome } from './claim-refusal.ts';
 import type { ClaimCopy } from './copy.ts';
-import type { MemberVolume } from './member-volume.ts';
+import type { MemberVolume } from '../api/member-volume.ts';
 import { HOST_UID_ANNOTATION } from '../api/marks.ts';
 
 /**

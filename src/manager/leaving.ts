@@ -2,7 +2,7 @@ import { HOST_LABEL, NODE_LABEL } from '../api/marks.ts';
 import { isLeaving, isNodeNameOf } from '../api/member-cluster.ts';
 import type { MemberBudgets } from '../budgets/member-budgets.ts';
 import type { HostClaims } from '../dependents/host-claims.ts';
-import type { MemberVolume } from '../dependents/member-volume.ts';
+import type { MemberVolume } from '../api/member-volume.ts';
 import { isReclaimed } from '../dependents/reclaim.ts';
 import { keyFor, keyOf } from '../kube/object.ts';
 import { MemberLeaving } from '../members/leaving/member-leaving.ts';

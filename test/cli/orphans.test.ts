@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hostIdOf } from '../../src/api/marks.ts';
+import { MEMBER_STORAGE } from '../../src/api/storage.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -53,12 +54,31 @@ function send(api: MemoryApi, path: string, kind: string, name: string, more: { 
 }
 
 /** In the member, as the manager of this host makes it. */
-function copy(plural: string, kind: string, name: string, o: { uid?: string; hostId?: string } = {}): void {
-  const { uid = 'gone', hostId = hostIdOf(hostUid) } = o;
+function copy(
+  plural: string,
+  kind: string,
+  name: string,
+  o: { uid?: string; hostId?: string; claimOf?: string } = {},
+): void {
+  const { uid = 'gone', hostId = hostIdOf(hostUid), claimOf } = o;
   const labels = { 'spillway.dev/host': hostId, 'spillway.dev/uid': uid };
-  const annotations = { 'spillway.dev/host-namespace': 'shop', 'spillway.dev/host-name': name };
+  const annotations = {
+    'spillway.dev/host-namespace': 'shop',
+    'spillway.dev/host-name': name,
+    ...(claimOf === undefined ? {} : { 'spillway.dev/host-uid': claimOf }),
+  };
   const path = kind === 'Namespace' ? '/api/v1/namespaces' : `/api/v1/namespaces/shop/${plural}`;
   send(member, path, kind, name, { metadata: { labels, annotations } });
+}
+
+/** In the host: it stands for claim `data` of namespace shop of a cluster that was member east. */
+function volume(name: string, claimUid: string, identity: string, annotations: object = {}): void {
+  const volumeAttributes = { member: 'east', identity, namespace: 'shop', claim: 'data' };
+  const claimRef = { namespace: 'shop', name: 'data', uid: claimUid };
+  send(host, '/api/v1/persistentvolumes', 'PersistentVolume', name, {
+    metadata: { annotations },
+    spec: { claimRef, csi: { driver: MEMBER_STORAGE, volumeHandle: name, volumeAttributes } },
+  } as object);
 }
 
 function register(status?: object): void {
@@ -140,6 +160,59 @@ describe('of a cluster that is no member any more', () => {
     expect(names('persistentvolumeclaims')).toEqual(['data']);
     await orphans('--delete', '--delete-claims');
     expect(names('persistentvolumeclaims')).toEqual([]);
+  });
+
+  describe('and had claims', () => {
+    beforeEach(() => {
+      copy('persistentvolumeclaims', 'PersistentVolumeClaim', 'data', { claimOf: 'claim-1' });
+    });
+
+    it.each([
+      ['bound', 'claim-1', {}],
+      ['of another claim by now, if its annotation was changed', 'other', { 'spillway.dev/member-claim-uid': 'm-6' }],
+    ])('keeps data for which a volume of this cluster stands, %s, whatever it is told', async (_what, uid, marks) => {
+      expect(member.objects.get('/api/v1/namespaces/shop/persistentvolumeclaims/data')?.metadata.uid).toBe('m-6');
+      volume('pvc-1', uid, memberUid, marks);
+      expect((await orphans('-o', 'wide')).stdout).toMatch(
+        /though volume pvc-1 here stands for its data: join it again as east, or first delete claim shop\/data and that volume here$/m,
+      );
+      for (const words of [[], ['--delete-claims']]) {
+        const { code, stdout } = await orphans('--delete', ...words);
+        expect(code).toBe(5);
+        expect(stdout).toMatch(/^persistentvolumeclaim\/data of .* stays: .*volume pvc-1 .* join it again as east/m);
+        expect(stdout).not.toContain('--delete-claims');
+      }
+      expect(names('persistentvolumeclaims')).toEqual(['data']);
+    });
+
+    it('takes no volume for theirs that stands for data in another cluster, or is of others', async () => {
+      volume('pvc-1', 'claim-1', 'another');
+      send(host, '/api/v1/persistentvolumes', 'PersistentVolume', 'nfs', {
+        spec: { claimRef: { uid: 'claim-1' } },
+      } as object);
+      await orphans('--delete', '--delete-claims');
+      expect(names('persistentvolumeclaims')).toEqual([]);
+    });
+
+    it('keeps them all where it may not be known for which a volume stands', async () => {
+      host.fault = ({ path }) =>
+        path === '/api/v1/persistentvolumes' ? { code: 403, reason: 'Forbidden' } : undefined;
+      expect((await orphans()).code).toBe(5);
+      const { code, stdout } = await orphans('--delete', '--delete-claims');
+      expect([code, stdout]).toEqual([
+        5,
+        expect.stringMatching(/^persistentvolumeclaim\/data of .* stays: .*as you may not list persistentvolumes/m),
+      ]);
+      expect(names('persistentvolumeclaims')).toEqual(['data']);
+    });
+  });
+
+  it('tells of pods that have not ended in time', async () => {
+    const path = '/api/v1/namespaces/shop/pods/web';
+    const body = { metadata: { finalizers: ['example.com/held'] } };
+    member.handle({ method: 'PATCH', path, query: {}, body, contentType: 'application/merge-patch+json' });
+    const { code, stdout } = await orphans('--delete', '--timeout', '1');
+    expect([code, stdout]).toEqual([5, expect.stringMatching(/^pod\/web of .* stays: it has not ended within 1 s$/m)]);
   });
 
   it('deletes nothing while a pod runs there that is still in the host', async () => {

@@ -5,7 +5,8 @@ import type { ClaimAction, ClaimFacts } from '../../src/dependents/claim-decisio
 import { reportOf } from '../../src/dependents/claim-report.ts';
 import { ClaimWriter } from '../../src/dependents/claim-writer.ts';
 import { MemberCopies } from '../../src/dependents/member-copies.ts';
-import { memberClaimFor, readMemberVolume } from '../../src/dependents/member-volume.ts';
+import { readMemberVolume } from '../../src/api/member-volume.ts';
+import { memberClaimFor } from '../../src/dependents/member-volume.ts';
 import { type ClaimCopy, recordOfCopy } from '../../src/dependents/copy.ts';
 import { KubeClient } from '../../src/kube/client.ts';
 import { type EventOutcome, EventRecorder } from '../../src/kube/event-recorder.ts';

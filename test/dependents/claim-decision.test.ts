@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SELECTED_NODE_ANNOTATION } from '../../src/api/storage.ts';
 import { type ClaimFacts, decideClaim, claimState } from '../../src/dependents/claim-decision.ts';
-import { readMemberVolume } from '../../src/dependents/member-volume.ts';
+import { readMemberVolume } from '../../src/api/member-volume.ts';
 import { decideReclaim } from '../../src/dependents/reclaim.ts';
 import { copyOfClaim, HOME, hostClaim, storageClass, volumeFor } from '../fixtures/claims.ts';
 

@@ -1,10 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import {
-  hostVolumeFor,
-  MEMBER_CLAIM_ANNOTATION,
-  memberClaimFor,
-  readMemberVolume,
-} from '../../src/dependents/member-volume.ts';
+import { MEMBER_CLAIM_ANNOTATION, readMemberVolume } from '../../src/api/member-volume.ts';
+import { hostVolumeFor, memberClaimFor } from '../../src/dependents/member-volume.ts';
 import { hostClaim, storageClass } from '../fixtures/claims.ts';
 import { eventually, HOST_ID, ScopeWorld } from '../fixtures/member-scope.ts';
 
