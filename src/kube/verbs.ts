@@ -102,6 +102,29 @@ async function listOnce<T extends KubeObject>(
   return { items, resourceVersion };
 }
 
+/**
+ * The object of that name, or undefined when there is none, for accounts that may list and not get.
+ * TransportError `malformed` when the server lists anything else.
+ */
+export async function find<T extends KubeObject>(
+  client: KubeClient,
+  resource: Resource,
+  { namespace, name }: ObjectRef,
+  options: VerbOptions = {},
+): Promise<T | undefined> {
+  const where = { cluster: client.cluster, method: 'GET', path: resourcePath(resource, namespace) };
+  const selection = { namespace, fieldSelector: `metadata.name=${name}` };
+  let found: T | undefined;
+  await readPages(client, resource, { ...selection, request: common(options) }, (page) => {
+    for (const item of page) {
+      const isIt = item.metadata.name === name && (namespace === undefined || item.metadata.namespace === namespace);
+      if (!isIt || found !== undefined) throw malformed(where, `it lists others than ${name}`);
+      found = shaped(where, resource, item) as T;
+    }
+  });
+  return found;
+}
+
 /** Creates `object` in its own metadata.namespace. */
 export async function create<T extends KubeObject>(
   client: KubeClient,

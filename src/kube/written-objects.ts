@@ -9,7 +9,7 @@ import type { ReflectorTimings } from './reflector-timings.ts';
 import { accountOf } from './reflector.ts';
 import type { Resource } from './resource.ts';
 import { isOlder } from './resource-version.ts';
-import { create, get, patch, remove, replace } from './verbs.ts';
+import { create, find, patch, remove, replace } from './verbs.ts';
 
 /** Longest wait between tries to read them, which the account may have no right to do, in ms. */
 const RETRY_MS = 60_000;
@@ -102,17 +102,13 @@ export class WrittenObjects<T extends KubeObject, V> {
     return keys.flatMap((key) => this.#objects.get(key)?.value ?? []);
   }
 
-  /** Whether the object of that name stands for the subject, read past the cache. Undefined: there is none. */
+  /** Whether the object of that name stands for the subject, read past the cache, by the right to list. Undefined: there is none. */
   async isOurs(subject: string, { namespace, name }: ObjectMeta, signal: AbortSignal): Promise<boolean | undefined> {
-    try {
-      const found = await get<T>(this.#o.client, this.#o.resource, { namespace, name }, { signal });
-      const isOurs = this.#o.read(found)?.subject === subject;
-      if (isOurs) this.#answered(found);
-      return isOurs;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const found = await find<T>(this.#o.client, this.#o.resource, { namespace, name }, { signal });
+    if (found === undefined) return undefined;
+    const isOurs = this.#o.read(found)?.subject === subject;
+    if (isOurs) this.#answered(found);
+    return isOurs;
   }
 
   async create(made: T, signal: AbortSignal): Promise<T> {

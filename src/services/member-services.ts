@@ -2,12 +2,12 @@ import type { Pod, Service } from '../kube/core-v1.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import { describeError, isConflict, isNotFound, isRightMissing } from '../kube/errors.ts';
+import { NamespaceRefusals } from '../kube/namespace-refusals.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import { EndpointSource } from './endpoint-source.ts';
 import { type MemberServicesOptions, SERVICE_WAITS, type ServiceWaits } from './member-services-options.ts';
-import { NamespaceRefusals } from './namespace-refusals.ts';
 import { OtherWriters } from './other-writers.ts';
 import { ServiceAddresses } from './service-addresses.ts';
 import { ServiceCopies } from './service-copies.ts';
@@ -269,7 +269,7 @@ export class MemberServices {
     if (rest > 0) return { requeueAfterMs: rest };
     try {
       const again = await this.#sync.sync(key, this.#copies, signal);
-      if (this.#refusals.over(key)) this.#lookAtNamespace(namespace);
+      if (this.#refusals.passed(key)) this.#lookAtNamespace(namespace);
       this.#addresses.wake(namespace);
       return again;
     } catch (error) {

@@ -106,8 +106,9 @@ export class BudgetWorld {
   /** Budgets in the member cannot be listed or watched until the answer is called. */
   blind(member: string, fault: MemoryApi['fault'] = () => undefined): () => void {
     const api = this.member(member);
-    api.fault = (request) =>
-      request.method === 'GET' && request.path.endsWith('/poddisruptionbudgets') ? 'hang' : fault(request);
+    const isOfCache = ({ method, path, query }: MemoryRequest): boolean =>
+      method === 'GET' && path.endsWith('/poddisruptionbudgets') && query['fieldSelector'] === undefined;
+    api.fault = (request) => (isOfCache(request) ? 'hang' : fault(request));
     this.#servers.get(api)?.cutWatches();
     return () => {
       api.fault = undefined;

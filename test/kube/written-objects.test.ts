@@ -57,7 +57,10 @@ afterEach(async () => {
 
 test('what was read past the watch counts until the watch has caught up', async () => {
   // The watch shows nothing for now.
-  proxy.inject({ kind: 'reset', when: 'before' }, ({ watch, query }) => watch || query.has('limit'));
+  proxy.inject(
+    { kind: 'reset', when: 'before' },
+    ({ watch, query }) => watch || (query.has('limit') && !query.has('fieldSelector')),
+  );
   proxy.resetConnections();
   server.put('a', 'two');
   expect(await written.isOurs('a', { namespace: 'default', name: 'a' }, stop.signal)).toBe(true);
@@ -65,6 +68,12 @@ test('what was read past the watch counts until the watch has caught up', async 
   proxy.clear();
   server.put('a', 'three');
   await until('the watch goes on', () => written.of('a').join() === 'three', { intervalMs: 5 });
+});
+
+test('a cluster that lists others than were asked for tells nothing', async () => {
+  server.put('b', 'two');
+  const asked = written.isOurs('a', { namespace: 'default', name: 'a' }, stop.signal);
+  await expect(asked).rejects.toThrow(/lists others than a/);
 });
 
 test('what a cluster shows after it went back to a backup is what there is', async () => {

@@ -264,6 +264,30 @@ it('lets only that namespace wait in which the right is missing, and looks at al
   await until(() => services.finding()?.reason === 'Mirrored');
 });
 
+it('keeps up the other Services of a namespace in which one is refused for ever, and goes on telling of that', async () => {
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  world.run('a');
+  const { services } = world.start();
+  await until(() => world.led('web').length === 1);
+  const isBad = ({ method, body }: { method: string; body?: unknown }): boolean =>
+    method === 'POST' && (body as { metadata?: { name?: string } } | undefined)?.metadata?.name === 'bad';
+  const message = 'services "bad" is forbidden: User "x" cannot create';
+  world.member.fault = (request) => (isBad(request) ? { code: 403, reason: 'Forbidden', message } : undefined);
+  world.offer('bad');
+  await until(() => services.finding()?.reason === 'ServiceRightMissing');
+  const reasons = new Set<string | undefined>();
+  const looking = setInterval(() => reasons.add(services.finding()?.reason), 5);
+  for (const ip of ['10.0.0.2', '10.0.0.3', '10.0.0.4']) {
+    world.lead('web', [ip]);
+    await until(() => world.led('web').join() === ip);
+  }
+  clearInterval(looking);
+  expect([...reasons]).toEqual(['ServiceRightMissing']);
+  world.member.fault = undefined;
+  await until(() => world.copy('bad') !== undefined && services.finding()?.reason === 'Mirrored');
+});
+
 /** As where a webhook on Services does not run. */
 function breakWebhook(): void {
   const message = 'failed calling webhook "v.example": connection refused';

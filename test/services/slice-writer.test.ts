@@ -48,6 +48,13 @@ it('does not send again a slice that the member stores differently, and puts rig
   expect(world.writes()).toHaveLength(4);
 });
 
+/** Of EndpointSlices the account may read none but by a list. */
+function refuseGet(): void {
+  const message = 'endpointslices.discovery.k8s.io "x" is forbidden: User "u" cannot get resource "endpointslices"';
+  world.member.fault = ({ method, path }) =>
+    method === 'GET' && /\/endpointslices\/.+/.test(path) ? { code: 403, reason: 'Forbidden', message } : undefined;
+}
+
 it('leaves a slice alone whose labels somebody took off, tells of it once, and writes it anew when that is gone', async () => {
   world.offer('web');
   world.lead('web', ['10.0.0.1'], 'web-1');
@@ -57,6 +64,7 @@ it('leaves a slice alone whose labels somebody took off, tells of it once, and w
   await until(() => world.led('web').length === 2);
   const [one] = world.slices('web');
   const path = `/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/${one?.metadata.name ?? ''}`;
+  refuseGet();
   send(world.member, 'PATCH', path, { metadata: { labels: { [HOST_LABEL]: null } } });
   await until(() => services.finding()?.reason === 'NameTaken');
   expect(services.finding()?.message).toContain(`EndpointSlice shop/${one?.metadata.name ?? ''}`);
