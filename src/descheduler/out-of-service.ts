@@ -9,8 +9,8 @@ import { whyNotMadeAnew } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
 /**
- * The member with those words of an administrator that count for the descheduler. `lostMs`: how long it has seen the member lost itself, an answer of
- * any kind in between begins that anew: the word that is stored may be of a former process, and stays while the member answers with errors.
+ * The member with those words of an administrator that count for the descheduler. `lostMs`: how long it has seen the member lost itself, by
+ * its condition Reachable. The word that is stored may be of a former process, and stays while the member answers with errors.
  */
 export function withWordsThatCount(member: PlacedMember, lostMs: number): PlacedMember {
   return member.outOfService.size === 0 || lostMs >= SILENT_MS ? member : { ...member, outOfService: new Map() };
