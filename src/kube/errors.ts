@@ -146,6 +146,11 @@ export function isTransient(e: unknown): boolean {
   return e instanceof ApiError && (e.code === 429 || e.code >= 500) && !isPermanent(e);
 }
 
+/** The cluster gave no answer that says anything of the request. */
+export function isOutage(e: unknown): boolean {
+  return isTransient(e) && !(e instanceof TransportError && e.kind === 'malformed');
+}
+
 /** etcd's own limits (1.5 MiB a request, 2 MiB a message), which API servers pass on as a 500. */
 const TOO_LARGE = /request is too large|message larger than max/;
 

@@ -1,4 +1,4 @@
-import { describeError, isTransient, TransportError } from './errors.ts';
+import { describeError, isOutage } from './errors.ts';
 import { LimitError } from './limit-error.ts';
 
 /** A refusal that lasts longer than this is no passing one, nor what a restored cluster needs to be believed again, in ms. */
@@ -47,9 +47,4 @@ export class ReadTrouble {
     this.#limit = undefined;
     this.#refusedSince = undefined;
   }
-}
-
-/** The cluster gave no answer that says anything of the request. */
-function isOutage(error: unknown): boolean {
-  return isTransient(error) && !(error instanceof TransportError && error.kind === 'malformed');
 }

@@ -1,3 +1,5 @@
+import { ApiError, isOutage } from './errors.ts';
+import { LimitError } from './limit-error.ts';
 import type { HistoryTimings } from './seen-history.ts';
 
 /** Times that a reflector lives by, in milliseconds unless named otherwise. Tests shorten them. */
@@ -39,8 +41,45 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
   checkMaxMs: 600_000,
 };
 
-/** Doubles from the base to the maximum, each between half and one and a half of that. `failures` counts from 1. */
-export function backoffMs(timings: ReflectorTimings, failures: number, random: number): number {
+/**
+ * An outage counts as so many failures, however long it is: 2 to 6 s after its end watches go on. So does what comes right after it, as
+ * from an API server that refuses everybody until it knows the rights.
+ */
+const MAX_FAILURES_OF_OUTAGE = 4;
+
+/** How many failures in a row there are with this one, as far as they count. */
+export function countFailure(failures: number, error: unknown): number {
+  return Math.min(failures + 1, isOutage(error) ? MAX_FAILURES_OF_OUTAGE : Infinity);
+}
+
+/** How long to wait before the next try, in ms. `failures` counts from 1, `random` gives [0, 1). */
+export function retryMs(
+  timings: ReflectorTimings,
+  { error, failures, isForgotten, isInDoubt }: RetryState,
+  random: () => number,
+): number {
+  const delay = isForgotten ? 0 : backoffMs(timings, failures, random());
+  const longest = isInDoubt ? timings.turnedBackMs / 6 : Infinity;
+  return Math.max(leastMs(timings, error, random()), Math.min(delay, longest));
+}
+
+export interface RetryState {
+  readonly error: unknown;
+  readonly failures: number;
+  /** The server has forgotten where we were, and that is all. */
+  readonly isForgotten: boolean;
+  /** What the cluster lists is older than what was seen before, see SeenHistory. */
+  readonly isInDoubt: boolean;
+}
+
+/** What the server asks for is bounded, and spread out: it may ask all of its clients at once. */
+function leastMs(timings: ReflectorTimings, error: unknown, random: number): number {
+  if (error instanceof LimitError) return timings.limitMs * (0.5 + random);
+  return error instanceof ApiError ? (error.retryAfterMs ?? 0) * (1 + random / 10) : 0;
+}
+
+/** Doubles from the base to the maximum, each between half and one and a half of that. */
+function backoffMs(timings: ReflectorTimings, failures: number, random: number): number {
   const doubled = timings.backoffBaseMs * 2 ** Math.min(failures - 1, 20);
   return Math.min(timings.backoffMaxMs, doubled) * (0.5 + random);
 }

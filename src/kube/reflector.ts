@@ -4,7 +4,7 @@ import { malformed, type Where } from './response-body.ts';
 import type { KubeClient } from './client.ts';
 import { monotonic } from './clock.ts';
 import { DistrustError } from './distrust-error.ts';
-import { ApiError, isGone, TransportError } from './errors.ts';
+import { isGone, TransportError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { CacheAccount } from './cache-account.ts';
 import type { CacheShare } from './cache-room.ts';
@@ -16,7 +16,14 @@ import { acceptOf } from './metadata-only.ts';
 import { keyOf, type KubeObject } from './object.ts';
 import type { Outcome } from './object-store.ts';
 import { ReadTrouble } from './read-trouble.ts';
-import { backoffMs, DEFAULT_TIMINGS, watchSeconds, type Pace, type ReflectorTimings } from './reflector-timings.ts';
+import {
+  countFailure,
+  DEFAULT_TIMINGS,
+  retryMs,
+  watchSeconds,
+  type Pace,
+  type ReflectorTimings,
+} from './reflector-timings.ts';
 import { misshapen, resourcePath, type Resource } from './resource.ts';
 import { SeenHistory } from './seen-history.ts';
 import { pause } from './timers.ts';
@@ -51,7 +58,7 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection {
   monotonic?: (() => number) | undefined;
   random?: (() => number) | undefined;
   timings?: Partial<ReflectorTimings> | undefined;
-  /** Errors that nobody needs to hear of: they pass, or do not matter. `failures` counts those in a row, from 1. */
+  /** Errors that nobody needs to hear of: they pass, or do not matter. `failures` counts those in a row, from 1; few of an outage. */
   passing?: ((error: unknown, failures: number) => boolean) | undefined;
 }
 
@@ -186,16 +193,13 @@ export class Reflector<T extends KubeObject> {
       const before = forgotten;
       forgotten = isGone(error);
       if (error === undefined) continue;
-      failures++;
+      failures = countFailure(failures, error);
       this.#note(error, failures);
       // A forgotten resourceVersion is nobody's fault, and common after an outage: unless it happens twice in a row
       // there is nothing to wait for.
-      // What the server asks for is bounded, and spread out: it may ask all of its clients at once.
-      const told = error instanceof ApiError ? (error.retryAfterMs ?? 0) * (1 + this.#random() / 10) : 0;
-      const delay = forgotten && !before ? 0 : backoffMs(this.#timings, failures, this.#random());
-      const longest = this.#history.inDoubt ? this.#timings.turnedBackMs / 6 : Infinity;
-      const least = error instanceof LimitError ? this.#timings.limitMs * (0.5 + this.#random()) : told;
-      await pause(Math.max(least, Math.min(delay, longest)), signal);
+      const isForgotten = forgotten && !before;
+      const state = { error, failures, isForgotten, isInDoubt: this.#history.inDoubt };
+      await pause(retryMs(this.#timings, state, this.#random), signal);
     }
   }
 

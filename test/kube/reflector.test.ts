@@ -394,6 +394,19 @@ describe.each([
     await converged(followed, 1_000);
   });
 
+  it('goes on soon after a long outage, also where the server refuses at first, as one that still starts does', async () => {
+    const followed = await synced({ timings: { backoffMaxMs: 60_000 } });
+    const outage = proxy.inject({ kind: 'reset', when: 'before' });
+    proxy.resetConnections();
+    await outage.hit(9);
+    const starting = proxy.inject({ kind: 'status', code: 403, reason: 'Forbidden' }, isWatch, 1);
+    outage.remove();
+    server.put('unseen');
+    // By the count of failures alone the next wait would be 2.5 seconds at least, and the one after it twice that.
+    await converged(followed, 2_000);
+    expect(starting.hits).toBe(1);
+  });
+
   it('starts when the API server comes late', async () => {
     const rule = proxy.inject({ kind: 'reset', when: 'before' });
     const followed = start();
