@@ -73,7 +73,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
   leave:
     'get, list, watch and delete `memberclusters`; with --mode=drain list `nodes` and `pods` (of all namespaces), create `pods/eviction`; with --mode=force patch `memberclusters`; get and delete `secrets` in `spillway-system`. With --member-context, in the member: get namespace `kube-system`, list `configmaps` in `spillway-access`, `namespaces`, `pods` and `persistentvolumeclaims`, get and patch `namespaces`, delete what `manifests/member` has',
   orphans:
-    'in the host: get namespace `kube-system`, list `memberclusters` and `pods` of all namespaces. In the other cluster: get namespace `kube-system`, list all that Spillway makes in members (`pods`, `services`, `endpointslices`, `configmaps`, `secrets`, `persistentvolumeclaims`, `poddisruptionbudgets`, `namespaces`); with --delete delete these, and list every kind in a namespace that is to go',
+    'in the host: get namespace `kube-system`, list `memberclusters` and `pods` of all namespaces, and `persistentvolumes` (without, all claims there stay). In the other cluster: get namespace `kube-system`, list all that Spillway makes in members (`pods`, `services`, `endpointslices`, `configmaps`, `secrets`, `persistentvolumeclaims`, `poddisruptionbudgets`, `namespaces`); with --delete delete these, and list every kind in a namespace that is to go',
   uninstall: 'list `memberclusters`; get and delete all that `manifests` have',
 };
 

@@ -1,6 +1,6 @@
 import { ALLOW_HOST_LABEL, HOST_LABEL } from '../api/marks.ts';
 import { cleanText } from '../kube/clean-text.ts';
-import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS } from '../kube/resource.ts';
+import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS, type Resource } from '../kube/resource.ts';
 import type { Viewer } from './viewer.ts';
 
 /** Value of ALLOW_HOST_LABEL that stands for all hosts. */
@@ -37,10 +37,10 @@ export async function marksOfOthers(member: Viewer, hostId: string, lent: readon
     .map((mark) => ({ ...mark, hostId: cleanText(mark.hostId, LONGEST_ID) }));
 }
 
-/** Pods and namespaces that carry the mark of this host. Throws CliError. */
-export async function ownRemains(member: Viewer, hostId: string): Promise<string[]> {
+/** What of these kinds carries the mark of this host. Throws CliError. */
+export async function ownRemains(member: Viewer, hostId: string, kinds: readonly Resource[]): Promise<string[]> {
   const found: string[] = [];
-  for (const resource of [PODS, NAMESPACES]) {
+  for (const resource of kinds) {
     const objects = await member.list(resource, { labelSelector: `${HOST_LABEL}=${hostId}` });
     found.push(...objects.map(({ metadata }) => named(resource.kind, metadata)));
   }

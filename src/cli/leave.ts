@@ -3,6 +3,7 @@ import { HOST_LABEL, hostIdOf } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import { counted } from '../kube/counted.ts';
 import { isNotFound } from '../kube/errors.ts';
+import { NAMESPACES, PODS, type Resource } from '../kube/resource.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
 import { clusterUidOf } from './cluster-uid.ts';
@@ -104,25 +105,51 @@ async function leaveAndRevoke(
   let code: ExitCode = EXIT.ok;
   if (leaver === undefined) await removeCredentialsOfGone(cli, host, name, flags);
   else code = await leave(cli, host, name, flags);
-  const users = known.filter((one) => one !== leaver && (one.status?.identity ?? memberUid) === memberUid);
+  const stays = await whyRightsStay({ host, member, memberUid, hostId: hostIdOf(hostUid), leaver, flags });
+  if (stays !== undefined) {
+    terminal.note(`note: rights stay in the member, as ${stays.why}`);
+    return stays.isFinding ? EXIT.findings : code;
+  }
+  const granted = await takeGrantAway(member, hostIdOf(hostUid), flags.dryRun, terminal);
+  return granted === EXIT.ok ? code : granted;
+}
+
+/** A member may have left for days: so it is what both clusters say now. Throws CliError where the member is another cluster by now. */
+async function whyRightsStay(o: {
+  host: Viewer;
+  member: Viewer;
+  memberUid: string;
+  hostId: string;
+  leaver: Leaver | undefined;
+  flags: LeaveFlags;
+}): Promise<{ why: string; isFinding: boolean } | undefined> {
+  const { host, member, memberUid, hostId, leaver, flags } = o;
+  if ((await clusterUidOf(member)) !== memberUid) {
+    throw new CliError(`nothing was taken away in the cluster of context ${member.context}`, {
+      reason: 'another cluster answers by now than when this began',
+      fix: 'name the context of the one that left, and run it again',
+    });
+  }
+  const users = (await host.list<Leaver>(MEMBER_CLUSTERS)).filter(
+    ({ metadata, status }) => metadata.uid !== leaver?.metadata.uid && (status?.identity ?? memberUid) === memberUid,
+  );
   if (users.length > 0) {
     const names = users.map(({ metadata }) => metadata.name).join(', ');
-    terminal.note(`note: rights stay in the member, as it is, or may be, also: ${names}`);
-    return code;
+    return { why: `it is, or may be, also: ${names}`, isFinding: false };
   }
-  const hostId = hostIdOf(hostUid);
-  // After --mode=force: a member that leaves in order says itself what stays, and why.
-  const remains = leaver === undefined ? await ownRemains(member, hostId) : [];
-  if (remains.length > 0) {
-    const where =
-      (flags.memberKubeconfig === undefined ? '' : ` --member-kubeconfig ${flags.memberKubeconfig}`) +
-      (flags.memberContext === undefined ? '' : ` --member-context ${flags.memberContext}`);
-    terminal.note(
-      `note: rights stay in the member, as ${counted(remains.length, 'object')} of this cluster ${remains.length === 1 ? 'is' : 'are'} still there: ${firstOf(remains)}. ` +
-        `First kubectl spillway orphans${where} --delete, or join it again, then this once more; of a namespace that is to stay take off the mark there: kubectl label namespace NAME ${HOST_LABEL}-`,
-    );
-    return EXIT.findings;
-  }
-  const granted = await takeGrantAway(member, hostId, flags.dryRun, terminal);
-  return granted === EXIT.ok ? code : granted;
+  const remains = await ownRemains(member, hostId, kindsThatGoFirst(leaver, flags));
+  if (remains.length === 0) return undefined;
+  const where =
+    (flags.memberKubeconfig === undefined ? '' : ` --member-kubeconfig ${flags.memberKubeconfig}`) +
+    (flags.memberContext === undefined ? '' : ` --member-context ${flags.memberContext}`);
+  const why =
+    `${counted(remains.length, 'object')} of this cluster ${remains.length === 1 ? 'is' : 'are'} still there: ${firstOf(remains)}. ` +
+    `First kubectl spillway orphans${where} --delete, or join it again, then this once more; of a namespace that is to stay take off the mark there: kubectl label namespace NAME ${HOST_LABEL}-`;
+  return { why, isFinding: true };
+}
+
+/** A member that leaves in order says itself which namespaces stay, and why. Before it does, as in a dry run, its pods are there. */
+function kindsThatGoFirst(leaver: Leaver | undefined, { dryRun }: LeaveFlags): readonly Resource[] {
+  if (leaver === undefined) return [PODS, NAMESPACES];
+  return dryRun === 'none' ? [PODS] : [];
 }

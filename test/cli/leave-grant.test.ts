@@ -33,10 +33,11 @@ let servers: MemoryApiServer[];
 let folder: string;
 
 beforeEach(async () => {
-  host = new MemoryApi({ uid: () => HOST_UID });
-  member = new MemoryApi({ uid: () => MEMBER_UID });
+  host = new MemoryApi({ uid: uids(HOST_UID, 'h') });
+  member = new MemoryApi({ uid: uids(MEMBER_UID, 'm') });
   servers = [await serveMemoryApi(host), await serveMemoryApi(member)];
   for (const api of [host, member]) send(api, namespace('kube-system'));
+  meanwhile = () => undefined;
   folder = mkdtempSync(join(tmpdir(), 'spillway-grant-'));
   const [hostServer, memberServer] = servers;
   if (hostServer === undefined || memberServer === undefined) throw new Error('no servers');
@@ -46,6 +47,12 @@ afterEach(async () => {
   for (const server of servers) await server.close();
   rmSync(folder, { recursive: true });
 });
+
+/** The first is that of kube-system. */
+function uids(first: string, prefix: string): () => string {
+  let made = 0;
+  return () => ((made += 1) === 1 ? first : `${prefix}-${String(made)}`);
+}
 
 const namespace = (name: string, labels: object = {}): ManifestObject =>
   ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }) as ManifestObject;
@@ -82,12 +89,20 @@ function register(name: string, identity?: string): void {
     spec: { credentials: { secretRef } },
     ...status,
   });
+  if (host.objects.has(`/api/v1/namespaces/spillway-system/secrets/member-${name}`)) return;
   const labels = { [RENEWED_TOKEN_LABEL]: 'true' };
   send(host, { apiVersion: 'v1', kind: 'Secret', metadata: { ...secretRef, labels } });
 }
 
+/** What happens while the member leaves. */
+let meanwhile: () => void;
 async function leave(...words: string[]): Promise<{ code: number; stdout: string; notes: string }> {
   const terminal = new FakeTerminal({ env: { HOME: folder } });
+  const out = terminal.out.bind(terminal);
+  terminal.out = (text) => {
+    out(text);
+    if (text === 'membercluster/east deleted\n') meanwhile();
+  };
   const flags = ['--kubeconfig', join(folder, 'kubeconfig'), '--mode=detach', ...words];
   const code = await runProgram(['leave', 'east', ...flags], terminal);
   return { code, stdout: terminal.stdout, notes: terminal.notes.join('\n') };
@@ -292,6 +307,47 @@ describe('a member that leaves by the name of its context', () => {
     const { code, notes } = await leave(...IN_EAST);
     expect([code, left()]).toEqual([0, before]);
     expect(notes).toContain('rights stay in the member, as it is, or may be, also: twin');
+  });
+
+  it.each<[string, () => void, string]>([
+    ['joined under another name', () => register('east2', MEMBER_UID), 'is, or may be, also: east2'],
+    ['joined again, and not reached yet', () => register('east'), 'is, or may be, also: east'],
+  ])('keeps its rights when its cluster is %s meanwhile', async (_what, happens, words) => {
+    grant([]);
+    const before = left();
+    register('east', MEMBER_UID);
+    meanwhile = happens;
+    const { code, notes } = await leave(...IN_EAST);
+    expect([code, left()]).toEqual([0, before]);
+    expect(notes).toContain(words);
+  });
+
+  it('keeps its rights while pods of this cluster are there after all', async () => {
+    grant(['shop']);
+    register('east', MEMBER_UID);
+    const labels = { 'spillway.dev/host': OURS };
+    send(member, { apiVersion: 'v1', kind: 'Pod', metadata: { ...inShop, labels } });
+    send(member, namespace('stays-on-purpose', labels));
+    const before = left();
+    const dry = await leave(...IN_EAST, '--dry-run=client');
+    expect([dry.code, dry.stdout]).toEqual([0, expect.stringContaining('namespace/spillway-access deleted (dry run)')]);
+    const { code, notes } = await leave(...IN_EAST);
+    expect([code, left()]).toEqual([5, before]);
+    expect(notes).toContain('as 1 object of this cluster is still there: pod/x of namespace shop.');
+  });
+
+  it('takes nothing away in another cluster that answers at the end', async () => {
+    grant([]);
+    register('east', MEMBER_UID);
+    const before = left();
+    meanwhile = () => {
+      const path = '/api/v1/namespaces/kube-system';
+      const object = member.objects.get(path);
+      if (object !== undefined) member.put(path, { ...object, metadata: { ...object.metadata, uid: 'another' } });
+    };
+    const { code, notes } = await leave(...IN_EAST);
+    expect([code, left()]).toEqual([1, before]);
+    expect(notes).toContain('another cluster answers by now');
   });
 
   it.each<[string, () => void, string]>([
