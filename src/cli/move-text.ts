@@ -26,10 +26,18 @@ export function resultLines({ status = {} }: WorkloadMigration): string[] {
   });
 }
 
-/** What is still waited for. */
-export function waitingFor({ status = {} }: WorkloadMigration): string {
-  const complete = conditionOf({ status }, 'Complete');
-  return cleanText(complete?.message ?? 'the manager to judge whether all of it fits', LONGEST_LINE);
+/** What is still waited for, and what helps where no move may begin. */
+export function waitingFor({ metadata, status = {} }: WorkloadMigration): { waitingFor: string; fix?: string } {
+  const { message = 'the manager to judge whether all of it fits', reason } = conditionOf({ status }, 'Complete') ?? {};
+  const words = cleanText(message, LONGEST_LINE);
+  if (reason !== 'Suspended') return { waitingFor: words };
+  const { name, namespace = '' } = metadata;
+  return {
+    waitingFor: words,
+    fix:
+      `WorkloadMigration ${name} stays, and begins when moves may; where all are stopped, that is after kubectl spillway resume-moves. ` +
+      `To take it back: kubectl delete workloadmigration ${name} -n ${namespace}`,
+  };
 }
 
 function inText({ workload: { kind, name } }: MigratedWorkload): string {

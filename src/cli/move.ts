@@ -159,7 +159,7 @@ async function followed(
     'see kubectl spillway status: does a manager work? The WorkloadMigration is there, and goes on when one does';
   const look = (isDone: (migration: WorkloadMigration) => boolean) => async () => {
     const migration = await host.get<WorkloadMigration>(WORKLOAD_MIGRATIONS, ref);
-    return isDone(migration) ? { value: migration } : { waitingFor: waitingFor(migration) };
+    return isDone(migration) ? { value: migration } : waitingFor(migration);
   };
   const isJudged = ({ status }: WorkloadMigration): boolean =>
     (conditionOf({ status }, 'Fits')?.status ?? 'Unknown') !== 'Unknown';

@@ -6,6 +6,7 @@ import {
   type WorkloadRebalancer,
   type WorkloadReference,
 } from '../api/workload-rebalancer.ts';
+import { cleanText } from '../kube/clean-text.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { create } from '../kube/verbs.ts';
@@ -24,6 +25,9 @@ import {
 import { inWords, type Viewer } from './viewer.ts';
 import { waitFor } from './wait-for.ts';
 import { workloadNamed } from './workload-arguments.ts';
+
+/** Of what is said of workloads that are waited for, in bytes. */
+const LONGEST_LINE = 2000;
 
 interface Flags extends NamespaceFlags, DryRunFlags {
   wait?: boolean;
@@ -80,10 +84,7 @@ async function rebalance(cli: Cli, host: Viewer, texts: readonly string[], flags
     const { observedWorkloads = [] } = status;
     if (status.finishTime !== undefined) return { value: observedWorkloads };
     const left = observedWorkloads.filter(({ result }) => result === undefined);
-    return {
-      waitingFor:
-        observedWorkloads.length === 0 ? 'the manager to begin' : `pods of ${left.map(inText).join(', ')} to be moved`,
-    };
+    return { waitingFor: observedWorkloads.length === 0 ? 'the manager to begin' : waitingFor(left) };
   };
   const fix =
     'see kubectl get events: Events of the pods say what they wait for; kubectl spillway status shows whether a manager works';
@@ -93,6 +94,12 @@ async function rebalance(cli: Cli, host: Viewer, texts: readonly string[], flags
     cli.terminal.out(`${inText(one)} ${result}: ${reason}${message === undefined ? '' : `: ${message}`}\n`);
   }
   return found.some(({ result }) => result === 'Failed') ? EXIT.findings : EXIT.ok;
+}
+
+/** With why they are not moved now, as while all moves are stopped: it is the same for many of them. */
+function waitingFor(left: readonly ObservedWorkload[]): string {
+  const why = [...new Set(left.flatMap(({ message }) => message ?? []))].map((one) => `: ${one}`).join('');
+  return cleanText(`pods of ${left.map(inText).join(', ')} to be moved${why}`, LONGEST_LINE);
 }
 
 function inText({ workload: { kind, name } }: ObservedWorkload): string {

@@ -5,8 +5,8 @@ import type { Terminal } from './terminal.ts';
 /** Between two looks, in ms. */
 const LOOK_MS = 500;
 
-/** What a look found: done with `value`, or what is still waited for, in words. */
-export type Look<T> = { readonly value: T } | { readonly waitingFor: string };
+/** What a look found: done with `value`, or what is still waited for, in words, and what helps if that is not what always does. */
+export type Look<T> = { readonly value: T } | { readonly waitingFor: string; readonly fix?: string };
 
 /**
  * Looks again and again until it is done; says on stderr what it waits for whenever that changes. Throws CliError with the last of
@@ -27,7 +27,7 @@ export async function waitFor<T>(
     if (performance.now() >= until) {
       throw new CliError(`${what}: not within ${String(Math.round(timeoutMs / 1000))} s`, {
         reason: seen.waitingFor,
-        fix,
+        fix: seen.fix ?? fix,
         page: 'guides/install.md#when-it-does-not-work',
       });
     }

@@ -84,6 +84,8 @@ describe('what the policy says', () => {
     expect(lost({ onHeal: 'LongestRunning' })).toBe(
       'replaced after 5m (default); of a Deployment the original waits (onHeal: LongestRunning)',
     );
+    // No other pods are released from their controller.
+    expect(lost({ onHeal: 'LongestRunning', action: 'Replace' }, /Job/)).toBe('replaced after 5m (default)');
   });
 
   it('of all else', () => {

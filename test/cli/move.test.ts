@@ -38,7 +38,7 @@ describe('what is said of a migration', () => {
       expect.stringMatching(/^deployment\/web: 1 pod: DoesNotFit: a place for 0 of 1 pod \(member b: .*no.*room\)$/),
     ]);
     expect(reportLines(migration({ workloads: [hostile] })).join()).not.toContain('\u001B');
-    expect(waitingFor(migration())).toBe('the manager to judge whether all of it fits');
+    expect(waitingFor(migration())).toEqual({ waitingFor: 'the manager to judge whether all of it fits' });
   });
 
   it('afterwards: how many of its pods moved, and why others did not', () => {
@@ -143,6 +143,23 @@ describe('the verb', () => {
     await move('deploy/web', '--from', 'a', '--timeout', '1');
     expect(terminal.notes.join('\n')).toMatch(/it is judged: not within 1 s\nreason: it is not known yet .*member b/);
     expect(terminal.stdout).not.toContain('NotKnown');
+  });
+
+  it('says that it begins when moves are let go on, where they are stopped', async () => {
+    const message = 'all moves are stopped (INC-7); afterwards what is left is judged anew';
+    const conditions = [
+      { type: 'Fits', status: 'Unknown', reason: 'NotKnown', message: '' },
+      { type: 'Complete', status: 'False', reason: 'Suspended', message },
+    ];
+    timer = setInterval(() => {
+      for (const key of stored()) api.edit(key, { status: { conditions, workloads: [] } });
+    }, 20);
+    await move('deploy/web', '--from', 'a', '--timeout', '1');
+    const notes = terminal.notes.join('\n');
+    expect(notes).toMatch(/it is judged: not within 1 s\nreason: all moves are stopped \(INC-7\); /);
+    expect(notes).toMatch(/web-\w+ stays, and begins when moves may.*kubectl spillway resume-moves.*kubectl delete/);
+    expect(notes).not.toContain('does a manager work');
+    expect(stored()).toHaveLength(1);
   });
 
   it('says that there is nothing to move', async () => {

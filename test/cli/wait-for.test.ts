@@ -24,6 +24,13 @@ test('fails with what it waited for last', async () => {
   expect(failure).toMatchObject({ message: 'it is there: not within 0 s', reason: 'rain', fix: 'dance' });
 });
 
+test('fails with what helps against the last thing it waited for, where that is not as always', async () => {
+  const { notes: _, ...rest } = terminal();
+  const look = async (): Promise<Look<string>> => await Promise.resolve({ waitingFor: 'sun', fix: 'sing' });
+  const failure = await waitFor(rest, 'it is there', 0, look, 'dance').catch((error: unknown) => error);
+  expect(failure).toMatchObject({ reason: 'sun', fix: 'sing' });
+});
+
 test('ends when the person wants to stop', async () => {
   const { stop, notes: _, ...rest } = terminal();
   const look = async (): Promise<Look<string>> => {

@@ -55,7 +55,7 @@ it('says that all moves are stopped, of a pod in a member', async () => {
   const lease = '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-descheduler';
   api.put(lease, { metadata: { namespace: 'spillway-system', annotations } });
   const { out } = await why();
-  expect(out).toContain('It stays in its member, whatever there is to move it: all moves are stopped (annotation');
+  expect(out).toContain('Spillway does not move it out of its member: all moves are stopped (annotation');
   expect(out).toContain('spillway-descheduler: INC-7).');
 });
 

@@ -622,6 +622,16 @@ See: docs/concepts/virtual-nodes.md
     );
   });
 
+  it('says of a pod that is being deleted neither that it was kept, nor that moves are stopped', () => {
+    const known = { events: [event('DrainedPodHeld', 'it stays there for now: a budget')], movesStopped: 'INC-7' };
+    const told = (metadata: object): string | undefined =>
+      explain(facts(bound({ phase: 'Running' }, metadata), known)).steps.find(({ by }) => by === 'descheduler')?.says;
+    expect(told({})).toMatch(
+      /^Spillway does not move it out of its member: all moves .* It was to be moved, and 30s ago/,
+    );
+    expect(told({ deletionTimestamp: at(5) })).toBeUndefined();
+  });
+
   it('tells of a released pod what it waits for', () => {
     const mark = { hash: 'h', replicaSet: 'web-h', uid: 'set', at: at(60), ready: 1 };
     const said = (lost: boolean): string | undefined => {

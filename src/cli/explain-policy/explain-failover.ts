@@ -7,6 +7,7 @@ import { onHealOf, purgeRules } from '../../descheduler/purge-mode.ts';
 import { whyNotMadeAnew, whyNotMoved, whyNotReplaced } from '../../descheduler/replaceable.ts';
 import { unhealthyAfterMs } from '../../descheduler/unhealthy-in-member.ts';
 import type { Pod } from '../../kube/core-v1.ts';
+import { controllerOf } from '../../kube/owner-references.ts';
 import type { Displacement } from '../../placement/better-place.ts';
 import { durationInWords, parseDuration } from '../../placement/duration.ts';
 import type { ExplainedCause, ExplainedFailover, ExplainedOwner } from './explained-policy.ts';
@@ -59,17 +60,20 @@ function explainedOwner({ pods, sample }: Owner, failover: Failover | undefined)
   const fenced = action === 'Hold' ? 'the policy says Hold' : whyNotMadeAnew(sample);
   return {
     pods,
-    memberLost: lost === undefined ? replacedInWords(failover) : `held: ${lost.replace(/^its policy/, 'the policy')}`,
+    memberLost:
+      lost === undefined ? replacedInWords(sample, failover) : `held: ${lost.replace(/^its policy/, 'the policy')}`,
     outOfService: fenced === undefined ? 'replaced' : `held: ${fenced}`,
     tainted: tainted === undefined ? 'moved' : `held: ${tainted}`,
   };
 }
 
-function replacedInWords(failover: Failover | undefined): string {
+function replacedInWords(sample: Pod, failover: Failover | undefined): string {
   const isGiven = failover?.onMemberLost?.after !== undefined;
   const after = durationInWords(replacedAfterMs({ failover }));
   const heal = onHealOf(failover);
-  const both = heal === 'KeepReplacement' ? '' : `; of a Deployment the original waits (onHeal: ${heal})`;
+  // Others cannot be released from their controller.
+  const isOfSet = controllerOf(sample)?.kind === 'ReplicaSet';
+  const both = heal === 'KeepReplacement' || !isOfSet ? '' : `; of a Deployment the original waits (onHeal: ${heal})`;
   return `replaced after ${after}${isGiven ? '' : ' (default)'}${both}`;
 }
 

@@ -54,11 +54,13 @@ function moved({ pod, placement, now }: PodFacts): string[] {
 
 function stays({ pod, events, movesStopped, now }: PodFacts): string[] {
   if (isFinished(pod)) return [];
-  const held = eventOf(events, ...STAYS);
   const isReleased = pod.metadata.annotations?.[RELEASED_ANNOTATION] !== undefined;
   const released = isReleased ? [whyReleased(pod)] : [];
+  // It goes, whatever kept it until then.
+  if (pod.metadata.deletionTimestamp !== undefined) return released;
+  const held = eventOf(events, ...STAYS);
   if (movesStopped !== undefined && !isReleased)
-    released.push(`It stays in its member, whatever there is to move it: ${stopInWords(movesStopped)}.`);
+    released.push(`Spillway does not move it out of its member: ${stopInWords(movesStopped)}.`);
   if (held === undefined) return released;
   const since = ageSince(eventTime(held), now);
   return [
