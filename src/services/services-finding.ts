@@ -7,6 +7,7 @@ export interface ServicesFinding {
     | 'Mirrored'
     | 'NotMirrored'
     | 'ServiceRightMissing'
+    | 'NamespaceRightMissing'
     | 'HostServicesUnknown'
     | 'NameTaken'
     | 'ServiceRefused'
@@ -63,7 +64,7 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
       `Services of these namespaces of the host are not brought up to date in the member, as cluster "${member}" refuses to keep them: ` +
       `${named([...refusals.keys()].toSorted())} (${refused}). Its owner applies manifests/member/services.yaml, or binds ClusterRole ` +
       'spillway-services there; or set spec.services.mode: None. It is tried again by itself.';
-    return { status: 'False', reason: 'ServiceRightMissing', message };
+    return { status: 'False', reason: 'NamespaceRightMissing', message };
   }
   const all = [...problems].toSorted(([a], [b]) => (a < b ? -1 : 1));
   for (const wanted of ORDER) {

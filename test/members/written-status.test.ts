@@ -26,6 +26,7 @@ it.each<[MemberClusterStatus | undefined, boolean]>([
   [status('Mirrored'), true],
   [status('NameTaken'), true],
   [status('ServiceRightMissing'), false],
+  [status('NamespaceRightMissing'), true],
   [status('HostServicesUnknown'), false],
   [status('NotMirrored'), false],
   [status(undefined), false],

@@ -234,7 +234,7 @@ it('does not hold pods up where the right is missing, and says so', async () => 
       ? { code: 403, reason: 'Forbidden', message: 'services is forbidden: User "x" cannot create' }
       : undefined;
   const { services } = world.start();
-  await until(() => services.finding()?.reason === 'ServiceRightMissing');
+  await until(() => services.finding()?.reason === 'NamespaceRightMissing');
   expect(services.require(waitingPod())).toEqual({ ready: true });
 });
 
@@ -246,7 +246,7 @@ it('lets only that namespace wait in which the right is missing, and looks at al
       ? { code: 403, reason: 'Forbidden', message: 'services is forbidden: User "x" cannot create' }
       : undefined;
   const { services } = world.start('east', { always: ['data'] });
-  await until(() => services.finding()?.reason === 'ServiceRightMissing');
+  await until(() => services.finding()?.reason === 'NamespaceRightMissing');
   world.offer('web');
   world.lead('web', ['10.0.0.1']);
   await until(() => !services.require(waitingPod()).ready);
@@ -255,7 +255,7 @@ it('lets only that namespace wait in which the right is missing, and looks at al
   world.lead('web', ['10.0.0.1', '10.0.0.2']);
   await until(() => world.led('web').length === 2);
   expect(services.finding()).toMatchObject({
-    reason: 'ServiceRightMissing',
+    reason: 'NamespaceRightMissing',
     message: /these namespaces .*: data \(cluster member: services is forbidden/,
   });
   expect(services.require({ ...waitingPod(), metadata: { name: 'new', namespace: 'data' } })).toEqual({ ready: true });
@@ -275,7 +275,7 @@ it('keeps up the other Services of a namespace in which one is refused for ever,
   const message = 'services "bad" is forbidden: User "x" cannot create';
   world.member.fault = (request) => (isBad(request) ? { code: 403, reason: 'Forbidden', message } : undefined);
   world.offer('bad');
-  await until(() => services.finding()?.reason === 'ServiceRightMissing');
+  await until(() => services.finding()?.reason === 'NamespaceRightMissing');
   const reasons = new Set<string | undefined>();
   const looking = setInterval(() => reasons.add(services.finding()?.reason), 5);
   for (const ip of ['10.0.0.2', '10.0.0.3', '10.0.0.4']) {
@@ -283,7 +283,7 @@ it('keeps up the other Services of a namespace in which one is refused for ever,
     await until(() => world.led('web').join() === ip);
   }
   clearInterval(looking);
-  expect([...reasons]).toEqual(['ServiceRightMissing']);
+  expect([...reasons]).toEqual(['NamespaceRightMissing']);
   world.member.fault = undefined;
   await until(() => world.copy('bad') !== undefined && services.finding()?.reason === 'Mirrored');
 });
