@@ -20,6 +20,8 @@ export const SERVICE_WAITS = {
   empty: 30_000,
   /** For how long another MemberCluster of the same cluster is seen unable to write before this one takes over. */
   stalled: 60_000,
+  /** How long Services stay with mode None where another MemberCluster has pods: that one is to have taken over by then. */
+  handOver: 120_000,
   /** How long all tries for a Service may fail, by errors that may pass, before that is told and holds up no pods any more. */
   failing: 30_000,
   /** How long Services of a namespace rest after a 403: the right is missing. */

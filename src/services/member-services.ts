@@ -11,7 +11,8 @@ import { type MemberServicesOptions, SERVICE_WAITS, type ServiceWaits } from './
 import { OtherWriters } from './other-writers.ts';
 import { ServiceAddresses } from './service-addresses.ts';
 import { ServiceCopies } from './service-copies.ts';
-import { hasAny, ServiceSync } from './service-sync.ts';
+import { hasAny } from './service-places.ts';
+import { ServiceSync } from './service-sync.ts';
 import { servicesFinding, type ServicesFinding } from './services-finding.ts';
 
 /** Retry delay while nothing may be written (ms). */

@@ -12,6 +12,7 @@ import type { ServicesHost, ServicesMember, ServicesSpec, ServiceWaits } from '.
 import type { OtherWriters } from './other-writers.ts';
 import type { ServiceCopies } from './service-copies.ts';
 import { type CopyPlace, isMirrored } from './service-copy.ts';
+import { ServicePlaces } from './service-places.ts';
 import type { ServiceProblem } from './services-finding.ts';
 
 /** Retry delay while a foreign object or a namespace is in the way (ms). */
@@ -34,6 +35,7 @@ export interface ServiceSyncOptions {
 /** Level-triggered sync of one Service of the host in one member: it exists in the namespaces there that need it, and in no others. */
 export class ServiceSync {
   readonly #o: ServiceSyncOptions;
+  readonly #places: ServicePlaces;
   readonly #problems = new Map<string, ServiceProblem>();
   /** Since when no pod needs them, by the key of the Service. */
   readonly #emptySince = new Map<string, number>();
@@ -44,6 +46,7 @@ export class ServiceSync {
 
   constructor(options: ServiceSyncOptions) {
     this.#o = options;
+    this.#places = new ServicePlaces(options);
   }
 
   /** Why Services do not stand there, by their keys. */
@@ -69,26 +72,12 @@ export class ServiceSync {
     return Math.max(0, rest);
   }
 
-  /** The namespaces of the member in which the Services of one of the host are to stand. */
-  #placesOf(hostNamespace: string): Set<string> {
-    const { spec, host, member } = this.#o;
-    const { mode, namespaces: always } = spec().services;
-    const places = new Set<string>();
-    if (mode === 'None') return places;
-    const place = member.namespaces.memberNamespaceOf(hostNamespace);
-    if (place === undefined) return places;
-    if (always.includes(hostNamespace) || hasAny(host.podsIn(hostNamespace))) places.add(place);
-    // Pods stay where they are when the mapping is edited.
-    for (const { metadata } of member.copiesOf(hostNamespace)) places.add(metadata.namespace ?? '');
-    return places;
-  }
-
   /** Brings all that stands for one Service of the host up to date. Throws what the clusters answer. */
   async sync(key: string, copies: ServiceCopies, signal: AbortSignal): Promise<HandlerResult> {
     const { waits } = this.#o;
     const { namespace: hostNamespace = '' } = splitKey(key);
     const service = this.#o.host.services.get(key);
-    const places = service !== undefined && isMirrored(service) ? this.#placesOf(hostNamespace) : new Set<string>();
+    const places = service !== undefined && isMirrored(service) ? this.#places.of(hostNamespace) : new Set<string>();
     let writes = 0;
     let again = Infinity;
     let problem: ServiceProblem | undefined;
@@ -117,12 +106,21 @@ export class ServiceSync {
     key: string,
     service: Service,
     namespace: string,
-    { writer, sliceWriter, slices }: ServiceCopies,
+    { services, writer, sliceWriter, slices }: ServiceCopies,
     signal: AbortSignal,
   ): Promise<{ writes: number; again: number; problem?: ServiceProblem }> {
-    const { host, member, spec, endpoints, others } = this.#o;
+    const { host, member, spec, endpoints, others, complete } = this.#o;
     const { namespaces } = member;
     const { namespace: hostNamespace = '' } = service.metadata;
+    const own = (): EndpointSlice[] =>
+      slices.of(key).filter((slice) => slice.metadata.namespace === namespace && !others.isOthers(slice));
+    const there = services.of(key).find(({ metadata }) => metadata.namespace === namespace);
+    if ((there === undefined || others.isOthers(there)) && !this.#places.isNeededIn(namespace, hostNamespace)) {
+      // Pods of another MemberCluster need it, which sees to it. Our own pods may not be known yet; all keys are queued again then.
+      const spare = complete() ? own() : [];
+      for (const slice of spare) await sliceWriter.remove(slice, signal);
+      return { writes: spare.length, again: Infinity };
+    }
     const isCurrent = namespaces.memberNamespaceOf(hostNamespace) === namespace;
     const answer = await namespaces.ensure(hostNamespace, signal, isCurrent ? undefined : namespace);
     if ('hold' in answer) {
@@ -133,9 +131,9 @@ export class ServiceSync {
     const isIsolated = spec().network === 'Isolated';
     if ('problem' in kept || ('others' in kept && !isIsolated)) {
       // They would lead callers of a foreign Service to our pods, or be there twice.
-      const own = slices.of(key).filter((slice) => slice.metadata.namespace === namespace && !others.isOthers(slice));
-      for (const slice of own) await sliceWriter.remove(slice, signal);
-      return { writes: own.length, again: PROBLEM_MS, ...('problem' in kept ? { problem: kept.problem } : {}) };
+      const spare = own();
+      for (const slice of spare) await sliceWriter.remove(slice, signal);
+      return { writes: spare.length, again: PROBLEM_MS, ...('problem' in kept ? { problem: kept.problem } : {}) };
     }
     // All keys are queued again when the host's slices have synced.
     if (!isIsolated && !host.slices.synced) return { writes: 0, again: Infinity };
@@ -146,7 +144,7 @@ export class ServiceSync {
 
   /**
    * Takes away what stands where it is not to stand: at once when the Service is gone or none is to be there, and a while after the last
-   * pod otherwise. The Service goes first, so that nothing is led by it any more. Then the key rests: a member that goes on
+   * pod otherwise; where other MemberClusters have pods, so late that these have taken over what they need. The Service goes first, so that nothing is led by it any more. Then the key rests: a member that goes on
    * showing what was taken away would have the host asked every time. Returns after how long to look again, in ms.
    */
   async #removeElsewhere(
@@ -169,10 +167,9 @@ export class ServiceSync {
     }
     if (!this.#o.complete()) return POLL_MS;
     if (service === undefined && !(await this.#isGone(key, signal))) return POLL_MS;
-    const isEmptied = service !== undefined && this.#o.spec().services.mode !== 'None';
     const since = this.#emptySince.get(key) ?? monotonic();
     this.#emptySince.set(key, since);
-    const left = isEmptied ? since + this.#o.waits.empty - monotonic() : 0;
+    const left = service === undefined ? 0 : since + this.#waitMs(service) - monotonic();
     if (left > 0) return left;
     const { longestRest } = this.#o.waits;
     const rest = (): number => {
@@ -189,6 +186,14 @@ export class ServiceSync {
     }
     this.#emptySince.delete(key);
     return rest();
+  }
+
+  /** How long what stands for a Service of the host stays when this MemberCluster needs it no more. */
+  #waitMs({ metadata: { namespace = '' } }: Service): number {
+    const { spec, waits } = this.#o;
+    if (spec().services.mode !== 'None') return waits.empty;
+    // With another cluster IP, running pods of the other one would never find it again.
+    return this.#places.hasOthersPods(namespace) ? waits.handOver : 0;
   }
 
   /** Live read: a Service that is recreated gets another address, so a stale cache must not remove the copy. */
@@ -223,10 +228,4 @@ export class ServiceSync {
     const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid };
     this.#o.events.record(object, 'Warning', problem.reason, problem.message);
   }
-}
-
-/** Whether there is any of them. */
-export function hasAny(values: Iterable<unknown>): boolean {
-  for (const _ of values) return true;
-  return false;
 }

@@ -55,7 +55,7 @@ export class ServiceWorld {
   }
 
   /** A pod of the host on the virtual node, and its copy. */
-  run(name: string, { copy = true, ip = '10.1.0.1', node = 'east' } = {}): void {
+  run(name: string, { copy = true, ip = '10.1.0.1', node = 'east', prefix = '' } = {}): void {
     const labels = { app: 'web' };
     const spec = { containers: [{ name: 'app', image: 'busybox' }] };
     const path = `/api/v1/namespaces/${NS}/pods`;
@@ -66,7 +66,8 @@ export class ServiceWorld {
     });
     send(this.host, 'PATCH', `${path}/${name}/status`, { status });
     if (!copy) return;
-    send(this.member, 'POST', path, {
+    const copies = `/api/v1/namespaces/${prefix}${NS}/pods`;
+    send(this.member, 'POST', copies, {
       metadata: {
         name,
         labels: { ...labels, [HOST_LABEL]: 'us', [UID_LABEL]: metadata.uid },
@@ -74,7 +75,7 @@ export class ServiceWorld {
       },
       spec: { ...spec, nodeName: 'n1' },
     });
-    send(this.member, 'PATCH', `${path}/${name}/status`, { status: { ...status, podIPs: [{ ip }] } });
+    send(this.member, 'PATCH', `${copies}/${name}/status`, { status: { ...status, podIPs: [{ ip }] } });
   }
 
   end(name: string): void {
@@ -115,15 +116,15 @@ export class ServiceWorld {
   }
 
   /** Where callers of a Service in the member are led. */
-  led(name: string): string[] {
-    return this.slices(name)
+  led(name: string, namespace = NS): string[] {
+    return this.slices(name, namespace)
       .flatMap(({ endpoints = [] }) => endpoints.flatMap(({ addresses }) => addresses))
       .toSorted();
   }
 
-  slices(name: string): EndpointSlice[] {
+  slices(name: string, namespace = NS): EndpointSlice[] {
     return [...this.member.objects]
-      .filter(([path]) => path.startsWith(`${slicesPath()}/`))
+      .filter(([path]) => path.startsWith(`${slicesPath(namespace)}/`))
       .map(([, object]) => object as unknown as EndpointSlice)
       .filter(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === name);
   }
@@ -144,8 +145,11 @@ export class ServiceWorld {
     name = 'east',
     {
       node = 'east',
+      prefix = '',
       ...options
-    }: Partial<Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'writes'> & { node: string }> = {},
+    }: Partial<
+      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'writes'> & { node: string; prefix: string }
+    > = {},
   ): RunningServices {
     const stop = new AbortController();
     const [host, client] = [this.#client(this.host), this.#client(this.member)];
@@ -189,8 +193,8 @@ export class ServiceWorld {
           client,
           nodes: { get: () => undefined },
           namespaces: {
-            memberNamespaceOf: (namespace) => namespace,
-            ensure: (namespace) => Promise.resolve({ namespace }),
+            memberNamespaceOf: (namespace) => `${prefix}${namespace}`,
+            ensure: (namespace, _, former) => Promise.resolve({ namespace: former ?? `${prefix}${namespace}` }),
           },
           copiesOf: (namespace) => memberPods.byIndex(NAMESPACE, namespace),
           copyOf: (uid) => memberPods.byIndex(COPY, uid)[0],
@@ -214,6 +218,7 @@ export class ServiceWorld {
           longestRest: 200,
           empty: 300,
           stalled: 300,
+          handOver: 4_000,
           failing: 1_000,
           refused: { rest: 1_000, late: 500 },
         },

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MEMBER_LABEL } from '../../src/api/marks.ts';
 import { OtherWriters } from '../../src/services/other-writers.ts';
-import { type RunningServices, ServiceWorld } from './service-world.ts';
+import { type RunningServices, send, ServiceWorld } from './service-world.ts';
 
 let world: ServiceWorld;
 beforeEach(async () => {
@@ -81,6 +81,53 @@ describe('of two MemberClusters of one cluster', () => {
     east.writes = true;
     await staysSo();
   });
+});
+
+describe('of two MemberClusters of one cluster with namespaces of their own there', () => {
+  const inPrefixed = (name: string): string[] => world.led(name, 'iso-shop');
+  beforeEach(async () => {
+    send(world.member, 'POST', '/api/v1/namespaces', { metadata: { name: 'iso-shop' } });
+    world.offer('web', { selector: { app: 'web' } });
+    world.lead('web', ['10.0.0.1']);
+    world.run('a', { ip: '10.9.0.1', prefix: 'iso-' });
+    world.start('east', { network: 'Isolated', sharing: ['west'], prefix: 'iso-' });
+    await until(() => inPrefixed('web').join() === '10.9.0.1');
+  });
+
+  it.each([
+    ['Flat', '10.0.0.1'],
+    ['Isolated', '10.9.0.2'],
+  ] as const)('one that is %s leaves those of the other alone, and makes none for its pods', async (network, led) => {
+    start('west', network);
+    await staysSo();
+    world.offer('db', { selector: { app: 'web' } });
+    world.lead('db', ['10.0.0.1']);
+    await until(() => inPrefixed('db').join() === '10.9.0.1');
+    world.run('b', { ip: '10.9.0.2', node: 'west' });
+    await until(() => ['web', 'db'].every((name) => world.led(name).join() === led));
+    await staysSo();
+    expect(['web', 'db'].map((name) => inPrefixed(name).join())).toEqual(['10.9.0.1', '10.9.0.1']);
+    expect(['shop', 'iso-shop'].map((namespace) => writerOf('db', namespace))).toEqual(['west', 'east']);
+  });
+});
+
+it('one that is to have none any more leaves them until another one that has pods there has taken over', async () => {
+  world.offer('web');
+  world.lead('web', ['10.0.0.1']);
+  world.run('a');
+  world.run('b', { node: 'west' });
+  const east = start('east');
+  await until(() => world.led('web').length === 1);
+  start('west');
+  const uid = world.copy('web')?.metadata.uid;
+  east.mode = 'None';
+  east.writes = false;
+  east.services.changed();
+  await until(() => writerOf('web') === 'west');
+  await until(() => east.services.inMember().length === 0);
+  await until(() => east.services.finding()?.reason === 'NotMirrored');
+  expect(world.copy('web')?.metadata.uid).toBe(uid);
+  expect(world.led('web')).toEqual(['10.0.0.1']);
 });
 
 describe('another one that wrote a Service', () => {
