@@ -3,7 +3,7 @@ import { keyFor } from '../kube/object.ts';
 import { claimsOfPod } from '../pods/translate-claims.ts';
 import { isIn } from './claim-decision.ts';
 import { type ClaimHome, type ClaimRefusal, refusalOfClaim } from './claim-refusal.ts';
-import type { ClaimCopy, CopyKind, CopyRecord } from './copy.ts';
+import { type ClaimCopy, type CopyKind, type CopyRecord, isClaimCopy } from './copy.ts';
 import type { HostClaims } from './host-claims.ts';
 import type { VolumePlaces } from './volume-places.ts';
 
@@ -62,8 +62,4 @@ export class ClaimTopology {
       return place === undefined ? [] : [place];
     });
   }
-}
-
-function isClaimCopy(copy: CopyRecord): copy is ClaimCopy {
-  return copy.claim !== undefined;
 }

@@ -9,6 +9,7 @@ import { create, get, patch, remove } from '../kube/verbs.ts';
 import type { ClaimAction, ClaimAnswer, ClaimFacts } from './claim-decision.ts';
 import { type ClaimRules, overriddenClaim } from './claim-overrides.ts';
 import type { ClaimReport } from './claim-report.ts';
+import { type ClaimCopy, isClaimCopy, recordOfCopy } from './copy.ts';
 import type { CopyStore } from './member-copies.ts';
 import { MEMBER_CLAIM_ANNOTATION, type MemberVolume } from '../api/member-volume.ts';
 import { hostVolumeFor, memberClaimFor } from './member-volume.ts';
@@ -72,15 +73,26 @@ export class ClaimWriter {
     }
   }
 
+  /**
+   * The data of a volume whose claim is gone, where no cache shows them, as in a namespace that is not lent any more: to take what is
+   * ours away is allowed there still. @throws why they have to be waited for
+   */
+  async unseenDataOf(volume: MemberVolume, signal: AbortSignal): Promise<ClaimCopy | undefined> {
+    const found = await this.#claimNow(volume, signal);
+    if (found === undefined || !isDataOf(volume, found)) return undefined;
+    if (!this.#isMarked(found, volume)) throw new Error(this.#whyUnseen(found, volume));
+    if (found.metadata.deletionTimestamp !== undefined)
+      throw new Error('it is being deleted there, and a pod that uses it, or a finalizer, keeps it');
+    const copy = recordOfCopy('PersistentVolumeClaim', found);
+    return isClaimCopy(copy) ? copy : undefined;
+  }
+
   /** The last two steps of a claim that is gone. @throws InvariantError for data that must stay. */
   async reclaim(volume: MemberVolume, reclaim: Reclaim, identity: string, signal: AbortSignal): Promise<Outcome> {
     const { host, copies } = this.#o;
     const { name, uid } = volume.object.metadata;
     if (reclaim.do === 'nothing') return 'done';
     if (reclaim.do === 'volume') {
-      // It is the last that tells of the data.
-      const found = await this.#claimNow(volume, signal);
-      if (found !== undefined && isDataOf(volume, found)) throw new Error(this.#whyUnseen(found));
       await remove(host, PERSISTENT_VOLUMES, { name }, { uid }, { signal }).catch(unlessGone);
       return 'done';
     }
@@ -149,14 +161,21 @@ export class ClaimWriter {
     const found = await this.#claimNow(volume, signal);
     if (found === undefined) return 'gone';
     if (found.metadata.uid !== volume.claimUid) return 'replaced';
-    throw new Error(this.#whyUnseen(found));
+    throw new Error(this.#whyUnseen(found, volume));
   }
 
-  /** Why a claim that is there is in no cache. */
-  #whyUnseen({ metadata }: KubeObject): string {
+  /** It says of itself that it is ours, and of that claim of the host. */
+  #isMarked({ metadata: { labels, annotations } }: KubeObject, volume: MemberVolume): boolean {
+    return labels?.[HOST_LABEL] === this.#o.hostId && annotations?.[HOST_UID_ANNOTATION] === volume.for.uid;
+  }
+
+  /** Why a claim that is there is in no cache, or is not taken for what it is. */
+  #whyUnseen(found: KubeObject, volume: MemberVolume): string {
     const { hostId } = this.#o;
-    return metadata.labels?.[HOST_LABEL] === hostId
-      ? 'it is there, and has not shown up in what is followed of that namespace, which has to be lent to this host still'
+    if (this.#isMarked(found, volume))
+      return 'it is there, and has not shown up in what is followed of that namespace, which has to be lent to this host still';
+    return found.metadata.labels?.[HOST_LABEL] === hostId
+      ? `it is there without annotation ${HOST_UID_ANNOTATION}=${volume.for.uid}, which says of which claim it is; it has to be put back`
       : `it is there without label ${HOST_LABEL}=${hostId}, which says whose it is; it has to be put back`;
   }
 

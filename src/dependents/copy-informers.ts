@@ -11,8 +11,8 @@ import { resourcePath } from '../kube/resource.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { type CopyKind, type CopyRecord, recordOfCopy, RESOURCES } from './copy.ts';
 
-/** Copies of one kind in one namespace of the member: as far as the cache knows them. */
-export type Knowledge = { known: true } | { known: false; problem: string | undefined };
+/** Copies of one kind in one namespace of the member: as far as the cache knows them. `lasts`: the problem is a refusal of two minutes. */
+export type Knowledge = { known: true } | { known: false; problem: string | undefined; lasts?: boolean };
 
 /** A cache of the member's namespaces. */
 export interface NamespaceCache {
@@ -106,8 +106,9 @@ export class CopyInformers {
     place.askedAt = monotonic();
     this.#follow(place);
     if (place.watch !== undefined) {
-      const { hasSynced, problem } = place.watch.informer;
-      return hasSynced ? { known: true } : { known: false, problem };
+      const { hasSynced, problem, lastingRefusal } = place.watch.informer;
+      if (hasSynced) return { known: true };
+      return { known: false, problem, ...(lastingRefusal === undefined ? {} : { lasts: true }) };
     }
     return this.hasBegun ? { known: true } : { known: false, problem: undefined };
   }

@@ -43,6 +43,10 @@ export function isDependent(copy: CopyRecord): copy is DependentCopy {
   return copy.kind !== 'PersistentVolumeClaim';
 }
 
+export function isClaimCopy(copy: CopyRecord): copy is ClaimCopy {
+  return copy.claim !== undefined;
+}
+
 export function recordOfCopy(kind: CopyKind, raw: KubeObject): CopyRecord {
   const { uid, name, namespace, resourceVersion, labels, annotations, deletionTimestamp } = raw.metadata;
   return {

@@ -59,10 +59,11 @@ type Again = undefined | { requeueAfterMs: number };
 export class MemberClaims {
   /** What claims mean for where pods can run. */
   readonly places: ClaimTopology;
+  /** What becomes of data whose claim is gone. */
+  readonly reclaimer: ClaimReclaimer;
   readonly #o: MemberClaimsOptions;
   readonly #queue: WorkQueue;
   readonly #writer: ClaimWriter;
-  readonly #reclaimer: ClaimReclaimer;
   /** Keys of pods on the member's virtual nodes, by the key of a claim that they use. */
   readonly #users = new Map<string, Set<string>>();
   /** What each of them uses. Another pod of the same name may use others. */
@@ -78,7 +79,7 @@ export class MemberClaims {
     this.#o = options;
     this.places = new ClaimTopology(options);
     this.#writer = new ClaimWriter(options);
-    this.#reclaimer = new ClaimReclaimer({ ...options, places: this.places, writer: this.#writer });
+    this.reclaimer = new ClaimReclaimer({ ...options, places: this.places, writer: this.#writer });
     this.#queue = new WorkQueue({
       name: `claims-${options.home().member}`,
       concurrency: 8,
@@ -259,7 +260,7 @@ export class MemberClaims {
 
   async #handle(key: string, signal: AbortSignal): Promise<Again> {
     if (this.#o.hostClaims.unknown() !== undefined) return undefined;
-    if (key.startsWith(VOLUME)) return await this.#reclaimer.handle(key.slice(VOLUME.length), signal);
+    if (key.startsWith(VOLUME)) return await this.reclaimer.handle(key.slice(VOLUME.length), signal);
     try {
       const facts = this.#factsOf(key);
       if (facts !== undefined) return await this.#step(key, facts, signal);

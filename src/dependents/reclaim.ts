@@ -9,9 +9,14 @@ import { HOST_UID_ANNOTATION } from '../api/marks.ts';
  */
 export type Reclaim = { do: 'nothing' } | { do: 'data'; copy: ClaimCopy } | { do: 'volume' };
 
-/** The host says that the claim is gone, and that its data go with it. Pure. */
-export function isReclaimed({ object: { status, spec } }: MemberVolume): boolean {
-  return status?.phase === 'Released' && spec.persistentVolumeReclaimPolicy === 'Delete';
+/**
+ * The claim of the host is gone, and its data go with it, though the host's controller may have to say so yet. `Failed` is what it
+ * does not have reclaimed any more. Pure.
+ */
+export function isToGo(volume: MemberVolume, hostClaimUid: string | undefined): boolean {
+  const { status, spec } = volume.object;
+  if (spec.persistentVolumeReclaimPolicy !== 'Delete' || status?.phase === 'Failed') return false;
+  return hostClaimUid !== volume.for.uid;
 }
 
 /** Pure. `copy`: what of ours has the place of the claim in the member, from a complete cache. */
@@ -21,10 +26,10 @@ export function decideReclaim(
   hostClaimUid: string | undefined,
   copy: ClaimCopy | undefined,
 ): Reclaim {
-  const { metadata } = volume.object;
+  const { metadata, status } = volume.object;
   if (volume.member !== home.member || volume.identity !== home.identity) return { do: 'nothing' };
-  if (!isReclaimed(volume)) return { do: 'nothing' };
-  if (metadata.deletionTimestamp !== undefined || hostClaimUid === volume.for.uid) return { do: 'nothing' };
+  if (!isToGo(volume, hostClaimUid) || status?.phase !== 'Released') return { do: 'nothing' };
+  if (metadata.deletionTimestamp !== undefined) return { do: 'nothing' };
   const made = copy?.metadata.annotations?.[HOST_UID_ANNOTATION] === volume.for.uid ? copy : undefined;
   if (made === undefined || (volume.claimUid !== undefined && made.metadata.uid !== volume.claimUid)) {
     return { do: 'volume' };

@@ -182,7 +182,12 @@ export class Informer<T extends KubeObject> {
 
   /** The same as far as it matters to who relies on the cache: that is not complete yet, or has been refused for two minutes. */
   get unread(): string | undefined {
-    return this.#synced ? this.#reflector.trouble.lastingRefusal : this.problem;
+    return this.#synced ? this.lastingRefusal : this.problem;
+  }
+
+  /** The same of a refusal that has lasted for two minutes, complete or not. */
+  get lastingRefusal(): string | undefined {
+    return this.#reflector.trouble.lastingRefusal;
   }
 
   /** Which limit the collection has met, in words; undefined while there is room. */

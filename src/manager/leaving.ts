@@ -3,11 +3,13 @@ import { isLeaving, isNodeNameOf } from '../api/member-cluster.ts';
 import type { MemberBudgets } from '../budgets/member-budgets.ts';
 import type { HostClaims } from '../dependents/host-claims.ts';
 import type { MemberVolume } from '../api/member-volume.ts';
-import { isReclaimed } from '../dependents/reclaim.ts';
+import { isToGo } from '../dependents/reclaim.ts';
 import { keyFor, keyOf } from '../kube/object.ts';
+import { claimStays, claimWaits } from '../members/leaving/leaving-words.ts';
 import { MemberLeaving } from '../members/leaving/member-leaving.ts';
 import { readMemberRemains } from '../members/leaving/member-remains.ts';
 import { NamespaceRemoval } from '../members/leaving/namespace-removal.ts';
+import { nameIn, type Remains } from '../members/leaving/remains.ts';
 import { removeSigningRequests } from '../members/leaving/signing-requests.ts';
 import type { MemberDependents } from './member-dependents.ts';
 import { budgetsWereMirrored, servicesWereExchanged, servicesWereMirrored } from '../members/written-status.ts';
@@ -75,8 +77,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     knownRemains: () => [...knownRemains(options, isOthersNode), ...made().map((one) => `Namespace ${one}`)],
     writtenRemains: () => member().status?.leaving?.mayRemain ?? [],
     readRemains: async (signal) => {
-      const found = await readMemberRemains(remains, signal);
-      return { ...found, copies: [...found.copies, ...reclaimedIn(hostClaims, name, connection.identity())] };
+      return withClaims(await readMemberRemains(remains, signal), options);
     },
     namespaces: made,
     removeNamespace: async (one, signal) =>
@@ -119,12 +120,24 @@ function* claimsIn(hostClaims: HostClaims, member: string): Generator<string> {
   }
 }
 
-/** Claims there that go as those of the host are gone, until their volumes have gone, too: nobody would see to them later. */
-function* reclaimedIn(hostClaims: HostClaims, member: string, identity: string): Generator<string> {
-  for (const volume of volumesIn(hostClaims, member)) {
-    if (volume.identity === identity && isReclaimed(volume))
-      yield `PersistentVolumeClaim ${volume.namespace}/${volume.claim}`;
+/**
+ * With the claims there that go as those of the host are gone, until their volumes have gone, too: nobody would see to them later.
+ * Those that the member does not let be deleted are not waited for, like all where nobody may look.
+ */
+function withClaims(found: Remains, { acting: { services, connection }, dependents }: LeavingOptions): Remains {
+  const { hostClaims } = services;
+  const [waits, stays, names] = [[...found.copies], [...found.unseen], new Set<string>()];
+  for (const volume of volumesIn(hostClaims, connection.name)) {
+    const { namespace, name } = volume.for;
+    const hostClaimUid = hostClaims.get(keyFor(namespace, name))?.claim.metadata.uid;
+    if (volume.identity !== connection.identity() || !isToGo(volume, hostClaimUid)) continue;
+    const claim = nameIn('PersistentVolumeClaim', { namespace: volume.namespace, name: volume.claim });
+    const problem = dependents.claims.reclaimer.problemOf(volume.name);
+    names.add(claim);
+    if (problem?.lasts === true) stays.push(`${claim} ${claimStays(volume.name, problem.why)}`);
+    else waits.push(problem === undefined ? claim : `${claim} ${claimWaits(volume.name, problem.why)}`);
   }
+  return { ...found, copies: waits, unseen: stays, others: found.others.filter((one) => !names.has(one)) };
 }
 
 function* volumesIn(hostClaims: HostClaims, member: string): Generator<MemberVolume> {

@@ -247,12 +247,13 @@ it('makes nothing for pods where its claim is not, and tells those that come aft
 });
 
 /** A new process: nothing is cached, and so much is not known. */
-async function restart(unknown?: string): Promise<void> {
+async function restart(unknown?: string, hidden: readonly string[] = []): Promise<void> {
   await stop();
   const { objects } = member;
   member = new FakeMember();
   for (const [key, object] of objects) member.objects.set(key, object);
   if (unknown !== undefined) member.unknown.set('PersistentVolumeClaim/t-shop', unknown);
+  for (const place of hidden) member.hides.add(place);
   start();
 }
 const told = (): object => {
@@ -356,6 +357,47 @@ it('keeps the volume of a claim that is gone while the member has the data, thou
   expect(volume()).toBeDefined();
   another = false;
   await eventually(() => expect(volume()).toBeUndefined());
+});
+
+it('lets the data of a claim that is gone go also where they are in no cache, as of a namespace that is not lent any more', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  await eventually(() => expect(volume()?.metadata.annotations).toHaveProperty(['spillway.dev/member-claim-uid']));
+  const copy = member.objects.get(BELOW);
+  await restart(undefined, ['PersistentVolumeClaim/t-shop']);
+  // Something keeps it there for a while.
+  const { metadata, ...rest } = copy ?? { metadata: { name: '' } };
+  member.objects.set(BELOW, { ...rest, metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } });
+  await eventually(() => expect(claims.require(POD, 't-shop')).toMatchObject({ reason: 'ClaimPending' }));
+  const name = nameOfVolume();
+  loseClaim();
+  await eventually(() => expect(claims.reclaimer.problemOf(name)?.why).toContain('is being deleted there'));
+  expect(member.writes).toEqual([]);
+  member.objects.set(BELOW, { ...rest, metadata });
+  await eventually(() => expect(volume()).toBeUndefined());
+  expect(member.writes).toEqual([`remove ${BELOW}`]);
+  expect(claims.reclaimer.problemOf(name)).toBeUndefined();
+});
+
+it('says what is missing on a claim in the member that has lost the mark of the claim it was made for', async () => {
+  choose();
+  await bind();
+  await whenReady();
+  await eventually(() => expect(volume()?.metadata.annotations).toHaveProperty(['spillway.dev/member-claim-uid']));
+  const uid = claim()?.metadata.uid ?? '';
+  const { metadata, ...rest } = member.objects.get(BELOW) ?? { metadata: { name: '' } };
+  member.objects.set(BELOW, { ...rest, metadata: { ...metadata, annotations: {} } });
+  await restart();
+  const missing = `without annotation spillway.dev/host-uid=${uid}`;
+  await eventually(() => {
+    const message = expect.stringContaining(missing) as string;
+    expect(told()).toMatchObject({ reason: 'ClaimPending', message });
+  });
+  const name = nameOfVolume();
+  loseClaim();
+  await eventually(() => expect(claims.reclaimer.problemOf(name)?.why).toContain(missing));
+  expect([volume() !== undefined, member.writes]).toEqual([true, []]);
 });
 
 it('tells why the data of a claim that is gone stay, where claims cannot be listed', async () => {

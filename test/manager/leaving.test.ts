@@ -61,12 +61,14 @@ interface Plan {
   givenUp?: boolean;
   /** The policy and phase of the volume of a claim there. Default: there is none. */
   volume?: readonly [policy: string, phase: string, identity?: string];
+  /** What keeps the data of that volume. */
+  problem?: { why: string; lasts: boolean };
   /** Who wrote a Secret that is left there. */
   secretOf?: string;
 }
 
 /** What a look at a member finds in which a namespace is left that we made, whatever caches have; and what was removed there. */
-async function leave({ twin, givenUp = false, volume, secretOf }: Plan) {
+async function leave({ twin, givenUp = false, volume, problem, secretOf }: Plan) {
   const removed: string[] = [];
   const events: string[] = [];
   const request = ({ method = 'GET', path }: KubeRequest): Promise<unknown> => {
@@ -75,7 +77,9 @@ async function leave({ twin, givenUp = false, volume, secretOf }: Plan) {
     const kind = KINDS[path.split('/').at(-1) ?? ''];
     if (kind === undefined) return Promise.resolve({ items: [] });
     const writer = { ...OURS, 'spillway.dev/member': secretOf };
-    const items = kind === 'Secret' && secretOf !== undefined ? [object('keys', { labels: writer })] : [];
+    const secrets = kind === 'Secret' && secretOf !== undefined ? [object('keys', { labels: writer })] : [];
+    const items =
+      kind === 'PersistentVolumeClaim' && problem !== undefined ? [{ ...object('one'), spec: {} }] : secrets;
     return Promise.resolve({ kind: `${kind}List`, metadata: { resourceVersion: '9' }, items });
   };
   const copies = [
@@ -92,6 +96,7 @@ async function leave({ twin, givenUp = false, volume, secretOf }: Plan) {
         volumes: () =>
           givenUp || volume !== undefined ? [{ metadata: { name: 'one' } }, { metadata: { name: 'another' } }] : [],
         volume: (name: string) => ({
+          name,
           member: name === 'one' ? 'east' : 'west',
           identity: volume?.[2] ?? 'pinned',
           namespace: 'shop',
@@ -127,7 +132,11 @@ async function leave({ twin, givenUp = false, volume, secretOf }: Plan) {
   const options = {
     acting,
     namespaces: { isUsable: () => true },
-    dependents: { mirror: { isInUse: () => false }, copies: new Map(copies.map((copy, i) => [i, copy])) },
+    dependents: {
+      mirror: { isInUse: () => false },
+      claims: { reclaimer: { problemOf: (name: string) => (name === 'one' ? problem : undefined) } },
+      copies: new Map(copies.map((copy, i) => [i, copy])),
+    },
     retirement: { retiring: () => [], nodesKnown: true, allKnown: true },
     budgets: { inMember: () => [{ namespace: 'shop', name: 'web' }] },
     memberServices: {
@@ -196,12 +205,41 @@ describe('a claim in a member that leaves, whose claim in the host is gone', () 
     expect(removed).toEqual([]);
   });
 
-  it.each<[NonNullable<Plan['volume']>]>([[['Retain', 'Released']], [['Delete', 'Released', 'another cluster']]])(
-    'is not, where it stays: %j',
-    async (volume) => {
-      expect((await leave({ volume })).state).toMatchObject({ done: true });
-    },
-  );
+  it('is waited for before the host itself has seen that its claim is gone', async () => {
+    const { state } = await leave({ volume: ['Delete', 'Bound'] });
+    expect(state).toMatchObject({ reason: 'CopiesRemain', copies: 1, done: false });
+  });
+
+  it('says what keeps it, and how to leave the data there', async () => {
+    const { state } = await leave({
+      volume: ['Delete', 'Released'],
+      problem: { why: 'a webhook is down', lasts: false },
+    });
+    expect(state).toMatchObject({ reason: 'CopiesRemain', copies: 1, done: false });
+    expect(state.message).toContain(
+      'PersistentVolumeClaim shop/one (not deleted so far: a webhook is down; to leave the data there, set the reclaim policy of volume one here to Retain)',
+    );
+  });
+
+  it('is named, and not waited for, where the member has refused for long', async () => {
+    const { state, events } = await leave({
+      volume: ['Delete', 'Released'],
+      problem: { why: 'it may not be deleted', lasts: true },
+    });
+    const named = 'PersistentVolumeClaim shop/one (not deleted: it may not be deleted; volume one here stays, too)';
+    expect(state).toMatchObject({ done: true, mayRemain: expect.arrayContaining([named]) as string[] });
+    expect(state.mayRemain).not.toContain('PersistentVolumeClaim shop/one');
+    expect(events.join()).toContain(`What may remain there: ${named}`);
+  });
+
+  it.each<[NonNullable<Plan['volume']>]>([
+    [['Retain', 'Released']],
+    [['Retain', 'Bound']],
+    [['Delete', 'Failed']],
+    [['Delete', 'Released', 'another cluster']],
+  ])('is not, where it stays: %j', async (volume) => {
+    expect((await leave({ volume })).state).toMatchObject({ done: true });
+  });
 });
 
 it('all that is known to be in a member that is given up is named', async () => {

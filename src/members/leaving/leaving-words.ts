@@ -22,6 +22,9 @@ export interface WaitingFacts {
   unreachable: string | undefined;
 }
 
+/** Names in the status are cut off with what is said of them, where the way out stands at the end. */
+const inShort = (why: string): string => (why.length <= 200 ? why : `${why.slice(0, 199)}…`);
+
 const kubectlGet = (hostId: string): string =>
   `kubectl get namespaces,pods,configmaps,secrets,persistentvolumeclaims,services,endpointslices,poddisruptionbudgets -A -l ${HOST_LABEL}=${hostId}`;
 
@@ -47,6 +50,16 @@ export function waitingForClaims(member: Leaver, claims: readonly string[], unre
 
 export function waitingForCopies(copies: readonly string[]): string {
   return `${counted(copies.length, 'object')} of ours are being removed there: ${someOf(copies)}.`;
+}
+
+/** What keeps a claim there whose claim in the host is gone, by the volume that stands for it in the host. */
+export function claimWaits(volume: string, why: string): string {
+  return `(not deleted so far: ${inShort(why)}; to leave the data there, set the reclaim policy of volume ${volume} here to Retain)`;
+}
+
+/** The same when it is waited for no more. */
+export function claimStays(volume: string, why: string): string {
+  return `(not deleted: ${inShort(why)}; volume ${volume} here stays, too)`;
 }
 
 /** Nothing is on its virtual nodes; whether copies are left there cannot be seen. */
