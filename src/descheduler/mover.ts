@@ -102,7 +102,7 @@ export class Mover {
   readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID, live reads of pods that were not moved, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
-  /** By UID. */
+  /** By UID and strategy: several may want the pod elsewhere by turns, and each tells of it under its own reason. */
   readonly #told: ToldCauses;
   /** By namespace (rights may differ), when to ask again after a 403 (monotonic ms). */
   readonly #noRight = new LRUCache<string, number>(atMost(REMEMBERED));
@@ -360,7 +360,7 @@ export class Mover {
     const { events, metrics, logger, monotonic } = this.#o;
     const { uid = '' } = pod.metadata;
     this.#left.set(uid, monotonic() + DRY_RUN_MS);
-    if (!this.#told.isToBeTold(uid, `would move: ${strategy}`)) return 'held';
+    if (!this.#told.isToBeTold(`${uid} ${strategy}`, 'would move')) return 'held';
     const words = `${strategy}: ${cause}; it would be moved now, but descheduler.dryRun is set`;
     events.record(podSubject(pod), 'Normal', 'MoveWanted', words);
     metrics.moves.inc({ strategy, member: from, outcome: 'wanted' });
@@ -398,11 +398,11 @@ export class Mover {
     return others === true ? 'stop' : 'held';
   }
 
-  /** Records one Event per cause, again while it lasts; a change in the parenthesised details is not a new cause. */
+  /** Records one Event per strategy and cause, again while it lasts; a change in the parenthesised details is not a new cause. */
   #recordHeld(wanted: WantedMove, why: string): void {
     const { events, metrics } = this.#o;
     const { pod, from, strategy, heldReason, stays } = wanted;
-    if (!this.#told.isToBeTold(pod.metadata.uid ?? '', why.replace(/ \(.*/s, ''))) return;
+    if (!this.#told.isToBeTold(`${pod.metadata.uid ?? ''} ${strategy}`, why.replace(/ \(.*/s, ''))) return;
     events.record(podSubject(pod), 'Warning', heldReason, `${stays}: ${why}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'held' });
   }
