@@ -1,3 +1,4 @@
+import { asOwned } from '../api/released.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { KindDirectory } from '../kube/kind-directory.ts';
@@ -13,12 +14,13 @@ import { MissingRight, type Viewer } from './viewer.ts';
 
 /**
  * The pod, its controller, the controller of that; of kinds that are not Kubernetes' own by their metadata. What cannot be read ends the chain
- * with what its dependent says of it.
+ * with what its dependent says of it. A pod that was released from its ReplicaSet counts as one of that, as everywhere.
  */
 export async function ownersOf(
   host: Pick<Viewer, 'ask' | 'client' | 'tryGet'>,
-  pod: Pod,
+  live: Pod,
 ): Promise<{ chain: OwnerChain; missing: MissingRight | undefined }> {
+  const pod = asOwned(live);
   const { namespace } = pod.metadata;
   const chain: [TypedObject, ...TypedObject[]] = [{ ...pod, apiVersion: 'v1', kind: 'Pod' }];
   let above = controllerOf(pod);

@@ -42,6 +42,25 @@ const podOf = (owner: object): Pod => ({
   spec: { containers: [] },
 });
 
+test('the owners of a pod that was released are those it had', async () => {
+  const path = '/apis/apps/v1/namespaces/shop';
+  const put = (plural: string, name: string, more: object): void => {
+    const metadata = { name, namespace: 'shop', uid: `uid-${name}`, ...more };
+    api.put(`${path}/${plural}/${name}`, { metadata, spec: { replicas: 1 } });
+  };
+  put('replicasets', 'web-h', of('apps/v1', 'Deployment', 'web'));
+  put('deployments', 'web', {});
+  const mark = { hash: 'h', replicaSet: 'web-h', uid: 'uid-web-h', at: '2026-03-01T12:00:00Z', ready: 1 };
+  const annotations = { 'spillway.dev/released': JSON.stringify(mark) };
+  const { chain } = await ownersOf(host, podOf({ labels: { app: 'web' }, annotations }));
+  expect(chain.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+    'Pod a',
+    'ReplicaSet web-h',
+    'Deployment web',
+  ]);
+  expect(chain[0].metadata.labels).toEqual({ app: 'web', 'pod-template-hash': 'h' });
+});
+
 test('owners of kinds that are not Kubernetes own are read, and what is above them', async () => {
   const put = (path: string, name: string, more: object): void => {
     api.put(`${path}/${name}`, { metadata: { name, namespace: 'shop', uid: `uid-${name}`, ...more }, spec: {} });
