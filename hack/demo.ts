@@ -41,7 +41,7 @@ export async function startDemo(workspace: Workspace, { can, metrics }: DemoPart
   const extenderPort = await freePort();
   const { host, members } = await startTopology(workspace, MEMBERS, can, { ...HOST_NODE, extenderPort });
   await installSpillway(host);
-  await host.apply(manifest('admission/pod-defaults.yaml'));
+  await host.apply(['admission/pod-defaults.yaml', 'scheduler/descheduler.yaml'].map(manifest).join('\n---\n'));
   say(metrics ? 'starting spillway manager and a metrics-server' : 'starting spillway manager');
   const [{ process: manager }] = await Promise.all([
     startSpillway(host, { extenderPort }),

@@ -25,7 +25,14 @@ import {
 } from './doctor/host-checks.ts';
 import { manifestsOf, type Manifest } from './doctor/manifests.ts';
 import { networksApart, type ServiceRange } from './doctor/network-checks.ts';
-import { defaultingPresent, guardsPresent, rightsGranted, rightsIn, type Right } from './doctor/rights-checks.ts';
+import {
+  defaultingPresent,
+  guardsPresent,
+  movesGranted,
+  rightsGranted,
+  rightsIn,
+  type Right,
+} from './doctor/rights-checks.ts';
 import {
   certificatesIssued,
   managersAlive,
@@ -69,6 +76,8 @@ const SERVICE_RANGES = cluster('networking.k8s.io', 'ServiceCIDR', 'servicecidrs
 const POD_DEFAULTS = 'spillway-pod-defaults';
 /** Rights and guards of the manager where members exchange Services. */
 const EXCHANGE = 'multi-cluster/host.yaml';
+/** Without these pods are placed, and not moved. */
+const MOVES = 'scheduler/descheduler.yaml';
 /** Of each virtual node so many pods are looked at. */
 const MOST_PODS = 50;
 /** For one question to a virtual node, in ms. */
@@ -153,7 +162,7 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
     )),
     ...(await rights(host, [
       'rbac.yaml',
-      ...(answersSchedulers ? ['scheduler/rbac.yaml'] : []),
+      ...(answersSchedulers ? ['scheduler/rbac.yaml', MOVES] : []),
       ...(exchange ? [EXCHANGE] : []),
     ])),
     ...(await guards(host, [
@@ -266,7 +275,8 @@ async function rights(host: Viewer, files: readonly string[]): Promise<Finding[]
     const wanted = rightsIn(manifests);
     const refused = await refusedOf(host, wanted);
     if (refused instanceof MissingRight) return [notAllowed('rights', refused.right)];
-    findings.push(rightsGranted(file, wanted.length, refused));
+    const finding = rightsGranted(file, wanted.length, refused);
+    findings.push(file === MOVES ? movesGranted(finding) : finding);
   }
   return findings;
 }

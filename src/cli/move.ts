@@ -156,7 +156,7 @@ async function followed(
   flags: Flags,
 ): Promise<ExitCode> {
   const fix =
-    'see kubectl spillway status: does a manager work? The WorkloadMigration is there, and goes on when one does';
+    'see kubectl spillway doctor: does a manager work, and has it the rights of manifests/scheduler/descheduler.yaml? The WorkloadMigration is there, and goes on when that is so';
   const look = (isDone: (migration: WorkloadMigration) => boolean) => async () => {
     const migration = await host.get<WorkloadMigration>(WORKLOAD_MIGRATIONS, ref);
     return isDone(migration) ? { value: migration } : waitingFor(migration);

@@ -469,6 +469,13 @@ const BROKEN: Record<string, Breakage> = {
     says: /may not list poddisruptionbudgets\.policy/,
     fix: /apply -f manifests\/rbac\.yaml/,
   },
+  'the manager has no right to move pods': {
+    do: (one) => (one.lacks = (resource) => resource === 'workloadrebalancers'),
+    check: 'rights',
+    verdict: 'warning',
+    says: /^pods are not moved .*: the manager may not list workloadrebalancers\.spillway\.dev/,
+    fix: /apply -f manifests\/scheduler\/descheduler\.yaml/,
+  },
   'a guard is taken away': { do: without(BINDINGS), check: 'guards', says: /not there: /, fix: /manifests\// },
   'namespaces opted in, and nobody gives tolerations': {
     do: put(WEBHOOKS),

@@ -142,6 +142,7 @@ describe('the verb', () => {
     }, 20);
     await move('deploy/web', '--from', 'a', '--timeout', '1');
     expect(terminal.notes.join('\n')).toMatch(/it is judged: not within 1 s\nreason: it is not known yet .*member b/);
+    expect(terminal.notes.join('\n')).toContain('the rights of manifests/scheduler/descheduler.yaml');
     expect(terminal.stdout).not.toContain('NotKnown');
   });
 

@@ -59,6 +59,13 @@ export function rightsGranted(file: string, asked: number, refused: readonly Rig
   };
 }
 
+/** Who moves no pods does without these rights; but what is to move them waits then, without a word in its status. */
+export function movesGranted(granted: Finding): Finding {
+  if (granted.verdict === 'ok') return granted;
+  const says = `pods are not moved (by migrations, rebalancing, failover, drain): ${granted.says}`;
+  return { ...granted, verdict: 'warning', says };
+}
+
 function inWords({ verb, group, resource, subresource, namespace }: Right): string {
   const path = subresource === '' ? resource : `${resource}/${subresource}`;
   return `${verb} ${group === '' ? path : `${path}.${group}`}${namespace === '' ? '' : ` in ${namespace}`}`;
