@@ -19,6 +19,7 @@ import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { dryRunOption, dryRunWords, type DryRunFlags } from './flags.ts';
 import { leavingWords } from './leave-words.ts';
+import { refuseLetGo } from './let-go.ts';
 import type { MemberFlags } from './member-flags.ts';
 import type { Viewer } from './viewer.ts';
 
@@ -80,6 +81,7 @@ export class Leave {
     if (!wait) return EXIT.ok;
     if (evicts) await untilCordoned(terminal, this.#host, this.#name, (timeout ?? Infinity) * 1000);
     const last = await this.#follow(member);
+    await refuseLetGo(this.#host, last);
     terminal.out(`membercluster/${this.#name} left\n`);
     const remains = last.status?.leaving?.mayRemain ?? [];
     if (remains.length === 0) return EXIT.ok;

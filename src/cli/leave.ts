@@ -12,6 +12,7 @@ import { clusterFlags, dryRunFlag, seconds } from './flags.ts';
 import { takeGrantAway } from './grant-removal.ts';
 import { firstOf, ownRemains } from './host-marks.ts';
 import { Leave, type Leaver, type LeaveFlags } from './leave-flow.ts';
+import { refuseLetGo } from './let-go.ts';
 import { memberFlags, namesMember, withMember } from './member-flags.ts';
 import { removeCredentials, secretOf } from './member-credentials.ts';
 import type { Viewer } from './viewer.ts';
@@ -67,7 +68,9 @@ async function leave(cli: Cli, host: Viewer, name: string, flags: LeaveFlags): P
 
 async function removeCredentialsOfGone(cli: Cli, host: Viewer, name: string, flags: LeaveFlags): Promise<boolean> {
   const gone = { metadata: { name }, spec: { credentials: { secretRef: secretOf(name) } } };
-  return await removeCredentials(cli.terminal, host, gone, flags.dryRun);
+  return await removeCredentials(cli.terminal, host, gone, flags.dryRun, async () => {
+    await refuseLetGo(host, gone);
+  });
 }
 
 function noteAccount({ terminal }: Cli, name: string, { dryRun }: LeaveFlags): void {

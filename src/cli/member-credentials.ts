@@ -151,13 +151,14 @@ type Member = KubeObject & { spec?: { credentials?: { secretRef: { namespace: st
 
 /**
  * Deletes the Secret that join made, once no member needs it; whether it was there. One that was made otherwise is not ours to
- * delete. Throws CliError.
+ * delete. `check` is asked just before. Throws CliError.
  */
 export async function removeCredentials(
   terminal: Terminal,
   host: Viewer,
   left: Member,
   dryRun: DryRun,
+  check?: () => Promise<void>,
 ): Promise<boolean> {
   const { namespace, name } = left.spec?.credentials?.secretRef ?? {};
   if (namespace !== SYSTEM_NAMESPACE || name !== secretOf(left.metadata.name).name) return false;
@@ -171,6 +172,7 @@ export async function removeCredentials(
     return false;
   }
   if (secret?.metadata.labels?.[RENEWED_TOKEN_LABEL] !== 'true') return false;
+  await check?.();
   const { uid, resourceVersion } = secret.metadata;
   if (dryRun !== 'client')
     await host.ask('delete secrets', async (signal) => {

@@ -47,9 +47,20 @@ function register(): string {
     apiVersion: 'spillway.dev/v1alpha1',
     kind: 'MemberCluster',
     metadata: { name: 'east', finalizers: ['spillway.dev/leaving'] },
-    spec: { credentials: { secretRef: { namespace: 'spillway-system', name: 'east' } } },
+    spec: { credentials: { secretRef: { namespace: 'spillway-system', name: 'member-east' } } },
   });
   return metadata.uid;
+}
+
+const SECRET = '/api/v1/namespaces/spillway-system/secrets/member-east';
+/** As join makes them. */
+function credentials(): void {
+  const metadata = {
+    namespace: 'spillway-system',
+    name: 'member-east',
+    labels: { 'spillway.dev/renew-token': 'true' },
+  };
+  send('POST', '/api/v1/namespaces/spillway-system/secrets', { apiVersion: 'v1', kind: 'Secret', metadata });
 }
 
 function makePod(name: string, more: { ownerReferences?: object[] } = { ownerReferences: [OWNER] }): void {
@@ -58,8 +69,11 @@ function makePod(name: string, more: { ownerReferences?: object[] } = { ownerRef
 }
 
 /** As the manager writes it. */
-function setStatus(leaving: object, ...conditions: [type: string, status: string, message: string][]): void {
-  const all = conditions.map(([type, status, message]) => ({ type, status, reason: 'R', message }));
+function setStatus(
+  leaving: object,
+  ...conditions: [type: string, status: string, message: string, reason?: string][]
+): void {
+  const all = conditions.map(([type, status, message, reason = 'R']) => ({ type, status, reason, message }));
   send('PATCH', `${EAST}/status`, { status: { conditions: all, leaving } });
 }
 const letGo = (): void => void send('PATCH', EAST, { metadata: { finalizers: [] } });
@@ -99,6 +113,49 @@ describe('a member that leaves', () => {
     expect(await running).toBe(0);
     expect(terminal.stdout).toBe('membercluster/east deleted\nmembercluster/east left\n');
     expect(api.objects.has(EAST)).toBe(true);
+  });
+
+  it.each<[string, () => void]>([
+    ['gone', () => undefined],
+    ['exchanged for another one', () => void register()],
+  ])(
+    'has not left when its MemberCluster was let go with pods there, and is %s: its credentials stay',
+    async (_what, then) => {
+      credentials();
+      makePod('web-1');
+      const running = run('--mode=detach');
+      await until('it is waited for', () => notes().includes('waiting'), { intervalMs: 5 });
+      letGo();
+      then();
+      expect(await running).toBe(1);
+      expect(terminal.stdout).toBe('membercluster/east deleted\n');
+      expect(notes()).toMatch(/error: member east was let go, and has not left: 1 pod is on its virtual nodes\n/);
+      expect(api.objects.has(SECRET)).toBe(true);
+    },
+  );
+
+  it('has not left either when the same is run again after it was let go', async () => {
+    credentials();
+    makePod('web-1');
+    letGo();
+    send('DELETE', EAST);
+    expect(await run('--mode=detach')).toBe(1);
+    expect(notes()).toMatch(/error: member east was let go, and has not left/);
+    expect(api.objects.has(SECRET)).toBe(true);
+  });
+
+  it('has left with pods that come back to nobody, or by its own last word', async () => {
+    credentials();
+    makePod('agent', { ownerReferences: [{ ...OWNER, kind: 'DaemonSet' }] });
+    const running = run('--mode=detach');
+    await until('it is waited for', () => notes().includes('waiting'), { intervalMs: 5 });
+    // Of the next member of that name.
+    makePod('web-1');
+    setStatus({ pods: 0, copies: 0, claims: 0 }, ['Leaving', 'True', 'The member has left.', 'NothingRemains']);
+    await until('it is seen', () => notes().includes('NothingRemains'), { intervalMs: 5 });
+    letGo();
+    expect(await running).toBe(0);
+    expect(terminal.stdout).toContain('membercluster/east left\nsecret/member-east deleted\n');
   });
 
   it('is asked to let go of a pod again when a disruption budget is against it', async () => {
@@ -191,6 +248,7 @@ describe('a member that leaves', () => {
     send('PATCH', '/api/v1/nodes/east', { spec: { unschedulable: true } });
     await until('the pod is evicted', () => writes().includes(`POST ${PODS}/web-1/eviction`));
     await until('the other one is named', () => /pod shop\/alone stays, .*--force/.test(notes()));
+    send('DELETE', `${PODS}/alone`);
     letGo();
     expect(await running).toBe(0);
   }, 30_000);
