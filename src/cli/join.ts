@@ -169,7 +169,9 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
     terminal.out(`secret/${secret.name}, membercluster.spillway.dev/${name} would be applied in the host\n`);
     return EXIT.ok;
   }
-  const credentials = await memberCredentials({ host, member, secret, endpoint, terminal });
+  // One that is known was found to be that of this cluster.
+  const isOfMember = known?.status?.identity !== undefined;
+  const credentials = await memberCredentials({ host, member, secret, isOfMember, endpoint, terminal });
   terminal.note(`credentials and MemberCluster in the host (context ${host.context})`);
   await applyAll(host, [credentials, joined.object], dryRun, terminal);
   const { status } = await untilReady(cli, host, name, flags.timeout * 1000);

@@ -118,19 +118,20 @@ function isLoopback(host: string): boolean {
 
 /**
  * The Secret for the host, with a token that works in the member: the one it has where that is not half over, else a new one.
- * Throws CliError.
+ * `isOfMember`: the Secret is known to be of this cluster; the token of another one is sent nowhere. Throws CliError.
  */
 export async function memberCredentials(o: {
   host: Viewer;
   member: Viewer;
   secret: { namespace: string; name: string };
+  isOfMember: boolean;
   endpoint: Endpoint;
   terminal: Terminal;
 }): Promise<ManifestObject> {
-  const { host, member, secret, endpoint, terminal } = o;
+  const { host, member, secret, isOfMember, endpoint, terminal } = o;
   const kubeconfig = kubeconfigOf(endpoint);
   const tried = kubeconfigOf({ ...endpoint, server: endpoint.viewerServer, proxy: endpoint.viewerProxy });
-  const before = await host.tryGet<Secret>(SECRETS, secret);
+  const before = isOfMember ? await host.tryGet<Secret>(SECRETS, secret) : undefined;
   const kept = before === undefined || before instanceof MissingRight ? undefined : tokenOf(before);
   const isGood =
     kept !== undefined &&

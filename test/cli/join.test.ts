@@ -102,6 +102,35 @@ describe('namespaces that are lent to a host that joins', () => {
   });
 });
 
+describe('a token that the host has under the name of the member', () => {
+  const claims = { sub: 'system:serviceaccount:spillway-access:spillway-host', iat: 1_772_366_000, exp: 1_772_970_000 };
+  const token = `h.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.s`;
+  const register = (identity?: string): void => {
+    const more = { apiVersion: 'spillway.dev/v1alpha1', spec: {}, status: identity === undefined ? {} : { identity } };
+    makeObject('/apis/spillway.dev/v1alpha1/memberclusters', 'MemberCluster', 'east', more, host);
+  };
+  const asks = (): boolean => member.requests('POST').some(({ path }) => path.endsWith('/spillway-host/token'));
+  beforeEach(() => {
+    const data = { token: Buffer.from(token).toString('base64') };
+    makeObject('/api/v1/namespaces/spillway-system/secrets', 'Secret', 'member-east', { data }, host);
+  });
+
+  it.each<[string, () => void]>([
+    ['no MemberCluster', () => undefined],
+    ['a MemberCluster that was never reached', () => register()],
+  ])('is not sent to a cluster for which %s says that it is of it', async (_what, make) => {
+    make();
+    await runJoin();
+    expect(asks()).toBe(true);
+  });
+
+  it('is tried where the MemberCluster stands for this cluster', async () => {
+    register(member.objects.get('/api/v1/namespaces/kube-system')?.metadata.uid);
+    await runJoin();
+    expect(asks()).toBe(false);
+  });
+});
+
 it('a member writes down what any join has granted', async () => {
   const written = (): unknown => member.objects.get(RECORD)?.['data'];
   const NO_MORE = { nodeMetrics: 'false', services: 'false', multiCluster: 'false', privileged: 'false' };
