@@ -70,11 +70,11 @@ export async function applyAll(
   for (const object of objects.filter(isNamespace))
     outcomes.set(object, Promise.resolve(await apply(cluster, object, dryRun)));
   for (const object of objects) {
-    if (!isNamespace(object))
-      outcomes.set(
-        object,
-        queue.add(async () => await apply(cluster, object, dryRun)),
-      );
+    if (isNamespace(object)) continue;
+    const outcome = queue.add(async () => await apply(cluster, object, dryRun));
+    // It is told in its turn, which may come after it has failed.
+    outcome.catch(() => undefined);
+    outcomes.set(object, outcome);
   }
   try {
     for (const [object, outcome] of outcomes)

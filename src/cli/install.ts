@@ -15,11 +15,13 @@ import {
   installation,
   MANAGER,
   SECOND_SCHEDULER,
+  shippedConfiguration,
   SYSTEM_NAMESPACE,
   type Choices,
 } from './installation.ts';
 import { inventoryOf, noLongerWanted, readInventory } from './inventory.ts';
 import { nameOf } from './known-kinds.ts';
+import { editedConfiguration, markOf } from './manager-configuration.ts';
 import { checkNobodyExchanges, kindsOfOthers, whyItStays } from './multi-cluster-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { ClusterFlags } from './viewer-access.ts';
@@ -28,6 +30,11 @@ import { waitFor, type Look } from './wait-for.ts';
 
 /** Where the second scheduler comes from, in the version of the host. */
 const SCHEDULER_IMAGE = 'registry.k8s.io/kube-scheduler';
+
+/** Not to be lost: there are no flags for what stands there. */
+const EDITED =
+  `note: configmap/${MANAGER} keeps what somebody else wrote into it, and what is new in the one of this version is not there; ` +
+  'to have that, delete it and repeat this';
 
 interface Flags extends ClusterFlags, DryRunFlags {
   image?: string;
@@ -159,9 +166,12 @@ async function install(cli: Cli, host: Viewer, verb: 'install' | 'upgrade', flag
     `installing Spillway ${programVersion()} into the cluster of context ${host.context} (Kubernetes ${version.text})`,
   );
   if (before?.choices.multiCluster === 'Exchange' && choices.multiCluster === 'None') await checkNobodyExchanges(host);
-  const foreign = await kindsOfOthers(host, installation(choices));
+  const edited = await editedConfiguration(host, before, choices);
+  if (edited !== undefined) terminal.note(EDITED);
+  const whole = installation(choices, edited);
+  const foreign = await kindsOfOthers(host, whole);
   for (const kind of foreign) terminal.note(`note: ${nameOf(kind)} is left as it is: somebody else brought it`);
-  const objects = installation(choices).filter((object) => !foreign.some((kind) => nameOf(kind) === nameOf(object)));
+  const objects = whole.filter((object) => !foreign.some((kind) => nameOf(kind) === nameOf(object)));
   const kinds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
   await applyAll(host, kinds, dryRun, terminal);
   if (dryRun === 'none') await untilServed(cli, host, kinds);
@@ -176,7 +186,11 @@ async function install(cli: Cli, host: Viewer, verb: 'install' | 'upgrade', flag
     if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
   for (const kind of stays) terminal.note(whyItStays(kind));
-  if (dryRun === 'none') await apply(host, inventoryOf(choices, [...objects, ...stays]), dryRun);
+  if (dryRun === 'none') {
+    const configuration = markOf(shippedConfiguration(choices));
+    const now = { version: programVersion(), choices, objects: [...objects, ...stays], configuration };
+    await apply(host, inventoryOf(now), dryRun);
+  }
   if (dryRun === 'none' && flags.wait) {
     await untilReady(cli, host, choices, flags.timeout * 1000);
     terminal.out(`Spillway ${programVersion()} is ready; next: kubectl spillway join NAME --member-context CONTEXT\n`);

@@ -33,6 +33,8 @@ export const DEFAULT_CHOICES: Choices = {
 
 export const SYSTEM_NAMESPACE = 'spillway-system';
 export const MANAGER = 'spillway-manager';
+/** Key in the manager's ConfigMap. */
+const CONFIGURATION = 'config.yaml';
 export const SECOND_SCHEDULER = 'spillway-kube-scheduler';
 
 /** Files below manifests/ that make an installation, in the order in which they are applied. */
@@ -69,25 +71,25 @@ export function filesOf({
   ];
 }
 
-/** Every object of an installation, in the order in which they are applied. */
-export function installation(choices: Choices): ManifestObject[] {
+/** Every object of an installation, in the order in which they are applied; `edited`: the configuration in place of the one that is shipped. */
+export function installation(choices: Choices, edited?: string): ManifestObject[] {
   return filesOf(choices)
     .flatMap(manifestObjects)
-    .map((object) => chosen(object, choices));
+    .map((object) => chosen(object, choices, edited));
 }
 
 interface Deployment extends ManifestObject {
   spec: { replicas: number; template: { metadata: object; spec: { containers: { image: string }[] } } };
 }
 
-function chosen(object: ManifestObject, choices: Choices): ManifestObject {
+function chosen(object: ManifestObject, choices: Choices, edited: string | undefined): ManifestObject {
   const { kind, metadata } = object;
   if (kind === 'Deployment') {
     return metadata.name === MANAGER
-      ? withConfiguration(withImage(object as Deployment, choices.image, choices.replicas), choices)
+      ? withConfiguration(withImage(object as Deployment, choices.image, choices.replicas), choices, edited)
       : withImage(object as Deployment, choices.schedulerImage, choices.replicas);
   }
-  return kind === 'ConfigMap' && metadata.name === MANAGER ? withSettings(object, choices) : object;
+  return kind === 'ConfigMap' && metadata.name === MANAGER ? withSettings(object, choices, edited) : object;
 }
 
 function withImage(deployment: Deployment, image: string, replicas: number): Deployment {
@@ -102,18 +104,20 @@ function withImage(deployment: Deployment, image: string, replicas: number): Dep
 }
 
 /** The manager reads its configuration at the start: its pods carry a mark of what differs, so that another choice makes new ones. */
-function withConfiguration(deployment: Deployment, choices: Choices): Deployment {
+function withConfiguration(deployment: Deployment, choices: Choices, edited: string | undefined): Deployment {
   const settings = settingsOf(choices);
-  if (Object.keys(settings).length === 0) return deployment;
+  if (Object.keys(settings).length === 0 && edited === undefined) return deployment;
   const { spec } = deployment;
   const { template } = spec;
-  const mark = createHash('sha256').update(JSON.stringify(settings)).digest('hex');
+  const mark = createHash('sha256')
+    .update(edited ?? JSON.stringify(settings))
+    .digest('hex');
   const metadata = { ...template.metadata, annotations: { 'checksum/config': mark } };
   return { ...deployment, spec: { ...spec, template: { ...template, metadata } } };
 }
 
 /** What of the configuration differs from the one that is shipped. */
-function settingsOf({ scheduler, admission, hostIdentity }: Choices): object {
+export function settingsOf({ scheduler, admission, hostIdentity }: Choices): object {
   return {
     ...(hostIdentity === 'Auto' ? {} : { hostIdentity }),
     ...(admission === 'Policies'
@@ -128,11 +132,24 @@ function settingsOf({ scheduler, admission, hostIdentity }: Choices): object {
   };
 }
 
-/** The configuration as it is shipped, comments included, unless something else is chosen. */
-function withSettings(configMap: ManifestObject, choices: Choices): ManifestObject {
+/** The configuration as it is shipped, comments included, unless something else is chosen, or it is edited. */
+function withSettings(configMap: ManifestObject, choices: Choices, edited: string | undefined): ManifestObject {
   const settings = settingsOf(choices);
+  if (edited !== undefined) return { ...configMap, data: { [CONFIGURATION]: edited } } as ManifestObject;
   if (Object.keys(settings).length === 0) return configMap;
-  const { data } = configMap as ManifestObject & { data: Record<string, string> };
-  const shipped = parse(data['config.yaml'] ?? '') as object;
-  return { ...configMap, data: { 'config.yaml': stringify({ ...shipped, ...settings }) } } as ManifestObject;
+  const shipped = parse(configurationIn(configMap) ?? '') as object;
+  return { ...configMap, data: { [CONFIGURATION]: stringify({ ...shipped, ...settings }) } } as ManifestObject;
+}
+
+/** The text that the manager reads, in its ConfigMap. */
+export function configurationIn(configMap: ManifestObject): string | undefined {
+  return (configMap as ManifestObject & { data?: Record<string, string> }).data?.[CONFIGURATION];
+}
+
+/** That text as this version ships it. */
+export function shippedConfiguration(choices: Choices): string {
+  const configMap = installation(choices).find(
+    ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === MANAGER,
+  );
+  return configMap === undefined ? '' : (configurationIn(configMap) ?? '');
 }

@@ -1,6 +1,5 @@
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS } from '../kube/resource.ts';
-import { programVersion } from '../version.ts';
 import { identityOf } from './apply.ts';
 import { CliError } from './cli-error.ts';
 import { DEFAULT_CHOICES, SYSTEM_NAMESPACE, type Choices } from './installation.ts';
@@ -16,6 +15,8 @@ export interface Inventory {
   readonly choices: Choices;
   /** Only what it takes to delete them. */
   readonly objects: readonly ManifestObject[];
+  /** Mark of the manager's configuration as that version shipped it; not of one that former versions wrote. */
+  readonly configuration?: string | undefined;
 }
 
 interface Stored extends KubeObject {
@@ -27,13 +28,14 @@ export async function readInventory(host: Viewer): Promise<Inventory | undefined
   const found = await host.tryGet<Stored>(CONFIG_MAPS, { namespace: SYSTEM_NAMESPACE, name: NAME });
   if (found instanceof MissingRight)
     throw new CliError(`you may not ${found.right}`, { exitCode: 3, fix: 'ask an administrator of the host' });
-  const { version, choices, objects } = found?.data ?? {};
+  const { version, choices, objects, configuration } = found?.data ?? {};
   if (version === undefined || choices === undefined || objects === undefined) return undefined;
   try {
     return {
       version,
       choices: { ...DEFAULT_CHOICES, ...(JSON.parse(choices) as Partial<Choices>) },
       objects: JSON.parse(objects) as ManifestObject[],
+      configuration,
     };
   } catch {
     throw new CliError(`ConfigMap ${SYSTEM_NAMESPACE}/${NAME} cannot be read`, { fix: 'delete it, and install again' });
@@ -55,7 +57,7 @@ export function noLongerWanted(
 }
 
 /** The object that remembers an installation; it is applied with it. */
-export function inventoryOf(choices: Choices, objects: readonly ManifestObject[]): ManifestObject {
+export function inventoryOf({ version, choices, objects, configuration }: Inventory): ManifestObject {
   const short = objects.map(({ apiVersion, kind, metadata: { namespace, name } }) => ({
     apiVersion,
     kind,
@@ -65,6 +67,11 @@ export function inventoryOf(choices: Choices, objects: readonly ManifestObject[]
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { namespace: SYSTEM_NAMESPACE, name: NAME },
-    data: { version: programVersion(), choices: JSON.stringify(choices), objects: JSON.stringify(short) },
+    data: {
+      version,
+      choices: JSON.stringify(choices),
+      objects: JSON.stringify(short),
+      ...(configuration === undefined ? {} : { configuration }),
+    },
   } as ManifestObject;
 }
