@@ -186,7 +186,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
         logger,
         metrics: informerMetrics,
       }),
-      hostSlices: new HostSlices({ host, logger, metrics: informerMetrics }),
+      hostSlices: new HostSlices({ host, hostId, logger, metrics: informerMetrics }),
       hub: new Hub({ host, hostId, metrics: { exchange, informer: informerMetrics }, logger }),
       overridePolicies,
       ownerKinds,

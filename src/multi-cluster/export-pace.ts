@@ -31,7 +31,7 @@ export class ExportPace {
     this.#restUntil(key, this.#paid - AHEAD_MS);
   }
 
-  /** So many EndpointSlices of a key were told of together. */
+  /** A key was told of that has so many EndpointSlices, or had. */
   gather(key: string, slices: number): void {
     if (slices > 1) this.#restUntil(key, this.#now() + Math.min(slices * REST_MS, LONGEST_REST_MS));
   }

@@ -36,10 +36,22 @@ function leadsAlike(a: EndpointSlice, b: EndpointSlice): boolean {
   return jsonEqual(a.endpoints ?? [], b.endpoints ?? []) && jsonEqual(a.ports ?? [], b.ports ?? []);
 }
 
-function digestOf({ endpoints = [], ports = [] }: EndpointSlice): string {
-  return createHash('sha256')
+/** Of where a slice leads, once anybody has asked for it. */
+interface Digest {
+  value?: string;
+}
+
+/** By the hub's slice, that of its copies: all members have the same, and each compares all of them whenever one changes. */
+const ofCopies = new WeakMap<EndpointSlice, Digest>();
+const ofCopy = new WeakMap<EndpointSlice, Digest>();
+
+function digestOf(slice: EndpointSlice): string {
+  const { endpoints = [], ports = [] } = slice;
+  const digest = ofCopy.get(slice) ?? {};
+  digest.value ??= createHash('sha256')
     .update(canonicalJson([endpoints, ports]))
     .digest('base64');
+  return digest.value;
 }
 
 export interface SliceSource {
@@ -82,7 +94,7 @@ export function importedSlices(
 /** A slice of the host's for another cluster, as it stands in a member. */
 export function copiedSlice(slice: EndpointSlice, place: ImportPlace): EndpointSlice {
   const { name, labels = {} } = slice.metadata;
-  return {
+  const copy = {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
     metadata: { name, namespace: place.namespace, labels: { ...labels, ...importLabels(place) } },
@@ -90,6 +102,10 @@ export function copiedSlice(slice: EndpointSlice, place: ImportPlace): EndpointS
     endpoints: (slice.endpoints ?? []).map((endpoint) => toldEndpoint(endpoint, false)),
     ports: (slice.ports ?? []).map(asStored),
   };
+  const digest = ofCopies.get(slice) ?? {};
+  ofCopies.set(slice, digest);
+  ofCopy.set(copy, digest);
+  return copy;
 }
 
 /** With what API servers add, so that what stands there is what was sent. */

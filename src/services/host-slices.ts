@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { HOST_LABEL } from '../api/marks.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { childSignal } from '../kube/child-signal.ts';
@@ -14,11 +15,12 @@ const SERVICE_INDEX = 'service';
 
 export interface HostSlicesOptions {
   host: KubeClient;
+  hostId: string;
   logger: Logger;
   metrics?: InformerMetrics;
 }
 
-/** The EndpointSlices of the host, read once for all members, and only while one of them has Services. */
+/** The EndpointSlices of the host but those that the exchange of Services wrote there, read once for all members, and only while one of them has Services. */
 export class HostSlices {
   readonly #o: HostSlicesOptions;
   readonly #listeners = new Set<(serviceKey: string) => void>();
@@ -92,10 +94,11 @@ export class HostSlices {
   }
 
   #newInformer(): Informer<EndpointSlice> {
-    const { host, logger, metrics } = this.#o;
+    const { host, hostId, logger, metrics } = this.#o;
     return new Informer<EndpointSlice>({
       client: host,
       resource: ENDPOINT_SLICES,
+      labelSelector: `${HOST_LABEL}!=${hostId}`,
       transform: (raw) => endpointSliceProjection(raw as EndpointSlice),
       indexes: { [SERVICE_INDEX]: serviceKeyOf },
       timings: { backoffMaxMs: RETRY_MS },

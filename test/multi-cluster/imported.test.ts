@@ -163,3 +163,23 @@ test('ports are told as API servers store them', () => {
   if (told === undefined) throw new Error('no slice');
   expect(copiedSlice({ ...told, ports: [{ port: 8080 }] }, EAST).ports).toEqual(told.ports);
 });
+
+test('what the hub has is digested once, however many members compare with it', () => {
+  let reads = 0;
+  const addresses = Object.defineProperty<string[]>([], 0, {
+    enumerable: true,
+    get: () => {
+      reads += 1;
+      return '10.1.0.1';
+    },
+  });
+  const kept = slice({ endpoints: [{ addresses }] });
+  const standing = digested(copiedSlice(slice({ endpoints: [{ addresses: ['10.1.0.1'] }] }), EAST));
+  const places = Array.from({ length: 20 }, (_, i) => ({ ...EAST, member: `member-${i}` }));
+  const compared = places.map((place) =>
+    isSliceAsWanted({ ...standing, metadata: copiedSlice(kept, place).metadata }, copiedSlice(kept, place)),
+  );
+  expect(new Set(compared)).toEqual(new Set([true]));
+  expect(reads).toBeLessThan(5);
+  expect(isSliceAsWanted(standing, copiedSlice(slice({ endpoints: [{ addresses: ['10.1.0.2'] }] }), EAST))).toBe(false);
+});

@@ -159,7 +159,7 @@ export class ServiceWorld {
       transform: hostServiceProjection,
       indexes: { [NAMESPACE]: ({ metadata }) => [metadata.namespace ?? ''] },
     });
-    const hostSlices = new HostSlices({ host, logger });
+    const hostSlices = new HostSlices({ host, hostId: 'us', logger });
     const hostPods = new Informer<Pod>({ client: host, resource: PODS, fieldSelector: `spec.nodeName=${node}` });
     const memberPods = new Informer<Pod>({
       client,
