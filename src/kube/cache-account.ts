@@ -21,8 +21,9 @@ export class CacheAccount {
     this.#what = what;
   }
 
-  set(key: string, object: unknown): void {
-    const bytes = this.#weigh(key, object);
+  /** `elsewhere`: a former state of it that another cache holds until that has this one; what it weighs is not counted twice. */
+  set(key: string, object: unknown, elsewhere?: object): void {
+    const bytes = this.#more(key, object, elsewhere);
     this.#share.change(bytes - (this.#weights.get(key) ?? 0));
     this.#weights.set(key, bytes);
     this.#weighed = undefined;
@@ -35,8 +36,18 @@ export class CacheAccount {
 
   /** @throws LimitError when there is no room for the object in the place of what is there. */
   check(key: string, object: unknown): void {
-    const more = this.#weigh(key, object) - (this.#weights.get(key) ?? 0);
-    if (more > 0 && !this.#share.fits(more)) throw this.#full();
+    if (!this.hasRoom(key, object)) throw this.#full();
+  }
+
+  /** Whether there is room for the object in the place of what is there, and `elsewhere` as for {@link set}. */
+  hasRoom(key: string, object: unknown, elsewhere?: object): boolean {
+    const more = this.#more(key, object, elsewhere) - (this.#weights.get(key) ?? 0);
+    return more <= 0 || this.#share.fits(more);
+  }
+
+  #more(key: string, object: unknown, elsewhere: object | undefined): number {
+    const bytes = this.#weigh(key, object);
+    return elsewhere === undefined ? bytes : Math.max(0, bytes - ENTRY - this.#share.scale.weigh(elsewhere));
   }
 
   /** Room for a list that is being read: what comes in beside what is there. Returns what was taken. @throws LimitError */

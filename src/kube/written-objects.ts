@@ -111,7 +111,9 @@ export class WrittenObjects<T extends KubeObject, V> {
     return isOurs;
   }
 
+  /** @throws LimitError, with nothing sent, where there is no room for it: nor would the watch show it, and it would be made for ever. */
   async create(made: T, signal: AbortSignal): Promise<T> {
+    this.#account?.check(keyOf(made), this.#kept(made));
     return this.#answered(await create(this.#o.client, this.#o.resource, made, { signal }));
   }
 
@@ -153,14 +155,15 @@ export class WrittenObjects<T extends KubeObject, V> {
     return keep === undefined ? object : keep(object);
   }
 
-  /** It counts as what caches hold of the cluster until the watch shows it. @throws LimitError when there is no room: it is not known then. */
+  /** It counts as what caches hold of the cluster until the watch shows it. The member has it: without room for it only the watch tells. */
   #answered(raw: T): T {
     const object = this.#kept(raw);
     const key = keyOf(object);
+    const shown = this.#informer.get(key);
     // The watch was faster.
-    if (this.#informer.get(key)?.metadata.resourceVersion === object.metadata.resourceVersion) return object;
-    this.#account?.check(key, object);
-    if (this.#put(object)) this.#account?.set(key, object);
+    if (shown?.metadata.resourceVersion === object.metadata.resourceVersion) return object;
+    if (this.#account?.hasRoom(key, object, shown) === false) return object;
+    if (this.#put(object)) this.#account?.set(key, object, shown);
     return object;
   }
 

@@ -290,7 +290,7 @@ function untilGone(hostPod: Pod, former: Pod, facts: PodFacts): Action {
   const message =
     `Cluster "${facts.member}" still has a former pod ${namespace}/${name}, which is being deleted there. Pod ${hostPod.metadata.name} starts when that one is gone. ` +
     'Where that does not come by itself, its node there may be dead, or a finalizer keep it.';
-  return { do: 'hold', hold: { reason: 'NameTaken', message } };
+  return { do: 'hold', hold: { reason: 'FormerPodLeaving', message } };
 }
 
 function isLeaving({ metadata: { deletionTimestamp } }: Pod): boolean {

@@ -14,6 +14,9 @@ const FRESH_MS = 60_000;
 /** So often in a row the member is asked what came of a creation when its answers do not say. */
 const MOST_UNCLEAR = 5;
 
+/** Something else has the name there. */
+const NAME_REASONS: ReadonlySet<string> = new Set(['NameTaken', 'FormerPodLeaving']);
+
 export interface IntentWriterOptions {
   member: MemberPort;
   statuses: Pick<HostStatusWriter, 'write'>;
@@ -41,7 +44,7 @@ export class IntentWriter {
   isRehearsed(hostPod: Pod, memory: PodMemory): boolean {
     if (!needsIntent(hostPod) || intentOf(hostPod) !== undefined) return false;
     const { reason = '' } = conditionOf(hostPod, MIRRORED_CONDITION) ?? {};
-    return memory.refusedSince !== undefined || REFUSAL_REASONS.has(reason) || reason === 'NameTaken';
+    return memory.refusedSince !== undefined || REFUSAL_REASONS.has(reason) || NAME_REASONS.has(reason);
   }
 
   /**

@@ -267,6 +267,7 @@ export class PodController {
 
   #keptChanged(): void {
     this.#showKept();
+    this.#returned.keptChanged();
     this.#options.keptChanged?.();
   }
 

@@ -50,11 +50,15 @@ export class ReturnedCopies {
 
   /** There are some that have not been told to end. */
   get comeFirst(): boolean {
-    const { fencing, member, isKept } = this.#o;
+    const { fencing, member } = this.#o;
     if (fencing.told.size === 0 || !member.reachable()) return false;
     if (this.#told !== fencing.told) this.#lookAt(fencing.told);
-    for (const uid of this.#open) if (!isKept(uid)) return true;
-    return false;
+    return this.#isAnyOpen;
+  }
+
+  /** Others of them are kept than before. */
+  keptChanged(): void {
+    this.#wake();
   }
 
   /** Those that have been told in vain. */
@@ -123,8 +127,13 @@ export class ReturnedCopies {
     else this.#open.delete(uid);
   }
 
+  get #isAnyOpen(): boolean {
+    for (const uid of this.#open) if (!this.#o.isKept(uid)) return true;
+    return false;
+  }
+
   #wake(): void {
-    if (this.#open.size > 0 || this.#waiting.size === 0) return;
+    if (this.#waiting.size === 0 || this.#isAnyOpen) return;
     const keys = [...this.#waiting];
     this.#waiting.clear();
     for (const key of keys) this.#o.requeue(key);

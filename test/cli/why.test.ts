@@ -345,6 +345,12 @@ const SITUATIONS: Record<string, Situation> = {
     stuck: 'Spillway',
     help: /rename the pod/,
   },
+  'a former pod of that name that does not go': {
+    facts: facts(held('FormerPodLeaving', 'Cluster "east" still has a former pod shop/web-0.')),
+    answer: /FormerPodLeaving/,
+    stuck: 'Spillway',
+    help: /node that is dead, or a finalizer/,
+  },
   'a quota that the member refused it for': {
     facts: facts(held('MemberQuotaExceeded', 'Cluster "east": exceeded quota: compute.')),
     answer: /exceeded quota: compute/,

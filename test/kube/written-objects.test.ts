@@ -128,3 +128,40 @@ test('what a cluster answers counts as what its caches hold of it, and what has 
   expect(share.used).toBe(share.scale.bytes);
   await memory.close();
 });
+
+test('what a cluster has stored is no error where its caches have no room for it, and a change of what they have takes only what it adds', async () => {
+  const share = new CacheRoom(128 * 1024).share();
+  const api = new MemoryApi();
+  const memory = await serveMemoryApi(api);
+  const objects = new WrittenObjects<Stored, string>({
+    client: memory.client('memory', share),
+    resource: CONFIG_MAPS,
+    labelSelector: '',
+    read: ({ metadata, data }) => ({ subject: metadata.name, value: data.value }),
+    changed: () => undefined,
+    logger: pino({ level: 'silent' }),
+  });
+  const name = { namespace: 'default', name: 'a' };
+  const made = (size: number, more: object = {}): Stored => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { ...name, ...more },
+    data: { value: 'x'.repeat(size) },
+  });
+  const end = new AbortController();
+  // Nothing is stored that could not be followed.
+  await expect(objects.create(made(140_000), end.signal)).rejects.toThrow(LimitError);
+  expect(await objects.isOurs('a', name, end.signal)).toBeUndefined();
+  const path = '/api/v1/namespaces/default/configmaps';
+  api.handle({ method: 'POST', path, query: {}, body: made(80_000), contentType: 'application/json' });
+  const following = objects.run(end.signal);
+  await until('the watch shows it', () => objects.synced, { intervalMs: 5 });
+  // No room for both: the caches have one already.
+  const patched = await objects.patch(name, { data: { value: 'y'.repeat(80_000) } }, {}, end.signal);
+  expect(objects.of('a')).toEqual(['y'.repeat(80_000)]);
+  await objects.patch(name, { data: { value: 'z'.repeat(200_000) } }, {}, end.signal);
+  expect(objects.of('a')).toEqual([patched.data.value]);
+  end.abort();
+  await following;
+  await memory.close();
+});

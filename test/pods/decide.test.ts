@@ -248,7 +248,7 @@ describe('what decide answers', () => {
       ] as const) {
         expect(decide(bornAt(born), copy, facts())).toMatchObject({ do: 'wait', againMs });
       }
-      const hold = { reason: 'NameTaken', message: expect.stringContaining('is being deleted there') as string };
+      const hold = { reason: 'FormerPodLeaving', message: expect.stringContaining('is being deleted there') as string };
       expect(decide(bornAt('00:01:50'), copy, facts())).toMatchObject({ do: 'hold', hold });
       expect(decide(bornAt('00:01:50'), copy, facts({ reachable: false }))).toMatchObject({
         do: 'hold',

@@ -53,6 +53,13 @@ export const REASON_HELP: ReadonlyMap<string, Advice> = new Map([
       'concepts/virtual-nodes.md',
     ),
   ],
+  [
+    'FormerPodLeaving',
+    advice(
+      'nothing, as a rule; where the former pod does not go by itself, look in the member for a node that is dead, or a finalizer that keeps it',
+      'concepts/virtual-nodes.md',
+    ),
+  ],
   ['NamespaceNotAllowed', advice('let the owner of the member label that namespace spillway.dev/allow-host=any there')],
   [
     'NamespaceMissing',
