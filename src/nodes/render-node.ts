@@ -174,7 +174,7 @@ function reachableCondition({ member, reachable, failure, failsWithMember }: Nod
     const message = `cluster "${member}" has not been asked yet`;
     return { type, status: 'Unknown', reason: 'NotProbed', message, onlyIfAbsent: true };
   }
-  const why = failure === undefined ? '' : `: ${failure.message}`;
+  const why = failure === undefined ? '' : `: ${failure.message.replace(/\.$/, '')}`;
   const stay = failsWithMember === true ? '' : '; running ones stay';
   const message = `cluster "${member}" does not answer${why}. It takes no new pods until it does${stay}`;
   return { type, status: 'False', reason: 'ProbeFailed', message };

@@ -578,6 +578,37 @@ describe('why', () => {
     }
   });
 
+  it('says nothing of the copy in a lost member but that it may run on', () => {
+    const says = 'cluster "east" does not answer: Timeout. It takes no new pods until it does; running ones stay';
+    const lost = condition('spillway.dev/MemberReachable', 'False', 'ProbeFailed', says);
+    const nodes = [node('east', [VIRTUAL], [lost])];
+    const { steps, answer } = explain(facts(bound({ phase: 'Running', conditions: [MIRRORED] }), { nodes }));
+    expect(answer).toContain(
+      'which cannot be reached. Cluster "east" does not answer: Timeout. It takes no new pods until it does; running ones stay. The pod may run on;',
+    );
+    expect(steps.slice(-2)).toEqual([
+      { by: 'member scheduler', state: 'unknown', says: 'It was made there: what became of it is not known now.' },
+      { by: 'kubelet', state: 'unknown', says: 'Whether it runs is not known now.' },
+    ]);
+  });
+
+  it('does not say that all is well with a pod that is to go', () => {
+    const mark = { hash: 'h', replicaSet: 'web-h', uid: 'set', at: at(60), ready: 1 };
+    const told = (more: Partial<PodFacts>, released?: object): string => {
+      const annotations = released === undefined ? {} : { 'spillway.dev/released': JSON.stringify(released) };
+      const pod = bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] }, { annotations });
+      const labels = { app: 'web' };
+      return explain(facts({ ...pod, metadata: { ...pod.metadata, labels, ownerReferences: [] } }, more)).answer;
+    };
+    const drained = event('DrainedPodHeld', 'it stays there for now: a budget');
+    expect(told({})).toBe('It runs in member east, and all is well.');
+    expect(told({ events: [drained] })).toBe('It runs in member east, though it was to be moved.');
+    // It would have been told again.
+    expect(told({ events: [{ ...drained, lastTimestamp: at(1600) }] })).toMatch(/all is well/);
+    expect(told({}, mark)).toBe('It runs in member east, until another pod is Ready in its place.');
+    expect(told({}, { ...mark, lost: true })).toMatch(/and waits beside the pod that was made in its place\.$/);
+  });
+
   it('is a few lines that lead to the end', () => {
     expect(explanationText(explain(facts(held('NameTaken', 'Cluster "east" has a pod\nof that name.')))))
       .toBe(`shop/web-0 (Pending): Held back (NameTaken): Cluster "east" has a pod of that name.

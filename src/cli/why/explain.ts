@@ -5,7 +5,7 @@ import { age, ageSince } from '../age.ts';
 import type { Explanation, PlaceWords, Step } from './explanation.ts';
 import { gatesStep } from './gates-step.ts';
 import { kubeletStep, memberSteps } from './member-steps.ts';
-import { movesSteps } from './moves-step.ts';
+import { isToGo, movesSteps } from './moves-step.ts';
 import { placesOf } from './places.ts';
 import type { PodFacts } from './pod-facts.ts';
 import { REASON_HELP } from './reason-help.ts';
@@ -86,7 +86,7 @@ function answer(facts: PodFacts, stuck: Step | undefined, places: readonly Place
     const where = member === undefined ? `on node ${pod.spec.nodeName ?? '?'}` : `in member ${member}`;
     return pod.status?.reason === 'DaemonSetIgnored'
       ? `It counts as ready and does not run ${where}, as it is the pod of a DaemonSet.`
-      : `It runs ${where}, and all is well.`;
+      : `It runs ${where}, ${isToGo(facts) ?? 'and all is well'}.`;
   }
   const waits = since === undefined ? 'It waits' : `It has waited for ${since}`;
   switch (stuck.by) {

@@ -10,6 +10,7 @@ import type { Advice, Step } from './explanation.ts';
 import { memberTrouble } from './member-trouble.ts';
 import { eventOf, type PodFacts } from './pod-facts.ts';
 import { REASON_HELP } from './reason-help.ts';
+import { sentence } from './sentence.ts';
 
 const NODES = 'concepts/virtual-nodes.md';
 
@@ -17,6 +18,15 @@ const NODES = 'concepts/virtual-nodes.md';
 export function memberSteps(facts: PodFacts, nodeName: string, member: string): Step[] {
   const handed = handover(facts, nodeName, member);
   if (handed.state !== 'ok') {
+    const mirrored = conditionOf(facts.pod, MIRRORED_CONDITION)?.status ?? 'False';
+    if (mirrored !== 'False') {
+      const is = mirrored === 'True' ? 'It was made there' : 'It may be there';
+      return [
+        handed,
+        { by: 'member scheduler', state: 'unknown', says: `${is}: what became of it is not known now.` },
+        { by: 'kubelet', state: 'unknown', says: 'Whether it runs is not known now.' },
+      ];
+    }
     return [
       handed,
       { by: 'member scheduler', state: 'next', says: 'The pod is not in the member yet.' },
@@ -77,11 +87,16 @@ function handover(
       ready?.reason === 'MemberUnreachable'
         ? (ready.message ?? '')
         : reachable?.status === 'False'
-          ? `It does not answer: ${reachable.message ?? ''}`
+          ? (reachable.message ?? '')
           : undefined;
     if (lost !== undefined && !isFinished(pod)) {
       // What was seen last of the pod says less than the cause.
-      const why = trouble?.stays === true ? `: ${trouble.says}` : `. ${lost}`;
+      const why =
+        trouble?.stays === true
+          ? `: ${sentence(trouble.says)}`
+          : lost === ''
+            ? '.'
+            : `. ${sentence(capitalized(lost))}`;
       return {
         by,
         state: trouble?.stays === true ? 'failed' : 'waits',
@@ -138,6 +153,8 @@ function handover(
     says: `It is being made in member ${member}${waited > 10_000 ? ', which takes unusually long' : ''}.`,
   };
 }
+
+const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 const NO_MANAGER: Advice = {
   help: 'see kubectl spillway status: some manager has to run',

@@ -7,6 +7,7 @@ import { clusterInWords } from '../../api/cluster.ts';
 import { ageSince } from '../age.ts';
 import type { Step } from './explanation.ts';
 import { eventOf, eventTime, type PodFacts } from './pod-facts.ts';
+import { sentence } from './sentence.ts';
 
 const PAGE = 'concepts/failover.md';
 /** What kept the pod where it is, though it was to go. */
@@ -30,11 +31,24 @@ export const STAYS: readonly string[] = [
 ];
 /** Pods of a workload that were moved longer before this one was made have nothing to do with it, in ms. */
 const RECENT_MS = 10 * 60_000;
+/** What still keeps a pod is told again within this time, in ms. */
+const TOLD_AGAIN_MS = 25 * 60_000;
 
 /** Moves that explain why a pod is there, or is still there; none: nothing was moved. */
 export function movesSteps(facts: PodFacts): Step[] {
   const says = [...moved(facts), ...stays(facts)];
   return says.length === 0 ? [] : [{ by: 'descheduler', state: 'ok', says: says.join(' '), page: PAGE }];
+}
+
+/** In a few words what is to become of a pod that runs well; undefined: it is to stay. */
+export function isToGo({ pod, events, now }: PodFacts): string | undefined {
+  const from = releasedFrom(pod);
+  if (from?.lost === true) return 'and waits beside the pod that was made in its place';
+  if (from !== undefined) return 'until another pod is Ready in its place';
+  const held = eventOf(events, ...STAYS);
+  return held !== undefined && now - Date.parse(eventTime(held)) < TOLD_AGAIN_MS
+    ? 'though it was to be moved'
+    : undefined;
 }
 
 /** What left its place shortly before this pod was made: a controller has most likely made it in place of that one. */
@@ -73,8 +87,4 @@ function whyReleased(pod: PodFacts['pod']): string {
   return releasedFrom(pod)?.lost === true
     ? 'Its member was lost, and another pod was made in its place. It waits: when the member answers again, onHeal of its policy says which of the two stays.'
     : 'It is to go: it runs on until another pod is Ready in its place, and is evicted then.';
-}
-
-function sentence(text: string): string {
-  return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
