@@ -66,8 +66,13 @@ function movesText({ pods, movesPaused, movesStopped }: Overview): string {
     movesStopped === null ? '' : `${stopInWords(movesStopped)}; to let them go on: kubectl spillway resume-moves\n`;
   const paused = stopped + movesPaused.map(({ cluster, message }) => `paused for ${cluster}: ${message}\n`).join('');
   if (pods === null) return `${paused}${UNKNOWN}`;
-  if (pods.leaving.length === 0) return `${paused}no pod is on its way out of a member\n`;
-  return paused + pods.leaving.map((one) => `${counted(one.pods, 'pod')} on the way out of ${one.cluster}\n`).join('');
+  const leaving = pods.leaving.map((one) => `${counted(one.pods, 'pod')} on the way out of ${one.cluster}\n`);
+  const released = pods.released.map(
+    ({ cluster, lost, pods: count }) =>
+      `${counted(count, 'pod')} released in ${cluster}, until ${lost ? 'that answers again' : 'others are Ready in their place'}\n`,
+  );
+  const lines = [...leaving, ...released];
+  return paused + (lines.length === 0 ? 'no pod is on its way out of a member\n' : lines.join(''));
 }
 
 function policiesText({ policies }: Overview): string {

@@ -1,7 +1,9 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { parseMemberCluster } from '../api/member-cluster.ts';
 import { DESCHEDULER_LEASE, movesStopped } from '../api/moves-stopped.ts';
+import { isActive } from '../api/pod-phase.ts';
 import { memberOfNode } from '../api/provider-id.ts';
+import { releasedFrom } from '../api/released.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf, isTrue } from '../kube/conditions.ts';
 import type { Condition, Pod } from '../kube/core-v1.ts';
@@ -63,6 +65,8 @@ export interface Overview {
     held: HeldGroup[];
     /** Being evicted: by the descheduler, a drain, or somebody. */
     leaving: { cluster: string; pods: number }[];
+    /** Released from their ReplicaSets, and there still: until another one is Ready in their place, or, where `lost`, until their member answers. */
+    released: { cluster: string; lost: boolean; pods: number }[];
   } | null;
   /** Pods of the host without a node, and those of them behind scheduling gates. */
   waiting: { pods: number; gated: number } | null;
@@ -143,15 +147,23 @@ function podsInMembers({ members, nodes }: FleetFacts, pods: readonly Pod[]): No
     if (member !== undefined) memberByNode.set(node.metadata.name, member);
   }
   const leaving = new Map<string, number>();
-  for (const pod of pods.filter(isEvicted)) {
+  const released = { replaced: new Map<string, number>(), lost: new Map<string, number>() };
+  for (const pod of pods) {
+    const from = isActive(pod) ? releasedFrom(pod) : undefined;
+    const ofRelease = from === undefined ? undefined : released[from.lost === true ? 'lost' : 'replaced'];
+    const counts = isEvicted(pod) ? leaving : ofRelease;
     const cluster = memberByNode.get(pod.spec.nodeName ?? '') ?? '';
-    leaving.set(cluster, (leaving.get(cluster) ?? 0) + 1);
+    counts?.set(cluster, (counts.get(cluster) ?? 0) + 1);
   }
   return {
     running: pods.filter(({ status }) => status?.phase === 'Running').length,
     pending: pods.filter(({ status }) => (status?.phase ?? 'Pending') === 'Pending').length,
     held: heldGroups(pods),
     leaving: [...leaving].map(([cluster, count]) => ({ cluster, pods: count })),
+    released: [
+      ...[...released.replaced].map(([cluster, count]) => ({ cluster, lost: false, pods: count })),
+      ...[...released.lost].map(([cluster, count]) => ({ cluster, lost: true, pods: count })),
+    ],
   };
 }
 

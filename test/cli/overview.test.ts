@@ -213,6 +213,23 @@ Policies
     expect(overviewText(found, NOW)).toMatch(/none is running: .*[\s\S]*1 pod on the way out of east/);
   });
 
+  it('counts pods that were released from their ReplicaSets, and are there still', () => {
+    const mark = { hash: 'h', replicaSet: 'web-h', uid: 'set', at: '2026-03-01T11:59:00Z', ready: 1 };
+    const released = (nodeName: string, name: string, more: object = {}): Pod => {
+      const pod = podOn(nodeName, name, '1');
+      const annotations = { 'spillway.dev/released': JSON.stringify({ ...mark, ...more }) };
+      return { ...pod, metadata: { ...pod.metadata, labels: {}, ownerReferences: [], annotations } };
+    };
+    const going = released('east', 'going');
+    going.metadata.deletionTimestamp = at(1);
+    const ended: Pod = { ...released('east', 'ended'), status: { phase: 'Succeeded' } };
+    const pods = [released('east', 'a'), released('east', 'b'), released('west-a', 'c', { lost: true }), going, ended];
+    expect(overviewText(overview({ ...FACTS, fleet: { ...FACTS.fleet, pods } }, NOW), NOW)).toContain(`Moves
+  2 pods released in east, until others are Ready in their place
+  1 pod released in west, until that answers again
+`);
+  });
+
   it('takes a Lease that was not renewed for three times its duration as nobody’s', () => {
     expect(isHeld(lease('x', 'a', 44), NOW)).toBe(true);
     expect(isHeld(lease('x', 'a', 46), NOW)).toBe(false);
