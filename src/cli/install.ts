@@ -15,13 +15,14 @@ import {
   installation,
   MANAGER,
   SECOND_SCHEDULER,
+  markOf,
   shippedConfiguration,
   SYSTEM_NAMESPACE,
   type Choices,
 } from './installation.ts';
 import { inventoryOf, noLongerWanted, readInventory } from './inventory.ts';
 import { nameOf } from './known-kinds.ts';
-import { editedConfiguration, markOf } from './manager-configuration.ts';
+import { editedConfiguration } from './manager-configuration.ts';
 import { checkNobodyExchanges, kindsOfOthers, whyItStays } from './multi-cluster-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { ClusterFlags } from './viewer-access.ts';

@@ -33,6 +33,8 @@ export const DEFAULT_CHOICES: Choices = {
 
 export const SYSTEM_NAMESPACE = 'spillway-system';
 export const MANAGER = 'spillway-manager';
+/** Its ConfigMap and its Deployment. */
+const MANAGER_FILE = 'manager.yaml';
 /** Key in the manager's ConfigMap. */
 const CONFIGURATION = 'config.yaml';
 export const SECOND_SCHEDULER = 'spillway-kube-scheduler';
@@ -63,7 +65,7 @@ export function filesOf({
     'scheduler/service.yaml',
     'admission/validation.yaml',
     ...(exchange ? ['multi-cluster/host.yaml'] : []),
-    'manager.yaml',
+    MANAGER_FILE,
     ...(second ? ['scheduler/second-scheduler.yaml'] : []),
     ...(policies ? ['admission/pod-defaults.yaml', 'admission/node-constraints.yaml'] : ['admission/webhook.yaml']),
     ...(policies && second ? ['admission/scheduler-name.yaml'] : []),
@@ -89,7 +91,7 @@ function chosen(object: ManifestObject, choices: Choices, edited: string | undef
       ? withConfiguration(withImage(object as Deployment, choices.image, choices.replicas), choices, edited)
       : withImage(object as Deployment, choices.schedulerImage, choices.replicas);
   }
-  return kind === 'ConfigMap' && metadata.name === MANAGER ? withSettings(object, choices, edited) : object;
+  return isConfiguration(object) ? withSettings(object, choices, edited) : object;
 }
 
 function withImage(deployment: Deployment, image: string, replicas: number): Deployment {
@@ -109,9 +111,7 @@ function withConfiguration(deployment: Deployment, choices: Choices, edited: str
   if (Object.keys(settings).length === 0 && edited === undefined) return deployment;
   const { spec } = deployment;
   const { template } = spec;
-  const mark = createHash('sha256')
-    .update(edited ?? JSON.stringify(settings))
-    .digest('hex');
+  const mark = markOf(edited ?? JSON.stringify(settings));
   const metadata = { ...template.metadata, annotations: { 'checksum/config': mark } };
   return { ...deployment, spec: { ...spec, template: { ...template, metadata } } };
 }
@@ -148,8 +148,15 @@ export function configurationIn(configMap: ManifestObject): string | undefined {
 
 /** That text as this version ships it. */
 export function shippedConfiguration(choices: Choices): string {
-  const configMap = installation(choices).find(
-    ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === MANAGER,
-  );
-  return configMap === undefined ? '' : (configurationIn(configMap) ?? '');
+  const configMap = manifestObjects(MANAGER_FILE).find(isConfiguration);
+  return configMap === undefined ? '' : (configurationIn(withSettings(configMap, choices, undefined)) ?? '');
+}
+
+function isConfiguration({ kind, metadata }: ManifestObject): boolean {
+  return kind === 'ConfigMap' && metadata.name === MANAGER;
+}
+
+/** The mark of a text, by which a change of it is seen. */
+export function markOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { parse, stringify } from 'yaml';
 import { isJsonObject, jsonEqual, ownField, setOwnField, type JsonObject } from '../kube/json-equal.ts';
 import { CONFIG_MAPS } from '../kube/resource.ts';
@@ -7,6 +6,7 @@ import {
   configurationIn,
   DEFAULT_CHOICES,
   MANAGER,
+  markOf,
   settingsOf,
   shippedConfiguration,
   SYSTEM_NAMESPACE,
@@ -15,11 +15,6 @@ import type { Choices } from './installation.ts';
 import type { Inventory } from './inventory.ts';
 import type { ManifestObject } from './manifests.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
-
-/** The mark of a text by which an inventory remembers it. */
-export function markOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
 
 /** What somebody else made of the configuration, with what is chosen in it; undefined where nobody did. Throws CliError. */
 export async function editedConfiguration(

@@ -6,9 +6,10 @@ import {
   installation,
   shippedConfiguration,
   type Choices,
+  markOf,
 } from '../../src/cli/installation.ts';
 import { inventoryOf, readInventory, type Inventory } from '../../src/cli/inventory.ts';
-import { editedConfiguration, markOf } from '../../src/cli/manager-configuration.ts';
+import { editedConfiguration } from '../../src/cli/manager-configuration.ts';
 import { nameOf } from '../../src/cli/known-kinds.ts';
 import type { Viewer } from '../../src/cli/viewer.ts';
 
