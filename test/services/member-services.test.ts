@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, MEMBER_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { send, ServiceWorld } from './service-world.ts';
+import { send, ServiceWorld, until } from './service-world.ts';
 
 let world: ServiceWorld;
 beforeEach(async () => {
@@ -17,10 +17,6 @@ const waitingPod = (more: object = {}): Pod => ({
   metadata: { name: 'new', namespace: 'shop' },
   spec: { containers: [{ name: 'app', image: 'busybox' }], ...more },
 });
-
-async function until(what: () => boolean): Promise<void> {
-  await vi.waitFor(() => expect(what()).toBe(true), { timeout: 5_000, interval: 10 });
-}
 
 /** Nothing is written any more. */
 async function atRest(): Promise<void> {

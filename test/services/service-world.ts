@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
+import { expect, vi } from 'vitest';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod, Service } from '../../src/kube/core-v1.ts';
 import type { Endpoint, EndpointSlice } from '../../src/kube/discovery-v1.ts';
@@ -269,4 +270,8 @@ export function send(api: MemoryApi, method: string, path: string, body: object)
   const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
   const request: MemoryRequest = { method, path, query: {}, body, contentType };
   return api.handle(request) as unknown as KubeObject;
+}
+
+export async function until(what: () => boolean): Promise<void> {
+  await vi.waitFor(() => expect(what()).toBe(true), { timeout: 5_000, interval: 10 });
 }

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MEMBER_LABEL } from '../../src/api/marks.ts';
 import { OtherWriters } from '../../src/services/other-writers.ts';
-import { type RunningServices, send, ServiceWorld } from './service-world.ts';
+import { type RunningServices, send, ServiceWorld, until } from './service-world.ts';
 
 let world: ServiceWorld;
 beforeEach(async () => {
@@ -11,9 +11,6 @@ afterEach(async () => {
   await world.close();
 });
 
-async function until(what: () => boolean): Promise<void> {
-  await vi.waitFor(() => expect(what()).toBe(true), { timeout: 5_000, interval: 10 });
-}
 const writerOf = (name: string, namespace?: string): string | undefined =>
   world.copy(name, namespace)?.metadata.labels?.[MEMBER_LABEL];
 /** Of the two that stand for the cluster; pods of each are on the node of its name. */

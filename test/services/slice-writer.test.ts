@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HOST_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { send, ServiceWorld } from './service-world.ts';
+import { send, ServiceWorld, until } from './service-world.ts';
 
 let world: ServiceWorld;
 beforeEach(async () => {
@@ -10,10 +10,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await world.close();
 });
-
-async function until(what: () => boolean): Promise<void> {
-  await vi.waitFor(() => expect(what()).toBe(true), { timeout: 5_000, interval: 10 });
-}
 
 /** Nothing is written any more. */
 async function atRest(): Promise<void> {
