@@ -237,6 +237,12 @@ export class MemberConnection {
     this.#changed();
   }
 
+  /** Another connection of this process to the member was answered by that cluster: nothing is written before a look of its own. */
+  toldOf(identity: string): void {
+    this.#observe(identity);
+    this.poke();
+  }
+
   /** Probes now instead of at the next turn, because something changed. */
   poke(): void {
     this.#wake.abort();

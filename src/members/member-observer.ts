@@ -9,6 +9,8 @@ export interface MemberObserverOptions extends Pick<
   'host' | 'hostId' | 'name' | 'clientMetrics' | 'informerMetrics' | 'logger'
 > {
   start: StartObserved;
+  /** Another cluster answers in the place of the member; its identity. Default: nobody else has to know. */
+  misled?: (identity: string) => void;
 }
 
 /**
@@ -22,7 +24,7 @@ export class MemberObserver {
   #member: MemberCluster | undefined;
 
   constructor(options: MemberObserverOptions) {
-    const { start, ...rest } = options;
+    const { start, misled, ...rest } = options;
     this.#o = options;
     this.#link = new MemberLink<ObservedScope>({
       ...rest,
@@ -34,7 +36,10 @@ export class MemberObserver {
         if (member === undefined || this.#pinned === undefined) return undefined;
         return start(member, connection, signal);
       },
-      changed: () => undefined,
+      changed: () => {
+        const identity = this.#link.connection?.observedIdentity;
+        if (identity !== undefined && identity !== this.#pinned) misled?.(identity);
+      },
     });
   }
 

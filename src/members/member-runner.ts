@@ -126,6 +126,8 @@ export class MemberRunner {
         hostId,
         name,
         start: startObserved,
+        // It goes on for a while after this replica began to act.
+        misled: (identity) => this.#link.connection?.toldOf(identity),
         ...(clientMetrics === undefined ? {} : { clientMetrics }),
         ...(informerMetrics === undefined ? {} : { informerMetrics }),
         logger: logger.child({ observed: true }),

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createAuthority, issueClient, issueServing, kubeconfigYaml } from '../../hack/pki.ts';
 import { until } from '../../hack/until.ts';
 import { parseMemberCluster } from '../../src/api/member-cluster.ts';
-import type { MemberConnection } from '../../src/members/connection.ts';
+import { OBSERVER_AGENT, type MemberConnection } from '../../src/members/connection.ts';
 import { MemberObserver } from '../../src/members/member-observer.ts';
 import { MemberRunner } from '../../src/members/member-runner.ts';
 import { idleScope } from '../fixtures/idle-scope.ts';
@@ -59,7 +59,11 @@ async function world(first: Cluster) {
   const ca = await createAuthority('test');
   const serving = await issueServing(ca, 'api', ['127.0.0.1']);
   let leadsTo = first;
-  const server = await startHttpServer((req, res) => answer(leadsTo, req, res), serving);
+  let observersTo: Cluster | undefined;
+  const server = await startHttpServer((req, res) => {
+    const isObserver = req.headers['user-agent'] === OBSERVER_AGENT;
+    answer((isObserver ? observersTo : undefined) ?? leadsTo, req, res);
+  }, serving);
   const client = await issueClient(ca, 'spillway');
   const kubeconfig = kubeconfigYaml({ server: server.url, ca: ca.cert, user: 'spillway', client });
   const api = new MemoryApi();
@@ -95,6 +99,9 @@ async function world(first: Cluster) {
     lead: (to: Cluster): void => {
       leadsTo = to;
       server.server.closeAllConnections();
+    },
+    leadObservers: (to: Cluster): void => {
+      observersTo = to;
     },
     current: () => running.findLast(({ signal }) => !signal.aborted)?.connection,
   };
@@ -141,4 +148,40 @@ describe.each([
     expect([...connection.pods.values()].map(({ metadata }) => metadata.name)).toEqual(['ours']);
     expect([...all.believed]).not.toContain('theirs');
   });
+});
+
+test('who acts for a member writes nothing there once its own observer was answered by another cluster', async () => {
+  const all = await world(MEMBER);
+  const { common, start, signal } = all;
+  const soon = { intervalMs: 5, timeoutMs: 15_000 };
+  const doubted = new Set<string | undefined>();
+  let observes = false;
+  let isHolder = false;
+  const runner = new MemberRunner(RAW, {
+    ...common,
+    lease: {
+      get held() {
+        return isHolder;
+      },
+      run: async (held) => {
+        await until('it gets the lease', () => isHolder, soon);
+        await held.onAcquired(held.signal);
+      },
+    },
+    startScope: (_member, connection, ends) => {
+      connection.onChange(() => !connection.identityOk() && doubted.add(connection.observedIdentity));
+      return { ...start(connection, ends), roomsKnown: () => false };
+    },
+    startObserved: (_member, _connection, ends) => {
+      observes = true;
+      return idleScope(ends);
+    },
+  });
+  all.run(runner.run(signal));
+  await until('it observes', () => observes, soon);
+  isHolder = true;
+  await until('it acts', () => all.current()?.identityOk() === true, soon);
+  all.leadObservers(OTHER);
+  await until('it is told', () => doubted.has(OTHER.uid), soon);
+  await until('its own look says otherwise', () => all.current()?.identityOk() === true, soon);
 });
