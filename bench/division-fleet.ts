@@ -88,7 +88,7 @@ export class DivisionFleet {
   takeRequests(): { host: RequestCounts; members: RequestCounts } {
     const members: RequestCounts = new Map();
     for (const { audit } of this.#members) {
-      for (const [key, count] of audit.take(this.#users)) members.set(key, (members.get(key) ?? 0) + count);
+      for (const [key, count] of audit.take([USER])) members.set(key, (members.get(key) ?? 0) + count);
     }
     return { host: this.#audit.take(this.#users), members };
   }

@@ -5,6 +5,7 @@ import type { RequestCounts } from './audit-tally.ts';
 import { Disturbance } from './disturbance.ts';
 import type { DivisionFleet } from './division-fleet.ts';
 import { differing, exactDivision } from './exact-division.ts';
+import { OUTAGE_TOLERATIONS } from './outage-tolerations.ts';
 import { PodMoments } from './pod-moments.ts';
 
 /** One way to divide a Deployment, and what its pods ask for there. */
@@ -129,7 +130,7 @@ function deployment({ resources }: Rule, replicas: number): object {
       template: {
         metadata: { labels },
         spec: {
-          tolerations: [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }],
+          tolerations: [{ key: 'spillway.dev/virtual-node', operator: 'Exists' }, ...OUTAGE_TOLERATIONS],
           terminationGracePeriodSeconds: 1,
           containers: [{ name: 'main', image: 'registry.example/app:v1', resources }],
         },

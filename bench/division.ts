@@ -120,7 +120,7 @@ function notes(rounds: readonly [what: string, round: Round][], restShare: numbe
       'controllers, scheduler and one node that kwok plays; all of them share the cores of this machine with the host and use ' +
       `${percent(restShare)} of it at rest. One round each.`,
     `Weights are 1 to ${MEMBERS}; free room is 30 to ${30 + 4 * (MEMBERS - 1)} pods. The exact division is worked out by the ` +
-      'bench itself, seat by seat. Times are from the request. The Deployment shrinks once deletion costs have been at rest for 3 s.',
+      'bench itself, seat by seat. Times are from the request. The pods come with tolerations for outages, so that what is patched is deletion costs. The Deployment shrinks once deletion costs have been at rest for 3 s.',
     `Programs that have nothing to do with the bench used ${percent(Math.max(...rounds.map(([, round]) => round.othersShare)))} ` +
       'of the machine in the worst round.',
     ...rounds

@@ -4,6 +4,7 @@
  * same for both clusters.
  */
 import { quantile } from './measurement.ts';
+import { OUTAGE_TOLERATIONS } from './outage-tolerations.ts';
 import { PlainApi, textAfter, type PlainAccess } from './plain-api.ts';
 
 export type LoadCommand =
@@ -227,12 +228,6 @@ function between(from: Moments, to: Moments): Spread {
 function spreadOf(seconds: readonly number[]): Spread {
   return { p50: quantile(seconds, 0.5), p99: quantile(seconds, 0.99) };
 }
-
-const OUTAGE_TOLERATIONS = ['node.kubernetes.io/unreachable', 'node.kubernetes.io/not-ready'].map((key) => ({
-  key,
-  operator: 'Exists',
-  effect: 'NoExecute',
-}));
 
 /** What a Deployment's pod looks like on its way to the API server, bound already: no scheduler of the host is measured. */
 function loadPod(name: string, { node, outageTolerations }: Load): object {
