@@ -15,7 +15,7 @@ export type FitAnswer =
     }
   | {
       readonly fits: false;
-      /** The most frequent first. */
+      /** The most frequent first, as things are when they are read first: at once, or never. */
       readonly reasons: readonly FitReason[];
     };
 

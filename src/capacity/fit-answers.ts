@@ -1,7 +1,7 @@
 import { slotsInAllowance, whyOverAllowance } from './allowance.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import { elasticGroupOf } from './elastic.ts';
-import type { FitAnswer } from './fit-answer.ts';
+import type { FitAnswer, FitReason } from './fit-answer.ts';
 import { reasonsOf } from './fit-reasons.ts';
 import type { FitShape } from './fit-shape.ts';
 import type { FitShapes } from './fit-shapes.ts';
@@ -44,7 +44,7 @@ export class FitAnswers {
     const check = this.interPodCheckOf(admitted);
     if (check === undefined && shape.real > 0) return { fits: true, nodes: shape.real };
     const nodes = this.#open(shape, check);
-    return nodes > 0 ? { fits: true, nodes } : { fits: false, reasons: reasonsOf(shape, check, table) };
+    return nodes > 0 ? { fits: true, nodes } : refusedBy(() => reasonsOf(shape, check, table));
   }
 
   /** Names of the nodes that can take the pod, those that do not exist yet left out. */
@@ -117,6 +117,18 @@ export class FitAnswers {
     }
     return real > 0 ? real : elastic;
   }
+}
+
+/** Every node is looked at for its reasons: only once somebody wants to know them. */
+function refusedBy(reasonsNow: () => FitReason[]): FitAnswer {
+  let reasons: FitReason[] | undefined;
+  return {
+    fits: false,
+    get reasons() {
+      reasons ??= reasonsNow();
+      return reasons;
+    },
+  };
 }
 
 function refused(text: string): FitAnswer {

@@ -210,6 +210,7 @@ export class MemberCapacity {
     candidates: readonly Candidate[],
     allowed: ReadonlyMap<string, number>,
   ): Victims | undefined {
+    if (candidates.length === 0) return undefined;
     this.#settled();
     const admitted = this.#rules.admit(request);
     const never = admitted.refused !== undefined || this.#rules.whyOverQuota(admitted) !== undefined;

@@ -59,7 +59,7 @@ export class Confirmation {
         reasons[name] = `${clusterInWords(member)}: ${tainted}`;
         return false;
       }
-      const { room, nodes } = questions.room(pod, member, [name], 1);
+      const { room, nodes } = questions.room(pod, member, [name], { upTo: 1 });
       if (nodes.length > 0) return true;
       reasons[name] = `${clusterInWords(member)}: ${room.impossible ?? room.why ?? 'it has no room for the pod'}`;
       return false;

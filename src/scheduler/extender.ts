@@ -229,7 +229,7 @@ export class Extender {
           reasons[one] = `${clusterInWords(name)}: ${tainted ?? 'nothing says that the pod may leave the host'}`;
       }
       if (wanted.length === 0) continue;
-      const { room, nodes } = questions.room(pod, name, wanted, 1);
+      const { room, nodes } = questions.room(pod, name, wanted, { upTo: 1 });
       names.push(...nodes.map((one) => one.name));
       if (nodes.length > 0) member ??= name;
       const why = room.impossible ?? room.why ?? 'it has no room for the pod';

@@ -30,11 +30,13 @@ export interface RoomQuestion {
   readonly all: readonly string[];
   /** Pods of that shape that are of interest. */
   readonly upTo?: number;
+  /** Nobody reads why there is no room. */
+  readonly wordless?: boolean;
 }
 
 /** Asks the nodes of a member, pool by pool, whether they can take a pod now. */
 export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacityOf: CapacityOf): MemberFit {
-  const { pod, member, asked, all, upTo = MANY } = question;
+  const { pod, member, asked, all, upTo = MANY, wordless = false } = question;
   const mapping = whyNoNamespace(hostNodes.member(member), pod);
   if (mapping !== undefined) return { room: { fits: 0, impossible: mapping }, nodes: [] };
   if (asked.length === 0) return { room: whyNotAsked(pod, all, hostNodes), nodes: [] };
@@ -59,6 +61,7 @@ export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacity
     else {
       const answer = capacity.fits(request);
       if (answer.fits) nodes.push({ name, slots: Math.max(1, capacity.slots(request, upTo)), request });
+      else if (wordless) reasons.push('');
       else reasons.push(`${reasonsInWords(answer.reasons)}${largestInWords(capacity, request, answer.reasons)}`);
     }
   }
@@ -68,7 +71,7 @@ export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacity
   nodes.sort((a, b) => b.slots - a.slots || (a.name < b.name ? -1 : 1));
   const [first] = nodes;
   const fits = nodes.reduce((sum, { slots }) => sum + slots, 0);
-  const why = [...new Set([...unknown, ...reasons])].join('; ');
+  const why = [...new Set([...unknown, ...reasons])].filter((words) => words !== '').join('; ');
   const isPending = nodes.length === 0 && unknown.length > 0;
   const images = first === undefined ? undefined : capacityOf(first.name)?.images(pod);
   const room = {

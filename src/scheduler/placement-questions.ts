@@ -14,7 +14,7 @@ import type { Signals } from '../placement/signals.ts';
 import type { HostNodes } from './host-nodes.ts';
 import type { HostView } from './host-view.ts';
 import { MANY, memberFit } from './member-fit.ts';
-import type { CapacityOf, MemberFit } from './member-fit.ts';
+import type { CapacityOf, MemberFit, RoomQuestion } from './member-fit.ts';
 import { choosesNodes, whyPodKeepsOff } from './node-demands.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -69,7 +69,8 @@ export class PlacementQuestions {
     this.#o = options;
   }
 
-  ask(pod: Pod, chain: OwnerChain, { placement }: Rules, split: Split): PlacementQuestion {
+  /** `wordless`: nobody reads why members have no room. */
+  ask(pod: Pod, chain: OwnerChain, { placement }: Rules, split: Split, wordless = false): PlacementQuestion {
     const { view, workloads, clock } = this.#o;
     const identity = workloadOf(chain);
     const clusters = view.nodes.clusters();
@@ -78,7 +79,7 @@ export class PlacementQuestions {
     const members = new Map<string, MemberFit>([[LOCAL, local]]);
     for (const { name, unavailable } of clusters) {
       if (name === LOCAL || unavailable !== undefined) continue;
-      const found = this.room(pod, name, split.virtual.get(name) ?? []);
+      const found = this.room(pod, name, split.virtual.get(name) ?? [], { wordless });
       members.set(name, found);
       rooms.set(name, found.room);
     }
@@ -174,10 +175,15 @@ export class PlacementQuestions {
   }
 
   /** Room for the pod behind those virtual nodes of the member that the scheduler asks about. */
-  room(pod: Pod, member: string, asked: readonly string[], upTo?: number): MemberFit {
+  room(
+    pod: Pod,
+    member: string,
+    asked: readonly string[],
+    more: Pick<RoomQuestion, 'upTo' | 'wordless'> = {},
+  ): MemberFit {
     const { view, capacityOf } = this.#o;
     const all = view.nodes.virtualNodesOf(member);
-    return memberFit({ pod, member, asked, all, ...(upTo === undefined ? {} : { upTo }) }, view.nodes, capacityOf);
+    return memberFit({ pod, member, asked, all, ...more }, view.nodes, capacityOf);
   }
 
   /** What passed the checks of the scheduler has room for one pod at least, whatever is known of it here. */

@@ -61,7 +61,8 @@ export class Preemption {
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
     // Room that only a question about a migration holds is nobody's reason to be evicted: the pod is asked for again when it is free.
     if (migrationFit.isAsking && (chosen !== undefined || this.#asksForMembers(pod))) return evicting(new Map());
-    const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
+    const named = nominees.namedForOthers(pod);
+    const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node), named);
     const lookFor = (): Map<string, NodeVictims | undefined> =>
       chosen === undefined
         ? this.#withoutRules(pod, split, behind)
@@ -74,7 +75,12 @@ export class Preemption {
     return evicting(left);
   }
 
-  #behind(node: string, pod: Pod, proposed: NodeVictims | undefined): NodeVictims | undefined {
+  #behind(
+    node: string,
+    pod: Pod,
+    proposed: NodeVictims | undefined,
+    named: ReadonlySet<string>,
+  ): NodeVictims | undefined {
     const { view, budgets, capacityOf } = this.#o;
     if (whyPodWouldLeave(pod, view.nodes.wantedTaints(view.nodes.clusterOf(node), node)) !== undefined)
       return undefined;
@@ -84,7 +90,7 @@ export class Preemption {
     const { uids, violations } = proposed ?? { uids: [], violations: 0 };
     const allowed = new Map<string, number>();
     // As long as budgets are not known, only what the scheduler chose by them.
-    const lower = this.#lowerOn(node, pod).filter(
+    const lower = this.#lowerOn(node, pod, named).filter(
       ({ metadata }) => budgets.synced || uids.includes(metadata.uid ?? ''),
     );
     const candidates = lower.map((one) => this.#candidate(one, allowed));
@@ -93,11 +99,10 @@ export class Preemption {
     return asNodeVictims(budgets.synced ? victims : { ...victims, violations });
   }
 
-  #lowerOn(node: string, pod: Pod): Pod[] {
-    const { view, nominees } = this.#o;
+  /** `named`: those that are to make way for others already. */
+  #lowerOn(node: string, pod: Pod, named: ReadonlySet<string>): Pod[] {
     const { priority = 0 } = pod.spec;
-    const named = nominees.namedForOthers(pod);
-    return view
+    return this.#o.view
       .podsOn(node)
       .filter(({ metadata, spec }) => (spec.priority ?? 0) < priority && !named.has(metadata.uid ?? ''))
       .filter((one) => one.metadata.deletionTimestamp === undefined && !isFinished(one));
@@ -150,7 +155,7 @@ export class Preemption {
     pod: Pod,
     { chain, rules, split, behind }: { chain: OwnerChain; rules: Rules; split: Split; behind: VictimsBehind },
   ): Map<string, NodeVictims | undefined> {
-    const { facts } = this.#o.questions.ask(pod, chain, rules, split);
+    const { facts } = this.#o.questions.ask(pod, chain, rules, split, true);
     const open = new Map<string, readonly string[]>(split.local.length > 0 ? [[LOCAL, split.local]] : []);
     for (const [member, names] of split.virtual) {
       if (facts.rooms.get(member)?.impossible === undefined) open.set(member, names);

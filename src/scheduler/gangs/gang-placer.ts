@@ -190,7 +190,7 @@ export class GangPlacer {
     const { view, reservations } = this.#o;
     if (view.hasLeft(pod)) return `its pod ${pod.metadata.name} was deleted`;
     if (cluster === LOCAL) return this.#reserveLocally(pod, holdMs);
-    const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), 1);
+    const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), { upTo: 1 });
     const [best] = nodes;
     if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
     const { priority = 0 } = pod.spec;
