@@ -1,5 +1,6 @@
 import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
+import { capitalized } from '../kube/capitalized.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { no, unknown, yes, type Condition, type Finding } from './condition-finding.ts';
 import { credentialsValid, type CredentialsFacts } from './credentials-finding.ts';
@@ -380,8 +381,4 @@ function ready(facts: MemberFacts, parts: readonly Finding[], before: readonly C
   const bad = counted.find(({ status }) => status === 'False') ?? counted.find(({ status }) => status === 'Unknown');
   if (bad !== undefined) return { type, status: bad.status, reason: bad.reason, message: bad.message };
   return yes(type, 'Ready', 'Pods can be sent to the member.');
-}
-
-function capitalized(words: string): string {
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 }

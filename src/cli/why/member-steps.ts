@@ -1,6 +1,7 @@
 import { MIRRORED_CONDITION } from '../../api/marks.ts';
 import { isFinished } from '../../api/pod-phase.ts';
 import { isUnreadyByMember } from '../../api/unreachable.ts';
+import { capitalized } from '../../kube/capitalized.ts';
 import { conditionOf } from '../../kube/conditions.ts';
 import { REACHABLE_CONDITION } from '../../nodes/node-marks.ts';
 import { wordsOf } from '../../pods/creation-intent.ts';
@@ -153,8 +154,6 @@ function handover(
     says: `It is being made in member ${member}${waited > 10_000 ? ', which takes unusually long' : ''}.`,
   };
 }
-
-const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 const NO_MANAGER: Advice = {
   help: 'see kubectl spillway status: some manager has to run',
