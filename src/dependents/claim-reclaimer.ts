@@ -27,6 +27,9 @@ export interface ClaimReclaimerOptions {
   logger: Logger;
 }
 
+/** In ms; `long ago`: all that is known is that it lasts. */
+type RefusedSince = number | 'long ago' | undefined;
+
 /** A volume of the host whose claim is gone. */
 interface Released {
   /** When it was seen so first, in ms. */
@@ -37,7 +40,7 @@ interface Released {
   /** When that was told last, in ms. */
   toldAt: number | undefined;
   /** Since when all answers were refusals, in ms: not an outage, nor what may pass by itself. */
-  refusedSince: number | undefined;
+  refusedSince: RefusedSince;
 }
 
 /** What keeps the data of a volume whose claim is gone; `lasts`: by a refusal of two minutes. */
@@ -74,7 +77,7 @@ export class ClaimReclaimer {
     if (reclaim.do === 'nothing') return this.#forget(name);
     if (!knowledge.known) {
       const { problem, lasts = false } = knowledge;
-      if (problem !== undefined) this.#kept(volume, problem, lasts ? -Infinity : undefined);
+      if (problem !== undefined) this.#kept(volume, problem, lasts ? 'long ago' : undefined);
       return { requeueAfterMs: UNKNOWN_RETRY_MS };
     }
     const known = this.#of(volume);
@@ -115,7 +118,7 @@ export class ClaimReclaimer {
   problemOf(name: string): ReclaimProblem | undefined {
     const { problem, refusedSince } = this.#released.get(name) ?? {};
     if (problem === undefined) return undefined;
-    return { why: problem, lasts: refusedSince !== undefined && monotonic() - refusedSince >= LASTING_MS };
+    return { why: problem, lasts: hasLasted(refusedSince) };
   }
 
   /** How much longer a claim may come to be that this host, or a former process of it, asked for, in ms. */
@@ -142,7 +145,7 @@ export class ClaimReclaimer {
   }
 
   /** Tells of what keeps the data: what passes at the second attempt is not worth it. */
-  #kept(volume: MemberVolume, problem: string, refusedSince: number | undefined): void {
+  #kept(volume: MemberVolume, problem: string, refusedSince: RefusedSince): void {
     const known = this.#of(volume);
     if (known.problem !== problem) Object.assign(known, { times: 0, toldAt: undefined });
     Object.assign(known, { problem, refusedSince, times: known.times + 1 });
@@ -156,4 +159,9 @@ export class ClaimReclaimer {
       `could not be deleted, or seen to be gone: ${problem}. It is tried again by itself; until then this volume stays, as it says where they are.`;
     this.#o.events.record(subject, 'Warning', 'ClaimNotDeleted', message);
   }
+}
+
+function hasLasted(refusedSince: RefusedSince): boolean {
+  if (typeof refusedSince !== 'number') return refusedSince !== undefined;
+  return monotonic() - refusedSince >= LASTING_MS;
 }
