@@ -671,15 +671,19 @@ See: docs/concepts/virtual-nodes.md
 
   it('tells of a released pod what it waits for', () => {
     const mark = { hash: 'h', replicaSet: 'web-h', uid: 'set', at: at(60), ready: 1 };
-    const said = (lost: boolean): string | undefined => {
+    const said = (released: object): string | undefined => {
       const pod = bound({ phase: 'Running' });
-      const annotations = { 'spillway.dev/released': JSON.stringify(lost ? { ...mark, lost } : mark) };
+      const annotations = { 'spillway.dev/released': JSON.stringify(released) };
       const labels = Object.fromEntries(Object.entries(pod.metadata.labels ?? {}).filter(([key]) => !/hash/.test(key)));
       const metadata = { ...pod.metadata, labels, annotations, ownerReferences: [] };
       return explain(facts({ ...pod, metadata })).steps.find(({ by }) => by === 'descheduler')?.says;
     };
-    expect(said(false)).toMatch(/^It is to go: it runs on until another pod is Ready/);
-    expect(said(true)).toMatch(/^Its member was lost, .* onHeal of its policy says which of the two stays\.$/);
+    expect(said(mark)).toMatch(/^It is to go: it runs on until another pod is Ready/);
+    expect(said({ ...mark, lost: true })).toMatch(
+      /^Its member was lost, .* onHeal of its policy says which of the two stays\.$/,
+    );
+    // By such a mark nobody takes it for released.
+    expect(said({ ...mark, at: 'yesterday' })).toBeUndefined();
   });
 
   it('says that Spillway may see less of owners than whoever asks', () => {

@@ -1,6 +1,5 @@
-import { RELEASED_ANNOTATION } from '../../api/marks.ts';
 import { stopInWords } from '../../api/moves-stopped.ts';
-import { releasedFrom } from '../../api/released.ts';
+import { type Released, releasedFrom } from '../../api/released.ts';
 import { isFinished } from '../../api/pod-phase.ts';
 import { counted } from '../../kube/counted.ts';
 import { clusterInWords } from '../../api/cluster.ts';
@@ -68,12 +67,12 @@ function moved({ pod, placement, now }: PodFacts): string[] {
 
 function stays({ pod, events, movesStopped, now }: PodFacts): string[] {
   if (isFinished(pod)) return [];
-  const isReleased = pod.metadata.annotations?.[RELEASED_ANNOTATION] !== undefined;
-  const released = isReleased ? [whyReleased(pod)] : [];
+  const from = releasedFrom(pod);
+  const released = from === undefined ? [] : [whyReleased(from)];
   // It goes, whatever kept it until then.
   if (pod.metadata.deletionTimestamp !== undefined) return released;
   const held = eventOf(events, ...STAYS);
-  if (movesStopped !== undefined && !isReleased)
+  if (movesStopped !== undefined && from === undefined)
     released.push(`Spillway does not move it out of its member: ${stopInWords(movesStopped)}.`);
   if (held === undefined) return released;
   const since = ageSince(eventTime(held), now);
@@ -83,8 +82,8 @@ function stays({ pod, events, movesStopped, now }: PodFacts): string[] {
   ];
 }
 
-function whyReleased(pod: PodFacts['pod']): string {
-  return releasedFrom(pod)?.lost === true
+function whyReleased({ lost }: Released): string {
+  return lost === true
     ? 'Its member was lost, and another pod was made in its place. It waits: when the member answers again, onHeal of its policy says which of the two stays.'
     : 'It is to go: it runs on until another pod is Ready in its place, and is evicted then.';
 }
