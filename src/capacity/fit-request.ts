@@ -10,7 +10,7 @@ import type {
 } from '../kube/core-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { Amounts } from '../kube/amounts.ts';
-import { withBoundedConstraints } from './constraint-size.ts';
+import { whyTooManyConstraints, withoutConstraints } from './constraint-size.ts';
 import type { InterPodConstraints } from './inter-pod-constraints.ts';
 import { hostPortsOf } from './host-ports.ts';
 import type { HostPort } from './host-ports.ts';
@@ -56,9 +56,25 @@ export interface FitSpec {
  * and other pods (constraint-size.ts) none of that counts. `volumes`: the nodes that volumes of its claims are limited to.
  */
 export function fitRequestOf(memberPod: Pod, virtualNode: string, volumes: readonly NodeSelector[] = []): FitRequest {
+  const { spec } = memberPod;
+  const bounded = whyTooManyConstraints(spec) === undefined ? spec : withoutConstraints(spec);
+  return compiled(memberPod, bounded, virtualNode, volumes);
+}
+
+/** The same for a pod that is asked about: one that asks too much is refused, in words for people. */
+export function boundedRequestOf(
+  memberPod: Pod,
+  virtualNode: string,
+  volumes: readonly NodeSelector[],
+): FitRequest | { readonly refused: string } {
+  const tooMany = whyTooManyConstraints(memberPod.spec);
+  return tooMany === undefined ? compiled(memberPod, memberPod.spec, virtualNode, volumes) : { refused: tooMany };
+}
+
+/** `bounded`: what of the pod's constraints counts. */
+function compiled(memberPod: Pod, bounded: PodSpec, virtualNode: string, volumes: readonly NodeSelector[]): FitRequest {
   const { namespace = '' } = memberPod.metadata;
   const labels = withoutMarks(memberPod.metadata.labels ?? {});
-  const bounded = withBoundedConstraints(memberPod.spec);
   const { nodeSelector, tolerations, topologySpreadConstraints } = bounded;
   const affinity = requiredPart(bounded.affinity);
   const spec = fitSpecOf(memberPod.spec);

@@ -6,8 +6,7 @@ import type { NodeSelector, Pod } from '../kube/core-v1.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
 import { BoundRequests } from '../capacity/bound-requests.ts';
-import { whyTooManyConstraints } from '../capacity/constraint-size.ts';
-import { type FitRequest, fitRequestOf } from '../capacity/fit-request.ts';
+import { boundedRequestOf, type FitRequest } from '../capacity/fit-request.ts';
 import type { Offer } from '../capacity/ledger.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { Candidate, Victims } from '../capacity/victims.ts';
@@ -231,11 +230,6 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     this.#depends = now;
     this.#requests.clear();
   }
-}
-
-function boundedRequestOf(...args: Parameters<typeof fitRequestOf>): FitRequest | { readonly refused: string } {
-  const tooMany = whyTooManyConstraints(args[0].spec);
-  return tooMany === undefined ? fitRequestOf(...args) : { refused: tooMany };
 }
 
 function imagesOf({ spec }: Pod): string[] {
