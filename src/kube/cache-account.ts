@@ -5,11 +5,15 @@ import { LimitError } from './limit-error.ts';
 const ENTRY = 256;
 const KEY_CHARACTER = 4;
 
-/** What one cache has of its cluster's share, object by object. */
+/**
+ * What one cache has of its cluster's share, object by object. Of an object that is known in a newer state than the cache shows (`ahead`: as
+ * it was answered to a request) the heavier one counts: the cache takes that state in its place.
+ */
 export class CacheAccount {
   readonly #share: CacheShare;
   readonly #what: string;
   readonly #weights = new Map<string, number>();
+  readonly #ahead = new Map<string, number>();
   /** Held beside objects. */
   #beside = 0;
   /** The object that was asked about last, so that it is weighed once. */
@@ -21,38 +25,47 @@ export class CacheAccount {
     this.#what = what;
   }
 
-  /** `elsewhere`: a former state of it that another cache holds until that has this one; what it weighs is not counted twice. */
-  set(key: string, object: unknown, elsewhere?: object): void {
-    const bytes = this.#more(key, object, elsewhere);
-    this.#share.change(bytes - (this.#weights.get(key) ?? 0));
-    this.#weights.set(key, bytes);
+  set(key: string, object: unknown): void {
+    this.#note(this.#weights, key, this.#weigh(key, object));
     this.#weighed = undefined;
   }
 
   delete(key: string): void {
-    this.#share.change(-(this.#weights.get(key) ?? 0));
-    this.#weights.delete(key);
+    this.#note(this.#weights, key, undefined);
   }
 
-  /** @throws LimitError when there is no room for the object in the place of what is there. */
+  /** The object counts until {@link forgetAhead}, beside what the cache takes in the meantime. */
+  setAhead(key: string, object: unknown): void {
+    this.#note(this.#ahead, key, this.#weigh(key, object));
+    this.#weighed = undefined;
+  }
+
+  forgetAhead(key: string): void {
+    this.#note(this.#ahead, key, undefined);
+  }
+
+  /** @throws LimitError when there is no room for the object in the cache, in the place of what it shows. */
   check(key: string, object: unknown): void {
-    if (!this.hasRoom(key, object)) throw this.#full();
+    if (!this.#fits(key, Math.max(this.#weigh(key, object), this.#ahead.get(key) ?? 0))) throw this.#full();
   }
 
-  /** Whether there is room for the object in the place of what is there, and `elsewhere` as for {@link set}. */
-  hasRoom(key: string, object: unknown, elsewhere?: object): boolean {
-    const more = this.#more(key, object, elsewhere) - (this.#weights.get(key) ?? 0);
-    return more <= 0 || this.#share.fits(more);
+  /** @throws LimitError as {@link hasRoomAhead} tells. */
+  checkAhead(key: string, object: unknown): void {
+    if (!this.hasRoomAhead(key, object)) throw this.#full();
   }
 
-  #more(key: string, object: unknown, elsewhere: object | undefined): number {
-    const bytes = this.#weigh(key, object);
-    return elsewhere === undefined ? bytes : Math.max(0, bytes - ENTRY - this.#share.scale.weigh(elsewhere));
+  /** Whether there is room for the object before the cache shows it. */
+  hasRoomAhead(key: string, object: unknown): boolean {
+    return this.#fits(key, Math.max(this.#weigh(key, object), this.#weights.get(key) ?? 0));
   }
 
-  /** Room for a list that is being read: what comes in beside what is there. Returns what was taken. @throws LimitError */
+  /**
+   * Room for a list that is being read: what comes in beside what is there, and in the place of what is known ahead of the cache. `object`:
+   * undefined for what the cache has already. Returns what was taken. @throws LimitError
+   */
   reserve(key: string, object: unknown): number {
-    const bytes = object === undefined ? ENTRY + KEY_CHARACTER * key.length : this.#weigh(key, object);
+    const own = object === undefined ? ENTRY + KEY_CHARACTER * key.length : this.#weigh(key, object);
+    const bytes = Math.max(0, own - (this.#counted(key) - (this.#weights.get(key) ?? 0)));
     if (!this.#share.take(bytes)) throw this.#full();
     return bytes;
   }
@@ -75,9 +88,26 @@ export class CacheAccount {
 
   /** Nothing is cached any more. */
   clear(): void {
+    for (const key of this.#ahead.keys()) this.forgetAhead(key);
     for (const bytes of this.#weights.values()) this.#share.change(-bytes);
     this.#weights.clear();
     this.drop(this.#beside);
+  }
+
+  #fits(key: string, counted: number): boolean {
+    const more = counted - this.#counted(key);
+    return more <= 0 || this.#share.fits(more);
+  }
+
+  #counted(key: string): number {
+    return Math.max(this.#weights.get(key) ?? 0, this.#ahead.get(key) ?? 0);
+  }
+
+  #note(where: Map<string, number>, key: string, bytes: number | undefined): void {
+    const before = this.#counted(key);
+    if (bytes === undefined) where.delete(key);
+    else where.set(key, bytes);
+    this.#share.change(this.#counted(key) - before);
   }
 
   #weigh(key: string, object: unknown): number {

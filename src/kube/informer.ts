@@ -24,6 +24,8 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   indexes?: Record<string, (o: T) => readonly string[]>;
   /** What it may take of memory; default: what its client says. */
   room?: CacheShare;
+  /** Where that is counted, and given back when it ends; default: an account of its own. */
+  account?: CacheAccount | undefined;
   logger?: Logger;
   metrics?: InformerMetrics;
   /** Milliseconds, monotonic. */
@@ -59,7 +61,7 @@ export class Informer<T extends KubeObject> {
   constructor(o: InformerOptions<T>) {
     this.#o = o;
     this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
-    const account = accountOf(o.client, o.resource, o.room);
+    const account = o.account ?? accountOf(o.client, o.resource, o.room);
     this.#account = account;
     this.#store = new ObjectStore<T>(
       {

@@ -43,7 +43,7 @@ interface Known<V> {
 export class WrittenObjects<T extends KubeObject, V> {
   readonly #o: WrittenObjectsOptions<T, V>;
   readonly #informer: Informer<T>;
-  /** What was answered to a request and not shown by the watch so far. */
+  /** Of the informer; what was answered to a request and is not shown by the watch so far is ahead of it. */
   readonly #account: CacheAccount | undefined;
   readonly #objects = new Map<string, Known<V>>();
   readonly #bySubject = new Map<string, Set<string>>();
@@ -56,6 +56,7 @@ export class WrittenObjects<T extends KubeObject, V> {
       client,
       resource,
       labelSelector,
+      account: this.#account,
       transform: (raw) => this.#kept(raw as T),
       timings: { backoffMaxMs: RETRY_MS, ...timings },
       logger,
@@ -72,7 +73,6 @@ export class WrittenObjects<T extends KubeObject, V> {
     });
     await this.#informer.run(signal);
     off();
-    this.#account?.clear();
   }
 
   get synced(): boolean {
@@ -113,7 +113,7 @@ export class WrittenObjects<T extends KubeObject, V> {
 
   /** @throws LimitError, with nothing sent, where there is no room for it: nor would the watch show it, and it would be made for ever. */
   async create(made: T, signal: AbortSignal): Promise<T> {
-    this.#account?.check(keyOf(made), this.#kept(made));
+    this.#account?.checkAhead(keyOf(made), this.#kept(made));
     return this.#answered(await create(this.#o.client, this.#o.resource, made, { signal }));
   }
 
@@ -159,11 +159,10 @@ export class WrittenObjects<T extends KubeObject, V> {
   #answered(raw: T): T {
     const object = this.#kept(raw);
     const key = keyOf(object);
-    const shown = this.#informer.get(key);
     // The watch was faster.
-    if (shown?.metadata.resourceVersion === object.metadata.resourceVersion) return object;
-    if (this.#account?.hasRoom(key, object, shown) === false) return object;
-    if (this.#put(object)) this.#account?.set(key, object, shown);
+    if (this.#informer.get(key)?.metadata.resourceVersion === object.metadata.resourceVersion) return object;
+    if (this.#account?.hasRoomAhead(key, object) === false) return object;
+    if (this.#put(object)) this.#account?.setAhead(key, object);
     return object;
   }
 
@@ -171,7 +170,7 @@ export class WrittenObjects<T extends KubeObject, V> {
   #shown(object: T, old?: T): void {
     const isBack = old !== undefined && isOlder(object.metadata.resourceVersion, old.metadata.resourceVersion);
     if (isBack) this.#set(object);
-    if (isBack || this.#put(object)) this.#account?.delete(keyOf(object));
+    if (isBack || this.#put(object)) this.#account?.forgetAhead(keyOf(object));
   }
 
   /** Whether it is what is known now. */
@@ -205,7 +204,7 @@ export class WrittenObjects<T extends KubeObject, V> {
     const known = this.#objects.get(key);
     if (known === undefined) return;
     this.#objects.delete(key);
-    this.#account?.delete(key);
+    this.#account?.forgetAhead(key);
     const keys = this.#bySubject.get(known.subject);
     keys?.delete(key);
     if (keys?.size === 0) this.#bySubject.delete(known.subject);

@@ -129,6 +129,40 @@ test('what a cluster answers counts as what its caches hold of it, and what has 
   await memory.close();
 });
 
+test.each(['list', 'watch'])('what there is room for once is followed by a %s after it was answered', async (by) => {
+  const share = new CacheRoom(128 * 1024).share();
+  const memory = await serveMemoryApi(new MemoryApi());
+  const [objects, others] = [0, 1].map(
+    () =>
+      new WrittenObjects<Stored, string>({
+        client: memory.client('memory', share),
+        resource: CONFIG_MAPS,
+        labelSelector: '',
+        read: ({ metadata, data }) => ({ subject: metadata.name, value: data.value }),
+        changed: () => undefined,
+        logger: pino({ level: 'silent' }),
+        timings: { backoffBaseMs: 20, backoffMaxMs: 100 },
+      }),
+  ) as [WrittenObjects<Stored, string>, WrittenObjects<Stored, string>];
+  const metadata = { namespace: 'default', name: 'a' };
+  const made = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { value: 'x'.repeat(80_000) } };
+  const end = new AbortController();
+  if (by === 'list') await objects.create(made, end.signal);
+  const following = objects.run(end.signal);
+  await until('a list has come', () => objects.synced, { intervalMs: 5 });
+  if (by === 'watch') await objects.create(made, end.signal);
+  expect(share.used).toBeGreaterThan(80_000);
+  expect(share.used).toBeLessThan(90_000);
+  await others.remove(metadata, end.signal);
+  await until('the watch shows that it is gone', () => objects.size === 0, { intervalMs: 5 });
+  expect(share.used).toBeLessThan(10_000);
+  end.abort();
+  await following;
+  // What its scale has learned stays.
+  expect(share.used).toBe(share.scale.bytes);
+  await memory.close();
+});
+
 test('what a cluster has stored is no error where its caches have no room for it, and a change of what they have takes only what it adds', async () => {
   const share = new CacheRoom(128 * 1024).share();
   const api = new MemoryApi();
