@@ -29,11 +29,11 @@ const STATIC_ANNOTATIONS = ['kubernetes.io/config.mirror', 'kubernetes.io/config
  * whichever comes second finds nothing to do.
  */
 export function podDefaults(pod: unknown, optedIn: boolean, settings: PodDefaultSettings): PatchStep[] {
-  const metadata = recordOf(recordOf(pod)?.['metadata']);
-  const spec = recordOf(recordOf(pod)?.['spec']);
-  if (spec === undefined || isPlaced(metadata, spec)) return [];
+  const parts = partsOf(pod);
+  if (parts === undefined || isPlaced(parts)) return [];
+  const { metadata, spec } = parts;
   if (isOfDaemonSet(metadata)) return stayOnHost(spec);
-  const bursts = optedIn && entryOf(recordOf(metadata?.['labels']), BURST_LABEL) !== 'disabled';
+  const bursts = optedIn && entryOf(recordOf(metadata['labels']), BURST_LABEL) !== 'disabled';
   const concerned = bursts || asksForVirtualNode(spec, settings.isVirtualNode);
   const named = concerned || namesOurTaint(spec);
   return [
@@ -47,20 +47,31 @@ export function podDefaults(pod: unknown, optedIn: boolean, settings: PodDefault
 
 /** The same for a pod of the cluster itself, which gets nothing and never leaves the host. */
 export function systemPodDefaults(pod: unknown): PatchStep[] {
+  const parts = partsOf(pod);
+  return parts === undefined || isPlaced(parts) ? [] : stayOnHost(parts.spec);
+}
+
+interface PodParts {
+  readonly metadata: JsonRecord;
+  readonly spec: JsonRecord;
+}
+
+/** Undefined for what is no pod, so that no patch would fit it: the API server refuses it by itself. */
+function partsOf(pod: unknown): PodParts | undefined {
   const metadata = recordOf(recordOf(pod)?.['metadata']);
   const spec = recordOf(recordOf(pod)?.['spec']);
-  return spec === undefined || isPlaced(metadata, spec) ? [] : stayOnHost(spec);
+  return metadata === undefined || spec === undefined ? undefined : { metadata, spec };
 }
 
 /** Bound by its creator, or by a kubelet: nobody is to choose a node for it. */
-function isPlaced(metadata: JsonRecord | undefined, spec: JsonRecord): boolean {
-  const annotations = recordOf(metadata?.['annotations']) ?? {};
+function isPlaced({ metadata, spec }: PodParts): boolean {
+  const annotations = recordOf(metadata['annotations']) ?? {};
   return (spec['nodeName'] ?? '') !== '' || STATIC_ANNOTATIONS.some((key) => Object.hasOwn(annotations, key));
 }
 
 /** So it says; then it names its node. */
-function isOfDaemonSet(metadata: JsonRecord | undefined): boolean {
-  const owners = listOf(metadata?.['ownerReferences']).map((owner) => recordOf(owner) ?? {});
+function isOfDaemonSet(metadata: JsonRecord): boolean {
+  const owners = listOf(metadata['ownerReferences']).map((owner) => recordOf(owner) ?? {});
   return owners.some((owner) => isDaemonSet(owner) && owner['controller'] === true);
 }
 
@@ -88,8 +99,8 @@ function namesOurTaint(spec: JsonRecord): boolean {
   return listOf(spec['tolerations']).some((item) => recordOf(item)?.['key'] === VIRTUAL_NODE_TAINT);
 }
 
-function gate(metadata: JsonRecord | undefined, spec: JsonRecord): PatchStep[] {
-  if (entryOf(recordOf(metadata?.['labels']), GANG_LABEL) === undefined) return [];
+function gate(metadata: JsonRecord, spec: JsonRecord): PatchStep[] {
+  if (entryOf(recordOf(metadata['labels']), GANG_LABEL) === undefined) return [];
   if (listOf(spec['schedulingGates']).some((item) => recordOf(item)?.['name'] === GANG_GATE)) return [];
   return append(spec, 'schedulingGates', { name: GANG_GATE });
 }

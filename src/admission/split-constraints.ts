@@ -29,8 +29,8 @@ const ANY_VIRTUAL_NODE: Line = { key: MEMBER_LABEL, operator: 'Exists', values: 
  *
  * Empty when there is nothing to split, when the pod has the annotation already, and for terms nobody could make sense of.
  */
-export function splitConstraints(metadata: JsonRecord | undefined, spec: JsonRecord): PatchStep[] {
-  const annotations = recordOf(metadata?.['annotations']) ?? {};
+export function splitConstraints(metadata: JsonRecord, spec: JsonRecord): PatchStep[] {
+  const annotations = recordOf(metadata['annotations']) ?? {};
   if (entryOf(annotations, MEMBER_CONSTRAINTS_ANNOTATION) !== undefined) return [];
   const selector = sorted(recordOf(spec['nodeSelector']) ?? {});
   const keys = Object.keys(selector).filter((key) => !isKnownOfVirtualNodes(key));

@@ -48,6 +48,22 @@ describe('what a new pod gets', () => {
     ]);
   });
 
+  it.each([
+    ['a number', 5],
+    ['a list', []],
+    ['missing', undefined],
+  ])('gives nothing to what is no pod, as no patch would fit it: its metadata is %s', (_what, metadata) => {
+    const pod = { metadata, spec: { nodeSelector: { disk: 'ssd' }, tolerations: [{ operator: 'Exists' }] } };
+    const settings = {
+      schedulerName: SCHEDULER,
+      isVirtualNode,
+      splitConstraints: true,
+      outages: { toleration: 'Forever', admissionSeconds: 300 },
+    } as const;
+    expect(podDefaults(pod, true, settings)).toEqual([]);
+    expect(systemPodDefaults(pod)).toEqual([]);
+  });
+
   it('keeps the scheduler where none is configured', () => {
     const pod = podOf({ what: '', namespace: 'shop', gets: [] });
     const steps = podDefaults(pod, true, {

@@ -23,6 +23,6 @@ describe('what a pod asks of nodes', () => {
     ['an operator', required({ matchExpressions: [{ ...ssd, operator: '"' }] })],
     ['a line that is none', required({ matchExpressions: [3, ssd] })],
   ])('stays as it is with %s that cannot be', (_what, spec) => {
-    expect(splitConstraints(undefined, spec as Record<string, unknown>)).toEqual([]);
+    expect(splitConstraints({}, spec as Record<string, unknown>)).toEqual([]);
   });
 });
