@@ -1,5 +1,4 @@
 import type { Invariants } from '../api/invariants.ts';
-import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { HOST_NAMESPACE_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.ts';
 import { podSubject } from '../api/pod-subject.ts';
@@ -7,16 +6,15 @@ import type { Pod } from '../kube/core-v1.ts';
 import { monotonic } from '../kube/clock.ts';
 import { describeError, isPermanent } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
-import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { type CopyOwner, isOfOther, OTHERS_AGAIN_MS } from './copy-owner.ts';
 import { type CopyRecord, type DependentCopy, isDependent } from './copy.ts';
-import { type CopyAction, decideCopy } from './copy-decision.ts';
-import type { Knowledge } from './copy-informers.ts';
+import type { CopyAction } from './copy-decision.ts';
 import { CopyOverrides, type CopyOverridesPort } from './copy-overrides.ts';
-import { type Again, CopyWriter, type CopyWriterOptions, isCopyFor } from './copy-writer.ts';
+import { CopyStates } from './copy-states.ts';
+import { type Again, CopyWriter, type CopyWriterOptions } from './copy-writer.ts';
 import { type Dependent, dependentKeyOf, type Failure } from './dependent.ts';
 import { DependentIndex } from './dependent-index.ts';
 import { MemberUses, type MemberPods } from './member-uses.ts';
@@ -92,14 +90,11 @@ export class DependentsMirror {
   readonly #monotonic: () => number;
   readonly #keepMs: number;
   readonly #overdueMs: number;
-  readonly #madeMs: number;
   readonly #dependents: DependentIndex;
   readonly #queue: WorkQueue;
   readonly #writer: CopyWriter;
-  readonly #overrides: CopyOverrides;
+  readonly #states: CopyStates;
   readonly #uses: MemberUses;
-  /** By UID of a copy, when it was deleted, in ms. */
-  readonly #removedAt = new LRUCache<string, number>(atMost(10_000));
   /** Dependents that wait until their place in the member is known. */
   readonly #awaiting = new Map<string, Set<string>>();
   #complete = false;
@@ -109,14 +104,20 @@ export class DependentsMirror {
     this.#monotonic = options.monotonic ?? monotonic;
     this.#overdueMs = options.overdueMs ?? 4_000;
     this.#keepMs = options.keepMs ?? KEEP_MS;
-    this.#madeMs = options.madeMs ?? MADE_MS;
-    this.#overrides = new CopyOverrides(options.overrides);
+    const overrides = new CopyOverrides(options.overrides);
     this.#writer = new CopyWriter({
       ...options,
-      overrides: this.#overrides,
+      overrides,
       takenRetryMs: options.takenRetryMs ?? 15_000,
     });
     this.#uses = new MemberUses(options.hostId, options.memberPods, this.#monotonic);
+    this.#states = new CopyStates({
+      ...options,
+      overrides,
+      uses: this.#uses,
+      madeMs: options.madeMs ?? MADE_MS,
+      monotonic: this.#monotonic,
+    });
     this.#queue = new WorkQueue({
       name: `dependents-${options.member}`,
       concurrency: 8,
@@ -224,67 +225,14 @@ export class DependentsMirror {
     return typeof data === 'object' && data !== null ? Object.keys(data) : [];
   }
 
-  /** As the cache shows it. */
-  #copyFor({ kind, name, namespace, memberNamespace }: Dependent): CopyRecord | undefined {
-    const found = memberNamespace === undefined ? undefined : this.#o.copies.get(kind, memberNamespace, name);
-    return found !== undefined && isCopyFor(found, namespace, this.#o.hostId) ? found : undefined;
-  }
-
-  #decide(dependent: Dependent): CopyAction {
-    const { memberNamespace } = dependent;
-    const copy = this.#copyFor(dependent);
-    if (this.#stillSeenForMs(copy) > 0) return { do: 'nothing', because: 'leaving' };
-    const action = decideCopy({
-      wanted: dependent.wanting.size > 0,
-      host: dependent.source.current(),
-      copy,
-      planFor: (object) => this.#overrides.planFor(dependent.kind, object),
-      isOthers: (there) =>
-        isOfOther(there, this.#o) &&
-        !this.#uses.hasOnly({ ...dependent, namespace: memberNamespace ?? '' }, dependent.users),
-    });
-    return action.do === 'create' && this.#unseenForMs(dependent) > 0 ? { do: 'nothing', because: 'unknown' } : action;
-  }
-
-  /** How much longer a copy that was made counts as there although the cache has not shown it, in ms. */
-  #unseenForMs({ madeAt }: Dependent): number {
-    return madeAt === undefined ? 0 : madeAt + this.#madeMs - this.#monotonic();
-  }
-
-  /** How much longer the cache may show a copy that was deleted, in ms. One that a backup brought back has the same UID. */
-  #stillSeenForMs(copy: CopyRecord | undefined): number {
-    const at = this.#removedAt.get(copy?.metadata.uid ?? '');
-    return at === undefined ? 0 : at + this.#madeMs - this.#monotonic();
-  }
-
   #state(dependent: Dependent): CopyState {
-    const state = this.#stateNow(dependent);
+    const state = this.#states.of(dependent);
     if (state.is !== 'pending') dependent.pendingSince = undefined;
     else if (dependent.pendingSince === undefined) {
       dependent.pendingSince = this.#monotonic();
       this.#queue.addAfter(dependent.key, this.#overdueMs);
     }
     return state;
-  }
-
-  #stateNow(dependent: Dependent): CopyState {
-    const host = dependent.source.current();
-    if (host.state === 'unknown' && host.problem !== undefined) return { is: 'unreadable', problem: host.problem };
-    const place = this.#knowledgeOf(dependent);
-    if (!place.known) {
-      return place.problem === undefined ? { is: 'pending' } : { is: 'not-copied', problem: place.problem };
-    }
-    const action = this.#decide(dependent);
-    if (action.do === 'nothing') {
-      if (action.because === 'current') return { is: 'ready' };
-      if (action.because === 'absent') return { is: 'absent' };
-      if (action.because === 'refused') return { is: 'token' };
-      if (action.because === 'others') return { is: 'others' };
-      if (action.because === 'overrides-refused') return { is: 'overrides-refused', problem: action.message };
-    }
-    if (dependent.taken) return { is: 'taken' };
-    if (dependent.failure === undefined) return { is: 'pending' };
-    return { is: 'not-copied', problem: dependent.failure.words, permanent: dependent.failure.permanent };
   }
 
   #isOverdue({ pendingSince }: Dependent): boolean {
@@ -317,11 +265,6 @@ export class DependentsMirror {
     return this.#dependents.get({ kind, namespace, name: metadata.name }, metadata.namespace);
   }
 
-  /** What is known of the place where the dependent's copy belongs; of one that may never be, everything. */
-  #knowledgeOf({ kind, memberNamespace }: Dependent): Knowledge {
-    return memberNamespace === undefined ? { known: true } : this.#o.copies.knowledge(kind, memberNamespace);
-  }
-
   #placeKnown(kind: DependentKind, namespace: string): void {
     const place = placeKeyOf(kind, namespace);
     const awaiting = this.#awaiting.get(place) ?? [];
@@ -347,16 +290,16 @@ export class DependentsMirror {
       this.#forget(dependent);
       return undefined;
     }
-    if (!this.#knowledgeOf(dependent).known) return this.#await(dependent);
-    const action = this.#decide(dependent);
+    if (!this.#states.knowledgeOf(dependent).known) return this.#await(dependent);
+    const action = this.#states.decide(dependent);
     try {
       const again = await this.#writer.perform(dependent, action, signal);
-      if (action.do === 'delete' && again === undefined) this.#removedNow(action.copy);
+      if (action.do === 'delete' && again === undefined) this.#states.removed(action.copy);
       dependent.failure = undefined;
       dependent.failures = 0;
       if (action.do === 'create' && again === undefined) dependent.madeAt = this.#monotonic();
       // Said at each look: of two times to look again the queue keeps the earlier one.
-      const behindForMs = Math.max(this.#unseenForMs(dependent), this.#stillSeenForMs(this.#copyFor(dependent)));
+      const behindForMs = this.#states.behindForMs(dependent);
       if (again === undefined && behindForMs > 0) return { requeueAfterMs: behindForMs };
       // An object that cannot be read gives no sign when the reason changes.
       return (
@@ -391,12 +334,8 @@ export class DependentsMirror {
     if (!this.#o.copies.knowledge(kind, namespace).known) return { requeueAfterMs: this.#keepMs };
     if (this.#uses.has({ kind, namespace, name })) return { requeueAfterMs: this.#keepMs };
     const again = await this.#writer.remove(copy, signal);
-    if (again === undefined) this.#removedNow(copy);
+    if (again === undefined) this.#states.removed(copy);
     return again;
-  }
-
-  #removedNow({ metadata: { uid = '' } }: CopyRecord): void {
-    this.#removedAt.set(uid, this.#monotonic());
   }
 
   #failed(dependent: Dependent, action: CopyAction, failure: Failure): Again {
