@@ -1,5 +1,7 @@
 import type { CacheShare } from './cache-room.ts';
+import type { KubeClient } from './client.ts';
 import { LimitError } from './limit-error.ts';
+import type { Resource } from './resource.ts';
 
 /** An entry of a cache, beside its object: its key twice, its places in maps and an index. */
 const ENTRY = 256;
@@ -125,4 +127,13 @@ export class CacheAccount {
         'what is known stays as it is',
     );
   }
+}
+
+/** The account of one collection in the share of its cluster; undefined where caches are not bounded. */
+export function accountOf(
+  { caches: ofClient, cluster }: KubeClient,
+  resource: Resource,
+  caches: CacheShare | undefined = ofClient,
+): CacheAccount | undefined {
+  return caches === undefined ? undefined : new CacheAccount(caches, `${resource.plural} of cluster ${cluster}`);
 }

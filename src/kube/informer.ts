@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { CacheAccount } from './cache-account.ts';
+import { accountOf, type CacheAccount } from './cache-account.ts';
 import type { CacheShare } from './cache-room.ts';
 import type { KubeClient } from './client.ts';
 import { describeError } from './errors.ts';
@@ -9,7 +9,7 @@ import type { KubeObject } from './object.ts';
 import { keyOf } from './object.ts';
 import { isSame, ObjectStore, type DeleteEvidence } from './object-store.ts';
 import type { ReflectorTimings } from './reflector-timings.ts';
-import { accountOf, Reflector } from './reflector.ts';
+import { Reflector } from './reflector.ts';
 import type { Resource } from './resource.ts';
 
 export interface InformerOptions<T extends KubeObject> extends Selection {

@@ -1,17 +1,17 @@
 import type { Where } from './response-body.ts';
-import { keyOf, type KubeObject } from './object.ts';
+import type { KubeObject } from './object.ts';
 import type { Resource } from './resource.ts';
 import type { WatchEvent } from './watch-decoder.ts';
 import { checkIdentified, hasInitialEventsEnd, watchError } from './watch-event.ts';
 
-/** Collects the initial state of a streamed list (KEP-3157) in `listed`, by `list`; true at its end. */
-export function gather<T extends KubeObject>(
-  event: WatchEvent,
-  listed: Map<string, T | undefined>,
-  where: Where,
-  resource: Resource,
-  list: (raw: KubeObject) => void,
-): boolean {
+/** The initial state of a collection, while it comes in. */
+export interface Initial {
+  list(raw: KubeObject): void;
+  unlist(raw: KubeObject): void;
+}
+
+/** Collects the initial state of a streamed list (KEP-3157); true at its end. */
+export function gather(event: WatchEvent, initial: Initial, where: Where, resource: Resource): boolean {
   if (event.type === 'ERROR') {
     throw watchError(where, event.object);
   }
@@ -20,9 +20,9 @@ export function gather<T extends KubeObject>(
   }
   const raw = checkIdentified(where, resource, event.object);
   if (event.type === 'DELETED') {
-    listed.delete(keyOf(raw));
+    initial.unlist(raw);
   } else {
-    list(raw);
+    initial.list(raw);
   }
   return false;
 }

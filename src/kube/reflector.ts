@@ -6,16 +6,15 @@ import { monotonic } from './clock.ts';
 import { DistrustError } from './distrust-error.ts';
 import { isGone, TransportError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
-import { CacheAccount } from './cache-account.ts';
-import type { CacheShare } from './cache-room.ts';
+import { accountOf, type CacheAccount } from './cache-account.ts';
 import { LimitError } from './limit-error.ts';
 import { checkGone, currentVersion } from './list-checks.ts';
 import { readPages, type Selection } from './list-pages.ts';
 import { gather } from './initial-events.ts';
 import { acceptOf } from './metadata-only.ts';
-import { keyOf, type KubeObject } from './object.ts';
-import type { Outcome } from './object-store.ts';
+import type { KubeObject } from './object.ts';
 import { ReadTrouble } from './read-trouble.ts';
+import { ReflectorIntake, type ReflectorSink } from './reflector-intake.ts';
 import {
   countFailure,
   DEFAULT_TIMINGS,
@@ -24,27 +23,13 @@ import {
   type Pace,
   type ReflectorTimings,
 } from './reflector-timings.ts';
-import { misshapen, resourcePath, type Resource } from './resource.ts';
+import { resourcePath, type Resource } from './resource.ts';
 import { SeenHistory } from './seen-history.ts';
 import { pause } from './timers.ts';
-import { UnusableObjects } from './unusable-objects.ts';
 import type { WatchEvent } from './watch-decoder.ts';
 import { checkIdentified, isRefusedRequest, resourceVersionOf, watchError } from './watch-event.ts';
 import { watchQuery } from './watch-query.ts';
 import { WatchRound } from './watch-round.ts';
-
-/** Where a reflector puts what it learns. `transform` returns undefined for an object that it cannot take. */
-export interface ReflectorSink<T extends KubeObject> {
-  readonly size: number;
-  values(): Iterable<KubeObject>;
-  /** What is cached of this very object in this very version. */
-  same?(raw: KubeObject): T | undefined;
-  transform(raw: KubeObject): T | undefined;
-  put(object: T): Outcome;
-  delete(object: KubeObject): Outcome;
-  /** Returns how many objects differed. */
-  replace(listed: ReadonlyMap<string, T | undefined>): number;
-}
 
 export interface ReflectorOptions<T extends KubeObject> extends Selection {
   client: KubeClient;
@@ -70,15 +55,6 @@ const MAX_FAILURES_BESIDE_LISTS = 3;
 
 /** A watch that was to prove itself may be late by this much. */
 const PROOF_MARGIN_MS = 3_000;
-
-/** The account of one collection in the share of its cluster; undefined where caches are not bounded. */
-export function accountOf(
-  { caches: ofClient, cluster }: KubeClient,
-  resource: Resource,
-  caches: CacheShare | undefined = ofClient,
-): CacheAccount | undefined {
-  return caches === undefined ? undefined : new CacheAccount(caches, `${resource.plural} of cluster ${cluster}`);
-}
 
 type WatchEnd = 'closed' | 'silent';
 
@@ -110,15 +86,7 @@ export class Reflector<T extends KubeObject> {
   /** Where the next watch starts; undefined: list first. */
   #resume: string | undefined;
   readonly #history: SeenHistory;
-  readonly #unusable: UnusableObjects;
-  readonly #account: CacheAccount | undefined;
-  /**
-   * The list that is being read; one at a time. Emptied together with what is reserved for it: errors, and requests that are
-   * not quite over, hold on to whoever was to take the list for as long as the next one is waited for.
-   */
-  readonly #listed = new Map<string, T | undefined>();
-  /** Of the account, for {@link #listed}. */
-  #reserved = 0;
+  readonly #intake: ReflectorIntake<T>;
   /** The last watch ended in order and brought neither event nor bookmark. */
   #idle = false;
   #pace: Pace = 'busy';
@@ -140,8 +108,8 @@ export class Reflector<T extends KubeObject> {
     this.#path = resourcePath(o.resource, o.namespace);
     this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
     this.#provedAt = this.#monotonic();
-    this.#account = o.account ?? accountOf(o.client, o.resource);
-    this.#unusable = new UnusableObjects(o.resource.plural, this.#account);
+    const { cluster } = o.client;
+    this.#intake = new ReflectorIntake<T>({ ...o, cluster, account: o.account ?? accountOf(o.client, o.resource) });
   }
 
   /** Since the last event, bookmark, list or orderly end of a watch; before the first, since the start. */
@@ -151,7 +119,7 @@ export class Reflector<T extends KubeObject> {
 
   /** What is left out because it is no valid object, in words for people; undefined while nothing is. */
   get leftOut(): string | undefined {
-    return this.#unusable.words;
+    return this.#intake.leftOut;
   }
 
   /** The newest resourceVersion of any list, event or bookmark; undefined before the first list. */
@@ -181,7 +149,7 @@ export class Reflector<T extends KubeObject> {
       } catch (e) {
         error = e;
       }
-      this.#release();
+      this.#intake.dropList();
       if (signal.aborted) {
         return;
       }
@@ -248,11 +216,11 @@ export class Reflector<T extends KubeObject> {
   /** With `refused` an empty list has been seen already. */
   async #listPages(signal: AbortSignal, refused = false): Promise<void> {
     let version = refused ? undefined : await this.#readPages(signal);
-    if (version === undefined || (this.#listed.size === 0 && this.#o.sink.size > 0)) {
+    if (version === undefined || this.#intake.isListSuspect) {
       this.#refused('empty');
       await pause(this.#timings.confirmMs, signal);
       version = await this.#readPages(signal);
-      if (this.#listed.size === 0) {
+      if (this.#intake.isListEmpty) {
         await checkGone(this.#o, this.#o.sink.values(), signal);
       }
     }
@@ -262,24 +230,21 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  /** Into {@link #listed}; returns its resourceVersion. */
+  /** Into the list of the intake; returns its resourceVersion. */
   async #readPages(signal: AbortSignal): Promise<string> {
     const { client, resource, namespace, labelSelector, fieldSelector } = this.#o;
     const selection = { namespace, labelSelector, fieldSelector };
     const where = this.#where();
     const request = { signal, deadlineMs: this.#timings.pageMs };
-    this.#release();
+    this.#intake.dropList();
     return await readPages(client, resource, { ...selection, request }, (items) => {
-      for (const item of items) this.#list(checkIdentified(where, resource, item));
+      for (const item of items) this.#intake.list(checkIdentified(where, resource, item));
     });
   }
 
   #accept(version: string, method: 'pages' | 'stream'): void {
     this.#checkBackward(version);
-    this.#giveBack();
-    const differences = this.#o.sink.replace(this.#listed);
-    this.#unusable.keep(this.#listed);
-    this.#listed.clear();
+    const differences = this.#intake.acceptList();
     if (this.#lists > 0) {
       this.#o.metrics?.missed.inc(this.#labels, differences);
     }
@@ -319,13 +284,12 @@ export class Reflector<T extends KubeObject> {
     const { silenceMs, startMs } = this.#timings;
     const round = new WatchRound(this.#monotonic, Math.min(silenceMs, seconds * 1000 + PROOF_MARGIN_MS));
     let distrustEmpty = false;
-    const list = (raw: KubeObject): void => this.#list(raw);
     const onEvent = (event: WatchEvent): void => {
       if (!gathering) {
         this.#take(event, round);
-      } else if (gather(event, this.#listed, this.#where(), this.#o.resource, list)) {
+      } else if (gather(event, this.#intake, this.#where(), this.#o.resource)) {
         gathering = false;
-        if (this.#listed.size === 0 && this.#o.sink.size > 0) {
+        if (this.#intake.isListSuspect) {
           distrustEmpty = true;
           round.stop();
         } else {
@@ -381,7 +345,7 @@ export class Reflector<T extends KubeObject> {
     }
     const raw = checkIdentified(this.#where(), this.#o.resource, event.object);
     const version = raw.metadata.resourceVersion;
-    const outcome = this.#apply(event.type, raw);
+    const outcome = this.#intake.apply(event.type, raw);
     round.events++;
     round.proved = true;
     this.#o.metrics?.events.inc({ ...this.#labels, outcome });
@@ -401,52 +365,6 @@ export class Reflector<T extends KubeObject> {
       throw new DistrustError('disorder', `${this.#labels.cluster} sent watch events of ${this.#path} out of order`);
     }
     this.#advance(version);
-  }
-
-  #apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: KubeObject): Outcome | 'unusable' {
-    const { sink } = this.#o;
-    if (type === 'DELETED') {
-      this.#unusable.remove(keyOf(raw));
-      return sink.delete(raw);
-    }
-    const object = this.#transform(raw);
-    if (object === undefined) return 'unusable';
-    if (sink.same !== undefined) this.#account?.check(keyOf(raw), object);
-    return sink.put(object);
-  }
-
-  /** Everything that gets into the sink passes here once; undefined for what cannot be used. */
-  #transform(raw: KubeObject): T | undefined {
-    const problem = misshapen(this.#o.resource, raw);
-    if (problem === undefined) {
-      if (this.#unusable.size > 0) this.#unusable.remove(keyOf(raw));
-      return this.#o.sink.transform(raw);
-    }
-    const news = this.#unusable.add(keyOf(raw), problem);
-    if (news !== 'known') this.#o.metrics?.unusable.inc(this.#labels);
-    if (news === 'telling') this.#o.logger?.warn(this.#labels, this.leftOut);
-    return undefined;
-  }
-
-  /** Into a list that is being read. What is cached already takes no more room, and need not be looked at again. */
-  #list(raw: KubeObject): void {
-    const same = this.#o.sink.same?.(raw);
-    const object = same ?? this.#transform(raw);
-    const key = keyOf(raw);
-    if (this.#account !== undefined) {
-      this.#reserved += this.#account.reserve(key, same === undefined ? object : undefined);
-    }
-    this.#listed.set(key, object);
-  }
-
-  #release(): void {
-    this.#listed.clear();
-    this.#giveBack();
-  }
-
-  #giveBack(): void {
-    this.#account?.release(this.#reserved);
-    this.#reserved = 0;
   }
 
   #prove(): void {

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
-import type { CacheAccount } from './cache-account.ts';
+import { accountOf, type CacheAccount } from './cache-account.ts';
 import type { KubeClient } from './client.ts';
 import { isNotFound } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Informer } from './informer.ts';
 import { keyFor, keyOf, type KubeObject, type ObjectMeta, withoutManagedFields } from './object.ts';
 import type { ReflectorTimings } from './reflector-timings.ts';
-import { accountOf } from './reflector.ts';
 import type { Resource } from './resource.ts';
 import { isOlder } from './resource-version.ts';
 import { create, find, patch, remove, replace } from './verbs.ts';
