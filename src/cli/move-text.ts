@@ -2,7 +2,9 @@ import type { MigratedWorkload, WorkloadMigration } from '../api/workload-migrat
 import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';
+import type { Look } from './wait-for.ts';
 
+export const MOVES_PAGE = 'guides/drain-and-migrate.md';
 /** Of one line, in bytes: what stands in it may come from members. */
 const LONGEST_LINE = 2000;
 
@@ -27,13 +29,16 @@ export function resultLines({ status = {} }: WorkloadMigration): string[] {
 }
 
 /** What is still waited for, and what helps where no move may begin. */
-export function waitingFor({ metadata, status = {} }: WorkloadMigration): { waitingFor: string; fix?: string } {
+export function waitingFor({ metadata, status = {} }: WorkloadMigration): Exclude<Look<never>, { value: never }> {
   const { message = 'the manager to judge whether all of it fits', reason } = conditionOf({ status }, 'Complete') ?? {};
   const words = cleanText(message, LONGEST_LINE);
+  const isUnderWay = reason === 'Progressing' && conditionOf({ status }, 'Fits')?.status === 'True';
+  if (isUnderWay) return { waitingFor: words, page: MOVES_PAGE };
   if (reason !== 'Suspended') return { waitingFor: words };
   const { name, namespace = '' } = metadata;
   return {
     waitingFor: words,
+    page: 'concepts/failover.md#stop-all-moves',
     fix:
       `WorkloadMigration ${name} stays, and begins when moves may; where all are stopped, that is after kubectl spillway resume-moves. ` +
       `To take it back: kubectl delete workloadmigration ${name} -n ${namespace}`,

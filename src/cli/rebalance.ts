@@ -84,10 +84,11 @@ async function rebalance(cli: Cli, host: Viewer, texts: readonly string[], flags
     const { observedWorkloads = [] } = status;
     if (status.finishTime !== undefined) return { value: observedWorkloads };
     const left = observedWorkloads.filter(({ result }) => result === undefined);
-    return { waitingFor: observedWorkloads.length === 0 ? 'the manager to begin' : waitingFor(left) };
+    return observedWorkloads.length === 0
+      ? { waitingFor: 'the manager to begin', fix: 'see kubectl spillway doctor: does a manager work?' }
+      : { waitingFor: waitingFor(left), page: 'concepts/failover.md#rebalancing-on-demand' };
   };
-  const fix =
-    'see kubectl get events: Events of the pods say what they wait for; kubectl spillway status shows whether a manager works';
+  const fix = `Events of the pods say what they wait for. It goes on; kubectl delete workloadrebalancer ${name} stops it`;
   const found = await waitFor(cli.terminal, 'it is over', flags.timeout * 1000, look, fix);
   for (const one of found) {
     const { result = '', reason, message } = one;
@@ -99,7 +100,7 @@ async function rebalance(cli: Cli, host: Viewer, texts: readonly string[], flags
 /** With why they are not moved now, as while all moves are stopped: it is the same for many of them. */
 function waitingFor(left: readonly ObservedWorkload[]): string {
   const why = [...new Set(left.flatMap(({ message }) => message ?? []))].map((one) => `: ${one}`).join('');
-  return cleanText(`pods of ${left.map(inText).join(', ')} to be moved${why}`, LONGEST_LINE);
+  return cleanText(`pods of ${left.map(inText).join(', ')} to be where they would go${why}`, LONGEST_LINE);
 }
 
 function inText({ workload: { kind, name } }: ObservedWorkload): string {

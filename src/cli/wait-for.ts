@@ -5,8 +5,10 @@ import type { Terminal } from './terminal.ts';
 /** Between two looks, in ms. */
 const LOOK_MS = 500;
 
-/** What a look found: done with `value`, or what is still waited for, in words, and what helps if that is not what always does. */
-export type Look<T> = { readonly value: T } | { readonly waitingFor: string; readonly fix?: string };
+/** What a look found: done with `value`, or what is still waited for, in words, and what helps, and is to be read, if that is not what always is. */
+export type Look<T> =
+  | { readonly value: T }
+  | { readonly waitingFor: string; readonly fix?: string; readonly page?: string };
 
 /**
  * Looks again and again until it is done; says on stderr what it waits for whenever that changes. Throws CliError with the last of
@@ -28,7 +30,7 @@ export async function waitFor<T>(
       throw new CliError(`${what}: not within ${String(Math.round(timeoutMs / 1000))} s`, {
         reason: seen.waitingFor,
         fix: seen.fix ?? fix,
-        page: 'guides/install.md#when-it-does-not-work',
+        page: seen.page ?? 'guides/install.md#when-it-does-not-work',
       });
     }
     if (seen.waitingFor !== said) terminal.note(`waiting: ${seen.waitingFor}`);

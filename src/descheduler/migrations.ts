@@ -2,7 +2,6 @@ import { type MigratedWorkload, type WorkloadMigration, WORKLOAD_MIGRATIONS } fr
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { counted } from '../kube/counted.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
@@ -14,7 +13,8 @@ import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
 import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
-import { migrationMove, migrationStep } from './migration.ts';
+import { type MigrationStep, migrationMove, migrationStep } from './migration.ts';
+import { type Course, givenUp, progressInWords, seen, sumOf, whyStuck } from './migration-course.ts';
 import {
   isJudged,
   isOver,
@@ -23,7 +23,7 @@ import {
   migrationDeletedInMs,
   migrationStatus,
 } from './migration-status.ts';
-import type { Mover } from './mover.ts';
+import type { Mover, MoveOutcome } from './mover.ts';
 import type { MovesStop } from './moves-stop.ts';
 import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
@@ -60,7 +60,7 @@ export interface MigrationsOptions {
     | 'whyNotTogether'
     | 'problem'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld'>;
   stop: Pick<MovesStop, 'why'>;
   /** No pod is moved: no migration begins, or goes on. */
   dryRun: boolean;
@@ -85,15 +85,6 @@ interface Sight {
   stirred: number;
   /** Since when a cluster of the way cannot be reckoned with. */
   lostSince: number | undefined;
-}
-
-/** What is known of the workloads of a migration in a look. */
-interface Course {
-  readonly workloads: MigratedWorkload[];
-  /** Pods without a place. */
-  unplaced: number;
-  missing: number;
-  isComing: boolean;
 }
 
 /**
@@ -181,8 +172,8 @@ export class Migrations {
     const { from } = migration.spec;
     sight.begun ??= monotonic();
     const named = new Map(this.#pods.movedBy(migration).map((one) => [inText(one.reference), one]));
-    const course: Course = { workloads: [], unplaced: 0, missing: 0, isComing: false };
-    const { workloads } = course;
+    const course: Course = { workloads: [], held: new Map(), unplaced: 0, missing: 0, isComing: false };
+    const { workloads, held } = course;
     let tries = AT_ONCE;
     for (const entry of migration.status?.workloads ?? []) {
       const one = named.get(inText(entry.workload));
@@ -192,18 +183,24 @@ export class Migrations {
         continue;
       }
       const step = migrationStep(pods, from, this.#pods.wantedOf(one));
-      workloads.push(seen(entry, step));
       course.unplaced += step.unplaced;
       course.missing += step.missing;
       course.isComing ||= step.isComing && !step.isOver;
       const isHeard = monotonic() - sight.begun >= HEARD_MS;
-      if (!isHeard || this.#whyNotNow(migration, one) !== undefined) continue;
-      for (const pod of step.moves) {
+      const notNow = this.#whyNotNow(migration, one);
+      let hasBegun = step.moving > 0;
+      for (const pod of isHeard && notNow === undefined ? step.moves : []) {
         if (tries === 0) break;
         const outcome = await this.#move(key, migration, one, pod, signal);
         if (outcome !== 'rests') tries -= 1;
+        hasBegun ||= outcome === 'moved';
         if (outcome === 'stop') break;
       }
+      const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;
+      const why = isHeld ? (notNow ?? this.#whyHeld(step)) : undefined;
+      const found = seen(entry, step, why);
+      if (why !== undefined) held.set(found, why);
+      workloads.push(found);
     }
     return this.#found(migration, course, sight);
   }
@@ -230,17 +227,13 @@ export class Migrations {
     const isLost = now - (sight.lostSince ?? now) >= LOST_MS;
     const isStuck = now - sight.stirred >= PATIENCE_MS || now - sight.leftSince >= LONG_PATIENCE_MS;
     if (!isLost && !isStuck) {
-      const words = `in ${clusterInWords(spec.from)}: ${counted(waiting, 'pod')} still there, and ${String(moving)} on the way`;
-      const message = unplaced === 0 ? words : `${words}, ${counted(unplaced, 'new pod')} without a place yet`;
-      return { state: 'Progressing', message: lost === undefined ? message : `${message}; ${lost}`, workloads, fits };
+      return { state: 'Progressing', message: progressInWords(course, spec.from, lost), workloads, fits };
     }
     const stays = (isLost ? lost : undefined) ?? whyStuck(waiting + moving, unplaced, missing);
     return {
       state: 'PodsStay',
       message: `${stays}. What has moved stays moved`,
-      workloads: workloads.map((one) =>
-        one.reason === 'Moving' ? { ...one, reason: 'PodsStay', message: stays } : one,
-      ),
+      workloads: givenUp(course, stays),
       fits,
     };
   }
@@ -263,12 +256,18 @@ export class Migrations {
     one: NamedWorkload,
     pod: Pod,
     signal: AbortSignal,
-  ): Promise<'rests' | 'tried' | 'stop'> {
+  ): Promise<'rests' | MoveOutcome> {
     const { mover } = this.#o;
     const { generation } = migration.metadata;
     const move = migrationMove(pod, wayOf(migration), (live) => this.#recheck(live, key, generation, one));
     if (mover.restMs(pod) > 0 || mover.keeps(move)) return 'rests';
-    return (await mover.move(move, signal)) === 'stop' ? 'stop' : 'tried';
+    return await mover.move(move, signal);
+  }
+
+  /** Why none of the pods that are to leave next does so now. */
+  #whyHeld({ moves }: MigrationStep): string | undefined {
+    if (moves.length === 0) return 'they go one at a time, while all others of the workload are there and Ready';
+    return moves.map((pod) => this.#o.mover.whyHeld(pod, 'Migrate')).find((why) => why !== undefined);
   }
 
   /** Asked while the move waits for its turn, so from caches alone. */
@@ -325,32 +324,6 @@ export class Migrations {
 
 function saidOfFit({ status }: WorkloadMigration): string {
   return status?.conditions?.find(({ type }) => type === 'Fits')?.message ?? '';
-}
-
-function whyStuck(there: number, unplaced: number, missing: number): string {
-  if (there > 0) return 'no pod could be moved for too long: Events of the pods say why';
-  return unplaced > 0
-    ? `${counted(unplaced, 'new pod')} found no place for too long: Events of these say why`
-    : `${counted(missing, 'pod')} that the workloads ask for did not come for too long: Events of their controllers say why`;
-}
-
-function seen(
-  { workload, pods }: MigratedWorkload,
-  { waiting, moving, unplaced, stays, isOver: done }: ReturnType<typeof migrationStep>,
-): MigratedWorkload {
-  const counts = { workload, pods, waiting, moving, moved: Math.max(0, pods - waiting - moving) };
-  const [first] = stays;
-  if (done) {
-    return first === undefined
-      ? { ...counts, reason: 'Moved' }
-      : { ...counts, reason: 'LeftBehind', message: `${counted(stays.length, 'pod')}: ${first.why}` };
-  }
-  const message = unplaced === 0 ? {} : { message: `${counted(unplaced, 'new pod')} without a place yet` };
-  return { ...counts, reason: 'Moving', ...message };
-}
-
-function sumOf(workloads: readonly MigratedWorkload[], field: 'waiting' | 'moving'): number {
-  return workloads.reduce((sum, one) => sum + (one.reason === 'LeftBehind' ? 0 : one[field]), 0);
 }
 
 function inText({ apiVersion, kind, name }: MigratedWorkload['workload']): string {

@@ -1,19 +1,19 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
-import { GROUP } from '../api/marks.ts';
 import { isActive, isFinished } from '../api/pod-phase.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import { releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
-import type { Container, Pod } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isConflict, isForbidden, isNotFound, hasManyBudgets } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { keyOf, withoutManagedFields } from '../kube/object.ts';
+import { keyOf } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
+import { HeldMoves } from './held-moves.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import type { MovesStop } from './moves-stop.ts';
@@ -25,8 +25,8 @@ import { readyOf } from './release-step.ts';
 import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
-import { ToldCauses } from './told-causes.ts';
-import type { Held, WantedMove } from './wanted-move.ts';
+import type { Held, Strategy, WantedMove } from './wanted-move.ts';
+import { withoutBulk } from './without-bulk.ts';
 
 /** Retry delay for a pod that fits in no other cluster (ms). */
 const NO_PLACE_MS = 15_000;
@@ -52,6 +52,8 @@ const STOPPED_MS = 5_000;
 const TURN_MS = 1_000;
 const REMEMBERED = 10_000;
 export const NEVER = 'its policy says purgeMode: Never';
+const GAVE_BACK =
+  'it was given back to its ReplicaSet (Event ReleasedPodGivenBack), and is tried again within five minutes';
 
 export interface MoverOptions {
   host: KubeClient;
@@ -102,15 +104,14 @@ export class Mover {
   readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID, live reads of pods that were not moved, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
-  /** By UID and strategy: several may want the pod elsewhere by turns, and each tells of it under its own reason. */
-  readonly #told: ToldCauses;
+  readonly #held: HeldMoves;
   /** By namespace (rights may differ), when to ask again after a 403 (monotonic ms). */
   readonly #noRight = new LRUCache<string, number>(atMost(REMEMBERED));
 
   constructor(options: MoverOptions) {
     this.#o = options;
     this.underWay = new MovesUnderWay(options.monotonic);
-    this.#told = new ToldCauses(options.monotonic);
+    this.#held = new HeldMoves(options);
   }
 
   /** Whether it was evicted a moment ago, or is released and being replaced. */
@@ -131,12 +132,15 @@ export class Mover {
   }
 
   /** Time until the pod may be tried again (ms); 0: now. */
-  restMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {
-    const gaveBack = this.#gaveBack.get(uid) ?? 0;
-    const now = this.#o.monotonic();
+  restMs(pod: Pod): number {
+    const leftMs = (this.#left.get(pod.metadata.uid ?? '') ?? 0) - this.#o.monotonic();
+    return Math.max(0, leftMs, this.#gaveBackForMs(pod));
+  }
+
+  #gaveBackForMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {
+    const forMs = (this.#gaveBack.get(uid) ?? 0) - this.#o.monotonic();
     // One that only cannot serve now may be back before that: without a successor it would go before another one is Ready.
-    const counts = gaveBack > now && !this.#isLost(this.#o.placed.clusterOf(nodeName));
-    return Math.max(0, (this.#left.get(uid) ?? 0) - now, counts ? gaveBack - now : 0);
+    return forMs > 0 && !this.#isLost(this.#o.placed.clusterOf(nodeName)) ? forMs : 0;
   }
 
   /** The pod as last read live if its resourceVersion is unchanged, as caches keep only a part of pods; else the cached one. */
@@ -175,17 +179,31 @@ export class Mover {
    */
   keeps(wanted: WantedMove): boolean {
     if (staysByPolicy(wanted.strategy, this.#o.placed.rulesOf(wanted.pod).failover)) {
-      this.#recordHeld(wanted, NEVER);
+      this.#held.record(wanted, NEVER);
       return true;
     }
     const pod = this.asRead(wanted.pod);
     const found = pod === wanted.pod ? undefined : wanted.recheck(pod);
-    if (found !== undefined && found !== 'void') this.#recordHeld(wanted, found.why);
+    if (found === 'void') this.#held.forget(wanted);
+    else if (found !== undefined) this.#held.record(wanted, found.why);
     return found !== undefined;
+  }
+
+  /** Why the pod stays that the strategy wants elsewhere, in words, as far as that was seen when it was tried last. */
+  whyHeld(pod: Pod, strategy: Strategy): string | undefined {
+    if (this.#gaveBackForMs(pod) > 0) return GAVE_BACK;
+    // What held it for another strategy keeps this one from trying it, too, for a time.
+    return this.#held.why(pod, strategy) ?? (this.restMs(pod) > 0 ? this.#held.lastOf(pod) : undefined);
   }
 
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
   async move(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
+    const outcome = await this.#try(wanted, signal);
+    if (outcome === 'moved' || outcome === 'void') this.#held.forget(wanted);
+    return outcome;
+  }
+
+  async #try(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
     const { host, pacer } = this.#o;
     const { pod, from } = wanted;
     const { namespace = '', name, uid } = pod.metadata;
@@ -194,6 +212,7 @@ export class Mover {
     const stopped = this.#stopped();
     if (stopped !== undefined) return this.#hold(wanted, stopped);
     if (this.#waitsForOthers(wanted)) {
+      this.#held.keep(wanted, 'as many pods of its ReplicaSet as may be are being replaced now');
       this.leave(pod, TURN_MS);
       return 'stop';
     }
@@ -356,11 +375,11 @@ export class Mover {
   }
 
   /** Dry-run mode: reports the move, again from time to time. */
-  #pretend({ pod, from, strategy, cause }: WantedMove): MoveOutcome {
+  #pretend(wanted: WantedMove): MoveOutcome {
     const { events, metrics, logger, monotonic } = this.#o;
-    const { uid = '' } = pod.metadata;
-    this.#left.set(uid, monotonic() + DRY_RUN_MS);
-    if (!this.#told.isToBeTold(`${uid} ${strategy}`, 'would move')) return 'held';
+    const { pod, from, strategy, cause } = wanted;
+    this.#left.set(pod.metadata.uid ?? '', monotonic() + DRY_RUN_MS);
+    if (!this.#held.isPretenceToBeTold(wanted)) return 'held';
     const words = `${strategy}: ${cause}; it would be moved now, but descheduler.dryRun is set`;
     events.record(podSubject(pod), 'Normal', 'MoveWanted', words);
     metrics.moves.inc({ strategy, member: from, outcome: 'wanted' });
@@ -394,17 +413,8 @@ export class Mover {
 
   #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, others }: Held): MoveOutcome {
     this.#left.set(wanted.pod.metadata.uid ?? '', this.#o.monotonic() + forMs);
-    this.#recordHeld(wanted, why);
+    this.#held.record(wanted, why);
     return others === true ? 'stop' : 'held';
-  }
-
-  /** Records one Event per strategy and cause, again while it lasts; a change in the parenthesised details is not a new cause. */
-  #recordHeld(wanted: WantedMove, why: string): void {
-    const { events, metrics } = this.#o;
-    const { pod, from, strategy, heldReason, stays } = wanted;
-    if (!this.#told.isToBeTold(`${pod.metadata.uid ?? ''} ${strategy}`, why.replace(/ \(.*/s, ''))) return;
-    events.record(podSubject(pod), 'Warning', heldReason, `${stays}: ${why}`);
-    metrics.moves.inc({ strategy, member: from, outcome: 'held' });
   }
 
   #noteNoRight(namespace: string, error: unknown): void {
@@ -434,33 +444,6 @@ function budgetInWords(pod: Pod): string {
   return isReady(pod)
     ? why
     : `${why} (the pod is not Ready, so the budget counts it as lost; with unhealthyPodEvictionPolicy: AlwaysAllow such pods may go)`;
-}
-
-/** Drops fields that neither strategies nor placement read. */
-function withoutBulk({ metadata, spec, status }: Pod): Pod {
-  const { annotations = {}, ...rest } = metadata;
-  const own = Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`));
-  const { containers, initContainers, ...others } = spec;
-  return {
-    ...withoutManagedFields({ metadata: { ...rest, annotations: Object.fromEntries(own) } }),
-    spec: {
-      ...others,
-      containers: containers.map(asked),
-      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(asked) }),
-    },
-    ...(status === undefined ? {} : { status }),
-  };
-}
-
-/** The fields of a container that scheduling depends on. */
-function asked({ name, image, resources, ports, restartPolicy }: Container): Container {
-  return {
-    name,
-    ...(image === undefined ? {} : { image }),
-    ...(resources === undefined ? {} : { resources }),
-    ...(ports === undefined ? {} : { ports }),
-    ...(restartPolicy === undefined ? {} : { restartPolicy }),
-  };
 }
 
 /** The host has answered that it does not do it. Everything else says nothing about that: what etcd was asked to store it may yet. */

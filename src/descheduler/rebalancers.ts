@@ -26,6 +26,8 @@ import type { Recheck } from './wanted-move.ts';
 const LOOK_MS = 2_000;
 /** A workload of which no pod could be moved for so long is given up, in ms. */
 const PATIENCE_MS = 600_000;
+/** Until it is told that a workload waits for its pods to be Ready, as after each move it does for a moment, in ms. */
+const SLOW_MS = 30_000;
 /** Workloads and policies that were written just before may not be known yet: a result is one that every look finds for so long, in ms. */
 const SETTLED_MS = 5_000;
 
@@ -35,7 +37,7 @@ export interface RebalancersOptions {
     PlacedPods,
     'members' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld'>;
   stop: Pick<MovesStop, 'why'>;
   rebalancer: (name: string) => WorkloadRebalancer | undefined;
   /** Wall clock in ms, to be written on objects. */
@@ -45,6 +47,12 @@ export interface RebalancersOptions {
 }
 
 type Outcome = Omit<ObservedWorkload, 'workload'>;
+
+/** What a look found. Without a result the message is for when it is given up. */
+interface Found extends Outcome {
+  /** What keeps it now. */
+  readonly waitsFor?: string | undefined;
+}
 
 /** What is known of one workload of a rebalancer. */
 interface Sight {
@@ -112,7 +120,7 @@ export class Rebalancers {
     sight: Sight,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const outcome = await this.#look(object, reference, sight, signal);
+    const { waitsFor, ...outcome } = await this.#look(object, reference, sight, signal);
     const { result, reason } = outcome;
     const now = this.#o.monotonic();
     if (result === undefined) delete sight.found;
@@ -123,18 +131,20 @@ export class Rebalancers {
       sight.progress = now;
       return { reason: 'Progressing', message: stopped };
     }
-    if (now - sight.progress < PATIENCE_MS || outcome.result !== undefined) return { reason: 'Progressing' };
+    if (now - sight.progress < PATIENCE_MS || outcome.result !== undefined) {
+      return { reason: 'Progressing', ...(waitsFor === undefined ? {} : { message: waitsFor }) };
+    }
     const { message = 'not all of its pods were Ready for ten minutes' } = outcome;
     return { result: 'Failed', reason: 'PodsStay', message };
   }
 
-  /** Moves a pod if there is one to move. An outcome without a result has the message for when it is given up. */
+  /** Moves a pod if there is one to move. */
   async #look(
     object: WorkloadRebalancer,
     reference: WorkloadReference,
     sight: Sight,
     signal: AbortSignal,
-  ): Promise<Outcome> {
+  ): Promise<Found> {
     const { placed, mover, monotonic } = this.#o;
     const uid = placed.workloadNamed(reference)?.metadata.uid;
     if (uid === undefined) {
@@ -147,7 +157,11 @@ export class Rebalancers {
       const message = 'no policy and no label of its namespace speaks about it';
       return { result: 'Failed', reason: 'NoPolicy', message };
     }
-    if (this.#moving.has(uid) || !this.#areAllWell(pods)) return { reason: 'Progressing' };
+    if (this.#moving.has(uid)) return { reason: 'Progressing' };
+    if (!this.#areAllWell(pods)) {
+      const isSlow = monotonic() - sight.progress >= SLOW_MS;
+      return { reason: 'Progressing', waitsFor: isSlow ? 'not all of its pods are there and Ready' : undefined };
+    }
     const found = await displacedPod(pods, this.#o, () => true, signal);
     if (found === undefined) return { result: 'Successful', reason: 'Rebalanced' };
     if (found === 'unread') {
@@ -165,9 +179,12 @@ export class Rebalancers {
         this.#moving.delete(uid);
       }
     }
+    const held = mover.whyHeld(found.pod, 'Rebalance');
     const message =
       'pods would be elsewhere if they came now, and none could be moved for ten minutes: their Events say why';
-    return { reason: 'Progressing', message };
+    return held === undefined
+      ? { reason: 'Progressing', message }
+      : { reason: 'Progressing', message: `${message}; at last: ${held}`, waitsFor: `not moved now: ${held}` };
   }
 
   /** Not deleted, made anew or edited while the move waited for its turn. */

@@ -163,6 +163,20 @@ describe('the verb', () => {
     expect(stored()).toHaveLength(1);
   });
 
+  it('says what keeps pods that it waits for, on the page about that', async () => {
+    const message = 'in member a: 3 pods still there, and 0 on the way; not moved now: deployment/web: its budget';
+    const conditions = [
+      { type: 'Fits', status: 'True', reason: 'AllFit', message: '' },
+      { type: 'Complete', status: 'False', reason: 'Progressing', message },
+    ];
+    answer('True', { conditions });
+    await move('deploy/web', '--from', 'a', '--wait', '--timeout', '1');
+    const notes = terminal.notes.join('\n');
+    expect(notes).toContain(`waiting: ${message}`);
+    expect(notes).toContain(`it is over: not within 1 s\nreason: ${message}`);
+    expect(notes).toContain('guides/drain-and-migrate.md');
+  });
+
   it('says that there is nothing to move', async () => {
     answer('True', { workloads: [] });
     expect(await move('--all', '--from', 'a')).toBe(0);

@@ -45,7 +45,7 @@ it('says why pods are not moved that it waits for, once for all workloads', asyn
   await runProgram([...words, '--wait', '--timeout', '1'], terminal);
   const notes = terminal.notes.join('\n');
   expect(notes).toMatch(
-    /waiting: pods of deployment\/web, deployment\/api to be moved: all moves are stopped \(INC-7: /,
+    /waiting: pods of deployment\/web, deployment\/api to be where they would go: all moves are stopped \(INC-7: /,
   );
   expect(notes.match(/reason: .*/)?.[0]).toMatch(/^reason: pods of deployment\/web.*stopped \(INC-7/);
   expect(notes).not.toContain('\u001B');

@@ -26,9 +26,10 @@ test('fails with what it waited for last', async () => {
 
 test('fails with what helps against the last thing it waited for, where that is not as always', async () => {
   const { notes: _, ...rest } = terminal();
-  const look = async (): Promise<Look<string>> => await Promise.resolve({ waitingFor: 'sun', fix: 'sing' });
+  const look = async (): Promise<Look<string>> =>
+    await Promise.resolve({ waitingFor: 'sun', fix: 'sing', page: 'songs.md' });
   const failure = await waitFor(rest, 'it is there', 0, look, 'dance').catch((error: unknown) => error);
-  expect(failure).toMatchObject({ reason: 'sun', fix: 'sing' });
+  expect(failure).toMatchObject({ reason: 'sun', fix: 'sing', page: 'songs.md' });
 });
 
 test('ends when the person wants to stop', async () => {

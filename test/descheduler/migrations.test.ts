@@ -181,10 +181,38 @@ describe('what fits', () => {
     await look();
     expect(moves()).toEqual([]);
     expect(room.told('PodNotMigrated')[0]).toContain('member west: 3 nodes: insufficient cpu');
+    const why = /no other cluster takes it now \(.*member west: 3 nodes: insufficient cpu .*\)/.source;
+    expect(said()).toEqual([expect.stringMatching(new RegExp(`^web Moving 4/0/0: not moved now: ${why}$`))]);
+    const complete = stored()?.status?.conditions?.find(({ type }) => type === 'Complete')?.message;
+    expect(complete).toMatch(
+      new RegExp(`^in member east: 4 pods still there, and 0 on the way; not moved now: deployment/web: ${why}$`),
+    );
     room.now += 600_000;
     await look();
     expect(state()).toEqual(['Fits True AllFit', 'Complete False PodsStay']);
-    expect(said()).toEqual(['web PodsStay 4/0/0: no pod could be moved for too long: Events of the pods say why']);
+    expect(said()).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^web PodsStay 4/0/0: no pod could be moved for too long: Events of the pods say why; at last: ${why}$`,
+        ),
+      ),
+    ]);
+  });
+
+  test('held by nothing any more says no reason', async () => {
+    ask();
+    await judged();
+    wide('west', 0);
+    for (let i = 0; i < 2; i++) {
+      room.now += HEARD_MS;
+      await look();
+    }
+    expect(said()[0]).toContain('no other cluster takes it now');
+    wide('west', 9);
+    room.now += 15_000;
+    await look();
+    await look();
+    expect([moves().length > 0, said().join().includes('no other cluster takes it now')]).toEqual([true, false]);
   });
 });
 
@@ -797,6 +825,33 @@ describe.each([1, 3])('a StatefulSet of %i, which makes a pod when the former on
     await judged('web');
     expect(state('web')[0]).toBe('Fits False DoesNotFit');
     expect(said('web')[0]).toMatch(/^web DoesNotFit 4\/0\/0: a place for 3 of 4 pods/);
+  });
+
+  test('says what keeps the next one: its disruption budget, or that the others are not Ready', async () => {
+    const complete = (): string | undefined =>
+      stored()?.status?.conditions?.find(({ type }) => type === 'Complete')?.message;
+    const [name = ''] = room.evictions();
+    await endSlowly(name);
+    expect(complete()).toMatch(/still there, and 1 on the way$/);
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+    await gone(name);
+    const turns = 'they go one at a time, while all others of the workload are there and Ready';
+    if (replicas > 1) expect(complete()).toMatch(new RegExp(`0 on the way; not moved now: statefulset/db: ${turns}$`));
+    await make(name, 'west');
+    await look();
+    if (replicas === 1) return;
+    const budget = 'its disruption budget allows no eviction now';
+    expect(said()).toEqual([`db Moving 2/0/1: not moved now: ${budget}`]);
+    expect(complete()).toBe(
+      `in member east: 2 pods still there, and 0 on the way; not moved now: statefulset/db: ${budget}`,
+    );
+    const writes = (): number => room.api.requests('PATCH').filter(({ path }) => path.startsWith(PATH)).length;
+    const before = writes();
+    for (let times = 0; times < 10; times += 1) {
+      room.now += 1_000;
+      await look();
+    }
+    expect([writes(), room.evictions().length > 2]).toEqual([before, true]);
   });
 
   test('or until it asks for none', async () => {

@@ -30,6 +30,8 @@ let hasRules: boolean;
 let held: boolean;
 let isKnown: boolean;
 let stopped: string | undefined;
+/** What keeps the pod that is to move. */
+let why: string | undefined;
 let isReadable: boolean;
 let controller: { apiVersion: string; kind: string };
 /** Moves that were asked for. */
@@ -42,7 +44,7 @@ beforeEach(async () => {
   server = await serveMemoryApi(api);
   [now, isReady, hasRules, held, moved] = [START, true, true, false, []];
   controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
-  [isKnown, isReadable, asked, beforeMove, stopped] = [true, true, 0, () => undefined, undefined];
+  [isKnown, isReadable, asked, beforeMove, stopped, why] = [true, true, 0, () => undefined, undefined, undefined];
   fleet = new Fleet({
     placement: HOME_FIRST,
     clusters: [cluster('home'), cluster('away')],
@@ -72,6 +74,7 @@ beforeEach(async () => {
       wasSent: () => false,
       restMs: () => 0,
       keeps: () => false,
+      whyHeld: () => why,
       move: async (wanted) => {
         asked += 1;
         await beforeMove();
@@ -277,6 +280,40 @@ test('while all moves are stopped it goes on as one that waits, says so, and giv
   now += 1_000;
   await look();
   expect(said()).toEqual(['Failed PodsStay']);
+});
+
+test('says what keeps pods where they are, and what did when it is given up', async () => {
+  const message = (): string | undefined => stored()?.status?.observedWorkloads?.[0]?.message;
+  ask();
+  [held, why] = [true, 'its disruption budget allows no eviction now'];
+  await look();
+  expect(message()).toBe(`not moved now: ${why}`);
+  const writes = (): number => api.requests('PATCH').length;
+  const before = writes();
+  await look();
+  expect(writes()).toBe(before);
+  now += 600_000;
+  await look();
+  expect(said()).toEqual(['Failed PodsStay']);
+  expect(message()).toBe(
+    `pods would be elsewhere if they came now, and none could be moved for ten minutes: their Events say why; at last: ${why}`,
+  );
+});
+
+test('says that it waits for pods to be Ready when that takes its time', async () => {
+  const message = (): string | undefined => stored()?.status?.observedWorkloads?.[0]?.message;
+  ask();
+  isReady = false;
+  await look();
+  now += 29_000;
+  await look();
+  expect(message()).toBeUndefined();
+  now += 1_000;
+  await look();
+  expect(message()).toBe('not all of its pods are there and Ready');
+  isReady = true;
+  await look();
+  expect([moved.length, message()]).toEqual([1, undefined]);
 });
 
 test('it is deleted when its time is over, and not before', async () => {

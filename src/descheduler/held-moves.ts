@@ -1,0 +1,102 @@
+import { LRUCache } from 'lru-cache';
+import { podSubject } from '../api/pod-subject.ts';
+import { cleanText } from '../kube/clean-text.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import type { MovesMetrics } from './moves-metrics.ts';
+import { ToldCauses } from './told-causes.ts';
+import type { Strategy, WantedMove } from './wanted-move.ts';
+
+const REMEMBERED = 10_000;
+/** While the cause lasts its details are those of so long ago at most, in ms: they may change with each look. */
+const DETAILS_MS = 60_000;
+/** Of what is kept of a pod, in bytes: it stands in the status of what wants the pod elsewhere. */
+const LONGEST = 500;
+
+export interface HeldMovesOptions {
+  events: Pick<EventRecorder, 'record'>;
+  metrics: Pick<MovesMetrics, 'moves'>;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+interface Kept {
+  /** Without details. */
+  readonly cause: string;
+  /** In monotonic ms. */
+  readonly at: number;
+  readonly why: string;
+}
+
+/**
+ * Why pods stay that strategies want elsewhere. By UID and strategy: several may want a pod elsewhere by turns, and each tells of it under its own
+ * reason. State held here may be lost in a restart.
+ */
+export class HeldMoves {
+  readonly #o: HeldMovesOptions;
+  readonly #told: ToldCauses;
+  readonly #kept = new LRUCache<string, Kept>(atMost(REMEMBERED));
+  /** By UID alone. */
+  readonly #last = new LRUCache<string, Kept>(atMost(REMEMBERED));
+
+  constructor(options: HeldMovesOptions) {
+    this.#o = options;
+    this.#told = new ToldCauses(options.monotonic);
+  }
+
+  /** One Event per strategy and cause, again while it lasts; a change in the parenthesised details is not a new cause. */
+  record(wanted: WantedMove, why: string): void {
+    const { events, metrics } = this.#o;
+    const { pod, from, strategy, heldReason, stays } = wanted;
+    this.keep(wanted, why);
+    if (!this.#told.isToBeTold(keyOf(pod, strategy), causeOf(why))) return;
+    events.record(podSubject(pod), 'Warning', heldReason, `${stays}: ${why}`);
+    metrics.moves.inc({ strategy, member: from, outcome: 'held' });
+  }
+
+  /** Only for {@link why}, which is to say the same for a while, as it stands in a status. */
+  keep({ pod, strategy }: WantedMove, why: string): void {
+    const at = this.#o.monotonic();
+    const key = keyOf(pod, strategy);
+    const cause = causeOf(why);
+    const known = this.#kept.get(key);
+    const isSame = known?.cause === cause && at - known.at < DETAILS_MS;
+    const kept = isSame ? known : { cause, at, why: cleanText(why, LONGEST) };
+    this.#kept.set(key, kept);
+    this.#last.set(uidOf(pod), kept);
+  }
+
+  /** Nothing holds the pod any more, as far as this strategy is concerned. */
+  forget({ pod, strategy }: WantedMove): void {
+    this.#kept.delete(keyOf(pod, strategy));
+    this.#last.delete(uidOf(pod));
+  }
+
+  /** Whether it is to be told now that the pod would be moved in earnest. */
+  isPretenceToBeTold({ pod, strategy }: WantedMove): boolean {
+    return this.#told.isToBeTold(keyOf(pod, strategy), 'would move');
+  }
+
+  /** Why the pod stayed when the strategy last wanted it elsewhere, in words, at most 500 bytes; undefined: nothing held it. */
+  why(pod: Pod, strategy: Strategy): string | undefined {
+    return this.#kept.get(keyOf(pod, strategy))?.why;
+  }
+
+  /** The same of whichever strategy wanted it elsewhere last. */
+  lastOf(pod: Pod): string | undefined {
+    return this.#last.get(uidOf(pod))?.why;
+  }
+}
+
+function uidOf({ metadata: { uid = '' } }: Pod): string {
+  return uid;
+}
+
+function keyOf(pod: Pod, strategy: Strategy): string {
+  return `${uidOf(pod)} ${strategy}`;
+}
+
+function causeOf(why: string): string {
+  return why.replace(/ \(.*/s, '');
+}
