@@ -5,7 +5,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf } from '../kube/object.ts';
 import type { ChosenReason } from './healed-pods.ts';
-import { NEVER } from './mover.ts';
+import { NEVER } from './move-check.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import type { EndStep, EvictReason, WaitStep } from './release-step.ts';
 import { ToldCauses } from './told-causes.ts';

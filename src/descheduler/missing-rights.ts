@@ -1,0 +1,51 @@
+import { LRUCache } from 'lru-cache';
+import type { Logger } from 'pino';
+import { describeError } from '../kube/errors.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import type { Held } from './wanted-move.ts';
+
+/** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
+const NO_RIGHT_MS = 60_000;
+const REMEMBERED = 10_000;
+
+export interface MissingRightsOptions {
+  logger: Logger;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+/** Where pods of the host may not be read, evicted or released: one refusal speaks for all pods of its namespace, as rights may differ. */
+export class MissingRights {
+  readonly #o: MissingRightsOptions;
+  /** By namespace, when to ask again (monotonic ms). */
+  readonly #until = new LRUCache<string, number>(atMost(REMEMBERED));
+
+  constructor(options: MissingRightsOptions) {
+    this.#o = options;
+  }
+
+  /** Whether it was refused a moment ago. */
+  in(namespace: string): boolean {
+    return (this.#until.get(namespace) ?? 0) > this.#o.monotonic();
+  }
+
+  note(namespace: string, error: unknown): void {
+    const { logger, monotonic } = this.#o;
+    if (!this.#until.has(namespace)) {
+      const words =
+        'pods cannot be evicted or released, which manifests/scheduler/descheduler.yaml and pod-guard.yaml would grant';
+      logger.warn({ namespace }, `${words}: ${describeError(error)}`);
+    }
+    this.#until.set(namespace, monotonic() + NO_RIGHT_MS);
+  }
+
+  /** What holds every workload of the namespace. */
+  held(namespace: string): Held {
+    const forMs = (this.#until.get(namespace) ?? 0) - this.#o.monotonic();
+    return {
+      why: 'the host does not let Spillway evict it (apply manifests/scheduler/descheduler.yaml)',
+      forMs,
+      others: true,
+    };
+  }
+}

@@ -1,0 +1,121 @@
+import { isActive, isFinished } from '../api/pod-phase.ts';
+import { isReady } from '../kube/conditions.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { controllerOf } from '../kube/owner-references.ts';
+import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
+import type { LivePods } from './live-pods.ts';
+import type { MoveRecords } from './move-records.ts';
+import type { MovesStop } from './moves-stop.ts';
+import type { MovesUnderWay } from './moves-under-way.ts';
+import { goesGracefully, staysByPolicy, waitsForHeal } from './purge-mode.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
+
+/** Retry delay for a pod that fits in no other cluster (ms). */
+const NO_PLACE_MS = 15_000;
+/** The same when the free capacity is reserved for pods moved earlier (ms). */
+const TAKEN_MS = 2_000;
+/** Retry delay while all moves are stopped (ms). */
+const STOPPED_MS = 5_000;
+export const NEVER = 'its policy says purgeMode: Never';
+
+export interface MoveCheckOptions {
+  live: LivePods;
+  underWay: MovesUnderWay;
+  placed: PlacedPods;
+  /** Whether people let any move begin. */
+  stop: Pick<MovesStop, 'why'>;
+  records: Pick<MoveRecords, 'withinAnHour'>;
+  /** Most moves per pod of a workload within an hour. */
+  perPodPerHour: number;
+}
+
+/** A pod that may be moved now. `set`: the ReplicaSet that makes a replacement first; undefined: evict at once. */
+export interface Found {
+  readonly live: Pod;
+  readonly set: SurgingSet | undefined;
+  /** It waits for its member, which does not answer, beside the replacement. */
+  readonly lost?: boolean;
+}
+
+/** Whether a pod that a strategy wants elsewhere may go now, by what the host says of it at this moment, and how. */
+export class MoveCheck {
+  readonly #o: MoveCheckOptions;
+
+  constructor(options: MoveCheckOptions) {
+    this.#o = options;
+  }
+
+  /** The live pod, if it should still be moved and fits elsewhere. @throws what the host answers */
+  async look(wanted: WantedMove, signal: AbortSignal): Promise<Found | { stays: 'void' | Held }> {
+    const { placed, live: pods, underWay } = this.#o;
+    const live = await pods.readNow(wanted.pod, signal);
+    if (live === undefined) return { stays: 'void' };
+    const { stopped } = this;
+    if (stopped !== undefined) return { stays: stopped };
+    // After an outage of the host the pod can be read before the watches have caught up with taints and members.
+    if (placed.problem !== undefined)
+      return { stays: { why: `the host cannot be followed now (${placed.problem})`, others: true } };
+    const found = wanted.recheck(live);
+    if (found !== undefined) {
+      pods.remember(live);
+      if (found === 'void') return { stays: found };
+      // For how long is the business of this strategy, which asks again from what was read: others may have their own reasons meanwhile.
+      const { forMs: _, ...held } = found;
+      return { stays: held };
+    }
+    if (staysByPolicy(wanted.strategy, placed.rulesOf(live).failover)) return { stays: { why: NEVER } };
+    if (wanted.leavesAnyway === true) return { live, set: undefined };
+    const tooOften = this.#tooOften(live);
+    if (tooOften !== undefined) return { stays: tooOften };
+    const noPlace = placed.whyNotElsewhere(live, wanted.from, underWay.countBut(live), wanted.mayStayInMember);
+    if (noPlace === undefined) {
+      const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
+      if (lost) return { live, set: placed.surgingSetOf(live), lost };
+      const set = this.setBefore(live, wanted);
+      const waiting = set === undefined && isReady(live) ? this.#waitingInVain(live) : undefined;
+      if (waiting === undefined) return { live, set };
+      const why = `another pod of its workload has found no node (${waiting.metadata.name})`;
+      return { stays: { why, others: true } };
+    }
+    const { why, isTaken } = noPlace;
+    return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, others: true } };
+  }
+
+  /** The ReplicaSet that makes a replacement first; undefined when the pod is evicted at once. */
+  setBefore(pod: Pod, { from, strategy }: WantedMove): SurgingSet | undefined {
+    const { placed } = this.#o;
+    if (!goesGracefully(pod, strategy, placed.rulesOf(pod).failover)) return undefined;
+    return placed.member(from)?.reachable === false ? undefined : placed.surgingSetOf(pod);
+  }
+
+  /** By the word of people, which may come while the move waits for its turn. */
+  get stopped(): Held | undefined {
+    const { why } = this.#o.stop;
+    return why === undefined ? undefined : { why, forMs: STOPPED_MS, others: true };
+  }
+
+  /**
+   * A pod of its controller that has no node, nor a place that is kept for it: the next one that came would find none either, and this one serves.
+   * What another ReplicaSet of its workload asks for, in a roll-out, may be otherwise.
+   */
+  #waitingInVain(live: Pod): Pod | undefined {
+    const { placed, underWay } = this.#o;
+    const { workload } = placed.rulesOf(live);
+    const controller = controllerOf(live)?.uid;
+    return placed
+      .ofWorkload(workload.metadata.uid ?? '')
+      .filter((pod) => controllerOf(pod)?.uid === controller)
+      .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !underWay.isPlacing(pod));
+  }
+
+  /** Rate limit against pods that move in circles, whatever the cause. */
+  #tooOften(live: Pod): Held | undefined {
+    const { placed, records, perPodPerHour } = this.#o;
+    const { workload, replicas = 1 } = placed.rulesOf(live);
+    const { count, forMs } = records.withinAnHour(workload);
+    const pods = placed.ofWorkload(workload.metadata.uid ?? '').filter((pod) => !isFinished(pod)).length;
+    if (count < perPodPerHour * Math.max(replicas, pods)) return undefined;
+    const why = `pods of its workload were moved too often (${String(count)} times within an hour; descheduler.movesPerPodPerHour is ${String(perPodPerHour)})`;
+    return { why, forMs, others: true };
+  }
+}
